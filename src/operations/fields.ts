@@ -1,0 +1,79 @@
+/** The kinds of field an operation's input is made of, each saying in its error what it must be. */
+import { z } from "zod"
+
+/** Text that must say something: an id, a name, a message. */
+export const text = (doc: string) =>
+  z
+    .string({ error: mustBe("text") })
+    .min(1, "must not be empty")
+    .describe(doc)
+
+/** Text that may be empty: a body, a note, a result. */
+export const prose = (doc: string) => z.string({ error: mustBe("text") }).describe(doc)
+
+interface Bounds {
+  readonly min: number
+  readonly max?: number
+}
+
+export const wholeNumber = (doc: string, { min, max = Number.MAX_SAFE_INTEGER }: Bounds) => {
+  const error = mustBe(
+    max === Number.MAX_SAFE_INTEGER
+      ? `a whole number, ${min} or more`
+      : `a whole number from ${min} to ${max}`,
+  )
+  return z.int({ error }).min(min, { error }).max(max, { error }).describe(doc)
+}
+
+/** A whole number that may arrive as the digits of a query string. */
+export const queryNumber = (doc: string, bounds: Bounds) =>
+  z.preprocess(
+    (value) => (typeof value === "string" && /^-?\d+$/.test(value) ? Number(value) : value),
+    wholeNumber(doc, bounds),
+  )
+
+export const flag = (doc: string) => z.boolean({ error: mustBe("true or false") }).describe(doc)
+
+/** A flag that may arrive as a word of a query string. */
+export const queryFlag = (doc: string) =>
+  z.preprocess(
+    (value) => (typeof value === "string" ? (flagWords.get(value) ?? value) : value),
+    flag(doc),
+  )
+
+export const oneOf = <const Words extends readonly [string, ...string[]]>(
+  doc: string,
+  words: Words,
+) => z.enum(words, { error: mustBe(`one of ${words.join(", ")}`) }).describe(doc)
+
+export const texts = (doc: string) =>
+  z.array(text("One of them"), { error: mustBe("a list of texts") }).describe(doc)
+
+/** An object whose fields are the caller's business. */
+export const openObject = (doc: string) =>
+  z.record(z.string(), z.unknown(), { error: mustBe("an object") }).describe(doc)
+
+/** A thing that the session agent owns: handed on as it came. */
+export const entity = z.record(z.string(), z.unknown())
+
+export const success = z.object({ success: z.boolean() })
+
+export const ok = z.object({ ok: z.boolean() })
+
+export const nothing = z.object({})
+
+/** True when both or neither are there. */
+export const together = (one: unknown, other: unknown): boolean =>
+  (one === undefined) === (other === undefined)
+
+const flagWords: ReadonlyMap<string, boolean> = new Map([
+  ["true", true],
+  ["1", true],
+  ["false", false],
+  ["0", false],
+])
+
+function mustBe(what: string) {
+  return ({ input }: { readonly input?: unknown }): string =>
+    input === undefined ? `is required and must be ${what}` : `must be ${what}`
+}

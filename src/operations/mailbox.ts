@@ -1,0 +1,89 @@
+/** Notifications to and from sessions, users and handles. */
+import { z } from "zod"
+import { sessionOperation, same, wireRequest } from "./define.ts"
+import { entity, queryNumber, text } from "./fields.ts"
+
+const mailboxSend = wireRequest(
+  "mailbox-send",
+  15_000,
+  {
+    toSessionId: z.string().optional(),
+    toUserId: z.string().optional(),
+    toHandle: z.string().optional(),
+    messageType: z.string().optional(),
+    content: z.string(),
+    contextSessionId: z.string().optional(),
+    contextTaskId: z.string().optional(),
+    replyToId: z.string().optional(),
+  },
+  { messageId: z.string() },
+)
+
+const mailboxCheck = wireRequest(
+  "mailbox-check",
+  15_000,
+  { limit: z.int().optional(), after: z.string().optional() },
+  { messages: z.array(entity) },
+)
+
+export const requests = [mailboxSend, mailboxCheck] as const
+
+export const operations = [
+  sessionOperation({
+    name: "mailbox-send",
+    method: "POST",
+    path: "/api/notifications/emit",
+    doc: "Send a notification to one session, user or handle.",
+    input: z
+      .object({
+        to_session_id: text("The session it is for").optional(),
+        to_user_id: text("The user it is for").optional(),
+        to_handle: text("The handle it is for").optional(),
+        content: text("The notification"),
+        message_type: text("What kind of notification it is").optional(),
+        context_session_id: text("The session it is about").optional(),
+        context_task_id: text("The task it is about").optional(),
+        reply_to_id: text("The notification it answers").optional(),
+      })
+      .refine(hasOneReceiver, {
+        error: "exactly one of to_session_id, to_user_id and to_handle must be given",
+        path: ["to_session_id"],
+      }),
+    output: z.object({ notificationId: z.string(), messageId: z.string() }),
+    request: mailboxSend,
+    toFields: (input) => ({
+      toSessionId: input.to_session_id,
+      toUserId: input.to_user_id,
+      toHandle: input.to_handle,
+      messageType: input.message_type,
+      content: input.content,
+      contextSessionId: input.context_session_id,
+      contextTaskId: input.context_task_id,
+      replyToId: input.reply_to_id,
+    }),
+    toReply: ({ messageId }) => ({ notificationId: messageId, messageId }),
+  }),
+  sessionOperation({
+    name: "mailbox-check",
+    method: "GET",
+    path: "/api/notifications",
+    doc: "Read the notifications for this session.",
+    input: z.object({
+      limit: queryNumber("How many at most", { min: 1 }).optional(),
+      after: text("Only notifications later than this one or this time").optional(),
+    }),
+    output: z.object({ notifications: z.array(entity) }),
+    request: mailboxCheck,
+    toFields: same,
+    toReply: ({ messages }) => ({ notifications: messages }),
+  }),
+] as const
+
+function hasOneReceiver(input: {
+  readonly to_session_id?: string | undefined
+  readonly to_user_id?: string | undefined
+  readonly to_handle?: string | undefined
+}): boolean {
+  const receivers = [input.to_session_id, input.to_user_id, input.to_handle]
+  return receivers.filter((receiver) => receiver !== undefined).length === 1
+}

@@ -1,0 +1,22 @@
+/** The personas a session may be started as. */
+import { z } from "zod"
+import { same, sessionOperation, wireRequest } from "./define.ts"
+import { entity, nothing } from "./fields.ts"
+
+const listPersonas = wireRequest("list-personas", 15_000, {}, { personas: z.array(entity) })
+
+export const requests = [listPersonas] as const
+
+export const operations = [
+  sessionOperation({
+    name: "list-personas",
+    method: "GET",
+    path: "/api/personas",
+    doc: "List the personas.",
+    input: nothing,
+    output: listPersonas.result,
+    request: listPersonas,
+    toFields: same,
+    toReply: same,
+  }),
+] as const

@@ -1,0 +1,144 @@
+/** Pull requests of the session's repository, or of another that its user can see. */
+import { z } from "zod"
+import { same, sessionOperation, wireRequest } from "./define.ts"
+import { entity, oneOf, prose, queryNumber, text, texts, together, wholeNumber } from "./fields.ts"
+
+const pull = { number: z.int(), url: z.string(), title: z.string(), state: z.string() }
+
+const createPr = wireRequest(
+  "create-pr",
+  30_000,
+  {
+    branch: z.string(),
+    title: z.string(),
+    body: z.string().optional(),
+    base: z.string().optional(),
+  },
+  pull,
+)
+
+const updatePr = wireRequest(
+  "update-pr",
+  30_000,
+  {
+    prNumber: z.int(),
+    title: z.string().optional(),
+    body: z.string().optional(),
+    state: z.string().optional(),
+    labels: z.array(z.string()).optional(),
+  },
+  pull,
+)
+
+const repoOnWire = { owner: z.string().optional(), repo: z.string().optional() }
+
+const listPullRequests = wireRequest(
+  "list-pull-requests",
+  30_000,
+  { ...repoOnWire, state: z.string().optional(), limit: z.int().optional() },
+  { pulls: z.array(entity) },
+)
+
+const inspectPullRequest = wireRequest(
+  "inspect-pull-request",
+  30_000,
+  {
+    ...repoOnWire,
+    prNumber: z.int(),
+    filesLimit: z.int().optional(),
+    commentsLimit: z.int().optional(),
+  },
+  { data: z.unknown() },
+)
+
+export const requests = [createPr, updatePr, listPullRequests, inspectPullRequest] as const
+
+const repo = {
+  owner: text("Owner of the repository; this session's when absent").optional(),
+  repo: text("Name of the repository; given together with the owner").optional(),
+}
+
+const ownerWithRepo = {
+  error: "must be given together with repo, or not at all",
+  path: ["owner"],
+}
+
+export const operations = [
+  sessionOperation({
+    name: "create-pull-request",
+    method: "POST",
+    path: "/api/create-pull-request",
+    doc: "Open a pull request from a branch that is already pushed.",
+    input: z.object({
+      branch: text("The branch with the changes"),
+      title: text("Title of the pull request"),
+      body: prose("Description, in Markdown").optional(),
+      base: text("The branch to merge into; the default branch when absent").optional(),
+    }),
+    output: createPr.result,
+    request: createPr,
+    toFields: same,
+    toReply: same,
+    announce: {
+      frame: "pr-created",
+      toFields: ({ number, title, url, state }) => ({ number, title, url, status: state }),
+    },
+  }),
+  sessionOperation({
+    name: "update-pull-request",
+    method: "POST",
+    path: "/api/update-pull-request",
+    doc: "Change the title, body, state or labels of a pull request.",
+    input: z.object({
+      pr_number: wholeNumber("Number of the pull request", { min: 1 }),
+      title: text("The new title").optional(),
+      body: prose("The new description, in Markdown").optional(),
+      state: oneOf("Reopen or close it", ["open", "closed"]).optional(),
+      labels: texts("The labels it is to have").optional(),
+    }),
+    output: updatePr.result,
+    request: updatePr,
+    toFields: ({ pr_number, ...rest }) => ({ prNumber: pr_number, ...rest }),
+    toReply: same,
+  }),
+  sessionOperation({
+    name: "list-pull-requests",
+    method: "GET",
+    path: "/api/pull-requests",
+    doc: "List the pull requests of a repository.",
+    input: z
+      .object({
+        ...repo,
+        state: oneOf("Which ones", ["open", "closed", "all"]).optional(),
+        limit: queryNumber("How many at most", { min: 1, max: 100 }).optional(),
+      })
+      .refine((input) => together(input.owner, input.repo), ownerWithRepo),
+    output: listPullRequests.result,
+    request: listPullRequests,
+    toFields: same,
+    toReply: same,
+  }),
+  sessionOperation({
+    name: "inspect-pull-request",
+    method: "GET",
+    path: "/api/pull-request",
+    doc: "Read one pull request with its files, checks and comments.",
+    input: z
+      .object({
+        ...repo,
+        pr_number: queryNumber("Number of the pull request", { min: 1 }),
+        files_limit: queryNumber("How many files at most", { min: 1, max: 300 }).optional(),
+        comments_limit: queryNumber("How many comments at most", { min: 1, max: 300 }).optional(),
+      })
+      .refine((input) => together(input.owner, input.repo), ownerWithRepo),
+    output: z.unknown(),
+    request: inspectPullRequest,
+    toFields: ({ pr_number, files_limit, comments_limit, ...rest }) => ({
+      ...rest,
+      prNumber: pr_number,
+      filesLimit: files_limit,
+      commentsLimit: comments_limit,
+    }),
+    toReply: ({ data }) => data,
+  }),
+] as const

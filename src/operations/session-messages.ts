@@ -1,0 +1,84 @@
+/** Messages between sessions: sent, read and copied over. */
+import { z } from "zod"
+import { same, sessionOperation, wireRequest } from "./define.ts"
+import { flag, ok, queryNumber, text, wholeNumber } from "./fields.ts"
+
+const sessionMessage = wireRequest(
+  "session-message",
+  15_000,
+  { targetSessionId: z.string(), content: z.string(), interrupt: z.boolean().optional() },
+  { success: z.boolean() },
+)
+
+const message = z.object({
+  role: z.string(),
+  content: z.string(),
+  createdAt: z.union([z.string(), z.number()]),
+})
+
+const pageOfTarget = {
+  targetSessionId: z.string(),
+  limit: z.int().optional(),
+  after: z.string().optional(),
+}
+
+const sessionMessages = wireRequest("session-messages", 15_000, pageOfTarget, {
+  messages: z.array(message),
+})
+
+const forwardMessages = wireRequest("forward-messages", 15_000, pageOfTarget, {
+  count: z.int(),
+  sourceSessionId: z.string(),
+})
+
+export const requests = [sessionMessage, sessionMessages, forwardMessages] as const
+
+const after = text("Only messages later than this one or this time").optional()
+
+export const operations = [
+  sessionOperation({
+    name: "send-message",
+    method: "POST",
+    path: "/api/session-message",
+    doc: "Send a message to another session.",
+    input: z.object({
+      sessionId: text("The session to write to"),
+      content: text("The message"),
+      interrupt: flag("Stop what the session is doing and read this first").optional(),
+    }),
+    output: ok,
+    request: sessionMessage,
+    toFields: ({ sessionId, ...rest }) => ({ targetSessionId: sessionId, ...rest }),
+    toReply: (result) => ({ ok: result.success }),
+  }),
+  sessionOperation({
+    name: "read-messages",
+    method: "GET",
+    path: "/api/session-messages",
+    doc: "Read the messages of another session.",
+    input: z.object({
+      sessionId: text("The session to read"),
+      limit: queryNumber("How many messages at most", { min: 1 }).optional(),
+      after,
+    }),
+    output: sessionMessages.result,
+    request: sessionMessages,
+    toFields: ({ sessionId, ...rest }) => ({ targetSessionId: sessionId, ...rest }),
+    toReply: same,
+  }),
+  sessionOperation({
+    name: "forward-messages",
+    method: "POST",
+    path: "/api/forward-messages",
+    doc: "Copy another session's messages into this one's conversation.",
+    input: z.object({
+      sessionId: text("The session whose messages are copied"),
+      limit: wholeNumber("How many messages at most", { min: 1 }).optional(),
+      after,
+    }),
+    output: forwardMessages.result,
+    request: forwardMessages,
+    toFields: ({ sessionId, ...rest }) => ({ targetSessionId: sessionId, ...rest }),
+    toReply: same,
+  }),
+] as const

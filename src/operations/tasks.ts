@@ -1,0 +1,116 @@
+/** The board of tasks that sessions share. */
+import { z } from "zod"
+import { same, sessionOperation, wireRequest } from "./define.ts"
+import { entity, prose, queryNumber, text, texts } from "./fields.ts"
+
+const one = { task: entity }
+const many = { tasks: z.array(entity) }
+
+const taskCreate = wireRequest(
+  "task-create",
+  15_000,
+  {
+    title: z.string(),
+    description: z.string().optional(),
+    sessionId: z.string().optional(),
+    parentTaskId: z.string().optional(),
+    blockedBy: z.array(z.string()).optional(),
+  },
+  one,
+)
+
+const taskList = wireRequest(
+  "task-list",
+  15_000,
+  { status: z.string().optional(), limit: z.int().optional() },
+  many,
+)
+
+const taskUpdate = wireRequest(
+  "task-update",
+  15_000,
+  {
+    taskId: z.string(),
+    status: z.string().optional(),
+    result: z.string().optional(),
+    description: z.string().optional(),
+    sessionId: z.string().optional(),
+    title: z.string().optional(),
+  },
+  one,
+)
+
+const taskMy = wireRequest("task-my", 15_000, { status: z.string().optional() }, many)
+
+export const requests = [taskCreate, taskList, taskUpdate, taskMy] as const
+
+const onlyStatus = text("Only tasks in this status").optional()
+
+export const operations = [
+  sessionOperation({
+    name: "task-create",
+    method: "POST",
+    path: "/api/tasks",
+    doc: "Put a task on the board.",
+    input: z.object({
+      title: text("What is to be done"),
+      description: prose("More about it").optional(),
+      session_id: text("The session that is to do it").optional(),
+      parent_task_id: text("The task it is a part of").optional(),
+      blocked_by: texts("Ids of the tasks that must be done first").optional(),
+    }),
+    output: taskCreate.result,
+    request: taskCreate,
+    toFields: (input) => ({
+      title: input.title,
+      description: input.description,
+      sessionId: input.session_id,
+      parentTaskId: input.parent_task_id,
+      blockedBy: input.blocked_by,
+    }),
+    toReply: same,
+  }),
+  sessionOperation({
+    name: "task-list",
+    method: "GET",
+    path: "/api/tasks",
+    doc: "List the tasks on the board.",
+    input: z.object({
+      status: onlyStatus,
+      limit: queryNumber("How many at most", { min: 1 }).optional(),
+    }),
+    output: taskList.result,
+    request: taskList,
+    toFields: same,
+    toReply: same,
+  }),
+  sessionOperation({
+    name: "task-update",
+    method: "PUT",
+    path: "/api/tasks/:id",
+    doc: "Change a task; what is left out stays.",
+    input: z.object({
+      id: text("The task"),
+      status: text("Its new status").optional(),
+      result: prose("What came of it").optional(),
+      description: prose("More about it").optional(),
+      session_id: text("The session that is to do it").optional(),
+      title: text("What is to be done").optional(),
+    }),
+    output: taskUpdate.result,
+    request: taskUpdate,
+    toFields: ({ id, session_id, ...rest }) => ({ taskId: id, sessionId: session_id, ...rest }),
+    toReply: same,
+  }),
+  sessionOperation({
+    name: "my-tasks",
+    method: "GET",
+    path: "/api/my-tasks",
+    doc: "List the tasks that are this session's to do.",
+    input: z.object({ status: onlyStatus }),
+    output: taskMy.result,
+    request: taskMy,
+    toFields: same,
+    toReply: same,
+  }),
+] as const

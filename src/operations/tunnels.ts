@@ -1,0 +1,52 @@
+/** Tunnels: ports of the sandbox that the gateway serves under a name. */
+import { z } from "zod"
+import { sandboxOperation } from "./define.ts"
+import { nothing, ok, oneOf, text, wholeNumber } from "./fields.ts"
+
+const nameRule = "must be 1 to 32 letters, digits, _ or -"
+
+const protocols = ["http", "ws", "auto"] as const
+
+export const tunnel = z.object({
+  name: z.string(),
+  port: z.int(),
+  protocol: z.enum(protocols).optional(),
+  path: z.string(),
+})
+
+export const operations = [
+  sandboxOperation({
+    name: "list-tunnels",
+    method: "GET",
+    path: "/api/tunnels",
+    doc: "List the tunnels.",
+    input: nothing,
+    output: z.object({ tunnels: z.array(tunnel) }),
+    part: "tunnels",
+  }),
+  sandboxOperation({
+    name: "register-tunnel",
+    method: "POST",
+    path: "/api/tunnels",
+    doc: "Serve a port of the sandbox under a name.",
+    input: z.object({
+      name: z
+        .string({ error: nameRule })
+        .regex(/^[A-Za-z0-9_-]{1,32}$/, { error: nameRule })
+        .describe("The name, as it stands in the address"),
+      port: wholeNumber("The port that is listened on", { min: 1, max: 65_535 }),
+      protocol: oneOf("What is spoken on it", protocols).optional(),
+    }),
+    output: z.object({ ok: z.boolean(), tunnel }),
+    part: "tunnels",
+  }),
+  sandboxOperation({
+    name: "unregister-tunnel",
+    method: "DELETE",
+    path: "/api/tunnels/:name",
+    doc: "Stop serving a port.",
+    input: z.object({ name: text("The tunnel's name") }),
+    output: ok,
+    part: "tunnels",
+  }),
+] as const
