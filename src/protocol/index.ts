@@ -1,0 +1,30 @@
+/** The wire: every message between the runner and the session agent, as types and as parsers. */
+export {
+  type CommandFrame,
+  type Inbound,
+  type InboundFrame,
+  inboundMessages,
+  inboundTypes,
+  parseInbound,
+} from "./inbound.ts"
+export {
+  type Outbound,
+  type OutboundFrame,
+  outboundMessages,
+  outboundTypes,
+  parseOutbound,
+  type ToldFrame,
+} from "./outbound.ts"
+export type { Parsed } from "./parse.ts"
+export {
+  isRequest,
+  isResult,
+  requestDeadlineMs,
+  type RequestFields,
+  requestFrame,
+  type RequestFrame,
+  type RequestResult,
+  type RequestType,
+  type ResultFrame,
+} from "./requests.ts"
+export type { MessageRow } from "./row.ts"

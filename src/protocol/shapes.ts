@@ -1,0 +1,99 @@
+/** The pieces that frames are made of. */
+import { z } from "zod"
+
+export const requestId = z.string()
+
+/** Where a frame stands in the stream of its epoch. */
+export const seq = z.int().nonnegative()
+
+const count = z.int().nonnegative()
+
+/** Names a conversation inside the session. */
+export const channel = { channelType: z.string(), channelId: z.string() }
+
+export const someChannel = {
+  channelType: z.string().optional(),
+  channelId: z.string().optional(),
+}
+
+/** The prompt and the conversation that a frame belongs to. */
+export const origin = {
+  ...someChannel,
+  messageId: z.string().optional(),
+  opencodeSessionId: z.string().optional(),
+}
+
+/** The prompt's author, as commits and chats are to name them. */
+export const author = {
+  authorId: z.string().optional(),
+  authorEmail: z.string().optional(),
+  authorName: z.string().optional(),
+  gitName: z.string().optional(),
+  gitEmail: z.string().optional(),
+}
+
+/** Nothing but the web and data: a `file:` URL would let a peer read the sandbox's disk. */
+export const attachment = z.object({
+  type: z.literal("file"),
+  mime: z.string(),
+  url: z.string().regex(/^(?:https?:\/\/|data:)/i, "must be an http, https or data URL"),
+  filename: z.string().optional(),
+})
+
+export const modelPreferences = z.array(z.string())
+
+const customProvider = z.object({
+  providerId: z.string(),
+  displayName: z.string(),
+  baseUrl: z.string(),
+  apiKey: z.string().optional(),
+  models: z.array(
+    z.object({
+      id: z.string(),
+      name: z.string().optional(),
+      contextLimit: count.optional(),
+      outputLimit: count.optional(),
+    }),
+  ),
+})
+
+/** A partial: what is absent stays as it was. */
+export const agentConfig = z.object({
+  tools: z.record(z.string(), z.boolean()).optional(),
+  providerKeys: z.record(z.string(), z.string()).optional(),
+  instructions: z.array(z.string()).optional(),
+  isOrchestrator: z.boolean().optional(),
+  customProviders: z.array(customProvider).optional(),
+})
+
+export const providerModels = z.object({
+  provider: z.string(),
+  models: z.array(z.object({ id: z.string(), name: z.string() })),
+})
+
+export const changedFile = z.object({
+  path: z.string(),
+  status: z.string(),
+  additions: count.optional(),
+  deletions: count.optional(),
+})
+
+export const diffFile = z.object({
+  path: z.string(),
+  status: z.enum(["added", "modified", "deleted"]),
+  diff: z.string().optional(),
+})
+
+export const todoItem = z.object({
+  content: z.string(),
+  status: z.string(),
+  priority: z.string().optional(),
+})
+
+/** A turn that is under way when the link comes up. */
+export const activeTurn = z.object({
+  messageId: z.string(),
+  channelKey: z.string(),
+  turnId: z.string().optional(),
+  opencodeSessionId: z.string().optional(),
+})
