@@ -1,0 +1,96 @@
+/** Turns what is said into the deltas of the wire, and the way they end. */
+import type { Break, Said, ToolCall, Usage } from "./reply.ts"
+
+interface ToolCallDelta {
+  readonly index: number
+  readonly id?: string
+  readonly type?: "function"
+  readonly function: { readonly name?: string; readonly arguments: string }
+}
+
+export interface Delta {
+  readonly content?: string
+  readonly reasoning_content?: string
+  readonly tool_calls?: readonly ToolCallDelta[]
+}
+
+interface Beat {
+  readonly delayMs: number
+  readonly delta: Delta
+}
+
+interface Finish {
+  readonly type: "finish"
+  readonly reason: string
+  readonly usage: Usage | undefined
+}
+
+export interface Score {
+  readonly beats: readonly Beat[]
+  readonly end: Break | Finish
+}
+
+/** `callId` makes the ids of this reply's tool calls unlike those of any other. */
+export function scoreOf(said: Said, callId: string): Score {
+  const beats: Beat[] = []
+  let calls = 0
+  let reason: string | undefined
+  let usage: Usage | undefined
+  for (const step of said) {
+    switch (step.type) {
+      case "text":
+      case "reasoning": {
+        const field = step.type === "text" ? "content" : "reasoning_content"
+        for (const piece of splitText(step.text, step.chunks))
+          beats.push({ delayMs: step.delayMs, delta: { [field]: piece } })
+        break
+      }
+      case "tools":
+        for (const call of step.calls) {
+          beats.push(...callBeats(call, calls, `call_${callId}_${calls}`))
+          calls += 1
+        }
+        break
+      case "finish":
+        reason = step.reason
+        break
+      case "usage":
+        usage = step.usage
+        break
+      default:
+        return { beats, end: step }
+    }
+  }
+  return {
+    beats,
+    end: { type: "finish", reason: reason ?? (calls > 0 ? "tool_calls" : "stop"), usage },
+  }
+}
+
+/** As providers do it: the name first, then the arguments in pieces. */
+function callBeats({ name, args }: ToolCall, index: number, id: string): Beat[] {
+  const json = typeof args === "string" ? args : JSON.stringify(args)
+  const opening: ToolCallDelta = { index, id, type: "function", function: { name, arguments: "" } }
+  const pieces = splitText(json, 2).map((piece) => ({ index, function: { arguments: piece } }))
+  return [opening, ...pieces].map((call) => ({ delayMs: 0, delta: { tool_calls: [call] } }))
+}
+
+/**
+ * At most `chunks` pieces of about the same length, none of them empty, that join to exactly the text.
+ * No piece ends inside a surrogate pair: half a character cannot be sent as UTF-8.
+ */
+export function splitText(text: string, chunks: number): string[] {
+  const pieces: string[] = []
+  let start = 0
+  for (let n = 1; n <= chunks; n++) {
+    let end = Math.round((text.length * n) / chunks)
+    if (isInsidePair(text, end)) end += 1
+    if (end <= start) continue
+    pieces.push(text.slice(start, end))
+    start = end
+  }
+  return pieces
+}
+
+const isInsidePair = (text: string, at: number): boolean =>
+  /^[\uD800-\uDBFF][\uDC00-\uDFFF]$/.test(text.slice(Math.max(at - 1, 0), at + 1))

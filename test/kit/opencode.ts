@@ -1,0 +1,127 @@
+/** A real `opencode serve` of its own: no network, and every file it writes in one temporary directory. */
+import { randomBytes } from "node:crypto"
+import { once } from "node:events"
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { delimiter, dirname, join } from "node:path"
+import { z } from "zod"
+
+interface OpenCodeOptions {
+  /** Merged over a configuration that shares and updates nothing. */
+  readonly config: Readonly<Record<string, unknown>>
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export interface OpenCode {
+  readonly url: string
+  /** Of the user `opencode`. */
+  readonly password: string
+  /** The empty workspace it was started in. */
+  readonly directory: string
+  /** Also removes everything it wrote. */
+  readonly stop: () => Promise<void>
+}
+
+export async function startOpenCode({ config, env = {} }: OpenCodeOptions): Promise<OpenCode> {
+  const root = await mkdtemp(join(tmpdir(), "opencode-"))
+  const directory = join(root, "workspace")
+  await Promise.all([mkdir(directory), stubPluginInstall(join(root, "config", "opencode"))])
+  const port = await freePort()
+  const password = randomBytes(12).toString("hex")
+  const errors = Bun.file(join(root, "stderr.log"))
+  const child = Bun.spawn([join(OPENCODE, "bin/opencode"), "serve", "--port", String(port)], {
+    cwd: directory,
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: errors,
+    env: {
+      ...closedEnvironment(root),
+      OPENCODE_SERVER_PASSWORD: password,
+      OPENCODE_CONFIG_CONTENT: JSON.stringify({ autoupdate: false, share: "disabled", ...config }),
+      ...env,
+    },
+  })
+  const url = `http://127.0.0.1:${port}`
+  const call: Call = (method, path) =>
+    fetch(url + path, {
+      method,
+      headers: { authorization: `Basic ${btoa(`opencode:${password}`)}` },
+      // A connection made while it starts may never be answered.
+      signal: AbortSignal.timeout(1_000),
+    })
+  const stop = async (): Promise<void> => {
+    if (child.exitCode === null) await abortBusySessions(call).catch(() => undefined)
+    child.kill()
+    await child.exited
+    await rm(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+  }
+
+  for (let attempt = 0; !(await isHealthy(call)); attempt++) {
+    if (child.exitCode !== null || attempt === 100) {
+      const why = await errors.text()
+      await stop()
+      throw new Error(`OpenCode did not start: ${why}`)
+    }
+    await Bun.sleep(200)
+  }
+  return { url, password, directory, stop }
+}
+
+type Call = (method: "GET" | "POST", path: string) => Promise<Response>
+
+const isHealthy = (call: Call): Promise<boolean> =>
+  call("GET", "/global/health").then(
+    ({ ok }) => ok,
+    () => false,
+  )
+
+/** The shells of its tools outlive its process; only an abort ends them. */
+async function abortBusySessions(call: Call): Promise<void> {
+  const status = z.record(z.string(), z.unknown())
+  const busy = status.parse(await (await call("GET", "/session/status")).json())
+  await Promise.all(Object.keys(busy).map((id) => call("POST", `/session/${id}/abort`)))
+}
+
+/** Nothing is inherited but the path to programs, so that no key and no setting of the user gets in. */
+const closedEnvironment = (root: string): Record<string, string> => ({
+  PATH: [join(RIPGREP, "bin"), process.env["PATH"]].join(delimiter),
+  HOME: join(root, "home"),
+  XDG_CONFIG_HOME: join(root, "config"),
+  XDG_DATA_HOME: join(root, "data"),
+  XDG_CACHE_HOME: join(root, "cache"),
+  XDG_STATE_HOME: join(root, "state"),
+  OPENCODE_DISABLE_AUTOUPDATE: "1",
+  OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
+  OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
+  OPENCODE_DISABLE_MODELS_FETCH: "1",
+})
+
+/** OpenCode installs its plugin package into a configuration directory unless the lock file there has it. */
+async function stubPluginInstall(directory: string): Promise<void> {
+  const { version } = z
+    .object({ version: z.string() })
+    .parse(await Bun.file(join(OPENCODE, "package.json")).json())
+  const dependencies = { "@opencode-ai/plugin": version }
+  await mkdir(join(directory, "node_modules"), { recursive: true })
+  await writeFile(join(directory, "package.json"), JSON.stringify({ dependencies }))
+  const lock = { lockfileVersion: 3, packages: { "": { dependencies } } }
+  await writeFile(join(directory, "package-lock.json"), JSON.stringify(lock))
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const address = server.address()
+  server.close()
+  await once(server, "close")
+  if (address === null || typeof address === "string") throw new Error("no TCP port is free")
+  return address.port
+}
+
+const packageDirectory = (name: string): string =>
+  dirname(Bun.resolveSync(`${name}/package.json`, import.meta.dir))
+
+const PLATFORM = `${process.platform}-${process.arch}`
+const OPENCODE = packageDirectory(`opencode-${PLATFORM}`)
+const RIPGREP = packageDirectory(`@vscode/ripgrep-${PLATFORM}`)
