@@ -1,0 +1,30 @@
+/** The state directory's database: what must survive a crash is written here, in one place and in order. */
+import { Database } from "bun:sqlite"
+import { chmodSync, mkdirSync } from "node:fs"
+import { join } from "node:path"
+
+/**
+ * WAL with `synchronous=NORMAL`: a commit costs microseconds and survives the death of the process; only a loss
+ * of power may take the last commits, never the file.
+ */
+export const openStateDb = (stateDir: string): Database => {
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 })
+  const path = join(stateDir, "state.db")
+  const db = new Database(path, { create: true, strict: true })
+  chmodSync(path, 0o600)
+  db.run("PRAGMA journal_mode = WAL")
+  db.run("PRAGMA synchronous = NORMAL")
+  db.run("PRAGMA busy_timeout = 2000")
+  db.run("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT")
+  return db
+}
+
+/** Small named values: the epoch, the channel map, the last configuration. */
+export const readFact = (db: Database, name: string): string | undefined =>
+  db.query<{ value: string }, [string]>("SELECT value FROM facts WHERE name = ?").get(name)?.value
+
+export const writeFact = (db: Database, name: string, value: string): void => {
+  db.query(
+    "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+  ).run(name, value)
+}
