@@ -1,0 +1,229 @@
+/** The link to the session agent: frames in order and exactly once, over as many sockets as that takes. */
+import type { Clock } from "../lib/clock.ts"
+import type { Log } from "../log.ts"
+import {
+  type InboundFrame,
+  type Outbound,
+  type OutboundFrame,
+  parseInbound,
+} from "../protocol/index.ts"
+import {
+  defaultLinkPolicy,
+  firstDial,
+  isFinal,
+  type LinkEffect,
+  type LinkEvent,
+  type LinkPolicy,
+  type LinkState,
+  stepLink,
+} from "./link-state.ts"
+import type { Outbox } from "./outbox.ts"
+import { dial, type Socket } from "./socket.ts"
+
+export interface UplinkOptions {
+  readonly url: string
+  readonly token: string
+  readonly sessionId: string
+  readonly version: string
+  readonly epoch: string
+  readonly outbox: Outbox
+  readonly clock: Clock
+  readonly log: Log
+  readonly policy?: LinkPolicy
+  /** What runs now: said at the start of every connection. */
+  readonly active: () => Outbound<"hello">["active"]
+  readonly onFrame: (frame: InboundFrame) => void
+  /** A connection is ready: whatever is true now may be said. */
+  readonly onConnected: () => void
+  /** The link is over for good. */
+  readonly onEnd: (code: 0 | 3, why: string) => void
+}
+
+export interface Uplink {
+  readonly start: () => void
+  readonly send: (frame: OutboundFrame) => void
+  /** Resolves when there is room for more frames. */
+  readonly room: () => Promise<void> | undefined
+  readonly state: () => LinkState["name"]
+  /** Waits until the session agent has everything, at most `flushMs`, and closes. */
+  readonly stop: (flushMs: number) => Promise<void>
+}
+
+/** A session agent that says no `welcome` in this time keeps no count of frames. */
+const WELCOME_MS = 2000
+/** Beyond this the network is the bottleneck: more would only sit in memory, uncounted. */
+const MAX_BUFFERED_BYTES = 1024 * 1024
+const BUSY_POLL_MS = 5
+
+/** On a fresh socket nothing may be sent before the session agent has said, or not said, what it has. */
+type Mode = "greeting" | "counted" | "uncounted"
+
+interface Connection {
+  readonly socket: Socket
+  mode: Mode
+}
+
+export const createUplink = (options: UplinkOptions): Uplink => {
+  const { outbox, clock, log, policy = defaultLinkPolicy } = options
+  let state: LinkState | undefined
+  let connection: Connection | undefined
+  let cancelWait = () => {}
+  let commitScheduled = false
+  let pumpScheduled = false
+  let waiters: (() => void)[] = []
+
+  const apply = ([next, effects]: readonly [LinkState, readonly LinkEffect[]]) => {
+    state = next
+    for (const effect of effects) perform(effect)
+  }
+  const happened = (event: LinkEvent) => {
+    if (state) apply(stepLink(state, event, policy, Math.random()))
+  }
+  const perform = (effect: LinkEffect): void => {
+    switch (effect.do) {
+      case "dial":
+        return connect()
+      case "wait":
+        log.warn("link.down", { why: effect.why, retryInMs: effect.ms })
+        cancelWait = clock.after(effect.ms, () => happened({ type: "retry" }))
+        return
+      case "drop":
+        cancelWait()
+        connection?.socket.close(1000, "Runner shutting down")
+        connection = undefined
+        return
+      case "end":
+        log.warn("link.ended", { why: effect.why })
+        options.onEnd(effect.code, effect.why)
+        return
+    }
+  }
+
+  const connect = () => {
+    const current = () => connection === mine
+    const gone = (event: LinkEvent) => {
+      if (current()) connection = undefined
+      happened(event)
+    }
+    const socket = dial({
+      url: options.url,
+      token: options.token,
+      clock,
+      events: {
+        opened: () => {
+          happened({ type: "opened", at: clock.now() })
+          socket.send(JSON.stringify(hello()))
+          clock.after(WELCOME_MS, () => {
+            if (current() && mine.mode === "greeting") {
+              log.info("link.uncounted", { why: "the session agent said no welcome" })
+              ready(mine, "uncounted")
+            }
+          })
+        },
+        message: (text) => current() && receive(mine, text),
+        closed: (code, reason) => gone({ type: "closed", code, reason, at: clock.now() }),
+        refused: (status) => gone({ type: "refused", status }),
+        failed: (error) => gone({ type: "failed", error, at: clock.now() }),
+      },
+    })
+    const mine: Connection = { socket, mode: "greeting" }
+    connection = mine
+  }
+
+  const hello = (): Outbound<"hello"> => ({
+    type: "hello",
+    protocol: 2,
+    runner: { name: "sandpiper", version: options.version },
+    sessionId: options.sessionId,
+    epoch: options.epoch,
+    nextSeq: outbox.headSeq(),
+    active: options.active(),
+  })
+
+  const ready = (mine: Connection, mode: Mode) => {
+    mine.mode = mode
+    log.info("link.open", { mode, waiting: outbox.stats().frames })
+    options.onConnected()
+    commit()
+  }
+
+  const receive = (mine: Connection, text: string) => {
+    const parsed = parseInbound(text)
+    if (!parsed.ok) return log.warn("link.frame-dropped", { problem: parsed.problem })
+    const { frame } = parsed
+    if (frame.type === "pong") return
+    if (frame.type === "ack") {
+      outbox.acknowledge(frame.seq)
+      return settle()
+    }
+    if (frame.type !== "welcome") return options.onFrame(frame)
+    if (mine.mode !== "greeting")
+      return log.warn("link.frame-dropped", { problem: "a second welcome" })
+    outbox.resume(frame.lastSeq)
+    ready(mine, "counted")
+  }
+
+  const commit = () => {
+    commitScheduled = false
+    outbox.commit()
+    pump()
+  }
+
+  const pump = () => {
+    pumpScheduled = false
+    if (!connection || connection.mode === "greeting") return settle()
+    const { socket, mode } = connection
+    for (;;) {
+      if (socket.buffered() > MAX_BUFFERED_BYTES) {
+        if (!pumpScheduled) clock.after(BUSY_POLL_MS, pump)
+        pumpScheduled = true
+        break
+      }
+      const next = outbox.next()
+      if (!next) break
+      socket.send(mode === "counted" ? `${next.line.slice(0, -1)},"seq":${next.seq}}` : next.line)
+    }
+    if (mode === "uncounted") outbox.letGoOfSent()
+    settle()
+  }
+
+  /** Lets those go on who waited for room, or for everything to be delivered. */
+  const settle = () => {
+    if (waiters.length === 0) return
+    const woken = waiters
+    waiters = []
+    for (const wake of woken) wake()
+  }
+
+  const changed = () => new Promise<void>((resolve) => waiters.push(resolve))
+
+  return {
+    start: () => apply(firstDial),
+    send: (frame) => {
+      outbox.append(frame)
+      if (commitScheduled) return
+      commitScheduled = true
+      // At the end of this turn of the loop: a burst of frames is one write to the disk.
+      queueMicrotask(commit)
+    },
+    room: () => {
+      if (!outbox.isFull()) return undefined
+      log.warn("link.backlog-full", { ...outbox.stats() })
+      return (async () => {
+        while (outbox.isFull() && !(state && isFinal(state))) await changed()
+      })()
+    },
+    state: () => state?.name ?? "stopped",
+    stop: async (flushMs) => {
+      const expired = new Promise<"expired">((resolve) => {
+        clock.after(flushMs, () => resolve("expired"))
+      })
+      while (connection && !outbox.isEmpty()) {
+        if ((await Promise.race([changed(), expired])) === "expired") break
+      }
+      commit()
+      if (state && !isFinal(state)) happened({ type: "stop" })
+      settle()
+    },
+  }
+}
