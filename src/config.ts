@@ -1,0 +1,307 @@
+/**
+ * Flags and environment -> one frozen Config. The only reader of the environment; a knob is one entry in the
+ * table below, and its parsing, its line of help and its redaction follow from it.
+ */
+import { homedir } from "node:os"
+import { join, resolve } from "node:path"
+import { z } from "zod"
+
+export type CommandName = "run" | "up"
+
+/** A value of the wrong form: `message` says which variable, what it must be and where to set it. Exit code 2. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError"
+}
+
+interface Knob<Schema extends z.ZodType = z.ZodType> {
+  readonly env: string
+  readonly flag?: string
+  readonly doc: string
+  readonly schema: Schema
+  /** Used when neither flag nor variable is set; `undefined` leaves the knob unset. */
+  readonly fallback?: (context: Context) => string
+  readonly requiredBy?: readonly CommandName[]
+  readonly secret?: true
+}
+
+interface Context {
+  readonly command: CommandName
+  readonly env: Environment
+  readonly cwd: string
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const loopback = (host: string): boolean =>
+  host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host)
+
+const secret = z.string().min(16, "must be at least 16 characters long")
+const seconds = z.coerce
+  .number("must be a number of seconds")
+  .min(0, "must not be negative")
+  .max(86_400, "must be at most a day (86400)")
+const port = z.coerce
+  .number("must be a port number, 0 to 65535")
+  .int("must be a port number, 0 to 65535")
+  .min(0, "must be a port number, 0 to 65535")
+  .max(65_535, "must be a port number, 0 to 65535")
+const directory = z.string().min(1, "must be a directory")
+
+/** Parsed once to be sure of its form; kept as text, since a URL object is mutable. */
+const urlWith = (expected: string, fits: (url: URL) => boolean) =>
+  z.string().refine((text) => URL.canParse(text) && fits(new URL(text)), { error: expected })
+
+const knobs = {
+  doUrl: {
+    env: "DO_WS_URL",
+    flag: "do-url",
+    doc: "WebSocket address of the session agent",
+    schema: urlWith(
+      "must be a wss:// URL (ws:// only to a loopback host)",
+      (url) => url.protocol === "wss:" || (url.protocol === "ws:" && loopback(url.hostname)),
+    ),
+    requiredBy: ["run"],
+  },
+  runnerToken: {
+    env: "RUNNER_TOKEN",
+    flag: "runner-token",
+    doc: "proves to the session agent that this is its runner; prefer the variable, a flag shows in `ps`",
+    schema: z.string().min(1, "must not be empty"),
+    requiredBy: ["run"],
+    secret: true,
+  },
+  sessionId: {
+    env: "SESSION_ID",
+    flag: "session-id",
+    doc: "the session this sandbox belongs to",
+    schema: z.string().regex(/^[A-Za-z0-9._:-]{1,128}$/, {
+      error: "must be 1 to 128 of letters, digits, dot, underscore, colon, dash",
+    }),
+    fallback: ({ command }) => (command === "up" ? "local" : ""),
+    requiredBy: ["run"],
+  },
+  jwtSecret: {
+    env: "JWT_SECRET",
+    doc: "key of the gateway's JWTs (HS256), at least 16 characters",
+    schema: secret,
+    requiredBy: ["run"],
+    secret: true,
+  },
+  gatewayPort: {
+    env: "GATEWAY_PORT",
+    flag: "gateway-port",
+    doc: "port of the gateway, 0 for any free one",
+    schema: port,
+    fallback: () => "9000",
+  },
+  gatewayHost: {
+    env: "GATEWAY_HOST",
+    doc: "address the gateway listens on",
+    schema: z.string().min(1, "must be an address"),
+    fallback: ({ command }) => (command === "up" ? "127.0.0.1" : "0.0.0.0"),
+  },
+  opencodeUrl: {
+    env: "OPENCODE_URL",
+    flag: "opencode-url",
+    doc: "where OpenCode is to listen, always this machine; port 0 for any free one",
+    schema: urlWith(
+      "must be an http:// URL with a loopback host, such as http://127.0.0.1:4096",
+      (url) => url.protocol === "http:" && loopback(url.hostname),
+    ),
+    fallback: ({ command }) => (command === "up" ? "http://127.0.0.1:0" : "http://127.0.0.1:4096"),
+  },
+  opencodePassword: {
+    env: "OPENCODE_SERVER_PASSWORD",
+    doc: "OpenCode's password, at least 16 characters; made at every start when not given",
+    schema: secret.optional(),
+    secret: true,
+  },
+  opencodeBin: {
+    env: "OPENCODE_BIN",
+    doc: "the OpenCode binary; else `opencode` beside this program or on PATH",
+    schema: z.string().min(1).optional(),
+  },
+  workDir: {
+    env: "WORK_DIR",
+    flag: "work-dir",
+    doc: "the directory the agent works in",
+    schema: directory,
+    fallback: ({ command, cwd }) => (command === "up" ? cwd : "/workspace"),
+  },
+  stateDir: {
+    env: "SANDPIPER_STATE_DIR",
+    flag: "state-dir",
+    doc: "what must survive a restart: outbox, channel map, OpenCode's sessions and configuration",
+    schema: directory,
+    fallback: ({ env }) =>
+      join(env["XDG_STATE_HOME"] || join(env["HOME"] || homedir(), ".local", "state"), "sandpiper"),
+  },
+  configWaitSeconds: {
+    env: "CONFIG_WAIT_SECONDS",
+    doc: "how long the first start of OpenCode waits for the session agent's configuration",
+    schema: seconds,
+    fallback: () => "2",
+  },
+  model: {
+    env: "SANDPIPER_MODEL",
+    flag: "model",
+    doc: "provider/model used when a prompt names none",
+    schema: z
+      .string()
+      .regex(/^[^/\s]+\/\S+$/, {
+        error: "must be provider/model, such as anthropic/claude-sonnet-4",
+      })
+      .optional(),
+  },
+  logLevel: {
+    env: "LOG_LEVEL",
+    flag: "log-level",
+    doc: "debug, info, warn or error",
+    schema: z.enum(["debug", "info", "warn", "error"], {
+      error: "must be debug, info, warn or error",
+    }),
+    fallback: ({ command }) => (command === "up" ? "warn" : "info"),
+  },
+  logFormat: {
+    env: "LOG_FORMAT",
+    doc: "json, pretty, or auto: pretty on a terminal",
+    schema: z.enum(["json", "pretty", "auto"], { error: "must be json, pretty or auto" }),
+    fallback: () => "auto",
+  },
+} satisfies Record<string, Knob>
+
+type Values = { readonly [Key in keyof typeof knobs]: z.output<(typeof knobs)[Key]["schema"]> }
+
+export interface Config extends Values {
+  readonly command: CommandName
+  /** The variables that a child process may be given a choice of; never printed. */
+  readonly environment: Environment
+  /** Every secret value, for the log's redaction. */
+  readonly secrets: readonly string[]
+}
+
+/** What the command line asks for: help and version need no Config and never fail on one. */
+export type Invocation =
+  | { readonly want: "help" }
+  | { readonly want: "version" }
+  | { readonly want: "command"; readonly config: Config }
+
+const commands: Record<CommandName, string> = {
+  run: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (the default with flags)",
+  up: "everything on this machine: a session agent, a runner, and a chat in this terminal",
+}
+
+export const readInvocation = (
+  argv: readonly string[],
+  env: Environment,
+  cwd: string,
+): Invocation => {
+  if (argv.includes("--help") || argv.includes("-h") || argv[0] === "help") return { want: "help" }
+  if (argv.includes("--version") || argv.includes("-v")) return { want: "version" }
+  const first = argv[0]
+  if (first === undefined) return { want: "help" }
+  const named = first.startsWith("-") ? undefined : first
+  if (named !== undefined && !isCommand(named)) {
+    throw new ConfigError(
+      `unknown command "${named}": expected ${Object.keys(commands).join(" or ")} (see sandpiper --help)`,
+    )
+  }
+  const command = named ?? "run"
+  const flags = readFlags(named === undefined ? argv : argv.slice(1))
+  return { want: "command", config: readConfig({ command, env, cwd }, flags) }
+}
+
+const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
+
+const entries: readonly (readonly [string, Knob])[] = Object.entries<Knob>(knobs)
+
+const readFlags = (argv: readonly string[]): ReadonlyMap<string, string> => {
+  const known = new Set(entries.flatMap(([, knob]) => knob.flag ?? []))
+  const flags = new Map<string, string>()
+  for (let index = 0; index < argv.length; index += 1) {
+    const word = argv[index] ?? ""
+    const [, name, inline] = /^--([a-z-]+)(?:=(.*))?$/s.exec(word) ?? []
+    if (name === undefined || !known.has(name)) {
+      throw new ConfigError(`unknown flag "${word}" (see sandpiper --help)`)
+    }
+    const value = inline ?? argv[(index += 1)]
+    if (value === undefined) throw new ConfigError(`--${name} needs a value after it`)
+    if (flags.has(name)) throw new ConfigError(`--${name} is given twice`)
+    flags.set(name, value)
+  }
+  return flags
+}
+
+const readConfig = (context: Context, flags: ReadonlyMap<string, string>): Config => {
+  const values: Record<string, unknown> = {}
+  const secrets: string[] = []
+  const problems: string[] = []
+  for (const [key, knob] of entries) {
+    const given = (knob.flag && flags.get(knob.flag)) || context.env[knob.env]
+    const text = given || knob.fallback?.(context) || undefined
+    if (text === undefined && knob.requiredBy?.includes(context.command)) {
+      problems.push(`${nameOf(knob)} is missing: ${knob.doc}`)
+      continue
+    }
+    if (text === undefined) continue
+    const parsed = knob.schema.safeParse(text)
+    if (!parsed.success) {
+      problems.push(`${nameOf(knob)} ${parsed.error.issues[0]?.message ?? "is malformed"}`)
+      continue
+    }
+    values[key] = parsed.data
+    if (knob.secret) secrets.push(text)
+  }
+  if (problems.length > 0) throw new ConfigError(problems.join("\n"))
+  const parsed = values as unknown as Values
+  return Object.freeze({
+    ...parsed,
+    workDir: resolve(context.cwd, parsed.workDir),
+    stateDir: resolve(context.cwd, parsed.stateDir),
+    command: context.command,
+    environment: Object.freeze({ ...context.env }),
+    secrets: Object.freeze(secrets),
+  })
+}
+
+const nameOf = (knob: Knob): string => (knob.flag ? `${knob.env} (--${knob.flag})` : knob.env)
+
+/** The Config as it may be printed: secrets hidden, the environment left out. */
+export const printableConfig = (config: Config): Record<string, unknown> =>
+  Object.fromEntries(
+    entries.map(([key, knob]) => {
+      const value = config[key as keyof Values]
+      return [key, knob.secret && value !== undefined ? "[redacted]" : value]
+    }),
+  )
+
+export const helpText = (version: string): string => {
+  const rows = entries.map(([, knob]) => {
+    const name = knob.flag ? `--${knob.flag}` : ""
+    return `  ${knob.env.padEnd(26)} ${name.padEnd(16)} ${knob.doc}`
+  })
+  return `sandpiper ${version} - the runner daemon of an AI coding sandbox
+
+Usage
+  sandpiper up                       try it: a working agent in this terminal, nothing else needed
+  sandpiper run [flags]              inside a sandbox, linked to a session agent
+  sandpiper --do-url URL ...         the same as run
+
+Commands
+${Object.entries(commands)
+  .map(([name, doc]) => `  ${name.padEnd(10)} ${doc}`)
+  .join("\n")}
+
+Every setting is a variable; some have a flag too, which wins.
+${rows.join("\n")}
+
+Provider keys (ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY, ...) are read from the environment; without
+any, \`up\` uses a scripted demo model that needs no network.
+
+Examples
+  sandpiper up --work-dir ~/my-project
+  DO_WS_URL=wss://agent.example/ws RUNNER_TOKEN=... SESSION_ID=s1 JWT_SECRET=... sandpiper run
+
+Exit codes: 0 ended as asked, 1 failed, 2 bad flag or setting, 3 refused by the session agent.
+`
+}

@@ -1,0 +1,72 @@
+/** Commands and flags -> Config -> run. Signals come in here, and only here does the process end. */
+import { readInvocation, ConfigError, helpText, printableConfig, type Config } from "./config.ts"
+import { createDaemon, type Ending } from "./daemon.ts"
+import { createLog, describeError, type Log } from "./log.ts"
+import { startUp } from "./up.ts"
+import { commit, version } from "./version.ts"
+
+const main = async (): Promise<number> => {
+  const invocation = readInvocation(process.argv.slice(2), process.env, process.cwd())
+  if (invocation.want === "help") return print(helpText(version))
+  if (invocation.want === "version") return print(`sandpiper ${version} (${commit})\n`)
+  const { config } = invocation
+  const log = logFor(config)
+  log.debug("config", printableConfig(config))
+  return config.command === "up" ? up(config, log) : run(config, log)
+}
+
+const run = async (config: Config, log: Log): Promise<number> => {
+  const link = { url: config.doUrl ?? "", token: config.runnerToken ?? "" }
+  const daemon = createDaemon({ config, link, version, log })
+  await daemon.start()
+  const ending = await Promise.race([daemon.done, signalled()])
+  await daemon.stop(ending)
+  log.info("daemon.ended", { ...ending })
+  return ending.code
+}
+
+const up = async (config: Config, log: Log): Promise<number> => {
+  const interactive = process.stdin.isTTY === true
+  const everything = await startUp({
+    config,
+    version,
+    log,
+    input: process.stdin,
+    output: process.stdout,
+    interactive,
+  })
+  await Promise.race([everything.finished, signalled()])
+  await everything.stop()
+  return 0
+}
+
+const signalled = (): Promise<Ending> =>
+  new Promise((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+      process.on(signal, () => resolve({ code: 0, why: `received ${signal}` }))
+    }
+  })
+
+const logFor = (config: Config): Log => {
+  const terminal = process.stderr.isTTY === true
+  return createLog({
+    level: config.logLevel,
+    format: config.logFormat === "auto" ? (terminal ? "pretty" : "json") : config.logFormat,
+    secrets: config.secrets,
+    write: (line) => process.stderr.write(`${line}\n`),
+    now: Date.now,
+  })
+}
+
+const print = (text: string): number => {
+  process.stdout.write(text)
+  return 0
+}
+
+try {
+  process.exit(await main())
+} catch (error) {
+  const bad = error instanceof ConfigError
+  process.stderr.write(`sandpiper: ${describeError(error)}\n`)
+  process.exit(bad ? 2 : 1)
+}

@@ -1,0 +1,79 @@
+/** Everything on one machine: a session agent, a runner, a demo model when there is no key, a chat to use them. */
+import type { Readable, Writable } from "node:stream"
+import { providerKeysOf, type RuntimeConfig } from "./agent/settings.ts"
+import type { Config } from "./config.ts"
+import { createDaemon, type Daemon } from "./daemon.ts"
+import { startDemoModel } from "./demo/demo.ts"
+import { startSessionAgent } from "./hub/session-agent.ts"
+import { createChat } from "./hub/terminal-chat.ts"
+import type { Log } from "./log.ts"
+
+export interface UpOptions {
+  readonly config: Config
+  readonly version: string
+  readonly log: Log
+  readonly input: Readable
+  readonly output: Writable
+  readonly interactive: boolean
+}
+
+export interface Up {
+  readonly daemon: Daemon
+  /** Resolves when the person is done or the runner has ended by itself. */
+  readonly finished: Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+export const startUp = async (options: UpOptions): Promise<Up> => {
+  const { config, log, output } = options
+  const hasKey = Object.keys(providerKeysOf(config.environment)).length > 0
+  const demo = hasKey ? undefined : await startDemoModel()
+  const token = crypto.randomUUID()
+  const chat = createChat({
+    ...options,
+    greeting: () => greeting(config, demo !== undefined),
+  })
+  const agent = startSessionAgent({
+    token,
+    config: demo ? demoConfig(demo.url) : {},
+    onFrame: chat.onFrame,
+    onProblem: (problem) => log.warn("hub.frame-dropped", { problem }),
+  })
+  const daemon = createDaemon({
+    config,
+    link: { url: agent.url, token },
+    version: options.version,
+    log,
+  })
+  output.write("Starting the agent (a few seconds)...\n")
+  chat.start(agent)
+  await daemon.start()
+  return {
+    daemon,
+    finished: Promise.race([chat.finished, daemon.done.then(() => undefined)]),
+    stop: async () => {
+      await daemon.stop({ code: 0, why: "the chat is over" })
+      await agent.stop()
+      await demo?.stop()
+    },
+  }
+}
+
+const demoConfig = (url: string): RuntimeConfig => ({
+  customProviders: [
+    {
+      providerId: "demo",
+      displayName: "Demo model (scripted, not an LLM)",
+      baseUrl: url,
+      apiKey: "none",
+      models: [{ id: "demo-1", name: "Demo 1 (scripted)" }],
+    },
+  ],
+})
+
+const greeting = (config: Config, demo: boolean): string => {
+  const model = demo
+    ? "No provider key is set, so a scripted demo model answers: it is not an LLM. Everything else is real.\nTry:  run: ls -la   write: hello.txt   ask   plan   think   fail"
+    : "Ask for something to be done."
+  return `\nReady. The agent works in ${config.workDir}\n${model}\nCtrl-C stops an answer, Ctrl-D leaves.\n`
+}

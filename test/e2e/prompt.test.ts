@@ -1,0 +1,119 @@
+/** One prompt through every part: session agent, link, OpenCode, model, event stream, link, session agent. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import {
+  httpError,
+  reply,
+  type ScriptedModel,
+  startScriptedModel,
+  text,
+  tool,
+} from "../kit/model.ts"
+import { scriptedConfig, startRunner, type TestRunner } from "../kit/runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+
+let model: ScriptedModel
+let agent: TestSessionAgent
+let runner: TestRunner
+
+beforeAll(async () => {
+  model = await startScriptedModel()
+  agent = startTestSessionAgent({ config: scriptedConfig(model) })
+  runner = await startRunner(agent)
+  await agent.frame("agentStatus", ({ status }) => status === "idle")
+})
+
+afterAll(async () => {
+  await runner.stop()
+  await agent.stop()
+  await model.stop()
+})
+
+const idleFor = (messageId: string) =>
+  agent.frame("agentStatus", (frame) => frame.status === "idle" && frame.messageId === messageId)
+
+const framesOf = (messageId: string) =>
+  agent.frames.filter((frame) => "messageId" in frame && frame.messageId === messageId)
+
+describe("a prompt with text, two tool calls and a final text", () => {
+  const first = "I will look around first. ✓ "
+  const last = "Two files were made: done.\nBye 👋"
+
+  test("arrives whole, in order, each frame once", async () => {
+    model.on("two-tools", [
+      reply(
+        text(first, { chunks: 5 }),
+        tool("bash", { command: "echo one > a.txt", description: "a" }),
+      ),
+      reply(tool("bash", { command: "echo two > b.txt; cat a.txt", description: "b" })),
+      text(last, { chunks: 7 }),
+    ])
+    agent.say({ type: "prompt", messageId: "p1", content: "please @@two-tools@@" })
+    await idleFor("p1")
+
+    const frames = framesOf("p1")
+    const types = frames.map((frame) => frame.type)
+    expect(types.filter((type) => type === "message.create")).toHaveLength(1)
+    expect(types.filter((type) => type === "message.finalize")).toHaveLength(1)
+    expect(types.filter((type) => type === "complete")).toHaveLength(1)
+    expect(types.slice(-3)).toEqual(["message.finalize", "complete", "agentStatus"])
+    expect(types.indexOf("message.create")).toBeLessThan(types.indexOf("message.part.text-delta"))
+
+    const joined = frames.flatMap((frame) =>
+      frame.type === "message.part.text-delta" ? [frame.delta] : [],
+    )
+    const finalize = frames.find((frame) => frame.type === "message.finalize")
+    expect(finalize).toMatchObject({ reason: "end_turn", finalText: first + last })
+    expect(joined.join("")).toBe(first + last)
+
+    const updates = frames.flatMap((frame) =>
+      frame.type === "message.part.tool-update" ? [frame] : [],
+    )
+    const calls = [...new Set(updates.map(({ callId }) => callId))]
+    expect(calls).toHaveLength(2)
+    for (const call of calls) {
+      const statuses = updates.flatMap(({ callId, status }) => (callId === call ? [status] : []))
+      expect(statuses).toEqual(["pending", "running", "completed"])
+    }
+    expect(updates.at(-1)).toMatchObject({ toolName: "bash", result: "one\n" })
+    expect(await Bun.file(join(runner.sandbox.workDir, "b.txt")).text()).toBe("two\n")
+    expect(agent.problems).toEqual([])
+    expect(agent.repeats()).toBe(0)
+  })
+
+  test("is answered in the conversation that the channel already has", async () => {
+    model.on("two-tools", [text("now this")])
+    agent.say({ type: "prompt", messageId: "p2", content: "and now?" })
+    await idleFor("p2")
+    const created = agent.frames.filter((frame) => frame.type === "channel-session-created")
+    expect(created).toHaveLength(1)
+    expect(framesOf("p2").find((frame) => frame.type === "message.finalize")).toMatchObject({
+      finalText: "now this",
+    })
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("Two files were made")
+  })
+})
+
+test("a model's error ends the turn with its words", async () => {
+  model.on("refused", [httpError(400, { message: "the scripted refusal" })])
+  agent.say({ type: "prompt", messageId: "p3", content: "@@refused@@" })
+  await idleFor("p3")
+  const types = framesOf("p3").map((frame) => frame.type)
+  expect(types.filter((type) => type === "complete")).toHaveLength(1)
+  expect(JSON.stringify(framesOf("p3"))).toContain("the scripted refusal")
+})
+
+test("a frame that makes no sense is dropped and the link goes on", async () => {
+  agent.sayRaw("not json")
+  agent.sayRaw('{"type":"prompt","messageId":7}')
+  agent.sayRaw('{"type":"no-such-verb"}')
+  agent.say({ type: "prompt", messageId: "p4", content: "still there?" })
+  await idleFor("p4")
+  expect(runner.log.filter((line) => line.includes("link.frame-dropped"))).toHaveLength(3)
+})
+
+test("no secret is in the log", () => {
+  const log = runner.log.join("\n")
+  expect(log).not.toContain(agent.token)
+  expect(log).not.toContain("a secret of the tests only")
+})

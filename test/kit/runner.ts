@@ -1,0 +1,126 @@
+/** A whole runner for a test: its own directories, the real OpenCode, ports of its own; gone without a trace after. */
+import { existsSync } from "node:fs"
+import { mkdir, mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { delimiter, dirname, join } from "node:path"
+import { readInvocation, type Config } from "../../src/config.ts"
+import { createDaemon, type Daemon } from "../../src/daemon.ts"
+import { createLog, type Log } from "../../src/log.ts"
+import type { Inbound } from "../../src/protocol/index.ts"
+import type { ScriptedModel } from "./model.ts"
+
+const PLATFORM = `${process.platform}-${process.arch}`
+const packageDirectory = (name: string): string =>
+  dirname(Bun.resolveSync(`${name}/package.json`, import.meta.dir))
+
+const opencodeBinary = join(packageDirectory(`opencode-${PLATFORM}`), "bin/opencode")
+const ripgrepFolder = join(packageDirectory(`@vscode/ripgrep-${PLATFORM}`), "bin")
+
+export const repositoryRoot = join(import.meta.dir, "../..")
+export const binaryPath = join(repositoryRoot, "dist/sandpiper")
+
+export interface Sandbox {
+  readonly root: string
+  readonly workDir: string
+  readonly stateDir: string
+  /** What a runner in this sandbox is started with. */
+  readonly environment: Record<string, string>
+  readonly remove: () => Promise<void>
+}
+
+export const createSandbox = async (link: {
+  readonly url: string
+  readonly token: string
+}): Promise<Sandbox> => {
+  const root = await mkdtemp(join(tmpdir(), "sandpiper-"))
+  const workDir = join(root, "workspace")
+  const stateDir = join(root, "state")
+  const home = join(root, "home")
+  await Promise.all([mkdir(workDir), mkdir(home)])
+  return {
+    root,
+    workDir,
+    stateDir,
+    environment: {
+      PATH: [process.env["PATH"], ripgrepFolder].join(delimiter),
+      HOME: home,
+      OPENCODE_BIN: opencodeBinary,
+      OPENCODE_URL: "http://127.0.0.1:0",
+      GATEWAY_HOST: "127.0.0.1",
+      GATEWAY_PORT: "0",
+      WORK_DIR: workDir,
+      SANDPIPER_STATE_DIR: stateDir,
+      SESSION_ID: "test-session",
+      JWT_SECRET: "a secret of the tests only",
+      DO_WS_URL: link.url,
+      RUNNER_TOKEN: link.token,
+      LOG_LEVEL: "debug",
+    },
+    remove: () => rm(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }),
+  }
+}
+
+export const configOf = (environment: Record<string, string>): Config => {
+  const invocation = readInvocation(["run"], environment, tmpdir())
+  if (invocation.want !== "command") throw new Error("unreachable")
+  return invocation.config
+}
+
+export interface TestRunner {
+  readonly daemon: Daemon
+  readonly gatewayUrl: string
+  readonly sandbox: Sandbox
+  /** Everything it logged, as JSON lines. */
+  readonly log: string[]
+  readonly stop: () => Promise<void>
+}
+
+/** A runner in this process, linked to `link`. */
+export const startRunner = async (
+  link: { readonly url: string; readonly token: string },
+  extra: Record<string, string> = {},
+): Promise<TestRunner> => {
+  const sandbox = await createSandbox(link)
+  const config = configOf({ ...sandbox.environment, ...extra })
+  const lines: string[] = []
+  const daemon = createDaemon({ config, link, version: "test", log: recordingLog(config, lines) })
+  const gateway = await daemon.start()
+  return {
+    daemon,
+    gatewayUrl: `http://127.0.0.1:${gateway.port}`,
+    sandbox,
+    log: lines,
+    stop: async () => {
+      await daemon.stop({ code: 0, why: "the test is over" })
+      await sandbox.remove()
+    },
+  }
+}
+
+const recordingLog = (config: Config, lines: string[]): Log =>
+  createLog({
+    level: "debug",
+    format: "json",
+    secrets: config.secrets,
+    write: (line) => void lines.push(line),
+    now: Date.now,
+  })
+
+/** What a session agent sends so that OpenCode talks to the scripted model. */
+export const scriptedConfig = (model: ScriptedModel): Inbound<"opencode-config">["config"] => ({
+  customProviders: [
+    {
+      providerId: "scripted",
+      displayName: "Scripted model",
+      baseUrl: model.url,
+      apiKey: model.apiKey,
+      models: ["m1", "m2", "m3"].map((id) => ({ id })),
+    },
+  ],
+})
+
+/** Tests of the compiled binary say what to do when it is not there, instead of failing in odd ways. */
+export const requireBinary = (): string => {
+  if (existsSync(binaryPath)) return binaryPath
+  throw new Error("dist/sandpiper is missing: npm run build (npm test does it by itself)")
+}

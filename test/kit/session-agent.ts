@@ -1,0 +1,175 @@
+/** The session agent's end of the link, under a test's control: records every frame, says what it is told to say. */
+import type { ServerWebSocket } from "bun"
+import {
+  type InboundFrame,
+  type Outbound,
+  type OutboundFrame,
+  parseOutbound,
+} from "../../src/protocol/index.ts"
+
+interface Options {
+  readonly token?: string
+  /** 1: knows nothing of hello, welcome and ack. */
+  readonly protocol?: 1 | 2
+  readonly config?: Extract<InboundFrame, { type: "opencode-config" }>["config"]
+  /** Answers the upgrade with this status instead, as long as it returns one. */
+  readonly refuse?: () => number | undefined
+}
+
+export interface TestSessionAgent {
+  readonly url: string
+  readonly token: string
+  /** Frames it has stored: each once, in order. Pings and hellos are not among them. */
+  readonly frames: OutboundFrame[]
+  readonly hellos: Outbound<"hello">[]
+  /** Frames that came with a number it had stored already. */
+  readonly repeats: () => number
+  readonly problems: string[]
+  readonly connections: () => number
+  readonly isConnected: () => boolean
+  readonly say: (frame: InboundFrame) => void
+  /** Sends text as it is, also when it is no frame. */
+  readonly sayRaw: (text: string) => void
+  /** Ends the runner's connection with a close frame. */
+  readonly close: (code: number, reason: string) => void
+  /** Resolves with the first frame that fits, past or future, from index `from` on. */
+  readonly frame: <Type extends OutboundFrame["type"]>(
+    type: Type,
+    fits?: (frame: Outbound<Type>) => boolean,
+    from?: number,
+  ) => Promise<Outbound<Type>>
+  readonly until: (condition: () => boolean, what: string, timeoutMs?: number) => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+export const startTestSessionAgent = (options: Options = {}): TestSessionAgent => {
+  const { token = "runner-token-of-the-test", protocol = 2 } = options
+  const frames: OutboundFrame[] = []
+  const hellos: Outbound<"hello">[] = []
+  const problems: string[] = []
+  const stored = new Map<string, number>()
+  let epoch = ""
+  let repeats = 0
+  let connections = 0
+  let runner: ServerWebSocket<unknown> | undefined
+  let watchers: (() => void)[] = []
+
+  const sayRaw = (text: string) => void runner?.send(text)
+  const say = (frame: InboundFrame) => sayRaw(JSON.stringify(frame))
+  const configure = () => {
+    say({ type: "init" })
+    if (options.config) say({ type: "opencode-config", config: options.config })
+  }
+
+  const take = (frame: OutboundFrame) => {
+    if (frame.type === "ping") return say({ type: "pong" })
+    if (frame.type === "hello") {
+      hellos.push(frame)
+      if (protocol === 1) return
+      epoch = frame.epoch
+      say({ type: "welcome", protocol: 2, lastSeq: stored.get(epoch) ?? 0 })
+      return configure()
+    }
+    if (protocol === 2) {
+      const seq = frame.seq ?? Number.NaN
+      const last = stored.get(epoch) ?? 0
+      if (seq <= last) {
+        repeats += 1
+        return
+      }
+      if (seq !== last + 1) problems.push(`seq ${seq} after ${last}`)
+      stored.set(epoch, seq)
+      say({ type: "ack", seq })
+    }
+    frames.push(frame)
+  }
+
+  const wake = () => {
+    const woken = watchers
+    watchers = []
+    for (const watch of woken) watch()
+  }
+
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request, self) => {
+      const status = options.refuse?.()
+      if (status !== undefined) return new Response("refused", { status })
+      const given = new URL(request.url).searchParams.get("token")
+      const bearer = request.headers.get("authorization")
+      if (given !== token || bearer !== `Bearer ${token}`) return new Response("", { status: 401 })
+      return self.upgrade(request, { data: undefined })
+        ? undefined
+        : new Response("", { status: 426 })
+    },
+    websocket: {
+      maxPayloadLength: 64 * 1024 * 1024,
+      idleTimeout: 0,
+      open: (socket) => {
+        connections += 1
+        const replaced = runner
+        runner = socket
+        replaced?.close(1000, "Replaced by new runner connection")
+        if (protocol === 1) configure()
+        wake()
+      },
+      message: (socket, data) => {
+        if (socket !== runner) return
+        const parsed = parseOutbound(String(data))
+        if (parsed.ok) take(parsed.frame)
+        else problems.push(parsed.problem)
+        wake()
+      },
+      close: (socket) => {
+        if (socket === runner) runner = undefined
+        wake()
+      },
+    },
+  })
+
+  const until = async (condition: () => boolean, what: string, timeoutMs = 20_000) => {
+    const deadline = Date.now() + timeoutMs
+    while (!condition()) {
+      const left = deadline - Date.now()
+      if (left <= 0) {
+        const seen = frames.slice(-12).map((frame) => JSON.stringify(frame).slice(0, 200))
+        throw new Error(`no ${what} within ${timeoutMs} ms; last frames:\n${seen.join("\n")}`)
+      }
+      await Promise.race([
+        new Promise<void>((resolve) => watchers.push(resolve)),
+        Bun.sleep(Math.min(left, 100)),
+      ])
+    }
+  }
+
+  return {
+    url: `ws://127.0.0.1:${server.port}/ws`,
+    token,
+    frames,
+    hellos,
+    repeats: () => repeats,
+    problems,
+    connections: () => connections,
+    isConnected: () => runner !== undefined,
+    say,
+    sayRaw,
+    close: (code, reason) => runner?.close(code, reason),
+    frame: async (type, fits = () => true, from = 0) => {
+      const find = () =>
+        frames
+          .slice(from)
+          .find(
+            (frame): frame is Outbound<typeof type> => frame.type === type && fits(frame as never),
+          )
+      await until(() => find() !== undefined, `frame ${type}`)
+      const found = find()
+      if (!found) throw new Error("unreachable")
+      return found
+    },
+    until,
+    stop: async () => {
+      await server.stop(true)
+    },
+  }
+}
