@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { messageSchema, partSchema, statusSchema } from "./events.ts"
 import type { AgentMessage, AgentPart, SessionStatus } from "./events.ts"
+import type { PromptBody, ProviderModels } from "./shapes.ts"
 
 export class AgentCallError extends Error {
   override readonly name = "AgentCallError"
@@ -22,27 +23,6 @@ export class AgentCallError extends Error {
   get isDefinite(): boolean {
     return this.status !== undefined && this.status < 500
   }
-}
-
-export interface PromptBody {
-  readonly messageID: string
-  readonly model?: { readonly providerID: string; readonly modelID: string }
-  readonly parts: readonly PromptPart[]
-}
-
-export type PromptPart =
-  | { readonly type: "text"; readonly id: string; readonly text: string }
-  | {
-      readonly type: "file"
-      readonly id: string
-      readonly mime: string
-      readonly url: string
-      readonly filename?: string
-    }
-
-export interface ProviderModels {
-  readonly provider: string
-  readonly models: readonly { readonly id: string; readonly name: string }[]
 }
 
 export interface AgentClient {
