@@ -43,8 +43,16 @@ describe("the command line", () => {
 
   test("with flags and no command means run", () => {
     const config = read([
-      ...["--opencode-url", "http://localhost:4096", "--do-url", "wss://other.example/x?y=1"],
-      ...["--runner-token", "other-token", "--session-id", "s2", "--gateway-port", "9001"],
+      "--opencode-url",
+      "http://localhost:4096",
+      "--do-url",
+      "wss://other.example/x?y=1",
+      "--runner-token",
+      "other-token",
+      "--session-id",
+      "s2",
+      "--gateway-port",
+      "9001",
     ])
     expect(config).toMatchObject({
       command: "run",
@@ -75,7 +83,7 @@ describe("settings", () => {
   test("missing ones are all named, with what each is for", () => {
     const told = problem(["run"], {})
     for (const name of ["DO_WS_URL (--do-url)", "RUNNER_TOKEN", "SESSION_ID", "JWT_SECRET"]) {
-      expect(told).toContain(`${name}`)
+      expect(told).toContain(name)
     }
   })
 

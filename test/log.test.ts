@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { createLog, createRedactor, describeError, type Log } from "../src/log.ts"
 
 const recording = (

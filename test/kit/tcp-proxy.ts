@@ -61,7 +61,7 @@ export const startTcpProxy = async (targetPort: number): Promise<TcpProxy> => {
       ...handlers,
       open: async (near) => {
         near.data = { peer: undefined, backlog: [], frozen: false }
-        if (down) return void near.terminate()
+        if (down) return near.terminate()
         connections += 1
         open.add(near)
         const far = await Bun.connect<End>({
@@ -79,7 +79,7 @@ export const startTcpProxy = async (targetPort: number): Promise<TcpProxy> => {
   })
 
   const reset = () => {
-    for (const socket of [...open]) socket.terminate()
+    for (const socket of open) socket.terminate()
   }
   return {
     port: server.port,

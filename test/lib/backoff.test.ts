@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { backoffMs } from "../../src/lib/backoff.ts"
 
 const range = { min: 1000, max: 30_000 }

@@ -17,9 +17,9 @@ test("sleep ends when its time has come", async () => {
 test("sleep ends at once when it is called off, before or while it lasts", async () => {
   const before = AbortSignal.abort()
   await sleep(systemClock, 60_000, before)
-  const while_ = new AbortController()
-  const sleeping = sleep(systemClock, 60_000, while_.signal)
-  while_.abort()
+  const meanwhile = new AbortController()
+  const sleeping = sleep(systemClock, 60_000, meanwhile.signal)
+  meanwhile.abort()
   await sleeping
 })
 

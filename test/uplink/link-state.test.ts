@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import {
   defaultLinkPolicy as policy,
   firstDial,
@@ -137,6 +137,6 @@ test("in any order of events it dials once for each wait, and a final state stay
       }
       expect(ends).toBe(isFinal(state) ? 1 : 0)
     }),
-    { numRuns: 10_000, verbose: 1 },
+    { numRuns: 10_000 },
   )
 })

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite"
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import type { OutboundFrame } from "../../src/protocol/index.ts"
 import { openOutboxStore } from "../../src/uplink/outbox-store.ts"
 import { createOutbox, type Outbox, type OutboxStore } from "../../src/uplink/outbox.ts"
@@ -295,7 +295,7 @@ describe("in every order of cut, acknowledgement, crash and reconnect", () => {
       fc.property(steps, fc.constantFrom(1e9, 400), (plan, maxBytes) =>
         live(plan, createMemoryStore().store, maxBytes),
       ),
-      { numRuns: 10_000, verbose: 1 },
+      { numRuns: 10_000 },
     )
   })
 
@@ -313,7 +313,7 @@ describe("in every order of cut, acknowledgement, crash and reconnect", () => {
         live(plan, reopening, maxBytes)
         db.close()
       }),
-      { numRuns: 500, verbose: 1 },
+      { numRuns: 500 },
     )
   })
 })
