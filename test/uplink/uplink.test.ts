@@ -8,6 +8,7 @@ import { createLog } from "../../src/log.ts"
 import type { CommandFrame, OutboundFrame } from "../../src/protocol/index.ts"
 import { openOutboxStore } from "../../src/uplink/outbox-store.ts"
 import { createOutbox, type OutboxStore } from "../../src/uplink/outbox.ts"
+import { RequestError } from "../../src/uplink/pending.ts"
 import { createUplink, type Uplink, type UplinkOptions } from "../../src/uplink/uplink.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
@@ -333,6 +334,7 @@ describe("a request", () => {
     const failed = uplink.request("list-channels", {}).catch((error: unknown) => error)
     await agent.frame("list-channels")
     await uplink.stop(0)
+    expect(await failed).toBeInstanceOf(RequestError)
     expect(await failed).toMatchObject({
       failure: "closing",
       message: "the runner is shutting down",
