@@ -11,7 +11,7 @@ test("the whole path works without a network, and the first prompt waits for not
       await fetch("http://192.0.2.1/", { signal: AbortSignal.timeout(2000) })
       process.exit(9)
     } catch {}
-    const tests = Bun.spawn([process.execPath, "test", "test/e2e/prompt.test.ts"], { stdio: ["ignore", "inherit", "inherit"] })
+    const tests = Bun.spawn([process.execPath, "test", "--timeout", "60000", "test/e2e/prompt.test.ts"], { stdio: ["ignore", "inherit", "inherit"] })
     process.exit(await tests.exited)
   `
   const started = Date.now()
