@@ -192,6 +192,7 @@ export const createRunnerSide = (parts: Parts): RunnerSide => {
         keepPlace()
         link.change({ connection: null, phase: "away" })
         state.show("runner", { connected: false })
+        state.show("agent", { status: "away" })
       })
     },
     flush,
