@@ -16,6 +16,7 @@ import {
 import { createSupervisor } from "./agent/supervisor.ts"
 import { agentDirectories, writeWorkspace } from "./agent/workspace.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
+import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
 import type { Config } from "./config.ts"
 import { type Gateway, startGateway } from "./gateway/server.ts"
@@ -23,7 +24,8 @@ import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
 import { describeError, type Log } from "./log.ts"
-import { isResult } from "./protocol/index.ts"
+import { createPrepare } from "./prompt/prepare.ts"
+import { isResult, type OutboundFrame } from "./protocol/index.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
@@ -89,13 +91,24 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
+  const mint = createIdMint(clock.now)
+  const sessions = openChannelStore(db)
+  const jobs = openJobStore(db)
   const channels = createChannels({
-    store: openChannelStore(db),
+    sessions,
+    jobs,
     clock,
     log: log.child({ part: "channels" }),
-    mint: createIdMint(clock.now),
-    send: uplink.send,
+    mint,
+    send,
+    prepare: createPrepare({ mint, attachments: async () => ({ files: [], notes: [] }) }),
   })
+
+  /** Frames and the turns that they tell of are written together. */
+  function send(frame: OutboundFrame): void {
+    uplink.send(frame)
+    queueMicrotask(channels.persist)
+  }
 
   const agentLog = log.child({ part: "agent" })
   const directories = agentDirectories(config.stateDir)
@@ -210,7 +223,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const inbound = createInbound({
     channels,
+    jobs,
+    sessionIds: sessions.all,
     send: uplink.send,
+    reportState: reportReadiness,
+    deleteTunnel: async () => uplink.send({ type: "tunnels", tunnels: [] }),
+    clock,
     configure: (change) => void configure(change),
     stop: () => done.resolve({ code: 0, why: "the session agent said stop" }),
     log: log.child({ part: "inbound" }),
@@ -222,9 +240,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     stopped.abort()
     log.info("daemon.stopping", { why: ending.why })
     firstConfig.cancel()
-    channels.stop(undefined, "the runner is shutting down")
     await Promise.race([
-      channels.settled(),
+      channels.stop(undefined, "the runner is shutting down"),
       new Promise<void>((resolve) => void clock.after(SETTLE_MS, resolve)),
     ])
     await supervisor.stop()

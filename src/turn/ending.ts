@@ -12,6 +12,9 @@ import { hasWords, inOrder } from "./text.ts"
 import type { Outcome, ReadReason, SessionSnapshot } from "./turn.ts"
 import { LOOK_MS, RECHECK_MS } from "./waits.ts"
 
+/** A prompt just taken begins seconds later at times: a stop is believed after this many looks that found nothing. */
+const IDLE_READS = 2
+
 /** Over is the first idle at which no message is open; an earlier idle is only a reason to look again. */
 export const onIdle = (turn: Draft): void => {
   const newest = turn.messages.at(-1)
@@ -35,6 +38,11 @@ export const onRead = (
   const newest = turn.messages.at(-1)
   if (!newest && turn.error === undefined && !turn.stopped) {
     return why === "gap" ? timer(turn, "look", LOOK_MS) : postAgain(turn)
+  }
+  if (!newest && turn.stopped && turn.idleReads < IDLE_READS) {
+    turn.idleReads += 1
+    turn.effects.push({ do: "abort" })
+    return timer(turn, "recheck", RECHECK_MS)
   }
   // Right after a gap a message may be a moment from its completion; only a second look may end it open.
   if ((why === "gap" || why === "resume") && newest?.open) {

@@ -58,8 +58,7 @@ const freshAttempt = {
   heard: false,
 } as const
 
-const modelOf = (turn: Draft): string =>
-  turn.settings.models[turn.attempt] ?? "the default model"
+const modelOf = (turn: Draft): string => turn.settings.models[turn.attempt] ?? "the default model"
 
 /** One error that names every attempt; a single one speaks for itself, and says why it stayed the only one. */
 export const listAttempts = (turn: Draft, error: string): Outcome => {

@@ -2,6 +2,7 @@
 import type { AgentMessage } from "../agent/events.ts"
 import { create, type Draft, ofTurn, send } from "./draft.ts"
 import { onAnsweredByOther } from "./steering.ts"
+import { armBudgets } from "./timers.ts"
 import type { TurnMessage } from "./turn.ts"
 
 export const onMessage = (turn: Draft, message: AgentMessage, at: number): void => {
@@ -25,8 +26,13 @@ export const onMessage = (turn: Draft, message: AgentMessage, at: number): void 
     ...(message.error && { error: message.error }),
   }
   turn.messages = known ? turn.messages.with(index, next) : [...turn.messages, next]
-  if (turn.phase === "asked") turn.phase = "streaming"
+  if (turn.phase === "asked") begin(turn)
   if (message.completed) reportUsage(turn, message)
+}
+
+const begin = (turn: Draft): void => {
+  turn.phase = "streaming"
+  if (turn.settings.joins) armBudgets(turn)
 }
 
 /** A user message younger than the prompt is OpenCode's own (it compacts, then goes on): its answers are ours too. */

@@ -1,6 +1,7 @@
 /** Giving the prompt to OpenCode, and seeing that it was really taken: a 204 alone does not say so. Pure. */
 import { type Draft, setStatus, timer } from "./draft.ts"
 import { finish } from "./finish.ts"
+import { armBudgets } from "./timers.ts"
 import { LOOK_MS } from "./waits.ts"
 
 /** A prompt posted this often without an answer is not posted again. */
@@ -11,10 +12,8 @@ export const start = (turn: Draft, at: number): void => {
   turn.progressAt = at
   setStatus(turn, "thinking")
   post(turn)
-  const { firstEvent, progress, total } = turn.settings.budgets
-  timer(turn, "first-event", firstEvent)
-  timer(turn, "progress", progress)
-  timer(turn, "total", total)
+  if (!turn.settings.joins) armBudgets(turn)
+  timer(turn, "total", turn.settings.budgets.total)
 }
 
 /** The body is the same each time, ids and all: posting it twice is posting it once. */

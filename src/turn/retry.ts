@@ -37,4 +37,3 @@ const drop = (turn: Draft, messageId: string): string[] => {
     part.sent > 0 && part !== turn.texts[index] ? [part.id] : [],
   )
 }
-

@@ -31,6 +31,11 @@ export const onTimer = (turn: Draft, name: TimerName, at: number): void => {
   }
 }
 
+export const armBudgets = (turn: Draft): void => {
+  timer(turn, "first-event", turn.settings.budgets.firstEvent)
+  timer(turn, "progress", turn.settings.budgets.progress)
+}
+
 const because = ({ lastRetry }: Draft, what: string): string =>
   lastRetry === undefined ? what : `${what} (the provider said: ${lastRetry})`
 

@@ -45,6 +45,8 @@ export interface TurnSettings {
   readonly models: readonly string[]
   /** Ask the session agent instead of allowing once. */
   readonly relayPermissions: boolean
+  /** The prompt steers a conversation at work: until its own answer begins, silence is the other turn's. */
+  readonly joins: boolean
 }
 
 export type Outcome =
@@ -112,6 +114,8 @@ export interface Turn {
   readonly lastRetry: string | undefined
   readonly stopped: Stopped | undefined
   readonly posts: number
+  /** How often a stopped session was found idle with no answer begun: OpenCode may be about to begin one. */
+  readonly idleReads: number
   /** The model has said or done something in this attempt; an open message alone is OpenCode's doing. */
   readonly heard: boolean
   /** A tool has run: the prompt may have changed something and is not given to another model. */
@@ -199,7 +203,13 @@ export type Effect =
 
 export const newTurn = (identity: TurnIdentity, settings: Partial<TurnSettings> = {}): Turn => ({
   identity,
-  settings: { budgets: defaultBudgets, models: [], relayPermissions: false, ...settings },
+  settings: {
+    budgets: defaultBudgets,
+    models: [],
+    relayPermissions: false,
+    joins: false,
+    ...settings,
+  },
   phase: "asked",
   attempt: 0,
   failures: [],
@@ -221,6 +231,7 @@ export const newTurn = (identity: TurnIdentity, settings: Partial<TurnSettings> 
   lastRetry: undefined,
   stopped: undefined,
   posts: 0,
+  idleReads: 0,
   heard: false,
   toolRan: false,
   startedAt: 0,
