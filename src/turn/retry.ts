@@ -11,7 +11,9 @@ interface RetryStatus {
 }
 
 export const onRetry = (turn: Draft, { attempt, next, message }: RetryStatus): void => {
-  turn.lastRetry = message
+  // Each wait ends later than the one before: what does not is old news, and the parts since are not void.
+  if (turn.lastRetry && next <= turn.lastRetry.next) return
+  turn.lastRetry = { message, next }
   const open = turn.messages.findLast((known) => known.open)
   const droppedParts = open ? drop(turn, open.id) : []
   create(turn)
@@ -25,7 +27,7 @@ export const dropAttempt = (turn: Draft, messageId: string): void => {
   const droppedParts = drop(turn, messageId)
   if (droppedParts.length === 0) return
   create(turn)
-  const message = turn.lastRetry ?? "OpenCode made the attempt anew"
+  const message = turn.lastRetry?.message ?? "OpenCode made the attempt anew"
   send(turn, { type: "retry", attempt: 1, next: 0, message, droppedParts, ...ofTurn(turn) })
 }
 

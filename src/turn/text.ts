@@ -79,7 +79,8 @@ const extend = (part: TextPart, seen: AgentTextPart, live: boolean): TextPart =>
     text: grows || (seen.ended && !isTrimmed(part, seen)) ? seen.text : part.text,
     sent: grows ? seen.text.length : part.sent,
     ended: seen.ended,
-    gapped: !seen.ended && part.gapped && !(live && grows),
+    // An empty snapshot is how a streaming part begins, and tells nothing of what was missed since.
+    gapped: !seen.ended && part.gapped && !(live && grows && seen.text !== ""),
   }
 }
 

@@ -37,6 +37,6 @@ export const armBudgets = (turn: Draft): void => {
 }
 
 const because = ({ lastRetry }: Draft, what: string): string =>
-  lastRetry === undefined ? what : `${what} (the provider said: ${lastRetry})`
+  lastRetry === undefined ? what : `${what} (the provider said: ${lastRetry.message})`
 
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`

@@ -110,8 +110,8 @@ export interface Turn {
   readonly permissions: readonly OpenPermission[]
   /** The last `session.error`; it decides only when no message carries the outcome. */
   readonly error: AgentError | undefined
-  /** What the provider said when OpenCode last had to wait for it. */
-  readonly lastRetry: string | undefined
+  /** What the provider said when OpenCode last had to wait for it, and until when. */
+  readonly lastRetry: { readonly message: string; readonly next: number } | undefined
   readonly stopped: Stopped | undefined
   readonly posts: number
   /** How often a stopped session was found idle with no answer begun: OpenCode may be about to begin one. */
