@@ -1,6 +1,6 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
 import { mkdir } from "node:fs/promises"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import manifest from "../package.json"
 import { findOpenCode, pathWithRipgrep } from "./agent/binaries.ts"
 import { runEventStream } from "./agent/event-stream.ts"
@@ -24,7 +24,12 @@ import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
 import { describeError, type Log } from "./log.ts"
+import { createAttachments } from "./prompt/attachments.ts"
+import { createTranscribe } from "./prompt/audio.ts"
+import { readPdf } from "./prompt/documents.ts"
+import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createPrepare } from "./prompt/prepare.ts"
+import { createSaveFile } from "./prompt/save-file.ts"
 import { isResult, type OutboundFrame } from "./protocol/index.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
@@ -92,6 +97,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
 
   const mint = createIdMint(clock.now)
+  const gitIdentities = createGitIdentities(join(config.stateDir, "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
   const channels = createChannels({
@@ -101,7 +107,38 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log: log.child({ part: "channels" }),
     mint,
     send,
-    prepare: createPrepare({ mint, attachments: async () => ({ files: [], notes: [] }) }),
+    settings: {
+      relayPermissions: config.permissions === "relay",
+      budgets: {
+        firstEvent: config.firstEventSeconds * 1000,
+        progress: config.progressSeconds * 1000,
+        total: config.turnSeconds * 1000,
+      },
+    },
+    prepare: createPrepare({
+      mint,
+      nameAuthor: gitIdentities.set,
+      attachments: createAttachments({
+        save: createSaveFile(config.workDir),
+        readPdf,
+        transcribe: createTranscribe({
+          path: config.environment["PATH"] ?? "",
+          modelsDir: config.whisperModels,
+        }),
+        onTranscript: ({ messageId }, transcript) =>
+          send({ type: "audio-transcript", messageId, transcript }),
+        onProblem: ({ messageId, channelType, channelId }, detail) =>
+          send({
+            type: "agentStatus",
+            status: "thinking",
+            detail,
+            messageId,
+            channelType,
+            channelId,
+          }),
+      }),
+    }),
+    onChildSession: (child, parent) => void gitIdentities.inherit(child, parent),
   })
 
   /** Frames and the turns that they tell of are written together. */
@@ -132,6 +169,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         composeSettings(runtime, config.environment),
         OPENCODE_VERSION,
       )
+      await gitIdentities.installPlugin(directories.config)
       return launchAgent({
         binary,
         url: new URL(config.opencodeUrl),
