@@ -78,7 +78,7 @@ const carry = (
     exchange.finish(answer.framing.kind !== "until-close")
   }
 
-  const readHead = (bytes: Buffer) => {
+  const readHead = (bytes: Buffer): void => {
     const all = early === undefined ? bytes : Buffer.concat([early, bytes])
     const end = all.indexOf(END)
     if (end === -1 || end > HEAD_LIMIT) {
@@ -87,7 +87,7 @@ const carry = (
       return
     }
     early = undefined
-    const head = parseResponseHead(all.latin1Slice(0, end), exchange.head.method)
+    const head = parseResponseHead(all.toString("latin1", 0, end), exchange.head.method)
     const rest = all.subarray(end + END.length)
     if (head.status === 101) return errand.upgrade ? upgraded(head, rest) : broken()
     if (head.status < 200) return rest.length > 0 ? readHead(rest) : undefined
@@ -96,7 +96,12 @@ const carry = (
     exchange.status = head.status
     body = createBodyReader(head.framing)
     const keepAlive = exchange.head.keepAlive && head.framing.kind !== "until-close"
-    const text = answerForClient(head, { ...errand, host: exchange.head.host, keepAlive, upgrade: false })
+    const text = answerForClient(head, {
+      ...errand,
+      host: exchange.head.host,
+      keepAlive,
+      upgrade: false,
+    })
     readBody(rest, text)
   }
 

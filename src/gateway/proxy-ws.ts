@@ -4,8 +4,9 @@ import type { RequestHead } from "./http/head.ts"
 import type { Exchange } from "./net/connection.ts"
 import type { Upstream } from "./net/dial.ts"
 
-/** When one end has hung up, the other has this long to do the same. */
+/** When one end has hung up, the other has this long to do the same, and so often as long to take what waits for it. */
 const HANG_UP_MS = 10_000
+const PATIENCE = 60
 
 export const splice = (
   exchange: Exchange,
@@ -22,14 +23,28 @@ export const splice = (
     if (isOver) return
     isOver = true
     cancel()
-    upstream.close()
-    client.close()
+    upstream.end()
+    client.end()
     over()
   }
-  const hangUp = () => {
-    if (clientDone && backendDone) return finish()
+  const isFlushed = () => client.waiting() === 0 && upstream.outlet.waiting() === 0
+  const hangUp = (patience = PATIENCE) => {
     cancel()
-    cancel = clock.after(HANG_UP_MS, finish)
+    if (clientDone && backendDone && isFlushed()) return finish()
+    cancel = clock.after(HANG_UP_MS, () => {
+      if (patience > 0 && !isFlushed()) hangUp(patience - 1)
+      else finish()
+    })
+  }
+  const backendLeft = () => {
+    if (backendDone) return
+    backendDone = true
+    client.finish()
+    hangUp()
+  }
+  const drained = (resume: () => void) => () => {
+    resume()
+    if (clientDone && backendDone) hangUp()
   }
 
   // Set before the client is taken over, which may bring its first bytes at once.
@@ -37,17 +52,9 @@ export const splice = (
     data: (bytes) => {
       if (!client.write(bytes)) upstream.pause()
     },
-    end: () => {
-      backendDone = true
-      client.finish()
-      hangUp()
-    },
-    gone: () => {
-      backendDone = true
-      client.finish()
-      hangUp()
-    },
-    drained: () => client.resume(),
+    end: backendLeft,
+    gone: backendLeft,
+    drained: drained(exchange.resume),
   })
   const client = exchange.takeOver({
     data: (bytes) => {
@@ -59,7 +66,7 @@ export const splice = (
       hangUp()
     },
     gone: finish,
-    drained: () => upstream.resume(),
+    drained: drained(upstream.resume),
   })
 }
 
@@ -83,7 +90,9 @@ export const isOriginAllowed = (head: RequestHead, allowed: readonly string[]): 
   if (allowed.includes(origin.value.toLowerCase())) return true
   const url = new URL(origin.value)
   if (url.protocol !== "http:" && url.protocol !== "https:") return false
-  return url.origin.toLowerCase() === origin.value.toLowerCase() && url.host === ownHost(head.host, url)
+  return (
+    url.origin.toLowerCase() === origin.value.toLowerCase() && url.host === ownHost(head.host, url)
+  )
 }
 
 /** The host as a URL of this scheme writes it: without the port that goes without saying. */

@@ -112,8 +112,7 @@ const locationForClient = (value: string, { port, prefix, host }: AnswerPassage)
 /** The path of a redirect that stays in the backend, or nothing: another host, or relative to the page. */
 const insidePath = (value: string, port: number, host: string): string | undefined => {
   if (value.startsWith("/") && !value.startsWith("//")) return value
-  const [, authority = "", path = ""] =
-    /^(?:https?:)?\/\/([^/?#\\]*)([/?#].*)?$/i.exec(value) ?? []
+  const [, authority = "", path = ""] = /^(?:https?:)?\/\/([^/?#\\]*)([/?#].*)?$/i.exec(value) ?? []
   const own = [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`, host.toLowerCase()]
   if (authority === "" || !own.includes(authority.toLowerCase())) return undefined
   return path.startsWith("/") ? path : `/${path}`

@@ -44,10 +44,12 @@ export interface Exchange {
 
 export interface RawClient {
   readonly write: (bytes: Uint8Array) => boolean
+  /** Nothing more will be written; what waits still goes out. */
   readonly finish: () => void
-  readonly close: () => void
-  readonly pause: () => void
+  readonly end: () => void
   readonly resume: () => void
+  /** Bytes that the client has not taken yet. */
+  readonly waiting: () => number
 }
 
 export type ConnectionPhase = "head" | "busy" | "raw" | "closing"
@@ -144,7 +146,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       }
       try {
         if (end > HEAD_LIMIT) throw new BadHead(431, "the head is too long")
-        const head = parseRequestHead(bytes.latin1Slice(0, end))
+        const head = parseRequestHead(bytes.toString("latin1", 0, end))
         const next = end + END.length
         held = next === bytes.length ? undefined : bytes.subarray(next)
         begin(head, next)
@@ -245,7 +247,8 @@ export const createConnection = (options: ConnectionOptions): Connection => {
         finish(keepAlive)
       },
       interim: (line) => {
-        if (isOpen() && head.version === "1.1") outlet.write(Buffer.from(`HTTP/1.1 ${line}\r\n\r\n`))
+        if (isOpen() && head.version === "1.1")
+          outlet.write(Buffer.from(`HTTP/1.1 ${line}\r\n\r\n`))
       },
       takeOver: (to) => {
         phase = "raw"
@@ -256,10 +259,10 @@ export const createConnection = (options: ConnectionOptions): Connection => {
         resume()
         return {
           write,
-          finish: () => outlet.finish(),
-          close: () => void socket.terminate(),
-          pause,
+          finish: outlet.finish,
+          end: () => void socket.end(),
           resume,
+          waiting: outlet.waiting,
         }
       },
       bytesIn: () => bytesIn,
@@ -276,7 +279,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
     left?.gone()
     if (answered) {
       phase = "closing"
-      return void socket.terminate()
+      return socket.terminate()
     }
     refuse(error)
   }
@@ -334,7 +337,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       retired = true
       if (phase === "head") linger()
     },
-    close: () => void socket.terminate(),
+    close: () => socket.terminate(),
     sweep: (at) => {
       const since = at - touchedAt
       if (phase === "closing") {
@@ -343,7 +346,8 @@ export const createConnection = (options: ConnectionOptions): Connection => {
         return
       }
       if (phase === "head") {
-        if (held !== undefined && since > HEAD_MS) refuse(new BadHead(408, "the head took too long"))
+        if (held !== undefined && since > HEAD_MS)
+          refuse(new BadHead(408, "the head took too long"))
         else if (since > SILENT_MS) socket.end()
       }
       if (phase !== "busy") return

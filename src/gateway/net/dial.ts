@@ -20,7 +20,10 @@ export interface Upstream {
   readonly listen: (listener: Listener) => void
   readonly pause: () => void
   readonly resume: () => void
+  /** At once, whatever is on its way. */
   readonly close: () => void
+  /** After what has been written. */
+  readonly end: () => void
   readonly isOpen: () => boolean
 }
 
@@ -37,7 +40,6 @@ export interface Dialer {
 }
 
 const CONNECT_MS = 5000
-const IDLE_MS = 4000
 const MOST_IDLE = 64
 /** Development servers listen on one or the other, as their runtime prefers. */
 const HOSTS = ["127.0.0.1", "::1"]
@@ -57,7 +59,7 @@ const handlers = {
     else socket.end()
   },
   close: (socket: Socket<Line>) => socket.data.listener?.gone(),
-  error: (socket: Socket<Line>) => void socket.terminate(),
+  error: (socket: Socket<Line>) => socket.terminate(),
   drain: (socket: Socket<Line>) => {
     if (socket.data.outlet?.drain() === true) socket.data.listener?.drained()
   },
@@ -128,6 +130,7 @@ export const createDialer = (clock: Clock): Dialer => {
         forget(upstream)
       }
       upstream.listen({ data: drop, end: drop, gone: () => forget(upstream), drained: () => {} })
+      upstream.resume()
       idle.set(upstream.port, waiting)
       waiting.push(upstream)
     },
@@ -157,6 +160,10 @@ const upstreamOf = (socket: Socket<Line>, line: Line, port: number): Upstream =>
     close: () => {
       line.listener = undefined
       socket.terminate()
+    },
+    end: () => {
+      line.listener = undefined
+      socket.end()
     },
     isOpen: () => socket.readyState === 1,
   }
