@@ -31,14 +31,16 @@ export const relay = (exchange: Exchange, errand: Errand, ports: ProxyPorts): vo
   const used = repeatable && !errand.upgrade && head.version === "1.1"
   const known = used ? ports.dialer.reuse(errand.port) : undefined
   let left = false
+  const connectAndCarry = async () => {
+    const upstream = await ports.dialer.connect(errand.port)
+    if (left) return upstream?.close()
+    if (upstream === undefined) return errand.failed("down")
+    carry(exchange, errand, ports, upstream, bytes, () => errand.failed("broken"))
+  }
   const fresh = () => {
     // Told at once when the client goes while the connection is being made.
-    if (repeatable) exchange.receive({ ...idle, gone: () => (left = true) }, "verbatim")
-    void ports.dialer.connect(errand.port).then((upstream) => {
-      if (left) return upstream?.close()
-      if (upstream === undefined) return errand.failed("down")
-      carry(exchange, errand, ports, upstream, bytes, () => errand.failed("broken"))
-    })
+    if (repeatable) exchange.receive({ ...idle, gone: () => void (left = true) }, "verbatim")
+    void connectAndCarry()
   }
   if (known === undefined) return fresh()
   carry(exchange, errand, ports, known, bytes, fresh)
@@ -107,12 +109,12 @@ const carry = (
 
   /** The head goes with the first bytes of the body: one write, one packet. */
   const readBody = (bytes: Buffer, headText?: string) => {
-    let first = headText === undefined ? undefined : Buffer.from(headText, "latin1")
+    let first = headText
     const taken = body.feed(bytes, (part) => {
-      toClient(first === undefined ? part : Buffer.concat([first, part]))
+      toClient(first === undefined ? part : joined(first, part))
       first = undefined
     })
-    if (first !== undefined) toClient(first)
+    if (first !== undefined) toClient(Buffer.from(first, "latin1"))
     if (body.done()) finishAnswer(bytes.length - taken)
   }
 
@@ -167,6 +169,13 @@ const carry = (
     },
     "verbatim",
   )
+}
+
+const joined = (head: string, body: Buffer): Buffer => {
+  const bytes = Buffer.allocUnsafe(head.length + body.length)
+  bytes.write(head, 0, "latin1")
+  bytes.set(body, head.length)
+  return bytes
 }
 
 const expectsContinue = ({ head }: Exchange): boolean =>

@@ -25,6 +25,8 @@ export interface Sessions {
 export const IDLE_MS = 15 * 60_000
 export const MOST_MS = 12 * 3_600_000
 const MOST_SESSIONS = 10_000
+/** Nearer than this, uses count as one for the order below. */
+const ORDER_MS = 1000
 
 export const createSessions = (now: () => number, most = MOST_SESSIONS): Sessions => {
   // In the order of their last use: the first is the one that is missed least.
@@ -60,10 +62,16 @@ export const createSessions = (now: () => number, most = MOST_SESSIONS): Session
     use: (id, path) => {
       const session = sessions.get(id)
       if (session === undefined || !isInside(path, session.scope)) return undefined
-      sessions.delete(id)
-      if (isOver(session)) return undefined
-      sessions.set(id, session)
-      session.usedAt = now()
+      const at = now()
+      if (isOver(session)) {
+        sessions.delete(id)
+        return undefined
+      }
+      if (at - session.usedAt >= ORDER_MS) {
+        sessions.delete(id)
+        sessions.set(id, session)
+      }
+      session.usedAt = at
       return session
     },
     size: () => sessions.size,

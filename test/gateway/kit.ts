@@ -67,12 +67,17 @@ export const makeToken = ({ header, claims, secret, signature }: TokenChange = {
     encode({ alg: "HS256", typ: "JWT", ...header }),
     encode({ sub: "user-1", sid: SESSION, iat: now, exp: now + 900, ...claims }),
   ].join(".")
-  const signed = createHmac("sha256", secret ?? SECRET).update(body).digest("base64url")
+  const signed = createHmac("sha256", secret ?? SECRET)
+    .update(body)
+    .digest("base64url")
   return `${body}.${signature ?? signed}`
 }
 
 /** The cookie of a person who has just come in. */
-export const logIn = async (gateway: { readonly url: string }, path = "/vscode/"): Promise<string> => {
+export const logIn = async (
+  gateway: { readonly url: string },
+  path = "/vscode/",
+): Promise<string> => {
   const response = await fetch(`${gateway.url}${path}?token=${makeToken()}`, {
     redirect: "manual",
     headers: { accept: "text/html" },
@@ -122,7 +127,8 @@ export const speak = (port: number, text: string | Uint8Array, quietMs = 300): P
     }).catch(reject)
   })
 
-export const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0)
+export const statusOf = (answer: string): number =>
+  Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0)
 
 /** Time under the test's control. */
 export const testClock = (): Clock & { readonly advance: (ms: number) => void } => {

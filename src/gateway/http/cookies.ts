@@ -21,13 +21,17 @@ export const ownCookies = (headers: readonly Header[]): readonly string[] => {
 
 /** A Cookie header for a backend: all but ours. */
 export const withoutOwnCookie = (value: string): string => {
-  if (!value.toLowerCase().includes(COOKIE_NAME)) return value
+  if (!OWN_ANYWHERE.test(value)) return value
+  if (OWN_ALONE.test(value)) return ""
   return value
     .split(";")
     .filter((pair) => !isOwnName(pair.split("=", 1)[0] ?? ""))
     .join(";")
     .trim()
 }
+
+const OWN_ANYWHERE = /gateway_session/i
+const OWN_ALONE = /^gateway_session=[0-9a-f]*$/
 
 /** A backend may set any cookie but the one that opens the gateway. */
 export const isOwnSetCookie = (value: string): boolean => isOwnName(value.split("=", 1)[0] ?? "")

@@ -16,28 +16,39 @@ export interface Passage {
   readonly upgrade: boolean
 }
 
-const HOP_BY_HOP = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "upgrade",
-])
+/** Headers that are not simply passed on. One look-up for each: every header of every head passes here. */
+type Kind = "hop" | "ours" | "cookie" | "authorization" | "set-cookie" | "location" | "framing"
 
-/** What only the gateway may say to a backend, or is said anew. */
-const OURS_TO_SAY = new Set(["host", "forwarded", "x-real-ip", "expect"])
+const kinds = new Map<string, Kind>([
+  ...[
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "upgrade",
+  ].map((key) => [key, "hop"] as const),
+  // What only the gateway may say to a backend, or is said anew.
+  ...["host", "forwarded", "x-real-ip", "expect"].map((key) => [key, "ours"] as const),
+  ["cookie", "cookie"],
+  ["authorization", "authorization"],
+  ["set-cookie", "set-cookie"],
+  ["location", "location"],
+  ["content-length", "framing"],
+  ["transfer-encoding", "framing"],
+])
 
 export const requestForBackend = (head: RequestHead, passage: Passage): string => {
   const named = namedByConnection(head.headers)
   let text = `${head.method} ${passage.target} HTTP/${head.version}\r\nHost: localhost:${passage.port}\r\n`
   for (const { name, key, value } of head.headers) {
-    if (HOP_BY_HOP.has(key) || OURS_TO_SAY.has(key) || key.startsWith("x-forwarded-")) continue
     if (named !== undefined && named.includes(key)) continue
-    if (key === "authorization" && !passage.passAuthorization) continue
-    if (key === "cookie") {
+    const kind = kinds.get(key)
+    if (kind === "hop" || kind === "ours" || key.startsWith("x-forwarded-")) continue
+    if (kind === "authorization" && !passage.passAuthorization) continue
+    if (kind === "cookie") {
       const rest = withoutOwnCookie(value)
       if (rest !== "") text += `${name}: ${rest}\r\n`
       continue
@@ -67,11 +78,13 @@ export const answerForClient = (head: ResponseHead, passage: AnswerPassage): str
   const named = namedByConnection(head.headers)
   let text = `HTTP/1.1 ${head.status} ${head.reason}\r\n`
   for (const { name, key, value } of head.headers) {
-    if (HOP_BY_HOP.has(key)) continue
-    if (named !== undefined && named.includes(key) && !FRAMING.has(key)) continue
-    if (key === "set-cookie") {
+    const kind = kinds.get(key)
+    if (kind === "hop") continue
+    // A backend that calls its framing hop-by-hop would leave the client without the length of what follows.
+    if (named !== undefined && named.includes(key) && kind !== "framing") continue
+    if (kind === "set-cookie") {
       if (!isOwnSetCookie(value)) text += `${name}: ${withPathUnder(passage.prefix, value)}\r\n`
-    } else if (key === "location") {
+    } else if (kind === "location") {
       text += `${name}: ${locationForClient(value, passage)}\r\n`
     } else {
       text += `${name}: ${value}\r\n`
@@ -82,9 +95,6 @@ export const answerForClient = (head: ResponseHead, passage: AnswerPassage): str
   else if (!passage.keepAlive) text += "Connection: close\r\n"
   return `${text}\r\n`
 }
-
-/** A backend that calls these hop-by-hop would leave the client without the length of what follows. */
-const FRAMING = new Set(["content-length", "transfer-encoding"])
 
 const namedByConnection = (headers: readonly Header[]): readonly string[] | undefined => {
   let named: string[] | undefined

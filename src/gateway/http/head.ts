@@ -49,22 +49,50 @@ export const HEAD_LIMIT = 32 * 1024
 export const TARGET_LIMIT = 16 * 1024
 const HEADER_LIMIT = 128
 
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-/** Control characters, of which only the tab may stand in a value. */
-const CONTROL = /[\0-\x08\n-\x1f\x7f]/
-const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21-\x7e]+) HTTP\/(\d\.\d)$/
-const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: (.*))?$/
+const REASONABLE_METHOD = 32
 const HOST = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 const DIGITS = /^\d{1,15}$/
+const THREE_DIGITS = /^\d{3}$/
+const SPACE = 32
+const TAB = 9
+
+/** What a character may be part of: looked up, since every character of every head passes here. */
+const NAME = 1
+const VALUE = 2
+const TARGET = 4
+const characters = new Uint8Array(256).map((_, code) => {
+  const character = String.fromCharCode(code)
+  const isName = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(character)
+  const isValue = code === 9 || (code >= 32 && code !== 127)
+  const isTarget = code > 32 && code < 127
+  return (isName ? NAME : 0) | (isValue ? VALUE : 0) | (isTarget ? TARGET : 0)
+})
+
+/** Every character from `start` to `end` may be part of `kind`. */
+const isAll = (text: string, start: number, end: number, kind: number): boolean => {
+  for (let at = start; at < end; at += 1) {
+    if (((characters[text.charCodeAt(at)] ?? 0) & kind) === 0) return false
+  }
+  return true
+}
 
 /** `text` is a whole head in latin1, without the empty line that ends it. */
 export const parseRequestHead = (text: string): RequestHead => {
   const lineEnd = endOfFirstLine(text)
-  const [, method, target, version] = REQUEST_LINE.exec(text.slice(0, lineEnd)) ?? []
-  if (method === undefined || target === undefined) {
-    throw new BadHead(400, "the request line is malformed")
-  }
+  const space = text.indexOf(" ")
+  const targetEnd = lineEnd - " HTTP/1.1".length
+  const isWellFormed =
+    space > 0 &&
+    space <= REASONABLE_METHOD &&
+    space < targetEnd &&
+    isAll(text, 0, space, NAME) &&
+    isAll(text, space + 1, targetEnd, TARGET) &&
+    text.startsWith(" HTTP/", targetEnd)
+  if (!isWellFormed) throw new BadHead(400, "the request line is malformed")
+  const version = text.slice(lineEnd - 3, lineEnd)
   if (version !== "1.1" && version !== "1.0") throw new BadHead(505, "only HTTP/1.1 is spoken")
+  const method = text.slice(0, space)
+  const target = text.slice(space + 1, targetEnd)
   if (target.length > TARGET_LIMIT) throw new BadHead(414, "the address is too long")
   const fields = readFields(text, lineEnd)
   if (fields.lengthCount > 1) throw new BadHead(400, "Content-Length is there twice")
@@ -86,14 +114,22 @@ export const parseRequestHead = (text: string): RequestHead => {
 /** `method` is that of the request it answers: a HEAD has the headers of a body, and none. */
 export const parseResponseHead = (text: string, method: string): ResponseHead => {
   const lineEnd = endOfFirstLine(text)
-  const [, minor, code, reason = ""] = STATUS_LINE.exec(text.slice(0, lineEnd)) ?? []
-  if (code === undefined || CONTROL.test(reason)) throw new BadHead(502, "bad status line")
-  const version = minor === "1" ? "1.1" : "1.0"
+  const version = text.slice(5, 8)
+  const code = text.slice(9, 12)
+  const isWellFormed =
+    text.startsWith("HTTP/1.") &&
+    (version === "1.1" || version === "1.0") &&
+    text.charCodeAt(8) === SPACE &&
+    THREE_DIGITS.test(code) &&
+    (lineEnd === 12 || text.charCodeAt(12) === SPACE) &&
+    isAll(text, 12, lineEnd, VALUE)
+  if (!isWellFormed) throw new BadHead(502, "the status line is malformed")
+  const reason = text.slice(13, lineEnd)
   const status = Number(code)
   const fields = readFields(text, lineEnd)
   const framing = responseFraming(fields, status, method)
   return {
-    version,
+    version: version === "1.1" ? "1.1" : "1.0",
     status,
     reason,
     headers: fields.headers,
@@ -144,11 +180,15 @@ const readFields = (text: string, lineEnd: number): Fields => {
     if (end === -1) end = text.length
     const colon = text.indexOf(":", at)
     if (colon === -1 || colon >= end) throw new BadHead(400, "a header has no colon")
+    if (colon === at || !isAll(text, at, colon, NAME)) {
+      throw new BadHead(400, "a header's name is malformed")
+    }
+    if (!isAll(text, colon + 1, end, VALUE)) {
+      throw new BadHead(400, "a header's value is malformed")
+    }
     const name = text.slice(at, colon)
-    if (!TOKEN.test(name)) throw new BadHead(400, "a header's name is malformed")
-    const value = text.slice(colon + 1, end).trim()
-    if (CONTROL.test(value)) throw new BadHead(400, "a header's value is malformed")
     const key = name.toLowerCase()
+    const value = trimmed(text, colon + 1, end)
     if (fields.headers.push({ name, key, value }) > HEADER_LIMIT) {
       throw new BadHead(431, "there are too many headers")
     }
@@ -157,6 +197,16 @@ const readFields = (text: string, lineEnd: number): Fields => {
   }
   return fields
 }
+
+const trimmed = (text: string, start: number, end: number): string => {
+  let from = start
+  let to = end
+  while (from < to && isBlank(text.charCodeAt(from))) from += 1
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to -= 1
+  return text.slice(from, to)
+}
+
+const isBlank = (code: number): boolean => code === SPACE || code === TAB
 
 const note = (fields: Fields, key: string, value: string): void => {
   switch (key) {
