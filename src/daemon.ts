@@ -30,7 +30,6 @@ import { readPdf } from "./prompt/documents.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createPrepare } from "./prompt/prepare.ts"
 import { createSaveFile } from "./prompt/save-file.ts"
-import { isResult, type OutboundFrame } from "./protocol/index.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
@@ -72,7 +71,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
-    store: openOutboxStore(db),
+    // Frames and the turns that they tell of are written together.
+    store: openOutboxStore(db, () => channels.persist()),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })
@@ -85,10 +85,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     clock,
     log: uplinkLog,
     active: () => channels.active(),
-    onFrame: (frame) => {
-      if (isResult(frame)) return uplinkLog.warn("link.unasked-answer", { type: frame.type })
-      inbound(frame)
-    },
+    onFrame: (frame) => inbound(frame),
     onConnected: () => {
       firstConfig.linkOpen()
       reportReadiness()
@@ -106,7 +103,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     clock,
     log: log.child({ part: "channels" }),
     mint,
-    send,
+    send: uplink.send,
     settings: {
       relayPermissions: config.permissions === "relay",
       budgets: {
@@ -126,9 +123,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           modelsDir: config.whisperModels,
         }),
         onTranscript: ({ messageId }, transcript) =>
-          send({ type: "audio-transcript", messageId, transcript }),
+          uplink.send({ type: "audio-transcript", messageId, transcript }),
         onProblem: ({ messageId, channelType, channelId }, detail) =>
-          send({
+          uplink.send({
             type: "agentStatus",
             status: "thinking",
             detail,
@@ -140,12 +137,6 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     }),
     onChildSession: (child, parent) => void gitIdentities.inherit(child, parent),
   })
-
-  /** Frames and the turns that they tell of are written together. */
-  function send(frame: OutboundFrame): void {
-    uplink.send(frame)
-    queueMicrotask(channels.persist)
-  }
 
   const agentLog = log.child({ part: "agent" })
   const directories = agentDirectories(config.stateDir)

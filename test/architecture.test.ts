@@ -30,7 +30,7 @@ const imports = (await Promise.all(sources.map(importsOf))).flat()
 
 const pure = (file: string): boolean =>
   /^src\/(operations|protocol|turn)\//.test(file) ||
-  /-state\.ts$/.test(file) ||
+  file.endsWith("-state.ts") ||
   ["events", "settings", "models", "shapes"].includes(
     /^src\/agent\/(.*)\.ts$/.exec(file)?.[1] ?? "",
   ) ||
