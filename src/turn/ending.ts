@@ -4,7 +4,7 @@ import { type Draft, read, timer } from "./draft.ts"
 import { canSwitch, isWorthAnother, listAttempts, switchModel } from "./failover.ts"
 import { finish } from "./finish.ts"
 import { onMessage } from "./messages.ts"
-import { onPart } from "./parts.ts"
+import { onStoredParts } from "./parts.ts"
 import { onPermission } from "./permissions.ts"
 import { postAgain } from "./posting.ts"
 import { onQuestion } from "./questions.ts"
@@ -55,7 +55,7 @@ const takeIn = (turn: Draft, snapshot: SessionSnapshot, at: number): void => {
   const { messages, children, asked } = snapshot
   for (const { message } of messages) onMessage(turn, message, at)
   if (turn.phase === "ended") return
-  for (const { parts } of messages) for (const part of parts) onPart(turn, part, false, at)
+  for (const { parts } of messages) onStoredParts(turn, parts, at)
   turn.texts = inOrder(
     turn.texts,
     messages.flatMap(({ parts }) => parts.map(({ id }) => id)),

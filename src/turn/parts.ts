@@ -2,7 +2,7 @@
 import type { AgentEvent, AgentPart } from "../agent/events.ts"
 import { create, type Draft, ofTurn, send, setStatus } from "./draft.ts"
 import { showsMessage } from "./messages.ts"
-import { dropAttempt } from "./retry.ts"
+import { dropAttempt, dropParts } from "./retry.ts"
 import { onDelta, onSnapshot, type TextStep } from "./text.ts"
 import { isRunning, onToolPart } from "./tool-calls.ts"
 
@@ -12,7 +12,7 @@ export const onPart = (turn: Draft, part: AgentPart, live: boolean, at: number):
   turn.heard = true
   if (live) turn.progressAt = at
   if (part.kind === "tool") return onTool(turn, part)
-  if (part.kind === "other") return part.type === "step-start" ? onStepStart(turn, part) : undefined
+  if (part.kind === "other") return isStepStart(part) ? onStepStart(turn, part) : undefined
   if (!part.synthetic) say(turn, part.id, part.kind, onSnapshot(turn.texts, part, live))
 }
 
@@ -55,11 +55,35 @@ export const addChild = (turn: Draft, sessionId: string): void => {
   turn.children = [...turn.children, sessionId]
 }
 
+/** The parts of a message as OpenCode stores them: those of attempts that it gave up stand before the last beginning. */
+export const onStoredParts = (turn: Draft, parts: readonly AgentPart[], at: number): void => {
+  const begin = parts.findLastIndex(isStepStart)
+  const first = parts[begin]
+  const messageIndex = turn.messages.findLastIndex((message) => message.id === first?.messageId)
+  const message = turn.messages[messageIndex]
+  const voided = parts
+    .slice(0, Math.max(0, begin))
+    .filter(({ kind }) => kind === "text" || kind === "reasoning")
+  if (message) {
+    const steps = parts.filter(isStepStart).map(({ id }) => id)
+    turn.messages = turn.messages.with(messageIndex, { ...message, steps })
+    dropParts(
+      turn,
+      voided.map(({ id }) => id),
+    )
+  }
+  for (const part of parts) if (!voided.includes(part)) onPart(turn, part, false, at)
+}
+
+const isStepStart = (part: AgentPart): boolean =>
+  part.kind === "other" && part.type === "step-start"
+
 /** A model step begins once; when it begins again, OpenCode made a broken attempt anew inside the same message. */
 const onStepStart = (turn: Draft, part: AgentPart): void => {
   const index = turn.messages.findLastIndex((message) => message.id === part.messageId)
   const message = turn.messages[index]
-  if (!message || message.stepId === part.id) return
-  if (message.stepId !== undefined) dropAttempt(turn, message.id)
-  turn.messages = turn.messages.with(index, { ...message, stepId: part.id })
+  const steps = message?.steps ?? []
+  if (!message || steps.includes(part.id)) return
+  if (steps.length > 0) dropAttempt(turn, message.id)
+  turn.messages = turn.messages.with(index, { ...message, steps: [...steps, part.id] })
 }

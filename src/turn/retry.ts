@@ -2,7 +2,7 @@
 import { create, type Draft, ofTurn, send } from "./draft.ts"
 import { canSwitch } from "./failover.ts"
 import { stop } from "./stopping.ts"
-import { dropParts } from "./text.ts"
+import { voidParts } from "./text.ts"
 
 interface RetryStatus {
   readonly attempt: number
@@ -15,7 +15,7 @@ export const onRetry = (turn: Draft, { attempt, next, message }: RetryStatus): v
   if (turn.lastRetry && next <= turn.lastRetry.next) return
   turn.lastRetry = { message, next }
   const open = turn.messages.findLast((known) => known.open)
-  const droppedParts = open ? drop(turn, open.id) : []
+  const droppedParts = open ? drop(turn, partsOf(turn, open.id)) : []
   create(turn)
   const dropped = droppedParts.length > 0 ? { droppedParts } : {}
   send(turn, { type: "retry", attempt, next, message, ...dropped, ...ofTurn(turn) })
@@ -23,8 +23,14 @@ export const onRetry = (turn: Draft, { attempt, next, message }: RetryStatus): v
 }
 
 /** The stream did not tell of the retry, a second beginning did: the receiver must hear of the void parts all the same. */
-export const dropAttempt = (turn: Draft, messageId: string): void => {
-  const droppedParts = drop(turn, messageId)
+export const dropAttempt = (turn: Draft, messageId: string): void =>
+  dropParts(turn, partsOf(turn, messageId))
+
+const partsOf = (turn: Draft, messageId: string): readonly string[] =>
+  turn.texts.flatMap((part) => (part.messageId === messageId ? [part.id] : []))
+
+export const dropParts = (turn: Draft, partIds: readonly string[]): void => {
+  const droppedParts = drop(turn, partIds)
   if (droppedParts.length === 0) return
   create(turn)
   const message = turn.lastRetry?.message ?? "OpenCode made the attempt anew"
@@ -32,9 +38,9 @@ export const dropAttempt = (turn: Draft, messageId: string): void => {
 }
 
 /** The ids of the parts that were shown and are void now. */
-const drop = (turn: Draft, messageId: string): string[] => {
+const drop = (turn: Draft, partIds: readonly string[]): string[] => {
   const before = turn.texts
-  turn.texts = dropParts(before, messageId)
+  turn.texts = voidParts(before, partIds)
   return before.flatMap((part, index) =>
     part.sent > 0 && part !== turn.texts[index] ? [part.id] : [],
   )

@@ -92,9 +92,12 @@ export const onGap = (texts: readonly TextPart[]): readonly TextPart[] =>
   texts.map((part) => (part.ended ? part : { ...part, gapped: true }))
 
 /** OpenCode makes a broken attempt anew inside the same message, as new parts: those it had are void. */
-export const dropParts = (texts: readonly TextPart[], messageId: string): readonly TextPart[] =>
+export const voidParts = (
+  texts: readonly TextPart[],
+  partIds: readonly string[],
+): readonly TextPart[] =>
   texts.map((part) =>
-    part.messageId === messageId && !part.dropped ? { ...part, ended: true, dropped: true } : part,
+    partIds.includes(part.id) && !part.dropped ? { ...part, ended: true, dropped: true } : part,
   )
 
 /** In OpenCode's order, which is that of the conversation; a part that the stream missed was met too late. */

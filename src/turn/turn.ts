@@ -65,8 +65,8 @@ export interface TurnMessage {
   readonly isSummary: boolean
   readonly finish?: string
   readonly error?: AgentError
-  /** The `step-start` part of the attempt under way: a second one tells that the first attempt was given up. */
-  readonly stepId?: string
+  /** Its `step-start` parts: a second one tells that the attempt before it was given up. */
+  readonly steps?: readonly string[]
 }
 
 export interface FailedAttempt {

@@ -107,5 +107,5 @@ describe("recorded streams", () => {
       }),
       { numRuns: RUNS, seed },
     )
-  })
+  }, 60_000)
 })
