@@ -1,6 +1,7 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
+import { randomBytes } from "node:crypto"
 import { mkdir } from "node:fs/promises"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import manifest from "../package.json"
 import { findOpenCode, pathWithRipgrep } from "./agent/binaries.ts"
 import { runEventStream } from "./agent/event-stream.ts"
@@ -16,13 +17,22 @@ import {
 import { createSupervisor } from "./agent/supervisor.ts"
 import { agentDirectories, writeWorkspace } from "./agent/workspace.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
+import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
 import type { Config } from "./config.ts"
-import { type Gateway, startGateway } from "./gateway/server.ts"
+import { type Gateway, startGateway } from "./gateway/gateway.ts"
+import { askOver, countedOver } from "./gateway/over-uplink.ts"
+import { createPartsBoard } from "./gateway/ready.ts"
 import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
 import { describeError, type Log } from "./log.ts"
+import { createAttachments } from "./prompt/attachments.ts"
+import { createTranscribe } from "./prompt/audio.ts"
+import { readPdf } from "./prompt/documents.ts"
+import { createGitIdentities } from "./prompt/git-identity.ts"
+import { createPrepare } from "./prompt/prepare.ts"
+import { createSaveFile } from "./prompt/save-file.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
@@ -55,16 +65,23 @@ const OUTBOX_BYTES = 64 * 1024 * 1024
 const FLUSH_MS = 3000
 const SETTLE_MS = 5000
 const RUNTIME_FACT = "agent.runtime"
+const TUNNELS_FACT = "gateway.tunnels"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
   const db = openStateDb(config.stateDir)
   const done = Promise.withResolvers<Ending>()
   const stopped = new AbortController()
+  /** What prompts need before they can run; told by /ready. */
+  const parts = createPartsBoard(["link", "agent"], clock.now)
+  /** Opens /api to the agent's tools, and to nobody else; new at every start. */
+  const apiToken = randomBytes(32).toString("hex")
+  let gateway: Gateway | undefined
 
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
-    store: openOutboxStore(db),
+    // Frames and the turns that they tell of are written together.
+    store: openOutboxStore(db, () => channels.persist()),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })
@@ -80,17 +97,56 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onFrame: (frame) => inbound(frame),
     onConnected: () => {
       firstConfig.linkOpen()
+      gateway?.announceTunnels()
       reportReadiness()
     },
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
+  const mint = createIdMint(clock.now)
+  const gitIdentities = createGitIdentities(join(config.stateDir, "git-identities"))
+  const sessions = openChannelStore(db)
+  const jobs = openJobStore(db)
+  const counted = countedOver(uplink.send)
   const channels = createChannels({
-    store: openChannelStore(db),
+    sessions,
+    jobs,
     clock,
     log: log.child({ part: "channels" }),
-    mint: createIdMint(clock.now),
-    send: uplink.send,
+    mint,
+    send: counted.send,
+    settings: {
+      relayPermissions: config.permissions === "relay",
+      budgets: {
+        firstEvent: config.firstEventSeconds * 1000,
+        progress: config.progressSeconds * 1000,
+        total: config.turnSeconds * 1000,
+      },
+    },
+    prepare: createPrepare({
+      mint,
+      nameAuthor: gitIdentities.set,
+      attachments: createAttachments({
+        save: createSaveFile(config.workDir),
+        readPdf,
+        transcribe: createTranscribe({
+          path: config.environment["PATH"] ?? "",
+          modelsDir: config.whisperModels,
+        }),
+        onTranscript: ({ messageId }, transcript) =>
+          uplink.send({ type: "audio-transcript", messageId, transcript }),
+        onProblem: ({ messageId, channelType, channelId }, detail) =>
+          uplink.send({
+            type: "agentStatus",
+            status: "thinking",
+            detail,
+            messageId,
+            channelType,
+            channelId,
+          }),
+      }),
+    }),
+    onChildSession: (child, parent) => void gitIdentities.inherit(child, parent),
   })
 
   const agentLog = log.child({ part: "agent" })
@@ -115,6 +171,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         composeSettings(runtime, config.environment),
         OPENCODE_VERSION,
       )
+      await gitIdentities.installPlugin(directories.config)
       return launchAgent({
         binary,
         url: new URL(config.opencodeUrl),
@@ -125,6 +182,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           ...directories.environment,
           ...offline,
           PATH: pathWithRipgrep(search),
+          SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
+          SANDPIPER_API_TOKEN: apiToken,
         },
         logFile: directories.logFile,
         clock,
@@ -142,7 +201,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           onEvent: channels.agentEvent,
           onSubscribed: (gap) => {
             subscribed.resolve()
-            if (gap) channels.streamGap()
+            if (!gap) return
+            counted.eventStreamLost()
+            channels.streamGap()
           },
           room: uplink.room,
         },
@@ -150,6 +211,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       )
       const [models] = await Promise.all([agent.client.models(), subscribed.promise])
       ready = agent
+      parts.set("agent", "ready")
       channels.agentReady({
         client: agent.client,
         defaultModel: defaultModel(models, config.model),
@@ -165,6 +227,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     onDown: (why) => {
       ready = undefined
+      parts.set("agent", "starting", why)
       channels.agentLost(why)
       if (!stopped.signal.aborted) agentLog.warn("agent.down", { why })
     },
@@ -206,21 +269,24 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const inbound = createInbound({
     channels,
+    jobs,
+    sessionIds: sessions.all,
     send: uplink.send,
+    reportState: reportReadiness,
+    clock,
     configure: (change) => void configure(change),
     stop: () => done.resolve({ code: 0, why: "the session agent said stop" }),
+    deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ part: "inbound" }),
   })
 
-  let gateway: Gateway | undefined
   const stop = async (ending: Ending) => {
     if (stopped.signal.aborted) return
     stopped.abort()
     log.info("daemon.stopping", { why: ending.why })
     firstConfig.cancel()
-    channels.stop(undefined, "the runner is shutting down")
     await Promise.race([
-      channels.settled(),
+      channels.stop(undefined, "the runner is shutting down"),
       new Promise<void>((resolve) => void clock.after(SETTLE_MS, resolve)),
     ])
     await supervisor.stop()
@@ -232,7 +298,33 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   return {
     start: async () => {
-      gateway = await startGateway({ host: config.gatewayHost, port: config.gatewayPort })
+      gateway = startGateway({
+        host: config.gatewayHost,
+        port: config.gatewayPort,
+        sessionId: config.sessionId,
+        jwtSecret: config.jwtSecret,
+        apiToken,
+        allowedOrigins: config.allowedOrigins ?? [],
+        backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
+        clock,
+        log: log.child({ part: "gateway" }),
+        opencodePort: () => (ready ? Number(new URL(ready.url).port) : undefined),
+        parts: () => {
+          const link = uplink.state()
+          parts.set(
+            "link",
+            link === "open" ? "ready" : "starting",
+            link === "open" ? undefined : link,
+          )
+          return parts.read()
+        },
+        gauges: () => counted.gauges(uplink.counters(), parts.read()["agent"]?.restarts ?? 0),
+        loadTunnels: () => readFact(db, TUNNELS_FACT),
+        saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
+        announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
+        ask: askOver(uplink.request),
+        tell: (type, fields) => uplink.send({ type, ...fields } as never),
+      })
       uplink.start()
       firstConfig.begin()
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })

@@ -160,4 +160,4 @@ const server = Bun.serve({
 
 process.stdout.write(`${server.port}\n`)
 
-export {}
+export const port = server.port
