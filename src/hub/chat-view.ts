@@ -61,10 +61,11 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
   }
 
   const onMessage = (message: Message) => {
-    if (only && !only(message.promptId)) return void past.add(message.id)
+    // What a person typed stands on the screen already.
+    if (message.role === "user" || (only && !only(message.promptId))) return void past.add(message.id)
     const before = messages.get(message.id)
     messages.set(message.id, message.status)
-    if (message.role === "user" || past.has(message.id) || before === message.status) return
+    if (past.has(message.id) || before === message.status) return
     if (message.status === "error") return line(style("31", `✗ ${message.error ?? "failed"}`))
     if (message.status === "canceled") return line(dim("  stopped"))
     if (message.status === "done" && open !== "nothing") line("")

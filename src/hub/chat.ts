@@ -24,6 +24,8 @@ export interface ChatOptions {
 export interface Chat {
   /** How it ended: 0 well, 1 the last turn failed, 130 stopped, 2 not let in. */
   readonly finished: Promise<number>
+  /** Ctrl-C: stops the turn, or leaves when there is none. */
+  readonly interrupt: () => void
   readonly close: () => void
 }
 
@@ -49,13 +51,23 @@ export const startChat = (options: ChatOptions): Chat => {
   const questions: Question[] = []
   /** Prompts of this chat that are not over; one that has no id yet counts too. */
   const open = new Set<string>()
+  /** Lines of a script that wait for their turn. */
+  const script: string[] = []
   let asking = 0
   let code = 0
   let ended = false
   let ready = false
 
+  const next = () => {
+    if (interactive || asking > 0 || (open.size > 0 && questions.length === 0)) return
+    const typed = script.shift()
+    if (typed !== undefined) return take(typed)
+    // Nobody is left to answer.
+    if (ended && questions.length > 0) interrupt()
+  }
   const rest = () => {
     if (open.size > 0 || asking > 0) return
+    if (script.length > 0) return next()
     if (ended || single !== undefined) return finish(code)
     if (interactive && ready) lines.prompt()
   }
@@ -78,6 +90,7 @@ export const startChat = (options: ChatOptions): Chat => {
     const decide = question.kind === "permission" ? ["  once, always or reject?"] : []
     view.line([view.style("33", `? ${question.text ?? question.title ?? ""}`), ...choices, ...decide].join("\n"))
     if (interactive) lines.prompt()
+    else next()
   }
   const onReady = (agent: { status?: string } | undefined) => {
     if (agent?.status !== "idle" || ready) return
@@ -136,7 +149,7 @@ export const startChat = (options: ChatOptions): Chat => {
     },
   })
 
-  lines.on("line", (typed) => {
+  const take = (typed: string): void => {
     const text = typed.trim()
     const question = questions.shift()
     if (question?.kind === "permission") return void hub.ask({ type: "permission", id: question.id, reply: text })
@@ -146,13 +159,22 @@ export const startChat = (options: ChatOptions): Chat => {
     }
     if (text === "") return rest()
     void prompt(text)
+  }
+  lines.on("line", (typed) => {
+    // A person may type ahead; a script's lines are taken one by one, so that a question gets its answer from the next.
+    if (interactive) return take(typed)
+    script.push(typed)
+    next()
   })
-  lines.on("SIGINT", () => (open.size + asking === 0 ? finish(code) : void hub.ask({ type: "abort", queued: true })))
+  const interrupt = () =>
+    open.size + asking === 0 ? finish(code) : void hub.ask({ type: "abort", queued: true })
+  lines.on("SIGINT", interrupt)
   lines.on("close", () => {
     ended = true
     if (single === undefined && (ready || open.size + asking === 0)) rest()
+    next()
   })
   if (single !== undefined) void prompt(single)
 
-  return { finished: finished.promise, close: () => finish(code) }
+  return { finished: finished.promise, interrupt, close: () => finish(code) }
 }
