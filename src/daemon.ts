@@ -23,7 +23,6 @@ import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
 import { describeError, type Log } from "./log.ts"
-import { isResult } from "./protocol/index.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
@@ -78,10 +77,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     clock,
     log: uplinkLog,
     active: () => channels.active(),
-    onFrame: (frame) => {
-      if (isResult(frame)) return uplinkLog.warn("link.unasked-answer", { type: frame.type })
-      inbound(frame)
-    },
+    onFrame: (frame) => inbound(frame),
     onConnected: () => {
       firstConfig.linkOpen()
       reportReadiness()

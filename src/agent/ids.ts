@@ -1,8 +1,8 @@
 /** Ids in OpenCode's own ascending form: it orders messages by them, so ours must sort where they belong in time. */
 
-const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+import type { MintId } from "./shapes.ts"
 
-export type MintId = (prefix: "msg" | "prt") => string
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 /** Two ids of one mint are never equal and always ascend, also when the clock stands still or steps back. */
 export const createIdMint = (now: () => number): MintId => {

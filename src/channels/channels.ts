@@ -4,7 +4,7 @@
  */
 import type { AgentClient } from "../agent/client.ts"
 import type { AgentEvent } from "../agent/events.ts"
-import type { MintId } from "../agent/ids.ts"
+import type { MintId } from "../agent/shapes.ts"
 import type { Clock } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
 import { promptBody } from "../prompt/body.ts"

@@ -1,5 +1,6 @@
 /** Carries out what a turn asks for, and brings back what came of it as the turn's next events. */
-import { AgentCallError, type AgentClient, type PromptBody } from "../agent/client.ts"
+import { AgentCallError, type AgentClient } from "../agent/client.ts"
+import type { PromptBody } from "../agent/shapes.ts"
 import type { Clock } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
 import type { OutboundFrame } from "../protocol/index.ts"

@@ -1,7 +1,6 @@
 /** A prompt of the session agent as OpenCode takes it. The ids are ours, so that posting it twice is posting it once. Pure. */
-import type { PromptBody, PromptPart } from "../agent/client.ts"
-import type { MintId } from "../agent/ids.ts"
 import { parseModel } from "../agent/models.ts"
+import type { MintId, PromptBody, PromptPart } from "../agent/shapes.ts"
 import type { Inbound } from "../protocol/index.ts"
 
 export const promptBody = (

@@ -6,7 +6,8 @@ import type { OutboxStore } from "./outbox.ts"
 const HEAD = "outbox.head"
 const EPOCH = "outbox.epoch"
 
-export const openOutboxStore = (db: Database): OutboxStore => {
+/** `alongside` runs inside the same transaction as the frames: what it writes is on disk exactly when they are. */
+export const openOutboxStore = (db: Database, alongside: () => void = () => {}): OutboxStore => {
   db.run(
     "CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, lines TEXT NOT NULL) STRICT",
   )
@@ -40,6 +41,7 @@ export const openOutboxStore = (db: Database): OutboxStore => {
     append: db.transaction((headSeq: number, seq: number, lines: readonly string[]) => {
       add(seq, lines)
       setHead(headSeq)
+      alongside()
     }),
     rewrite: db.transaction((headSeq: number, seq: number, lines: readonly string[]) => {
       const row = straddling.get(seq, seq)
@@ -47,6 +49,7 @@ export const openOutboxStore = (db: Database): OutboxStore => {
       if (row) add(row.seq, row.lines.split("\n").slice(0, seq - row.seq))
       add(seq, lines)
       setHead(headSeq)
+      alongside()
     }),
   }
 }

@@ -40,6 +40,8 @@ export interface Outbox {
   readonly resume: (lastSeq: number) => void
   /** A session agent that keeps no count: what was sent is out of our hands. */
   readonly letGoOfSent: () => void
+  /** Whether a frame with these words in it is still to be delivered. */
+  readonly holds: (words: string) => boolean
   /** `seq` of the oldest frame that is kept, or of the next one to come. */
   readonly headSeq: () => number
   /** At its bound: whoever makes frames waits until it is not. */
@@ -158,6 +160,12 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
     letGoOfSent: () => {
       inherited = 0
       dropFront(sentNow)
+    },
+    holds: (words) => {
+      for (let index = gone; index < lines.length; index += 1) {
+        if (lines[index]?.includes(words)) return true
+      }
+      return fresh.some((frame) => JSON.stringify(frame).includes(words))
     },
     headSeq: () => headSeq,
     isFull: () => bytes > maxBytes,

@@ -2,11 +2,13 @@
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../log.ts"
 import {
-  type InboundFrame,
+  type CommandFrame,
+  isResult,
   type Outbound,
   type OutboundFrame,
   parseInbound,
 } from "../protocol/index.ts"
+import { createCounters, type LinkCounters } from "./counters.ts"
 import {
   defaultLinkPolicy,
   firstDial,
@@ -18,7 +20,8 @@ import {
   stepLink,
 } from "./link-state.ts"
 import type { Outbox } from "./outbox.ts"
-import { dial, type Socket } from "./socket.ts"
+import { createPending, type Pending } from "./pending.ts"
+import { dial, type Socket, type SocketOptions } from "./socket.ts"
 
 export interface UplinkOptions {
   readonly url: string
@@ -30,9 +33,11 @@ export interface UplinkOptions {
   readonly clock: Clock
   readonly log: Log
   readonly policy?: LinkPolicy
+  readonly timing?: Pick<SocketOptions, "pingMs" | "pongMs" | "dialMs">
   /** What runs now: said at the start of every connection. */
   readonly active: () => Outbound<"hello">["active"]
-  readonly onFrame: (frame: InboundFrame) => void
+  /** What the session agent says; answers to requests find their asker by themselves. */
+  readonly onFrame: (frame: CommandFrame) => void
   /** A connection is ready: whatever is true now may be said. */
   readonly onConnected: () => void
   /** The link is over for good. */
@@ -42,9 +47,12 @@ export interface UplinkOptions {
 export interface Uplink {
   readonly start: () => void
   readonly send: (frame: OutboundFrame) => void
+  /** Asks the session agent; survives a reconnect, and always settles. */
+  readonly request: Pending["request"]
   /** Resolves when there is room for more frames. */
   readonly room: () => Promise<void> | undefined
   readonly state: () => LinkState["name"]
+  readonly counters: () => LinkCounters
   /** Waits until the session agent has everything, at most `flushMs`, and closes. */
   readonly stop: (flushMs: number) => Promise<void>
 }
@@ -54,6 +62,8 @@ const WELCOME_MS = 2000
 /** Beyond this the network is the bottleneck: more would only sit in memory, uncounted. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
 const BUSY_POLL_MS = 5
+/** While the network is busy, words of one part may wait this long to go out together. */
+const HOLD_MS = 10
 
 /** On a fresh socket nothing may be sent before the session agent has said, or not said, what it has. */
 type Mode = "greeting" | "counted" | "uncounted"
@@ -68,7 +78,12 @@ export const createUplink = (options: UplinkOptions): Uplink => {
   let state: LinkState | undefined
   let connection: Connection | undefined
   let cancelWait = () => {}
-  let commitScheduled = false
+  /** When what was taken is stored and sent: at the end of this turn of the loop, or after a short hold. */
+  let scheduled: "no" | "held" | "now" = "no"
+  let cancelHold = () => {}
+  /** The part whose words went out last: more of the same may be held back for a moment, a first word never. */
+  let streaming: string | undefined
+  const counters = createCounters(outbox.stats, clock.now)
   let pumpScheduled = false
   let waiters: (() => void)[] = []
 
@@ -102,13 +117,15 @@ export const createUplink = (options: UplinkOptions): Uplink => {
   const connect = () => {
     const current = () => connection === mine
     const gone = (event: LinkEvent) => {
-      if (current()) connection = undefined
+      if (!current()) return
+      connection = undefined
       happened(event)
     }
     const socket = dial({
       url: options.url,
       token: options.token,
       clock,
+      ...options.timing,
       events: {
         opened: () => {
           happened({ type: "opened", at: clock.now() })
@@ -142,19 +159,31 @@ export const createUplink = (options: UplinkOptions): Uplink => {
 
   const ready = (mine: Connection, mode: Mode) => {
     mine.mode = mode
-    log.info("link.open", { mode, waiting: outbox.stats().frames })
+    const { frames } = outbox.stats()
+    log.info("link.open", { mode, waiting: frames })
+    counters.connected()
+    if (mode === "counted") pending.repeat(outbox.holds)
     options.onConnected()
     commit()
   }
 
   const receive = (mine: Connection, text: string) => {
+    counters.received(text.length)
     const parsed = parseInbound(text)
     if (!parsed.ok) return log.warn("link.frame-dropped", { problem: parsed.problem })
     const { frame } = parsed
     if (frame.type === "pong") return
     if (frame.type === "ack") {
       outbox.acknowledge(frame.seq)
+      counters.acknowledged(frame.seq)
       return settle()
+    }
+    if (isResult(frame)) {
+      if (!pending.settle(frame)) {
+        counters.unasked()
+        log.warn("link.unasked-answer", { type: frame.type, requestId: frame.requestId })
+      }
+      return
     }
     if (frame.type !== "welcome") return options.onFrame(frame)
     if (mine.mode !== "greeting")
@@ -164,7 +193,8 @@ export const createUplink = (options: UplinkOptions): Uplink => {
   }
 
   const commit = () => {
-    commitScheduled = false
+    scheduled = "no"
+    cancelHold()
     outbox.commit()
     pump()
   }
@@ -181,7 +211,9 @@ export const createUplink = (options: UplinkOptions): Uplink => {
       }
       const next = outbox.next()
       if (!next) break
-      socket.send(mode === "counted" ? `${next.line.slice(0, -1)},"seq":${next.seq}}` : next.line)
+      const text = mode === "counted" ? `${next.line.slice(0, -1)},"seq":${next.seq}}` : next.line
+      socket.send(text)
+      counters.sent(next.seq, text.length)
     }
     if (mode === "uncounted") outbox.letGoOfSent()
     settle()
@@ -195,17 +227,37 @@ export const createUplink = (options: UplinkOptions): Uplink => {
     for (const wake of woken) wake()
   }
 
+  const send = (frame: OutboundFrame) => {
+    outbox.append(frame)
+    const part = partOf(frame)
+    const mayWait = part !== undefined && part === streaming && isBusy()
+    streaming = part
+    if (scheduled === "now") return
+    if (!mayWait) {
+      scheduled = "now"
+      // A burst of frames within one turn of the loop is one write to the disk.
+      queueMicrotask(commit)
+    } else if (scheduled === "no") {
+      scheduled = "held"
+      cancelHold = clock.after(HOLD_MS, commit)
+    }
+  }
+
+  const isBusy = () => connection !== undefined && connection.socket.buffered() > 0
+
+  const pending = createPending({
+    send,
+    isOnline: () => connection !== undefined && connection.mode !== "greeting",
+    clock,
+    newId: () => crypto.randomUUID(),
+  })
+
   const changed = () => new Promise<void>((resolve) => waiters.push(resolve))
 
   return {
     start: () => apply(firstDial),
-    send: (frame) => {
-      outbox.append(frame)
-      if (commitScheduled) return
-      commitScheduled = true
-      // At the end of this turn of the loop: a burst of frames is one write to the disk.
-      queueMicrotask(commit)
-    },
+    send,
+    request: pending.request,
     room: () => {
       if (!outbox.isFull()) return undefined
       log.warn("link.backlog-full", { ...outbox.stats() })
@@ -214,7 +266,9 @@ export const createUplink = (options: UplinkOptions): Uplink => {
       })()
     },
     state: () => state?.name ?? "stopped",
+    counters: counters.read,
     stop: async (flushMs) => {
+      pending.failAll("the runner is shutting down")
       const expired = new Promise<"expired">((resolve) => {
         clock.after(flushMs, () => resolve("expired"))
       })
@@ -227,3 +281,9 @@ export const createUplink = (options: UplinkOptions): Uplink => {
     },
   }
 }
+
+/** Which stretch of words a frame adds to, if it is one that does. */
+const partOf = (frame: OutboundFrame): string | undefined =>
+  frame.type === "message.part.text-delta" || frame.type === "message.part.reasoning-delta"
+    ? `${frame.turnId} ${frame.partId ?? ""}`
+    : undefined

@@ -11,6 +11,8 @@ interface OpenCodeOptions {
   /** Merged over a configuration that shares and updates nothing. */
   readonly config: Readonly<Record<string, unknown>>
   readonly env?: Readonly<Record<string, string>>
+  /** How often it is asked whether it is up. */
+  readonly pollMs?: number
 }
 
 export interface OpenCode {
@@ -23,7 +25,11 @@ export interface OpenCode {
   readonly stop: () => Promise<void>
 }
 
-export async function startOpenCode({ config, env = {} }: OpenCodeOptions): Promise<OpenCode> {
+export async function startOpenCode({
+  config,
+  env = {},
+  pollMs = 200,
+}: OpenCodeOptions): Promise<OpenCode> {
   const root = await mkdtemp(join(tmpdir(), "opencode-"))
   const directory = join(root, "workspace")
   await Promise.all([mkdir(directory), stubPluginInstall(join(root, "config", "opencode"))])
@@ -58,12 +64,12 @@ export async function startOpenCode({ config, env = {} }: OpenCodeOptions): Prom
   }
 
   for (let attempt = 0; !(await isHealthy(call)); attempt++) {
-    if (child.exitCode !== null || attempt === 100) {
+    if (child.exitCode !== null || attempt * pollMs > 20_000) {
       const why = await errors.text()
       await stop()
       throw new Error(`OpenCode did not start: ${why}`)
     }
-    await Bun.sleep(200)
+    await Bun.sleep(pollMs)
   }
   return { url, password, directory, stop }
 }

@@ -1,0 +1,31 @@
+/** What is handed to OpenCode and what is known of it, as plain data. */
+
+export interface PromptBody {
+  readonly messageID: string
+  readonly model?: { readonly providerID: string; readonly modelID: string }
+  readonly agent?: string
+  readonly system?: string
+  readonly variant?: string
+  readonly tools?: Readonly<Record<string, boolean>>
+  /** Stores the message and asks no model. */
+  readonly noReply?: boolean
+  readonly parts: readonly PromptPart[]
+}
+
+export type PromptPart =
+  | { readonly type: "text"; readonly id: string; readonly text: string }
+  | {
+      readonly type: "file"
+      readonly id: string
+      readonly mime: string
+      readonly url: string
+      readonly filename?: string
+    }
+
+export interface ProviderModels {
+  readonly provider: string
+  readonly models: readonly { readonly id: string; readonly name: string }[]
+}
+
+/** Makes ids in OpenCode's own form, each above the last. */
+export type MintId = (prefix: "msg" | "prt") => string

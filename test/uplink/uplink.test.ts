@@ -1,0 +1,400 @@
+/** The link over real sockets, with everything that can happen to them. */
+import { Database } from "bun:sqlite"
+import { createHash } from "node:crypto"
+import { afterEach, describe, expect, test } from "bun:test"
+import { createServer } from "node:net"
+import { systemClock } from "../../src/lib/clock.ts"
+import { createLog } from "../../src/log.ts"
+import type { CommandFrame, OutboundFrame } from "../../src/protocol/index.ts"
+import { openOutboxStore } from "../../src/uplink/outbox-store.ts"
+import { createOutbox, type OutboxStore } from "../../src/uplink/outbox.ts"
+import { RequestError } from "../../src/uplink/pending.ts"
+import { createUplink, type Uplink, type UplinkOptions } from "../../src/uplink/uplink.ts"
+import { createManualClock } from "../kit/clock.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+import { startTcpProxy } from "../kit/tcp-proxy.ts"
+
+const cleanups: (() => unknown)[] = []
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).toReversed()) await clean()
+})
+
+const sessionAgent = (
+  options: Parameters<typeof startTestSessionAgent>[0] = {},
+): TestSessionAgent => {
+  const agent = startTestSessionAgent(options)
+  cleanups.push(agent.stop)
+  return agent
+}
+
+const proxyTo = async (agent: TestSessionAgent) => {
+  const proxy = await startTcpProxy(Number(new URL(agent.url).port))
+  cleanups.push(proxy.stop)
+  return { ...proxy, url: `ws://127.0.0.1:${proxy.port}/ws` }
+}
+
+const memoryDb = () => {
+  const db = new Database(":memory:", { strict: true })
+  db.run("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT")
+  return db
+}
+
+const quick = { backoff: { min: 10, max: 40 }, stableMs: 1000, maxRefusals: 5 }
+
+interface Linked extends Uplink {
+  readonly log: string[]
+  readonly heard: CommandFrame[]
+  readonly ended: Promise<{ code: number; why: string }>
+}
+
+const link = (
+  to: { readonly url: string; readonly token: string },
+  options: Partial<UplinkOptions> & { store?: OutboxStore; maxBytes?: number } = {},
+): Linked => {
+  const lines: string[] = []
+  const heard: CommandFrame[] = []
+  const ended = Promise.withResolvers<{ code: number; why: string }>()
+  const uplink = createUplink({
+    url: to.url,
+    token: to.token,
+    sessionId: "s",
+    version: "0",
+    epoch: "e",
+    outbox: createOutbox({
+      store: options.store ?? openOutboxStore(memoryDb()),
+      maxBytes: options.maxBytes ?? 1e9,
+      onStoreFailure: () => {},
+    }),
+    clock: systemClock,
+    // No secret is told to the log: what it hides it must know by shape.
+    log: createLog({
+      level: "debug",
+      format: "json",
+      secrets: [],
+      write: (line) => void lines.push(line),
+      now: Date.now,
+    }),
+    policy: quick,
+    active: () => [],
+    onFrame: (frame) => void heard.push(frame),
+    onConnected: () => {},
+    onEnd: (code, why) => ended.resolve({ code, why }),
+    ...options,
+  })
+  uplink.start()
+  cleanups.push(() => uplink.stop(0))
+  return { ...uplink, log: lines, heard, ended: ended.promise }
+}
+
+const numbered = (n: number): OutboundFrame => ({ type: "complete", messageId: String(n) })
+const numbersOf = (agent: TestSessionAgent) =>
+  agent.frames.flatMap((frame) => (frame.type === "complete" ? [Number(frame.messageId)] : []))
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index)
+
+describe("a link that is cut again and again", () => {
+  test("delivers 5,000 frames once and in order over 20 resets", async () => {
+    const agent = sessionAgent()
+    const proxy = await proxyTo(agent)
+    const uplink = link({ url: proxy.url, token: agent.token })
+    for (let index = 0; index < 5000; index += 1) {
+      uplink.send(numbered(index))
+      if (index % 240 === 100) {
+        proxy.reset()
+        await Bun.sleep(3)
+      }
+      if (index % 20 === 0) await Bun.sleep(1)
+    }
+    await agent.until(() => agent.frames.length >= 5000, "5,000 frames")
+    expect(numbersOf(agent)).toEqual(upTo(5000))
+    expect(agent.problems).toEqual([])
+    expect(agent.connections()).toBeGreaterThanOrEqual(10)
+    expect(uplink.counters().reconnects).toBeGreaterThanOrEqual(9)
+  }, 30_000)
+
+  test("delivers what was made while it was away, first and in order", async () => {
+    const agent = sessionAgent()
+    const proxy = await proxyTo(agent)
+    const uplink = link({ url: proxy.url, token: agent.token })
+    await agent.until(agent.isConnected, "connection")
+    proxy.setDown(true)
+    proxy.reset()
+    for (const index of upTo(300)) uplink.send(numbered(index))
+    await Bun.sleep(50)
+    proxy.setDown(false)
+    await agent.until(() => agent.frames.length >= 300, "300 frames")
+    expect(numbersOf(agent)).toEqual(upTo(300))
+  })
+
+  test("goes on after a session agent that restarted with its memory", async () => {
+    const agent = sessionAgent()
+    const uplink = link(agent)
+    uplink.send(numbered(0))
+    await agent.frame("complete")
+    agent.close(1011, "Internal error")
+    uplink.send(numbered(1))
+    await agent.until(() => agent.frames.length === 2, "the second frame")
+    expect(numbersOf(agent)).toEqual([0, 1])
+  })
+})
+
+describe("a runner that died", () => {
+  test("leaves its frames to the next one, which sends what was not acknowledged", async () => {
+    const agent = sessionAgent({ refuse: () => (agent_up ? undefined : 503) })
+    let agent_up = false
+    const db = memoryDb()
+    const first = link(agent, { store: openOutboxStore(db) })
+    for (const index of upTo(50)) first.send(numbered(index))
+    await Bun.sleep(1)
+    // Killed: no goodbye, no flush. What it had stored is all that is left of it.
+    agent_up = true
+    const second = link(agent, { store: openOutboxStore(db) })
+    second.send(numbered(50))
+    await agent.until(() => agent.frames.length >= 51, "51 frames")
+    expect(numbersOf(agent)).toEqual(upTo(51))
+  })
+})
+
+describe("a half-open link", () => {
+  test("is noticed and replaced, and nothing is lost", async () => {
+    const agent = sessionAgent()
+    const proxy = await proxyTo(agent)
+    const uplink = link(
+      { url: proxy.url, token: agent.token },
+      { timing: { pingMs: 60, pongMs: 40 } },
+    )
+    await agent.until(agent.isConnected, "connection")
+    uplink.send(numbered(0))
+    await agent.frame("complete")
+    proxy.freeze()
+    for (const index of [1, 2, 3]) uplink.send(numbered(index))
+    await agent.until(() => agent.frames.length >= 4, "all frames")
+    expect(numbersOf(agent)).toEqual(upTo(4))
+    expect(uplink.log.join("")).toContain("no answer to a ping")
+  })
+
+  test("is given up within 45 s of silence by default", async () => {
+    const agent = sessionAgent()
+    const proxy = await proxyTo(agent)
+    const clock = createManualClock()
+    const uplink = link({ url: proxy.url, token: agent.token }, { clock })
+    await agent.until(agent.isConnected, "connection")
+    await agent.until(() => uplink.state() === "open" && agent.hellos.length === 1, "hello")
+    await agent.until(() => uplink.counters().framesIn > 0, "welcome")
+    proxy.freeze()
+    clock.advance(39_999)
+    expect(uplink.state()).toBe("open")
+    clock.advance(1)
+    expect(uplink.state()).toBe("waiting")
+  })
+})
+
+describe("when the session agent says that it is over", () => {
+  test("a replaced runner ends within 2 s of the close frame, though the connection stays open", async () => {
+    // Sends the close frame of a Durable Object's hibernated socket, and then nothing: no end of the connection.
+    const server = createServer((socket) => {
+      socket.on("error", () => {})
+      socket.once("data", (data) => {
+        const key = /sec-websocket-key: (.*)\r\n/i.exec(data.toString())?.[1] ?? ""
+        const accept = createHash("sha1")
+          .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+          .digest("base64")
+        socket.write(
+          `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+        )
+        const reason = Buffer.from("Replaced by new runner connection")
+        socket.write(Buffer.concat([Buffer.from([0x88, 2 + reason.length, 0x03, 0xe8]), reason]))
+      })
+    })
+    // A half-closed peer would be answered by the default; this one leaves its end open for good.
+    server.on("connection", (socket) => (socket.allowHalfOpen = true))
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    cleanups.push(() => server.close())
+    const address = server.address()
+    const port = typeof address === "object" && address ? address.port : 0
+    const started = Date.now()
+    const { ended } = link({ url: `ws://127.0.0.1:${port}/`, token: "t" })
+    expect(await ended).toMatchObject({ code: 0 })
+    expect(Date.now() - started).toBeLessThan(2000)
+  })
+
+  test.each(["Session terminated", "Session hibernating"])(
+    "%s ends it with code 0",
+    async (reason) => {
+      const agent = sessionAgent()
+      const { ended } = link(agent)
+      await agent.until(agent.isConnected, "connection")
+      agent.close(1000, reason)
+      expect(await ended).toEqual({ code: 0, why: reason })
+    },
+  )
+
+  test("five refusals of the token end it with code 3, and the log does not show the token", async () => {
+    const agent = sessionAgent()
+    const wrong = "wrong-token-0123456789"
+    const { ended, log } = link({ url: agent.url, token: wrong })
+    expect(await ended).toMatchObject({ code: 3 })
+    expect(log.join("\n")).toContain("HTTP 401")
+    expect(log.join("\n")).not.toContain(wrong)
+  })
+
+  test("503 is waited out", async () => {
+    let refusals = 0
+    const agent = sessionAgent({ refuse: () => ((refusals += 1) < 8 ? 503 : undefined) })
+    const uplink = link(agent)
+    uplink.send(numbered(0))
+    await agent.frame("complete")
+    expect(refusals).toBeGreaterThanOrEqual(8)
+  })
+})
+
+describe("with a session agent that keeps no count", () => {
+  test("frames made while it was away come first and in order", async () => {
+    const agent = sessionAgent({ protocol: 1 })
+    const proxy = await proxyTo(agent)
+    const uplink = link({ url: proxy.url, token: agent.token })
+    uplink.send(numbered(0))
+    await agent.frame("complete")
+    proxy.setDown(true)
+    proxy.reset()
+    // Away is what the runner knows of: a frame written into a socket that is dying is lost on this protocol.
+    await agent.until(() => uplink.state() !== "open", "the cut")
+    for (let index = 1; index < 200; index += 1) uplink.send(numbered(index))
+    proxy.setDown(false)
+    await agent.until(() => agent.frames.length >= 200, "200 frames")
+    expect(numbersOf(agent)).toEqual(upTo(200))
+    expect(agent.frames.every((frame) => !("seq" in frame))).toBeTrue()
+  })
+})
+
+describe("a request", () => {
+  test("gets its answer", async () => {
+    const agent = sessionAgent()
+    const uplink = link(agent)
+    const asked = uplink.request("memory-read", { query: "x" })
+    const { requestId } = await agent.frame("memory-read")
+    agent.say({ type: "memory-read-result", requestId, memories: [] })
+    expect(await asked).toMatchObject({ memories: [] })
+  })
+
+  test("survives a reconnect: asked again under the same id, answered once", async () => {
+    const agent = sessionAgent()
+    const proxy = await proxyTo(agent)
+    const uplink = link({ url: proxy.url, token: agent.token })
+    const asked = uplink.request("task-list", {})
+    const { requestId } = await agent.frame("task-list")
+    proxy.reset()
+    await agent.until(
+      () => agent.frames.filter(({ type }) => type === "task-list").length === 2,
+      "repeat",
+    )
+    const ids = agent.frames.flatMap((frame) =>
+      frame.type === "task-list" ? [frame.requestId] : [],
+    )
+    expect(ids).toEqual([requestId, requestId])
+    agent.say({ type: "task-list-result", requestId, tasks: [] })
+    agent.say({ type: "task-list-result", requestId, tasks: [] })
+    expect(await asked).toMatchObject({ tasks: [] })
+    await agent.until(() => uplink.counters().unasked === 1, "the second answer to be dropped")
+  })
+
+  test("fails with the session agent's own words", async () => {
+    const agent = sessionAgent()
+    const uplink = link(agent)
+    const asked = uplink.request("memory-delete", { memoryId: "m" })
+    const { requestId } = await agent.frame("memory-delete")
+    agent.say({ type: "memory-delete-result", requestId, error: "no such memory" })
+    expect(asked).rejects.toMatchObject({ failure: "refused", message: "no such memory" })
+  })
+
+  test("that nobody answers fails at its deadline, and the late answer is dropped", async () => {
+    const agent = sessionAgent()
+    const clock = createManualClock()
+    const uplink = link(agent, { clock })
+    await agent.until(() => uplink.counters().framesIn > 0, "welcome")
+    const asked = uplink.request("list-channels", {})
+    const { requestId } = await agent.frame("list-channels")
+    const failed = asked.catch((error: unknown) => error)
+    clock.advance(15_000)
+    expect(await failed).toMatchObject({ failure: "timeout" })
+    agent.say({ type: "list-channels-result", requestId, channels: [] })
+    await agent.until(() => uplink.counters().unasked === 1, "the late answer to be dropped")
+  })
+
+  test("without a link fails at its deadline, saying that nobody could be reached", async () => {
+    const clock = createManualClock()
+    const uplink = link({ url: "ws://127.0.0.1:1/", token: "t" }, { clock })
+    const failed = uplink.request("list-channels", {}).catch((error: unknown) => error)
+    clock.advance(15_000)
+    expect(await failed).toMatchObject({ failure: "offline" })
+  })
+
+  test("that still waits when the runner stops fails with a clear error", async () => {
+    const agent = sessionAgent()
+    const uplink = link(agent)
+    const failed = uplink.request("list-channels", {}).catch((error: unknown) => error)
+    await agent.frame("list-channels")
+    await uplink.stop(0)
+    expect(await failed).toBeInstanceOf(RequestError)
+    expect(await failed).toMatchObject({
+      failure: "closing",
+      message: "the runner is shutting down",
+    })
+  })
+})
+
+describe("at the bound of the outbox", () => {
+  test("whoever makes frames waits until there is room", async () => {
+    const agent = sessionAgent({ refuse: () => (open ? undefined : 503) })
+    let open = false
+    const uplink = link(agent, { maxBytes: 2000 })
+    for (const index of upTo(100)) uplink.send(numbered(index))
+    await Bun.sleep(1)
+    const room = uplink.room()
+    expect(room).toBeInstanceOf(Promise)
+    expect(uplink.log.join("")).toContain("link.backlog-full")
+    open = true
+    await room
+    await agent.until(() => agent.frames.length === 100, "100 frames")
+    expect(uplink.room()).toBeUndefined()
+  })
+})
+
+test("the first frame of every connection says who it is and what runs", async () => {
+  const agent = sessionAgent()
+  const active = [
+    { messageId: "m", channelKey: "web:default", turnId: "t", opencodeSessionId: "ses" },
+  ]
+  link(agent, { active: () => active })
+  await agent.until(() => agent.hellos.length === 1, "hello")
+  expect(agent.hellos[0]).toMatchObject({
+    protocol: 2,
+    sessionId: "s",
+    epoch: "e",
+    nextSeq: 1,
+    active,
+  })
+})
+
+test("the first words of a part go out at once, later ones may travel together", async () => {
+  const agent = sessionAgent()
+  const uplink = link(agent)
+  await agent.until(() => uplink.counters().framesIn > 0, "welcome")
+  const word = (delta: string): OutboundFrame => ({
+    type: "message.part.text-delta",
+    turnId: "t",
+    partId: "p",
+    delta,
+  })
+  for (let index = 0; index < 2000; index += 1) uplink.send(word(`${index} `))
+  await agent.until(
+    () => agent.frames.some((frame) => "delta" in frame && frame.delta.includes("1999")),
+    "the last word",
+  )
+  const said = agent.frames.flatMap((frame) => ("delta" in frame ? [frame.delta] : []))
+  expect(said.join("")).toBe(
+    upTo(2000)
+      .map((index) => `${index} `)
+      .join(""),
+  )
+  expect(uplink.counters().coalesced).toBeGreaterThan(0)
+})
