@@ -88,6 +88,7 @@ export interface LaunchLimits {
 }
 
 const GATHER_MS = 50
+const END_TURNS_MS = 10_000
 export const FATAL_FAILURES = 5
 export const FAILURE_WINDOW_MS = 120_000
 /** A process that worked for this long starts with a clean record when it ends. */
@@ -179,8 +180,11 @@ const timer = (state: LaunchState, name: TimerName, limits: LaunchLimits): Step 
     const time = { do: "timer", name: "drain", ms: limits.drainMs } as const
     return enter(state, { name: "draining", overdue: false }, { do: "drain" }, time)
   }
-  if (name === "drain" && phase.name === "draining" && !phase.overdue) {
-    return enter(state, { name: "draining", overdue: true }, { do: "end-turns" })
+  if (name === "drain" && phase.name === "draining") {
+    // A turn that does not even end when told to must not keep the change away for ever.
+    if (phase.overdue) return change(state)
+    const time = { do: "timer", name: "drain", ms: END_TURNS_MS } as const
+    return enter(state, { name: "draining", overdue: true }, { do: "end-turns" }, time)
   }
   if (name === "backoff" && phase.name === "backoff") return launch(state, true)
   return [state, []]

@@ -1,6 +1,6 @@
 /** The agent's life: single cases by name, and any order of events against a world that keeps count. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import { array, assert, nat, property } from "fast-check"
 import {
   FATAL_FAILURES,
   type LaunchEffect,
@@ -92,7 +92,15 @@ describe("a configuration while OpenCode runs", () => {
       [{ type: "want", plan: plan(2) }, gathered, { type: "timer", name: "drain" }],
       { from: running(plan(1)) },
     )
-    expect(effects).toEqual([{ do: "end-turns" }])
+    expect(effects).toEqual([{ do: "end-turns" }, { do: "timer", name: "drain", ms: 10_000 }])
+  })
+
+  test("does not wait for a turn that never ends", () => {
+    const overdue: LaunchEvent = { type: "timer", name: "drain" }
+    const [, effects] = after([{ type: "want", plan: plan(2) }, gathered, overdue, overdue], {
+      from: running(plan(1)),
+    })
+    expect(effects).toEqual([{ do: "reload", plan: plan(2) }])
   })
 
   test("that is taken back while the turns end changes nothing", () => {
@@ -268,11 +276,11 @@ const simulate = (seeds: readonly number[]) => {
 
 describe("in any order of events", () => {
   const seed = Date.now() & 0x7fff_ffff
-  const histories = fc.array(fc.nat({ max: 1 << 20 }), { maxLength: 120, size: "max" })
+  const histories = array(nat({ max: 1 << 20 }), { maxLength: 120, size: "max" })
 
   test(`there is one process, every wish is answered and rest is reached (seed ${seed})`, () => {
-    fc.assert(
-      fc.property(histories, (seeds) => {
+    assert(
+      property(histories, (seeds) => {
         const world = simulate(seeds)
         world.drain(9)
         const { phase, wanted, running: with_ } = world.state()
@@ -286,8 +294,8 @@ describe("in any order of events", () => {
   })
 
   test(`a shutdown leaves no process and is the last word (seed ${seed})`, () => {
-    fc.assert(
-      fc.property(histories, (seeds) => {
+    assert(
+      property(histories, (seeds) => {
         const world = simulate(seeds)
         world.tell({ type: "shut-down" })
         world.drain(9)
