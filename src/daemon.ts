@@ -127,7 +127,6 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     onFatal: (error) => uplink.send({ type: "agentStatus", status: "error", detail: error }),
     quiet: channels.settled,
-    endTurns: (reason) => void channels.stop(undefined, reason),
     clock,
     log: log.child({ part: "agent" }),
     ...(options.watch && { watch: options.watch }),

@@ -72,7 +72,6 @@ export interface AgentOptions {
   readonly onFatal: (error: string) => void
   /** Resolves when no turn runs. */
   readonly quiet: () => Promise<void>
-  readonly endTurns: (reason: string) => void
   readonly clock: Clock
   readonly log: Log
   readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
@@ -232,7 +231,6 @@ export const createAgent = (options: AgentOptions): Agent => {
     onLost: options.onLost,
     onFatal: options.onFatal,
     quiet: options.quiet,
-    endTurns: options.endTurns,
     drainMs: settings.configDrainSeconds * 1000,
     clock,
     log,

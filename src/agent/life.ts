@@ -27,7 +27,6 @@ export interface LifeOptions {
   readonly onLost: (why: string) => void
   readonly onFatal: (error: string) => void
   readonly quiet: () => Promise<void>
-  readonly endTurns: (reason: string) => void
   readonly drainMs: number
   readonly clock: Clock
   readonly log: Log
@@ -112,8 +111,6 @@ export const createLife = (options: LifeOptions): Life => {
         return void stop()
       case "drain":
         return void options.quiet().then(() => tell({ type: "quiet" }))
-      case "end-turns":
-        return options.endTurns("a new configuration could wait no longer for the turn to end")
       case "timer":
         timers.get(effect.name)?.()
         timers.set(
@@ -122,7 +119,6 @@ export const createLife = (options: LifeOptions): Life => {
         )
         return
       case "lost":
-        current?.gone.abort()
         return options.onLost(effect.why)
       case "applied":
         options.remember(blueprintOf(effect.plan).runtime)

@@ -92,15 +92,7 @@ describe("a configuration while OpenCode runs", () => {
       [{ type: "want", plan: plan(2) }, gathered, { type: "timer", name: "drain" }],
       { from: running(plan(1)) },
     )
-    expect(effects).toEqual([{ do: "end-turns" }, { do: "timer", name: "drain", ms: 10_000 }])
-  })
-
-  test("does not wait for a turn that never ends", () => {
-    const overdue: LaunchEvent = { type: "timer", name: "drain" }
-    const [, effects] = after([{ type: "want", plan: plan(2) }, gathered, overdue, overdue], {
-      from: running(plan(1)),
-    })
-    expect(effects).toEqual([{ do: "reload", plan: plan(2) }])
+    expect(names(effects)).toEqual(["lost", "reload"])
   })
 
   test("that is taken back while the turns end changes nothing", () => {
@@ -216,8 +208,7 @@ const simulate = (seeds: readonly number[]) => {
       if (effect.do === "launch" && processes !== 0) throw new Error("a second process")
       if (effect.do === "launch" && todo.some((open) => open.do === "stop"))
         throw new Error("before the stop")
-      if (["launch", "reload", "stop", "drain", "timer", "end-turns"].includes(effect.do))
-        todo.push(effect)
+      if (["launch", "reload", "stop", "drain", "timer"].includes(effect.do)) todo.push(effect)
     }
   }
 
@@ -239,7 +230,6 @@ const simulate = (seeds: readonly number[]) => {
         processes = 0
         return tell({ type: "stopped" })
       case "drain":
-      case "end-turns":
         return tell({ type: "quiet" })
       case "timer":
         now += effect.ms
