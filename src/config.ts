@@ -68,6 +68,19 @@ const modelList = z
     error: "must be models separated by commas, such as anthropic/claude-sonnet-4,openai/*",
   })
 
+/** Written as browsers send them; a default port or a path in one would never match. */
+const originList = z
+  .string()
+  .transform((text) => listOf(text.toLowerCase()))
+  .refine(
+    (origins) =>
+      origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin),
+    {
+      error:
+        "must be origins separated by commas, such as https://app.example.com,http://localhost:3000",
+    },
+  )
+
 const knobs = {
   doUrl: {
     env: "DO_WS_URL",
@@ -116,6 +129,29 @@ const knobs = {
     doc: "address the gateway listens on",
     schema: z.string().min(1, "must be an address"),
     fallback: ({ command }) => (command === "up" ? "127.0.0.1" : "0.0.0.0"),
+  },
+  allowedOrigins: {
+    env: "ALLOWED_ORIGINS",
+    doc: "origins beside the gateway's own whose pages may open its WebSockets, separated by commas",
+    schema: originList.optional(),
+  },
+  vscodePort: {
+    env: "VSCODE_PORT",
+    doc: "port of code-server on this machine, behind /vscode/",
+    schema: port,
+    fallback: () => "8765",
+  },
+  vncPort: {
+    env: "VNC_PORT",
+    doc: "port of noVNC on this machine, behind /vnc/",
+    schema: port,
+    fallback: () => "6080",
+  },
+  ttydPort: {
+    env: "TTYD_PORT",
+    doc: "port of ttyd on this machine, behind /ttyd/",
+    schema: port,
+    fallback: () => "7681",
   },
   opencodeUrl: {
     env: "OPENCODE_URL",
@@ -183,12 +219,6 @@ const knobs = {
     doc: "the only models that may be used, separated by commas: provider/model or provider/*",
     schema: modelList.optional(),
   },
-  agentPermissions: {
-    env: "AGENT_PERMISSIONS",
-    doc: "allow: the agent asks nobody; relay: it asks the user before it writes, runs or leaves the workspace",
-    schema: z.enum(["allow", "relay"], { error: "must be allow or relay" }),
-    fallback: () => "allow",
-  },
   agentBashSeconds: {
     env: "AGENT_BASH_SECONDS",
     doc: "how long a command of the agent may run when it names no limit itself",
@@ -211,6 +241,36 @@ const knobs = {
         error: "must be provider/model, such as anthropic/claude-sonnet-4",
       })
       .optional(),
+  },
+  firstEventSeconds: {
+    env: "TURN_FIRST_EVENT_SECONDS",
+    doc: "a model that says nothing at all for this long is given up",
+    schema: seconds,
+    fallback: () => "90",
+  },
+  progressSeconds: {
+    env: "TURN_PROGRESS_SECONDS",
+    doc: "a turn in which nothing happens for this long, while no tool runs, is ended",
+    schema: seconds,
+    fallback: () => "300",
+  },
+  turnSeconds: {
+    env: "TURN_LIMIT_SECONDS",
+    doc: "no turn takes longer than this",
+    schema: seconds,
+    fallback: () => "7200",
+  },
+  whisperModels: {
+    env: "WHISPER_MODELS",
+    doc: "folder of whisper.cpp's models (ggml-*.bin), for voice messages",
+    schema: directory,
+    fallback: () => "/models/whisper",
+  },
+  permissions: {
+    env: "SANDPIPER_PERMISSIONS",
+    doc: "what OpenCode asks leave for: `allow` it once each time, or `relay` the question to the session agent",
+    schema: z.enum(["allow", "relay"], { error: "must be allow or relay" }),
+    fallback: () => "allow",
   },
   logLevel: {
     env: "LOG_LEVEL",

@@ -1,20 +1,30 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
 import type { Database } from "bun:sqlite"
+import { join } from "node:path"
 import manifest from "../package.json"
 import { createAgent } from "./agent/agent.ts"
 import { createIdMint } from "./agent/ids.ts"
 import type { RuntimeConfig } from "./agent/settings.ts"
 import type { WatchOptions } from "./agent/watch.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
+import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
 import { type Config, ownVariables } from "./config.ts"
-import { type Gateway, startGateway } from "./gateway/server.ts"
+import { type Gateway, startGateway } from "./gateway/gateway.ts"
+import { askOver, countedOver } from "./gateway/over-uplink.ts"
+import { createPartsBoard } from "./gateway/ready.ts"
 import { createProcesses } from "./host/processes.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
 import { describeError, type Log } from "./log.ts"
+import { createAttachments } from "./prompt/attachments.ts"
+import { createTranscribe } from "./prompt/audio.ts"
+import { readPdf } from "./prompt/documents.ts"
+import { createGitIdentities } from "./prompt/git-identity.ts"
+import { createPrepare } from "./prompt/prepare.ts"
+import { createSaveFile } from "./prompt/save-file.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
@@ -50,18 +60,23 @@ const FLUSH_MS = 3000
 const SETTLE_MS = 5000
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
+const TUNNELS_FACT = "gateway.tunnels"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
   const db = openStateDb(config.stateDir)
   const done = Promise.withResolvers<Ending>()
   const stopped = new AbortController()
-  /** Opens the runner's API to the agent's tools. It is kept, or an agent that is taken over could not use it. */
+  /** What prompts need before they can run; told by /ready. */
+  const parts = createPartsBoard(["link", "agent"], clock.now)
+  /** Opens /api to the agent's tools, and to nobody else. It is kept: an agent that is taken over goes on using it. */
   const apiToken = keptToken(db)
+  let gateway: Gateway | undefined
 
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
-    store: openOutboxStore(db),
+    // Frames and the turns that they tell of are written together.
+    store: openOutboxStore(db, () => channels.persist()),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })
@@ -77,21 +92,60 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onFrame: (frame) => inbound(frame),
     onConnected: () => {
       agent.linkOpen()
+      gateway?.announceTunnels()
       reportReadiness()
     },
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
+  const mint = createIdMint(clock.now)
+  const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
+  const sessions = openChannelStore(db)
+  const jobs = openJobStore(db)
+  const counted = countedOver(uplink.send)
   const channels = createChannels({
-    store: openChannelStore(db),
+    sessions,
+    jobs,
     clock,
     log: log.child({ part: "channels" }),
-    mint: createIdMint(clock.now),
-    send: uplink.send,
+    mint,
+    send: counted.send,
+    settings: {
+      relayPermissions: config.permissions === "relay",
+      budgets: {
+        firstEvent: config.firstEventSeconds * 1000,
+        progress: config.progressSeconds * 1000,
+        total: config.turnSeconds * 1000,
+      },
+    },
+    prepare: createPrepare({
+      mint,
+      nameAuthor: gitIdentities.set,
+      attachments: createAttachments({
+        save: createSaveFile(config.workDir),
+        readPdf,
+        transcribe: createTranscribe({
+          path: config.environment["PATH"] ?? "",
+          modelsDir: config.whisperModels,
+        }),
+        onTranscript: ({ messageId }, transcript) =>
+          uplink.send({ type: "audio-transcript", messageId, transcript }),
+        onProblem: ({ messageId, channelType, channelId }, detail) =>
+          uplink.send({
+            type: "agentStatus",
+            status: "thinking",
+            detail,
+            messageId,
+            channelType,
+            channelId,
+          }),
+      }),
+    }),
+    onChildSession: (child, parent) => void gitIdentities.inherit(child, parent),
   })
 
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
-  let ready = false
+  let ready: string | undefined
   const agent = createAgent({
     settings: config,
     ownVariables,
@@ -102,6 +156,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       SANDPIPER_API_TOKEN: apiToken,
     }),
     processes: createProcesses(clock),
+    installMore: gitIdentities.installPlugin,
     user,
     giveToUser: async (path) => user && giveTo(path, user),
     handOver: async (path) => user && handOver(path, user),
@@ -110,10 +165,14 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       write: (runtime) => writeFact(db, RUNTIME_FACT, JSON.stringify(runtime)),
     },
     onEvent: channels.agentEvent,
-    onGap: channels.streamGap,
+    onGap: () => {
+      counted.eventStreamLost()
+      channels.streamGap()
+    },
     room: uplink.room,
-    onReady: ({ client, models, defaultModel }) => {
-      ready = true
+    onReady: ({ client, url, models, defaultModel }) => {
+      ready = url
+      parts.set("agent", "ready")
       channels.agentReady({ client, defaultModel })
       uplink.send({
         type: "models",
@@ -122,10 +181,14 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       reportReadiness()
     },
     onLost: (why) => {
-      ready = false
+      ready = undefined
+      parts.set("agent", "starting", why)
       channels.agentLost(why)
     },
-    onFatal: (error) => uplink.send({ type: "agentStatus", status: "error", detail: error }),
+    onFatal: (error) => {
+      parts.set("agent", "failed", error)
+      uplink.send({ type: "agentStatus", status: "error", detail: error })
+    },
     quiet: channels.settled,
     clock,
     log: log.child({ part: "agent" }),
@@ -145,20 +208,23 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const inbound = createInbound({
     channels,
+    jobs,
+    sessionIds: sessions.all,
     send: uplink.send,
+    reportState: reportReadiness,
+    clock,
     configure: (change) => void configure(change),
     stop: () => done.resolve({ code: 0, why: "the session agent said stop" }),
+    deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ part: "inbound" }),
   })
 
-  let gateway: Gateway | undefined
   const stop = async (ending: Ending) => {
     if (stopped.signal.aborted) return
     stopped.abort()
     log.info("daemon.stopping", { why: ending.why })
-    channels.stop(undefined, "the runner is shutting down")
     await Promise.race([
-      channels.settled(),
+      channels.stop(undefined, "the runner is shutting down"),
       new Promise<void>((resolve) => void clock.after(SETTLE_MS, resolve)),
     ])
     await agent.stop()
@@ -170,7 +236,33 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   return {
     start: async () => {
-      gateway = await startGateway({ host: config.gatewayHost, port: config.gatewayPort })
+      gateway = startGateway({
+        host: config.gatewayHost,
+        port: config.gatewayPort,
+        sessionId: config.sessionId,
+        jwtSecret: config.jwtSecret,
+        apiToken,
+        allowedOrigins: config.allowedOrigins ?? [],
+        backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
+        clock,
+        log: log.child({ part: "gateway" }),
+        opencodePort: () => (ready === undefined ? undefined : Number(new URL(ready).port)),
+        parts: () => {
+          const link = uplink.state()
+          parts.set(
+            "link",
+            link === "open" ? "ready" : "starting",
+            link === "open" ? undefined : link,
+          )
+          return parts.read()
+        },
+        gauges: () => counted.gauges(uplink.counters(), parts.read()["agent"]?.restarts ?? 0),
+        loadTunnels: () => readFact(db, TUNNELS_FACT),
+        saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
+        announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
+        ask: askOver(uplink.request),
+        tell: (type, fields) => uplink.send({ type, ...fields } as never),
+      })
       uplink.start()
       agent.begin()
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })

@@ -36,7 +36,7 @@ export interface AgentSettings {
   readonly configDrainSeconds: number
   readonly agentEnvAllow: readonly string[] | undefined
   readonly agentModels: readonly string[] | undefined
-  readonly agentPermissions: "allow" | "relay"
+  readonly permissions: "allow" | "relay"
   readonly agentBashSeconds: number
   readonly model: string | undefined
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -50,6 +50,8 @@ export interface AgentOptions {
   readonly self: string
   /** For the agent's tools: where the runner's API is and what opens it. */
   readonly toolEnvironment: () => Readonly<Record<string, string>>
+  /** Files of other parts that belong into OpenCode's configuration directory. */
+  readonly installMore: (configDir: string) => Promise<void>
   readonly processes: Processes
   readonly user: AgentUser | undefined
   /** Makes a directory and all in it the user's; nothing when the runner and the agent are one user. */
@@ -65,6 +67,7 @@ export interface AgentOptions {
   readonly room: EventStreamOptions["room"]
   readonly onReady: (ready: {
     readonly client: AgentClient
+    readonly url: string
     readonly models: readonly ProviderModels[]
     readonly defaultModel: string | undefined
   }) => void
@@ -117,7 +120,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       environmentAllow: settings.agentEnvAllow ?? [],
       ownVariables: options.ownVariables,
       extraEnvironment: { ...options.toolEnvironment(), PATH: pathWithRipgrep(search) },
-      permissions: settings.agentPermissions,
+      permissions: settings.permissions,
       allowedModels: settings.agentModels,
       bashTimeoutMs: settings.agentBashSeconds * 1000,
     })(runtime)
@@ -165,6 +168,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       checkCode: (code) => checkCode(code, { runtime: options.self, owner: user }),
     })
     for (const { path, problem } of leftOut) log.error("agent.file-left-out", { path, problem })
+    await options.installMore(directories.config)
     await options.giveToUser(directories.root)
     await options.handOver(settings.workDir)
   }
@@ -176,9 +180,9 @@ export const createAgent = (options: AgentOptions): Agent => {
     if (user) await chmod(settings.stateDir, 0o711)
   }
 
-  const ready = async (client: AgentClient): Promise<void> => {
+  const ready = async ({ client, url }: RunningAgent): Promise<void> => {
     const models = await client.models()
-    options.onReady({ client, models, defaultModel: defaultModel(models, settings.model) })
+    options.onReady({ client, url, models, defaultModel: defaultModel(models, settings.model) })
   }
 
   const life = createLife({
@@ -204,6 +208,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       const subscribed = Promise.withResolvers<void>()
       const stream = {
         client: agent.client,
+        version: agent.version,
         clock,
         log,
         onEvent: options.onEvent,
@@ -213,9 +218,9 @@ export const createAgent = (options: AgentOptions): Agent => {
         },
         room: options.room,
       }
-      void runEventStream(stream, gone, agent.version)
+      void runEventStream(stream, gone)
       await subscribed.promise
-      await ready(agent.client)
+      await ready(agent)
       if (!agent.adopted) void warmUp(agent.client, log)
     },
     reload: async (agent, from, to) => {
@@ -225,7 +230,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       await changeAuth(agent, from, to)
       await agent.client.dispose()
       await checkConfig(agent.client)
-      await ready(agent.client)
+      await ready(agent)
     },
     untilHung: (agent, gone) => untilHung({ client: agent.client, clock, ...options.watch }, gone),
     onLost: options.onLost,

@@ -18,6 +18,8 @@ export interface EventStreamOptions {
   readonly onSubscribed: (gap: boolean) => void
   /** Something to wait for before more is read, when what the events become has nowhere to go. */
   readonly room: () => Promise<void> | undefined
+  /** Of OpenCode: how often it sends a heartbeat depends on it. */
+  readonly version?: string
   readonly silenceMs?: number
 }
 
@@ -32,9 +34,8 @@ const REMEMBERED_IDS = 4096
 export const runEventStream = async (
   options: EventStreamOptions,
   signal: AbortSignal,
-  version: string,
 ): Promise<void> => {
-  const { clock, log } = options
+  const { clock, log, version = "" } = options
   const silenceMs = options.silenceMs ?? (/^1\.[01]\./.test(version) ? OLD_SILENCE_MS : SILENCE_MS)
   const deliver = createDelivery(options)
   let subscribedBefore = false

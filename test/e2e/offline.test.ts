@@ -7,10 +7,8 @@ test("the whole path works without a network, and the first prompt waits for not
   const unshare = process.getuid?.() === 0 ? ["unshare", "-n"] : ["unshare", "-rn"]
   const inside = `
     await import("./test/kit/loopback.ts")
-    try {
-      await fetch("http://192.0.2.1/", { signal: AbortSignal.timeout(2000) })
-      process.exit(9)
-    } catch {}
+    const devices = (await Bun.file("/proc/self/net/dev").text()).match(/^ *\\w+(?=:)/gm)
+    if (devices?.map((name) => name.trim()).join() !== "lo") throw new Error("not alone: " + devices)
     const tests = Bun.spawn([process.execPath, "test", "--timeout", "60000", "test/e2e/prompt.test.ts"], { stdio: ["ignore", "inherit", "inherit"] })
     process.exit(await tests.exited)
   `

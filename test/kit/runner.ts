@@ -79,9 +79,18 @@ export interface TestRunner {
 export const startRunner = async (
   link: { readonly url: string; readonly token: string },
   extra: Record<string, string> = {},
-  { in: given, ...more }: { in?: Sandbox } & Partial<DaemonOptions> = {},
+  {
+    in: given,
+    furnish = async () => {},
+    ...more
+  }: {
+    in?: Sandbox
+    /** Puts things into the sandbox before anything starts in it. */
+    furnish?: (sandbox: Sandbox) => Promise<unknown>
+  } & Partial<DaemonOptions> = {},
 ): Promise<TestRunner> => {
   const sandbox = given ?? (await createSandbox(link))
+  await furnish(sandbox)
   const config = configOf({ ...sandbox.environment, ...extra })
   const lines: string[] = []
   const daemon = createDaemon({
