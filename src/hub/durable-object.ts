@@ -119,7 +119,7 @@ const putBlob = ({ storage }: DurableState, id: string, mime: string, base64: st
   )
   for (let start = 0; start < bytes.length; start += CHUNK) {
     const chunk = bytes.slice(start, start + CHUNK)
-    storage.sql.exec("INSERT INTO blobs VALUES (?, ?, ?, ?)", id, start, mime, chunk.buffer)
+    storage.sql.exec("INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?)", id, start, mime, chunk.buffer)
   }
 }
 
