@@ -30,7 +30,8 @@ interface Crash {
 const crash = fc.record({
   who: fc.constantFrom("hub", "runner", "both"),
   after: fc.integer({ min: 1, max: 45 }),
-  waitMs: fc.oneof(fc.integer({ min: 0, max: 10 }), fc.integer({ min: 10, max: 60 })),
+  // Around the hub's own times: 50 ms to an acknowledgement, 250 to a batch.
+  waitMs: fc.oneof(fc.integer({ min: 0, max: 10 }), fc.integer({ min: 10, max: 60 }), fc.integer({ min: 60, max: 160 })),
 })
 
 /** A hub and a runner that can be killed, with a wire between them that is cut first. */
@@ -87,6 +88,14 @@ const startWorld = async () => {
   }
 }
 
+/** What is made in one turn of the loop travels as one frame: a few at a time make many. */
+const workInSteps = async (runner: FakeRunner, pieces: number) => {
+  for (let made = 0; made < pieces; made += 3) {
+    runner.work(3)
+    await Bun.sleep(0)
+  }
+}
+
 /** Read beside the hub: asking it would have it write what waits. */
 const storedLength = (stateDir: string): number => {
   const db = new Database(join(stateDir, "hub/sessions/s1.db"), { readonly: true })
@@ -110,7 +119,7 @@ test(
         session?.prompt({ type: "prompt", messageId, content: "go" }, "web:default")
         await until(() => world.runner().busy() === 1, "turn")
         for (const { who, after, waitMs } of plan) {
-          world.runner().work(after)
+          await workInSteps(world.runner(), after)
           await Bun.sleep(waitMs)
           moments.add(`${turn} ${storedLength(world.stateDir())}`)
           await world.die(who)
