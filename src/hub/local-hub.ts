@@ -12,7 +12,9 @@ import { createChildren } from "./requests/children.ts"
 import { type Commons, createCommons } from "./requests/commons.ts"
 import type { Deliver } from "./requests/effects.ts"
 import { createGitHost } from "./requests/git-host.ts"
+import { localGit } from "./requests/local-git.ts"
 import { outsideHandlers } from "./requests/outside.ts"
+import { takeHook } from "./requests/hook.ts"
 import { answerOutside, type OutsideType } from "./requests/table.ts"
 import { canonical } from "./requests/tools.ts"
 import { timerAlarm } from "./timer-alarm.ts"
@@ -93,17 +95,17 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     log,
   })
   const outside = outsideHandlers({
-    find: hub.find,
+    find: async (session) => hub.find(session),
     children,
-    git: createGitHost({
-      workDir: (session) => {
-        const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
-        return existsSync(own) ? own : options.workDir
-      },
-      token: environment["GITHUB_TOKEN"] || environment["GH_TOKEN"] || undefined,
-      apiUrl: environment["GITHUB_API_URL"] || "https://api.github.com",
-      path: environment["PATH"] ?? "",
-    }),
+    git: createGitHost(
+      localGit({
+        environment,
+        workDir: (session) => {
+          const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
+          return existsSync(own) ? own : options.workDir
+        },
+      }),
+    ),
     personas: () => readPersonas(join(folder, "personas")),
   })
 
@@ -147,21 +149,3 @@ const readPersonas = (folder: string): readonly Record<string, unknown>[] =>
           return { id: slug, slug, name: slug, description, content }
         })
     : []
-
-const MAX_HOOK = 1024 * 1024
-
-const takeHook = async (commons: Commons, trigger: string, request: Request): Promise<Response> => {
-  const text = await request.text()
-  if (text.length > MAX_HOOK) return new Response("too big", { status: 413 })
-  const secret = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? ""
-  const status = commons.hook(trigger, secret, dataOf(text))
-  return Response.json({ ok: status === 202 }, { status })
-}
-
-const dataOf = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return { text }
-  }
-}

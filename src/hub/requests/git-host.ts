@@ -1,5 +1,4 @@
 /** Pull requests and repositories: over GitHub's API with a token, or through `gh` when somebody is signed in there. */
-import { execa } from "execa"
 import { type OutsideHandlers, Refusal } from "./table.ts"
 
 export type GitHost = Pick<
@@ -13,33 +12,22 @@ export type GitHost = Pick<
 >
 
 export interface GitHostOptions {
-  /** Where the session's checkout is. */
-  readonly workDir: (session: string) => string
-  readonly token: string | undefined
-  readonly apiUrl: string
-  readonly path: string
+  /** One call of the host's API; refuses in words. */
+  readonly call: (method: string, path: string, body?: object) => Promise<unknown>
+  /** Where the session's checkout comes from, if it has one. */
+  readonly origin: (session: string) => Promise<string | undefined>
 }
 
-type Call = (method: string, path: string, body?: object) => Promise<unknown>
-
-const NONE = "no git host is set up: give GITHUB_TOKEN, or install gh and sign in with `gh auth login`"
+export const NO_GIT_HOST =
+  "no git host is set up: give GITHUB_TOKEN, or install gh and sign in with `gh auth login`"
 const LIMIT_MS = 25_000
 
-export const createGitHost = (options: GitHostOptions): GitHost => {
-  const call: Call = async (method, path, body) => {
-    if (options.token !== undefined) return callApi(options.apiUrl, options.token, method, path, body)
-    if (Bun.which("gh", { PATH: options.path })) return callGh(method, path, body)
-    throw new Refusal(NONE)
-  }
+export const createGitHost = ({ call, origin }: GitHostOptions): GitHost => {
   const repoOf = async (session: string, owner?: string, repo?: string): Promise<string> => {
     if (owner !== undefined && repo !== undefined) return `${slug(owner)}/${slug(repo)}`
-    const { stdout } = await execa("git", ["remote", "get-url", "origin"], {
-      cwd: options.workDir(session),
-      reject: false,
-    })
-    const found = nameOf(String(stdout ?? ""))
-    if (found === undefined) throw new Refusal("owner and repo: must be given, the checkout has no origin on a git host")
-    return found
+    const found = nameOf((await origin(session)) ?? "")
+    if (found !== undefined) return found
+    throw new Refusal("owner and repo: must be given, the checkout has no origin on a git host")
   }
   return {
     "create-pr": async ({ branch, title, body, base }, { session }) => {
@@ -83,40 +71,32 @@ export const createGitHost = (options: GitHostOptions): GitHost => {
       const query = ref === undefined ? "" : `?ref=${encodeURIComponent(ref)}`
       const file = record(await call("GET", `/repos/${name}/contents/${path.split("/").map(encodeURIComponent).join("/")}${query}`))
       if (typeof file["content"] !== "string") throw new Refusal(`${path} is no file`)
-      const content = Buffer.from(file["content"], "base64").toString("utf8")
+      const bytes = Uint8Array.from(atob(file["content"].replaceAll(/\s/g, "")), (byte) => byte.charCodeAt(0))
+      const content = new TextDecoder().decode(bytes)
       return { content, encoding: "utf-8", path, repo: name, ...(ref !== undefined && { ref }) }
     },
   }
 }
 
-const callApi = async (
-  apiUrl: string,
-  token: string,
-  method: string,
-  path: string,
-  body?: object,
-): Promise<unknown> => {
-  const answer = await fetch(`${apiUrl}${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${token}`, Accept: "application/vnd.github+json", "User-Agent": "sandpiper" },
-    ...(body && { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(LIMIT_MS),
-  })
-  const value: unknown = await answer.json().catch(() => undefined)
-  if (answer.ok) return value
-  const said = record(value)["message"]
-  throw new Refusal(`the git host answered ${answer.status}${typeof said === "string" ? `: ${said}` : ""}`)
-}
-
-const callGh = async (method: string, path: string, body?: object): Promise<unknown> => {
-  const { exitCode, stdout, stderr } = await execa("gh", ["api", "-X", method, path.slice(1), ...(body ? ["--input", "-"] : [])], {
-    ...(body && { input: JSON.stringify(body) }),
-    reject: false,
-    timeout: LIMIT_MS,
-  })
-  if (exitCode !== 0) throw new Refusal(`gh: ${stderr.trim().slice(-300)}`)
-  return stdout === "" ? {} : (JSON.parse(stdout) as unknown)
-}
+/** The host's API with a token. */
+export const githubApi =
+  (apiUrl: string, token: string): GitHostOptions["call"] =>
+  async (method, path, body) => {
+    const answer = await fetch(`${apiUrl}${path}`, {
+      method,
+      headers: {
+        Authorization: `Bearer ${token}`,
+        Accept: "application/vnd.github+json",
+        "User-Agent": "sandpiper",
+      },
+      ...(body && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(LIMIT_MS),
+    })
+    const value: unknown = await answer.json().catch(() => undefined)
+    if (answer.ok) return value
+    const said = record(value)["message"]
+    throw new Refusal(`the git host answered ${answer.status}${typeof said === "string" ? `: ${said}` : ""}`)
+  }
 
 const record = (value: unknown): Record<string, unknown> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {}

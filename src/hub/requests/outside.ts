@@ -1,12 +1,23 @@
 /** Requests that reach beyond the tables: other sessions, child processes, the git host. */
 import { channelAddress, channelKey } from "../core/channel.ts"
-import type { Session } from "../core/session.ts"
+import type { Session, SessionStatus } from "../core/session.ts"
 import type { Children } from "./children.ts"
 import type { GitHost } from "./git-host.ts"
 import { type OutsideHandlers, Refusal } from "./table.ts"
 
+/** Another session, wherever it lives: in this process, or in an object of its own. */
+export interface Neighbour {
+  readonly status: () => SessionStatus | Promise<SessionStatus>
+  readonly recent: (limit: number) => Recent | Promise<Recent>
+  readonly prompt: (...asked: Parameters<Session["prompt"]>) => void | Promise<void>
+  readonly note: (...noted: Parameters<Session["note"]>) => void | Promise<void>
+  readonly channels: () => readonly string[] | Promise<readonly string[]>
+}
+
+type Recent = ReturnType<Session["recent"]>
+
 export interface OutsideOptions {
-  readonly find: (session: string) => Session | undefined
+  readonly find: (session: string) => Promise<Neighbour | undefined>
   readonly children: Children
   readonly git: GitHost
   readonly personas: () => readonly Record<string, unknown>[]
@@ -18,8 +29,8 @@ export const outsideHandlers = ({
   git,
   personas,
 }: OutsideOptions): OutsideHandlers => {
-  const mustFind = (id: string): Session => {
-    const session = find(id)
+  const mustFind = async (id: string): Promise<Neighbour> => {
+    const session = await find(id)
     if (!session) throw new Refusal(`there is no session ${id}`)
     return session
   }
@@ -33,12 +44,13 @@ export const outsideHandlers = ({
       return { success: true }
     },
     "list-child-sessions": async (_fields, { session }) => ({ children: [...children.of(session)] }),
-    "get-session-status": async ({ targetSessionId }) => ({
-      sessionStatus: { id: targetSessionId, ...mustFind(targetSessionId).status() },
-    }),
+    "get-session-status": async ({ targetSessionId }) => {
+      const target = await mustFind(targetSessionId)
+      return { sessionStatus: { id: targetSessionId, ...(await target.status()) } }
+    },
     "session-message": async ({ targetSessionId, content, interrupt }, { session, requestId }) => {
-      const target = mustFind(targetSessionId)
-      if (target.status().status === "ended") throw new Refusal(`the session ${targetSessionId} has ended`)
+      const target = await mustFind(targetSessionId)
+      if ((await target.status()).status === "ended") throw new Refusal(`the session ${targetSessionId} has ended`)
       const prompt = {
         type: "prompt",
         messageId: `message-${requestId}`,
@@ -46,16 +58,17 @@ export const outsideHandlers = ({
         authorName: `session ${session}`,
         ...channelAddress("web:default"),
       } as const
-      target.prompt(prompt, "web:default", { interrupt: interrupt === true })
+      await target.prompt(prompt, "web:default", { interrupt: interrupt === true })
       return { success: true }
     },
     "session-messages": async ({ targetSessionId, limit, after }) => ({
-      messages: [...readConversation(mustFind(targetSessionId), limit, after)],
+      messages: [...(await readConversation(await mustFind(targetSessionId), limit, after))],
     }),
     "forward-messages": async ({ targetSessionId, limit, after }, { session, requestId }) => {
-      const messages = readConversation(mustFind(targetSessionId), limit, after)
+      const messages = await readConversation(await mustFind(targetSessionId), limit, after)
+      const here = await mustFind(session)
       for (const [index, { role, content }] of messages.entries()) {
-        mustFind(session).note({
+        await here.note({
           id: `forwarded-${requestId}-${index}`,
           role: "system",
           content: `${role} in ${targetSessionId}: ${content}`,
@@ -63,14 +76,14 @@ export const outsideHandlers = ({
       }
       return { count: messages.length, sourceSessionId: targetSessionId }
     },
-    "list-channels": async (_fields, { session }) => ({
-      channels: mustFind(session)
-        .channels()
-        .map((key) => ({ channelKey: key, ...channelAddress(key) })),
-    }),
+    "list-channels": async (_fields, { session }) => {
+      const keys = await (await mustFind(session)).channels()
+      return { channels: keys.map((key) => ({ channelKey: key, ...channelAddress(key) })) }
+    },
     "channel-reply": async (reply, { session, requestId }) => {
       const { message, imageBase64, imageMimeType } = reply
-      mustFind(session).note({
+      const here = await mustFind(session)
+      await here.note({
         id: `reply-${requestId}`,
         role: "assistant",
         content: message,
@@ -95,12 +108,12 @@ interface Line {
 
 const MOST = 200
 
-const readConversation = (
-  session: Session,
+const readConversation = async (
+  session: Neighbour,
   limit = 50,
   after: string | undefined = undefined,
-): readonly Line[] => {
-  const lines = session.recent(MOST).map(({ id, role, createdAt, parts }) => ({
+): Promise<readonly Line[]> => {
+  const lines = (await session.recent(MOST)).map(({ id, role, createdAt, parts }) => ({
     id,
     role,
     createdAt,
