@@ -348,11 +348,15 @@ export const readInvocation = (
   }
   const command = named ?? "run"
   const rest = named === undefined ? argv : argv.slice(1)
-  const { words, flags } = command === "chat" ? readWords(rest) : { words: { json: false }, flags: rest }
+  const { words, flags } =
+    command === "chat" ? readWords(rest) : { words: { json: false }, flags: rest }
   return { want: "command", config: readConfig({ command, env, cwd }, readFlags(flags)), words }
 }
 
-const shortFlags: Readonly<Record<string, string>> = { "-m": "--model", "--session": "--session-id" }
+const shortFlags: Readonly<Record<string, string>> = {
+  "-m": "--model",
+  "--session": "--session-id",
+}
 
 /** `chat` takes a text, `--json`, and short names for two of the flags; what is left are flags like any other's. */
 const readWords = (

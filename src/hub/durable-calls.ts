@@ -14,8 +14,14 @@ export const callObject = async <Result>(
   args: readonly unknown[],
 ): Promise<Result> => {
   const target = namespace.get(namespace.idFromName(object))
-  const request = new Request(`http://object${PREFIX}${name}`, { method: "POST", body: JSON.stringify(args) })
-  const answer = (await (await target.fetch(request)).json()) as { result?: Result; refusal?: string }
+  const request = new Request(`http://object${PREFIX}${name}`, {
+    method: "POST",
+    body: JSON.stringify(args),
+  })
+  const answer = (await (await target.fetch(request)).json()) as {
+    result?: Result
+    refusal?: string
+  }
   if (answer.refusal !== undefined) throw new Refusal(answer.refusal)
   return answer.result as Result
 }

@@ -25,7 +25,9 @@ export class Commons {
       },
       alarm: {
         set: (at) =>
-          state.waitUntil(at === undefined ? state.storage.deleteAlarm() : state.storage.setAlarm(at)),
+          state.waitUntil(
+            at === undefined ? state.storage.deleteAlarm() : state.storage.setAlarm(at),
+          ),
       },
       deliver: (session, id, effect) => {
         const call = (name: string, ...args: readonly unknown[]) =>

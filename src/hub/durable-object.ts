@@ -41,7 +41,8 @@ export class SessionAgent {
   }
 
   async fetch(request: Request): Promise<Response> {
-    const answer = (await takeCall(request, this.#calls())) ?? (await enter(await this.#door(), request))
+    const answer =
+      (await takeCall(request, this.#calls())) ?? (await enter(await this.#door(), request))
     return answer ?? new Response("", { status: 500 })
   }
 
@@ -84,8 +85,11 @@ export class SessionAgent {
 
   /** Its own name is not told to an object: it keeps it with the first request that made it. */
   #name(): string {
-    const [row] = this.#state.storage.sql.exec("SELECT value FROM meta WHERE name = 'name'").toArray()
-    return String(row?.["value"] ?? "")
+    const [row] = this.#state.storage.sql
+      .exec("SELECT value FROM meta WHERE name = 'name'")
+      .toArray()
+    const value = row?.["value"]
+    return typeof value === "string" ? value : ""
   }
 
   #open(): Session {
@@ -100,7 +104,9 @@ export class SessionAgent {
       blobs: { put: (id, mime, base64) => putBlob(state, id, mime, base64) },
       alarm: {
         set: (at) =>
-          state.waitUntil(at === undefined ? state.storage.deleteAlarm() : state.storage.setAlarm(at)),
+          state.waitUntil(
+            at === undefined ? state.storage.deleteAlarm() : state.storage.setAlarm(at),
+          ),
       },
       now: () => Date.now(),
       newId: () => crypto.randomUUID(),
@@ -127,7 +133,10 @@ export class SessionAgent {
       find: () => this.#session,
       create: (name) => {
         const session = this.#open()
-        this.#state.storage.sql.exec("INSERT OR IGNORE INTO meta (name, value) VALUES ('name', ?)", name)
+        this.#state.storage.sql.exec(
+          "INSERT OR IGNORE INTO meta (name, value) VALUES ('name', ?)",
+          name,
+        )
         this.#tell("made", name)
         return session
       },
@@ -159,7 +168,13 @@ const putBlob = ({ storage }: DurableState, id: string, mime: string, base64: st
   )
   for (let start = 0; start < bytes.length; start += CHUNK) {
     const chunk = bytes.slice(start, start + CHUNK)
-    storage.sql.exec("INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?)", id, start, mime, chunk.buffer)
+    storage.sql.exec(
+      "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?)",
+      id,
+      start,
+      mime,
+      chunk.buffer,
+    )
   }
 }
 

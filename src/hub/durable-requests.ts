@@ -6,7 +6,8 @@ import { createGitHost, githubApi } from "./requests/git-host.ts"
 import { type Neighbour, outsideHandlers } from "./requests/outside.ts"
 import { answerOutside, type OutsideType, Refusal } from "./requests/table.ts"
 
-const NO_SANDBOXES = "this deployment cannot start sandboxes by itself: make a session and start a runner for it"
+const NO_SANDBOXES =
+  "this deployment cannot start sandboxes by itself: make a session and start a runner for it"
 const NO_GIT = "no git host is set up: give the worker a GITHUB_TOKEN"
 
 export const durableAnswer = (
@@ -51,5 +52,8 @@ export const durableAnswer = (
   })
   return async (session, frame) =>
     (await callObject<Record<string, unknown> | null>(COMMONS, "", "answer", [session, frame])) ??
-    answerOutside(outside, frame as RequestFrame<OutsideType>, { session, requestId: frame.requestId })
+    answerOutside(outside, frame as RequestFrame<OutsideType>, {
+      session,
+      requestId: frame.requestId,
+    })
 }

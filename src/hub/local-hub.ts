@@ -68,7 +68,10 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
 
   const answer = async (session: string, frame: RequestFrame) =>
     commons.answer(session, frame) ??
-    answerOutside(outside, frame as RequestFrame<OutsideType>, { session, requestId: frame.requestId })
+    answerOutside(outside, frame as RequestFrame<OutsideType>, {
+      session,
+      requestId: frame.requestId,
+    })
 
   const hub = await startHub({
     stateDir,

@@ -23,19 +23,31 @@ describe("a schedule", () => {
   })
 
   test("is due by the clock of its zone, over a change of the hour too", () => {
-    expect(next("0 9 * * *", "2026-07-01T00:00:00Z", "Europe/Berlin")).toBe("2026-07-01T07:00:00.000Z")
-    expect(next("0 9 * * *", "2026-10-25T00:00:00Z", "Europe/Berlin")).toBe("2026-10-25T08:00:00.000Z")
-    expect(next("30 2 * * *", "2026-03-28T23:00:00Z", "Europe/Berlin")).toBe("2026-03-30T00:30:00.000Z")
+    expect(next("0 9 * * *", "2026-07-01T00:00:00Z", "Europe/Berlin")).toBe(
+      "2026-07-01T07:00:00.000Z",
+    )
+    expect(next("0 9 * * *", "2026-10-25T00:00:00Z", "Europe/Berlin")).toBe(
+      "2026-10-25T08:00:00.000Z",
+    )
+    expect(next("30 2 * * *", "2026-03-28T23:00:00Z", "Europe/Berlin")).toBe(
+      "2026-03-30T00:30:00.000Z",
+    )
   })
 
   test("that can never be is never due", () => {
     expect(next("0 0 31 2 *", "2026-01-01T00:00:00Z")).toBeUndefined()
   })
 
-  test.each(["", "* * * *", "60 * * * *", "* * * * 8", "5-1 * * * *", "*/0 * * * *", "a * * * *", "1,,2 * * * *"])(
-    "%p is none",
-    (cron) => expect(() => parseCron(cron)).toThrow(),
-  )
+  test.each([
+    "",
+    "* * * *",
+    "60 * * * *",
+    "* * * * 8",
+    "5-1 * * * *",
+    "*/0 * * * *",
+    "a * * * *",
+    "1,,2 * * * *",
+  ])("%p is none", (cron) => expect(() => parseCron(cron)).toThrow())
 
   test("is due later than asked, on a minute, and never before its due time again", () => {
     fc.assert(

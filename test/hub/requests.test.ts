@@ -12,8 +12,10 @@ beforeAll(async () => {
 })
 afterAll(() => setup.stop())
 
-const ask = <Type extends RequestType>(type: Type, fields: RequestFields<Type>): Promise<RequestResult<Type>> =>
-  setup.runner.uplink.request(type, fields)
+const ask = <Type extends RequestType>(
+  type: Type,
+  fields: RequestFields<Type>,
+): Promise<RequestResult<Type>> => setup.runner.uplink.request(type, fields)
 
 const refused = async (asking: Promise<unknown>): Promise<string> => {
   try {
@@ -39,33 +41,53 @@ test("every request of the table gets an answer, a result or a refusal in words"
 })
 
 /** Something of the right form for any field. */
-const sampleOf = (name: string, schema: { safeParse: (value: unknown) => { success: boolean } }): unknown =>
-  [undefined, "none", 1, true, { steps: [{}] }, ["none"], "list", "get"].find((value) => schema.safeParse(value).success && !(name === "action" && value === undefined))
+const sampleOf = (
+  name: string,
+  schema: { safeParse: (value: unknown) => { success: boolean } },
+): unknown =>
+  [undefined, "none", 1, true, { steps: [{}] }, ["none"], "list", "get"].find(
+    (value) => schema.safeParse(value).success && !(name === "action" && value === undefined),
+  )
 
 describe("memories", () => {
   test("are written, found by any of their words, by category, and forgotten", async () => {
-    const { memory } = await ask("memory-write", { content: "The deploys run on Fridays", category: "habits" })
+    const { memory } = await ask("memory-write", {
+      content: "The deploys run on Fridays",
+      category: "habits",
+    })
     await ask("memory-write", { content: "Tests need a database called birds", category: "setup" })
     const found = await ask("memory-read", { query: "deploy friday" })
     expect(found.memories.map(({ content }) => content)).toEqual(["The deploys run on Fridays"])
     expect((await ask("memory-read", { category: "setup" })).memories).toHaveLength(1)
-    expect((await ask("memory-read", { query: '"; DROP TABLE memories; -- NEAR(' })).memories).toBeArray()
+    expect(
+      (await ask("memory-read", { query: '"; DROP TABLE memories; -- NEAR(' })).memories,
+    ).toBeArray()
     await ask("memory-delete", { memoryId: String(memory["id"]) })
     expect((await ask("memory-read", { query: "fridays" })).memories).toEqual([])
-    expect(await refused(ask("memory-delete", { memoryId: "none" }))).toContain("there is no memory none")
+    expect(await refused(ask("memory-delete", { memoryId: "none" }))).toContain(
+      "there is no memory none",
+    )
   })
 })
 
 describe("tasks", () => {
   test("are blocked by others until those are completed", async () => {
     const { task: first } = await ask("task-create", { title: "lay the ground" })
-    const { task: second } = await ask("task-create", { title: "build", blockedBy: [String(first["id"])], sessionId: "s1" })
+    const { task: second } = await ask("task-create", {
+      title: "build",
+      blockedBy: [String(first["id"])],
+      sessionId: "s1",
+    })
     expect(second["status"]).toBe("blocked")
     await ask("task-update", { taskId: String(first["id"]), status: "completed", result: "done" })
     const { tasks } = await ask("task-my", {})
     expect(tasks).toMatchObject([{ title: "build", status: "pending" }])
-    expect(await refused(ask("task-update", { taskId: String(first["id"]), status: "perhaps" }))).toContain("must be one of")
-    expect(await refused(ask("task-create", { title: "x", parentTaskId: "none" }))).toContain("there is no task none")
+    expect(
+      await refused(ask("task-update", { taskId: String(first["id"]), status: "perhaps" })),
+    ).toContain("must be one of")
+    expect(await refused(ask("task-create", { title: "x", parentTaskId: "none" }))).toContain(
+      "there is no task none",
+    )
   })
 })
 
@@ -88,7 +110,10 @@ describe("workflows", () => {
     const { workflow } = await ask("workflow-sync", { name: "Nightly build", data })
     expect(workflow).toMatchObject({ slug: "nightly-build", version: "1.0.0" })
     await ask("workflow-sync", { name: "Nightly build", data: other })
-    const { data: history } = await ask("workflow-api", { action: "history", payload: { workflowId: "nightly-build" } })
+    const { data: history } = await ask("workflow-api", {
+      action: "history",
+      payload: { workflowId: "nightly-build" },
+    })
     expect(history).toMatchObject({ history: [{ version: "1.0.1" }, { version: "1.0.0" }] })
     const back = await ask("workflow-api", {
       action: "rollback",
@@ -96,28 +121,52 @@ describe("workflows", () => {
     })
     expect(back.data).toMatchObject({ workflow: { data, version: "1.0.2" } })
     expect(
-      await refused(ask("workflow-api", { action: "rollback", payload: { workflowId: "nightly-build", targetWorkflowHash: "sha256:none" } })),
+      await refused(
+        ask("workflow-api", {
+          action: "rollback",
+          payload: { workflowId: "nightly-build", targetWorkflowHash: "sha256:none" },
+        }),
+      ),
     ).toContain("no version sha256:none")
   })
 
   test("take a proposal once it is approved, and only if nothing changed in between", async () => {
     const { workflow } = await ask("workflow-sync", { name: "Proposed", data })
     const base = { workflowId: "proposed", baseWorkflowHash: workflow["workflowHash"] }
-    const made = await ask("workflow-api", { action: "proposal-create", payload: { ...base, proposal: other } })
-    const late = await ask("workflow-api", { action: "proposal-create", payload: { ...base, proposal: { steps: [{}] } } })
-    const idOf = (answer: { data?: unknown }) => (answer.data as { proposal: { id: string } }).proposal.id
-    const apply = (proposalId: string) => ask("workflow-api", { action: "proposal-apply", payload: { workflowId: "proposed", proposalId } })
+    const made = await ask("workflow-api", {
+      action: "proposal-create",
+      payload: { ...base, proposal: other },
+    })
+    const late = await ask("workflow-api", {
+      action: "proposal-create",
+      payload: { ...base, proposal: { steps: [{}] } },
+    })
+    const idOf = (answer: { data?: unknown }) =>
+      (answer.data as { proposal: { id: string } }).proposal.id
+    const apply = (proposalId: string) =>
+      ask("workflow-api", {
+        action: "proposal-apply",
+        payload: { workflowId: "proposed", proposalId },
+      })
     const review = (proposalId: string) =>
-      ask("workflow-api", { action: "proposal-review", payload: { workflowId: "proposed", proposalId, approve: true } })
+      ask("workflow-api", {
+        action: "proposal-review",
+        payload: { workflowId: "proposed", proposalId, approve: true },
+      })
     expect(await refused(apply(idOf(made)))).toContain("pending, not approved")
     await review(idOf(made))
     await review(idOf(late))
-    expect((await apply(idOf(made))).data).toMatchObject({ success: true, workflow: { data: other } })
+    expect((await apply(idOf(made))).data).toMatchObject({
+      success: true,
+      workflow: { data: other },
+    })
     expect(await refused(apply(idOf(late)))).toContain("has changed since")
   })
 
   test("without steps are no workflows", async () => {
-    expect(await refused(ask("workflow-sync", { name: "Empty", data: {} }))).toContain("at least one step")
+    expect(await refused(ask("workflow-sync", { name: "Empty", data: {} }))).toContain(
+      "at least one step",
+    )
   })
 
   test("run on the session's runner, wait for approval, and go on when it is given", async () => {
@@ -135,21 +184,41 @@ describe("workflows", () => {
     const get = () => ask("execution-api", { action: "get", payload: { executionId } })
     await waitFor(async () => JSON.stringify(await get()).includes("waiting_approval"))
     const approve = (resumeToken: string) =>
-      ask("execution-api", { action: "approve", payload: { executionId, approve: true, resumeToken } })
+      ask("execution-api", {
+        action: "approve",
+        payload: { executionId, approve: true, resumeToken },
+      })
     expect(await refused(approve("wrong"))).toContain("resumeToken")
     await approve("token-1")
-    await until(() => orders().filter((order) => order.executionId === executionId).length === 2, "resume")
-    expect(orders().at(-1)?.payload).toMatchObject({ kind: "resume", decision: "approve", resumeToken: "token-1" })
+    await until(
+      () => orders().filter((order) => order.executionId === executionId).length === 2,
+      "resume",
+    )
+    expect(orders().at(-1)?.payload).toMatchObject({
+      kind: "resume",
+      decision: "approve",
+      resumeToken: "token-1",
+    })
     setup.runner.send({
       type: "workflow-execution-result",
       executionId,
-      envelope: { ok: true, status: "ok", executionId, output: "fine", steps: [{ stepId: "s", status: "ok" }] },
+      envelope: {
+        ok: true,
+        status: "ok",
+        executionId,
+        output: "fine",
+        steps: [{ stepId: "s", status: "ok" }],
+      },
     })
     await waitFor(async () => JSON.stringify(await get()).includes("completed"))
-    expect((await ask("execution-api", { action: "steps", payload: { executionId } })).data).toEqual({
+    expect(
+      (await ask("execution-api", { action: "steps", payload: { executionId } })).data,
+    ).toEqual({
       steps: [{ stepId: "s", status: "ok" }],
     })
-    expect(await refused(ask("execution-api", { action: "cancel", payload: { executionId } }))).toContain("completed already")
+    expect(
+      await refused(ask("execution-api", { action: "cancel", payload: { executionId } })),
+    ).toContain("completed already")
   })
 
   const orders = () =>
@@ -166,10 +235,18 @@ const waitFor = async (condition: () => Promise<boolean>) => {
 
 describe("a webhook", () => {
   test("starts what it is for with its secret, and nothing without", async () => {
-    await ask("workflow-sync", { name: "Hooked", data: { steps: [{ type: "bash", command: "true" }] } })
+    await ask("workflow-sync", {
+      name: "Hooked",
+      data: { steps: [{ type: "bash", command: "true" }] },
+    })
     const { data } = await ask("trigger-api", {
       action: "create",
-      payload: { name: "on push", workflowId: "hooked", config: { type: "webhook" }, variableMapping: { branch: "ref.name" } },
+      payload: {
+        name: "on push",
+        workflowId: "hooked",
+        config: { type: "webhook" },
+        variableMapping: { branch: "ref.name" },
+      },
     })
     const { trigger } = data as { trigger: { path: string; secret: string; id: string } }
     const call = (secret: string) =>
@@ -192,15 +269,27 @@ describe("other sessions", () => {
   test("are written to, read, forwarded and asked after", async () => {
     setup.hub.create("s2")
     await ask("session-message", { targetSessionId: "s2", content: "hello s2" })
-    expect((await ask("get-session-status", { targetSessionId: "s2" })).sessionStatus).toMatchObject({ queued: 1, connected: false })
+    expect(
+      (await ask("get-session-status", { targetSessionId: "s2" })).sessionStatus,
+    ).toMatchObject({ queued: 1, connected: false })
     setup.hub.find("s2")?.note({ id: "n1", role: "assistant", content: "from s2" })
     const { messages } = await ask("session-messages", { targetSessionId: "s2" })
     expect(messages).toMatchObject([{ role: "assistant", content: "from s2" }])
-    expect(await ask("forward-messages", { targetSessionId: "s2" })).toMatchObject({ count: 1, sourceSessionId: "s2" })
-    const here = setup.hub.find("s1")?.recent(10).map(({ parts }) => parts.map((part) => part.text).join(""))
+    expect(await ask("forward-messages", { targetSessionId: "s2" })).toMatchObject({
+      count: 1,
+      sourceSessionId: "s2",
+    })
+    const here = setup.hub
+      .find("s1")
+      ?.recent(10)
+      .map(({ parts }) => parts.map((part) => part.text).join(""))
     expect(here).toContain("assistant in s2: from s2")
-    expect(await refused(ask("session-message", { targetSessionId: "s9", content: "?" }))).toContain("there is no session s9")
-    expect(await refused(ask("terminate-child", { childSessionId: "s2" }))).toContain("no child of this session")
+    expect(
+      await refused(ask("session-message", { targetSessionId: "s9", content: "?" })),
+    ).toContain("there is no session s9")
+    expect(await refused(ask("terminate-child", { childSessionId: "s2" }))).toContain(
+      "no child of this session",
+    )
   })
 
   test("without a git host a pull request is refused with what to do", async () => {
@@ -209,7 +298,12 @@ describe("other sessions", () => {
 })
 
 test("a request that comes twice is carried out once and answered twice", async () => {
-  const frame = { type: "memory-write", requestId: "twice", content: "only once", category: "c" } as const
+  const frame = {
+    type: "memory-write",
+    requestId: "twice",
+    content: "only once",
+    category: "c",
+  } as const
   setup.runner.send(frame)
   setup.runner.send(frame)
   await waitFor(async () => (await ask("memory-read", { query: "only once" })).memories.length > 0)

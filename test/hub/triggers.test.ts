@@ -19,7 +19,10 @@ test("a schedule fires when it is due, once for all the times that were missed, 
   expect(runner.prompts).toEqual([])
   clock.advance(2000)
   await until(() => runner.prompts.length === 1, "prompt")
-  expect(runner.prompts[0]).toMatchObject({ content: "what is new?", messageId: `${trigger.id}@${trigger.nextAt}` })
+  expect(runner.prompts[0]).toMatchObject({
+    content: "what is new?",
+    messageId: `${trigger.id}@${trigger.nextAt}`,
+  })
   await until(() => hub.find("s1")?.status().working === 0, "end of the turn")
   clock.advance(3_600_000)
   await until(() => runner.prompts.length === 2, "next prompt")
@@ -35,7 +38,9 @@ test("a schedule that is none is refused and changes nothing", async () => {
   const create = (config: Record<string, unknown>) =>
     runner.uplink.request("trigger-api", { action: "create", payload: { name: "t", config } })
   expect(create({ type: "schedule", cron: "nonsense", prompt: "x" })).rejects.toThrow("config.cron")
-  expect(create({ type: "schedule", cron: "0 * * * *", timezone: "Mars/Olympus", prompt: "x" })).rejects.toThrow("config.cron")
+  expect(
+    create({ type: "schedule", cron: "0 * * * *", timezone: "Mars/Olympus", prompt: "x" }),
+  ).rejects.toThrow("config.cron")
   expect(create({ type: "manual" })).rejects.toThrow("needs a workflow")
   expect(create({ type: "unheard-of" })).rejects.toThrow("config.type")
   const { data } = await runner.uplink.request("trigger-api", { action: "list" })

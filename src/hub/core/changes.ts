@@ -51,11 +51,14 @@ export const createChanges = (sql: Sql, sockets: Sockets): Changes => {
     known = row?.rev ?? 0
     return known
   }
-  const rev = () => (known ??= newest(sql))
+  const latest = () => (known ??= newest(sql))
   return {
     note: (kind, ref) => {
       const rev = insert(kind, ref, null)
-      noted = [...noted.filter((known) => known.kind !== kind || known.ref !== ref), { rev, kind, ref }]
+      noted = [
+        ...noted.filter((other) => other.kind !== kind || other.ref !== ref),
+        { rev, kind, ref },
+      ]
       return rev
     },
     grown: (messageId, partId, start) => void insert("delta", refOf(messageId, partId), start),
@@ -71,8 +74,8 @@ export const createChanges = (sql: Sql, sockets: Sockets): Changes => {
       noted = []
       known = undefined
     },
-    rev,
-    since: (cursor) => (cursor > rev() ? undefined : changedSince(sql, cursor)),
+    rev: latest,
+    since: (cursor) => (cursor > latest() ? undefined : changedSince(sql, cursor)),
   }
 }
 
@@ -100,4 +103,5 @@ const changedSince = (sql: Sql, cursor: number): readonly ClientEvent[] | undefi
   })
 }
 
-export const refOf = (messageId: string, partId: string): string => JSON.stringify([messageId, partId])
+export const refOf = (messageId: string, partId: string): string =>
+  JSON.stringify([messageId, partId])

@@ -46,8 +46,12 @@ export const createLink = (sql: Sql): Link => {
       known = next
       sql.run(
         "UPDATE link SET connection = ?, epoch = ?, phase = ?, barrier = ?, active = ?, ready = ?",
-        ...[next.connection, next.epoch, next.phase, next.barrier],
-        ...[JSON.stringify(next.active), next.ready ? 1 : 0],
+        next.connection,
+        next.epoch,
+        next.phase,
+        next.barrier,
+        JSON.stringify(next.active),
+        next.ready ? 1 : 0,
       )
     },
     storedSeq: (epoch) =>
@@ -63,4 +67,6 @@ export const createLink = (sql: Sql): Link => {
 
 /** A turn that goes on is the same runner, as ready as it was; any other has to say so anew. */
 export const staysReady = (before: LinkRow, hello: Outbound<"hello">): boolean =>
-  before.ready && before.epoch === hello.epoch && hello.active.some(({ turnId }) => turnId !== undefined)
+  before.ready &&
+  before.epoch === hello.epoch &&
+  hello.active.some(({ turnId }) => turnId !== undefined)

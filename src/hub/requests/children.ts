@@ -50,6 +50,8 @@ export interface Children {
   readonly stop: () => Promise<void>
 }
 
+type Child = Subprocess<"pipe", "ignore", Bun.BunFile>
+
 interface ChildRow {
   id: string
   parent: string
@@ -66,7 +68,7 @@ const STOP_MS = 10_000
 
 export const createChildren = (options: ChildrenOptions): Children => {
   const { sql, log } = options
-  const running = new Map<string, Subprocess<"pipe", "ignore", Bun.BunFile>>()
+  const running = new Map<string, Child>()
   let stopped = false
   const folderOf = (id: string) => join(options.stateDir, "children", encodeURIComponent(id))
   const rowOf = (id: string) => one(sql.all<ChildRow>("SELECT * FROM sessions WHERE id = ?", id))
@@ -101,12 +103,15 @@ export const createChildren = (options: ChildrenOptions): Children => {
       stderr: Bun.file(join(folder, "runner.log")),
     })
     running.set(id, child)
-    void child.exited.then((exitCode) => {
-      if (stopped || running.get(id) !== child) return
-      running.delete(id)
-      log.info("child.ended", { child: id, exitCode })
-      sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
-    })
+    void watch(id, child)
+  }
+
+  const watch = async (id: string, child: Child) => {
+    const exitCode = await child.exited
+    if (stopped || running.get(id) !== child) return
+    running.delete(id)
+    log.info("child.ended", { child: id, exitCode })
+    sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
   }
 
   const halt = async (id: string) => {
@@ -163,7 +168,13 @@ export const createChildren = (options: ChildrenOptions): Children => {
       )
       sql.run(
         "INSERT INTO sessions (id, parent, title, workspace, model, status, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        ...[row.id, row.parent, row.title, row.workspace, row.model, row.status, row.created_at],
+        row.id,
+        row.parent,
+        row.title,
+        row.workspace,
+        row.model,
+        row.status,
+        row.created_at,
       )
       await launch(row)
       return id
@@ -186,7 +197,8 @@ export const createChildren = (options: ChildrenOptions): Children => {
       }
     },
     resume: async () => {
-      for (const row of sql.all<ChildRow>("SELECT * FROM sessions WHERE status = 'running'")) await launch(row)
+      for (const row of sql.all<ChildRow>("SELECT * FROM sessions WHERE status = 'running'"))
+        await launch(row)
     },
     stop: async () => {
       stopped = true
@@ -225,12 +237,18 @@ const checkOut = async (workspace: string, { repoUrl = "", branch, ref }: Task):
 }
 
 const withoutCredentials = (text: unknown): string =>
-  String(text).replaceAll(/(:\/\/)[^\s/@]+@/g, "$1").trim().slice(-400)
+  String(text)
+    .replaceAll(/(:\/\/)[^\s/@]+@/g, "$1")
+    .trim()
+    .slice(-400)
 
 /** A child gets the machine and the model keys; tokens of its parent's runner it does not. */
-const HIDDEN = /^(RUNNER_TOKEN|JWT_SECRET|DO_WS_URL|SESSION_ID|OPENCODE_SERVER_PASSWORD|HUB_PORT|WORK_DIR|SANDPIPER_STATE_DIR)$/
+const HIDDEN =
+  /^(RUNNER_TOKEN|JWT_SECRET|DO_WS_URL|SESSION_ID|OPENCODE_SERVER_PASSWORD|HUB_PORT|WORK_DIR|SANDPIPER_STATE_DIR)$/
 
-const passedOn = (environment: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+const passedOn = (
+  environment: Readonly<Record<string, string | undefined>>,
+): Record<string, string> =>
   Object.fromEntries(
     Object.entries(environment).flatMap(([name, value]) =>
       value === undefined || HIDDEN.test(name) ? [] : [[name, value]],

@@ -24,7 +24,10 @@ export interface CommonsOptions {
 export interface Commons {
   /** The answer, or nothing when the tables cannot give it. Throws a Refusal in words for the asker. */
   readonly answer: (session: string, frame: RequestFrame) => Record<string, unknown> | undefined
-  readonly executed: (id: string, envelope: Outbound<"workflow-execution-result">["envelope"]) => void
+  readonly executed: (
+    id: string,
+    envelope: Outbound<"workflow-execution-result">["envelope"],
+  ) => void
   readonly hook: (trigger: string, secret: string, data: unknown) => 202 | 401 | 404
   readonly alarm: () => void
   /** Arms the alarm and hands out what an earlier life did not get to. */
@@ -47,7 +50,9 @@ export const createCommons = ({ sql, tools, alarm, deliver, report }: CommonsOpt
     ...workflowHandlers(sql, tools, workflows),
     ...executionHandlers(sql, tools, workflows, executions, effects),
     ...triggers.handlers,
-    "workflow-api": ({ action, payload }, { session }) => ({ data: actions[action](payload, session) }),
+    "workflow-api": ({ action, payload }, { session }) => ({
+      data: actions[action](payload, session),
+    }),
   }
 
   const commit = <Result>(work: () => Result): Result => {
@@ -59,12 +64,16 @@ export const createCommons = ({ sql, tools, alarm, deliver, report }: CommonsOpt
 
   const once = (asker: Asker, work: () => Record<string, unknown>): Record<string, unknown> => {
     const key = `${asker.session}/${asker.requestId}`
-    const known = one(sql.all<{ result: string }>("SELECT result FROM rpc WHERE request_id = ?", key))
+    const known = one(
+      sql.all<{ result: string }>("SELECT result FROM rpc WHERE request_id = ?", key),
+    )
     if (known) return JSON.parse(known.result) as Record<string, unknown>
     const result = work()
     sql.run(
       "INSERT INTO rpc (request_id, result, at) VALUES (?, ?, ?)",
-      ...[key, JSON.stringify(result), tools.now()],
+      key,
+      JSON.stringify(result),
+      tools.now(),
     )
     return result
   }

@@ -27,7 +27,8 @@ const FAR_MS = 9 * 366 * 24 * HOUR_MS
 /** Throws in words when it is no schedule. */
 export const parseCron = (text: string): Schedule => {
   const fields = (NICKNAMES[text.trim()] ?? text).trim().toLowerCase().split(/\s+/)
-  if (fields.length !== 5) throw new Error("a schedule has five fields: minute hour day month weekday")
+  if (fields.length !== 5)
+    throw new Error("a schedule has five fields: minute hour day month weekday")
   const [minute = "", hour = "", day = "", month = "", weekday = ""] = fields
   return {
     minutes: field(minute, 0, 59),
@@ -58,11 +59,13 @@ const field = (
   for (const item of text.split(",")) {
     const [range = "", every = "1", ...more] = item.split("/")
     const step = Number(every)
-    if (more.length > 0 || !Number.isInteger(step) || step < 1) throw new Error(`${item} has no good step`)
+    if (more.length > 0 || !Number.isInteger(step) || step < 1)
+      throw new Error(`${item} has no good step`)
     const [from = "", to, ...rest] = range.split("-")
     if (rest.length > 0) throw new Error(`${range} is no range`)
     const start = range === "*" ? least : number(from)
-    const end = range === "*" || (to === undefined && item.includes("/")) ? most : number(to ?? from)
+    const end =
+      range === "*" || (to === undefined && item.includes("/")) ? most : number(to ?? from)
     if (end < start) throw new Error(`${range} runs backwards`)
     for (let value = start; value <= end; value += step) values.add(value)
   }
@@ -77,7 +80,11 @@ export const nextTime = (schedule: Schedule, after: number, zone = "UTC"): numbe
   while (at <= end) {
     const { minute, hour, day, month, weekday } = local(at)
     // By the hour: a day may have 23 or 25 of them.
-    if (!schedule.months.has(month) || !dayFits(schedule, day, weekday) || !schedule.hours.has(hour)) {
+    if (
+      !schedule.months.has(month) ||
+      !dayFits(schedule, day, weekday) ||
+      !schedule.hours.has(hour)
+    ) {
       at += HOUR_MS - minute * MINUTE_MS
     } else if (!schedule.minutes.has(minute)) at += MINUTE_MS
     else return at
@@ -111,7 +118,9 @@ const clockOf = (zone: string) => {
     weekday: "short",
   })
   return (at: number) => {
-    const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]))
+    const parts = Object.fromEntries(
+      format.formatToParts(at).map(({ type, value }) => [type, value]),
+    )
     return {
       minute: Number(parts["minute"]),
       hour: Number(parts["hour"]),

@@ -23,10 +23,14 @@ export const createEffects = (
   add: (id, session, effect) =>
     sql.run(
       "INSERT OR IGNORE INTO effects (id, session, effect) VALUES (?, ?, ?)",
-      ...[id, session, JSON.stringify(effect)],
+      id,
+      session,
+      JSON.stringify(effect),
     ),
   deliver: async () => {
-    const waiting = sql.all<{ id: string; session: string; effect: string }>("SELECT * FROM effects")
+    const waiting = sql.all<{ id: string; session: string; effect: string }>(
+      "SELECT * FROM effects",
+    )
     for (const { id, session, effect } of waiting) {
       try {
         await deliver(session, id, JSON.parse(effect) as Effect)

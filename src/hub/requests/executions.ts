@@ -84,7 +84,13 @@ export const createExecutions = (sql: Sql, { now }: Tools, effects: Effects): Ex
     const made = sql.all(
       `INSERT OR IGNORE INTO executions (id, workflow, hash, session, trigger_id, status, variables, started_at)
        VALUES (?, ?, ?, ?, ?, 'running', ?, ?) RETURNING id`,
-      ...[id, workflow.id, workflow.hash, session, trigger?.id ?? null, JSON.stringify(variables), now()],
+      id,
+      workflow.id,
+      workflow.hash,
+      session,
+      trigger?.id ?? null,
+      JSON.stringify(variables),
+      now(),
     )
     if (made.length > 0) {
       const payload = {
@@ -94,7 +100,11 @@ export const createExecutions = (sql: Sql, { now }: Tools, effects: Effects): Ex
         ...(source !== undefined && { source }),
         runtime: { idempotencyKey: id },
       }
-      const frame = { type: "workflow-execute", executionId: id, payload: { kind: "run", executionId: id, payload } } as const
+      const frame = {
+        type: "workflow-execute",
+        executionId: id,
+        payload: { kind: "run", executionId: id, payload },
+      } as const
       effects.add(id, session, { do: "order", frame })
     }
     return executionOf(find(sql, id))
@@ -104,11 +114,13 @@ export const createExecutions = (sql: Sql, { now }: Tools, effects: Effects): Ex
     sql.run(
       `UPDATE executions SET status = ?, steps = ?, output = ?, error = ?, approval = ?, ended_at = ?
        WHERE id = ? AND status IN ('running', 'waiting_approval')`,
-      ...[status, JSON.stringify(envelope.steps ?? [])],
+      status,
+      JSON.stringify(envelope.steps ?? []),
       envelope.output === undefined ? null : JSON.stringify(envelope.output),
       envelope.error ?? null,
       envelope.requiresApproval === undefined ? null : JSON.stringify(envelope.requiresApproval),
-      ...[status === "waiting_approval" ? null : now(), id],
+      status === "waiting_approval" ? null : now(),
+      id,
     )
   },
 })
@@ -139,7 +151,9 @@ export const executionHandlers = (
   "execution-api": ({ action, payload }) => {
     switch (action) {
       case "get":
-        return { data: { execution: executionOf(find(sql, readPayload(target, payload).executionId)) } }
+        return {
+          data: { execution: executionOf(find(sql, readPayload(target, payload).executionId)) },
+        }
       case "steps": {
         const { steps } = find(sql, readPayload(target, payload).executionId)
         return { data: { steps: JSON.parse(steps) as unknown } }
@@ -148,8 +162,10 @@ export const executionHandlers = (
         const asked = readPayload(decision, payload)
         const row = find(sql, asked.executionId)
         const approval = JSON.parse(row.approval ?? "{}") as { resumeToken?: string }
-        if (row.status !== "waiting_approval") throw new Refusal(`the run is ${row.status}: it waits for no decision`)
-        if (approval.resumeToken !== asked.resumeToken) throw new Refusal("resumeToken: is not the one that came with the approval")
+        if (row.status !== "waiting_approval")
+          throw new Refusal(`the run is ${row.status}: it waits for no decision`)
+        if (approval.resumeToken !== asked.resumeToken)
+          throw new Refusal("resumeToken: is not the one that came with the approval")
         resume(sql, row, asked.resumeToken, asked.approve ? "approve" : "deny", effects)
         return { data: { success: true, status: asked.approve ? "running" : "cancelled" } }
       }
@@ -158,10 +174,13 @@ export const executionHandlers = (
         const row = find(sql, executionId)
         if (row.ended_at !== null) throw new Refusal(`the run is ${row.status} already`)
         const approval = JSON.parse(row.approval ?? "{}") as { resumeToken?: string }
-        if (approval.resumeToken !== undefined) resume(sql, row, approval.resumeToken, "deny", effects)
+        if (approval.resumeToken !== undefined)
+          resume(sql, row, approval.resumeToken, "deny", effects)
         sql.run(
           "UPDATE executions SET status = 'cancelled', error = ?, ended_at = ? WHERE id = ?",
-          ...[reason ?? "cancelled", tools.now(), row.id],
+          reason ?? "cancelled",
+          tools.now(),
+          row.id,
         )
         return { data: { success: true, status: "cancelled" } }
       }
@@ -180,10 +199,14 @@ const resume = (
   const { data } = one(
     sql.all<{ data: string }>(
       "SELECT data FROM workflow_versions WHERE workflow = ? AND hash = ? ORDER BY place DESC LIMIT 1",
-      ...[row.workflow, row.hash],
+      row.workflow,
+      row.hash,
     ),
   ) ?? { data: "{}" }
-  const payload = { workflow: JSON.parse(data) as unknown, variables: JSON.parse(row.variables) as unknown }
+  const payload = {
+    workflow: JSON.parse(data) as unknown,
+    variables: JSON.parse(row.variables) as unknown,
+  }
   effects.add(`${row.id}/${resumeToken}`, row.session, {
     do: "order",
     frame: {

@@ -16,13 +16,17 @@ export const localGit = ({ workDir, environment }: LocalGitOptions): GitHostOpti
   const apiUrl = environment["GITHUB_API_URL"] || "https://api.github.com"
   const gh = Bun.which("gh", { PATH: environment["PATH"] ?? "" })
   return {
-    call: token ? githubApi(apiUrl, token) : gh ? callGh(gh) : () => Promise.reject(new Refusal(NO_GIT_HOST)),
+    call: token
+      ? githubApi(apiUrl, token)
+      : gh
+        ? callGh(gh)
+        : () => Promise.reject(new Refusal(NO_GIT_HOST)),
     origin: async (session) => {
       const { stdout } = await execa("git", ["remote", "get-url", "origin"], {
         cwd: workDir(session),
         reject: false,
       })
-      return stdout === undefined || stdout === "" ? undefined : String(stdout)
+      return stdout === undefined || stdout === "" ? undefined : stdout
     },
   }
 }
@@ -36,6 +40,6 @@ const callGh =
       reject: false,
       timeout: LIMIT_MS,
     })
-    if (exitCode !== 0) throw new Refusal(`gh: ${String(stderr).trim().slice(-300)}`)
-    return stdout === "" ? {} : (JSON.parse(String(stdout)) as unknown)
+    if (exitCode !== 0) throw new Refusal(`gh: ${stderr.trim().slice(-300)}`)
+    return stdout === "" ? {} : (JSON.parse(stdout) as unknown)
   }

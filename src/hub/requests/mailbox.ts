@@ -20,7 +20,9 @@ export const mailboxHandlers = (
   { now, newId }: Tools,
 ): Pick<TableHandlers, "mailbox-send" | "mailbox-check"> => ({
   "mailbox-send": (mail, { session }) => {
-    const receivers = [mail.toSessionId, mail.toUserId, mail.toHandle].filter((to) => to !== undefined)
+    const receivers = [mail.toSessionId, mail.toUserId, mail.toHandle].filter(
+      (to) => to !== undefined,
+    )
     if (receivers.length !== 1) {
       throw new Refusal("exactly one of toSessionId, toUserId and toHandle must be given")
     }
@@ -31,9 +33,17 @@ export const mailboxHandlers = (
     sql.run(
       `INSERT INTO mailbox (id, from_session, to_session, to_user, to_handle, type, content, context_session,
          context_task, reply_to, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[id, session, mail.toSessionId ?? null, mail.toUserId ?? null, mail.toHandle ?? null],
-      ...[mail.messageType ?? "message", mail.content, mail.contextSessionId ?? null],
-      ...[mail.contextTaskId ?? null, mail.replyToId ?? null, now()],
+      id,
+      session,
+      mail.toSessionId ?? null,
+      mail.toUserId ?? null,
+      mail.toHandle ?? null,
+      mail.messageType ?? "message",
+      mail.content,
+      mail.contextSessionId ?? null,
+      mail.contextTaskId ?? null,
+      mail.replyToId ?? null,
+      now(),
     )
     return { messageId: id }
   },
@@ -45,7 +55,10 @@ export const mailboxHandlers = (
     }
     const rows = sql.all<MailRow>(
       "SELECT * FROM mailbox WHERE to_session = ? AND place > ? AND created_at > ? ORDER BY place LIMIT ?",
-      ...[session, from ?? 0, since ?? -1, limit],
+      session,
+      from ?? 0,
+      since ?? -1,
+      limit,
     )
     return {
       messages: rows.map((row) => ({

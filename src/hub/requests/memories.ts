@@ -42,11 +42,20 @@ export const memoryHandlers = (
     const row = one(
       sql.all<MemoryRow>(
         "INSERT INTO memories (id, category, content, session, created_at) VALUES (?, ?, ?, ?, ?) RETURNING *",
-        ...[newId(), category, content, session, now()],
+        newId(),
+        category,
+        content,
+        session,
+        now(),
       ),
     )
     if (!row) throw new Error("the memory was not written")
-    sql.run("INSERT INTO memory_words (rowid, content, category) VALUES (?, ?, ?)", row.place, content, category)
+    sql.run(
+      "INSERT INTO memory_words (rowid, content, category) VALUES (?, ?, ?)",
+      row.place,
+      content,
+      category,
+    )
     return { memory: memoryOf(row), success: true }
   },
   "memory-delete": ({ memoryId }) => {

@@ -43,14 +43,17 @@ export const outsideHandlers = ({
       await children.terminate(childSessionId, "ended by its parent")
       return { success: true }
     },
-    "list-child-sessions": async (_fields, { session }) => ({ children: [...children.of(session)] }),
+    "list-child-sessions": async (_fields, { session }) => ({
+      children: [...children.of(session)],
+    }),
     "get-session-status": async ({ targetSessionId }) => {
       const target = await mustFind(targetSessionId)
       return { sessionStatus: { id: targetSessionId, ...(await target.status()) } }
     },
     "session-message": async ({ targetSessionId, content, interrupt }, { session, requestId }) => {
       const target = await mustFind(targetSessionId)
-      if ((await target.status()).status === "ended") throw new Refusal(`the session ${targetSessionId} has ended`)
+      if ((await target.status()).status === "ended")
+        throw new Refusal(`the session ${targetSessionId} has ended`)
       const prompt = {
         type: "prompt",
         messageId: `message-${requestId}`,
@@ -111,7 +114,7 @@ const MOST = 200
 const readConversation = async (
   session: Neighbour,
   limit = 50,
-  after: string | undefined = undefined,
+  after?: string,
 ): Promise<readonly Line[]> => {
   const lines = (await session.recent(MOST)).map(({ id, role, createdAt, parts }) => ({
     id,
@@ -124,6 +127,9 @@ const readConversation = async (
   if (after !== undefined && place === -1 && Number.isNaN(since)) {
     throw new Refusal("after: must be a message's id or a time")
   }
-  const later = place === -1 ? lines.filter(({ createdAt }) => Number.isNaN(since) || createdAt > since) : lines.slice(place + 1)
+  const later =
+    place === -1
+      ? lines.filter(({ createdAt }) => Number.isNaN(since) || createdAt > since)
+      : lines.slice(place + 1)
   return after === undefined ? later.slice(-limit) : later.slice(0, limit)
 }

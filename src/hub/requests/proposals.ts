@@ -34,7 +34,9 @@ const made = z.object({
   executionId: text.optional(),
   proposedBySessionId: text.optional(),
   diffText: z.string().optional(),
-  expiresAt: z.iso.datetime({ offset: true, error: "must be a time such as 2030-01-31T12:00:00Z" }).optional(),
+  expiresAt: z.iso
+    .datetime({ offset: true, error: "must be a time such as 2030-01-31T12:00:00Z" })
+    .optional(),
 })
 const review = z.object({
   workflowId: text,
@@ -75,7 +77,12 @@ export const proposalActions = (sql: Sql, tools: Tools, workflows: Workflows) =>
     return row
   }
   const become = (id: string, status: string, notes: string | undefined) =>
-    sql.run("UPDATE proposals SET status = ?, notes = coalesce(?, notes) WHERE id = ?", status, notes ?? null, id)
+    sql.run(
+      "UPDATE proposals SET status = ?, notes = coalesce(?, notes) WHERE id = ?",
+      status,
+      notes ?? null,
+      id,
+    )
   return {
     proposals: (payload: unknown) => {
       const { workflowId, status, limit, offset } = readPayload(list, payload)
@@ -98,8 +105,15 @@ export const proposalActions = (sql: Sql, tools: Tools, workflows: Workflows) =>
       sql.run(
         `INSERT INTO proposals (id, workflow, base_hash, proposal, diff, execution, session, status, expires_at, created_at)
          VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`,
-        ...[id, workflow, hash, JSON.stringify(asked.proposal), asked.diffText ?? null, asked.executionId ?? null],
-        ...[asked.proposedBySessionId ?? session, asked.expiresAt ?? null, tools.now()],
+        id,
+        workflow,
+        hash,
+        JSON.stringify(asked.proposal),
+        asked.diffText ?? null,
+        asked.executionId ?? null,
+        asked.proposedBySessionId ?? session,
+        asked.expiresAt ?? null,
+        tools.now(),
       )
       return { proposal: proposalOf(find(workflow, id)) }
     },
@@ -114,7 +128,8 @@ export const proposalActions = (sql: Sql, tools: Tools, workflows: Workflows) =>
       const { workflowId, proposalId, reviewNotes, version } = readPayload(apply, payload)
       const workflow = workflows.find(workflowId)
       const row = find(workflow.id, proposalId)
-      if (row.status !== "approved") throw new Refusal(`the proposal is ${row.status}, not approved`)
+      if (row.status !== "approved")
+        throw new Refusal(`the proposal is ${row.status}, not approved`)
       if (row.base_hash !== workflow.hash) {
         throw new Refusal("the workflow has changed since the proposal was made")
       }

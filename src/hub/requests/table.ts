@@ -1,5 +1,10 @@
 /** Who answers which request. Computed from the operations table: a request that nobody answers does not compile. */
-import type { RequestFields, RequestFrame, RequestResult, RequestType } from "../../protocol/index.ts"
+import type {
+  RequestFields,
+  RequestFrame,
+  RequestResult,
+  RequestType,
+} from "../../protocol/index.ts"
 
 export interface Asker {
   readonly session: string
@@ -49,7 +54,8 @@ export const answerOutside = (
   frame: RequestFrame<OutsideType>,
   asker: Asker,
 ): Promise<Record<string, unknown>> => {
-  const run: (fields: never, asker: Asker) => Promise<Record<string, unknown>> = handlers[frame.type]
+  const run: (fields: never, asker: Asker) => Promise<Record<string, unknown>> =
+    handlers[frame.type]
   return run(frame as never, asker)
 }
 

@@ -26,7 +26,12 @@ interface TriggerRow {
 
 const text = z.string().min(1)
 const settings = z.discriminatedUnion("type", [
-  z.looseObject({ type: z.literal("schedule"), cron: text, timezone: text.optional(), prompt: text.optional() }),
+  z.looseObject({
+    type: z.literal("schedule"),
+    cron: text,
+    timezone: text.optional(),
+    prompt: text.optional(),
+  }),
   z.looseObject({ type: z.literal("webhook"), secret: text.optional(), prompt: text.optional() }),
   z.looseObject({ type: z.literal("manual"), prompt: text.optional() }),
 ])
@@ -52,7 +57,10 @@ const listed = z.object({
   type: text.optional(),
   enabled: z.boolean().optional(),
 })
-const run = z.looseObject({ triggerId: text, variables: z.record(z.string(), z.unknown()).optional() })
+const run = z.looseObject({
+  triggerId: text,
+  variables: z.record(z.string(), z.unknown()).optional(),
+})
 
 export interface Triggers {
   readonly handlers: Pick<TableHandlers, "trigger-api">
@@ -104,14 +112,22 @@ export const createTriggers = (
   }
 
   /** `id` names this firing: the same one again does nothing. */
-  const fire = (row: TriggerRow, id: string, data: unknown, given: Record<string, unknown> = {}) => {
+  const fire = (
+    row: TriggerRow,
+    id: string,
+    data: unknown,
+    given: Record<string, unknown> = {},
+  ) => {
     const config = JSON.parse(row.config) as Settings
     sql.run("UPDATE triggers SET last_at = ? WHERE id = ?", tools.now(), row.id)
     if (row.workflow === null) {
       effects.add(id, row.session, { do: "prompt", content: config.prompt ?? row.name })
       return { prompted: row.session }
     }
-    const variables = { ...mapped(JSON.parse(row.mapping) as Record<string, unknown>, data), ...given }
+    const variables = {
+      ...mapped(JSON.parse(row.mapping) as Record<string, unknown>, data),
+      ...given,
+    }
     return {
       execution: executions.begin({
         id,
@@ -129,8 +145,16 @@ export const createTriggers = (
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET name = excluded.name, type = excluded.type, workflow = excluded.workflow,
          enabled = excluded.enabled, config = excluded.config, mapping = excluded.mapping, next_at = excluded.next_at`,
-      ...[row.id, row.name, row.type, row.workflow, row.session, row.enabled, row.config, row.mapping],
-      ...[row.next_at, tools.now()],
+      row.id,
+      row.name,
+      row.type,
+      row.workflow,
+      row.session,
+      row.enabled,
+      row.config,
+      row.mapping,
+      row.next_at,
+      tools.now(),
     )
 
   const workflowOf = (key: string | null | undefined) =>
@@ -150,20 +174,33 @@ export const createTriggers = (
             return { data: { triggers: rows.map(show) } }
           }
           case "create": {
-            const { name, workflowId, enabled, config, variableMapping } = readPayload(made, payload)
+            const { name, workflowId, enabled, config, variableMapping } = readPayload(
+              made,
+              payload,
+            )
             const workflow = workflowOf(workflowId)
             check(config, workflow)
             const secret = config.type === "webhook" ? (config.secret ?? tools.newId()) : undefined
             const kept = secret === undefined ? config : { ...config, secret }
             const id = tools.newId()
             put({
-              ...{ id, name, workflow, session, type: config.type, enabled: Number(enabled) },
+              id,
+              name,
+              workflow,
+              session,
+              type: config.type,
+              enabled: Number(enabled),
               config: JSON.stringify(kept),
               mapping: JSON.stringify(variableMapping),
               next_at: dueAfter(config, enabled, tools.now()),
             })
             // The secret is told once, to whoever made the trigger.
-            return { data: { trigger: { ...show(find(id)), ...(secret !== undefined && { secret }) }, success: true } }
+            return {
+              data: {
+                trigger: { ...show(find(id)), ...(secret !== undefined && { secret }) },
+                success: true,
+              },
+            }
           }
           case "update": {
             const change = readPayload(changed, payload)
@@ -171,13 +208,20 @@ export const createTriggers = (
             const before = JSON.parse(row.config) as Settings
             const config = change.config ? withSecretOf(change.config, before) : before
             const enabled = change.enabled ?? row.enabled === 1
-            const workflow = change.workflowId === undefined ? row.workflow : workflowOf(change.workflowId)
+            const workflow =
+              change.workflowId === undefined ? row.workflow : workflowOf(change.workflowId)
             check(config, workflow)
             put({
-              ...{ id: row.id, name: change.name ?? row.name, workflow, session: row.session, type: config.type },
+              id: row.id,
+              name: change.name ?? row.name,
+              workflow,
+              session: row.session,
+              type: config.type,
               enabled: Number(enabled),
               config: JSON.stringify(config),
-              mapping: change.variableMapping ? JSON.stringify(change.variableMapping) : row.mapping,
+              mapping: change.variableMapping
+                ? JSON.stringify(change.variableMapping)
+                : row.mapping,
               next_at: dueAfter(config, enabled, tools.now()),
             })
             return { data: { trigger: show(find(row.id)), success: true } }
@@ -202,16 +246,24 @@ export const createTriggers = (
       for (const row of due) {
         const config = JSON.parse(row.config) as Settings
         // Times that passed while nobody was there are made up for once, not one by one.
-        sql.run("UPDATE triggers SET next_at = ? WHERE id = ?", dueAfter(config, true, tools.now()), row.id)
+        sql.run(
+          "UPDATE triggers SET next_at = ? WHERE id = ?",
+          dueAfter(config, true, tools.now()),
+          row.id,
+        )
         fire(row, `${row.id}@${row.next_at}`, { scheduledFor: row.next_at })
       }
     },
     nextAlarm: () =>
-      one(sql.all<{ at: number | null }>("SELECT min(next_at) AS at FROM triggers WHERE enabled = 1"))?.at ??
-      undefined,
+      one(
+        sql.all<{ at: number | null }>("SELECT min(next_at) AS at FROM triggers WHERE enabled = 1"),
+      )?.at ?? undefined,
     hook: (id, secret, data) => {
       const row = one(
-        sql.all<TriggerRow>("SELECT * FROM triggers WHERE id = ? AND type = 'webhook' AND enabled = 1", id),
+        sql.all<TriggerRow>(
+          "SELECT * FROM triggers WHERE id = ? AND type = 'webhook' AND enabled = 1",
+          id,
+        ),
       )
       if (!row) return 404
       const { secret: expected } = JSON.parse(row.config) as { secret?: string }
@@ -222,7 +274,8 @@ export const createTriggers = (
   }
 }
 
-const withoutSecret = ({ secret: _, ...config }: Record<string, unknown>) => config
+const withoutSecret = (config: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(config).filter(([name]) => name !== "secret"))
 
 const withSecretOf = (config: Settings, before: Settings): Settings =>
   config.type === "webhook" && before.type === "webhook" && config.secret === undefined

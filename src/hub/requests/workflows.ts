@@ -60,7 +60,9 @@ const rollback = target.extend({
 
 export const createWorkflows = (sql: Sql, { now, hash }: Tools): Workflows => {
   const find = (key: string) => {
-    const row = one(sql.all<WorkflowRow>("SELECT * FROM workflows WHERE id = ? OR slug = ?", key, key))
+    const row = one(
+      sql.all<WorkflowRow>("SELECT * FROM workflows WHERE id = ? OR slug = ?", key, key),
+    )
     if (!row) throw new Refusal(`there is no workflow ${key}`)
     return row
   }
@@ -86,7 +88,11 @@ export const createWorkflows = (sql: Sql, { now, hash }: Tools): Workflows => {
       if (same) return row
       sql.run(
         "UPDATE workflows SET data = ?, hash = ?, version = ?, updated_at = ? WHERE id = ?",
-        ...[JSON.stringify(data), named.hash, named.version, now(), row.id],
+        JSON.stringify(data),
+        named.hash,
+        named.version,
+        now(),
+        row.id,
       )
       keepVersion(sql, row.id, { ...named, data, source, notes, session, at: now() })
       return find(row.id)
@@ -94,7 +100,7 @@ export const createWorkflows = (sql: Sql, { now, hash }: Tools): Workflows => {
   }
 }
 
-export const keepVersion = (
+const keepVersion = (
   sql: Sql,
   workflow: string,
   kept: {
@@ -109,8 +115,14 @@ export const keepVersion = (
 ): void =>
   sql.run(
     "INSERT INTO workflow_versions (workflow, hash, version, data, source, notes, session, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-    ...[workflow, kept.hash, kept.version, JSON.stringify(kept.data), kept.source],
-    ...[kept.notes ?? null, kept.session, kept.at],
+    workflow,
+    kept.hash,
+    kept.version,
+    JSON.stringify(kept.data),
+    kept.source,
+    kept.notes ?? null,
+    kept.session,
+    kept.at,
   )
 
 export const checkDefinition = (data: unknown): void => {
@@ -144,7 +156,8 @@ export const workflowHandlers = (
     const known = one(
       sql.all<WorkflowRow>(
         "SELECT * FROM workflows WHERE id = ? OR slug = ?",
-        ...[id ?? "", slug ?? slugOf(name)],
+        id ?? "",
+        slug ?? slugOf(name),
       ),
     )
     if (known) {
@@ -152,7 +165,9 @@ export const workflowHandlers = (
       const row = workflows.setData(known, change, session)
       sql.run(
         "UPDATE workflows SET name = ?, description = coalesce(?, description) WHERE id = ?",
-        ...[name, description ?? null, row.id],
+        name,
+        description ?? null,
+        row.id,
       )
       return { success: true, workflow: workflows.show(workflows.find(row.id)) }
     }
@@ -161,8 +176,15 @@ export const workflowHandlers = (
     sql.run(
       `INSERT INTO workflows (id, slug, name, description, version, data, hash, created_at, updated_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[made.id, slug ?? slugOf(name), name, description ?? null, made.version],
-      ...[JSON.stringify(data), made.hash, tools.now(), tools.now()],
+      made.id,
+      slug ?? slugOf(name),
+      name,
+      description ?? null,
+      made.version,
+      JSON.stringify(data),
+      made.hash,
+      tools.now(),
+      tools.now(),
     )
     keepVersion(sql, made.id, { ...made, data, source: "sync", session, at: tools.now() })
     return { success: true, workflow: workflows.show(workflows.find(made.id)) }
@@ -184,13 +206,20 @@ export const workflowActions = (sql: Sql, workflows: Workflows) => ({
     sql.run(
       `UPDATE workflows SET name = coalesce(?, name), description = coalesce(?, description), slug = coalesce(?, slug),
          enabled = coalesce(?, enabled), tags = coalesce(?, tags), version = coalesce(?, version) WHERE id = ?`,
-      ...[change.name ?? null, change.description ?? null, change.slug ?? null],
+      change.name ?? null,
+      change.description ?? null,
+      change.slug ?? null,
       change.enabled === undefined ? null : Number(change.enabled),
       change.tags === undefined ? null : JSON.stringify(change.tags),
-      ...[change.version ?? null, row.id],
+      change.version ?? null,
+      row.id,
     )
     if (change.data !== undefined) {
-      workflows.setData(row, { data: change.data, version: change.version, source: "update" }, session)
+      workflows.setData(
+        row,
+        { data: change.data, version: change.version, source: "update" },
+        session,
+      )
     }
     return { workflow: workflows.show(workflows.find(row.id)) }
   },
@@ -203,9 +232,18 @@ export const workflowActions = (sql: Sql, workflows: Workflows) => ({
   history: (payload: unknown) => {
     const { workflowId, limit, offset } = readPayload(page, payload)
     const { id } = workflows.find(workflowId)
-    const rows = sql.all<{ hash: string; version: string; source: string; notes: string | null; session: string; at: number }>(
+    const rows = sql.all<{
+      hash: string
+      version: string
+      source: string
+      notes: string | null
+      session: string
+      at: number
+    }>(
       "SELECT hash, version, source, notes, session, at FROM workflow_versions WHERE workflow = ? ORDER BY place DESC LIMIT ? OFFSET ?",
-      ...[id, limit, offset],
+      id,
+      limit,
+      offset,
     )
     return {
       history: rows.map(({ hash, version, source, notes, session, at }) => ({
@@ -224,11 +262,17 @@ export const workflowActions = (sql: Sql, workflows: Workflows) => ({
     const kept = one(
       sql.all<{ data: string }>(
         "SELECT data FROM workflow_versions WHERE workflow = ? AND hash = ? ORDER BY place DESC LIMIT 1",
-        ...[row.id, targetWorkflowHash],
+        row.id,
+        targetWorkflowHash,
       ),
     )
     if (!kept) throw new Refusal(`the workflow has had no version ${targetWorkflowHash}`)
-    const change = { data: JSON.parse(kept.data) as unknown, version, notes, source: "rollback" } as const
+    const change = {
+      data: JSON.parse(kept.data) as unknown,
+      version,
+      notes,
+      source: "rollback",
+    } as const
     return { workflow: workflows.show(workflows.setData(row, change, session)) }
   },
 })

@@ -103,8 +103,11 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
     frames.push(frame)
     if (frame.type === "abort") {
       const scoped = frame.channelType !== undefined
-      for (const turn of [...turns]) {
-        if (!scoped || (turn.channelType === frame.channelType && turn.channelId === frame.channelId)) {
+      for (const turn of turns.slice()) {
+        if (
+          !scoped ||
+          (turn.channelType === frame.channelType && turn.channelId === frame.channelId)
+        ) {
           end(turn, "canceled")
         }
       }
@@ -131,12 +134,18 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
   }
 
   const work = (count: number) => {
-    for (const turn of [...turns]) {
+    for (const turn of turns.slice()) {
       const pieces = piecesOf(turn)
       if (!pieces) continue
       for (const delta of pieces.slice(turn.made, Math.min(pieces.length, turn.made + count))) {
         turn.made += 1
-        send({ type: "message.part.text-delta", turnId: turn.turnId, partId: "p1", delta, ...addressOf(turn) })
+        send({
+          type: "message.part.text-delta",
+          turnId: turn.turnId,
+          partId: "p1",
+          delta,
+          ...addressOf(turn),
+        })
       }
       if (turn.made >= pieces.length) end(turn, "end_turn")
     }
@@ -171,4 +180,8 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
   }
 }
 
-const addressOf = ({ messageId, channelType, channelId }: Turn) => ({ messageId, channelType, channelId })
+const addressOf = ({ messageId, channelType, channelId }: Turn) => ({
+  messageId,
+  channelType,
+  channelId,
+})
