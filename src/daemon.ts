@@ -12,6 +12,7 @@ import {
   composeSettings,
   mergeRuntime,
   type RuntimeConfig,
+  type Settings,
 } from "./agent/settings.ts"
 import { createSupervisor } from "./agent/supervisor.ts"
 import { agentDirectories, writeWorkspace } from "./agent/workspace.ts"
@@ -155,9 +156,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       const binary = findOpenCode(search)
       await mkdir(config.workDir, { recursive: true })
       await mkdir(dirname(directories.logFile), { recursive: true, mode: 0o700 })
+      const settings = composeSettings(runtime, config.environment)
       await writeWorkspace(
         directories,
-        composeSettings(runtime, config.environment),
+        config.permissions === "relay" ? leaveAsking(settings) : settings,
         OPENCODE_VERSION,
       )
       await gitIdentities.installPlugin(directories.config)
@@ -291,6 +293,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     done: done.promise,
     stop,
   }
+}
+
+/** Where someone is there to be asked, what is asked for is OpenCode's and the project's to say. */
+const leaveAsking = (settings: Settings): Settings => {
+  const { permission: _allowed, ...config } = settings.config
+  return { ...settings, config }
 }
 
 /** Nothing that the agent starts with may wait for a network that is not there. */
