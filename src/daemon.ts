@@ -1,4 +1,5 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
+import { randomBytes } from "node:crypto"
 import { mkdir } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import manifest from "../package.json"
@@ -20,7 +21,9 @@ import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
 import type { Config } from "./config.ts"
-import { type Gateway, startGateway } from "./gateway/server.ts"
+import { type Gateway, startGateway } from "./gateway/gateway.ts"
+import { askOver, countedOver } from "./gateway/over-uplink.ts"
+import { createPartsBoard } from "./gateway/ready.ts"
 import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
@@ -63,12 +66,18 @@ const OUTBOX_BYTES = 64 * 1024 * 1024
 const FLUSH_MS = 3000
 const SETTLE_MS = 5000
 const RUNTIME_FACT = "agent.runtime"
+const TUNNELS_FACT = "gateway.tunnels"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
   const db = openStateDb(config.stateDir)
   const done = Promise.withResolvers<Ending>()
   const stopped = new AbortController()
+  /** What prompts need before they can run; told by /ready. */
+  const parts = createPartsBoard(["link", "agent"], clock.now)
+  /** Opens /api to the agent's tools, and to nobody else; new at every start. */
+  const apiToken = randomBytes(32).toString("hex")
+  let gateway: Gateway | undefined
 
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
@@ -89,6 +98,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onFrame: (frame) => inbound(frame),
     onConnected: () => {
       firstConfig.linkOpen()
+      gateway?.announceTunnels()
       reportReadiness()
     },
     onEnd: (code, why) => done.resolve({ code, why }),
@@ -98,13 +108,14 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const gitIdentities = createGitIdentities(join(config.stateDir, "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
+  const counted = countedOver(uplink.send)
   const channels = createChannels({
     sessions,
     jobs,
     clock,
     log: log.child({ part: "channels" }),
     mint,
-    send: uplink.send,
+    send: counted.send,
     settings: {
       relayPermissions: config.permissions === "relay",
       budgets: {
@@ -173,6 +184,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           ...directories.environment,
           ...offline,
           PATH: pathWithRipgrep(search),
+          SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
+          SANDPIPER_API_TOKEN: apiToken,
         },
         logFile: directories.logFile,
         clock,
@@ -190,7 +203,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           onEvent: channels.agentEvent,
           onSubscribed: (gap) => {
             subscribed.resolve()
-            if (gap) channels.streamGap()
+            if (!gap) return
+            counted.eventStreamLost()
+            channels.streamGap()
           },
           room: uplink.room,
         },
@@ -198,6 +213,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       )
       const [models] = await Promise.all([agent.client.models(), subscribed.promise])
       ready = agent
+      parts.set("agent", "ready")
       channels.agentReady({
         client: agent.client,
         defaultModel: defaultModel(models, config.model),
@@ -213,6 +229,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     onDown: (why) => {
       ready = undefined
+      parts.set("agent", "starting", why)
       channels.agentLost(why)
       if (!stopped.signal.aborted) agentLog.warn("agent.down", { why })
     },
@@ -258,14 +275,13 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     sessionIds: sessions.all,
     send: uplink.send,
     reportState: reportReadiness,
-    deleteTunnel: async () => uplink.send({ type: "tunnels", tunnels: [] }),
     clock,
     configure: (change) => void configure(change),
     stop: () => done.resolve({ code: 0, why: "the session agent said stop" }),
+    deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ part: "inbound" }),
   })
 
-  let gateway: Gateway | undefined
   const stop = async (ending: Ending) => {
     if (stopped.signal.aborted) return
     stopped.abort()
@@ -284,7 +300,33 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   return {
     start: async () => {
-      gateway = await startGateway({ host: config.gatewayHost, port: config.gatewayPort })
+      gateway = startGateway({
+        host: config.gatewayHost,
+        port: config.gatewayPort,
+        sessionId: config.sessionId,
+        jwtSecret: config.jwtSecret,
+        apiToken,
+        allowedOrigins: config.allowedOrigins ?? [],
+        backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
+        clock,
+        log: log.child({ part: "gateway" }),
+        opencodePort: () => (ready ? Number(new URL(ready.url).port) : undefined),
+        parts: () => {
+          const link = uplink.state()
+          parts.set(
+            "link",
+            link === "open" ? "ready" : "starting",
+            link === "open" ? undefined : link,
+          )
+          return parts.read()
+        },
+        gauges: () => counted.gauges(uplink.counters(), parts.read()["agent"]?.restarts ?? 0),
+        loadTunnels: () => readFact(db, TUNNELS_FACT),
+        saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
+        announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
+        ask: askOver(uplink.request),
+        tell: (type, fields) => uplink.send({ type, ...fields } as never),
+      })
       uplink.start()
       firstConfig.begin()
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
