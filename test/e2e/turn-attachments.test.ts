@@ -10,6 +10,10 @@ let c: Conversation
 beforeAll(async () => {
   c = await startConversation({}, async (sandbox) => {
     await makeRepository(sandbox)
+    // What a model can see is for the project to say when the session agent's providers do not.
+    const sees = { attachment: true, modalities: { input: ["text", "image"], output: ["text"] } }
+    const provider = { scripted: { models: { m1: sees } } }
+    await Bun.write(join(sandbox.workDir, "opencode.json"), JSON.stringify({ provider }))
     const models = join(sandbox.root, "models")
     await Bun.write(join(models, "ggml-base.en.bin"), "a model")
     // Stand-ins: what is tried here is the way of the words, not the hearing.
@@ -52,7 +56,12 @@ test("a voice message is written down for the model and for the session agent", 
   c.model.on("voice", [text("on it")])
   await c.ask("v1", "@@voice@@", {
     attachments: [
-      { type: "file", mime: "audio/ogg", url: dataUrl("audio/ogg", "fix the build"), filename: "v.ogg" },
+      {
+        type: "file",
+        mime: "audio/ogg",
+        url: dataUrl("audio/ogg", "fix the build"),
+        filename: "v.ogg",
+      },
     ],
   })
   expect(seenByModel()).toContain("fix the build")
@@ -66,7 +75,12 @@ test("a file that cannot be had is told to both sides, and the prompt goes on", 
   c.model.on("missing", [text("I could not open it")])
   const answer = await c.ask("m1", "@@missing@@", {
     attachments: [
-      { type: "file", mime: "text/plain", url: "http://127.0.0.1:1/gone.txt", filename: "gone.txt" },
+      {
+        type: "file",
+        mime: "text/plain",
+        url: "http://127.0.0.1:1/gone.txt",
+        filename: "gone.txt",
+      },
     ],
   })
   expect(seenByModel()).toContain("it could not be fetched")
@@ -103,5 +117,5 @@ test("git does not see what was attached", async () => {
   const { stdout } = Bun.spawnSync(["git", "status", "--porcelain"], {
     cwd: c.runner.sandbox.workDir,
   })
-  expect(stdout.toString()).toBe("")
+  expect(stdout.toString()).toBe("?? opencode.json\n")
 })

@@ -1,6 +1,6 @@
 /** Attachments, kind by kind and limit by limit. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { mkdtemp, readFile, rm } from "node:fs/promises"
+import { mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createAttachments } from "../../src/prompt/attachments.ts"
@@ -202,6 +202,16 @@ describe("the limits", () => {
     ])
     expect(problems).toHaveLength(2)
   })
+})
+
+test("a link that leads out of the workspace is not followed", async () => {
+  const trapped = await mkdtemp(join(tmpdir(), "attachments-"))
+  const outside = await mkdtemp(join(tmpdir(), "attachments-"))
+  await symlink(outside, join(trapped, ".sandpiper"))
+  const saving = createSaveFile(trapped)("p", { name: "a.bin", bytes: new Uint8Array([1]) })
+  await expect(saving).rejects.toThrow("it cannot be saved, .sandpiper is in the way")
+  expect(await readdir(outside)).toEqual([])
+  await Promise.all([trapped, outside].map((folder) => rm(folder, { recursive: true })))
 })
 
 describe("a file's name", () => {
