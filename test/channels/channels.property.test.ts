@@ -1,7 +1,7 @@
 /** Three channels at once over recordings, with the runner dying in between: every prompt ends once, on its own channel. */
 import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
-import fc from "fast-check"
+import { array, assert, asyncProperty, nat } from "fast-check"
 import { createIdMint } from "../../src/agent/ids.ts"
 import { openChannelStore } from "../../src/channels/channel-store.ts"
 import { type Channels, createChannels } from "../../src/channels/channels.ts"
@@ -128,9 +128,9 @@ const isOf =
     frame.type === type
 
 test(`every prompt ends once and on its own channel, in order (seed ${seed})`, async () => {
-  const tape = fc.array(fc.nat(99_999), { minLength: 5, maxLength: 80 })
-  await fc.assert(
-    fc.asyncProperty(tape, async (numbers) => {
+  const tape = array(nat(99_999), { minLength: 5, maxLength: 80 })
+  await assert(
+    asyncProperty(tape, async (numbers) => {
       const frames = await play(numbers)
       for (const channelId of CHANNELS) {
         const own = frames.filter((frame) => "channelId" in frame && frame.channelId === channelId)

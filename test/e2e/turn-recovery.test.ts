@@ -42,7 +42,8 @@ describe("the event stream", () => {
 
   beforeAll(async () => {
     const cuttable = (input: Parameters<typeof fetch>[0], init: RequestInit = {}) => {
-      if (!String(input).includes("/global/event")) return originalFetch(input, init)
+      const url = input instanceof Request ? input.url : input.toString()
+      if (!url.includes("/global/event")) return originalFetch(input, init)
       const cut = new AbortController()
       streams.push(cut)
       const signal = init.signal ? AbortSignal.any([init.signal, cut.signal]) : cut.signal

@@ -4,6 +4,7 @@ import type {
   AgentEvent,
   AgentMessage,
   AgentPart,
+  AgentToolPart,
   SessionStatus,
 } from "../../src/agent/events.ts"
 import type { Outbound, OutboundFrame } from "../../src/protocol/index.ts"
@@ -65,8 +66,7 @@ export const toolPart = (
   messageId: string,
   callId: string,
   status: "pending" | "running" | "completed" | "error",
-  more: { readonly sessionId?: string; readonly childSessionId?: string } = {},
-): AgentPart => ({
+): AgentToolPart => ({
   id: `prt_${callId}`,
   messageId,
   sessionId: SESSION,
@@ -75,7 +75,6 @@ export const toolPart = (
   tool: "bash",
   status,
   ...(status === "completed" && { output: "out" }),
-  ...more,
 })
 
 type SessionEvent = Exclude<AgentEvent, { type: "connected" | "heartbeat" }>

@@ -268,9 +268,7 @@ describe("stopping", () => {
     turn.wait(3_600_000)
     turn.tell({ type: "timer", name: "progress" })
     expect(turn.did("abort")).toHaveLength(0)
-    turn.hear(
-      say.part({ ...toolPart("m1", "c1", "completed"), tool: "wait_for_event" } as typeof waits),
-    )
+    turn.hear(say.part({ ...toolPart("m1", "c1", "completed"), tool: "wait_for_event" }))
     turn.hear(say.message(done("m1", { finish: "stop" })), say.idle())
     turn.read([])
     expect(turn.outcome()).toEqual({ type: "ok" })
