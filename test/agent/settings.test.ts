@@ -23,6 +23,7 @@ const compose = (
     ...more,
   })
 
+const warmUp: unknown = expect.objectContaining({ name: "Warm-up (nobody answers)" })
 const provider = { providerId: "mine", displayName: "Mine", baseUrl: "http://x/v1", apiKey: "k-1" }
 
 describe("settings", () => {
@@ -32,6 +33,7 @@ describe("settings", () => {
         share: "disabled",
         permission: { "*": "allow" },
         tools: { websearch: false },
+        provider: { "sandpiper-warm-up": warmUp },
       },
       auth: {},
       instructions: "",
@@ -58,6 +60,7 @@ describe("settings", () => {
     )
     expect(config["tools"]).toEqual({ websearch: false, webfetch: false })
     expect(config["provider"]).toEqual({
+      "sandpiper-warm-up": warmUp,
       mine: {
         npm: "@ai-sdk/openai-compatible",
         name: "Mine",
@@ -86,7 +89,12 @@ describe("settings", () => {
       { customProviders: [{ ...provider, models: [{ id: "m" }] }] },
       { allowedModels: ["mine/m", "openai/*", "anthropic/a", "anthropic/b/c"] },
     )
-    expect(config["enabled_providers"]).toEqual(["mine", "openai", "anthropic"])
+    expect(config["enabled_providers"]).toEqual([
+      "mine",
+      "openai",
+      "anthropic",
+      "sandpiper-warm-up",
+    ])
     expect(config["provider"]).toMatchObject({
       mine: { whitelist: ["m"], name: "Mine" },
       anthropic: { whitelist: ["a", "b/c"] },
