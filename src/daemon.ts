@@ -1,5 +1,4 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
-import type { Database } from "bun:sqlite"
 import { join } from "node:path"
 import manifest from "../package.json"
 import { createAgent } from "./agent/agent.ts"
@@ -10,9 +9,11 @@ import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
 import { type Config, ownVariables } from "./config.ts"
+import { bootToken } from "./gateway/api-token.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
 import { askOver, countedOver } from "./gateway/over-uplink.ts"
 import { createPartsBoard } from "./gateway/ready.ts"
+import { readBootId } from "./host/boot-id.ts"
 import { createProcesses } from "./host/processes.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { createInbound } from "./inbound/index.ts"
@@ -69,8 +70,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const stopped = new AbortController()
   /** What prompts need before they can run; told by /ready. */
   const parts = createPartsBoard(["link", "agent"], clock.now)
-  /** Opens /api to the agent's tools, and to nobody else. It is kept: an agent that is taken over goes on using it. */
-  const apiToken = keptToken(db)
+  /** Opens /api to the agent's tools, and to nobody else. */
+  const apiToken = bootToken(readBootId(), {
+    read: () => readFact(db, API_TOKEN_FACT),
+    write: (text) => writeFact(db, API_TOKEN_FACT, text),
+  })
   let gateway: Gateway | undefined
 
   const uplinkLog = log.child({ part: "link" })
@@ -271,12 +275,4 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     done: done.promise,
     stop,
   }
-}
-
-const keptToken = (db: Database): string => {
-  const known = readFact(db, API_TOKEN_FACT)
-  if (known !== undefined) return known
-  const made = crypto.randomUUID()
-  writeFact(db, API_TOKEN_FACT, made)
-  return made
 }
