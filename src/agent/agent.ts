@@ -221,9 +221,9 @@ export const createAgent = (options: AgentOptions): Agent => {
       void runEventStream(stream, gone)
       await subscribed.promise
       await ready(agent)
-      if (!agent.adopted) void warmUp(agent.client, log)
+      if (!agent.adopted) void warmUp({ client: agent.client, clock, log }, gone)
     },
-    reload: async (agent, from, to) => {
+    reload: async (agent, gone, from, to) => {
       options.onLost("OpenCode reads its new configuration")
       await writeSettings(directories, to.settings)
       await options.giveToUser(directories.root)
@@ -231,6 +231,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       await agent.client.dispose()
       await checkConfig(agent.client)
       await ready(agent)
+      void warmUp({ client: agent.client, clock, log }, gone)
     },
     untilHung: (agent, gone) => untilHung({ client: agent.client, clock, ...options.watch }, gone),
     onLost: options.onLost,

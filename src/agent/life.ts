@@ -21,7 +21,12 @@ export interface LifeOptions {
   readonly launch: (blueprint: Blueprint, signal: AbortSignal) => Promise<RunningAgent>
   /** Makes it useful: resolves when it is listened to and prompts may come. `gone` ends with the current. */
   readonly bringUp: (agent: RunningAgent, gone: AbortSignal) => Promise<void>
-  readonly reload: (agent: RunningAgent, from: Blueprint, to: Blueprint) => Promise<void>
+  readonly reload: (
+    agent: RunningAgent,
+    gone: AbortSignal,
+    from: Blueprint,
+    to: Blueprint,
+  ) => Promise<void>
   /** Resolves with a reason when a running process does not answer any more. */
   readonly untilHung: (agent: RunningAgent, gone: AbortSignal) => Promise<string | undefined>
   readonly onLost: (why: string) => void
@@ -194,7 +199,7 @@ export const createLife = (options: LifeOptions): Life => {
     const from = state?.running
     try {
       if (!mine || !from) throw new Error("OpenCode is gone")
-      await options.reload(mine.agent, blueprintOf(from), blueprintOf(plan))
+      await options.reload(mine.agent, mine.gone.signal, blueprintOf(from), blueprintOf(plan))
       await mine.agent.reloaded(plan.hash)
       tell({ type: "reloaded", plan })
     } catch (error) {

@@ -57,6 +57,16 @@ export const mergeRuntime = (known: RuntimeConfig, change: RuntimeConfig): Runti
   ...change,
 })
 
+/** A provider where nobody listens (port 9 is `discard`): what a prompt to it costs is everything but the model. */
+export const WARM_UP_MODEL = { providerID: "sandpiper-warm-up", modelID: "none" } as const
+
+const warmUpProvider = {
+  npm: "@ai-sdk/openai-compatible",
+  name: "Warm-up (nobody answers)",
+  options: { baseURL: "http://127.0.0.1:9/v1", apiKey: "none" },
+  models: { [WARM_UP_MODEL.modelID]: { name: "Nobody", tool_call: true } },
+}
+
 const RELAYED = {
   "*": "allow",
   edit: "ask",
@@ -78,6 +88,9 @@ export const composeSettings = (input: SettingsInput): Settings => {
     },
     allowedModels,
   )
+  const enabled = allowedModels
+    ? [...new Set(allowedModels.map(providerOf))]
+    : Array.isArray(base["enabled_providers"]) && listOf(base["enabled_providers"])
   const sentences = runtime.instructions ?? []
   const instructions = [
     ...listOf(base["instructions"]),
@@ -91,8 +104,8 @@ export const composeSettings = (input: SettingsInput): Settings => {
       ...((base["tools"] || runtime.tools) && {
         tools: { ...recordOf(base["tools"]), ...runtime.tools },
       }),
-      ...(allowedModels && { enabled_providers: [...new Set(allowedModels.map(providerOf))] }),
-      ...(Object.keys(provider).length > 0 && { provider }),
+      ...(enabled && { enabled_providers: [...enabled, WARM_UP_MODEL.providerID] }),
+      provider: { ...provider, [WARM_UP_MODEL.providerID]: warmUpProvider },
       ...(instructions.length > 0 && { instructions }),
     },
     auth: authOf(input, custom),
