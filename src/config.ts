@@ -6,7 +6,7 @@ import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import { z } from "zod"
 
-export type CommandName = "run" | "up"
+export type CommandName = "run" | "up" | "chat" | "sessions"
 
 /** A value of the wrong form: `message` says which variable, what it must be and where to set it. Exit code 2. */
 export class ConfigError extends Error {
@@ -107,7 +107,7 @@ const knobs = {
     schema: z.string().regex(/^[A-Za-z0-9._:-]{1,128}$/, {
       error: "must be 1 to 128 of letters, digits, dot, underscore, colon, dash",
     }),
-    fallback: ({ command }) => (command === "up" ? "local" : ""),
+    fallback: ({ command }) => (command === "run" ? "" : "local"),
     requiredBy: ["run"],
   },
   jwtSecret: {
@@ -272,6 +272,13 @@ const knobs = {
     schema: z.enum(["allow", "relay"], { error: "must be allow or relay" }),
     fallback: () => "allow",
   },
+  hubPort: {
+    env: "HUB_PORT",
+    flag: "hub-port",
+    doc: "loopback port of the session agent that `up` starts, 0 for any free one",
+    schema: port,
+    fallback: () => "0",
+  },
   logLevel: {
     env: "LOG_LEVEL",
     flag: "log-level",
@@ -303,11 +310,19 @@ export interface Config extends Values {
 export type Invocation =
   | { readonly want: "help" }
   | { readonly want: "version" }
-  | { readonly want: "command"; readonly config: Config }
+  | { readonly want: "command"; readonly config: Config; readonly words: Words }
+
+/** What stands beside the settings on the command line of `chat`. */
+export interface Words {
+  readonly text?: string
+  readonly json: boolean
+}
 
 const commands: Record<CommandName, string> = {
   run: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (the default with flags)",
   up: "everything on this machine: a session agent, a runner, and a chat in this terminal",
+  chat: "a prompt for a session of the running `up`, or a conversation when no text is given",
+  sessions: "the sessions of the running `up`",
 }
 
 export const readInvocation = (
@@ -322,12 +337,35 @@ export const readInvocation = (
   const named = first.startsWith("-") ? undefined : first
   if (named !== undefined && !isCommand(named)) {
     throw new ConfigError(
-      `unknown command "${named}": expected ${Object.keys(commands).join(" or ")} (see sandpiper --help)`,
+      `unknown command "${named}": expected ${Object.keys(commands).join(", ")} (see sandpiper --help)`,
     )
   }
   const command = named ?? "run"
-  const flags = readFlags(named === undefined ? argv : argv.slice(1))
-  return { want: "command", config: readConfig({ command, env, cwd }, flags) }
+  const rest = named === undefined ? argv : argv.slice(1)
+  const { words, flags } = command === "chat" ? readWords(rest) : { words: { json: false }, flags: rest }
+  return { want: "command", config: readConfig({ command, env, cwd }, readFlags(flags)), words }
+}
+
+const shortFlags: Readonly<Record<string, string>> = { "-m": "--model", "--session": "--session-id" }
+
+/** `chat` takes a text, `--json`, and short names for two of the flags; what is left are flags like any other's. */
+const readWords = (
+  argv: readonly string[],
+): { readonly words: Words; readonly flags: readonly string[] } => {
+  const texts: string[] = []
+  const flags: string[] = []
+  let json = false
+  for (let index = 0; index < argv.length; index += 1) {
+    const word = argv[index] ?? ""
+    if (word === "--json") json = true
+    else if (!word.startsWith("-")) texts.push(word)
+    else {
+      flags.push(shortFlags[word] ?? word)
+      const value = argv[index + 1]
+      if (!word.includes("=") && value !== undefined) flags.push(argv[(index += 1)] ?? "")
+    }
+  }
+  return { words: { json, ...(texts.length > 0 && { text: texts.join(" ") }) }, flags }
 }
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
@@ -408,6 +446,8 @@ Usage
   sandpiper up                       try it: a working agent in this terminal, nothing else needed
   sandpiper run [flags]              inside a sandbox, linked to a session agent
   sandpiper --do-url URL ...         the same as run
+  sandpiper chat [--session S] [-m MODEL] [--json] "text"
+  sandpiper sessions
 
 Commands
 ${Object.entries(commands)
@@ -422,8 +462,10 @@ any, \`up\` uses a scripted demo model that needs no network.
 
 Examples
   sandpiper up --work-dir ~/my-project
+  sandpiper chat "what changed since yesterday?"
   DO_WS_URL=wss://agent.example/ws RUNNER_TOKEN=... SESSION_ID=s1 JWT_SECRET=... sandpiper run
 
-Exit codes: 0 ended as asked, 1 failed, 2 bad flag or setting, 3 refused by the session agent.
+Exit codes: 0 ended as asked, 1 failed, 2 bad flag or setting, 3 refused by the session agent,
+130 the turn was stopped.
 `
 }

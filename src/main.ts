@@ -1,6 +1,17 @@
 /** Commands and flags -> Config -> run. Signals come in here, and only here does the process end. */
-import { readInvocation, ConfigError, helpText, printableConfig, type Config } from "./config.ts"
+import {
+  type Config,
+  ConfigError,
+  helpText,
+  printableConfig,
+  readInvocation,
+  type Words,
+} from "./config.ts"
 import { createDaemon, type Ending } from "./daemon.ts"
+import { type HubAddress, readAddress } from "./hub/address.ts"
+import { startChat } from "./hub/chat.ts"
+import { describeSessions } from "./hub/describe-sessions.ts"
+import { systemClock } from "./lib/clock.ts"
 import { createLog, describeError, type Log } from "./log.ts"
 import { startUp } from "./up.ts"
 import { commit, version } from "./version.ts"
@@ -9,10 +20,19 @@ const main = async (): Promise<number> => {
   const invocation = readInvocation(process.argv.slice(2), process.env, process.cwd())
   if (invocation.want === "help") return print(helpText(version))
   if (invocation.want === "version") return print(`sandpiper ${version} (${commit})\n`)
-  const { config } = invocation
+  const { config, words } = invocation
   const log = logFor(config)
   log.debug("config", printableConfig(config))
-  return config.command === "up" ? up(config, log) : run(config, log)
+  switch (config.command) {
+    case "up":
+      return up(config, log)
+    case "chat":
+      return chat(config, words)
+    case "sessions":
+      return sessions(config)
+    case "run":
+      return run(config, log)
+  }
 }
 
 const run = async (config: Config, log: Log): Promise<number> => {
@@ -38,6 +58,36 @@ const up = async (config: Config, log: Log): Promise<number> => {
   await Promise.race([everything.finished, signalled()])
   await everything.stop()
   return 0
+}
+
+const chat = async (config: Config, words: Words): Promise<number> => {
+  const talk = startChat({
+    input: process.stdin,
+    output: process.stdout,
+    interactive: process.stdin.isTTY === true && words.text === undefined,
+    clock: systemClock,
+    hub: hubOf(config),
+    session: config.sessionId,
+    model: config.model,
+    ...words,
+  })
+  process.on("SIGINT", talk.interrupt)
+  return talk.finished
+}
+
+const sessions = async (config: Config): Promise<number> => {
+  const { url, token } = hubOf(config)
+  const answer = await fetch(`${url}/sessions`, { headers: { Authorization: `Bearer ${token}` } })
+  if (!answer.ok) throw new Error(`the hub answered HTTP ${answer.status}`)
+  return print(describeSessions(await answer.json()))
+}
+
+const hubOf = (config: Config): HubAddress => {
+  const address = readAddress(config.stateDir)
+  if (address) return address
+  throw new ConfigError(
+    `no session agent runs on ${config.stateDir}: start one with \`sandpiper up\` (SANDPIPER_STATE_DIR, --state-dir)`,
+  )
 }
 
 const signalled = (): Promise<Ending> =>

@@ -4,8 +4,11 @@ import { providerKeysOf, type RuntimeConfig } from "./agent/settings.ts"
 import type { Config } from "./config.ts"
 import { createDaemon, type Daemon } from "./daemon.ts"
 import { startDemoModel } from "./demo/demo.ts"
-import { startSessionAgent } from "./hub/session-agent.ts"
-import { createChat } from "./hub/terminal-chat.ts"
+import { removeAddress, writeAddress } from "./hub/address.ts"
+import { startHub } from "./hub/bun-host.ts"
+import { startChat } from "./hub/chat.ts"
+import { hashOf } from "./hub/keys.ts"
+import { systemClock } from "./lib/clock.ts"
 import type { Log } from "./log.ts"
 
 export interface UpOptions {
@@ -28,32 +31,47 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
   const { config, log, output } = options
   const hasKey = Object.keys(providerKeysOf(config.environment)).length > 0
   const demo = hasKey ? undefined : await startDemoModel()
-  const token = crypto.randomUUID()
-  const chat = createChat({
-    ...options,
-    greeting: () => greeting(config, demo !== undefined),
+  const clientToken = crypto.randomUUID()
+  const runnerToken = crypto.randomUUID()
+  const hub = await startHub({
+    stateDir: config.stateDir,
+    port: config.hubPort,
+    clock: systemClock,
+    log: log.child({ part: "hub" }),
+    clientToken,
+    answer: () => Promise.reject(new Error("not answered here yet")),
+    executed: () => {},
+    ended: () => {},
+    terminate: async (id) => hub.find(id)?.terminate("a client ended it"),
+    hook: async () => new Response("", { status: 404 }),
   })
-  const agent = startSessionAgent({
-    token,
-    config: demo ? demoConfig(demo.url) : {},
-    onFrame: chat.onFrame,
-    onProblem: (problem) => log.warn("hub.frame-dropped", { problem }),
-  })
+  writeAddress(config.stateDir, { url: hub.url, token: clientToken })
+  const session = hub.create(config.sessionId)
+  session.setRunnerToken(await hashOf(runnerToken))
+  session.configure(demo ? demoConfig(demo.url) : { customProviders: [] })
   const daemon = createDaemon({
     config,
-    link: { url: agent.url, token },
+    link: { url: hub.runnerUrl(config.sessionId), token: runnerToken },
     version: options.version,
     log,
   })
   output.write("Starting the agent (a few seconds)...\n")
-  chat.start(agent)
+  const chat = startChat({
+    ...options,
+    clock: systemClock,
+    hub: { url: hub.url, token: clientToken },
+    session: config.sessionId,
+    greeting: () => greeting(config, demo !== undefined),
+  })
   await daemon.start()
   return {
     daemon,
-    finished: Promise.race([chat.finished, daemon.done.then(() => undefined)]),
+    finished: Promise.race([chat.finished, daemon.done]).then(() => undefined),
     stop: async () => {
+      chat.close()
+      removeAddress(config.stateDir)
       await daemon.stop({ code: 0, why: "the chat is over" })
-      await agent.stop()
+      await hub.stop()
       await demo?.stop()
     },
   }
