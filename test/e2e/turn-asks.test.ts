@@ -1,18 +1,12 @@
 /** What the agent asks in the middle of a turn, and what its sub-agents do on its behalf. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
-import { type Conversation, makeRepository, startConversation } from "../kit/conversation.ts"
+import { type Conversation, startConversation } from "../kit/conversation.ts"
 import { reply, text, tool } from "../kit/model.ts"
-
-const askForBash = async ({ workDir }: { readonly workDir: string }) => {
-  await makeRepository({ workDir })
-  const permission = { bash: { "*": "allow", "touch *": "ask" } }
-  await Bun.write(join(workDir, "opencode.json"), JSON.stringify({ permission }))
-}
 
 let c: Conversation
 beforeAll(async () => {
-  c = await startConversation({ SANDPIPER_PERMISSIONS: "relay" }, askForBash)
+  c = await startConversation({ SANDPIPER_PERMISSIONS: "relay" })
 })
 afterAll(() => c.stop())
 
@@ -101,15 +95,16 @@ describe("a sub-agent", () => {
     tool("task", { description: "a task", prompt, subagent_type: "general" })
 
   test("shows its tools under its own session, and its words only in its result", async () => {
-    const command = { command: "echo from the child", description: "echo" }
-    c.model.on("child-work", [tool("bash", command), text("the child's result")])
+    const readme = { filePath: join(c.runner.sandbox.workDir, "README.md") }
+    c.model.on("child-work", [tool("read", readme), text("the child's result")])
     c.model.on("parent-work", [reply(text("I delegate. "), task("@@child-work@@")), text("Done.")])
     const answer = await c.ask("c1", "@@parent-work@@", on("c1"))
     const updates = answer.of("message.part.tool-update")
     const own = updates.filter(({ childSessionId }) => childSessionId === undefined)
     const childs = updates.filter(({ childSessionId }) => childSessionId !== undefined)
     expect(new Set(own.map(({ toolName }) => toolName))).toEqual(new Set(["task"]))
-    expect(childs.at(-1)).toMatchObject({ toolName: "bash", result: "from the child\n" })
+    expect(childs.at(-1)).toMatchObject({ toolName: "read", status: "completed" })
+    expect(JSON.stringify(childs.at(-1)?.result)).toContain("hello")
     expect(answer.text).toBe("I delegate. Done.")
     expect(answer.of("complete")).toHaveLength(1)
     expect(JSON.stringify(own.at(-1)?.result)).toContain("the child's result")
