@@ -10,7 +10,8 @@ import {
   type Plan,
   stepLaunch,
 } from "./launch-state.ts"
-import { LaunchError, type RunningAgent } from "./launcher.ts"
+import { LaunchError } from "./launch-error.ts"
+import type { RunningAgent } from "./launcher.ts"
 import { mergeRuntime, type RuntimeConfig } from "./settings.ts"
 
 export interface LifeOptions {
