@@ -177,7 +177,8 @@ export const createLife = (options: LifeOptions): Life => {
     } catch (error) {
       gone.abort()
       await agent.stop("now")
-      throw error
+      if (error instanceof LaunchError) throw error
+      throw new LaunchError("timeout", `OpenCode is healthy but of no use: ${describeError(error)}`)
     }
     current = mine
     isHung = false
