@@ -260,6 +260,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           )
           return parts.read()
         },
+        details: () => ({ agent: agent.status() }),
         gauges: () => counted.gauges(uplink.counters(), parts.read()["agent"]?.restarts ?? 0),
         loadTunnels: () => readFact(db, TUNNELS_FACT),
         saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),

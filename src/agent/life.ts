@@ -10,7 +10,8 @@ import {
   type Plan,
   stepLaunch,
 } from "./launch-state.ts"
-import { LaunchError, type RunningAgent } from "./launcher.ts"
+import { LaunchError } from "./launch-error.ts"
+import type { RunningAgent } from "./launcher.ts"
 import { mergeRuntime, type RuntimeConfig } from "./settings.ts"
 
 export interface LifeOptions {
@@ -176,7 +177,8 @@ export const createLife = (options: LifeOptions): Life => {
     } catch (error) {
       gone.abort()
       await agent.stop("now")
-      throw error
+      if (error instanceof LaunchError) throw error
+      throw new LaunchError("timeout", `OpenCode is healthy but of no use: ${describeError(error)}`)
     }
     current = mine
     isHung = false

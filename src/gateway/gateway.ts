@@ -25,6 +25,8 @@ export interface GatewayOptions {
   /** Where OpenCode listens, once it does. */
   readonly opencodePort: () => number | undefined
   readonly parts: () => Parts
+  /** More that `/health?verbose` tells to whoever may ask it. */
+  readonly details?: () => Readonly<Record<string, unknown>>
   /** Numbers of other parts, for /metrics. */
   readonly gauges: () => readonly Gauge[]
   /** What tunnels there were, and a place to remember them. */
@@ -97,7 +99,8 @@ export const startGateway = (options: GatewayOptions): Gateway => {
       return { status: 200, headers: { "content-type": "text/plain; version=0.0.4" }, body }
     }
     const parts = options.parts()
-    const body = JSON.stringify({ ok: true, ...readyReport(parts, clock.now()) })
+    const details = name === "health-verbose" ? options.details?.() : undefined
+    const body = JSON.stringify({ ok: true, ...readyReport(parts, clock.now()), ...details })
     const status = name === "ready" && !isReady(parts) ? 503 : 200
     return { status, headers: { "content-type": "application/json" }, body }
   }
