@@ -272,20 +272,25 @@ describe("a client that is slow", () => {
 test("a long answer of the API is kept alive by interim ones", async () => {
   const clock = testClock()
   const answered = Promise.withResolvers<Record<string, unknown>>()
-  const begun = Promise.withResolvers<void>()
+  let asking = 0
+  const begun = async (times: number) => {
+    while (asking < times) await Bun.sleep(2)
+  }
   const gateway = startTestGateway({
     clock,
     ask: async () => {
-      begun.resolve()
+      asking += 1
       return answered.promise
     },
   })
   const response = api(gateway, "GET", "/child-sessions")
-  await begun.promise
+  const token = "Authorization: Bearer api-token-of-the-tests-0123456789abcdef"
+  const raw = speak(gateway.port, `GET /api/child-sessions HTTP/1.1\r\nHost: s\r\n${token}\r\n\r\n`)
+  await begun(2)
   for (let beat = 0; beat < 20; beat += 1) clock.advance(30_000)
-  await Bun.sleep(20)
   answered.resolve({ children: [] })
   expect(await (await response).json()).toEqual({ children: [] })
+  expect((await raw).match(/HTTP\/1\.1 102 Processing\r\n\r\n/g)).toHaveLength(20)
   void gateway.stop()
 })
 
