@@ -1,7 +1,7 @@
 /** The ports that the agent serves to people: named, remembered across restarts, told to the session agent. */
 import { z } from "zod"
 
-export const protocols = ["http", "ws", "auto"] as const
+const protocols = ["http", "ws", "auto"] as const
 
 export interface Tunnel {
   readonly name: string

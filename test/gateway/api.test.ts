@@ -40,7 +40,7 @@ const call = (operation: (typeof operations)[number], input: Fields) => {
     const query = new URLSearchParams(
       Object.entries(rest).map(([key, value]) => [key, String(value)] as [string, string]),
     )
-    return api(gateway, operation.method, `${plain}?${query}`)
+    return api(gateway, operation.method, `${plain}?${query.toString()}`)
   }
   return api(gateway, operation.method, plain, rest)
 }
@@ -52,7 +52,7 @@ describe("every operation of the table", () => {
       test(`${name} asks the session agent and replies with its answer`, async () => {
         const sample = sampleOf(name)
         answer = async () => sample.result as Fields
-        const response = await call(operation, sample.input as Fields)
+        const response = await call(operation, sample.input)
         expect(await response.json()).toEqual((sample.reply ?? sample.result) as Fields)
         expect(asked).toEqual([
           {
@@ -65,7 +65,7 @@ describe("every operation of the table", () => {
     }
     if (served.by === "frame") {
       test(`${name} tells the session agent and knows its reply`, async () => {
-        const response = await call(operation, sampleOf(name).input as Fields)
+        const response = await call(operation, sampleOf(name).input)
         expect(await response.json()).toEqual(served.reply)
         expect(told).toHaveLength(1)
       })

@@ -1,7 +1,7 @@
 /** The gateway's own cookie among those of the backends: found, made, and kept away from them. Pure. */
 import type { Header } from "./head.ts"
 
-export const COOKIE_NAME = "gateway_session"
+const COOKIE_NAME = "gateway_session"
 
 /** More than these are not looked at: a page can put many of one name, at several paths, in the way of ours. */
 const MOST_VALUES = 8

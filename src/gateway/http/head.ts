@@ -46,7 +46,7 @@ export class BadHead extends Error {
 }
 
 export const HEAD_LIMIT = 32 * 1024
-export const TARGET_LIMIT = 16 * 1024
+const TARGET_LIMIT = 16 * 1024
 const HEADER_LIMIT = 128
 
 const REASONABLE_METHOD = 32

@@ -1,6 +1,6 @@
 /** Where a body ends does not depend on how its bytes were cut into packets. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { createBodyReader } from "../../../src/gateway/http/body.ts"
 import type { Framing } from "../../../src/gateway/http/head.ts"
 

@@ -1,6 +1,6 @@
 /** Heads that are read, and what is read from them; those that are refused are in adversarial.test.ts. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { BadHead, parseRequestHead, parseResponseHead } from "../../../src/gateway/http/head.ts"
 import { parseTarget, queryValue, withoutQuery } from "../../../src/gateway/http/target.ts"
 
