@@ -68,6 +68,30 @@ const characters = new Uint8Array(256).map((_, code) => {
   return (isName ? NAME : 0) | (isValue ? VALUE : 0) | (isTarget ? TARGET : 0)
 })
 
+/** Whatever is neither text nor the end of a line. */
+const CONTROL = new RegExp(
+  `[${[...Array(32).keys(), 127]
+    .filter((code) => ![9, 10, 13].includes(code))
+    .map((code) => `\\x${code.toString(16).padStart(2, "0")}`)
+    .join("")}]`,
+)
+
+/** Names that most heads are made of, to be neither checked nor put into lower case every time. */
+const knownNames: ReadonlyMap<string, string> = new Map(
+  `Accept Accept-Encoding Accept-Language Accept-Ranges Access-Control-Allow-Origin Age Authorization
+   Cache-Control Connection Content-Encoding Content-Length Content-Range Content-Security-Policy
+   Content-Type Cookie Date DNT ETag Expires Host If-Modified-Since If-None-Match Keep-Alive Last-Modified
+   Location Origin Pragma Priority Range Referer Referrer-Policy Sec-Fetch-Dest Sec-Fetch-Mode
+   Sec-Fetch-Site Sec-Fetch-User Server Set-Cookie Transfer-Encoding Upgrade Upgrade-Insecure-Requests
+   User-Agent Vary X-Content-Type-Options X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto
+   X-Powered-By X-Requested-With sec-ch-ua sec-ch-ua-mobile sec-ch-ua-platform`
+    .split(/\s+/)
+    .flatMap((name) => [
+      [name, name.toLowerCase()],
+      [name.toLowerCase(), name.toLowerCase()],
+    ]),
+)
+
 /** Every character from `start` to `end` may be part of `kind`. */
 const isAll = (text: string, start: number, end: number, kind: number): boolean => {
   for (let at = start; at < end; at += 1) {
@@ -174,20 +198,14 @@ const readFields = (text: string, lineEnd: number): Fields => {
     upgrade: undefined,
     authorizations: 0,
   }
+  if (CONTROL.test(text)) throw new BadHead(400, "a header has a character that is not allowed")
   let at = lineEnd + 2
   while (at < text.length) {
-    let end = text.indexOf("\r\n", at)
-    if (end === -1) end = text.length
+    const end = endOfLine(text, at)
     const colon = text.indexOf(":", at)
     if (colon === -1 || colon >= end) throw new BadHead(400, "a header has no colon")
-    if (colon === at || !isAll(text, at, colon, NAME)) {
-      throw new BadHead(400, "a header's name is malformed")
-    }
-    if (!isAll(text, colon + 1, end, VALUE)) {
-      throw new BadHead(400, "a header's value is malformed")
-    }
     const name = text.slice(at, colon)
-    const key = name.toLowerCase()
+    const key = knownNames.get(name) ?? checkedName(name)
     const value = trimmed(text, colon + 1, end)
     if (fields.headers.push({ name, key, value }) > HEADER_LIMIT) {
       throw new BadHead(431, "there are too many headers")
@@ -196,6 +214,24 @@ const readFields = (text: string, lineEnd: number): Fields => {
     at = end + 2
   }
   return fields
+}
+
+/** Lines end with both characters; either alone is how a header is smuggled into another. */
+const endOfLine = (text: string, start: number): number => {
+  const feed = text.indexOf("\n", start)
+  const end = feed === -1 ? text.length : feed - 1
+  const carriage = text.indexOf("\r", start)
+  if (carriage === -1 ? feed !== -1 : carriage !== end) {
+    throw new BadHead(400, "a line is not ended as lines are")
+  }
+  return end
+}
+
+const checkedName = (name: string): string => {
+  if (name === "" || !isAll(name, 0, name.length, NAME)) {
+    throw new BadHead(400, "a header's name is malformed")
+  }
+  return name.toLowerCase()
 }
 
 const trimmed = (text: string, start: number, end: number): string => {
