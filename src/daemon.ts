@@ -1,31 +1,31 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
-import { randomBytes } from "node:crypto"
-import { mkdir } from "node:fs/promises"
-import { dirname } from "node:path"
+import { join } from "node:path"
 import manifest from "../package.json"
-import { findOpenCode, pathWithRipgrep } from "./agent/binaries.ts"
-import { runEventStream } from "./agent/event-stream.ts"
+import { createAgent } from "./agent/agent.ts"
 import { createIdMint } from "./agent/ids.ts"
-import { launchAgent, type RunningAgent } from "./agent/launcher.ts"
-import { defaultModel } from "./agent/models.ts"
-import {
-  agentEnvironment,
-  composeSettings,
-  mergeRuntime,
-  type RuntimeConfig,
-} from "./agent/settings.ts"
-import { createSupervisor } from "./agent/supervisor.ts"
-import { agentDirectories, writeWorkspace } from "./agent/workspace.ts"
+import type { RuntimeConfig } from "./agent/settings.ts"
+import type { WatchOptions } from "./agent/watch.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
+import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
-import type { Config } from "./config.ts"
+import { type Config, ownVariables } from "./config.ts"
+import { bootToken } from "./gateway/api-token.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
 import { askOver, countedOver } from "./gateway/over-uplink.ts"
 import { createPartsBoard } from "./gateway/ready.ts"
+import { readBootId } from "./host/boot-id.ts"
+import { createProcesses } from "./host/processes.ts"
+import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
 import { describeError, type Log } from "./log.ts"
+import { createAttachments } from "./prompt/attachments.ts"
+import { createTranscribe } from "./prompt/audio.ts"
+import { readPdf } from "./prompt/documents.ts"
+import { createGitIdentities } from "./prompt/git-identity.ts"
+import { createPrepare } from "./prompt/prepare.ts"
+import { createSaveFile } from "./prompt/save-file.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
@@ -37,6 +37,8 @@ export interface DaemonOptions {
   readonly version: string
   readonly log: Log
   readonly clock?: Clock
+  /** When a silent OpenCode counts as hung; the default is about half a minute. */
+  readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
 }
 
 export interface Ending {
@@ -58,6 +60,7 @@ const OUTBOX_BYTES = 64 * 1024 * 1024
 const FLUSH_MS = 3000
 const SETTLE_MS = 5000
 const RUNTIME_FACT = "agent.runtime"
+const API_TOKEN_FACT = "agent.api-token"
 const TUNNELS_FACT = "gateway.tunnels"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
@@ -67,13 +70,17 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const stopped = new AbortController()
   /** What prompts need before they can run; told by /ready. */
   const parts = createPartsBoard(["link", "agent"], clock.now)
-  /** Opens /api to the agent's tools, and to nobody else; new at every start. */
-  const apiToken = randomBytes(32).toString("hex")
+  /** Opens /api to the agent's tools, and to nobody else. */
+  const apiToken = bootToken(readBootId(), {
+    read: () => readFact(db, API_TOKEN_FACT),
+    write: (text) => writeFact(db, API_TOKEN_FACT, text),
+  })
   let gateway: Gateway | undefined
 
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
-    store: openOutboxStore(db),
+    // Frames and the turns that they tell of are written together.
+    store: openOutboxStore(db, () => channels.persist()),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })
@@ -88,103 +95,108 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     active: () => channels.active(),
     onFrame: (frame) => inbound(frame),
     onConnected: () => {
-      firstConfig.linkOpen()
+      agent.linkOpen()
       gateway?.announceTunnels()
       reportReadiness()
     },
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
+  const mint = createIdMint(clock.now)
+  const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
+  const sessions = openChannelStore(db)
+  const jobs = openJobStore(db)
   const counted = countedOver(uplink.send)
   const channels = createChannels({
-    store: openChannelStore(db),
+    sessions,
+    jobs,
     clock,
     log: log.child({ part: "channels" }),
-    mint: createIdMint(clock.now),
+    mint,
     send: counted.send,
+    settings: {
+      relayPermissions: config.permissions === "relay",
+      budgets: {
+        firstEvent: config.firstEventSeconds * 1000,
+        progress: config.progressSeconds * 1000,
+        total: config.turnSeconds * 1000,
+      },
+    },
+    prepare: createPrepare({
+      mint,
+      nameAuthor: gitIdentities.set,
+      attachments: createAttachments({
+        save: createSaveFile(config.workDir),
+        readPdf,
+        transcribe: createTranscribe({
+          path: config.environment["PATH"] ?? "",
+          modelsDir: config.whisperModels,
+        }),
+        onTranscript: ({ messageId }, transcript) =>
+          uplink.send({ type: "audio-transcript", messageId, transcript }),
+        onProblem: ({ messageId, channelType, channelId }, detail) =>
+          uplink.send({
+            type: "agentStatus",
+            status: "thinking",
+            detail,
+            messageId,
+            channelType,
+            channelId,
+          }),
+      }),
+    }),
+    onChildSession: (child, parent) => void gitIdentities.inherit(child, parent),
   })
 
-  const agentLog = log.child({ part: "agent" })
-  const directories = agentDirectories(config.stateDir)
-  const password = config.opencodePassword ?? crypto.randomUUID()
-  let ready: RunningAgent | undefined
-  const supervisor = createSupervisor({
-    clock,
-    log: agentLog,
-    quiet: channels.settled,
-    launch: async (runtime, signal) => {
-      const search = {
-        opencodeBin: config.opencodeBin,
-        path: config.environment["PATH"] ?? "",
-        self: process.execPath,
-      }
-      const binary = findOpenCode(search)
-      await mkdir(config.workDir, { recursive: true })
-      await mkdir(dirname(directories.logFile), { recursive: true, mode: 0o700 })
-      await writeWorkspace(
-        directories,
-        composeSettings(runtime, config.environment),
-        OPENCODE_VERSION,
-      )
-      return launchAgent({
-        binary,
-        url: new URL(config.opencodeUrl),
-        password,
-        workDir: config.workDir,
-        environment: {
-          ...agentEnvironment(config.environment),
-          ...directories.environment,
-          ...offline,
-          PATH: pathWithRipgrep(search),
-          SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
-          SANDPIPER_API_TOKEN: apiToken,
-        },
-        logFile: directories.logFile,
-        clock,
-        log: agentLog,
-        signal,
-      })
+  const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
+  let ready: string | undefined
+  const agent = createAgent({
+    settings: config,
+    ownVariables,
+    opencodeVersion: OPENCODE_VERSION,
+    self: process.execPath,
+    toolEnvironment: () => ({
+      SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
+      SANDPIPER_API_TOKEN: apiToken,
+    }),
+    processes: createProcesses(clock),
+    installMore: gitIdentities.installPlugin,
+    user,
+    giveToUser: async (path) => user && giveTo(path, user),
+    handOver: async (path) => user && handOver(path, user),
+    memory: {
+      read: () => JSON.parse(readFact(db, RUNTIME_FACT) ?? "{}"),
+      write: (runtime) => writeFact(db, RUNTIME_FACT, JSON.stringify(runtime)),
     },
-    onUp: async (agent, gone) => {
-      const subscribed = Promise.withResolvers<void>()
-      void runEventStream(
-        {
-          open: agent.client.openEvents,
-          clock,
-          log: agentLog,
-          onEvent: channels.agentEvent,
-          onSubscribed: (gap) => {
-            subscribed.resolve()
-            if (!gap) return
-            counted.eventStreamLost()
-            channels.streamGap()
-          },
-          room: uplink.room,
-        },
-        gone,
-      )
-      const [models] = await Promise.all([agent.client.models(), subscribed.promise])
-      ready = agent
+    onEvent: channels.agentEvent,
+    onGap: () => {
+      counted.eventStreamLost()
+      channels.streamGap()
+    },
+    room: uplink.room,
+    onReady: ({ client, url, models, defaultModel }) => {
+      ready = url
       parts.set("agent", "ready")
-      channels.agentReady({
-        client: agent.client,
-        defaultModel: defaultModel(models, config.model),
-      })
+      channels.agentReady({ client, defaultModel })
       uplink.send({
         type: "models",
-        models: models.map(({ provider, models: known }) => ({
-          provider,
-          models: known.map(({ id, name }) => ({ id, name })),
-        })),
+        models: models.map(({ provider, models: known }) => ({ provider, models: [...known] })),
       })
       reportReadiness()
     },
-    onDown: (why) => {
+    onLost: (why) => {
       ready = undefined
       parts.set("agent", "starting", why)
       channels.agentLost(why)
-      if (!stopped.signal.aborted) agentLog.warn("agent.down", { why })
     },
+    onFatal: (error) => {
+      parts.set("agent", "failed", error)
+      uplink.send({ type: "agentStatus", status: "error", detail: error })
+    },
+    quiet: channels.settled,
+    clock,
+    log: log.child({ part: "agent" }),
+    ...(options.watch && { watch: options.watch }),
   })
 
   /** Readiness is a level: whoever asks is told what is true now, at every connection and every change. */
@@ -193,40 +205,21 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     if (channels.isIdle()) uplink.send({ type: "agentStatus", status: "idle" })
   }
 
-  const known = readFact(db, RUNTIME_FACT)
-  let runtime: RuntimeConfig = known === undefined ? {} : JSON.parse(known)
-  const firstConfig = waitForConfig(clock, config.configWaitSeconds * 1000, () => {
-    if (!stopped.signal.aborted) supervisor.start(runtime)
-  })
   const configure = async (change: RuntimeConfig) => {
-    const merged = mergeRuntime(runtime, change)
-    runtime = merged
-    writeFact(db, RUNTIME_FACT, JSON.stringify(merged))
-    const first = firstConfig.arrived()
-    try {
-      const { restarted } = await supervisor.apply(merged)
-      uplink.send({
-        type: "opencode-config-applied",
-        success: true,
-        restarted: restarted && !first,
-      })
-    } catch (error) {
-      const reason = describeError(error)
-      uplink.send({
-        type: "opencode-config-applied",
-        success: false,
-        restarted: false,
-        error: reason,
-      })
-    }
+    const applied = await agent.configure(change)
+    uplink.send({ type: "opencode-config-applied", ...applied })
   }
 
   const inbound = createInbound({
     channels,
+    jobs,
+    sessionIds: sessions.all,
     send: uplink.send,
+    reportState: reportReadiness,
+    clock,
     configure: (change) => void configure(change),
     stop: () => done.resolve({ code: 0, why: "the session agent said stop" }),
-    deleteTunnel: (name) => gateway?.deleteTunnel(name),
+    deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ part: "inbound" }),
   })
 
@@ -234,13 +227,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     if (stopped.signal.aborted) return
     stopped.abort()
     log.info("daemon.stopping", { why: ending.why })
-    firstConfig.cancel()
-    channels.stop(undefined, "the runner is shutting down")
     await Promise.race([
-      channels.settled(),
+      channels.stop(undefined, "the runner is shutting down"),
       new Promise<void>((resolve) => void clock.after(SETTLE_MS, resolve)),
     ])
-    await supervisor.stop()
+    await agent.stop()
     await uplink.stop(FLUSH_MS)
     await gateway?.stop()
     db.close()
@@ -259,7 +250,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
         clock,
         log: log.child({ part: "gateway" }),
-        opencodePort: () => (ready ? Number(new URL(ready.url).port) : undefined),
+        opencodePort: () => (ready === undefined ? undefined : Number(new URL(ready).port)),
         parts: () => {
           const link = uplink.state()
           parts.set(
@@ -277,49 +268,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         tell: (type, fields) => uplink.send({ type, ...fields } as never),
       })
       uplink.start()
-      firstConfig.begin()
+      agent.begin()
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
     },
     done: done.promise,
     stop,
-  }
-}
-
-/** Nothing that the agent starts with may wait for a network that is not there. */
-const offline = {
-  OPENCODE_DISABLE_AUTOUPDATE: "1",
-  OPENCODE_DISABLE_MODELS_FETCH: "1",
-  OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
-  OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
-}
-
-/**
- * The agent is started once, with the session agent's first configuration if that comes within `waitMs` of the
- * link's opening, else with what is known already.
- */
-const waitForConfig = (clock: Clock, waitMs: number, go: () => void) => {
-  let over = false
-  let cancel = () => {}
-  const once = () => {
-    cancel()
-    if (over) return false
-    over = true
-    go()
-    return true
-  }
-  const arm = () => {
-    cancel()
-    if (!over) cancel = clock.after(waitMs, once)
-  }
-  return {
-    begin: arm,
-    linkOpen: arm,
-    /** True when this configuration is the one the agent starts with. */
-    arrived: once,
-    cancel: () => {
-      over = true
-      cancel()
-    },
   }
 }

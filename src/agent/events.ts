@@ -134,6 +134,15 @@ export type AgentEvent =
 
 export type ParsedEvent =
   | { readonly kind: "event"; readonly id?: string; readonly event: AgentEvent }
+  /** The durable copy of an event, numbered without a gap in its session; the event itself has the same id. */
+  | {
+      readonly kind: "durable"
+      readonly id: string
+      readonly sessionId: string
+      readonly seq: number
+      /** Nothing when the type is of no use here. */
+      readonly event: AgentEvent | undefined
+    }
   /** A type that nothing here uses; `known` when it is expected noise. */
   | { readonly kind: "unused"; readonly type: string; readonly known: boolean }
   | { readonly kind: "malformed"; readonly type: string; readonly problem: string }
@@ -267,7 +276,7 @@ export const statusSchema = z.discriminatedUnion("type", [
   }),
 ])
 
-const questionSchema = z.object({
+export const questionSchema = z.object({
   id: z.string(),
   sessionID: z.string(),
   questions: z.array(
@@ -287,6 +296,22 @@ const questionSchema = z.object({
 })
 
 const ofSession = { sessionID: z.string() }
+
+export const permissionSchema = z.object({
+  ...ofSession,
+  id: z.string(),
+  permission: z.string().optional(),
+  title: z.string().optional(),
+  patterns: z.array(z.string()).default([]),
+})
+
+export const todoSchema = z
+  .object({ content: z.string(), status: z.string(), priority: z.string().optional() })
+  .transform(({ content, status, priority }): TodoItem => ({
+    content,
+    status,
+    ...(priority !== undefined && { priority }),
+  }))
 
 /** A row an event type: what its properties must be, and what it becomes. Absent types are not used. */
 const row = <Schema extends z.ZodType>(
@@ -356,23 +381,11 @@ const used = {
   })),
   "session.created": row(sessionProperties(), ({ info }) => sessionEvent(info)),
   "session.updated": row(sessionProperties(), ({ info }) => sessionEvent(info)),
-  "todo.updated": row(
-    z.object({
-      ...ofSession,
-      todos: z.array(
-        z.object({ content: z.string(), status: z.string(), priority: z.string().optional() }),
-      ),
-    }),
-    (properties) => ({
-      type: "todo",
-      sessionId: properties.sessionID,
-      items: properties.todos.map(({ content, status, priority }) => ({
-        content,
-        status,
-        ...(priority !== undefined && { priority }),
-      })),
-    }),
-  ),
+  "todo.updated": row(z.object({ ...ofSession, todos: z.array(todoSchema) }), (properties) => ({
+    type: "todo",
+    sessionId: properties.sessionID,
+    items: properties.todos,
+  })),
   "question.asked": row(questionSchema, (properties) => ({
     type: "question",
     sessionId: properties.sessionID,
@@ -389,22 +402,13 @@ const used = {
     sessionId: properties.sessionID,
     requestId: properties.requestID,
   })),
-  "permission.asked": row(
-    z.object({
-      ...ofSession,
-      id: z.string(),
-      permission: z.string().optional(),
-      title: z.string().optional(),
-      patterns: z.array(z.string()).default([]),
-    }),
-    (properties) => ({
-      type: "permission",
-      sessionId: properties.sessionID,
-      permissionId: properties.id,
-      title: properties.title ?? properties.permission ?? "permission",
-      patterns: properties.patterns,
-    }),
-  ),
+  "permission.asked": row(permissionSchema, (properties) => ({
+    type: "permission",
+    sessionId: properties.sessionID,
+    permissionId: properties.id,
+    title: properties.title ?? properties.permission ?? "permission",
+    patterns: properties.patterns,
+  })),
 } as const satisfies Record<string, ReturnType<typeof row>>
 
 /** Types that are known and of no use here; any other unknown one is worth a line in the log. */
@@ -436,9 +440,23 @@ const envelope = z.object({
   properties: z.unknown().optional(),
 })
 const globalEnvelope = z.object({ payload: envelope })
+const syncEnvelope = z.object({
+  payload: z.object({
+    type: z.literal("sync"),
+    syncEvent: z.object({
+      id: z.string(),
+      type: z.string(),
+      seq: z.number(),
+      aggregateID: z.string(),
+      data: z.unknown(),
+    }),
+  }),
+})
 
 /** One frame of `/global/event` (`{payload}`) or of `/event` (bare), already read as JSON. */
 export const parseAgentEvent = (frame: unknown): ParsedEvent => {
+  const sync = syncEnvelope.safeParse(frame).data?.payload.syncEvent
+  if (sync) return parseDurable({ ...sync, sessionId: sync.aggregateID })
   const global = globalEnvelope.safeParse(frame)
   const bare = global.success ? global.data.payload : envelope.safeParse(frame).data
   if (!bare) return { kind: "malformed", type: "?", problem: "no event type" }
@@ -451,6 +469,22 @@ export const parseAgentEvent = (frame: unknown): ParsedEvent => {
     event: result.event,
     ...(bare.id !== undefined && { id: bare.id }),
   }
+}
+
+/** A durable event of the stream or of the history; its type ends in a version, as in `message.updated.1`. */
+export const parseDurable = (durable: {
+  readonly id: string
+  readonly type: string
+  readonly sessionId: string
+  readonly seq: number
+  readonly data: unknown
+}): ParsedEvent => {
+  const { id, sessionId, seq } = durable
+  const type = durable.type.replace(/\.\d+$/, "")
+  if (!isUsed(type)) return { kind: "durable", id, sessionId, seq, event: undefined }
+  const result = used[type].read(durable.data)
+  if ("problem" in result) return { kind: "malformed", type, problem: result.problem }
+  return { kind: "durable", id, sessionId, seq, event: result.event }
 }
 
 const isUsed = (type: string): type is keyof typeof used => Object.hasOwn(used, type)

@@ -1,16 +1,17 @@
 /** A real `opencode serve` of its own: no network, and every file it writes in one temporary directory. */
 import { randomBytes } from "node:crypto"
-import { once } from "node:events"
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { z } from "zod"
+import { freePort } from "./free-port.ts"
 
 interface OpenCodeOptions {
   /** Merged over a configuration that shares and updates nothing. */
   readonly config: Readonly<Record<string, unknown>>
   readonly env?: Readonly<Record<string, string>>
+  /** How often it is asked whether it is up. */
+  readonly pollMs?: number
 }
 
 export interface OpenCode {
@@ -23,7 +24,11 @@ export interface OpenCode {
   readonly stop: () => Promise<void>
 }
 
-export async function startOpenCode({ config, env = {} }: OpenCodeOptions): Promise<OpenCode> {
+export async function startOpenCode({
+  config,
+  env = {},
+  pollMs = 200,
+}: OpenCodeOptions): Promise<OpenCode> {
   const root = await mkdtemp(join(tmpdir(), "opencode-"))
   const directory = join(root, "workspace")
   await Promise.all([mkdir(directory), stubPluginInstall(join(root, "config", "opencode"))])
@@ -58,12 +63,12 @@ export async function startOpenCode({ config, env = {} }: OpenCodeOptions): Prom
   }
 
   for (let attempt = 0; !(await isHealthy(call)); attempt++) {
-    if (child.exitCode !== null || attempt === 100) {
+    if (child.exitCode !== null || attempt * pollMs > 20_000) {
       const why = await errors.text()
       await stop()
       throw new Error(`OpenCode did not start: ${why}`)
     }
-    await Bun.sleep(200)
+    await Bun.sleep(pollMs)
   }
   return { url, password, directory, stop }
 }
@@ -107,16 +112,6 @@ async function stubPluginInstall(directory: string): Promise<void> {
   await writeFile(join(directory, "package.json"), JSON.stringify({ dependencies }))
   const lock = { lockfileVersion: 3, packages: { "": { dependencies } } }
   await writeFile(join(directory, "package-lock.json"), JSON.stringify(lock))
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  await once(server, "close")
-  if (address === null || typeof address === "string") throw new Error("no TCP port is free")
-  return address.port
 }
 
 const packageDirectory = (name: string): string =>

@@ -1,0 +1,72 @@
+/** How long from exec to an open door, and to a working agent? Beside `opencode serve` alone, in the same run. */
+import { startScriptedModel } from "../test/kit/model.ts"
+import { startOpenCode } from "../test/kit/opencode.ts"
+import { createSandbox, requireBinary, scriptedConfig } from "../test/kit/runner.ts"
+import { startTestSessionAgent } from "../test/kit/session-agent.ts"
+import { freePort } from "../test/kit/free-port.ts"
+import { ms, say, spread } from "./measure.ts"
+
+const RUNS = 7
+const binary = requireBinary()
+const model = await startScriptedModel()
+
+/** Exec of the binary to `/health` 200, and to the session agent hearing `idle`. */
+const runner = async (): Promise<{ health: number; idle: number }> => {
+  const agent = startTestSessionAgent({ config: scriptedConfig(model) })
+  const sandbox = await createSandbox(agent)
+  const port = await freePort()
+  const started = performance.now()
+  const child = Bun.spawn([binary, "run"], {
+    env: { ...sandbox.environment, GATEWAY_PORT: String(port), LOG_LEVEL: "error" },
+    stdio: ["ignore", "ignore", "ignore"],
+  })
+  const health = await answered(`http://127.0.0.1:${port}/health`, {}, started)
+  await agent.frame("agentStatus", ({ status }) => status === "idle")
+  const idle = performance.now() - started
+  child.kill("SIGTERM")
+  await child.exited
+  await sandbox.remove()
+  await agent.stop()
+  return { health, idle }
+}
+
+const answered = async (url: string, headers: Record<string, string>, started: number) => {
+  for (;;) {
+    try {
+      const response = await fetch(url, { headers, signal: AbortSignal.timeout(1000) })
+      if (response.ok) return performance.now() - started
+    } catch {}
+    await Bun.sleep(1)
+  }
+}
+
+/** OpenCode alone, in the same kind of directory: healthy, and then able to say what it was configured with. */
+const alone = async (): Promise<{ healthy: number; configured: number }> => {
+  const started = performance.now()
+  const opencode = await startOpenCode({ config: model.config, pollMs: 5 })
+  const healthy = performance.now() - started
+  const headers = { authorization: `Basic ${btoa(`opencode:${opencode.password}`)}` }
+  await answered(`${opencode.url}/config`, headers, started)
+  const configured = await answered(`${opencode.url}/config/providers`, headers, started)
+  await opencode.stop()
+  return { healthy, configured }
+}
+
+const ours: { health: number; idle: number }[] = []
+const theirs: { healthy: number; configured: number }[] = []
+await runner()
+await alone()
+for (let run = 0; run < RUNS; run += 1) {
+  theirs.push(await alone())
+  ours.push(await runner())
+}
+await model.stop()
+
+const idle = spread(ours.map((run) => run.idle))
+const configured = spread(theirs.map((run) => run.configured))
+say("sandpiper: exec to /health 200", ms(spread(ours.map((run) => run.health))))
+say("sandpiper: exec to agentStatus idle", ms(idle))
+say("opencode serve alone: exec to healthy", ms(spread(theirs.map((run) => run.healthy))))
+say("opencode serve alone: exec to healthy and configured", ms(configured))
+const share = (100 * (idle.median - configured.median)) / idle.median
+say("the daemon's own part of time to idle", `${share.toFixed(1)} % of the medians`)

@@ -1,0 +1,120 @@
+/** The compiled binary itself: what a person types, what a sandbox runs. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+
+const binary = requireBinary()
+
+const runToEnd = async (args: readonly string[], env: Record<string, string> = {}) => {
+  const child = Bun.spawn([binary, ...args], {
+    env,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { out, err, code }
+}
+
+test("--version prints the version and the commit", async () => {
+  const { out, code } = await runToEnd(["--version"])
+  expect(out).toMatch(/^sandpiper \d+\.\d+\.\d+ \([0-9a-f]{7,}\)\n$/)
+  expect(code).toBe(0)
+})
+
+test("--help teaches", async () => {
+  const { out, code } = await runToEnd(["--help"])
+  expect(out).toContain("sandpiper up")
+  expect(out).toContain("DO_WS_URL")
+  expect(code).toBe(0)
+})
+
+test("a bad setting ends it with code 2, naming the variable, before anything is started", async () => {
+  const { err, code } = await runToEnd(["run"], { GATEWAY_PORT: "many" })
+  expect(err).toContain("GATEWAY_PORT")
+  expect(err).toContain("DO_WS_URL")
+  expect(code).toBe(2)
+})
+
+describe("run", () => {
+  let model: ScriptedModel
+  let agent: TestSessionAgent
+  let sandbox: Sandbox
+
+  beforeAll(async () => {
+    model = await startScriptedModel()
+    agent = startTestSessionAgent({ config: scriptedConfig(model) })
+    sandbox = await createSandbox(agent)
+  })
+
+  afterAll(async () => {
+    await sandbox.remove()
+    await agent.stop()
+    await model.stop()
+  })
+
+  test("answers /health and a prompt, ends with code 0 on SIGTERM, and leaves no process behind", async () => {
+    model.on("hi", [text("hello from the binary", { chunks: 3 })])
+    const child = Bun.spawn([binary, "run"], {
+      env: sandbox.environment,
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: Bun.file(join(sandbox.root, "runner.log")),
+    })
+    const log = () => Bun.file(join(sandbox.root, "runner.log")).text()
+    await agent.frame("agentStatus", ({ status }) => status === "idle")
+    const port = /daemon.started","gatewayPort":(\d+)/.exec(await log())?.[1]
+    expect((await fetch(`http://127.0.0.1:${port}/health`)).status).toBe(200)
+    expect((await fetch(`http://127.0.0.1:${port}/anything-else`)).status).toBe(404)
+
+    agent.say({ type: "prompt", messageId: "p1", content: "@@hi@@" })
+    const { finalText } = await agent.frame("message.finalize")
+    expect(finalText).toBe("hello from the binary")
+    await agent.frame("complete")
+
+    const opencode = Number(/"pid":(\d+)/.exec(await log())?.[1])
+    expect(isAlive(opencode)).toBeTrue()
+    child.kill("SIGTERM")
+    expect(await child.exited).toBe(0)
+    expect(isAlive(opencode)).toBeFalse()
+    expect(await log()).not.toContain(agent.token)
+  })
+})
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+test("up answers what is piped into it, with no key and no other set-up, and ends", async () => {
+  const sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
+  const { PATH = "", HOME = "", OPENCODE_BIN = "", SANDPIPER_STATE_DIR = "" } = sandbox.environment
+  const child = Bun.spawn([binary, "up"], {
+    cwd: sandbox.workDir,
+    env: { PATH, HOME, OPENCODE_BIN, SANDPIPER_STATE_DIR, GATEWAY_PORT: "0" },
+    stdin: new Blob(["good morning\nrun: echo it really ran > proof.txt; cat proof.txt\n"]),
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  expect(err).toBe("")
+  expect(out).toContain("scripted demo model")
+  expect(out).toContain("> good morning")
+  expect(out).toContain("it really ran")
+  expect(await Bun.file(join(sandbox.workDir, "proof.txt")).text()).toBe("it really ran\n")
+  expect(code).toBe(0)
+  await sandbox.remove()
+})

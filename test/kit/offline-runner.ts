@@ -1,0 +1,54 @@
+/**
+ * The runner's end of the link as a program of its own, so that its memory can be measured: makes frames while nobody
+ * answers, delivers them when somebody does, prints its peak memory. Arguments: address, token, state directory, count.
+ */
+import { systemClock } from "../../src/lib/clock.ts"
+import { openStateDb } from "../../src/lib/state-db.ts"
+import { createLog } from "../../src/log.ts"
+import { openOutboxStore, readEpoch } from "../../src/uplink/outbox-store.ts"
+import { createOutbox } from "../../src/uplink/outbox.ts"
+import { createUplink } from "../../src/uplink/uplink.ts"
+
+const [url = "", token = "", stateDir = "", count = "0"] = process.argv.slice(2)
+const db = openStateDb(stateDir)
+const outbox = createOutbox({
+  store: openOutboxStore(db),
+  maxBytes: 64 * 1024 * 1024,
+  onStoreFailure: (error) => {
+    throw error
+  },
+})
+const uplink = createUplink({
+  url,
+  token,
+  sessionId: "offline",
+  version: "test",
+  epoch: readEpoch(db, () => crypto.randomUUID()),
+  outbox,
+  clock: systemClock,
+  log: createLog({ level: "error", format: "json", secrets: [], write: () => {}, now: Date.now }),
+  policy: { backoff: { min: 50, max: 200 }, stableMs: 1000, maxRefusals: 5 },
+  active: () => [],
+  onFrame: () => {},
+  onConnected: () => {},
+  onEnd: () => {},
+})
+uplink.start()
+for (let index = 0; index < Number(count); index += 1) {
+  uplink.send({
+    type: "message.part.tool-update",
+    turnId: "turn",
+    callId: `call_${index}`,
+    toolName: "bash",
+    status: "completed",
+    result: `what the tool printed, line ${index}`,
+    messageId: "m1",
+  })
+  // Frames of ten minutes do not come in one burst: each few are stored by themselves.
+  if (index % 20 === 0) await Bun.sleep(0)
+}
+process.stdout.write("queued\n")
+while (!outbox.isEmpty()) await Bun.sleep(10)
+const status = await Bun.file("/proc/self/status").text()
+process.stdout.write(`${Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024}\n`)
+await uplink.stop(1000)
