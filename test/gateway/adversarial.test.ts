@@ -160,9 +160,9 @@ test("a cookie that was never given opens nothing", async () => {
 })
 
 describe("an address that tries to leave its row", () => {
-  const rows = routes.map(
-    ({ path }) => path.replace("/*", "/").replace(":name", "app").split("?")[0] ?? "",
-  )
+  const rows = routes
+    .filter(({ path }) => !path.startsWith("//"))
+    .map(({ path }) => path.replace("/*", "/").replace(":name", "app").split("?")[0] ?? "")
   const tricks = [
     "../api/tunnels",
     "x/../../api/tunnels",

@@ -65,6 +65,32 @@ describe("a session", () => {
   })
 })
 
+describe("a cookie", () => {
+  test("is told to the client again while it is used, and lasts longer each time", async () => {
+    const clock = testClock()
+    const backend = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("x") })
+    const gateway = startTestGateway({
+      clock,
+      backends: { vscode: 1, vnc: backend.port ?? 0, ttyd: 3 },
+    })
+    const { url } = (await (await api(gateway, "POST", "/tickets", { path: "/vnc/" })).json()) as {
+      url: string
+    }
+    const entered = await fetch(`${gateway.url}${url}`)
+    const given = entered.headers.get("set-cookie") ?? ""
+    const cookie = given.split(";")[0] ?? ""
+    const renewed = async () =>
+      (await fetch(`${gateway.url}/vnc/`, { headers: { cookie } })).headers.get("set-cookie")
+    expect(await renewed()).toBeNull()
+    clock.advance(MINUTE)
+    expect(await renewed()).toBe(given)
+    expect(given).toContain("Max-Age=900")
+    expect(await renewed()).toBeNull()
+    void gateway.stop()
+    await backend.stop(true)
+  })
+})
+
 describe("a ticket", () => {
   test("is good once", () => {
     const tickets = createTickets(testClock().now)

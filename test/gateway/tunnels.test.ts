@@ -96,6 +96,16 @@ describe("a tunnel", () => {
     expect(broken.announced).toEqual([[]])
     void broken.stop()
   })
+  test("to OpenCode's port is refused also while OpenCode is not running", async () => {
+    const other = startTestGateway({ opencodeReserved: 4096 })
+    const answer = await api(other, "POST", "/tunnels", { name: "x", port: 4096 })
+    expect(answer.status).toBe(409)
+    expect(await answer.json()).toMatchObject({
+      error: "port 4096 belongs to OpenCode: choose another",
+      requestId: expect.any(String),
+    })
+    await other.stop()
+  })
   test("there are 64 at most", async () => {
     const many = startTestGateway()
     const statuses = []

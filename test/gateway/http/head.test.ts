@@ -1,7 +1,8 @@
 /** Heads that are read, and what is read from them; those that are refused are in adversarial.test.ts. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
-import { BadHead, parseRequestHead, parseResponseHead } from "../../../src/gateway/http/head.ts"
+import { BadHead } from "../../../src/gateway/http/fields.ts"
+import { parseRequestHead, parseResponseHead } from "../../../src/gateway/http/head.ts"
 import { parseTarget, queryValue, withoutQuery } from "../../../src/gateway/http/target.ts"
 
 const request = (...lines: string[]) =>
