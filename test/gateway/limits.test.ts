@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { Socket } from "bun"
 import { type Apart, startApart } from "./apart.ts"
-import { api, logIn, makeToken, speak, startTestGateway, statusOf, testClock } from "./kit.ts"
+import { createManualClock } from "../kit/clock.ts"
+import { api, logIn, makeToken, speak, startTestGateway, statusOf } from "./kit.ts"
 
 const MB = 1024 * 1024
 let uploaded = 0
@@ -230,7 +231,7 @@ describe("a client that is slow", () => {
     return ended.promise
   }
   test("with its head has 10 s", async () => {
-    const clock = testClock()
+    const clock = createManualClock()
     const gateway = startTestGateway({ clock })
     const answer = open(gateway.port, "GET /health HTTP/1.1\r\nHost: s\r\nX-A:")
     await Bun.sleep(50)
@@ -239,7 +240,7 @@ describe("a client that is slow", () => {
     void gateway.stop()
   })
   test("with its body has 60 s between two bytes", async () => {
-    const clock = testClock()
+    const clock = createManualClock()
     const gateway = startTestGateway({ clock })
     const token = "Authorization: Bearer api-token-of-the-tests-0123456789abcdef"
     const answer = open(
@@ -252,7 +253,7 @@ describe("a client that is slow", () => {
     void gateway.stop()
   })
   test("to say anything at all is let go after 75 s, and not before", async () => {
-    const clock = testClock()
+    const clock = createManualClock()
     const gateway = startTestGateway({ clock })
     let over = false
     const answer = open(gateway.port, "").then((got) => {
@@ -270,7 +271,7 @@ describe("a client that is slow", () => {
 })
 
 test("a long answer of the API is kept alive by interim ones", async () => {
-  const clock = testClock()
+  const clock = createManualClock()
   const answered = Promise.withResolvers<Record<string, unknown>>()
   let asking = 0
   const begun = async (times: number) => {
