@@ -250,6 +250,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
         clock,
         log: log.child({ part: "gateway" }),
+        opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
         opencodePort: () => (ready === undefined ? undefined : Number(new URL(ready).port)),
         parts: () => {
           const link = uplink.state()

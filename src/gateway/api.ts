@@ -32,6 +32,7 @@ export interface ApiPorts {
   /** What the sandbox does by itself, by the operation's name; one that is missing is not implemented. */
   readonly local: Readonly<Record<string, ((input: Fields) => unknown) | undefined>>
   readonly tickets: Tickets
+  readonly now: () => number
   readonly log: Log
 }
 
@@ -53,7 +54,7 @@ export const createApi = (ports: ApiPorts): Api => {
   app.post("/api/tickets", async (context) => {
     const { path } = parse(ticketInput, await readJson(context.req.raw))
     const { ticket, expiresAt } = ports.tickets.issue(path)
-    const seconds = Math.round((expiresAt - Date.now()) / 1000)
+    const seconds = Math.round((expiresAt - ports.now()) / 1000)
     return context.json({
       ticket,
       path,
@@ -61,19 +62,21 @@ export const createApi = (ports: ApiPorts): Api => {
       expiresInSeconds: seconds,
     })
   })
-  app.notFound((context) =>
-    context.json(failure(404, "not-found", "there is no such operation"), 404),
-  )
+  app.notFound((context) => context.json(failure("not-found", "there is no such operation"), 404))
   app.onError((error, context) => {
     const known = error instanceof ApiError
-    const requestId = crypto.randomUUID()
-    const fields = { requestId, path: context.req.path, error: describeError(error) }
-    if (known) log.debug("api.refused", fields)
-    else log.error("api.failed", fields)
     const { status, code, message } = known
       ? error
       : { status: 500 as const, code: "internal", message: "something went wrong in the runner" }
-    return context.json({ ...failure(status, code, message), requestId }, status)
+    const answer = failure(code, message)
+    const fields = {
+      requestId: answer.requestId,
+      path: context.req.path,
+      error: describeError(error),
+    }
+    if (known) log.debug("api.refused", fields)
+    else log.error("api.failed", fields)
+    return context.json(answer, status)
   })
   return {
     fetch: async (request) => app.fetch(request),
@@ -81,7 +84,11 @@ export const createApi = (ports: ApiPorts): Api => {
   }
 }
 
-const failure = (_status: number, code: string, error: string) => ({ error, code })
+const failure = (code: string, error: string) => ({
+  error,
+  code,
+  requestId: crypto.randomUUID(),
+})
 
 /** Only what a person may open, and nothing wider than one service. */
 const ticketInput = z.object({

@@ -1,6 +1,6 @@
 /** Makes the gateway's parts and joins them; everything it needs from the rest of the runner comes in as a function. */
 import type { Clock } from "../lib/clock.ts"
-import type { Log } from "../log.ts"
+import { describeError, type Log } from "../log.ts"
 import { ApiError, createApi } from "./api.ts"
 import { createApp } from "./app.ts"
 import { createAuth } from "./auth.ts"
@@ -24,6 +24,8 @@ export interface GatewayOptions {
   readonly log: Log
   /** Where OpenCode listens, once it does. */
   readonly opencodePort: () => number | undefined
+  /** The port that is OpenCode's whether it runs or not. */
+  readonly opencodeReserved?: number | undefined
   readonly parts: () => Parts
   /** More that `/health?verbose` tells to whoever may ask it. */
   readonly details?: () => Readonly<Record<string, unknown>>
@@ -59,13 +61,18 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     load: options.loadTunnels,
     save: options.saveTunnels,
     announce: options.announceTunnels,
-    reserved: () => reservedPorts(options.backends, listening, options.opencodePort()),
+    reserved: () =>
+      reservedPorts(options.backends, listening, [
+        options.opencodePort(),
+        options.opencodeReserved,
+      ]),
   })
 
   const api = createApi({
     ...options,
     log,
     tickets: auth.tickets,
+    now: clock.now,
     local: {
       ...options.local,
       "list-tunnels": async () => ({
@@ -130,6 +137,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     allowedOrigins: options.allowedOrigins,
     opencodePort: options.opencodePort,
     report,
+    failed: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
     socketOpened: () => {
       upgraded += 1
       return () => {
