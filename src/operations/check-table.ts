@@ -1,5 +1,5 @@
 /** The checks that the table passes before anything reads it. */
-import type { Operation, WireRequest } from "./define.ts"
+import { type Operation, toolsOf, type WireRequest } from "./define.ts"
 
 export const checkTable = (
   operations: readonly Operation[],
@@ -7,9 +7,11 @@ export const checkTable = (
 ): void => {
   const names = operations.map(({ name }) => name)
   const routes = operations.map(({ method, path }) => `${method} ${path.replaceAll(/:\w+/g, ":*")}`)
+  const tools = operations.flatMap(toolsOf).map(({ name }) => name)
   const types = requests.map(({ type }) => type)
   refuseTwice("operation", names)
   refuseTwice("route", routes)
+  refuseTwice("tool", tools)
   refuseTwice("wire request", types)
   requests.forEach(refuseEnvelopeNames)
 }
