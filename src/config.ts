@@ -189,6 +189,36 @@ const knobs = {
       })
       .optional(),
   },
+  firstEventSeconds: {
+    env: "TURN_FIRST_EVENT_SECONDS",
+    doc: "a model that says nothing at all for this long is given up",
+    schema: seconds,
+    fallback: () => "90",
+  },
+  progressSeconds: {
+    env: "TURN_PROGRESS_SECONDS",
+    doc: "a turn in which nothing happens for this long, while no tool runs, is ended",
+    schema: seconds,
+    fallback: () => "300",
+  },
+  turnSeconds: {
+    env: "TURN_LIMIT_SECONDS",
+    doc: "no turn takes longer than this",
+    schema: seconds,
+    fallback: () => "7200",
+  },
+  whisperModels: {
+    env: "WHISPER_MODELS",
+    doc: "folder of whisper.cpp's models (ggml-*.bin), for voice messages",
+    schema: directory,
+    fallback: () => "/models/whisper",
+  },
+  permissions: {
+    env: "SANDPIPER_PERMISSIONS",
+    doc: "what OpenCode asks leave for: `allow` it once each time, or `relay` the question to the session agent",
+    schema: z.enum(["allow", "relay"], { error: "must be allow or relay" }),
+    fallback: () => "allow",
+  },
   logLevel: {
     env: "LOG_LEVEL",
     flag: "log-level",

@@ -1,7 +1,7 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
 import { randomBytes } from "node:crypto"
 import { mkdir } from "node:fs/promises"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import manifest from "../package.json"
 import { findOpenCode, pathWithRipgrep } from "./agent/binaries.ts"
 import { runEventStream } from "./agent/event-stream.ts"
@@ -17,6 +17,7 @@ import {
 import { createSupervisor } from "./agent/supervisor.ts"
 import { agentDirectories, writeWorkspace } from "./agent/workspace.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
+import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
 import type { Config } from "./config.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
@@ -26,6 +27,12 @@ import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
 import { describeError, type Log } from "./log.ts"
+import { createAttachments } from "./prompt/attachments.ts"
+import { createTranscribe } from "./prompt/audio.ts"
+import { readPdf } from "./prompt/documents.ts"
+import { createGitIdentities } from "./prompt/git-identity.ts"
+import { createPrepare } from "./prompt/prepare.ts"
+import { createSaveFile } from "./prompt/save-file.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
@@ -73,7 +80,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
-    store: openOutboxStore(db),
+    // Frames and the turns that they tell of are written together.
+    store: openOutboxStore(db, () => channels.persist()),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })
@@ -95,13 +103,50 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
+  const mint = createIdMint(clock.now)
+  const gitIdentities = createGitIdentities(join(config.stateDir, "git-identities"))
+  const sessions = openChannelStore(db)
+  const jobs = openJobStore(db)
   const counted = countedOver(uplink.send)
   const channels = createChannels({
-    store: openChannelStore(db),
+    sessions,
+    jobs,
     clock,
     log: log.child({ part: "channels" }),
-    mint: createIdMint(clock.now),
+    mint,
     send: counted.send,
+    settings: {
+      relayPermissions: config.permissions === "relay",
+      budgets: {
+        firstEvent: config.firstEventSeconds * 1000,
+        progress: config.progressSeconds * 1000,
+        total: config.turnSeconds * 1000,
+      },
+    },
+    prepare: createPrepare({
+      mint,
+      nameAuthor: gitIdentities.set,
+      attachments: createAttachments({
+        save: createSaveFile(config.workDir),
+        readPdf,
+        transcribe: createTranscribe({
+          path: config.environment["PATH"] ?? "",
+          modelsDir: config.whisperModels,
+        }),
+        onTranscript: ({ messageId }, transcript) =>
+          uplink.send({ type: "audio-transcript", messageId, transcript }),
+        onProblem: ({ messageId, channelType, channelId }, detail) =>
+          uplink.send({
+            type: "agentStatus",
+            status: "thinking",
+            detail,
+            messageId,
+            channelType,
+            channelId,
+          }),
+      }),
+    }),
+    onChildSession: (child, parent) => void gitIdentities.inherit(child, parent),
   })
 
   const agentLog = log.child({ part: "agent" })
@@ -126,6 +171,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         composeSettings(runtime, config.environment),
         OPENCODE_VERSION,
       )
+      await gitIdentities.installPlugin(directories.config)
       return launchAgent({
         binary,
         url: new URL(config.opencodeUrl),
@@ -223,10 +269,14 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const inbound = createInbound({
     channels,
+    jobs,
+    sessionIds: sessions.all,
     send: uplink.send,
+    reportState: reportReadiness,
+    clock,
     configure: (change) => void configure(change),
     stop: () => done.resolve({ code: 0, why: "the session agent said stop" }),
-    deleteTunnel: (name) => gateway?.deleteTunnel(name),
+    deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ part: "inbound" }),
   })
 
@@ -235,9 +285,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     stopped.abort()
     log.info("daemon.stopping", { why: ending.why })
     firstConfig.cancel()
-    channels.stop(undefined, "the runner is shutting down")
     await Promise.race([
-      channels.settled(),
+      channels.stop(undefined, "the runner is shutting down"),
       new Promise<void>((resolve) => void clock.after(SETTLE_MS, resolve)),
     ])
     await supervisor.stop()

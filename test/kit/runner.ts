@@ -79,8 +79,11 @@ export interface TestRunner {
 export const startRunner = async (
   link: { readonly url: string; readonly token: string },
   extra: Record<string, string> = {},
+  /** Puts things into the sandbox before anything starts in it. */
+  furnish: (sandbox: Sandbox) => Promise<unknown> = async () => {},
 ): Promise<TestRunner> => {
   const sandbox = await createSandbox(link)
+  await furnish(sandbox)
   const config = configOf({ ...sandbox.environment, ...extra })
   const lines: string[] = []
   const daemon = createDaemon({ config, link, version: "test", log: recordingLog(config, lines) })
