@@ -29,7 +29,7 @@ export const transcribeAudio = defineTool({
     if (!(await stat(source).catch(() => undefined))?.isFile()) {
       throw new Error(`There is no file ${file_path}.`)
     }
-    const modelFile = await findModel(process.env["WHISPER_MODELS_DIR"] ?? MODELS, model)
+    const modelFile = await findModel(process.env["WHISPER_MODELS"] ?? MODELS, model)
     const folder = await mkdtemp(join(tmpdir(), "transcript-"))
     const missing = "Tell the user that speech cannot be read here."
     try {

@@ -3,7 +3,7 @@ import type { OutboundFrame } from "../protocol/index.ts"
 import type { LinkCounters } from "../uplink/counters.ts"
 import { RequestError, type RequestFailure } from "../uplink/pending.ts"
 import type { Uplink } from "../uplink/uplink.ts"
-import { ApiError } from "./api.ts"
+import { ApiError, type ApiPorts } from "./api.ts"
 import type { Gauge } from "./metrics.ts"
 
 const statuses = {
@@ -15,10 +15,10 @@ const statuses = {
 
 /** The table has checked the fields against the request's type, which is known here by name only. */
 export const askOver =
-  (request: Uplink["request"]) =>
-  async (type: string, fields: Record<string, unknown>): Promise<Record<string, unknown>> => {
+  (request: Uplink["request"]): ApiPorts["ask"] =>
+  async (type, fields, { sessionId }) => {
     try {
-      return await request(type as never, fields as never)
+      return await request(type as never, { ...fields, opencodeSessionId: sessionId } as never)
     } catch (error) {
       if (!(error instanceof RequestError)) throw error
       const [status, code] = statuses[error.failure]

@@ -24,6 +24,8 @@ function refuseTwice(kind: string, names: readonly string[]): void {
 /** Fields lie flat beside those of the envelope, so a field of the same name would be lost. */
 function refuseEnvelopeNames({ type, fields, result }: WireRequest): void {
   const names = [...Object.keys(fields.shape), ...Object.keys(result.shape)]
-  const taken = names.find((name) => ["type", "requestId", "seq", "error"].includes(name))
+  const taken = names.find((name) =>
+    ["type", "requestId", "opencodeSessionId", "seq", "error"].includes(name),
+  )
   if (taken !== undefined) throw new Error(`the wire request ${type} has a field named ${taken}`)
 }
