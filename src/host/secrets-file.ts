@@ -29,6 +29,7 @@ export const createSecretsFile = (path: string): SecretsProvider => {
   return {
     name: "file",
     references: /secret:\/\/[\w.-]+(?:\/[\w.-]+)*/g,
+    isReference: (text) => /^secret:\/\/[\w.-]+(?:\/[\w.-]+)*$/.test(text),
     list: async (vault) =>
       [...(await read()).keys()]
         .filter((reference) => vault === undefined || reference.startsWith(`${SCHEME}${vault}/`))

@@ -17,6 +17,8 @@ export interface SecretsProvider {
   readonly name: string
   /** Finds references in a text; must be global. */
   readonly references: RegExp
+  /** Whether a text as a whole is one. */
+  readonly isReference: (text: string) => boolean
   readonly list: (vault: string | undefined) => Promise<readonly SecretReference[]>
   /** The values of all of them; rejects with a SecretsError that names those there are none for. */
   readonly resolve: (references: readonly string[]) => Promise<ReadonlyMap<string, string>>
@@ -47,7 +49,7 @@ const FILL_MS = 30_000
 
 export const createSecrets = ({ provider, workDir, runCommand }: SecretsOptions): Secrets => {
   const resolve = async (references: readonly string[]): Promise<ReadonlyMap<string, string>> => {
-    const wrong = references.filter((reference) => !isReference(provider, reference))
+    const wrong = references.filter((reference) => !provider.isReference(reference))
     if (wrong.length > 0) {
       throw new SecretsError("bad-input", `${wrong.join(", ")} is not a reference to a secret`)
     }
@@ -113,6 +115,3 @@ export const createSecrets = ({ provider, workDir, runCommand }: SecretsOptions)
     },
   }
 }
-
-const isReference = ({ references }: SecretsProvider, text: string): boolean =>
-  text.match(references)?.[0] === text
