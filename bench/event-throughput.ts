@@ -113,7 +113,7 @@ const measure = async (kind: "on disk" | "off") => {
   const stop = new AbortController()
   void runEventStream(
     {
-      open: client.openEvents,
+      client,
       clock: systemClock,
       log,
       onEvent: channels.agentEvent,

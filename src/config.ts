@@ -51,10 +51,27 @@ const directory = z.string().min(1, "must be a directory")
 const urlWith = (expected: string, fits: (url: URL) => boolean) =>
   z.string().refine((text) => URL.canParse(text) && fits(new URL(text)), { error: expected })
 
+const listOf = (text: string): readonly string[] =>
+  text.split(",").flatMap((entry) => entry.trim() || [])
+
+const nameList = z
+  .string()
+  .transform(listOf)
+  .refine((names) => names.every((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)), {
+    error: "must be names of variables separated by commas",
+  })
+
+const modelList = z
+  .string()
+  .transform(listOf)
+  .refine((models) => models.length > 0 && models.every((model) => /^[^/\s]+\/\S+$/.test(model)), {
+    error: "must be models separated by commas, such as anthropic/claude-sonnet-4,openai/*",
+  })
+
 /** Written as browsers send them; a default port or a path in one would never match. */
 const originList = z
   .string()
-  .transform((text) => text.split(",").flatMap((origin) => origin.trim().toLowerCase() || []))
+  .transform((text) => listOf(text.toLowerCase()))
   .refine(
     (origins) =>
       origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin),
@@ -178,6 +195,42 @@ const knobs = {
     schema: seconds,
     fallback: () => "2",
   },
+  configDrainSeconds: {
+    env: "CONFIG_DRAIN_SECONDS",
+    doc: "how long a new configuration waits for running turns before it ends them",
+    schema: seconds,
+    fallback: () => "30",
+  },
+  agentUser: {
+    env: "AGENT_USER",
+    doc: "who OpenCode and its tools run as when the runner is root; `agent` if there is such a user",
+    schema: z
+      .string()
+      .regex(/^[a-z_][a-z0-9_-]{0,31}$/, { error: "must be the name of a user" })
+      .optional(),
+  },
+  agentEnvAllow: {
+    env: "AGENT_ENV_ALLOW",
+    doc: "further variables that the agent may see, separated by commas; never the runner's own",
+    schema: nameList.optional(),
+  },
+  agentModels: {
+    env: "AGENT_MODELS",
+    doc: "the only models that may be used, separated by commas: provider/model or provider/*",
+    schema: modelList.optional(),
+  },
+  agentBashSeconds: {
+    env: "AGENT_BASH_SECONDS",
+    doc: "how long a command of the agent may run when it names no limit itself",
+    schema: seconds,
+    fallback: () => "360",
+  },
+  opencodeConfigSource: {
+    env: "OPENCODE_CONFIG_SOURCE",
+    doc: "a directory with opencode.json, tools, skills that stands in for the ones inside this program",
+    schema: directory,
+    fallback: () => "/opencode-config",
+  },
   model: {
     env: "SANDPIPER_MODEL",
     flag: "model",
@@ -280,6 +333,9 @@ export const readInvocation = (
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
 const entries: readonly (readonly [string, Knob])[] = Object.entries<Knob>(knobs)
+
+/** What the runner itself is set by: none of it is for the agent's eyes. */
+export const ownVariables: ReadonlySet<string> = new Set(entries.map(([, knob]) => knob.env))
 
 const readFlags = (argv: readonly string[]): ReadonlyMap<string, string> => {
   const known = new Set(entries.flatMap(([, knob]) => knob.flag ?? []))

@@ -1,28 +1,20 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
-import { randomBytes } from "node:crypto"
-import { mkdir } from "node:fs/promises"
-import { dirname, join } from "node:path"
+import type { Database } from "bun:sqlite"
+import { join } from "node:path"
 import manifest from "../package.json"
-import { findOpenCode, pathWithRipgrep } from "./agent/binaries.ts"
-import { runEventStream } from "./agent/event-stream.ts"
+import { createAgent } from "./agent/agent.ts"
 import { createIdMint } from "./agent/ids.ts"
-import { launchAgent, type RunningAgent } from "./agent/launcher.ts"
-import { defaultModel } from "./agent/models.ts"
-import {
-  agentEnvironment,
-  composeSettings,
-  mergeRuntime,
-  type RuntimeConfig,
-} from "./agent/settings.ts"
-import { createSupervisor } from "./agent/supervisor.ts"
-import { agentDirectories, writeWorkspace } from "./agent/workspace.ts"
+import type { RuntimeConfig } from "./agent/settings.ts"
+import type { WatchOptions } from "./agent/watch.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
-import type { Config } from "./config.ts"
+import { type Config, ownVariables } from "./config.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
 import { askOver, countedOver } from "./gateway/over-uplink.ts"
 import { createPartsBoard } from "./gateway/ready.ts"
+import { createProcesses } from "./host/processes.ts"
+import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
@@ -44,6 +36,8 @@ export interface DaemonOptions {
   readonly version: string
   readonly log: Log
   readonly clock?: Clock
+  /** When a silent OpenCode counts as hung; the default is about half a minute. */
+  readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
 }
 
 export interface Ending {
@@ -65,6 +59,7 @@ const OUTBOX_BYTES = 64 * 1024 * 1024
 const FLUSH_MS = 3000
 const SETTLE_MS = 5000
 const RUNTIME_FACT = "agent.runtime"
+const API_TOKEN_FACT = "agent.api-token"
 const TUNNELS_FACT = "gateway.tunnels"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
@@ -74,8 +69,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const stopped = new AbortController()
   /** What prompts need before they can run; told by /ready. */
   const parts = createPartsBoard(["link", "agent"], clock.now)
-  /** Opens /api to the agent's tools, and to nobody else; new at every start. */
-  const apiToken = randomBytes(32).toString("hex")
+  /** Opens /api to the agent's tools, and to nobody else. It is kept: an agent that is taken over goes on using it. */
+  const apiToken = keptToken(db)
   let gateway: Gateway | undefined
 
   const uplinkLog = log.child({ part: "link" })
@@ -96,7 +91,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     active: () => channels.active(),
     onFrame: (frame) => inbound(frame),
     onConnected: () => {
-      firstConfig.linkOpen()
+      agent.linkOpen()
       gateway?.announceTunnels()
       reportReadiness()
     },
@@ -104,7 +99,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
 
   const mint = createIdMint(clock.now)
-  const gitIdentities = createGitIdentities(join(config.stateDir, "git-identities"))
+  const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
   const counted = countedOver(uplink.send)
@@ -149,88 +144,55 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onChildSession: (child, parent) => void gitIdentities.inherit(child, parent),
   })
 
-  const agentLog = log.child({ part: "agent" })
-  const directories = agentDirectories(config.stateDir)
-  const password = config.opencodePassword ?? crypto.randomUUID()
-  let ready: RunningAgent | undefined
-  const supervisor = createSupervisor({
-    clock,
-    log: agentLog,
-    quiet: channels.settled,
-    launch: async (runtime, signal) => {
-      const search = {
-        opencodeBin: config.opencodeBin,
-        path: config.environment["PATH"] ?? "",
-        self: process.execPath,
-      }
-      const binary = findOpenCode(search)
-      await mkdir(config.workDir, { recursive: true })
-      await mkdir(dirname(directories.logFile), { recursive: true, mode: 0o700 })
-      await writeWorkspace(
-        directories,
-        composeSettings(runtime, config.environment),
-        OPENCODE_VERSION,
-      )
-      await gitIdentities.installPlugin(directories.config)
-      return launchAgent({
-        binary,
-        url: new URL(config.opencodeUrl),
-        password,
-        workDir: config.workDir,
-        environment: {
-          ...agentEnvironment(config.environment),
-          ...directories.environment,
-          ...offline,
-          PATH: pathWithRipgrep(search),
-          SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
-          SANDPIPER_API_TOKEN: apiToken,
-        },
-        logFile: directories.logFile,
-        clock,
-        log: agentLog,
-        signal,
-      })
+  const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
+  let ready: string | undefined
+  const agent = createAgent({
+    settings: config,
+    ownVariables,
+    opencodeVersion: OPENCODE_VERSION,
+    self: process.execPath,
+    toolEnvironment: () => ({
+      SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
+      SANDPIPER_API_TOKEN: apiToken,
+    }),
+    processes: createProcesses(clock),
+    installMore: gitIdentities.installPlugin,
+    user,
+    giveToUser: async (path) => user && giveTo(path, user),
+    handOver: async (path) => user && handOver(path, user),
+    memory: {
+      read: () => JSON.parse(readFact(db, RUNTIME_FACT) ?? "{}"),
+      write: (runtime) => writeFact(db, RUNTIME_FACT, JSON.stringify(runtime)),
     },
-    onUp: async (agent, gone) => {
-      const subscribed = Promise.withResolvers<void>()
-      void runEventStream(
-        {
-          open: agent.client.openEvents,
-          clock,
-          log: agentLog,
-          onEvent: channels.agentEvent,
-          onSubscribed: (gap) => {
-            subscribed.resolve()
-            if (!gap) return
-            counted.eventStreamLost()
-            channels.streamGap()
-          },
-          room: uplink.room,
-        },
-        gone,
-      )
-      const [models] = await Promise.all([agent.client.models(), subscribed.promise])
-      ready = agent
+    onEvent: channels.agentEvent,
+    onGap: () => {
+      counted.eventStreamLost()
+      channels.streamGap()
+    },
+    room: uplink.room,
+    onReady: ({ client, url, models, defaultModel }) => {
+      ready = url
       parts.set("agent", "ready")
-      channels.agentReady({
-        client: agent.client,
-        defaultModel: defaultModel(models, config.model),
-      })
+      channels.agentReady({ client, defaultModel })
       uplink.send({
         type: "models",
-        models: models.map(({ provider, models: known }) => ({
-          provider,
-          models: known.map(({ id, name }) => ({ id, name })),
-        })),
+        models: models.map(({ provider, models: known }) => ({ provider, models: [...known] })),
       })
       reportReadiness()
     },
-    onDown: (why) => {
+    onLost: (why) => {
       ready = undefined
       parts.set("agent", "starting", why)
       channels.agentLost(why)
-      if (!stopped.signal.aborted) agentLog.warn("agent.down", { why })
     },
+    onFatal: (error) => {
+      parts.set("agent", "failed", error)
+      uplink.send({ type: "agentStatus", status: "error", detail: error })
+    },
+    quiet: channels.settled,
+    clock,
+    log: log.child({ part: "agent" }),
+    ...(options.watch && { watch: options.watch }),
   })
 
   /** Readiness is a level: whoever asks is told what is true now, at every connection and every change. */
@@ -239,32 +201,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     if (channels.isIdle()) uplink.send({ type: "agentStatus", status: "idle" })
   }
 
-  const known = readFact(db, RUNTIME_FACT)
-  let runtime: RuntimeConfig = known === undefined ? {} : JSON.parse(known)
-  const firstConfig = waitForConfig(clock, config.configWaitSeconds * 1000, () => {
-    if (!stopped.signal.aborted) supervisor.start(runtime)
-  })
   const configure = async (change: RuntimeConfig) => {
-    const merged = mergeRuntime(runtime, change)
-    runtime = merged
-    writeFact(db, RUNTIME_FACT, JSON.stringify(merged))
-    const first = firstConfig.arrived()
-    try {
-      const { restarted } = await supervisor.apply(merged)
-      uplink.send({
-        type: "opencode-config-applied",
-        success: true,
-        restarted: restarted && !first,
-      })
-    } catch (error) {
-      const reason = describeError(error)
-      uplink.send({
-        type: "opencode-config-applied",
-        success: false,
-        restarted: false,
-        error: reason,
-      })
-    }
+    const applied = await agent.configure(change)
+    uplink.send({ type: "opencode-config-applied", ...applied })
   }
 
   const inbound = createInbound({
@@ -284,12 +223,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     if (stopped.signal.aborted) return
     stopped.abort()
     log.info("daemon.stopping", { why: ending.why })
-    firstConfig.cancel()
     await Promise.race([
       channels.stop(undefined, "the runner is shutting down"),
       new Promise<void>((resolve) => void clock.after(SETTLE_MS, resolve)),
     ])
-    await supervisor.stop()
+    await agent.stop()
     await uplink.stop(FLUSH_MS)
     await gateway?.stop()
     db.close()
@@ -308,7 +246,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
         clock,
         log: log.child({ part: "gateway" }),
-        opencodePort: () => (ready ? Number(new URL(ready.url).port) : undefined),
+        opencodePort: () => (ready === undefined ? undefined : Number(new URL(ready).port)),
         parts: () => {
           const link = uplink.state()
           parts.set(
@@ -326,7 +264,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         tell: (type, fields) => uplink.send({ type, ...fields } as never),
       })
       uplink.start()
-      firstConfig.begin()
+      agent.begin()
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
     },
@@ -335,40 +273,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   }
 }
 
-/** Nothing that the agent starts with may wait for a network that is not there. */
-const offline = {
-  OPENCODE_DISABLE_AUTOUPDATE: "1",
-  OPENCODE_DISABLE_MODELS_FETCH: "1",
-  OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
-  OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
-}
-
-/**
- * The agent is started once, with the session agent's first configuration if that comes within `waitMs` of the
- * link's opening, else with what is known already.
- */
-const waitForConfig = (clock: Clock, waitMs: number, go: () => void) => {
-  let over = false
-  let cancel = () => {}
-  const once = () => {
-    cancel()
-    if (over) return false
-    over = true
-    go()
-    return true
-  }
-  const arm = () => {
-    cancel()
-    if (!over) cancel = clock.after(waitMs, once)
-  }
-  return {
-    begin: arm,
-    linkOpen: arm,
-    /** True when this configuration is the one the agent starts with. */
-    arrived: once,
-    cancel: () => {
-      over = true
-      cancel()
-    },
-  }
+const keptToken = (db: Database): string => {
+  const known = readFact(db, API_TOKEN_FACT)
+  if (known !== undefined) return known
+  const made = crypto.randomUUID()
+  writeFact(db, API_TOKEN_FACT, made)
+  return made
 }

@@ -10,6 +10,7 @@ import {
   questionSchema,
   todoSchema,
 } from "./events.ts"
+import type { ProviderModels } from "./shapes.ts"
 
 export interface AgentExchange {
   readonly message: AgentMessage
@@ -55,11 +56,6 @@ export interface DurableEvent {
   readonly seq: number
   readonly type: string
   readonly data: unknown
-}
-
-export interface ProviderModels {
-  readonly provider: string
-  readonly models: readonly { readonly id: string; readonly name: string }[]
 }
 
 export const exchange = z

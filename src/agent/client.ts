@@ -14,38 +14,17 @@ import {
   pendingQuestion,
   type PendingQuestion,
   providers,
-  type ProviderModels,
   session,
   todos,
 } from "./answers.ts"
 import { type AgentAddress, AgentCallError, createCall, errorOf, headersFor } from "./call.ts"
 import { type SessionStatus, statusSchema, type TodoItem } from "./events.ts"
 import type { ModelRef } from "./models.ts"
+import type { PromptBody, ProviderModels } from "./shapes.ts"
 
-export type { AgentExchange, FileDiff, ProviderModels } from "./answers.ts"
+export type { AgentExchange, FileDiff } from "./answers.ts"
 export { AgentCallError } from "./call.ts"
-
-export interface PromptBody {
-  readonly messageID: string
-  readonly model?: ModelRef
-  readonly agent?: string
-  readonly system?: string
-  readonly variant?: string
-  readonly tools?: Readonly<Record<string, boolean>>
-  /** Stores the message and asks no model. */
-  readonly noReply?: boolean
-  readonly parts: readonly PromptPart[]
-}
-
-export type PromptPart =
-  | { readonly type: "text"; readonly id: string; readonly text: string }
-  | {
-      readonly type: "file"
-      readonly id: string
-      readonly mime: string
-      readonly url: string
-      readonly filename?: string
-    }
+export type { PromptBody, PromptPart, ProviderModels } from "./shapes.ts"
 
 export interface CommandBody {
   readonly command: string
@@ -65,6 +44,8 @@ export interface AgentClient {
 
   readonly createSession: (title?: string) => Promise<string>
   readonly sessionExists: (sessionId: string) => Promise<boolean>
+  /** Of every session there is. */
+  readonly sessionIds: () => Promise<readonly string[]>
   readonly readSession: (sessionId: string) => Promise<AgentSession>
   readonly renameSession: (sessionId: string, title: string) => Promise<void>
   readonly deleteSession: (sessionId: string) => Promise<void>
@@ -170,6 +151,7 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
         throw error
       }
     },
+    sessionIds: async () => (await get("/session", z.array(session))).map(({ id }) => id),
     readSession: (sessionId) => get(of(sessionId), session),
     renameSession: async (sessionId, title) => {
       await call("PATCH", of(sessionId), done, { body: { title } })

@@ -25,9 +25,10 @@ export const createGitIdentities = (folder: string): GitIdentities => {
       return rm(fileOf(sessionId), { force: true })
     }
     known.set(sessionId, identity)
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+    // Readable, for OpenCode may run as another user; the directory around it is closed to all but the two.
+    await mkdir(folder, { recursive: true, mode: 0o755 })
     // Swapped in whole: a shell may be starting at this very moment.
-    await writeFile(`${fileOf(sessionId)}.new`, identity, { mode: 0o600 })
+    await writeFile(`${fileOf(sessionId)}.new`, identity, { mode: 0o644 })
     await rename(`${fileOf(sessionId)}.new`, fileOf(sessionId))
   }
   return {

@@ -49,7 +49,7 @@ export const startConversation = async (
 ): Promise<Conversation> => {
   const model = await startScriptedModel()
   const agent = startTestSessionAgent({ config: scriptedConfig(model) })
-  const runner = await startRunner(agent, environment, furnish)
+  const runner = await startRunner(agent, environment, { furnish })
   await agent.frame("agentStatus", ({ status }) => status === "idle")
   const say: Conversation["say"] = (messageId, content, more = {}) =>
     agent.say({ type: "prompt", messageId, content, ...more })
