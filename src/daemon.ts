@@ -2,6 +2,7 @@
 import type { Database } from "bun:sqlite"
 import { join } from "node:path"
 import manifest from "../package.json"
+import { agentEnvironment } from "./agent/environment.ts"
 import { createAgent } from "./agent/agent.ts"
 import { createIdMint } from "./agent/ids.ts"
 import type { RuntimeConfig } from "./agent/settings.ts"
@@ -11,10 +12,15 @@ import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
 import { type Config, ownVariables } from "./config.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
-import { askOver, countedOver } from "./gateway/over-uplink.ts"
+import { secretOperations } from "./gateway/secrets.ts"
+import { askOver, countedOver, tellOver } from "./gateway/over-uplink.ts"
 import { createPartsBoard } from "./gateway/ready.ts"
 import { createProcesses } from "./host/processes.ts"
-import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
+import { createOnePassword } from "./host/onepassword.ts"
+import { createRunCommand } from "./host/secret-command.ts"
+import { createSecretsFile } from "./host/secrets-file.ts"
+import { createSecrets, type Secrets } from "./host/secrets.ts"
+import { chooseAgentUser, giveTo, handOver, type User } from "./host/users.ts"
 import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
@@ -58,6 +64,7 @@ const OPENCODE_VERSION = manifest.dependencies["opencode-ai"]
 const OUTBOX_BYTES = 64 * 1024 * 1024
 const FLUSH_MS = 3000
 const SETTLE_MS = 5000
+const COMPLETE_MS = 500
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
 const TUNNELS_FACT = "gateway.tunnels"
@@ -145,6 +152,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
 
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
+  const secrets = openSecrets(config, user, clock)
   let ready: string | undefined
   const agent = createAgent({
     settings: config,
@@ -154,7 +162,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
       SANDPIPER_API_TOKEN: apiToken,
+      WHISPER_MODELS: config.whisperModels,
+      ...(config.parallelApiKey && { PARALLEL_API_KEY: config.parallelApiKey }),
+      ...(config.parentSessionId && { PARENT_SESSION_ID: config.parentSessionId }),
+      ...(config.publicUrl && { SANDPIPER_PUBLIC_URL: config.publicUrl }),
     }),
+    hiddenTools: config.parallelApiKey ? [] : ["parallel_*"],
     processes: createProcesses(clock),
     installMore: gitIdentities.installPlugin,
     user,
@@ -261,7 +274,16 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
         announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
         ask: askOver(uplink.request),
-        tell: (type, fields) => uplink.send({ type, ...fields } as never),
+        tell: tellOver({
+          send: uplink.send,
+          originOf: channels.originOf,
+          // After its tool call is answered, so that the turn ends with it.
+          completed: () => {
+            const ending = { code: 0, why: "the agent completed the session" }
+            clock.after(COMPLETE_MS, () => done.resolve(ending))
+          },
+        }),
+        ...(secrets && { local: secretOperations(secrets) }),
       })
       uplink.start()
       agent.begin()
@@ -271,6 +293,28 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     done: done.promise,
     stop,
   }
+}
+
+/** Nothing when there is nowhere to take secrets from. */
+const openSecrets = (config: Config, user: User | undefined, clock: Clock): Secrets | undefined => {
+  const { environment, secretsToken: token, secretsFile, workDir, stateDir } = config
+  const path = environment["PATH"] ?? ""
+  const provider = token
+    ? createOnePassword({ token, path, home: stateDir })
+    : secretsFile && createSecretsFile(secretsFile)
+  if (!provider) return undefined
+  const passed = agentEnvironment({
+    environment,
+    allow: config.agentEnvAllow ?? [],
+    own: ownVariables,
+  })
+  const runCommand = createRunCommand({
+    workDir,
+    environment: { ...passed, ...(user && { USER: user.name, HOME: user.home }) },
+    owner: user,
+    clock,
+  })
+  return createSecrets({ provider, workDir, runCommand, owner: user })
 }
 
 const keptToken = (db: Database): string => {

@@ -1,5 +1,6 @@
 /** A tool as OpenCode takes it from a file's default export. */
 import { z } from "zod"
+import { prose } from "../src/operations/fields.ts"
 
 export interface ToolContext {
   readonly sessionID: string
@@ -50,16 +51,20 @@ export const defineTool = <Input extends z.ZodObject>({
   description,
   input,
   run,
-}: Definition<Input>): Tool => ({
-  description,
-  args: Object.keys(input.shape).length === 0 ? placeholder : input.shape,
-  execute: async (args, context) => run(readArguments(input, args), context),
-})
+}: Definition<Input>): Tool => {
+  const takesNothing = Object.keys(input.shape).length === 0
+  return {
+    description,
+    args: takesNothing ? placeholder.shape : input.shape,
+    execute: async (args, context) => {
+      if (takesNothing) readArguments(placeholder, args)
+      return run(readArguments(input, takesNothing ? {} : args), context)
+    },
+  }
+}
 
 /** Some models refuse to call a tool whose schema has no field at all. */
-const placeholder = {
-  reason: z.string().optional().describe("Why you call this; may be left out"),
-}
+const placeholder = z.object({ reason: prose("Why you call this; may be left out").optional() })
 
 /** Says which argument is wrong and what it must be. */
 export const readArguments = <Input extends z.ZodObject>(

@@ -24,6 +24,8 @@ export interface SettingsInput {
   readonly permissions: "allow" | "relay"
   /** `provider/model` or `provider/*`; without a list every model of a connected provider may be used. */
   readonly allowedModels: readonly string[] | undefined
+  /** Tools that cannot work here: whoever turns them on, the model is not offered them. */
+  readonly hiddenTools: readonly string[]
   /** Files that the agent always reads, and the one that the sentences are written to. */
   readonly instructionFiles: readonly string[]
   readonly sentencesFile: string
@@ -78,6 +80,11 @@ export const composeSettings = (input: SettingsInput): Settings => {
     },
     allowedModels,
   )
+  const tools = {
+    ...recordOf(base["tools"]),
+    ...runtime.tools,
+    ...Object.fromEntries(input.hiddenTools.map((name) => [name, false])),
+  }
   const sentences = runtime.instructions ?? []
   const instructions = [
     ...listOf(base["instructions"]),
@@ -88,9 +95,7 @@ export const composeSettings = (input: SettingsInput): Settings => {
     config: {
       ...base,
       ...(input.permissions === "relay" && { permission: RELAYED }),
-      ...((base["tools"] || runtime.tools) && {
-        tools: { ...recordOf(base["tools"]), ...runtime.tools },
-      }),
+      ...(Object.keys(tools).length > 0 && { tools }),
       ...(allowedModels && { enabled_providers: [...new Set(allowedModels.map(providerOf))] }),
       ...(Object.keys(provider).length > 0 && { provider }),
       ...(instructions.length > 0 && { instructions }),

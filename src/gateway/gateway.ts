@@ -34,7 +34,7 @@ export interface GatewayOptions {
   readonly ask: ApiPorts["ask"]
   readonly tell: ApiPorts["tell"]
   /** Operations of the sandbox that other parts carry out, by name. */
-  readonly local?: Readonly<Record<string, (input: Record<string, unknown>) => unknown>>
+  readonly local?: ApiPorts["local"]
   readonly mostSockets?: number
 }
 

@@ -26,6 +26,23 @@ export const askOver =
     }
   }
 
+export interface TellPorts {
+  readonly send: Uplink["send"]
+  /** The prompt and the channel that an agent session works for. */
+  readonly originOf: (sessionId: string) => Readonly<Record<string, string>> | undefined
+  /** The agent has said that the session's work is done. */
+  readonly completed: () => void
+}
+
+/** The table has checked the fields; an image goes to the conversation whose tool shows it. */
+export const tellOver =
+  ({ send, originOf, completed }: TellPorts): ApiPorts["tell"] =>
+  (type, fields, { sessionId }) => {
+    const origin = type === "screenshot" && sessionId ? originOf(sessionId) : undefined
+    send({ type, ...origin, ...fields } as never)
+    if (type === "self-terminate") completed()
+  }
+
 export interface Counted {
   readonly send: (frame: OutboundFrame) => void
   readonly eventStreamLost: () => void

@@ -28,6 +28,8 @@ export interface CommandOptions {
   readonly workDir: string
   /** What every command of the agent sees; none of the runner's own secrets. */
   readonly environment: Readonly<Record<string, string>>
+  /** Who it runs as, when that is not the runner's own user. */
+  readonly owner: { readonly uid: number; readonly gid: number } | undefined
   readonly clock: Clock
 }
 
@@ -38,7 +40,7 @@ const LINGER_MS = 250
 const TERM_MS = 1000
 
 export const createRunCommand =
-  ({ workDir, environment, clock }: CommandOptions): RunCommand =>
+  ({ workDir, environment, owner, clock }: CommandOptions): RunCommand =>
   async (command, mask) => {
     const cwd = await insideWorkspace(workDir, command.cwd ?? ".")
     if (!(await stat(cwd).catch(() => undefined))?.isDirectory()) {
@@ -48,6 +50,7 @@ export const createRunCommand =
       cwd,
       env: { ...environment, ...command.env },
       detached: true,
+      ...owner,
       stdio: ["pipe", "pipe", "pipe"],
     })
     const stdout = collect(child.stdout, mask())

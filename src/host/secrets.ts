@@ -2,7 +2,7 @@
 import type { CommandResult, RunCommand } from "./secret-command.ts"
 import { SecretsError } from "./secrets-error.ts"
 import { createMask, SHORTEST_SECRET } from "./secret-mask.ts"
-import { readTemplate, writeSecretFile } from "./workspace-files.ts"
+import { type Owner, readTemplate, writeSecretFile } from "./workspace-files.ts"
 
 /** What the agent may know of a secret. */
 export interface SecretReference {
@@ -42,12 +42,19 @@ export interface SecretsOptions {
   readonly provider: SecretsProvider
   readonly workDir: string
   readonly runCommand: RunCommand
+  /** Whose the files become, when that is not the runner's own user. */
+  readonly owner: Owner | undefined
 }
 
 const RUN_MS = 60_000
 const FILL_MS = 30_000
 
-export const createSecrets = ({ provider, workDir, runCommand }: SecretsOptions): Secrets => {
+export const createSecrets = ({
+  provider,
+  workDir,
+  runCommand,
+  owner,
+}: SecretsOptions): Secrets => {
   const resolve = async (references: readonly string[]): Promise<ReadonlyMap<string, string>> => {
     const wrong = references.filter((reference) => !provider.isReference(reference))
     if (wrong.length > 0) {
@@ -84,7 +91,7 @@ export const createSecrets = ({ provider, workDir, runCommand }: SecretsOptions)
       const references = template.match(provider.references) ?? []
       const values = await resolve(references)
       const text = template.replace(provider.references, (reference) => values.get(reference) ?? "")
-      await writeSecretFile(workDir, outputPath, text)
+      await writeSecretFile(workDir, outputPath, text, owner)
       return { count: values.size }
     },
     run: ({ command, env, cwd, timeoutMs = RUN_MS }) =>

@@ -1,6 +1,6 @@
 /** Files of the workspace for secrets: nothing is read or written outside, whatever links lead there. */
 import { constants } from "node:fs"
-import { mkdir, open, readFile, readlink, realpath, rename, rm } from "node:fs/promises"
+import { lchown, mkdir, open, readFile, readlink, realpath, rename, rm } from "node:fs/promises"
 import { basename, dirname, join, resolve, sep } from "node:path"
 import { SecretsError } from "./secrets-error.ts"
 
@@ -27,11 +27,12 @@ export const writeSecretFile = async (
   workDir: string,
   path: string,
   text: string,
+  owner: Owner | undefined,
 ): Promise<void> => {
   const root = await realpath(workDir)
   const wanted = resolve(root, path)
   if (!isBelow(root, wanted) || wanted === root) throw outside(path)
-  const folder = await makeFolder(root, dirname(wanted), path)
+  const folder = await makeFolder(root, dirname(wanted), path, owner)
   const target = join(folder, basename(wanted))
   const draft = join(folder, `.${basename(wanted)}.${crypto.randomUUID()}`)
   const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants
@@ -40,6 +41,7 @@ export const writeSecretFile = async (
     // The folder may have been exchanged for a link since it was looked at: the open file tells where it really is.
     if (!isBelow(root, await readlink(`/proc/self/fd/${file.fd}`))) throw outside(path)
     await file.chmod(0o600)
+    if (owner) await file.chown(owner.uid, owner.gid)
     await file.writeFile(text)
     await file.close()
     await rename(draft, target)
@@ -51,13 +53,27 @@ export const writeSecretFile = async (
   }
 }
 
+export interface Owner {
+  readonly uid: number
+  readonly gid: number
+}
+
 /** Made step by step: `mkdir -p` would follow a link out of the workspace on its way. */
-const makeFolder = async (root: string, folder: string, path: string): Promise<string> => {
+const makeFolder = async (
+  root: string,
+  folder: string,
+  path: string,
+  owner: Owner | undefined,
+): Promise<string> => {
   const steps = folder.slice(root.length).split(sep).filter(Boolean)
   let real = root
   for (const step of steps) {
     const next = join(real, step)
-    await mkdir(next, { mode: 0o755 }).catch(() => {})
+    const isNew = await mkdir(next, { mode: 0o755 }).then(
+      () => true,
+      () => false,
+    )
+    if (isNew && owner) await lchown(next, owner.uid, owner.gid)
     real = await realpath(next).catch(() => "")
     if (!isBelow(root, real)) throw outside(path)
   }

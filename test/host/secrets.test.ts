@@ -41,9 +41,11 @@ beforeAll(async () => {
   secrets = createSecrets({
     provider: createSecretsFile(file),
     workDir: work,
+    owner: undefined,
     runCommand: createRunCommand({
       workDir: work,
       environment: { PATH: path, HOME: root },
+      owner: undefined,
       clock: systemClock,
     }),
   })
