@@ -25,7 +25,7 @@ export interface SettingsInput {
   /** `provider/model` or `provider/*`; without a list every model of a connected provider may be used. */
   readonly allowedModels: readonly string[] | undefined
   /** Tools that cannot work here: whoever turns them on, the model is not offered them. */
-  readonly hiddenTools: readonly string[]
+  readonly hiddenTools?: readonly string[]
   /** Files that the agent always reads, and the one that the sentences are written to. */
   readonly instructionFiles: readonly string[]
   readonly sentencesFile: string
@@ -83,7 +83,7 @@ export const composeSettings = (input: SettingsInput): Settings => {
   const tools = {
     ...recordOf(base["tools"]),
     ...runtime.tools,
-    ...Object.fromEntries(input.hiddenTools.map((name) => [name, false])),
+    ...Object.fromEntries((input.hiddenTools ?? []).map((name) => [name, false])),
   }
   const sentences = runtime.instructions ?? []
   const instructions = [
@@ -94,7 +94,7 @@ export const composeSettings = (input: SettingsInput): Settings => {
   return {
     config: {
       ...base,
-      ...(input.permissions === "relay" && { permission: RELAYED }),
+      ...permissionOf(input.permissions === "relay" ? RELAYED : base["permission"], tools),
       ...(Object.keys(tools).length > 0 && { tools }),
       ...(allowedModels && { enabled_providers: [...new Set(allowedModels.map(providerOf))] }),
       ...(Object.keys(provider).length > 0 && { provider }),
@@ -103,6 +103,18 @@ export const composeSettings = (input: SettingsInput): Settings => {
     auth: authOf(input, custom),
     instructions: sentences.length === 0 ? "" : `${sentences.join("\n\n")}\n`,
   }
+}
+
+/**
+ * OpenCode turns `tools` into rules too, but before the others, and the last rule that fits wins: behind a rule for
+ * all tools they would mean nothing.
+ */
+const permissionOf = (rules: unknown, tools: Readonly<Record<string, unknown>>) => {
+  const denied = Object.entries(tools).flatMap(([name, on]) =>
+    on === false ? [[name, "deny"]] : [],
+  )
+  const permission = { ...recordOf(rules), ...Object.fromEntries(denied) }
+  return Object.keys(permission).length > 0 && { permission }
 }
 
 const authOf = ({ environment, runtime }: SettingsInput, custom: readonly CustomProvider[]) => {

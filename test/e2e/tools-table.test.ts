@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { readFile, writeFile } from "node:fs/promises"
 import { delimiter, join } from "node:path"
+import { z } from "zod"
 import type { Outbound, OutboundFrame } from "../../src/protocol/index.ts"
 import { tools as ourTools } from "../../tools/index.ts"
 import { sampleAnswer } from "../kit/answers.ts"
@@ -70,6 +71,16 @@ const opencode = async (path: string): Promise<unknown> => {
   return response.json()
 }
 
+const attachment = z.looseObject({ mime: z.string(), url: z.string() })
+const withParts = z.looseObject({
+  parts: z.array(
+    z.looseObject({
+      tool: z.string().optional(),
+      state: z.looseObject({ attachments: z.array(attachment).optional() }).optional(),
+    }),
+  ),
+})
+
 type Update = Outbound<"message.part.tool-update">
 
 /** Has the model call all of them at once; resolves with how each ended and what the session agent got. */
@@ -96,6 +107,16 @@ const callAll = async (
 }
 
 const asked = Object.entries(rows).filter(([, row]) => "frame" in row)
+
+const declared = z.object({
+  function: z.object({
+    name: z.string(),
+    description: z.string(),
+    parameters: z.looseObject({
+      properties: z.record(z.string(), z.looseObject({ description: z.string().optional() })),
+    }),
+  }),
+})
 
 /** Frames that the runner tells without waiting for an answer: nobody can refuse them. */
 const told = new Set(["git-state", "screenshot", "tunnels"])
@@ -154,9 +175,21 @@ describe("a good call", () => {
     }
   })
 
-  test("that shows an image gives it to the model too", () => {
-    const told = JSON.stringify(model.requests.at(-1)?.messages)
-    expect(told).toContain(`data:image/png;base64,${PNG.toString("base64")}`)
+  test("that shows an image has it attached for the model", async () => {
+    const [image] = frames.filter((frame) => frame.type === "screenshot")
+    const messages = await opencode(`/session/${image?.opencodeSessionId}/message`)
+    const parts = z
+      .array(withParts)
+      .parse(messages)
+      .flatMap(({ parts: all }) => all)
+    const attached = parts.flatMap(({ tool, state }) =>
+      (state?.attachments ?? []).map(({ mime, url }) => ({ tool, mime, url })),
+    )
+    const url = `data:image/png;base64,${PNG.toString("base64")}`
+    expect(attached).toEqual([
+      { tool: "browser_screenshot", mime: "image/png", url },
+      { tool: "send_image", mime: "image/png", url },
+    ])
   })
 
   test("with a secret shows its value to nobody", async () => {
@@ -210,6 +243,45 @@ describe("a call that the session agent refuses", () => {
       status: "error",
       error: expect.stringContaining("the session agent says no"),
     })
+  })
+})
+
+describe("what the model is offered", () => {
+  test("has a description of every tool and of every argument", () => {
+    const [offered] = model.requests.map(({ tools: all }) => all)
+    const ours = z
+      .array(declared)
+      .parse(offered?.filter(({ function: { name } }) => name in ourTools))
+    expect(ours.map(({ function: { name } }) => name).toSorted()).toEqual(names)
+    for (const { function: made } of ours) {
+      expect(made.description.length).toBeGreaterThan(10)
+      const fields = Object.entries(made.parameters.properties)
+      expect(fields).not.toEqual([])
+      for (const [field, schema] of fields) {
+        expect(`${made.name}.${field}: ${schema.description ?? "nothing"}`).not.toEndWith(
+          ": nothing",
+        )
+      }
+    }
+  })
+
+  test("to an orchestrator is all but what ends a session or reports to a parent", async () => {
+    const from = agent.frames.length
+    agent.say({ type: "opencode-config", config: { isOrchestrator: true } })
+    await agent.frame("opencode-config-applied", ({ success }) => success, from)
+    await agent.frame("agentStatus", ({ status }) => status === "idle", from)
+    const listed = (await opencode("/experimental/tool/ids")) as string[]
+    const ours = listed.filter((name) => names.includes(name))
+    expect(ours).toHaveLength(67)
+    expect(ours).not.toContain("complete_session")
+    expect(ours).not.toContain("notify_parent")
+    agent.say({ type: "opencode-config", config: { isOrchestrator: false } })
+    await agent.until(
+      () =>
+        agent.frames.slice(from).filter(({ type }) => type === "opencode-config-applied").length >
+        1,
+      "an answer to the second configuration",
+    )
   })
 })
 
