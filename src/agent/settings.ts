@@ -70,6 +70,7 @@ const RELAYED = {
 
 export const composeSettings = (input: SettingsInput): Settings => {
   const { base, runtime, allowedModels } = input
+  const { tools: _tools, permission: _permission, ...rest } = base
   const problems = problemsOf(runtime)
   if (problems.length > 0) throw new SettingsError(`configuration refused: ${problems.join("; ")}`)
   const custom = runtime.customProviders ?? []
@@ -80,7 +81,7 @@ export const composeSettings = (input: SettingsInput): Settings => {
     },
     allowedModels,
   )
-  const tools = {
+  const toggles = {
     ...recordOf(base["tools"]),
     ...runtime.tools,
     ...Object.fromEntries((input.hiddenTools ?? []).map((name) => [name, false])),
@@ -93,9 +94,8 @@ export const composeSettings = (input: SettingsInput): Settings => {
   ]
   return {
     config: {
-      ...base,
-      ...permissionOf(input.permissions === "relay" ? RELAYED : base["permission"], tools),
-      ...(Object.keys(tools).length > 0 && { tools }),
+      ...rest,
+      ...toolRules(input.permissions === "relay" ? RELAYED : base["permission"], toggles),
       ...(allowedModels && { enabled_providers: [...new Set(allowedModels.map(providerOf))] }),
       ...(Object.keys(provider).length > 0 && { provider }),
       ...(instructions.length > 0 && { instructions }),
@@ -106,15 +106,21 @@ export const composeSettings = (input: SettingsInput): Settings => {
 }
 
 /**
- * OpenCode turns `tools` into rules too, but before the others, and the last rule that fits wins: behind a rule for
- * all tools they would mean nothing.
+ * What is off is denied behind all other rules. In `tools` it would mean nothing: OpenCode makes rules of that too, but
+ * puts them first, and the last rule that fits wins, such as one that allows everything.
  */
-const permissionOf = (rules: unknown, tools: Readonly<Record<string, unknown>>) => {
-  const denied = Object.entries(tools).flatMap(([name, on]) =>
-    on === false ? [[name, "deny"]] : [],
-  )
-  const permission = { ...recordOf(rules), ...Object.fromEntries(denied) }
-  return Object.keys(permission).length > 0 && { permission }
+const toolRules = (rules: unknown, toggles: Readonly<Record<string, unknown>>) => {
+  const names = Object.keys(toggles)
+  const on = names.filter((name) => toggles[name] !== false)
+  const off = names.filter((name) => toggles[name] === false)
+  const permission = {
+    ...recordOf(rules),
+    ...Object.fromEntries(off.map((name) => [name, "deny"])),
+  }
+  return {
+    ...(Object.keys(permission).length > 0 && { permission }),
+    ...(on.length > 0 && { tools: Object.fromEntries(on.map((name) => [name, true])) }),
+  }
 }
 
 const authOf = ({ environment, runtime }: SettingsInput, custom: readonly CustomProvider[]) => {

@@ -30,8 +30,7 @@ describe("settings", () => {
     expect(compose({})).toEqual({
       config: {
         share: "disabled",
-        permission: { "*": "allow" },
-        tools: { websearch: false },
+        permission: { "*": "allow", websearch: "deny" },
       },
       auth: {},
       instructions: "",
@@ -56,7 +55,7 @@ describe("settings", () => {
       },
       { environment: { OPENAI_API_KEY: "from-env", ANTHROPIC_API_KEY: "a" } },
     )
-    expect(config["tools"]).toEqual({ websearch: false, webfetch: false })
+    expect(config["permission"]).toEqual({ "*": "allow", websearch: "deny", webfetch: "deny" })
     expect(config["provider"]).toEqual({
       mine: {
         npm: "@ai-sdk/openai-compatible",
@@ -70,6 +69,18 @@ describe("settings", () => {
       anthropic: { type: "api", key: "a" },
       mine: { type: "api", key: "k-1" },
     })
+  })
+
+  test("deny what is off behind all other rules, whoever turns it on", () => {
+    const { config } = compose(
+      { tools: { parallel_web_search: true, bash: true } },
+      { hiddenTools: ["parallel_*"], permissions: "relay" },
+    )
+    expect(Object.keys(config["permission"] as object).slice(-2)).toEqual([
+      "websearch",
+      "parallel_*",
+    ])
+    expect(config["tools"]).toEqual({ parallel_web_search: true, bash: true })
   })
 
   test("hold the keys in auth.json alone", () => {

@@ -18,7 +18,7 @@ let cutNext = false
 beforeAll(async () => {
   model = await startScriptedModel()
   agent = startTestSessionAgent({
-    config: scriptedConfig(model),
+    config: { ...scriptedConfig(model), tools: { webfetch: false, list_personas: false } },
     answer: (request) => {
       if (!carriedOut.has(request.requestId))
         carriedOut.set(request.requestId, sampleAnswer(request))
@@ -60,6 +60,13 @@ test("a request whose link is cut between sending and answer happens once", asyn
   expect(carriedOut.size).toBe(1)
   expect(agent.frames.filter((frame) => frame.type === "pr-created")).toHaveLength(1)
   await agent.frame("complete", (frame) => frame.messageId === "cut")
+})
+
+test("a tool that the session agent turns off is not offered to the model", () => {
+  const offered = model.requests.at(-1)?.tools.map(({ function: { name } }) => name) ?? []
+  expect(offered).toContain("bash")
+  expect(offered).not.toContain("webfetch")
+  expect(offered).not.toContain("list_personas")
 })
 
 describe("in a sandbox that lacks what they need", () => {
