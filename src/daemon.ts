@@ -1,5 +1,4 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
-import type { Database } from "bun:sqlite"
 import { join } from "node:path"
 import manifest from "../package.json"
 import { agentEnvironment } from "./agent/environment.ts"
@@ -11,16 +10,15 @@ import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
 import { type Config, ownVariables } from "./config.ts"
+import { bootToken } from "./gateway/api-token.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
 import { secretOperations } from "./gateway/secrets.ts"
 import { askOver, countedOver, tellOver } from "./gateway/over-uplink.ts"
 import { createPartsBoard } from "./gateway/ready.ts"
+import { readBootId } from "./host/boot-id.ts"
 import { createProcesses } from "./host/processes.ts"
-import { createOnePassword } from "./host/onepassword.ts"
-import { createRunCommand } from "./host/secret-command.ts"
-import { createSecretsFile } from "./host/secrets-file.ts"
-import { createSecrets, type Secrets } from "./host/secrets.ts"
-import { chooseAgentUser, giveTo, handOver, type User } from "./host/users.ts"
+import { openSecrets } from "./host/open-secrets.ts"
+import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
@@ -76,8 +74,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const stopped = new AbortController()
   /** What prompts need before they can run; told by /ready. */
   const parts = createPartsBoard(["link", "agent"], clock.now)
-  /** Opens /api to the agent's tools, and to nobody else. It is kept: an agent that is taken over goes on using it. */
-  const apiToken = keptToken(db)
+  /** Opens /api to the agent's tools, and to nobody else. */
+  const apiToken = bootToken(readBootId(), {
+    read: () => readFact(db, API_TOKEN_FACT),
+    write: (text) => writeFact(db, API_TOKEN_FACT, text),
+  })
   let gateway: Gateway | undefined
 
   const uplinkLog = log.child({ part: "link" })
@@ -152,7 +153,16 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
 
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
-  const secrets = openSecrets(config, user, clock)
+  const secrets = openSecrets({
+    ...config,
+    environment: agentEnvironment({
+      environment: config.environment,
+      allow: config.agentEnvAllow ?? [],
+      own: ownVariables,
+    }),
+    owner: user,
+    clock,
+  })
   let ready: string | undefined
   const agent = createAgent({
     settings: config,
@@ -259,6 +269,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
         clock,
         log: log.child({ part: "gateway" }),
+        opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
         opencodePort: () => (ready === undefined ? undefined : Number(new URL(ready).port)),
         parts: () => {
           const link = uplink.state()
@@ -293,34 +304,4 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     done: done.promise,
     stop,
   }
-}
-
-/** Nothing when there is nowhere to take secrets from. */
-const openSecrets = (config: Config, user: User | undefined, clock: Clock): Secrets | undefined => {
-  const { environment, secretsToken: token, secretsFile, workDir, stateDir } = config
-  const path = environment["PATH"] ?? ""
-  const provider = token
-    ? createOnePassword({ token, path, home: stateDir })
-    : secretsFile && createSecretsFile(secretsFile)
-  if (!provider) return undefined
-  const passed = agentEnvironment({
-    environment,
-    allow: config.agentEnvAllow ?? [],
-    own: ownVariables,
-  })
-  const runCommand = createRunCommand({
-    workDir,
-    environment: { ...passed, ...(user && { USER: user.name, HOME: user.home }) },
-    owner: user,
-    clock,
-  })
-  return createSecrets({ provider, workDir, runCommand, owner: user })
-}
-
-const keptToken = (db: Database): string => {
-  const known = readFact(db, API_TOKEN_FACT)
-  if (known !== undefined) return known
-  const made = crypto.randomUUID()
-  writeFact(db, API_TOKEN_FACT, made)
-  return made
 }

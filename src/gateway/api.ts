@@ -2,7 +2,6 @@
 import { Hono } from "hono"
 import type { ContentfulStatusCode } from "hono/utils/http-status"
 import { z } from "zod"
-import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../log.ts"
 import { describeError } from "../log.ts"
 import type { Operation } from "../operations/index.ts"
@@ -42,8 +41,8 @@ export interface ApiPorts {
   /** What the sandbox does by itself, by the operation's name; one that is missing is not implemented. */
   readonly local: Readonly<Record<string, ((input: Fields) => unknown) | undefined>>
   readonly tickets: Tickets
+  readonly now: () => number
   readonly log: Log
-  readonly clock: Pick<Clock, "now">
   readonly table?: readonly Operation[]
 }
 
@@ -55,7 +54,7 @@ export interface Api {
 
 export const createApi = (ports: ApiPorts): Api => {
   const app = new Hono()
-  const { log, table = operations, clock } = ports
+  const { log, now, table = operations } = ports
   const failed = (error: unknown, path: string): Reply => {
     const known = error instanceof ApiError
     const requestId = crypto.randomUUID()
@@ -75,7 +74,7 @@ export const createApi = (ports: ApiPorts): Api => {
       return failed(error, path)
     }
   }
-  const once = createOnce<Reply>(clock)
+  const once = createOnce<Reply>({ now })
   for (const operation of table) {
     app.on(operation.method, operation.path, async (context) => {
       const request = context.req.raw
@@ -92,7 +91,7 @@ export const createApi = (ports: ApiPorts): Api => {
   app.post("/api/tickets", async (context) => {
     const { path } = parse(ticketInput, await readJson(context.req.raw))
     const { ticket, expiresAt } = ports.tickets.issue(path)
-    const seconds = Math.round((expiresAt - Date.now()) / 1000)
+    const seconds = Math.round((expiresAt - ports.now()) / 1000)
     return context.json({
       ticket,
       path,

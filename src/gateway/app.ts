@@ -3,13 +3,15 @@ import type { Clock } from "../lib/clock.ts"
 import type { Api } from "./api.ts"
 import { type Auth, cookieOf, type Entry } from "./auth.ts"
 import { type Backend, backendOf, type BackendPorts } from "./backends.ts"
-import { BadHead, type RequestHead } from "./http/head.ts"
+import { hasBasicAuthorization, isLocal, isPage, schemeOf } from "./http/about.ts"
+import { BadHead } from "./http/fields.ts"
+import type { RequestHead } from "./http/head.ts"
 import { type Answer, problem } from "./http/answer.ts"
 import { parseTarget, type Target, withoutQuery } from "./http/target.ts"
-import type { Exchange } from "./net/connection.ts"
+import type { Exchange } from "./net/exchange.ts"
 import type { Dialer } from "./net/dial.ts"
 import { serveApi } from "./local.ts"
-import { backendDown, isPage, methodNotAllowed, notFound, refusal, say } from "./pages.ts"
+import { backendDown, methodNotAllowed, notFound, refusal, say } from "./pages.ts"
 import { asksForWebSocket, isOriginAllowed } from "./proxy-ws.ts"
 import { relay } from "./proxy-http.ts"
 import { findRoute, type Route } from "./routes.ts"
@@ -49,14 +51,11 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
     const target = parseTarget(head.target)
     const tunnel = tunnels.findByHost(head.host)
     if (tunnel !== undefined) {
-      exchange.note = "tunnel"
+      exchange.note = "tunnel-host"
       return asPerson(exchange, target, { ...tunnelBackend(tunnel), prefix: "" }, tunnel)
     }
     const route = findRoute(target.path, target.search)
-    if (route === undefined) {
-      exchange.note = "none"
-      return exchange.answer(notFound(head))
-    }
+    if (route === undefined) return exchange.answer(notFound(head))
     exchange.note = route.name
     serveRoute(exchange, target, route)
   }
@@ -86,6 +85,9 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
       }
       case "opencode":
         return toOpenCode(exchange, target)
+      case "tunnel-host":
+        // Found by its host before any path is looked at.
+        return exchange.answer(notFound(exchange.head))
     }
   }
 
@@ -228,20 +230,3 @@ const wrongProtocol = (head: RequestHead, tunnel: Tunnel, upgrade: boolean): Ans
   }
   return undefined
 }
-
-const valueOf = (head: RequestHead, name: string): string | undefined =>
-  head.headers.find(({ key }) => key === name)?.value
-
-const schemeOf = (head: RequestHead): "http" | "https" =>
-  valueOf(head, "x-forwarded-proto")?.toLowerCase() === "https" ? "https" : "http"
-
-const LOCAL_HOST = /^(?:localhost|[^:]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i
-const LOCAL_PEER = /^(?:127\.|::1$|::ffff:127\.)/
-
-/** Plain http from this machine to this machine: a browser keeps no Secure cookie there. */
-const isLocal = (head: RequestHead, peer: string): boolean =>
-  schemeOf(head) === "http" && LOCAL_HOST.test(head.host) && LOCAL_PEER.test(peer)
-
-/** OpenCode's password travels so; any other Authorization is for us or for nobody. */
-const hasBasicAuthorization = (head: RequestHead): boolean =>
-  valueOf(head, "authorization")?.toLowerCase().startsWith("basic ") === true

@@ -24,6 +24,8 @@ export interface GatewayOptions {
   readonly log: Log
   /** Where OpenCode listens, once it does. */
   readonly opencodePort: () => number | undefined
+  /** The port that is OpenCode's whether it runs or not. */
+  readonly opencodeReserved?: number | undefined
   readonly parts: () => Parts
   /** Numbers of other parts, for /metrics. */
   readonly gauges: () => readonly Gauge[]
@@ -57,13 +59,18 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     load: options.loadTunnels,
     save: options.saveTunnels,
     announce: options.announceTunnels,
-    reserved: () => reservedPorts(options.backends, listening, options.opencodePort()),
+    reserved: () =>
+      reservedPorts(options.backends, listening, [
+        options.opencodePort(),
+        options.opencodeReserved,
+      ]),
   })
 
   const api = createApi({
     ...options,
     log,
     tickets: auth.tickets,
+    now: clock.now,
     local: {
       ...options.local,
       "list-tunnels": async () => ({

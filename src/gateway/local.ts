@@ -3,17 +3,16 @@ import type { Clock } from "../lib/clock.ts"
 import type { Api } from "./api.ts"
 import { problem } from "./http/answer.ts"
 import type { Target } from "./http/target.ts"
-import type { Exchange } from "./net/connection.ts"
+import type { Exchange } from "./net/exchange.ts"
 
 const BODY_LIMIT = 8 * 1024 * 1024
 /** Edges in front of the sandbox cut what is silent for some minutes. */
 const HEARTBEAT_MS = 30_000
-const TOO_LARGE = problem(413, "too-large", "the body is larger than 8 MiB")
 
 export const serveApi = (exchange: Exchange, target: Target, api: Api, clock: Clock): void => {
   const { head } = exchange
   if (head.framing.kind === "length" && head.framing.length > BODY_LIMIT) {
-    return exchange.answer(TOO_LARGE)
+    return exchange.answer(tooLarge())
   }
   const parts: Buffer[] = []
   let size = 0
@@ -47,7 +46,7 @@ export const serveApi = (exchange: Exchange, target: Target, api: Api, clock: Cl
     {
       data: (bytes) => {
         size += bytes.length
-        if (size > BODY_LIMIT) return exchange.answer(TOO_LARGE)
+        if (size > BODY_LIMIT) return exchange.answer(tooLarge())
         parts.push(bytes)
       },
       end: () => void run(),
@@ -57,6 +56,8 @@ export const serveApi = (exchange: Exchange, target: Target, api: Api, clock: Cl
     "decoded",
   )
 }
+
+const tooLarge = () => problem(413, "too-large", "the body is larger than 8 MiB")
 
 const PASSED = new Set([
   "content-type",

@@ -2,8 +2,9 @@
 import type { Clock } from "../lib/clock.ts"
 import { createBodyReader } from "./http/body.ts"
 import { answerForClient, type Passage, requestForBackend } from "./http/forward.ts"
-import { BadHead, HEAD_LIMIT, parseResponseHead, type ResponseHead } from "./http/head.ts"
-import type { Exchange } from "./net/connection.ts"
+import { BadHead } from "./http/fields.ts"
+import { HEAD_LIMIT, parseResponseHead, type ResponseHead } from "./http/head.ts"
+import type { Exchange } from "./net/exchange.ts"
 import type { Dialer, Upstream } from "./net/dial.ts"
 import { splice } from "./proxy-ws.ts"
 
@@ -98,12 +99,8 @@ const carry = (
     exchange.status = head.status
     body = createBodyReader(head.framing)
     const keepAlive = exchange.head.keepAlive && head.framing.kind !== "until-close"
-    const text = answerForClient(head, {
-      ...errand,
-      host: exchange.head.host,
-      keepAlive,
-      upgrade: false,
-    })
+    const then = keepAlive ? "keep-alive" : "close"
+    const text = answerForClient(head, errand, exchange.head.host, then)
     readBody(rest, text)
   }
 
@@ -121,8 +118,7 @@ const carry = (
   const upgraded = (head: ResponseHead, rest: Buffer) => {
     if (head.upgrade !== "websocket") return broken()
     exchange.status = 101
-    const host = exchange.head.host
-    const text = answerForClient(head, { ...errand, host, keepAlive: true, upgrade: true })
+    const text = answerForClient(head, errand, exchange.head.host, "upgrade")
     exchange.write(Buffer.concat([Buffer.from(text, "latin1"), rest]))
     splice(exchange, upstream, clock, errand.opened())
   }

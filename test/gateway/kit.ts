@@ -1,5 +1,5 @@
 /** A gateway for a test, small backends behind it, and clients that speak in raw bytes. */
-import { createHmac, randomBytes } from "node:crypto"
+import { createHmac } from "node:crypto"
 import { systemClock, type Clock } from "../../src/lib/clock.ts"
 import { type Gateway, type GatewayOptions, startGateway } from "../../src/gateway/gateway.ts"
 import { createLog } from "../../src/log.ts"
@@ -151,5 +151,3 @@ export const testClock = (): Clock & { readonly advance: (ms: number) => void } 
     },
   }
 }
-
-export const randomName = (): string => randomBytes(4).toString("hex")

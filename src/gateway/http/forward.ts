@@ -1,5 +1,6 @@
 /** What a head becomes on its way through the gateway: a request for the backend, an answer for the client. Pure. */
-import { type Header, type RequestHead, type ResponseHead } from "./head.ts"
+import type { Header } from "./fields.ts"
+import type { RequestHead, ResponseHead } from "./head.ts"
 import { isOwnSetCookie, withoutOwnCookie, withPathUnder } from "./cookies.ts"
 
 /** Where a request goes and under which address the client knows that place. */
@@ -66,15 +67,20 @@ export const requestForBackend = (head: RequestHead, passage: Passage): string =
 export interface AnswerPassage {
   readonly port: number
   readonly prefix: string
-  /** The host that the client named: a redirect to it is one to the backend. */
-  readonly host: string
   /** Our own cookie, made or renewed. */
   readonly setCookie: string | undefined
-  readonly keepAlive: boolean
-  readonly upgrade: boolean
 }
 
-export const answerForClient = (head: ResponseHead, passage: AnswerPassage): string => {
+/** How the client is to take the connection after the head. */
+export type Then = "keep-alive" | "close" | "upgrade"
+
+/** `host` is the one that the client named: a redirect to it is one to the backend. */
+export const answerForClient = (
+  head: ResponseHead,
+  passage: AnswerPassage,
+  host: string,
+  then: Then,
+): string => {
   const named = namedByConnection(head.headers)
   let text = `HTTP/1.1 ${head.status} ${head.reason}\r\n`
   for (const { name, key, value } of head.headers) {
@@ -85,14 +91,14 @@ export const answerForClient = (head: ResponseHead, passage: AnswerPassage): str
     if (kind === "set-cookie") {
       if (!isOwnSetCookie(value)) text += `${name}: ${withPathUnder(passage.prefix, value)}\r\n`
     } else if (kind === "location") {
-      text += `${name}: ${locationForClient(value, passage)}\r\n`
+      text += `${name}: ${locationForClient(value, passage, host)}\r\n`
     } else {
       text += `${name}: ${value}\r\n`
     }
   }
   if (passage.setCookie !== undefined) text += `Set-Cookie: ${passage.setCookie}\r\n`
-  if (passage.upgrade) text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
-  else if (!passage.keepAlive) text += "Connection: close\r\n"
+  if (then === "upgrade") text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+  else if (then === "close") text += "Connection: close\r\n"
   return `${text}\r\n`
 }
 
@@ -112,7 +118,11 @@ const PLAIN_CONNECTION = new Set(["keep-alive", "close", "Upgrade", "upgrade", "
  * Redirects within the backend come back under its prefix. Those to elsewhere stay what they are: the client
  * decides, the gateway follows none.
  */
-const locationForClient = (value: string, { port, prefix, host }: AnswerPassage): string => {
+const locationForClient = (
+  value: string,
+  { port, prefix }: AnswerPassage,
+  host: string,
+): string => {
   const inside = insidePath(value, port, host)
   if (inside === undefined) return value
   const known = prefix === "" || inside === prefix || inside.startsWith(`${prefix}/`)
