@@ -89,7 +89,7 @@ const callAll = async (
   calls: readonly { readonly name: string; readonly args: Readonly<Record<string, unknown>> }[],
 ) => {
   const from = agent.frames.length
-  model.on(messageId, [tools(calls), text("That was all.")])
+  model.on(messageId, [...(calls.length > 0 ? [tools(calls)] : []), text("That was all.")])
   agent.say({
     type: "prompt",
     messageId,
@@ -126,6 +126,17 @@ describe("the tools that OpenCode has", () => {
     const listed = (await opencode("/experimental/tool/ids")) as string[]
     expect(names).toHaveLength(69)
     expect(listed).toEqual(expect.arrayContaining(names))
+  })
+
+  test("come with three skills and the instructions of the sandbox", async () => {
+    const skills = z.array(z.looseObject({ name: z.string() })).parse(await opencode("/skill"))
+    expect(skills.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["browser", "sandbox-tunnels", "workflows"]),
+    )
+    await callAll("greeting", [])
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain(
+      "You work in a sandbox of your own",
+    )
   })
 
   test("have a row each in the table of calls", () => {
