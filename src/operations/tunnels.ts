@@ -43,7 +43,7 @@ export const operations = [
       {
         name: "register_tunnel",
         description:
-          "Let people open a port of this sandbox, for example a dev server. The server must listen already; the skill `sandbox-tunnels` tells of base paths.",
+          "Let people open a port of this sandbox, for example a dev server. The server must listen already; the skill `sandbox-tunnels` tells of paths and hosts.",
         render: ({ tunnel: made }) =>
           `Port ${made.port} is open at ${made.path}/ of this sandbox's address.`,
       },

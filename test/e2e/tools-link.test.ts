@@ -1,5 +1,7 @@
 /** Tools over a bad link, without what some of them need, and stopped half-way. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { z } from "zod"
+import { tools as ourTools } from "../../tools/index.ts"
 import { sampleAnswer } from "../kit/answers.ts"
 import { type ScriptedModel, startScriptedModel, text, tool, tools } from "../kit/model.ts"
 import { scriptedConfig, startRunner, type TestRunner } from "../kit/runner.ts"
@@ -38,6 +40,13 @@ afterAll(async () => {
   await model.stop()
 })
 
+const toolIds = async (): Promise<readonly string[]> => {
+  const authorization = `Basic ${btoa(`opencode:${PASSWORD}`)}`
+  const url = `${runner.gatewayUrl}/opencode/experimental/tool/ids`
+  const response = await fetch(url, { headers: { authorization } })
+  return z.array(z.string()).parse(await response.json())
+}
+
 const endOf = (messageId: string, toolName: string) =>
   agent.frame(
     "message.part.tool-update",
@@ -74,11 +83,7 @@ describe("in a sandbox that lacks what they need", () => {
     const offered = model.requests.at(-1)?.tools.map(({ function: { name } }) => name) ?? []
     expect(offered).toContain("create_pull_request")
     expect(offered.filter((name) => name.startsWith("parallel_"))).toEqual([])
-    const authorization = `Basic ${btoa(`opencode:${PASSWORD}`)}`
-    const response = await fetch(`${runner.gatewayUrl}/opencode/experimental/tool/ids`, {
-      headers: { authorization },
-    })
-    expect(await response.json()).toContain("parallel_web_search")
+    expect(await toolIds()).toContain("parallel_web_search")
   })
 
   test("secrets, the browser and speech say that they are not there", async () => {
@@ -115,4 +120,19 @@ test("a wait is shown while it lasts and stops with the turn", async () => {
   await agent.frame("message.finalize", (frame) => frame.messageId === "stopped")
   expect((await endOf("stopped", "sleep")).status).toBe("error")
   expect(performance.now() - before).toBeLessThan(10_000)
+})
+
+test("an orchestrator has all tools but what ends a session or reports to a parent", async () => {
+  const ours = Object.keys(ourTools)
+  const listed = async () => (await toolIds()).filter((name) => ours.includes(name))
+  expect(await listed()).toHaveLength(69)
+  const from = agent.frames.length
+  agent.say({ type: "opencode-config", config: { isOrchestrator: true } })
+  await agent.frame("opencode-config-applied", ({ success }) => success, from)
+  await agent.frame("agentStatus", ({ status }) => status === "idle", from)
+  const left = new Set(await listed())
+  expect(ours.filter((name) => !left.has(name)).toSorted()).toEqual([
+    "complete_session",
+    "notify_parent",
+  ])
 })

@@ -275,25 +275,6 @@ describe("what the model is offered", () => {
       }
     }
   })
-
-  test("to an orchestrator is all but what ends a session or reports to a parent", async () => {
-    const from = agent.frames.length
-    agent.say({ type: "opencode-config", config: { isOrchestrator: true } })
-    await agent.frame("opencode-config-applied", ({ success }) => success, from)
-    await agent.frame("agentStatus", ({ status }) => status === "idle", from)
-    const listed = (await opencode("/experimental/tool/ids")) as string[]
-    const ours = listed.filter((name) => names.includes(name))
-    expect(ours).toHaveLength(67)
-    expect(ours).not.toContain("complete_session")
-    expect(ours).not.toContain("notify_parent")
-    agent.say({ type: "opencode-config", config: { isOrchestrator: false } })
-    await agent.until(
-      () =>
-        agent.frames.slice(from).filter(({ type }) => type === "opencode-config-applied").length >
-        1,
-      "an answer to the second configuration",
-    )
-  })
 })
 
 describe("completing the session", () => {
