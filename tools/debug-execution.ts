@@ -4,13 +4,13 @@ import { text } from "../src/operations/fields.ts"
 import { callOperation, operationNamed } from "./gateway.ts"
 import { defineTool } from "./tool.ts"
 
-export const execution = z.looseObject({
+const execution = z.looseObject({
   status: z.string().optional(),
   error: z.unknown().optional(),
   resumeToken: z.string().optional(),
 })
 
-export const step = z.looseObject({
+const step = z.looseObject({
   stepId: z.string().optional(),
   status: z.string().optional(),
   attempt: z.number().optional(),

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 const SCANNED = 200
 const MOST_DELETES = 50
 
-export const memory = z.looseObject({
+const memory = z.looseObject({
   id: z.string(),
   content: z.string().optional(),
   relevance: z.number().optional(),

@@ -116,5 +116,5 @@ interface ObjectSchema extends Json {
 /** Function declarations below constants: the table of failures is made when the module loads. */
 function schemaOf(schema: z.ZodType, io: "input" | "output"): ObjectSchema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" })
-  return rest as ObjectSchema
+  return rest
 }

@@ -1,6 +1,6 @@
 /** Values in a stream of text: hidden in every common form, wherever the stream is cut. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { createMask } from "../../src/host/secret-mask.ts"
 
 const SECRET = "pässword/with+odd chars&='\"!"
