@@ -29,6 +29,8 @@ export interface AppOptions {
   readonly opencodePort: () => number | undefined
   readonly report: (name: "health-verbose" | "ready" | "metrics") => Answer
   readonly socketOpened: () => () => void
+  /** Something of our own broke while a request of this route was served. */
+  readonly failed: (route: string, error: unknown) => void
 }
 
 const HEALTHY: Answer = {
@@ -67,7 +69,7 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
       case "health-verbose":
       case "ready":
       case "metrics":
-        return void asObserver(exchange, target, route.name)
+        return void guarded(exchange, () => asObserver(exchange, target, route.name))
       case "vscode":
       case "vnc":
       case "ttyd":
@@ -81,7 +83,7 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
       case "api": {
         const refused = auth.tool(exchange.head, exchange.peer)
         if (refused !== undefined) return exchange.answer(refusal(exchange.head, refused))
-        return serveApi(exchange, target, options.api, clock)
+        return serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error))
       }
       case "opencode":
         return toOpenCode(exchange, target)
@@ -113,9 +115,12 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
     if (!(verdict instanceof Promise)) {
       return typeof verdict === "string" ? exchange.answer(refusal(head, verdict)) : enter(verdict)
     }
-    void verdict.then((later) =>
-      typeof later === "string" ? exchange.answer(refusal(head, later)) : enter(later),
-    )
+    const decide = async () => {
+      const later = await verdict
+      if (typeof later === "string") exchange.answer(refusal(head, later))
+      else enter(later)
+    }
+    void guarded(exchange, decide)
   }
 
   const toBackend = (
@@ -196,12 +201,27 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
     )
   }
 
+  /** A request that fails here fails alone: its client is told so, and the runner goes on. */
+  const guarded = async (exchange: Exchange, run: () => Promise<void> | void): Promise<void> => {
+    try {
+      await run()
+    } catch (error) {
+      fail(exchange, error)
+    }
+  }
+  const fail = (exchange: Exchange, error: unknown) => {
+    if (error instanceof BadHead) {
+      return exchange.answer(problem(error.status, "malformed", error.message))
+    }
+    options.failed(exchange.note, error)
+    exchange.answer(problem(500, "internal", "something went wrong in the runner"))
+  }
+
   return (exchange) => {
     try {
       serve(exchange)
     } catch (error) {
-      if (!(error instanceof BadHead)) throw error
-      exchange.answer(problem(error.status, "malformed", error.message))
+      fail(exchange, error)
     }
   }
 }

@@ -1,6 +1,6 @@
 /** Makes the gateway's parts and joins them; everything it needs from the rest of the runner comes in as a function. */
 import type { Clock } from "../lib/clock.ts"
-import type { Log } from "../log.ts"
+import { describeError, type Log } from "../log.ts"
 import { ApiError, type ApiPorts, createApi } from "./api.ts"
 import { createApp } from "./app.ts"
 import { createAuth } from "./auth.ts"
@@ -134,6 +134,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     allowedOrigins: options.allowedOrigins,
     opencodePort: options.opencodePort,
     report,
+    failed: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
     socketOpened: () => {
       upgraded += 1
       return () => {

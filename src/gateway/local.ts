@@ -9,7 +9,13 @@ const BODY_LIMIT = 8 * 1024 * 1024
 /** Edges in front of the sandbox cut what is silent for some minutes. */
 const HEARTBEAT_MS = 30_000
 
-export const serveApi = (exchange: Exchange, target: Target, api: Api, clock: Clock): void => {
+export const serveApi = (
+  exchange: Exchange,
+  target: Target,
+  api: Api,
+  clock: Clock,
+  failed: (error: unknown) => void,
+): void => {
   const { head } = exchange
   if (head.framing.kind === "length" && head.framing.length > BODY_LIMIT) {
     return exchange.answer(tooLarge())
@@ -36,6 +42,8 @@ export const serveApi = (exchange: Exchange, target: Target, api: Api, clock: Cl
       const body = new Uint8Array(await response.arrayBuffer())
       const type = response.headers.get("content-type") ?? "application/json"
       exchange.answer({ status: response.status, headers: { "content-type": type }, body })
+    } catch (error) {
+      failed(error)
     } finally {
       stopHeartbeat()
     }

@@ -31,23 +31,16 @@ export const relay = (exchange: Exchange, errand: Errand, ports: ProxyPorts): vo
   const repeatable = REPEATABLE.has(head.method) && head.framing.kind === "none"
   const used = repeatable && !errand.upgrade && head.version === "1.1"
   const known = used ? ports.dialer.reuse(errand.port) : undefined
-  let left = false
+  const fresh = () => void connectAndCarry()
   const connectAndCarry = async () => {
     const upstream = await ports.dialer.connect(errand.port)
-    if (left) return upstream?.close()
+    if (!exchange.isOpen()) return upstream?.close()
     if (upstream === undefined) return errand.failed("down")
     carry(exchange, errand, ports, upstream, bytes, () => errand.failed("broken"))
-  }
-  const fresh = () => {
-    // Told at once when the client goes while the connection is being made.
-    if (repeatable) exchange.receive({ ...idle, gone: () => void (left = true) }, "verbatim")
-    void connectAndCarry()
   }
   if (known === undefined) return fresh()
   carry(exchange, errand, ports, known, bytes, fresh)
 }
-
-const idle = { data: () => {}, end: () => {}, gone: () => {}, drained: () => {} }
 
 /** `unanswered` is called when the connection ends before a byte of an answer has come. */
 const carry = (

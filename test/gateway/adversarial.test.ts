@@ -38,6 +38,9 @@ beforeAll(async () => {
         headers: [
           ["set-cookie", "gateway_session=evil; Path=/"],
           ["set-cookie", "GATEWAY_SESSION=evil; Path=/"],
+          ["set-cookie", "=gateway_session=evil; Path=/"],
+          ["service-worker-allowed", "/"],
+          ["clear-site-data", '"*"'],
           ["set-cookie", "theirs=1; Path=/"],
         ],
       })
@@ -353,6 +356,12 @@ describe("a person's cookie and token", () => {
     const answer = await get("/t/app/steal", `Cookie: ${cookie}`)
     expect(answer).not.toContain("evil")
     expect(answer).toContain("theirs=1; Path=/t/app/")
+  })
+
+  test("an app's service worker sees nothing but the app, and the app clears nothing but its own", async () => {
+    const answer = (await get("/t/app/steal", `Cookie: ${cookie}`)).toLowerCase()
+    expect(answer).toContain("service-worker-allowed: /t/app/\r\n")
+    expect(answer).not.toContain("clear-site-data")
   })
 
   test("a redirect to another host is passed on, not followed", async () => {

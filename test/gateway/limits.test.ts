@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { Socket } from "bun"
 import { type Apart, startApart } from "./apart.ts"
-import { api, logIn, makeToken, speak, startTestGateway, statusOf, testClock } from "./kit.ts"
+import { createManualClock, type ManualClock } from "../kit/clock.ts"
+import { api, API_TOKEN, logIn, makeToken, speak, startTestGateway, statusOf } from "./kit.ts"
 
 const MB = 1024 * 1024
 let uploaded = 0
@@ -82,7 +83,7 @@ describe("a body of 2 GB", () => {
     expect(sent).toBeLessThan(64 * MB)
   })
   test("for the API is 413, counted or in chunks", async () => {
-    const token = "Authorization: Bearer api-token-of-the-tests-0123456789abcdef"
+    const token = `Authorization: Bearer ${API_TOKEN}`
     const counted = await pour(
       `POST /api/tasks HTTP/1.1\r\nHost: s\r\n${token}\r\nContent-Length: ${size}\r\n\r\n`,
       size,
@@ -197,8 +198,9 @@ const silent = Bun.listen({
   socket: {
     data: (socket, bytes) => {
       const text = bytes.toString()
-      if (text.includes("/wait")) asked += 1
-      else if (text.includes("/slow"))
+      if (/\/(?:wait|slow)/.test(text)) asked += 1
+      if (text.includes("/wait")) return
+      if (text.includes("/slow"))
         setTimeout(() => void socket.end("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow"), 300)
       else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
     },
@@ -214,63 +216,70 @@ const waiting = async (times: number) => {
 afterAll(() => silent.stop(true))
 
 describe("a client that is slow", () => {
+  const healthy = "GET /health HTTP/1.1\r\nHost: s\r\n\r\n"
+  /** Asks for /health first, in the same packet: its answer proves that the rest has arrived too. */
   const open = async (port: number, text: string) => {
     let got = ""
+    let over = false
+    const first = Promise.withResolvers<void>()
     const ended = Promise.withResolvers<string>()
     await Bun.connect({
       hostname: "127.0.0.1",
       port,
       socket: {
-        open: (socket) => void socket.write(text),
-        data: (_, bytes) => void (got += bytes.toString("latin1")),
-        close: () => ended.resolve(got),
+        open: (socket) => void socket.write(healthy + text),
+        data: (_, bytes) => {
+          got += bytes.toString("latin1")
+          first.resolve()
+        },
+        close: () => {
+          over = true
+          ended.resolve(got.slice(got.indexOf("}") + 1))
+        },
       },
     })
-    await Bun.sleep(30)
-    return ended.promise
+    await first.promise
+    return { rest: ended.promise, isOver: () => over }
   }
+  const seconds = (clock: ManualClock, count: number) => {
+    for (let second = 0; second < count; second += 1) clock.advance(1000)
+  }
+
   test("with its head has 10 s", async () => {
-    const clock = testClock()
+    const clock = createManualClock(Date.now())
     const gateway = startTestGateway({ clock })
-    const answer = open(gateway.port, "GET /health HTTP/1.1\r\nHost: s\r\nX-A:")
-    await Bun.sleep(50)
-    for (let second = 0; second < 14; second += 1) clock.advance(1000)
-    expect(statusOf(await answer)).toBe(408)
+    const client = await open(gateway.port, "GET /health HTTP/1.1\r\nHost: s\r\nX-A:")
+    seconds(clock, 14)
+    expect(statusOf(await client.rest)).toBe(408)
     void gateway.stop()
   })
   test("with its body has 60 s between two bytes", async () => {
-    const clock = testClock()
+    const clock = createManualClock(Date.now())
     const gateway = startTestGateway({ clock })
-    const token = "Authorization: Bearer api-token-of-the-tests-0123456789abcdef"
-    const answer = open(
+    const token = `Authorization: Bearer ${API_TOKEN}`
+    const client = await open(
       gateway.port,
       `POST /api/tasks HTTP/1.1\r\nHost: s\r\n${token}\r\nContent-Length: 50\r\n\r\n{`,
     )
-    await Bun.sleep(50)
-    for (let second = 0; second < 64; second += 1) clock.advance(1000)
-    expect(statusOf(await answer)).toBe(408)
+    seconds(clock, 64)
+    expect(statusOf(await client.rest)).toBe(408)
     void gateway.stop()
   })
-  test("to say anything at all is let go after 75 s, and not before", async () => {
-    const clock = testClock()
+  test("to say anything more is let go after 75 s, and not before", async () => {
+    const clock = createManualClock(Date.now())
     const gateway = startTestGateway({ clock })
-    let over = false
-    const answer = open(gateway.port, "").then((got) => {
-      over = true
-      return got
-    })
-    await Bun.sleep(50)
-    for (let second = 0; second < 70; second += 1) clock.advance(1000)
-    await Bun.sleep(30)
-    expect(over).toBe(false)
-    for (let second = 0; second < 10; second += 1) clock.advance(1000)
-    expect(await answer).toBe("")
+    const client = await open(gateway.port, "")
+    seconds(clock, 74)
+    expect((await fetch(`${gateway.url}/health`)).status).toBe(200)
+    expect(client.isOver()).toBe(false)
+    seconds(clock, 3)
+    expect(await client.rest).toBe("")
     void gateway.stop()
   })
 })
 
 test("a long answer of the API is kept alive by interim ones", async () => {
-  const clock = testClock()
+  const clock = createManualClock()
   const answered = Promise.withResolvers<Record<string, unknown>>()
   let asking = 0
   const begun = async (times: number) => {
@@ -284,7 +293,7 @@ test("a long answer of the API is kept alive by interim ones", async () => {
     },
   })
   const response = api(gateway, "GET", "/child-sessions")
-  const token = "Authorization: Bearer api-token-of-the-tests-0123456789abcdef"
+  const token = `Authorization: Bearer ${API_TOKEN}`
   const raw = speak(gateway.port, `GET /api/child-sessions HTTP/1.1\r\nHost: s\r\n${token}\r\n\r\n`)
   await begun(2)
   for (let beat = 0; beat < 20; beat += 1) clock.advance(30_000)
@@ -298,8 +307,9 @@ describe("stopping", () => {
   test("lets what runs come to its end, and takes nothing new", async () => {
     const gateway = startTestGateway({ backends: { vscode: silent.port, vnc: 1, ttyd: 1 } })
     const cookie = await logIn(gateway)
+    asked = 0
     const running = fetch(`${gateway.url}/vscode/slow`, { headers: { cookie } })
-    await Bun.sleep(50)
+    await waiting(1)
     const stopping = gateway.stop()
     expect(fetch(`${gateway.url}/health`)).rejects.toThrow()
     expect(await (await running).text()).toBe("slow")

@@ -93,6 +93,20 @@ describe("/ready", () => {
   })
 })
 
+test("what breaks in us is 500 without a word of it, and the gateway goes on", async () => {
+  const broken = startTestGateway({
+    parts: () => {
+      throw new Error("words of the inside")
+    },
+  })
+  const response = await fetch(`${broken.url}/ready`, { headers: token })
+  expect(response.status).toBe(500)
+  expect(await response.text()).not.toContain("inside")
+  expect(broken.log.join()).toContain("words of the inside")
+  expect((await fetch(`${broken.url}/health`)).status).toBe(200)
+  await broken.stop()
+})
+
 test("the board of parts keeps since when, and counts what begins again", () => {
   let now = 1
   const board = createPartsBoard(["agent"], () => now)

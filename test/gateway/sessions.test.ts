@@ -4,14 +4,15 @@ import { createAttempts } from "../../src/gateway/attempts.ts"
 import { createAuth } from "../../src/gateway/auth.ts"
 import { createSessions } from "../../src/gateway/sessions.ts"
 import { createTickets } from "../../src/gateway/tickets.ts"
-import { api, startTestGateway, testClock } from "./kit.ts"
+import { createManualClock } from "../kit/clock.ts"
+import { api, startTestGateway } from "./kit.ts"
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
 describe("a session", () => {
   test("ends a quarter of an hour after its last use", () => {
-    const { now, advance } = testClock()
+    const { now, advance } = createManualClock()
     const sessions = createSessions(now)
     const { id } = sessions.create("/")
     for (let use = 0; use < 4; use += 1) {
@@ -22,7 +23,7 @@ describe("a session", () => {
     expect(sessions.use(id, "/vnc/")).toBeUndefined()
   })
   test("ends after twelve hours, however much it is used", () => {
-    const { now, advance } = testClock()
+    const { now, advance } = createManualClock()
     const sessions = createSessions(now)
     const { id } = sessions.create("/")
     let minutes = 0
@@ -33,7 +34,7 @@ describe("a session", () => {
     expect(minutes).toBe(12 * 60)
   })
   test("is in use as long as it holds a socket", () => {
-    const { now, advance } = testClock()
+    const { now, advance } = createManualClock()
     const sessions = createSessions(now)
     const session = sessions.create("/")
     session.sockets = 1
@@ -42,7 +43,7 @@ describe("a session", () => {
     expect(sessions.use(session.id, "/")).toBe(session)
   })
   test("is forgotten when it is over, and the oldest when there are too many", () => {
-    const { now, advance } = testClock()
+    const { now, advance } = createManualClock()
     const sessions = createSessions(now, 3)
     const [first, second] = [sessions.create("/"), sessions.create("/")]
     advance(2000)
@@ -57,7 +58,7 @@ describe("a session", () => {
     expect(sessions.size()).toBe(0)
   })
   test("opens what its scope holds and nothing that only begins like it", () => {
-    const sessions = createSessions(testClock().now)
+    const sessions = createSessions(createManualClock().now)
     const { id } = sessions.create("/vnc/")
     expect(sessions.use(id, "/vnc/x")).toBeDefined()
     expect(sessions.use(id, "/vnc2/")).toBeUndefined()
@@ -67,7 +68,7 @@ describe("a session", () => {
 
 describe("a cookie", () => {
   test("is told to the client again while it is used, and lasts longer each time", async () => {
-    const clock = testClock()
+    const clock = createManualClock()
     const backend = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("x") })
     const gateway = startTestGateway({
       clock,
@@ -93,13 +94,13 @@ describe("a cookie", () => {
 
 describe("a ticket", () => {
   test("is good once", () => {
-    const tickets = createTickets(testClock().now)
+    const tickets = createTickets(createManualClock().now)
     const { ticket } = tickets.issue("/vnc/")
     expect(tickets.redeem(ticket)).toBe("/vnc/")
     expect(tickets.redeem(ticket)).toBeUndefined()
   })
   test("is good for 30 s", () => {
-    const { now, advance } = testClock()
+    const { now, advance } = createManualClock()
     const tickets = createTickets(now)
     const { ticket } = tickets.issue("/vnc/")
     advance(30_000)
@@ -150,7 +151,7 @@ describe("a ticket", () => {
 
 describe("failed attempts", () => {
   test("are allowed some, and more as time goes by", () => {
-    const { now, advance } = testClock()
+    const { now, advance } = createManualClock()
     const attempts = createAttempts(now)
     const fail = (times: number) =>
       Array.from({ length: times }, () => attempts.failed("peer")).filter(Boolean).length
@@ -162,7 +163,7 @@ describe("failed attempts", () => {
     expect(attempts.total()).toBe(29)
   })
   test("of very many peers are not all remembered", () => {
-    const attempts = createAttempts(testClock().now)
+    const attempts = createAttempts(createManualClock().now)
     for (let peer = 0; peer < 10_000; peer += 1) attempts.failed(String(peer))
     expect(attempts.peers()).toBe(4096)
   })

@@ -32,8 +32,12 @@ const OWN_PAIR = /(?:^|;)\s*gateway_session\s*=\s*([^;\s]*)/g
 const OWN_ANYWHERE = /gateway_session/i
 const OWN_ALONE = /^gateway_session=[0-9a-f]*$/
 
-/** A backend may set any cookie but the one that opens the gateway. */
-export const isOwnSetCookie = (value: string): boolean => isOwnName(value.split("=", 1)[0] ?? "")
+/**
+ * A backend may set any cookie but the one that opens the gateway. A cookie without a name is sent back as its value
+ * alone, which may look just like ours.
+ */
+export const isOwnSetCookie = (value: string): boolean =>
+  isOwnName(value.replace(/^[=\s]+/, "").split("=", 1)[0] ?? "")
 
 const isOwnName = (name: string): boolean => name.trim().toLowerCase() === COOKIE_NAME
 

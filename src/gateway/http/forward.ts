@@ -18,7 +18,16 @@ export interface Passage {
 }
 
 /** Headers that are not simply passed on. One look-up for each: every header of every head passes here. */
-type Kind = "hop" | "ours" | "cookie" | "authorization" | "set-cookie" | "location" | "framing"
+type Kind =
+  | "hop"
+  | "ours"
+  | "cookie"
+  | "authorization"
+  | "set-cookie"
+  | "location"
+  | "framing"
+  | "worker-scope"
+  | "clear"
 
 const kinds = new Map<string, Kind>([
   ...[
@@ -39,6 +48,8 @@ const kinds = new Map<string, Kind>([
   ["location", "location"],
   ["content-length", "framing"],
   ["transfer-encoding", "framing"],
+  ["service-worker-allowed", "worker-scope"],
+  ["clear-site-data", "clear"],
 ])
 
 export const requestForBackend = (head: RequestHead, passage: Passage): string => {
@@ -90,6 +101,11 @@ export const answerForClient = (
     if (named !== undefined && named.includes(key) && kind !== "framing") continue
     if (kind === "set-cookie") {
       if (!isOwnSetCookie(value)) text += `${name}: ${withPathUnder(passage.prefix, value)}\r\n`
+    } else if (kind === "worker-scope" && passage.prefix !== "") {
+      // A worker with a wider scope would see what the person does in the other services, tokens included.
+      text += `${name}: ${passage.prefix}/\r\n`
+    } else if (kind === "clear" && passage.prefix !== "") {
+      // It would clear what the other services keep, and our cookie.
     } else if (kind === "location") {
       text += `${name}: ${locationForClient(value, passage, host)}\r\n`
     } else {

@@ -220,6 +220,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
           waiting: outlet.waiting,
         }
       },
+      isOpen,
       bytesIn: () => bytesIn,
       bytesOut: () => bytesOut,
     }
@@ -312,7 +313,8 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       if (receiving && since > BODY_STALL_MS && bytesOut === 0) {
         return badBody(new BadHead(408, "the body took too long"))
       }
-      if (outlet.waiting() > 0 && since > ANSWER_STALL_MS) socket.terminate()
+      // Neither end has moved for so long that one of them may be gone without a word.
+      if ((paused || outlet.waiting() > 0) && since > ANSWER_STALL_MS) socket.terminate()
     },
   }
 }

@@ -32,6 +32,8 @@ export interface Exchange {
   readonly takeOver: (listener: ClientListener) => RawClient
   /** Something between answers, such as 100 or 102. */
   readonly interim: (line: string) => void
+  /** The client is still there and has not been answered yet. */
+  readonly isOpen: () => boolean
   readonly bytesIn: () => number
   readonly bytesOut: () => number
   /** For the count: who it was for and how it ended. */
