@@ -266,6 +266,35 @@ const knobs = {
     schema: directory,
     fallback: () => "/models/whisper",
   },
+  secretsToken: {
+    env: "OP_SERVICE_ACCOUNT_TOKEN",
+    doc: "service account of 1Password (`op`), for the agent's secrets",
+    schema: z.string().min(1, "must not be empty").optional(),
+    secret: true,
+  },
+  secretsFile: {
+    env: "SANDPIPER_SECRETS_FILE",
+    doc: "JSON file of names and values, mode 600: the agent's secrets where there is no 1Password",
+    schema: z.string().min(1, "must be a file").optional(),
+  },
+  parallelApiKey: {
+    env: "PARALLEL_API_KEY",
+    doc: "key of Parallel's API; without it the agent has no parallel_* tools",
+    schema: z.string().min(1, "must not be empty").optional(),
+    secret: true,
+  },
+  parentSessionId: {
+    env: "PARENT_SESSION_ID",
+    doc: "the session that started this one, for the tool notify_parent",
+    schema: z.string().min(1, "must not be empty").optional(),
+  },
+  publicUrl: {
+    env: "SANDPIPER_PUBLIC_URL",
+    doc: "address that people reach the gateway at, for the tool write_tunnel_env",
+    schema: urlWith("must be an http:// or https:// URL", (url) =>
+      /^https?:$/.test(url.protocol),
+    ).optional(),
+  },
   permissions: {
     env: "SANDPIPER_PERMISSIONS",
     doc: "what OpenCode asks leave for: `allow` it once each time, or `relay` the question to the session agent",
@@ -342,11 +371,15 @@ export const readInvocation = (
   }
   const command = named ?? "run"
   const rest = named === undefined ? argv : argv.slice(1)
-  const { words, flags } = command === "chat" ? readWords(rest) : { words: { json: false }, flags: rest }
+  const { words, flags } =
+    command === "chat" ? readWords(rest) : { words: { json: false }, flags: rest }
   return { want: "command", config: readConfig({ command, env, cwd }, readFlags(flags)), words }
 }
 
-const shortFlags: Readonly<Record<string, string>> = { "-m": "--model", "--session": "--session-id" }
+const shortFlags: Readonly<Record<string, string>> = {
+  "-m": "--model",
+  "--session": "--session-id",
+}
 
 /** `chat` takes a text, `--json`, and short names for two of the flags; what is left are flags like any other's. */
 const readWords = (

@@ -1,6 +1,7 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
 import { join } from "node:path"
 import manifest from "../package.json"
+import { agentEnvironment } from "./agent/environment.ts"
 import { createAgent } from "./agent/agent.ts"
 import { createIdMint } from "./agent/ids.ts"
 import type { RuntimeConfig } from "./agent/settings.ts"
@@ -11,10 +12,12 @@ import { createChannels } from "./channels/channels.ts"
 import { type Config, ownVariables } from "./config.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
-import { askOver, countedOver } from "./gateway/over-uplink.ts"
+import { secretOperations } from "./gateway/secrets.ts"
+import { askOver, countedOver, tellOver } from "./gateway/over-uplink.ts"
 import { createPartsBoard } from "./gateway/ready.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { createProcesses } from "./host/processes.ts"
+import { openSecrets } from "./host/open-secrets.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
@@ -59,6 +62,7 @@ const OPENCODE_VERSION = manifest.dependencies["opencode-ai"]
 const OUTBOX_BYTES = 64 * 1024 * 1024
 const FLUSH_MS = 3000
 const SETTLE_MS = 5000
+const COMPLETE_MS = 500
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
 const TUNNELS_FACT = "gateway.tunnels"
@@ -149,6 +153,16 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
 
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
+  const secrets = openSecrets({
+    ...config,
+    environment: agentEnvironment({
+      environment: config.environment,
+      allow: config.agentEnvAllow ?? [],
+      own: ownVariables,
+    }),
+    owner: user,
+    clock,
+  })
   let ready: string | undefined
   const agent = createAgent({
     settings: config,
@@ -158,7 +172,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
       SANDPIPER_API_TOKEN: apiToken,
+      WHISPER_MODELS: config.whisperModels,
+      ...(config.parallelApiKey && { PARALLEL_API_KEY: config.parallelApiKey }),
+      ...(config.parentSessionId && { PARENT_SESSION_ID: config.parentSessionId }),
+      ...(config.publicUrl && { SANDPIPER_PUBLIC_URL: config.publicUrl }),
     }),
+    hiddenTools: config.parallelApiKey ? [] : ["parallel_*"],
     processes: createProcesses(clock),
     installMore: gitIdentities.installPlugin,
     user,
@@ -267,7 +286,16 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
         announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
         ask: askOver(uplink.request),
-        tell: (type, fields) => uplink.send({ type, ...fields } as never),
+        tell: tellOver({
+          send: uplink.send,
+          originOf: channels.originOf,
+          // After its tool call is answered, so that the turn ends with it.
+          completed: () => {
+            const ending = { code: 0, why: "the agent completed the session" }
+            clock.after(COMPLETE_MS, () => done.resolve(ending))
+          },
+        }),
+        ...(secrets && { local: secretOperations(secrets) }),
       })
       uplink.start()
       agent.begin()

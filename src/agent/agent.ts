@@ -51,6 +51,8 @@ export interface AgentOptions {
   readonly self: string
   /** For the agent's tools: where the runner's API is and what opens it. */
   readonly toolEnvironment: () => Readonly<Record<string, string>>
+  /** Tools that lack what they need here. */
+  readonly hiddenTools: readonly string[]
   /** Files of other parts that belong into OpenCode's configuration directory. */
   readonly installMore: (configDir: string) => Promise<void>
   readonly processes: Processes
@@ -124,6 +126,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       permissions: settings.permissions,
       allowedModels: settings.agentModels,
       bashTimeoutMs: settings.agentBashSeconds * 1000,
+      hiddenTools: options.hiddenTools,
     })(runtime)
 
   let tail: LogTail | undefined

@@ -1,7 +1,7 @@
 /** Makes the gateway's parts and joins them; everything it needs from the rest of the runner comes in as a function. */
 import type { Clock } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
-import { ApiError, createApi } from "./api.ts"
+import { ApiError, type ApiPorts, createApi } from "./api.ts"
 import { createApp } from "./app.ts"
 import { createAuth } from "./auth.ts"
 import { type BackendPorts, reservedPorts } from "./backends.ts"
@@ -35,10 +35,10 @@ export interface GatewayOptions {
   readonly loadTunnels: () => string | undefined
   readonly saveTunnels: (text: string) => void
   readonly announceTunnels: (tunnels: readonly (Tunnel & { readonly path: string })[]) => void
-  readonly ask: (type: string, fields: Record<string, unknown>) => Promise<Record<string, unknown>>
-  readonly tell: (type: string, fields: Record<string, unknown>) => void
+  readonly ask: ApiPorts["ask"]
+  readonly tell: ApiPorts["tell"]
   /** Operations of the sandbox that other parts carry out, by name. */
-  readonly local?: Readonly<Record<string, (input: Record<string, unknown>) => unknown>>
+  readonly local?: ApiPorts["local"]
   readonly mostSockets?: number
 }
 

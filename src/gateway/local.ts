@@ -35,7 +35,7 @@ export const serveApi = (
       const response = await api.fetch(
         new Request(`http://gateway${target.path}${target.search}`, {
           method: head.method,
-          headers: contentHeaders(exchange),
+          headers: passedHeaders(exchange),
           ...(size > 0 && { body: Buffer.concat(parts) }),
         }),
       )
@@ -67,7 +67,15 @@ export const serveApi = (
 
 const tooLarge = () => problem(413, "too-large", "the body is larger than 8 MiB")
 
-const contentHeaders = ({ head }: Exchange): Record<string, string> => {
-  const type = head.headers.find(({ key }) => key === "content-type")
-  return type === undefined ? {} : { "content-type": type.value }
-}
+const PASSED = new Set([
+  "content-type",
+  "idempotency-key",
+  "x-opencode-session-id",
+  "x-opencode-message-id",
+  "x-opencode-call-id",
+])
+
+const passedHeaders = ({ head }: Exchange): Record<string, string> =>
+  Object.fromEntries(
+    head.headers.flatMap(({ key, value }) => (PASSED.has(key) ? [[key, value]] : [])),
+  )

@@ -62,7 +62,8 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
 
   const onMessage = (message: Message) => {
     // What a person typed stands on the screen already.
-    if (message.role === "user" || (only && !only(message.promptId))) return void past.add(message.id)
+    if (message.role === "user" || (only && !only(message.promptId)))
+      return void past.add(message.id)
     const before = messages.get(message.id)
     messages.set(message.id, message.status)
     if (past.has(message.id) || before === message.status) return
@@ -88,7 +89,8 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
     if (status === "completed" && typeof result === "string" && result.trim() !== "") {
       line(dim(indent(short(result.trim(), 600))))
     }
-    if (status === "error") line(style("31", `  ✗ ${String(toolName)}: ${String(error ?? "failed")}`))
+    if (status === "error")
+      line(style("31", `  ✗ ${String(toolName)}: ${String(error ?? "failed")}`))
   }
 
   const show = (event: HubEvent): void => {
@@ -108,7 +110,12 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
       case "part.delta": {
         const messageId = String(event["messageId"])
         if (past.has(messageId) || !messages.has(messageId)) return
-        return words(messageId, String(event["partId"]), Number(event["offset"]), String(event["text"]))
+        return words(
+          messageId,
+          String(event["partId"]),
+          Number(event["offset"]),
+          String(event["text"]),
+        )
       }
       case "state":
         if (String(event["name"]).startsWith("retry:")) {

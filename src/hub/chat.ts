@@ -45,9 +45,16 @@ export const startChat = (options: ChatOptions): Chat => {
   const view = createChatView({
     write: (text) => void (json ? undefined : output.write(text)),
     colours: interactive,
-    ...(single !== undefined && { only: (id: string | undefined) => id !== undefined && mine.has(id) }),
+    ...(single !== undefined && {
+      only: (id: string | undefined) => id !== undefined && mine.has(id),
+    }),
   })
-  const lines = createInterface({ input, output, terminal: interactive, prompt: view.style("36", "> ") })
+  const lines = createInterface({
+    input,
+    output,
+    terminal: interactive,
+    prompt: view.style("36", "> "),
+  })
   const questions: Question[] = []
   /** Prompts of this chat that are not over; one that has no id yet counts too. */
   const open = new Set<string>()
@@ -83,12 +90,17 @@ export const startChat = (options: ChatOptions): Chat => {
   }
   const onQuestion = (question: Question) => {
     const known = questions.findIndex(({ id }) => id === question.id)
-    if (question.status !== "open") return void (known === -1 ? undefined : questions.splice(known, 1))
+    if (question.status !== "open")
+      return void (known === -1 ? undefined : questions.splice(known, 1))
     if (known !== -1) return
     questions.push(question)
     const choices = (question.options ?? []).map((option, index) => `  ${index + 1}. ${option}`)
     const decide = question.kind === "permission" ? ["  once, always or reject?"] : []
-    view.line([view.style("33", `? ${question.text ?? question.title ?? ""}`), ...choices, ...decide].join("\n"))
+    view.line(
+      [view.style("33", `? ${question.text ?? question.title ?? ""}`), ...choices, ...decide].join(
+        "\n",
+      ),
+    )
     if (interactive) lines.prompt()
     else next()
   }
@@ -113,13 +125,19 @@ export const startChat = (options: ChatOptions): Chat => {
       case "interaction":
         return onQuestion(event["interaction"] as Question)
       case "message": {
-        const { promptId, role, status } = event["message"] as { promptId?: string; role: string; status: string }
+        const { promptId, role, status } = event["message"] as {
+          promptId?: string
+          role: string
+          status: string
+        }
         if (promptId === undefined || !mine.has(promptId) || role === "user") return
         code = status === "error" ? 1 : status === "canceled" ? 130 : 0
         return
       }
       case "state":
-        return event["name"] === "agent" ? onReady(event["value"] as { status?: string }) : undefined
+        return event["name"] === "agent"
+          ? onReady(event["value"] as { status?: string })
+          : undefined
       default:
         return
     }
@@ -127,7 +145,11 @@ export const startChat = (options: ChatOptions): Chat => {
 
   const prompt = async (content: string) => {
     asking += 1
-    const reply = await hub.ask({ type: "prompt", content, ...(options.model && { model: options.model }) })
+    const reply = await hub.ask({
+      type: "prompt",
+      content,
+      ...(options.model && { model: options.model }),
+    })
     asking -= 1
     if (reply["ok"] !== true) {
       code = 1
@@ -144,7 +166,12 @@ export const startChat = (options: ChatOptions): Chat => {
     clock: options.clock,
     onEvent,
     onRefused: (status) => {
-      view.line(view.style("31", `✗ the hub does not let this chat in (HTTP ${status}): is session ${options.session} there?`))
+      view.line(
+        view.style(
+          "31",
+          `✗ the hub does not let this chat in (HTTP ${status}): is session ${options.session} there?`,
+        ),
+      )
       finish(2)
     },
   })
@@ -152,7 +179,8 @@ export const startChat = (options: ChatOptions): Chat => {
   const take = (typed: string): void => {
     const text = typed.trim()
     const question = questions.shift()
-    if (question?.kind === "permission") return void hub.ask({ type: "permission", id: question.id, reply: text })
+    if (question?.kind === "permission")
+      return void hub.ask({ type: "permission", id: question.id, reply: text })
     if (question) {
       const choice = question.options?.[Number(text) - 1]
       return void hub.ask({ type: "answer", id: question.id, answer: choice ?? text })

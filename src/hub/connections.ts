@@ -57,9 +57,12 @@ export const eventStream = (
       connections.add(id, {
         send: (text) => {
           // A reader this far behind is let go: it comes back with its cursor and gets what it missed in one piece.
-          if ((controller.desiredSize ?? 0) < -MOST_BEHIND) return connections.close(id, 1013, "too slow")
+          if ((controller.desiredSize ?? 0) < -MOST_BEHIND)
+            return connections.close(id, 1013, "too slow")
           const rev = /"rev":(\d+)/.exec(text)?.[1]
-          controller.enqueue(encoder.encode(`${rev === undefined ? "" : `id: ${rev}\n`}data: ${text}\n\n`))
+          controller.enqueue(
+            encoder.encode(`${rev === undefined ? "" : `id: ${rev}\n`}data: ${text}\n\n`),
+          )
         },
         close: () => controller.close(),
       })

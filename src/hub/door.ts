@@ -10,10 +10,17 @@ export interface DoorHost {
   readonly create: (session: string) => Session
   readonly list: () => readonly unknown[]
   readonly terminate: (session: string) => Promise<void>
-  readonly artifact: (session: string, id: string) => { mime: string; body: Uint8Array<ArrayBuffer> } | undefined
+  readonly artifact: (
+    session: string,
+    id: string,
+  ) => { mime: string; body: Uint8Array<ArrayBuffer> } | undefined
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   /** Turns the request into a WebSocket. */
-  readonly upgrade: (request: Request, session: string, role: "runner" | "client") => Response | undefined
+  readonly upgrade: (
+    request: Request,
+    session: string,
+    role: "runner" | "client",
+  ) => Response | undefined
   /** An answer that goes on: whatever is sent to the connection is an event of it. */
   readonly stream: (session: string, begin: (connection: string) => void) => Response
   /** Of the token that clients show. Without one, no client comes in. */
@@ -28,7 +35,8 @@ export const enter = async (host: DoorHost, request: Request): Promise<Response 
   const route = routeOf(request.method, url.pathname, url.searchParams.get("role"))
   if (!route) return refuse(404, "there is nothing here")
   if (route.access === "open") return Response.json({ ok: true })
-  if (!originFits(request, url, host.allowedOrigins)) return refuse(403, "this origin may not speak to the hub")
+  if (!originFits(request, url, host.allowedOrigins))
+    return refuse(403, "this origin may not speak to the hub")
   const token = tokenOf(request, url)
   if (route.access === "client" && !(await isClient(host, token))) {
     return refuse(401, "a client's token is expected: Authorization: Bearer <token>")
@@ -79,7 +87,9 @@ const serve = async (
       // Whatever a sandbox calls an image must never run as a page of the hub's origin.
       return new Response(found.body, {
         headers: {
-          "content-type": /^image\/(png|jpeg|gif|webp)$/.test(found.mime) ? found.mime : "application/octet-stream",
+          "content-type": /^image\/(png|jpeg|gif|webp)$/.test(found.mime)
+            ? found.mime
+            : "application/octet-stream",
           "x-content-type-options": "nosniff",
           "content-security-policy": "sandbox; default-src 'none'",
         },
@@ -126,7 +136,10 @@ const statuses: Readonly<Record<RefusalCode, number>> = {
 const create = async (host: DoorHost, name: string, request: Request): Promise<Response> => {
   const body = await bodyOf(request)
   const { runnerToken, title, config } = body ?? {}
-  if (!body || (runnerToken !== undefined && (typeof runnerToken !== "string" || runnerToken.length < 16))) {
+  if (
+    !body ||
+    (runnerToken !== undefined && (typeof runnerToken !== "string" || runnerToken.length < 16))
+  ) {
     return refuse(400, "runnerToken: expected at least 16 characters")
   }
   const settings = parseClientMessage({ type: "config", config: config ?? {} })
@@ -160,7 +173,9 @@ const refuse = (status: number, message: string): Response =>
 
 /** The header first: an address ends up in logs. A browser's WebSocket and EventSource can only use the address. */
 const tokenOf = (request: Request, url: URL): string =>
-  /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? url.searchParams.get("token") ?? ""
+  /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ??
+  url.searchParams.get("token") ??
+  ""
 
 const isClient = async ({ clientTokenHash }: DoorHost, token: string): Promise<boolean> =>
   clientTokenHash !== undefined && sameText(await hashOf(token), clientTokenHash)

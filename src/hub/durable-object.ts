@@ -72,7 +72,9 @@ export class SessionAgent {
       blobs: { put: (id, mime, base64) => putBlob(state, id, mime, base64) },
       alarm: {
         set: (at) =>
-          state.waitUntil(at === undefined ? state.storage.deleteAlarm() : state.storage.setAlarm(at)),
+          state.waitUntil(
+            at === undefined ? state.storage.deleteAlarm() : state.storage.setAlarm(at),
+          ),
       },
       now: () => Date.now(),
       newId: () => crypto.randomUUID(),

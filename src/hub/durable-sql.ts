@@ -21,4 +21,5 @@ export const durableSql = ({ storage }: DurableState): Sql => {
 }
 
 export const hasTable = ({ storage }: DurableState, name: string): boolean =>
-  storage.sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name).toArray().length > 0
+  storage.sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name).toArray()
+    .length > 0

@@ -23,7 +23,10 @@ export interface HubClientOptions {
 
 export interface HubClient {
   /** Asks, again after every cut, until there is a reply. */
-  readonly ask: (message: { readonly type: string; readonly [field: string]: unknown }) => Promise<HubEvent>
+  readonly ask: (message: {
+    readonly type: string
+    readonly [field: string]: unknown
+  }) => Promise<HubEvent>
   readonly close: () => void
 }
 
@@ -31,7 +34,10 @@ const RETRY = { min: 100, max: 5000 }
 
 export const connectHub = (options: HubClientOptions): HubClient => {
   const { clock } = options
-  const waiting = new Map<string, { readonly text: string; readonly resolve: (reply: HubEvent) => void }>()
+  const waiting = new Map<
+    string,
+    { readonly text: string; readonly resolve: (reply: HubEvent) => void }
+  >()
   let socket: WebSocket | undefined
   let cursor: number | undefined
   let tries = 0

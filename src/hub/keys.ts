@@ -21,5 +21,7 @@ export const gatewayKey = async (
     false,
     ["sign"],
   )
-  return hex(await crypto.subtle.sign("HMAC", key, encoder.encode(`gateway:${sessionId}:${generation}`)))
+  return hex(
+    await crypto.subtle.sign("HMAC", key, encoder.encode(`gateway:${sessionId}:${generation}`)),
+  )
 }

@@ -31,8 +31,7 @@ describe("settings", () => {
     expect(compose({})).toEqual({
       config: {
         share: "disabled",
-        permission: { "*": "allow" },
-        tools: { websearch: false },
+        permission: { "*": "allow", websearch: "deny" },
         provider: { "sandpiper-warm-up": warmUp },
       },
       auth: {},
@@ -58,7 +57,7 @@ describe("settings", () => {
       },
       { environment: { OPENAI_API_KEY: "from-env", ANTHROPIC_API_KEY: "a" } },
     )
-    expect(config["tools"]).toEqual({ websearch: false, webfetch: false })
+    expect(config["permission"]).toEqual({ "*": "allow", websearch: "deny", webfetch: "deny" })
     expect(config["provider"]).toEqual({
       "sandpiper-warm-up": warmUp,
       mine: {
@@ -73,6 +72,18 @@ describe("settings", () => {
       anthropic: { type: "api", key: "a" },
       mine: { type: "api", key: "k-1" },
     })
+  })
+
+  test("deny what is off behind all other rules, whoever turns it on", () => {
+    const { config } = compose(
+      { tools: { parallel_web_search: true, bash: true } },
+      { hiddenTools: ["parallel_*"], permissions: "relay" },
+    )
+    expect(Object.keys(config["permission"] as object).slice(-2)).toEqual([
+      "websearch",
+      "parallel_*",
+    ])
+    expect(config["tools"]).toEqual({ parallel_web_search: true, bash: true })
   })
 
   test("hold the keys in auth.json alone", () => {

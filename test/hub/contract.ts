@@ -72,7 +72,16 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
     describe("a runner at the door", () => {
       const knock = async (session: string, token: string) => {
         const url = `${host.url}/sessions/${session}/ws?role=runner&token=${token}`
-        return (await fetch(url, { headers: { upgrade: "websocket", connection: "upgrade", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", "sec-websocket-version": "13" } })).status
+        return (
+          await fetch(url, {
+            headers: {
+              upgrade: "websocket",
+              connection: "upgrade",
+              "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+              "sec-websocket-version": "13",
+            },
+          })
+        ).status
       }
       test("is told to wait while its session has no token", async () => {
         await put("s2", {})
@@ -87,8 +96,14 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
       })
       test("is configured, and replaces the one that was there", async () => {
         const first = runner()
-        await until(() => first.frames.some(({ type }) => type === "opencode-config"), "configuration")
-        expect(first.frames.map(({ type }) => type).slice(0, 2)).toEqual(["init", "opencode-config"])
+        await until(
+          () => first.frames.some(({ type }) => type === "opencode-config"),
+          "configuration",
+        )
+        expect(first.frames.map(({ type }) => type).slice(0, 2)).toEqual([
+          "init",
+          "opencode-config",
+        ])
         runner({ stateDir: join(folder, "second") })
         await host.disturb()
         await until(() => first.endings.length > 0, "end of the first runner")
@@ -103,7 +118,11 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         const reply = await one.ask({ type: "prompt", content: "say these words 👋 to me" })
         const id = String(reply["messageId"])
         await one.until(() => one.queue().length === 0 && one.messages().length === 2, "answer")
-        await two.until(() => two.messages().some(({ status, role }) => role === "assistant" && status === "done"), "answer")
+        await two.until(
+          () =>
+            two.messages().some(({ status, role }) => role === "assistant" && status === "done"),
+          "answer",
+        )
         for (const each of [one, two]) {
           expect(each.answerTo(id)).toBe("say these words 👋 to me")
           expect(each.messages().map(({ role }) => role)).toEqual(["user", "assistant"])
@@ -116,7 +135,11 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         await one.ask({ type: "prompt", content: "later" })
         await host.disturb()
         const late = runner()
-        await one.until(() => one.messages().some(({ status, role }) => role === "assistant" && status === "done"), "answer")
+        await one.until(
+          () =>
+            one.messages().some(({ status, role }) => role === "assistant" && status === "done"),
+          "answer",
+        )
         expect(late.prompts).toHaveLength(1)
       })
 
@@ -126,7 +149,9 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         await host.disturb()
         const again = await one.ask({ type: "prompt", content: "a", clientRequestId: "r1" })
         expect(again).toMatchObject({ ok: true, messageId: first["messageId"], fresh: false })
-        expect(await one.ask({ type: "prompt", content: "b", clientRequestId: "r1" })).toMatchObject({
+        expect(
+          await one.ask({ type: "prompt", content: "b", clientRequestId: "r1" }),
+        ).toMatchObject({
           ok: false,
           error: { code: "conflict" },
         })
@@ -165,8 +190,12 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         const d = await one.ask({ type: "prompt", content: "d" })
         expect(await one.ask({ type: "withdraw", id: b["messageId"] })).toMatchObject({ ok: true })
         expect(await one.ask({ type: "promote", id: d["messageId"] })).toMatchObject({ ok: true })
-        expect(await one.ask({ type: "withdraw", id: a["messageId"] })).toMatchObject({ error: { code: "too-late" } })
-        expect(await one.ask({ type: "promote", id: "no-such" })).toMatchObject({ error: { code: "not-found" } })
+        expect(await one.ask({ type: "withdraw", id: a["messageId"] })).toMatchObject({
+          error: { code: "too-late" },
+        })
+        expect(await one.ask({ type: "promote", id: "no-such" })).toMatchObject({
+          error: { code: "not-found" },
+        })
         for (const count of [2, 3]) {
           lazy.work(100)
           await until(() => lazy.prompts.length === count, `prompt ${count}`)
@@ -186,7 +215,13 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         await one.ask({ type: "prompt", content: "next" })
         expect(await one.ask({ type: "abort" })).toMatchObject({ ok: true, stopping: 1 })
         await until(() => lazy.prompts.length === 2, "next prompt")
-        await one.until(() => one.messages().some((message) => message.promptId === messageId && message.status === "canceled"), "canceled message")
+        await one.until(
+          () =>
+            one
+              .messages()
+              .some((message) => message.promptId === messageId && message.status === "canceled"),
+          "canceled message",
+        )
         expect(one.answerTo(String(messageId))).toBe("one ")
       })
       test("with nothing to stop is answered too", async () => {
@@ -201,12 +236,24 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         const lazy = runner({ eager: false })
         const { messageId } = await one.ask({ type: "prompt", content: "ask me" })
         await until(() => lazy.busy() === 1, "turn")
-        lazy.send({ type: "question", questionId: "q1", text: "Which?", options: ["a", "b"], messageId: String(messageId), channelType: "web", channelId: "default" })
+        lazy.send({
+          type: "question",
+          questionId: "q1",
+          text: "Which?",
+          options: ["a", "b"],
+          messageId: String(messageId),
+          channelType: "web",
+          channelId: "default",
+        })
         await two.until(() => two.events.some(({ type }) => type === "interaction"), "question")
         await host.disturb()
         expect(await two.ask({ type: "answer", id: "q1", answer: "b" })).toMatchObject({ ok: true })
-        expect(await one.ask({ type: "answer", id: "q1", answer: "a" })).toMatchObject({ error: { code: "too-late" } })
-        expect(await one.ask({ type: "answer", id: "q9", answer: "a" })).toMatchObject({ error: { code: "not-found" } })
+        expect(await one.ask({ type: "answer", id: "q1", answer: "a" })).toMatchObject({
+          error: { code: "too-late" },
+        })
+        expect(await one.ask({ type: "answer", id: "q9", answer: "a" })).toMatchObject({
+          error: { code: "not-found" },
+        })
         await until(() => lazy.frames.some(({ type }) => type === "answer"), "answer at the runner")
         expect(lazy.frames.filter(({ type }) => type === "answer")).toEqual([
           { type: "answer", questionId: "q1", answer: "b" },
@@ -217,7 +264,10 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
     describe("a client that slept", () => {
       test("reads only what it missed", async () => {
         const one = await client()
-        const lazy = runner({ eager: false, answer: () => Array.from({ length: 100 }, (_, index) => `${index} `) })
+        const lazy = runner({
+          eager: false,
+          answer: () => Array.from({ length: 100 }, (_, index) => `${index} `),
+        })
         const { messageId } = await one.ask({ type: "prompt", content: "count" })
         await until(() => lazy.busy() === 1, "turn")
         lazy.work(40)
@@ -227,7 +277,11 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         one.close()
         lazy.work(60)
         const two = await client({ from: one })
-        await two.until(() => two.messages().some(({ role, status }) => role === "assistant" && status === "done"), "end")
+        await two.until(
+          () =>
+            two.messages().some(({ role, status }) => role === "assistant" && status === "done"),
+          "end",
+        )
         const whole = Array.from({ length: 100 }, (_, index) => `${index} `).join("")
         expect(two.answerTo(String(messageId))).toBe(whole)
         expect(two.gaps()).toBe(0)
@@ -245,13 +299,16 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         runner()
         const stream = await fetch(`${host.url}/sessions/s1/events?token=${host.clientToken}`)
         expect(stream.headers.get("content-type")).toBe("text/event-stream")
-        const reply = (await (await post("prompt", { content: "hello there" })).json()) as { ok: boolean }
+        const reply = (await (await post("prompt", { content: "hello there" })).json()) as {
+          ok: boolean
+        }
         expect(reply.ok).toBeTrue()
         let text = ""
         const decoder = new TextDecoder()
         for await (const chunk of stream.body ?? []) {
           text += decoder.decode(chunk, { stream: true })
-          if (/"status":"done".*"role":"assistant"|"role":"assistant".*"status":"done"/.test(text)) break
+          if (/"status":"done".*"role":"assistant"|"role":"assistant".*"status":"done"/.test(text))
+            break
         }
         expect(text).toContain("hello ")
         expect(text).toMatch(/^id: \d+\ndata: \{"type":"snapshot"/)
@@ -289,7 +346,11 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
           await host.disturb()
         }
         const two = await client()
-        await two.until(() => two.messages().some(({ role, status }) => role === "assistant" && status === "done"), "end")
+        await two.until(
+          () =>
+            two.messages().some(({ role, status }) => role === "assistant" && status === "done"),
+          "end",
+        )
         expect(two.answerTo(String(messageId))).toBe(words.join(""))
       })
 
@@ -305,7 +366,11 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         await host.restart()
         lazy.work(100)
         const two = await client()
-        await two.until(() => two.messages().some(({ role, status }) => role === "assistant" && status === "done"), "end")
+        await two.until(
+          () =>
+            two.messages().some(({ role, status }) => role === "assistant" && status === "done"),
+          "end",
+        )
         expect(two.answerTo(String(messageId))).toBe(words.join(""))
         await until(() => lazy.prompts.length === 2, "the second prompt")
         lazy.work(200)

@@ -55,7 +55,10 @@ export const createChanges = (sql: Sql, sockets: Sockets): Changes => {
   return {
     note: (kind, ref) => {
       const rev = insert(kind, ref, null)
-      noted = [...noted.filter((known) => known.kind !== kind || known.ref !== ref), { rev, kind, ref }]
+      noted = [
+        ...noted.filter((known) => known.kind !== kind || known.ref !== ref),
+        { rev, kind, ref },
+      ]
       return rev
     },
     grown: (messageId, partId, start) => void insert("delta", refOf(messageId, partId), start),
@@ -100,4 +103,5 @@ const changedSince = (sql: Sql, cursor: number): readonly ClientEvent[] | undefi
   })
 }
 
-export const refOf = (messageId: string, partId: string): string => JSON.stringify([messageId, partId])
+export const refOf = (messageId: string, partId: string): string =>
+  JSON.stringify([messageId, partId])

@@ -10,7 +10,8 @@ interface SomeAddress {
   readonly channelId?: string | undefined
 }
 
-export const hasChannel = (from: SomeAddress): boolean => Boolean(from.channelType && from.channelId)
+export const hasChannel = (from: SomeAddress): boolean =>
+  Boolean(from.channelType && from.channelId)
 
 export const channelKey = (from: SomeAddress): string =>
   from.channelType && from.channelId ? `${from.channelType}:${from.channelId}` : "web:default"

@@ -1,6 +1,12 @@
 /** What a client may say to a session, over a WebSocket or as the body of an HTTP request: one table, many readers. */
 import { z } from "zod"
-import { agentConfig, attachment, author, modelPreferences, someChannel } from "../../protocol/shapes.ts"
+import {
+  agentConfig,
+  attachment,
+  author,
+  modelPreferences,
+  someChannel,
+} from "../../protocol/shapes.ts"
 
 const CONTENT_CHARACTERS = 400_000
 
@@ -17,9 +23,13 @@ const verb = <const Name extends string, Shape extends z.ZodRawShape>(
 })
 
 export const clientVerbs = [
-  verb("subscribe", "Get the session as it is, or what changed since `cursor`; then every change as it happens.", {
-    cursor: z.int().nonnegative().optional(),
-  }),
+  verb(
+    "subscribe",
+    "Get the session as it is, or what changed since `cursor`; then every change as it happens.",
+    {
+      cursor: z.int().nonnegative().optional(),
+    },
+  ),
   verb("prompt", "Queue a prompt. The same `clientRequestId` again is the same prompt.", {
     content: z.string().min(1, "must not be empty").max(CONTENT_CHARACTERS),
     model: z.string().optional(),
@@ -41,7 +51,11 @@ export const clientVerbs = [
     reply: z.enum(["once", "always", "reject"]),
   }),
   verb("withdraw", "Take a prompt out of the queue before it is begun.", { id }),
-  verb("promote", "Move a queued prompt to the front; if the agent waits for an answer, it is the answer.", { id }),
+  verb(
+    "promote",
+    "Move a queued prompt to the front; if the agent waits for an answer, it is the answer.",
+    { id },
+  ),
   verb("revert", "Undo a message and all that followed it.", { messageId: id }),
   verb("command", "Have the agent run one of its commands.", {
     command: z.string().min(1),
@@ -66,7 +80,13 @@ export type Reply =
   | { readonly ok: true; readonly [field: string]: unknown }
   | { readonly ok: false; readonly error: { readonly code: RefusalCode; readonly message: string } }
 
-export type RefusalCode = "bad-request" | "not-found" | "too-late" | "conflict" | "no-runner" | "too-many"
+export type RefusalCode =
+  | "bad-request"
+  | "not-found"
+  | "too-late"
+  | "conflict"
+  | "no-runner"
+  | "too-many"
 
 const schemas: ReadonlyMap<string, z.ZodType<ClientMessage>> = new Map(
   clientVerbs.map(({ name, schema }) => [name, schema]),
@@ -75,11 +95,15 @@ const schemas: ReadonlyMap<string, z.ZodType<ClientMessage>> = new Map(
 /** The client's door: a message, or words that say what is wrong with it. */
 export const parseClientMessage = (
   value: unknown,
-): { readonly ok: true; readonly message: ClientMessage } | { readonly ok: false; readonly problem: string } => {
-  if (typeof value !== "object" || value === null) return { ok: false, problem: "expected an object" }
+):
+  | { readonly ok: true; readonly message: ClientMessage }
+  | { readonly ok: false; readonly problem: string } => {
+  if (typeof value !== "object" || value === null)
+    return { ok: false, problem: "expected an object" }
   const type = (value as { type?: unknown }).type
   const schema = typeof type === "string" ? schemas.get(type) : undefined
-  if (!schema) return { ok: false, problem: `type: expected one of ${[...schemas.keys()].join(", ")}` }
+  if (!schema)
+    return { ok: false, problem: `type: expected one of ${[...schemas.keys()].join(", ")}` }
   const parsed = schema.safeParse(value)
   if (parsed.success) return { ok: true, message: parsed.data }
   const [issue] = parsed.error.issues

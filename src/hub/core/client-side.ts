@@ -62,7 +62,11 @@ export const createClientSide = (parts: Parts, flush: () => void): ClientSide =>
       const reply = (value: Reply, id?: string) =>
         ports.sockets.send(
           connection,
-          JSON.stringify({ type: "reply", ...(id !== undefined && { clientRequestId: id }), ...value }),
+          JSON.stringify({
+            type: "reply",
+            ...(id !== undefined && { clientRequestId: id }),
+            ...value,
+          }),
         )
       const value = fromJson(text)
       if (isPing(value)) return ports.sockets.send(connection, '{"type":"pong"}')
@@ -75,7 +79,10 @@ export const createClientSide = (parts: Parts, flush: () => void): ClientSide =>
   }
 }
 
-const refuse = (code: RefusalCode, message: string): Reply => ({ ok: false, error: { code, message } })
+const refuse = (code: RefusalCode, message: string): Reply => ({
+  ok: false,
+  error: { code, message },
+})
 
 const verbsOf = (parts: Parts): Verbs => {
   const { ports, queue, interactions, link, state, say } = parts
@@ -92,8 +99,14 @@ const verbsOf = (parts: Parts): Verbs => {
     say(make(requestId))
     return { ok: true, requestId }
   }
-  const answer = (id: string, kind: "question" | "permission", given: string | boolean, by: string) => {
-    if (interactions.statusOf(id) === undefined) return refuse("not-found", `there is no ${kind} ${id}`)
+  const answer = (
+    id: string,
+    kind: "question" | "permission",
+    given: string | boolean,
+    by: string,
+  ) => {
+    if (interactions.statusOf(id) === undefined)
+      return refuse("not-found", `there is no ${kind} ${id}`)
     if (!interactions.answer(id, kind, given, by)) {
       return refuse("too-late", `the ${kind} is answered already, or nobody waits for it any more`)
     }
@@ -128,7 +141,8 @@ const verbsOf = (parts: Parts): Verbs => {
       if (!row) return refuse("not-found", `there is no prompt ${id}`)
       if (row.status !== "queued") return refuse("too-late", "the prompt is begun or over already")
       const question = interactions.openQuestion(row.channel)
-      if (question === undefined) return queue.promote(id) ? { ok: true } : refuse("too-late", "too late")
+      if (question === undefined)
+        return queue.promote(id) ? { ok: true } : refuse("too-late", "too late")
       // The agent waits for an answer, and this is what the person wants it to hear first.
       const prompt = JSON.parse(row.prompt) as Prompt
       queue.finish(id, "done")
@@ -187,6 +201,9 @@ const isPing = (value: unknown): boolean =>
   typeof value === "object" && value !== null && "type" in value && value.type === "ping"
 
 const idOf = (value: unknown): string | undefined =>
-  typeof value === "object" && value !== null && "clientRequestId" in value && typeof value.clientRequestId === "string"
+  typeof value === "object" &&
+  value !== null &&
+  "clientRequestId" in value &&
+  typeof value.clientRequestId === "string"
     ? value.clientRequestId
     : undefined

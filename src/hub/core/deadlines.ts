@@ -7,7 +7,9 @@ export interface Deadlines {
   readonly set: (kind: DeadlineKind, ref: string, at: number) => void
   readonly clear: (kind: DeadlineKind, ref: string) => void
   /** Those that have passed, each once: they are gone when they are told. */
-  readonly takeDue: (now: number) => readonly { readonly kind: DeadlineKind; readonly ref: string }[]
+  readonly takeDue: (
+    now: number,
+  ) => readonly { readonly kind: DeadlineKind; readonly ref: string }[]
   /** Sets the host's alarm to the earliest deadline, if that has changed. */
   readonly arm: () => void
 }

@@ -43,15 +43,29 @@ const tableOf = (parts: Parts): Ingest => {
       messages.begin(frame.turnId, frame.messageId, channelKey(frame))
       if (!messages.isStreaming(frame.turnId)) return
       const { callId, toolName, status, error, childSessionId } = frame
-      const data = { callId, toolName, status, args: short(frame.args), result: short(frame.result), error, childSessionId }
-      messages.putPart(frame.turnId, childSessionId ? `${childSessionId}/${callId}` : callId, "tool", data)
+      const data = {
+        callId,
+        toolName,
+        status,
+        args: short(frame.args),
+        result: short(frame.result),
+        error,
+        childSessionId,
+      }
+      messages.putPart(
+        frame.turnId,
+        childSessionId ? `${childSessionId}/${callId}` : callId,
+        "tool",
+        data,
+      )
     },
     "message.finalize": (frame) => {
       const { turnId, messageId, reason, error, finalText } = frame
       messages.begin(turnId, messageId, channelKey(frame))
       const status = ({ end_turn: "done", error: "error", canceled: "canceled" } as const)[reason]
       messages.end(turnId, status, error, finalText)
-      if (messageId !== undefined && reason === "error") queue.setError(messageId, error ?? "failed")
+      if (messageId !== undefined && reason === "error")
+        queue.setError(messageId, error ?? "failed")
       parts.words.forget()
     },
     todo: (frame) => {
@@ -144,7 +158,11 @@ const tableOf = (parts: Parts): Ingest => {
       state.show(`child:${childSessionId}`, { childSessionId, title }),
     title: ({ title }) => state.show("title", title),
     "channel-session-created": ({ channelKey: key, opencodeSessionId }) =>
-      sql.run("INSERT OR REPLACE INTO channels (key, agent_session) VALUES (?, ?)", key, opencodeSessionId),
+      sql.run(
+        "INSERT OR REPLACE INTO channels (key, agent_session) VALUES (?, ?)",
+        key,
+        opencodeSessionId,
+      ),
     "audio-transcript": ({ messageId, transcript }) =>
       messages.putPart(messageId, "transcript", "transcript", { transcript }),
     "self-terminate": () => {

@@ -11,7 +11,12 @@ export interface Interactions {
     readonly payload: unknown
   }) => void
   /** True for the first answer only. */
-  readonly answer: (id: string, kind: "question" | "permission", answer: unknown, by: string) => boolean
+  readonly answer: (
+    id: string,
+    kind: "question" | "permission",
+    answer: unknown,
+    by: string,
+  ) => boolean
   readonly statusOf: (id: string) => string | undefined
   readonly openQuestion: (channel: string) => string | undefined
   /** The turn is over: nobody waits for these any more. */

@@ -63,4 +63,6 @@ export const createLink = (sql: Sql): Link => {
 
 /** A turn that goes on is the same runner, as ready as it was; any other has to say so anew. */
 export const staysReady = (before: LinkRow, hello: Outbound<"hello">): boolean =>
-  before.ready && before.epoch === hello.epoch && hello.active.some(({ turnId }) => turnId !== undefined)
+  before.ready &&
+  before.epoch === hello.epoch &&
+  hello.active.some(({ turnId }) => turnId !== undefined)

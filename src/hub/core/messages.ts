@@ -63,7 +63,9 @@ export const createMessages = (
     return true
   }
 
-  const insertPart = (part: Pick<PartRow, "message_id" | "id" | "base" | "kind"> & Partial<PartRow>) => {
+  const insertPart = (
+    part: Pick<PartRow, "message_id" | "id" | "base" | "kind"> & Partial<PartRow>,
+  ) => {
     const place = changes.note("part", refOf(part.message_id, part.id))
     const { text = "", half = null, size = 0, data = null } = part
     sql.run(
@@ -136,7 +138,13 @@ export const createMessages = (
       if (!made) return
       if (content !== "") startPart(at.id, "text", "text", content)
       if (extra !== undefined) {
-        insertPart({ message_id: at.id, id: "extra", base: "extra", kind: "extra", data: JSON.stringify(extra) })
+        insertPart({
+          message_id: at.id,
+          id: "extra",
+          base: "extra",
+          kind: "extra",
+          data: JSON.stringify(extra),
+        })
       }
     },
     openPart,

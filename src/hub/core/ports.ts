@@ -43,7 +43,10 @@ export interface Ports {
   /** Answers a request of the runner; a repeated `requestId` is not carried out twice. */
   readonly answer: (frame: RequestFrame) => Promise<Record<string, unknown>>
   /** A run of a workflow has ended or waits for a decision. */
-  readonly executed: (executionId: string, envelope: Outbound<"workflow-execution-result">["envelope"]) => void
+  readonly executed: (
+    executionId: string,
+    envelope: Outbound<"workflow-execution-result">["envelope"],
+  ) => void
   /** The runner says that the session's work is done. */
   readonly ended: () => void
   /** What is worth a line in a log; never a value out of a frame. */

@@ -27,7 +27,8 @@ export const dispatch = (parts: Parts): void => {
 /** A prompt stands in the conversation from when it is worked on, not from when it was typed. */
 export const showPrompt = ({ messages }: Parts, prompt: Prompt, channel: string): void => {
   const { messageId, content, attachments, authorId, authorName, authorEmail } = prompt
-  const author = authorId ?? authorName ?? authorEmail ? { authorId, authorName, authorEmail } : undefined
+  const author =
+    (authorId ?? authorName ?? authorEmail) ? { authorId, authorName, authorEmail } : undefined
   const files = attachments?.map(({ mime, filename }) => ({ mime, filename }))
   messages.say(
     "user",
@@ -67,7 +68,8 @@ export const stopPrompts = (parts: Parts, channel: string | undefined): number =
     queue.markStopping(id)
     deadlines.set("stop", id, ports.now() + STOP_MS)
   }
-  if (running.length > 0) parts.say({ type: "abort", ...(channel !== undefined && channelAddress(channel)) })
+  if (running.length > 0)
+    parts.say({ type: "abort", ...(channel !== undefined && channelAddress(channel)) })
   return running.length
 }
 
@@ -76,7 +78,9 @@ export const giveUp = (parts: Parts, id: string, kind: "stop" | "prompt"): void 
   const { queue, messages } = parts
   if (queue.find(id)?.status !== "processing") return
   const why =
-    kind === "stop" ? "the runner did not confirm the stop" : "the runner did not end the turn in time"
+    kind === "stop"
+      ? "the runner did not confirm the stop"
+      : "the runner did not end the turn in time"
   queue.setError(id, why)
   queue.finish(id, kind === "stop" ? "canceled" : "failed")
   messages.endOf(id, kind === "stop" ? "canceled" : "error", why)

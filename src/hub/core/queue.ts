@@ -22,7 +22,12 @@ export interface QueueRow {
 
 export interface Queue {
   /** Nothing when the client's request id stands for another prompt already. */
-  readonly add: (prompt: Prompt, channel: string, request?: string, first?: boolean) => Enqueued | undefined
+  readonly add: (
+    prompt: Prompt,
+    channel: string,
+    request?: string,
+    first?: boolean,
+  ) => Enqueued | undefined
   /** The next prompt of any channel that has none at work; it is at work from now on. */
   readonly claim: () => QueueRow | undefined
   readonly find: (id: string) => QueueRow | undefined
@@ -58,7 +63,15 @@ export const createQueue = (sql: Sql, changes: Changes, now: () => number): Queu
       const place = note()
       sql.run(
         "INSERT INTO queue (id, client_request_id, channel, place, priority, prompt, status, received_at) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)",
-        ...[prompt.messageId, request ?? null, channel, place, first ? place : 0, JSON.stringify(prompt), now()],
+        ...[
+          prompt.messageId,
+          request ?? null,
+          channel,
+          place,
+          first ? place : 0,
+          JSON.stringify(prompt),
+          now(),
+        ],
       )
       return { id: prompt.messageId, fresh: true }
     },
@@ -92,7 +105,10 @@ export const createQueue = (sql: Sql, changes: Changes, now: () => number): Queu
       ),
     markStopping: (id) =>
       void changed(
-        sql.all("UPDATE queue SET stopping = 1 WHERE id = ? AND status = 'processing' RETURNING id", id),
+        sql.all(
+          "UPDATE queue SET stopping = 1 WHERE id = ? AND status = 'processing' RETURNING id",
+          id,
+        ),
       ),
     requeueLost: (kept) => {
       const lost = sql
@@ -103,7 +119,10 @@ export const createQueue = (sql: Sql, changes: Changes, now: () => number): Queu
         if (stopping === 1) {
           sql.run("UPDATE queue SET status = 'canceled', ended_at = ? WHERE id = ?", now(), id)
         } else {
-          sql.run("UPDATE queue SET status = 'queued', priority = place, dispatched_at = NULL WHERE id = ?", id)
+          sql.run(
+            "UPDATE queue SET status = 'queued', priority = place, dispatched_at = NULL WHERE id = ?",
+            id,
+          )
         }
       }
       if (lost.length > 0) note()

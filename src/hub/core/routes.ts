@@ -6,9 +6,23 @@ export type Route =
   | { readonly to: "health"; readonly access: "open" }
   | { readonly to: "list"; readonly access: "client" }
   | { readonly to: "socket"; readonly access: "runner" | "client"; readonly session: string }
-  | { readonly to: "create" | "snapshot" | "events" | "terminate"; readonly access: "client"; readonly session: string }
-  | { readonly to: "verb"; readonly access: "client"; readonly session: string; readonly verb: string }
-  | { readonly to: "artifact"; readonly access: "client"; readonly session: string; readonly artifact: string }
+  | {
+      readonly to: "create" | "snapshot" | "events" | "terminate"
+      readonly access: "client"
+      readonly session: string
+    }
+  | {
+      readonly to: "verb"
+      readonly access: "client"
+      readonly session: string
+      readonly verb: string
+    }
+  | {
+      readonly to: "artifact"
+      readonly access: "client"
+      readonly session: string
+      readonly artifact: string
+    }
   | { readonly to: "hook"; readonly access: "hook"; readonly trigger: string }
 
 /** Also the form of a session's name: what does not fit is no session. */
@@ -17,7 +31,8 @@ const NAME = /^[A-Za-z0-9._:-]{1,128}$/
 export const routeOf = (method: string, path: string, role: string | null): Route | undefined => {
   const [first, name, next, last, ...more] = path.split("/").slice(1).map(decode)
   if (more.length > 0) return undefined
-  if (first === "health" && name === undefined && method === "GET") return { to: "health", access: "open" }
+  if (first === "health" && name === undefined && method === "GET")
+    return { to: "health", access: "open" }
   if (first === "hooks" && name !== undefined && next === undefined && method === "POST") {
     return { to: "hook", access: "hook", trigger: name }
   }

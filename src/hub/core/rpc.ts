@@ -35,14 +35,18 @@ export const createRpc = ({ ports, link }: Parts): Rpc => {
   return {
     ask: (frame) => {
       const known = one(
-        ports.sql.all<{ result: string }>("SELECT result FROM rpc WHERE request_id = ?", frame.requestId),
+        ports.sql.all<{ result: string }>(
+          "SELECT result FROM rpc WHERE request_id = ?",
+          frame.requestId,
+        ),
       )
       if (known) return tell(JSON.parse(known.result) as InboundFrame)
       if (running.has(frame.requestId)) return
       running.add(frame.requestId)
       ports.answer(frame).then(
         (result) => finish(frame, result),
-        (error: unknown) => finish(frame, { error: error instanceof Error ? error.message : String(error) }),
+        (error: unknown) =>
+          finish(frame, { error: error instanceof Error ? error.message : String(error) }),
       )
     },
     refuse: ({ type, requestId, problem }) => {

@@ -2,7 +2,12 @@
  * The runner's side of a session: one connection counts, each frame is taken once and acknowledged after it is written,
  * and work is handed out only when everything from before is known.
  */
-import { isRequest, type Outbound, type OutboundFrame, parseOutbound } from "../../protocol/index.ts"
+import {
+  isRequest,
+  type Outbound,
+  type OutboundFrame,
+  parseOutbound,
+} from "../../protocol/index.ts"
 import { channelKey } from "./channel.ts"
 import { createIngest } from "./ingest.ts"
 import { staysReady } from "./link.ts"

@@ -21,7 +21,11 @@ export interface Session {
   readonly configure: (config: object) => void
   readonly setTitle: (title: string) => void
   /** A prompt that comes from elsewhere than a client: another session, a trigger. `id` makes it one prompt. */
-  readonly prompt: (prompt: Prompt, channel: string, options?: { first?: boolean; interrupt?: boolean }) => void
+  readonly prompt: (
+    prompt: Prompt,
+    channel: string,
+    options?: { first?: boolean; interrupt?: boolean },
+  ) => void
   /** A frame the runner gets once, when it is there. */
   readonly order: (id: string, frame: CommandFrame) => void
   /** A line in the conversation that nobody is to answer. */
@@ -50,7 +54,8 @@ export const createSession = (ports: Ports): Session => {
   const parts = createParts(ports)
   const { state, queue, link, commit } = parts
   const runner = createRunnerSide(parts)
-  const ended = () => (state.shown("session") as { status?: string } | undefined)?.status === "ended"
+  const ended = () =>
+    (state.shown("session") as { status?: string } | undefined)?.status === "ended"
 
   return {
     runner,
@@ -81,7 +86,11 @@ export const createSession = (ports: Ports): Session => {
       }),
     order: (id, frame) =>
       commit(() => {
-        ports.sql.run("INSERT OR IGNORE INTO orders (id, frame) VALUES (?, ?)", id, JSON.stringify(frame))
+        ports.sql.run(
+          "INSERT OR IGNORE INTO orders (id, frame) VALUES (?, ?)",
+          id,
+          JSON.stringify(frame),
+        )
         dispatch(parts)
       }),
     note: (role, content, id) =>

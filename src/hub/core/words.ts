@@ -7,11 +7,21 @@ import type { Sockets } from "./ports.ts"
 
 export interface Words {
   /** True when the words could wait; false when they must be written now, with what waited before them. */
-  readonly take: (messageId: string, base: string | undefined, kind: WordKind, delta: string) => boolean
+  readonly take: (
+    messageId: string,
+    base: string | undefined,
+    kind: WordKind,
+    delta: string,
+  ) => boolean
   /** Writes what waits. Part of a transaction. */
   readonly write: () => void
   /** Words that start something, or a message that is over: no waiting. Part of a transaction. */
-  readonly writeNow: (messageId: string, base: string | undefined, kind: WordKind, delta: string) => void
+  readonly writeNow: (
+    messageId: string,
+    base: string | undefined,
+    kind: WordKind,
+    delta: string,
+  ) => void
   readonly waiting: () => number
   /** Forgets what it knows of the rows: the transaction they were read in did not go through, or a message ended. */
   readonly forget: () => void
@@ -27,11 +37,7 @@ interface OpenPart {
 /** A row is left well before it is full, so that no batch can overfill it. */
 const ROOM = 400_000
 
-export const createWords = (
-  messages: Messages,
-  sockets: Sockets,
-  rev: () => number,
-): Words => {
+export const createWords = (messages: Messages, sockets: Sockets, rev: () => number): Words => {
   const open = new Map<string, OpenPart>()
   const keyOf = (messageId: string, base: string) => `${messageId}\n${base}`
   let waiting = 0
@@ -50,7 +56,13 @@ export const createWords = (
     take: (messageId, named, kind, delta) => {
       const part = find(messageId, named ?? messages.unnamedPart(messageId, kind))
       if (!part || part.size + delta.length >= ROOM) return false
-      const event = { type: "part.delta", messageId, partId: part.id, offset: part.size, text: delta }
+      const event = {
+        type: "part.delta",
+        messageId,
+        partId: part.id,
+        offset: part.size,
+        text: delta,
+      }
       sockets.broadcast(JSON.stringify({ rev: rev(), ...event }))
       part.waiting += delta
       part.size += delta.length

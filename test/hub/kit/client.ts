@@ -79,13 +79,18 @@ export const connectClient = async (
         return
       }
       case "part.delta": {
-        const part = messages.get(event["messageId"])?.parts.find(({ id }) => id === event["partId"])
+        const part = messages
+          .get(event["messageId"])
+          ?.parts.find(({ id }) => id === event["partId"])
         const text = part?.text ?? ""
         if (!part || event["offset"] > text.length) {
           gaps += 1
           return
         }
-        part.text = text.slice(0, event["offset"]) + event["text"] + text.slice(event["offset"] + event["text"].length)
+        part.text =
+          text.slice(0, event["offset"]) +
+          event["text"] +
+          text.slice(event["offset"] + event["text"].length)
         return
       }
       case "removed":
@@ -126,7 +131,9 @@ export const connectClient = async (
     answerTo: (promptId) =>
       [...messages.values()]
         .filter((message) => message.role === "assistant" && message.promptId === promptId)
-        .flatMap(({ parts }) => parts.flatMap((part) => (part.kind === "text" ? [part.text ?? ""] : [])))
+        .flatMap(({ parts }) =>
+          parts.flatMap((part) => (part.kind === "text" ? [part.text ?? ""] : [])),
+        )
         .join(""),
     queue: () => queue,
     state: (name) => state.get(name),
@@ -136,7 +143,9 @@ export const connectClient = async (
     ask: (message) => {
       asked += 1
       const clientRequestId = (message["clientRequestId"] as string | undefined) ?? `ask-${asked}`
-      const answer = new Promise<Record<string, unknown>>((resolve) => replies.set(clientRequestId, resolve))
+      const answer = new Promise<Record<string, unknown>>((resolve) =>
+        replies.set(clientRequestId, resolve),
+      )
       socket.send(JSON.stringify({ ...message, clientRequestId }))
       return answer
     },

@@ -104,7 +104,10 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
     if (frame.type === "abort") {
       const scoped = frame.channelType !== undefined
       for (const turn of [...turns]) {
-        if (!scoped || (turn.channelType === frame.channelType && turn.channelId === frame.channelId)) {
+        if (
+          !scoped ||
+          (turn.channelType === frame.channelType && turn.channelId === frame.channelId)
+        ) {
           end(turn, "canceled")
         }
       }
@@ -136,7 +139,13 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
       if (!pieces) continue
       for (const delta of pieces.slice(turn.made, Math.min(pieces.length, turn.made + count))) {
         turn.made += 1
-        send({ type: "message.part.text-delta", turnId: turn.turnId, partId: "p1", delta, ...addressOf(turn) })
+        send({
+          type: "message.part.text-delta",
+          turnId: turn.turnId,
+          partId: "p1",
+          delta,
+          ...addressOf(turn),
+        })
       }
       if (turn.made >= pieces.length) end(turn, "end_turn")
     }
@@ -171,4 +180,8 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
   }
 }
 
-const addressOf = ({ messageId, channelType, channelId }: Turn) => ({ messageId, channelType, channelId })
+const addressOf = ({ messageId, channelType, channelId }: Turn) => ({
+  messageId,
+  channelType,
+  channelId,
+})

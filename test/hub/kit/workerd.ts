@@ -53,7 +53,10 @@ export const startWorkerd = async (script: string): Promise<Workerd> => {
     url: `http://127.0.0.1:${port}`,
     clientToken: CLIENT_TOKEN,
     hibernate: (session = "s1") =>
-      current.unsafeEvictDurableObject("", "SessionAgent", { name: session, webSockets: "hibernate" }),
+      current.unsafeEvictDurableObject("", "SessionAgent", {
+        name: session,
+        webSockets: "hibernate",
+      }),
     restart: async () => {
       await current.dispose()
       current = await launch()
