@@ -51,6 +51,19 @@ const directory = z.string().min(1, "must be a directory")
 const urlWith = (expected: string, fits: (url: URL) => boolean) =>
   z.string().refine((text) => URL.canParse(text) && fits(new URL(text)), { error: expected })
 
+/** Written as browsers send them; a default port or a path in one would never match. */
+const originList = z
+  .string()
+  .transform((text) => text.split(",").flatMap((origin) => origin.trim().toLowerCase() || []))
+  .refine(
+    (origins) =>
+      origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin),
+    {
+      error:
+        "must be origins separated by commas, such as https://app.example.com,http://localhost:3000",
+    },
+  )
+
 const knobs = {
   doUrl: {
     env: "DO_WS_URL",
@@ -99,6 +112,29 @@ const knobs = {
     doc: "address the gateway listens on",
     schema: z.string().min(1, "must be an address"),
     fallback: ({ command }) => (command === "up" ? "127.0.0.1" : "0.0.0.0"),
+  },
+  allowedOrigins: {
+    env: "ALLOWED_ORIGINS",
+    doc: "origins beside the gateway's own whose pages may open its WebSockets, separated by commas",
+    schema: originList.optional(),
+  },
+  vscodePort: {
+    env: "VSCODE_PORT",
+    doc: "port of code-server on this machine, behind /vscode/",
+    schema: port,
+    fallback: () => "8765",
+  },
+  vncPort: {
+    env: "VNC_PORT",
+    doc: "port of noVNC on this machine, behind /vnc/",
+    schema: port,
+    fallback: () => "6080",
+  },
+  ttydPort: {
+    env: "TTYD_PORT",
+    doc: "port of ttyd on this machine, behind /ttyd/",
+    schema: port,
+    fallback: () => "7681",
   },
   opencodeUrl: {
     env: "OPENCODE_URL",

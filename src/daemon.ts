@@ -1,4 +1,5 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
+import { randomBytes } from "node:crypto"
 import { mkdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import manifest from "../package.json"
@@ -18,7 +19,9 @@ import { agentDirectories, writeWorkspace } from "./agent/workspace.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { createChannels } from "./channels/channels.ts"
 import type { Config } from "./config.ts"
-import { type Gateway, startGateway } from "./gateway/server.ts"
+import { type Gateway, startGateway } from "./gateway/gateway.ts"
+import { askOver, countedOver } from "./gateway/over-uplink.ts"
+import { createPartsBoard } from "./gateway/ready.ts"
 import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock } from "./lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
@@ -55,12 +58,18 @@ const OUTBOX_BYTES = 64 * 1024 * 1024
 const FLUSH_MS = 3000
 const SETTLE_MS = 5000
 const RUNTIME_FACT = "agent.runtime"
+const TUNNELS_FACT = "gateway.tunnels"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
   const db = openStateDb(config.stateDir)
   const done = Promise.withResolvers<Ending>()
   const stopped = new AbortController()
+  /** What prompts need before they can run; told by /ready. */
+  const parts = createPartsBoard(["link", "agent"], clock.now)
+  /** Opens /api to the agent's tools, and to nobody else; new at every start. */
+  const apiToken = randomBytes(32).toString("hex")
+  let gateway: Gateway | undefined
 
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
@@ -80,17 +89,19 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onFrame: (frame) => inbound(frame),
     onConnected: () => {
       firstConfig.linkOpen()
+      gateway?.announceTunnels()
       reportReadiness()
     },
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
+  const counted = countedOver(uplink.send)
   const channels = createChannels({
     store: openChannelStore(db),
     clock,
     log: log.child({ part: "channels" }),
     mint: createIdMint(clock.now),
-    send: uplink.send,
+    send: counted.send,
   })
 
   const agentLog = log.child({ part: "agent" })
@@ -125,6 +136,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           ...directories.environment,
           ...offline,
           PATH: pathWithRipgrep(search),
+          SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
+          SANDPIPER_API_TOKEN: apiToken,
         },
         logFile: directories.logFile,
         clock,
@@ -142,7 +155,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           onEvent: channels.agentEvent,
           onSubscribed: (gap) => {
             subscribed.resolve()
-            if (gap) channels.streamGap()
+            if (!gap) return
+            counted.eventStreamLost()
+            channels.streamGap()
           },
           room: uplink.room,
         },
@@ -150,6 +165,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       )
       const [models] = await Promise.all([agent.client.models(), subscribed.promise])
       ready = agent
+      parts.set("agent", "ready")
       channels.agentReady({
         client: agent.client,
         defaultModel: defaultModel(models, config.model),
@@ -165,6 +181,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     onDown: (why) => {
       ready = undefined
+      parts.set("agent", "starting", why)
       channels.agentLost(why)
       if (!stopped.signal.aborted) agentLog.warn("agent.down", { why })
     },
@@ -209,10 +226,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     send: uplink.send,
     configure: (change) => void configure(change),
     stop: () => done.resolve({ code: 0, why: "the session agent said stop" }),
+    deleteTunnel: (name) => gateway?.deleteTunnel(name),
     log: log.child({ part: "inbound" }),
   })
 
-  let gateway: Gateway | undefined
   const stop = async (ending: Ending) => {
     if (stopped.signal.aborted) return
     stopped.abort()
@@ -232,7 +249,33 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   return {
     start: async () => {
-      gateway = await startGateway({ host: config.gatewayHost, port: config.gatewayPort })
+      gateway = startGateway({
+        host: config.gatewayHost,
+        port: config.gatewayPort,
+        sessionId: config.sessionId,
+        jwtSecret: config.jwtSecret,
+        apiToken,
+        allowedOrigins: config.allowedOrigins ?? [],
+        backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
+        clock,
+        log: log.child({ part: "gateway" }),
+        opencodePort: () => (ready ? Number(new URL(ready.url).port) : undefined),
+        parts: () => {
+          const link = uplink.state()
+          parts.set(
+            "link",
+            link === "open" ? "ready" : "starting",
+            link === "open" ? undefined : link,
+          )
+          return parts.read()
+        },
+        gauges: () => counted.gauges(uplink.counters(), parts.read()["agent"]?.restarts ?? 0),
+        loadTunnels: () => readFact(db, TUNNELS_FACT),
+        saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
+        announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
+        ask: askOver(uplink.request),
+        tell: (type, fields) => uplink.send({ type, ...fields } as never),
+      })
       uplink.start()
       firstConfig.begin()
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })

@@ -267,7 +267,7 @@ export const statusSchema = z.discriminatedUnion("type", [
   }),
 ])
 
-const questionSchema = z.object({
+export const questionSchema = z.object({
   id: z.string(),
   sessionID: z.string(),
   questions: z.array(
@@ -287,6 +287,22 @@ const questionSchema = z.object({
 })
 
 const ofSession = { sessionID: z.string() }
+
+export const permissionSchema = z.object({
+  ...ofSession,
+  id: z.string(),
+  permission: z.string().optional(),
+  title: z.string().optional(),
+  patterns: z.array(z.string()).default([]),
+})
+
+export const todoSchema = z
+  .object({ content: z.string(), status: z.string(), priority: z.string().optional() })
+  .transform(({ content, status, priority }): TodoItem => ({
+    content,
+    status,
+    ...(priority !== undefined && { priority }),
+  }))
 
 /** A row an event type: what its properties must be, and what it becomes. Absent types are not used. */
 const row = <Schema extends z.ZodType>(
@@ -356,23 +372,11 @@ const used = {
   })),
   "session.created": row(sessionProperties(), ({ info }) => sessionEvent(info)),
   "session.updated": row(sessionProperties(), ({ info }) => sessionEvent(info)),
-  "todo.updated": row(
-    z.object({
-      ...ofSession,
-      todos: z.array(
-        z.object({ content: z.string(), status: z.string(), priority: z.string().optional() }),
-      ),
-    }),
-    (properties) => ({
-      type: "todo",
-      sessionId: properties.sessionID,
-      items: properties.todos.map(({ content, status, priority }) => ({
-        content,
-        status,
-        ...(priority !== undefined && { priority }),
-      })),
-    }),
-  ),
+  "todo.updated": row(z.object({ ...ofSession, todos: z.array(todoSchema) }), (properties) => ({
+    type: "todo",
+    sessionId: properties.sessionID,
+    items: properties.todos,
+  })),
   "question.asked": row(questionSchema, (properties) => ({
     type: "question",
     sessionId: properties.sessionID,
@@ -389,22 +393,13 @@ const used = {
     sessionId: properties.sessionID,
     requestId: properties.requestID,
   })),
-  "permission.asked": row(
-    z.object({
-      ...ofSession,
-      id: z.string(),
-      permission: z.string().optional(),
-      title: z.string().optional(),
-      patterns: z.array(z.string()).default([]),
-    }),
-    (properties) => ({
-      type: "permission",
-      sessionId: properties.sessionID,
-      permissionId: properties.id,
-      title: properties.title ?? properties.permission ?? "permission",
-      patterns: properties.patterns,
-    }),
-  ),
+  "permission.asked": row(permissionSchema, (properties) => ({
+    type: "permission",
+    sessionId: properties.sessionID,
+    permissionId: properties.id,
+    title: properties.title ?? properties.permission ?? "permission",
+    patterns: properties.patterns,
+  })),
 } as const satisfies Record<string, ReturnType<typeof row>>
 
 /** Types that are known and of no use here; any other unknown one is worth a line in the log. */

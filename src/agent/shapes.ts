@@ -3,6 +3,12 @@
 export interface PromptBody {
   readonly messageID: string
   readonly model?: { readonly providerID: string; readonly modelID: string }
+  readonly agent?: string
+  readonly system?: string
+  readonly variant?: string
+  readonly tools?: Readonly<Record<string, boolean>>
+  /** Stores the message and asks no model. */
+  readonly noReply?: boolean
   readonly parts: readonly PromptPart[]
 }
 

@@ -9,6 +9,8 @@ export interface InboundPorts {
   readonly send: (frame: OutboundFrame) => void
   readonly configure: (change: Inbound<"opencode-config">["config"]) => void
   readonly stop: () => void
+  /** Answered by the list of tunnels that are left. */
+  readonly deleteTunnel: (name: string) => void
   readonly log: Log
 }
 
@@ -32,7 +34,7 @@ const isVerb = (frame: CommandFrame, verbs: Verbs): frame is Inbound<Verb> =>
 
 const NOT_YET = "this runner does not do that yet"
 
-const verbsOf = ({ channels, send, configure, stop, log }: InboundPorts): Verbs => ({
+const verbsOf = ({ channels, send, configure, stop, deleteTunnel, log }: InboundPorts): Verbs => ({
   prompt: (frame) => channels.prompt(frame),
   answer: ({ questionId, answer }) => {
     if (!channels.answer(questionId, answer)) log.warn("answer.unknown-question", { questionId })
@@ -56,7 +58,7 @@ const verbsOf = ({ channels, send, configure, stop, log }: InboundPorts): Verbs 
     channels.forget({ channelType, channelId })
     send({ type: "session-reset", requestId, channelType, channelId })
   },
-  "tunnel-delete": () => send({ type: "tunnels", tunnels: [] }),
+  "tunnel-delete": ({ name }) => deleteTunnel(name),
   "workflow-execute": ({ executionId }) =>
     send({
       type: "workflow-execution-result",

@@ -12,6 +12,8 @@ export const tunnel = z.object({
   port: z.int(),
   protocol: z.enum(protocols).optional(),
   path: z.string(),
+  /** Something answers on the port, at the time of asking. */
+  listening: z.boolean().optional(),
 })
 
 export const operations = [

@@ -1,0 +1,268 @@
+/** Reads the head of a request or a response, strictly: what two parsers could read in two ways is refused, never guessed. */
+
+export interface Header {
+  readonly name: string
+  /** The name in lower case: what is compared. */
+  readonly key: string
+  readonly value: string
+}
+
+/** How the end of a body is known. */
+export type Framing =
+  | { readonly kind: "none" }
+  | { readonly kind: "length"; readonly length: number }
+  | { readonly kind: "chunked" }
+  | { readonly kind: "until-close" }
+
+interface Head {
+  readonly version: "1.0" | "1.1"
+  readonly headers: readonly Header[]
+  readonly framing: Framing
+  /** The connection may carry another message after this one. */
+  readonly keepAlive: boolean
+  /** What `Upgrade` asks for, when `Connection` says that it counts. */
+  readonly upgrade: string | undefined
+}
+
+export interface RequestHead extends Head {
+  readonly method: string
+  readonly target: string
+  readonly host: string
+}
+
+export interface ResponseHead extends Head {
+  readonly status: number
+  readonly reason: string
+}
+
+/** Bytes that are not HTTP as this gateway speaks it; `status` is the answer they get. */
+export class BadHead extends Error {
+  override readonly name = "BadHead"
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export const HEAD_LIMIT = 32 * 1024
+export const TARGET_LIMIT = 16 * 1024
+const HEADER_LIMIT = 128
+
+const REASONABLE_METHOD = 32
+const HOST = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
+const DIGITS = /^\d{1,15}$/
+const THREE_DIGITS = /^\d{3}$/
+const SPACE = 32
+const TAB = 9
+
+/** What a character may be part of: looked up, since every character of every head passes here. */
+const NAME = 1
+const VALUE = 2
+const TARGET = 4
+const characters = new Uint8Array(256).map((_, code) => {
+  const character = String.fromCharCode(code)
+  const isName = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(character)
+  const isValue = code === 9 || (code >= 32 && code !== 127)
+  const isTarget = code > 32 && code < 127
+  return (isName ? NAME : 0) | (isValue ? VALUE : 0) | (isTarget ? TARGET : 0)
+})
+
+/** Every character from `start` to `end` may be part of `kind`. */
+const isAll = (text: string, start: number, end: number, kind: number): boolean => {
+  for (let at = start; at < end; at += 1) {
+    if (((characters[text.charCodeAt(at)] ?? 0) & kind) === 0) return false
+  }
+  return true
+}
+
+/** `text` is a whole head in latin1, without the empty line that ends it. */
+export const parseRequestHead = (text: string): RequestHead => {
+  const lineEnd = endOfFirstLine(text)
+  const space = text.indexOf(" ")
+  const targetEnd = lineEnd - " HTTP/1.1".length
+  const isWellFormed =
+    space > 0 &&
+    space <= REASONABLE_METHOD &&
+    space < targetEnd &&
+    isAll(text, 0, space, NAME) &&
+    isAll(text, space + 1, targetEnd, TARGET) &&
+    text.startsWith(" HTTP/", targetEnd)
+  if (!isWellFormed) throw new BadHead(400, "the request line is malformed")
+  const version = text.slice(lineEnd - 3, lineEnd)
+  if (version !== "1.1" && version !== "1.0") throw new BadHead(505, "only HTTP/1.1 is spoken")
+  const method = text.slice(0, space)
+  const target = text.slice(space + 1, targetEnd)
+  if (target.length > TARGET_LIMIT) throw new BadHead(414, "the address is too long")
+  const fields = readFields(text, lineEnd)
+  if (fields.lengthCount > 1) throw new BadHead(400, "Content-Length is there twice")
+  if (fields.hostCount > 1) throw new BadHead(400, "Host is there twice")
+  if (fields.hostCount === 0 && version === "1.1") throw new BadHead(400, "Host is missing")
+  if (fields.hostCount === 1 && !HOST.test(fields.host)) throw new BadHead(400, "bad Host")
+  return {
+    method,
+    target,
+    version,
+    host: fields.host,
+    headers: fields.headers,
+    framing: requestFraming(fields, version),
+    keepAlive: version === "1.1" && !fields.connection.includes("close"),
+    upgrade: fields.connection.includes("upgrade") ? fields.upgrade : undefined,
+  }
+}
+
+/** `method` is that of the request it answers: a HEAD has the headers of a body, and none. */
+export const parseResponseHead = (text: string, method: string): ResponseHead => {
+  const lineEnd = endOfFirstLine(text)
+  const version = text.slice(5, 8)
+  const code = text.slice(9, 12)
+  const isWellFormed =
+    text.startsWith("HTTP/1.") &&
+    (version === "1.1" || version === "1.0") &&
+    text.charCodeAt(8) === SPACE &&
+    THREE_DIGITS.test(code) &&
+    (lineEnd === 12 || text.charCodeAt(12) === SPACE) &&
+    isAll(text, 12, lineEnd, VALUE)
+  if (!isWellFormed) throw new BadHead(502, "the status line is malformed")
+  const reason = text.slice(13, lineEnd)
+  const status = Number(code)
+  const fields = readFields(text, lineEnd)
+  const framing = responseFraming(fields, status, method)
+  return {
+    version: version === "1.1" ? "1.1" : "1.0",
+    status,
+    reason,
+    headers: fields.headers,
+    framing,
+    keepAlive:
+      framing.kind !== "until-close" &&
+      (version === "1.1"
+        ? !fields.connection.includes("close")
+        : fields.connection.includes("keep-alive")),
+    upgrade: fields.connection.includes("upgrade") ? fields.upgrade : undefined,
+  }
+}
+
+const endOfFirstLine = (text: string): number => {
+  const end = text.indexOf("\r\n")
+  return end === -1 ? text.length : end
+}
+
+/** The fields that decide how a message is read, found in one pass over the head. */
+interface Fields {
+  readonly headers: Header[]
+  host: string
+  hostCount: number
+  length: string
+  lengthCount: number
+  transferEncoding: string | undefined
+  /** The words of every `Connection` header, in lower case. */
+  connection: string[]
+  upgrade: string | undefined
+  authorizations: number
+}
+
+const readFields = (text: string, lineEnd: number): Fields => {
+  const fields: Fields = {
+    headers: [],
+    host: "",
+    hostCount: 0,
+    length: "",
+    lengthCount: 0,
+    transferEncoding: undefined,
+    connection: [],
+    upgrade: undefined,
+    authorizations: 0,
+  }
+  let at = lineEnd + 2
+  while (at < text.length) {
+    let end = text.indexOf("\r\n", at)
+    if (end === -1) end = text.length
+    const colon = text.indexOf(":", at)
+    if (colon === -1 || colon >= end) throw new BadHead(400, "a header has no colon")
+    if (colon === at || !isAll(text, at, colon, NAME)) {
+      throw new BadHead(400, "a header's name is malformed")
+    }
+    if (!isAll(text, colon + 1, end, VALUE)) {
+      throw new BadHead(400, "a header's value is malformed")
+    }
+    const name = text.slice(at, colon)
+    const key = name.toLowerCase()
+    const value = trimmed(text, colon + 1, end)
+    if (fields.headers.push({ name, key, value }) > HEADER_LIMIT) {
+      throw new BadHead(431, "there are too many headers")
+    }
+    note(fields, key, value)
+    at = end + 2
+  }
+  return fields
+}
+
+const trimmed = (text: string, start: number, end: number): string => {
+  let from = start
+  let to = end
+  while (from < to && isBlank(text.charCodeAt(from))) from += 1
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to -= 1
+  return text.slice(from, to)
+}
+
+const isBlank = (code: number): boolean => code === SPACE || code === TAB
+
+const note = (fields: Fields, key: string, value: string): void => {
+  switch (key) {
+    case "host":
+      fields.host = value
+      fields.hostCount += 1
+      return
+    case "content-length":
+      // The same length said twice is harmless in an answer and refused in a request.
+      if (fields.lengthCount > 0 && fields.length !== value) throw new BadHead(400, "two lengths")
+      fields.length = value
+      fields.lengthCount += 1
+      return
+    case "transfer-encoding":
+      fields.transferEncoding =
+        fields.transferEncoding === undefined ? value : `${fields.transferEncoding},${value}`
+      return
+    case "connection":
+      for (const word of value.split(",")) fields.connection.push(word.trim().toLowerCase())
+      return
+    case "upgrade":
+      fields.upgrade = value.toLowerCase()
+      return
+    case "authorization":
+      fields.authorizations += 1
+      if (fields.authorizations > 1) throw new BadHead(400, "Authorization is there twice")
+      return
+  }
+}
+
+const requestFraming = (fields: Fields, version: string): Framing => {
+  if (fields.connection.some((word) => word === "content-length" || word === "host")) {
+    throw new BadHead(400, "Connection names a header that is needed")
+  }
+  if (fields.transferEncoding !== undefined) {
+    if (fields.lengthCount > 0) throw new BadHead(400, "both a length and chunks")
+    if (version !== "1.1" || fields.transferEncoding.toLowerCase() !== "chunked") {
+      throw new BadHead(400, "Transfer-Encoding can only be chunked")
+    }
+    return { kind: "chunked" }
+  }
+  if (fields.lengthCount === 0) return { kind: "none" }
+  if (!DIGITS.test(fields.length)) throw new BadHead(400, "Content-Length is malformed")
+  const length = Number(fields.length)
+  return length === 0 ? { kind: "none" } : { kind: "length", length }
+}
+
+const responseFraming = (fields: Fields, status: number, method: string): Framing => {
+  if (method === "HEAD" || status < 200 || status === 204 || status === 304) return { kind: "none" }
+  if (fields.transferEncoding !== undefined) {
+    if (fields.lengthCount > 0 || fields.transferEncoding.toLowerCase() !== "chunked") {
+      throw new BadHead(502, "the answer's length can be read in two ways")
+    }
+    return { kind: "chunked" }
+  }
+  if (fields.lengthCount === 0) return { kind: "until-close" }
+  if (!DIGITS.test(fields.length)) throw new BadHead(502, "Content-Length is malformed")
+  return { kind: "length", length: Number(fields.length) }
+}
