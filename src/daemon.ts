@@ -1,7 +1,7 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
 import { randomBytes } from "node:crypto"
 import { mkdir } from "node:fs/promises"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import manifest from "../package.json"
 import { findOpenCode, pathWithRipgrep } from "./agent/binaries.ts"
 import { runEventStream } from "./agent/event-stream.ts"
@@ -13,6 +13,7 @@ import {
   composeSettings,
   mergeRuntime,
   type RuntimeConfig,
+  type Settings,
 } from "./agent/settings.ts"
 import { createSupervisor } from "./agent/supervisor.ts"
 import { agentDirectories, writeWorkspace } from "./agent/workspace.ts"
@@ -22,9 +23,12 @@ import type { Config } from "./config.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
 import { askOver, countedOver } from "./gateway/over-uplink.ts"
 import { createPartsBoard } from "./gateway/ready.ts"
+import { createHibernation } from "./host/hibernation.ts"
+import { createHost } from "./host/host.ts"
+import { scrubFiles, watchForRestore } from "./host/snapshot.ts"
 import { createInbound } from "./inbound/index.ts"
-import { type Clock, systemClock } from "./lib/clock.ts"
-import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
+import { type Clock, systemClock, within } from "./lib/clock.ts"
+import { openStateDb, readFact, scrubFact, writeFact, writeOut } from "./lib/state-db.ts"
 import { describeError, type Log } from "./log.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
@@ -37,6 +41,8 @@ export interface DaemonOptions {
   readonly version: string
   readonly log: Log
   readonly clock?: Clock
+  /** How this program is started; git starts it as its credential helper. */
+  readonly self?: readonly string[]
 }
 
 export interface Ending {
@@ -55,8 +61,11 @@ export interface Daemon {
 /** The OpenCode that is pinned: what is prepared for it must name its very version. */
 const OPENCODE_VERSION = manifest.dependencies["opencode-ai"]
 const OUTBOX_BYTES = 64 * 1024 * 1024
-const FLUSH_MS = 3000
-const SETTLE_MS = 5000
+/** An end in order takes at most the sum of these, below the ten seconds that a platform waits. */
+const SETTLE_MS = 3000
+const PROCESSES_MS = 3500
+const FLUSH_MS = 2000
+const CLOSE_MS = 500
 const RUNTIME_FACT = "agent.runtime"
 const TUNNELS_FACT = "gateway.tunnels"
 
@@ -86,7 +95,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     clock,
     log: uplinkLog,
     active: () => channels.active(),
-    onFrame: (frame) => inbound(frame),
+    onFrame: (frame) => {
+      // What comes during the end is for the next runner: nothing here has taken it.
+      if (!stopped.signal.aborted) hibernation.whenAwake(() => inbound(frame))
+    },
     onConnected: () => {
       firstConfig.linkOpen()
       gateway?.announceTunnels()
@@ -104,6 +116,21 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     send: counted.send,
   })
 
+  const host = createHost({
+    config,
+    self: options.self ?? [process.execPath],
+    apiToken,
+    environment: agentEnvironment(config.environment),
+    clock,
+    log: log.child({ part: "host" }),
+    memory: {
+      read: (name) => readFact(db, name),
+      write: (name, value) => writeFact(db, name, value),
+    },
+    setPart: parts.set,
+    runHook: (hook) => hibernation.runHook(hook),
+  })
+
   const agentLog = log.child({ part: "agent" })
   const directories = agentDirectories(config.stateDir)
   const password = config.opencodePassword ?? crypto.randomUUID()
@@ -119,18 +146,18 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         self: process.execPath,
       }
       const binary = findOpenCode(search)
-      await mkdir(config.workDir, { recursive: true })
+      const place = await host.place()
       await mkdir(dirname(directories.logFile), { recursive: true, mode: 0o700 })
       await writeWorkspace(
         directories,
-        composeSettings(runtime, config.environment),
+        withInstructions(composeSettings(runtime, config.environment), place.instructionFiles),
         OPENCODE_VERSION,
       )
       return launchAgent({
         binary,
         url: new URL(config.opencodeUrl),
         password,
-        workDir: config.workDir,
+        workDir: place.directory,
         environment: {
           ...agentEnvironment(config.environment),
           ...directories.environment,
@@ -138,6 +165,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           PATH: pathWithRipgrep(search),
           SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
           SANDPIPER_API_TOKEN: apiToken,
+          ...host.agentVariables(),
         },
         logFile: directories.logFile,
         clock,
@@ -230,19 +258,45 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log: log.child({ part: "inbound" }),
   })
 
+  const hibernation = createHibernation({
+    clock,
+    log: log.child({ part: "host" }),
+    settled: channels.settled,
+    stopTurns: (why) => void channels.stop(undefined, why),
+    flush: uplink.flush,
+    scrub: async () => {
+      const files = await scrubFiles([join(directories.data, "auth.json")])
+      const fact = scrubFact(db, RUNTIME_FACT)
+      return {
+        files: [...files.files, ...(fact ? ["state.db"] : [])],
+        putBack: async () => {
+          await files.putBack()
+          fact?.putBack()
+        },
+      }
+    },
+    sync: async () => {
+      writeOut(db)
+      await Bun.spawn(["sync"]).exited
+    },
+    services: host.services,
+    reconnect: uplink.redial,
+  })
+  let stopWatching = () => {}
+
   const stop = async (ending: Ending) => {
     if (stopped.signal.aborted) return
     stopped.abort()
     log.info("daemon.stopping", { why: ending.why })
+    stopWatching()
+    hibernation.stop()
     firstConfig.cancel()
     channels.stop(undefined, "the runner is shutting down")
-    await Promise.race([
-      channels.settled(),
-      new Promise<void>((resolve) => void clock.after(SETTLE_MS, resolve)),
-    ])
-    await supervisor.stop()
+    await within(clock, SETTLE_MS, channels.settled())
+    const ended = Promise.all([supervisor.stop(), host.stop()])
+    await within(clock, PROCESSES_MS, ended)
     await uplink.stop(FLUSH_MS)
-    await gateway?.stop()
+    await within(clock, CLOSE_MS, gateway?.stop() ?? Promise.resolve())
     db.close()
     done.resolve(ending)
   }
@@ -276,8 +330,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         ask: askOver(uplink.request),
         tell: (type, fields) => uplink.send({ type, ...fields } as never),
       })
+      await host.start()
       uplink.start()
       firstConfig.begin()
+      stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
     },
@@ -285,6 +341,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     stop,
   }
 }
+
+const withInstructions = (settings: Settings, files: readonly string[]): Settings =>
+  files.length === 0
+    ? settings
+    : { ...settings, config: { ...settings.config, instructions: [...files] } }
 
 /** Nothing that the agent starts with may wait for a network that is not there. */
 const offline = {
