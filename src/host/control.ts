@@ -1,6 +1,6 @@
 /** What this machine's own programs may ask of the runner, over loopback and with a token: git's passwords, and the hooks. */
 import { timingSafeEqual } from "node:crypto"
-import { readFile, rm, writeFile } from "node:fs/promises"
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { z } from "zod"
 import { describeError, type Log } from "../log.ts"
@@ -56,7 +56,13 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
     },
   })
   const url = `http://127.0.0.1:${server.port}`
-  await writeFile(fileOf(stateDir), JSON.stringify({ url, token }), { mode: 0o600 })
+  try {
+    await mkdir(stateDir, { recursive: true, mode: 0o700 })
+    await writeFile(fileOf(stateDir), JSON.stringify({ url, token }), { mode: 0o600 })
+  } catch (error) {
+    // A full disk takes the hooks away, not the sandbox.
+    log.warn("control.not-announced", { error: describeError(error) })
+  }
   return {
     url,
     stop: async () => {

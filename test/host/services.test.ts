@@ -149,7 +149,7 @@ test("stopping leaves no process, not even one that has left its group", async (
 
 test("services that an earlier runner left behind are ended before new ones start", async () => {
   const port = await freePort()
-  const left = Bun.spawn(listening("left", port).command as string[], {
+  const left = Bun.spawn([...listening("left", port).command], {
     env: { PATH: process.env["PATH"] ?? "", SANDPIPER_SERVICE_OF: root },
     stdio: ["ignore", "ignore", "ignore"],
     detached: true,

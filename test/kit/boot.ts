@@ -50,7 +50,7 @@ export const boot = (sandbox: Sandbox, options: BootOptions = {}): Booted => {
   requireBinary()
   const { args = [], env = {}, as = "pid1" } = options
   if (as === "pid1") requireRoot()
-  const environment = {
+  const environment: Record<string, string> = {
     ...sandbox.environment,
     SANDPIPER_SERVICES: "none",
     PATH: `${programsOf(sandbox)}:${sandbox.environment["PATH"]}`,
@@ -104,11 +104,11 @@ export const boot = (sandbox: Sandbox, options: BootOptions = {}): Booted => {
       return out
     },
     ready: async () => {
-      const token = await new SignJWT({ sid: environment.SESSION_ID })
+      const token = await new SignJWT({ sid: environment["SESSION_ID"] })
         .setProtectedHeader({ alg: "HS256" })
         .setSubject("the test")
         .setExpirationTime("5m")
-        .sign(new TextEncoder().encode(environment.JWT_SECRET))
+        .sign(new TextEncoder().encode(environment["JWT_SECRET"]))
       const response = await fetch(`http://127.0.0.1:${await port()}/ready`, {
         headers: { authorization: `Bearer ${token}` },
       })
