@@ -21,7 +21,7 @@ ARG WHISPER_TAG=v1.7.6
 
 # 1. System packages.
 FROM ${DEBIAN} AS system
-ENV DEBIAN_FRONTEND=noninteractive
+ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \
       bash build-essential ca-certificates curl git gnupg jq openssh-client procps python3 python3-pip python3-venv \
@@ -68,7 +68,7 @@ RUN mkdir -p /out/usr/local/lib/code-server /out/usr/local/bin /out/usr/share/sa
     if [ "$WITH_CODE_SERVER" = yes ] && apt-get update \
       && apt-get install -y --no-install-recommends \
            libkrb5-dev libsecret-1-dev libx11-dev libxkbfile-dev pkg-config \
-      && npm_config_nodedir=/usr/local npm install --prefix /out/usr/local/lib/code-server \
+      && npm_config_nodedir=/usr/local npm_config_unsafe_perm=true npm install --prefix /out/usr/local/lib/code-server \
            --no-fund --no-audit "code-server@$CODE_SERVER_VERSION"; \
     then \
       ln -s ../lib/code-server/node_modules/.bin/code-server /out/usr/local/bin/code-server; \
