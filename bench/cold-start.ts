@@ -3,7 +3,8 @@ import { startScriptedModel } from "../test/kit/model.ts"
 import { startOpenCode } from "../test/kit/opencode.ts"
 import { createSandbox, requireBinary, scriptedConfig } from "../test/kit/runner.ts"
 import { startTestSessionAgent } from "../test/kit/session-agent.ts"
-import { freePort, ms, say, spread } from "./measure.ts"
+import { freePort } from "../test/kit/free-port.ts"
+import { ms, say, spread } from "./measure.ts"
 
 const RUNS = 7
 const binary = requireBinary()

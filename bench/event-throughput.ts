@@ -11,6 +11,7 @@ import { runEventStream } from "../src/agent/event-stream.ts"
 import { createIdMint } from "../src/agent/ids.ts"
 import { openChannelStore } from "../src/channels/channel-store.ts"
 import { createChannels } from "../src/channels/channels.ts"
+import { openJobStore } from "../src/channels/job-store.ts"
 import { systemClock } from "../src/lib/clock.ts"
 import { openStateDb } from "../src/lib/state-db.ts"
 import { createLog } from "../src/log.ts"
@@ -83,7 +84,7 @@ const measure = async (kind: "on disk" | "off") => {
     version: "0",
     epoch: kind,
     outbox: createOutbox({
-      store: kind === "on disk" ? openOutboxStore(db) : nowhere,
+      store: kind === "on disk" ? openOutboxStore(db, () => channels.persist()) : nowhere,
       maxBytes: 64 * 1024 * 1024,
       onStoreFailure: (error) => {
         throw error
@@ -96,17 +97,23 @@ const measure = async (kind: "on disk" | "off") => {
     onConnected: () => connected.resolve(),
     onEnd: () => {},
   })
+  const mint = createIdMint(Date.now)
   const channels = createChannels({
-    store: openChannelStore(db),
+    sessions: openChannelStore(db),
+    jobs: openJobStore(db),
     clock: systemClock,
     log,
-    mint: createIdMint(Date.now),
+    mint,
     send: uplink.send,
+    prepare: async ({ content }) => ({
+      body: { messageID: mint("msg"), parts: [{ type: "text", id: mint("prt"), text: content }] },
+      models: ["fake/m"],
+    }),
   })
   const stop = new AbortController()
   void runEventStream(
     {
-      open: client.openEvents,
+      client,
       clock: systemClock,
       log,
       onEvent: channels.agentEvent,
@@ -120,7 +127,7 @@ const measure = async (kind: "on disk" | "off") => {
   channels.agentReady({ client, defaultModel: "fake/m" })
 
   const ask = async (messageId: string, content: string) => {
-    channels.prompt({ type: "prompt", messageId, content })
+    channels.take({ type: "prompt", messageId, content })
     return JSON.parse(await sink.line()) as {
       deltas: number
       exact: boolean

@@ -1,7 +1,4 @@
 /** What the benches share: spreads of a few runs, and one line a case. */
-import { once } from "node:events"
-import { createServer } from "node:net"
-
 export interface Spread {
   readonly median: number
   readonly least: number
@@ -27,13 +24,4 @@ export const ms = ({ median, least, most }: Spread): string =>
 
 export const say = (what: string, value: string): void => {
   process.stdout.write(`${what.padEnd(64)} ${value}\n`)
-}
-
-export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  await once(server, "close")
-  return typeof address === "object" && address ? address.port : 0
 }

@@ -59,10 +59,27 @@ const directory = z.string().min(1, "must be a directory")
 const urlWith = (expected: string, fits: (url: URL) => boolean) =>
   z.string().refine((text) => URL.canParse(text) && fits(new URL(text)), { error: expected })
 
+const listOf = (text: string): readonly string[] =>
+  text.split(",").flatMap((entry) => entry.trim() || [])
+
+const nameList = z
+  .string()
+  .transform(listOf)
+  .refine((names) => names.every((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)), {
+    error: "must be names of variables separated by commas",
+  })
+
+const modelList = z
+  .string()
+  .transform(listOf)
+  .refine((models) => models.length > 0 && models.every((model) => /^[^/\s]+\/\S+$/.test(model)), {
+    error: "must be models separated by commas, such as anthropic/claude-sonnet-4,openai/*",
+  })
+
 /** Written as browsers send them; a default port or a path in one would never match. */
 const originList = z
   .string()
-  .transform((text) => text.split(",").flatMap((origin) => origin.trim().toLowerCase() || []))
+  .transform((text) => listOf(text.toLowerCase()))
   .refine(
     (origins) =>
       origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin),
@@ -262,6 +279,42 @@ const knobs = {
     schema: seconds,
     fallback: () => "2",
   },
+  configDrainSeconds: {
+    env: "CONFIG_DRAIN_SECONDS",
+    doc: "how long a new configuration waits for running turns before it ends them",
+    schema: seconds,
+    fallback: () => "30",
+  },
+  agentUser: {
+    env: "AGENT_USER",
+    doc: "who OpenCode and its tools run as when the runner is root; `agent` if there is such a user",
+    schema: z
+      .string()
+      .regex(/^[a-z_][a-z0-9_-]{0,31}$/, { error: "must be the name of a user" })
+      .optional(),
+  },
+  agentEnvAllow: {
+    env: "AGENT_ENV_ALLOW",
+    doc: "further variables that the agent may see, separated by commas; never the runner's own",
+    schema: nameList.optional(),
+  },
+  agentModels: {
+    env: "AGENT_MODELS",
+    doc: "the only models that may be used, separated by commas: provider/model or provider/*",
+    schema: modelList.optional(),
+  },
+  agentBashSeconds: {
+    env: "AGENT_BASH_SECONDS",
+    doc: "how long a command of the agent may run when it names no limit itself",
+    schema: seconds,
+    fallback: () => "360",
+  },
+  opencodeConfigSource: {
+    env: "OPENCODE_CONFIG_SOURCE",
+    doc: "a directory with opencode.json, tools, skills that stands in for the ones inside this program",
+    schema: directory,
+    fallback: () => "/opencode-config",
+  },
   model: {
     env: "SANDPIPER_MODEL",
     flag: "model",
@@ -272,6 +325,36 @@ const knobs = {
         error: "must be provider/model, such as anthropic/claude-sonnet-4",
       })
       .optional(),
+  },
+  firstEventSeconds: {
+    env: "TURN_FIRST_EVENT_SECONDS",
+    doc: "a model that says nothing at all for this long is given up",
+    schema: seconds,
+    fallback: () => "90",
+  },
+  progressSeconds: {
+    env: "TURN_PROGRESS_SECONDS",
+    doc: "a turn in which nothing happens for this long, while no tool runs, is ended",
+    schema: seconds,
+    fallback: () => "300",
+  },
+  turnSeconds: {
+    env: "TURN_LIMIT_SECONDS",
+    doc: "no turn takes longer than this",
+    schema: seconds,
+    fallback: () => "7200",
+  },
+  whisperModels: {
+    env: "WHISPER_MODELS",
+    doc: "folder of whisper.cpp's models (ggml-*.bin), for voice messages",
+    schema: directory,
+    fallback: () => "/models/whisper",
+  },
+  permissions: {
+    env: "SANDPIPER_PERMISSIONS",
+    doc: "what OpenCode asks leave for: `allow` it once each time, or `relay` the question to the session agent",
+    schema: z.enum(["allow", "relay"], { error: "must be allow or relay" }),
+    fallback: () => "allow",
   },
   logLevel: {
     env: "LOG_LEVEL",
@@ -382,6 +465,11 @@ export const readInvocation = (
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
 const entries: readonly (readonly [string, Knob])[] = Object.entries<Knob>(knobs)
+
+/** What the runner itself is set by: none of it is for the agent's eyes, but for the screen it draws on. */
+export const ownVariables: ReadonlySet<string> = new Set(
+  entries.map(([, knob]) => knob.env).filter((name) => name !== knobs.display.env),
+)
 
 const readFlags = (
   argv: readonly string[],

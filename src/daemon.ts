@@ -1,35 +1,37 @@
 /** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
-import { randomBytes } from "node:crypto"
-import { mkdir } from "node:fs/promises"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import manifest from "../package.json"
-import { findOpenCode, pathWithRipgrep } from "./agent/binaries.ts"
-import { runEventStream } from "./agent/event-stream.ts"
+import { createAgent } from "./agent/agent.ts"
+import { agentEnvironment } from "./agent/environment.ts"
 import { createIdMint } from "./agent/ids.ts"
-import { launchAgent, type RunningAgent } from "./agent/launcher.ts"
-import { defaultModel } from "./agent/models.ts"
-import {
-  agentEnvironment,
-  composeSettings,
-  mergeRuntime,
-  type RuntimeConfig,
-  type Settings,
-} from "./agent/settings.ts"
-import { createSupervisor } from "./agent/supervisor.ts"
-import { agentDirectories, writeWorkspace } from "./agent/workspace.ts"
+import type { RuntimeConfig } from "./agent/settings.ts"
+import type { WatchOptions } from "./agent/watch.ts"
+import { agentDirectories } from "./agent/workspace.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
+import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
-import type { Config } from "./config.ts"
+import { type Config, ownVariables } from "./config.ts"
+import { bootToken } from "./gateway/api-token.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
 import { askOver, countedOver } from "./gateway/over-uplink.ts"
 import { createPartsBoard } from "./gateway/ready.ts"
+import { readBootId } from "./host/boot-id.ts"
 import { createHibernation } from "./host/hibernation.ts"
 import { createHost } from "./host/host.ts"
+import { createProcesses } from "./host/processes.ts"
 import { scrubFiles, watchForRestore } from "./host/snapshot.ts"
+import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
+import { plannedDirectory } from "./host/workspace.ts"
 import { createInbound } from "./inbound/index.ts"
 import { type Clock, systemClock, within } from "./lib/clock.ts"
 import { openStateDb, readFact, scrubFact, writeFact, writeOut } from "./lib/state-db.ts"
 import { describeError, type Log } from "./log.ts"
+import { createAttachments } from "./prompt/attachments.ts"
+import { createTranscribe } from "./prompt/audio.ts"
+import { readPdf } from "./prompt/documents.ts"
+import { createGitIdentities } from "./prompt/git-identity.ts"
+import { createPrepare } from "./prompt/prepare.ts"
+import { createSaveFile } from "./prompt/save-file.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
@@ -43,6 +45,8 @@ export interface DaemonOptions {
   readonly clock?: Clock
   /** How this program is started; git starts it as its credential helper. */
   readonly self?: readonly string[]
+  /** When a silent OpenCode counts as hung; the default is about half a minute. */
+  readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
 }
 
 export interface Ending {
@@ -67,6 +71,7 @@ const PROCESSES_MS = 3500
 const FLUSH_MS = 2000
 const CLOSE_MS = 500
 const RUNTIME_FACT = "agent.runtime"
+const API_TOKEN_FACT = "agent.api-token"
 const TUNNELS_FACT = "gateway.tunnels"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
@@ -76,13 +81,17 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const stopped = new AbortController()
   /** What prompts need before they can run; told by /ready. */
   const parts = createPartsBoard(["link", "agent"], clock.now)
-  /** Opens /api to the agent's tools, and to nobody else; new at every start. */
-  const apiToken = randomBytes(32).toString("hex")
+  /** Opens /api to the agent's tools, and to nobody else. */
+  const apiToken = bootToken(readBootId(), {
+    read: () => readFact(db, API_TOKEN_FACT),
+    write: (text) => writeFact(db, API_TOKEN_FACT, text),
+  })
   let gateway: Gateway | undefined
 
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
-    store: openOutboxStore(db),
+    // Frames and the turns that they tell of are written together.
+    store: openOutboxStore(db, () => channels.persist()),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })
@@ -100,27 +109,71 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       if (!stopped.signal.aborted) hibernation.whenAwake(() => inbound(frame))
     },
     onConnected: () => {
-      firstConfig.linkOpen()
+      agent.linkOpen()
       gateway?.announceTunnels()
       reportReadiness()
     },
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
+  const workDir = plannedDirectory(config.workDir, config.repositories)
+  const mint = createIdMint(clock.now)
+  const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
+  const sessions = openChannelStore(db)
+  const jobs = openJobStore(db)
   const counted = countedOver(uplink.send)
   const channels = createChannels({
-    store: openChannelStore(db),
+    sessions,
+    jobs,
     clock,
     log: log.child({ part: "channels" }),
-    mint: createIdMint(clock.now),
+    mint,
     send: counted.send,
+    settings: {
+      relayPermissions: config.permissions === "relay",
+      budgets: {
+        firstEvent: config.firstEventSeconds * 1000,
+        progress: config.progressSeconds * 1000,
+        total: config.turnSeconds * 1000,
+      },
+    },
+    prepare: createPrepare({
+      mint,
+      nameAuthor: gitIdentities.set,
+      attachments: createAttachments({
+        save: createSaveFile(workDir),
+        readPdf,
+        transcribe: createTranscribe({
+          path: config.environment["PATH"] ?? "",
+          modelsDir: config.whisperModels,
+        }),
+        onTranscript: ({ messageId }, transcript) =>
+          uplink.send({ type: "audio-transcript", messageId, transcript }),
+        onProblem: ({ messageId, channelType, channelId }, detail) =>
+          uplink.send({
+            type: "agentStatus",
+            status: "thinking",
+            detail,
+            messageId,
+            channelType,
+            channelId,
+          }),
+      }),
+    }),
+    onChildSession: (child, parent) => void gitIdentities.inherit(child, parent),
   })
 
+  const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
   const host = createHost({
     config,
     self: options.self ?? [process.execPath],
     apiToken,
-    environment: agentEnvironment(config.environment),
+    user,
+    environment: agentEnvironment({
+      environment: config.environment,
+      allow: config.agentEnvAllow ?? [],
+      own: ownVariables,
+    }),
     clock,
     log: log.child({ part: "host" }),
     memory: {
@@ -131,88 +184,58 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     runHook: (hook) => hibernation.runHook(hook),
   })
 
-  const agentLog = log.child({ part: "agent" })
-  const directories = agentDirectories(config.stateDir)
-  const password = config.opencodePassword ?? crypto.randomUUID()
-  let ready: RunningAgent | undefined
-  const supervisor = createSupervisor({
-    clock,
-    log: agentLog,
-    quiet: channels.settled,
-    launch: async (runtime, signal) => {
-      const search = {
-        opencodeBin: config.opencodeBin,
-        path: config.environment["PATH"] ?? "",
-        self: process.execPath,
-      }
-      const binary = findOpenCode(search)
-      const place = await host.place()
-      await mkdir(dirname(directories.logFile), { recursive: true, mode: 0o700 })
-      await writeWorkspace(
-        directories,
-        withInstructions(composeSettings(runtime, config.environment), place.instructionFiles),
-        OPENCODE_VERSION,
-      )
-      return launchAgent({
-        binary,
-        url: new URL(config.opencodeUrl),
-        password,
-        workDir: place.directory,
-        environment: {
-          ...agentEnvironment(config.environment),
-          ...directories.environment,
-          ...offline,
-          PATH: pathWithRipgrep(search),
-          SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
-          SANDPIPER_API_TOKEN: apiToken,
-          ...host.agentVariables(),
-        },
-        logFile: directories.logFile,
-        clock,
-        log: agentLog,
-        signal,
-      })
+  let ready: string | undefined
+  const agent = createAgent({
+    settings: { ...config, workDir },
+    ownVariables,
+    opencodeVersion: OPENCODE_VERSION,
+    self: process.execPath,
+    toolEnvironment: () => ({
+      SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
+      SANDPIPER_API_TOKEN: apiToken,
+    }),
+    instructionFiles: [host.personaFiles],
+    processes: createProcesses(clock),
+    installMore: async (configDir) => {
+      await host.prepared()
+      await gitIdentities.installPlugin(configDir)
     },
-    onUp: async (agent, gone) => {
-      const subscribed = Promise.withResolvers<void>()
-      void runEventStream(
-        {
-          open: agent.client.openEvents,
-          clock,
-          log: agentLog,
-          onEvent: channels.agentEvent,
-          onSubscribed: (gap) => {
-            subscribed.resolve()
-            if (!gap) return
-            counted.eventStreamLost()
-            channels.streamGap()
-          },
-          room: uplink.room,
-        },
-        gone,
-      )
-      const [models] = await Promise.all([agent.client.models(), subscribed.promise])
-      ready = agent
+    user,
+    giveToUser: async (path) => user && giveTo(path, user),
+    handOver: async (path) => user && handOver(path, user),
+    memory: {
+      read: () => JSON.parse(readFact(db, RUNTIME_FACT) ?? "{}"),
+      write: (runtime) => writeFact(db, RUNTIME_FACT, JSON.stringify(runtime)),
+    },
+    onEvent: channels.agentEvent,
+    onGap: () => {
+      counted.eventStreamLost()
+      channels.streamGap()
+    },
+    room: uplink.room,
+    onReady: ({ client, url, models, defaultModel }) => {
+      ready = url
       parts.set("agent", "ready")
-      channels.agentReady({
-        client: agent.client,
-        defaultModel: defaultModel(models, config.model),
-      })
+      channels.agentReady({ client, defaultModel })
       uplink.send({
         type: "models",
-        models: models.map(({ provider, models: known }) => ({
-          provider,
-          models: known.map(({ id, name }) => ({ id, name })),
-        })),
+        models: models.map(({ provider, models: known }) => ({ provider, models: [...known] })),
       })
       reportReadiness()
     },
-    onDown: (why) => {
+    onLost: (why) => {
       ready = undefined
       parts.set("agent", "starting", why)
       channels.agentLost(why)
-      if (!stopped.signal.aborted) agentLog.warn("agent.down", { why })
     },
+    onFatal: (error) => {
+      parts.set("agent", "failed", error)
+      uplink.send({ type: "agentStatus", status: "error", detail: error })
+    },
+    quiet: channels.settled,
+    clock,
+    log: log.child({ part: "agent" }),
+    ...(options.watch && { watch: options.watch }),
   })
 
   /** Readiness is a level: whoever asks is told what is true now, at every connection and every change. */
@@ -221,40 +244,21 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     if (channels.isIdle()) uplink.send({ type: "agentStatus", status: "idle" })
   }
 
-  const known = readFact(db, RUNTIME_FACT)
-  let runtime: RuntimeConfig = known === undefined ? {} : JSON.parse(known)
-  const firstConfig = waitForConfig(clock, config.configWaitSeconds * 1000, () => {
-    if (!stopped.signal.aborted) supervisor.start(runtime)
-  })
   const configure = async (change: RuntimeConfig) => {
-    const merged = mergeRuntime(runtime, change)
-    runtime = merged
-    writeFact(db, RUNTIME_FACT, JSON.stringify(merged))
-    const first = firstConfig.arrived()
-    try {
-      const { restarted } = await supervisor.apply(merged)
-      uplink.send({
-        type: "opencode-config-applied",
-        success: true,
-        restarted: restarted && !first,
-      })
-    } catch (error) {
-      const reason = describeError(error)
-      uplink.send({
-        type: "opencode-config-applied",
-        success: false,
-        restarted: false,
-        error: reason,
-      })
-    }
+    const applied = await agent.configure(change)
+    uplink.send({ type: "opencode-config-applied", ...applied })
   }
 
   const inbound = createInbound({
     channels,
+    jobs,
+    sessionIds: sessions.all,
     send: uplink.send,
+    reportState: reportReadiness,
+    clock,
     configure: (change) => void configure(change),
     stop: () => done.resolve({ code: 0, why: "the session agent said stop" }),
-    deleteTunnel: (name) => gateway?.deleteTunnel(name),
+    deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ part: "inbound" }),
   })
 
@@ -265,7 +269,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     stopTurns: (why) => void channels.stop(undefined, why),
     flush: uplink.flush,
     scrub: async () => {
-      const files = await scrubFiles([join(directories.data, "auth.json")])
+      const files = await scrubFiles([join(agentDirectories(config.stateDir).data, "auth.json")])
       const fact = scrubFact(db, RUNTIME_FACT)
       return {
         files: [...files.files, ...(fact ? ["state.db"] : [])],
@@ -290,11 +294,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log.info("daemon.stopping", { why: ending.why })
     stopWatching()
     hibernation.stop()
-    firstConfig.cancel()
-    channels.stop(undefined, "the runner is shutting down")
-    await within(clock, SETTLE_MS, channels.settled())
-    const ended = Promise.all([supervisor.stop(), host.stop()])
-    await within(clock, PROCESSES_MS, ended)
+    await within(clock, SETTLE_MS, channels.stop(undefined, "the runner is shutting down"))
+    await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
     await uplink.stop(FLUSH_MS)
     await within(clock, CLOSE_MS, gateway?.stop() ?? Promise.resolve())
     db.close()
@@ -313,7 +314,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
         clock,
         log: log.child({ part: "gateway" }),
-        opencodePort: () => (ready ? Number(new URL(ready.url).port) : undefined),
+        opencodePort: () => (ready === undefined ? undefined : Number(new URL(ready).port)),
         parts: () => {
           const link = uplink.state()
           parts.set(
@@ -332,55 +333,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       })
       await host.start()
       uplink.start()
-      firstConfig.begin()
+      agent.begin()
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
     },
     done: done.promise,
     stop,
-  }
-}
-
-const withInstructions = (settings: Settings, files: readonly string[]): Settings =>
-  files.length === 0
-    ? settings
-    : { ...settings, config: { ...settings.config, instructions: [...files] } }
-
-/** Nothing that the agent starts with may wait for a network that is not there. */
-const offline = {
-  OPENCODE_DISABLE_AUTOUPDATE: "1",
-  OPENCODE_DISABLE_MODELS_FETCH: "1",
-  OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
-  OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
-}
-
-/**
- * The agent is started once, with the session agent's first configuration if that comes within `waitMs` of the
- * link's opening, else with what is known already.
- */
-const waitForConfig = (clock: Clock, waitMs: number, go: () => void) => {
-  let over = false
-  let cancel = () => {}
-  const once = () => {
-    cancel()
-    if (over) return false
-    over = true
-    go()
-    return true
-  }
-  const arm = () => {
-    cancel()
-    if (!over) cancel = clock.after(waitMs, once)
-  }
-  return {
-    begin: arm,
-    linkOpen: arm,
-    /** True when this configuration is the one the agent starts with. */
-    arrived: once,
-    cancel: () => {
-      over = true
-      cancel()
-    },
   }
 }

@@ -44,6 +44,8 @@ export interface AgentClient {
 
   readonly createSession: (title?: string) => Promise<string>
   readonly sessionExists: (sessionId: string) => Promise<boolean>
+  /** Of every session there is. */
+  readonly sessionIds: () => Promise<readonly string[]>
   readonly readSession: (sessionId: string) => Promise<AgentSession>
   readonly renameSession: (sessionId: string, title: string) => Promise<void>
   readonly deleteSession: (sessionId: string) => Promise<void>
@@ -149,6 +151,7 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
         throw error
       }
     },
+    sessionIds: async () => (await get("/session", z.array(session))).map(({ id }) => id),
     readSession: (sessionId) => get(of(sessionId), session),
     renameSession: async (sessionId, title) => {
       await call("PATCH", of(sessionId), done, { body: { title } })

@@ -1,27 +1,31 @@
 /**
- * OpenCode's event stream as one owned subscription: it comes back by itself, says when something may have been
- * missed, and never delivers an event twice or from a connection that was given up.
+ * OpenCode's event stream as one owned subscription: it comes back by itself, fetches what it missed, and never
+ * delivers an event twice or from a connection that was given up.
  */
-import { createParser } from "eventsource-parser"
 import { backoffMs } from "../lib/backoff.ts"
 import { type Clock, sleep } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
-import { type AgentEvent, parseAgentEvent } from "./events.ts"
+import type { AgentClient } from "./client.ts"
+import { type AgentEvent, parseAgentEvent, parseDurable, type ParsedEvent } from "./events.ts"
+import { readFrames } from "./frames.ts"
 
 export interface EventStreamOptions {
-  readonly open: (signal: AbortSignal) => Promise<Response>
+  readonly client: Pick<AgentClient, "openEvents" | "history" | "sessionIds">
   readonly clock: Clock
   readonly log: Log
   readonly onEvent: (event: AgentEvent) => void
-  /** Subscribed: `gap` when an earlier subscription was lost, so events in between are unknown. */
+  /** Subscribed: `gap` when an earlier subscription was lost, so what is not durable in between is unknown. */
   readonly onSubscribed: (gap: boolean) => void
   /** Something to wait for before more is read, when what the events become has nowhere to go. */
   readonly room: () => Promise<void> | undefined
+  /** Of OpenCode: how often it sends a heartbeat depends on it. */
+  readonly version?: string
   readonly silenceMs?: number
 }
 
-/** Three heartbeats of OpenCode: a stream silent for longer is dead, whatever TCP says. */
+/** Three heartbeats of OpenCode, of which there is one in ten seconds (thirty before 1.2). */
 const SILENCE_MS = 30_000
+const OLD_SILENCE_MS = 90_000
 const BACKOFF = { min: 100, max: 5000 }
 /** An event is at most repeated within one burst; remembering this many ids is plenty. */
 const REMEMBERED_IDS = 4096
@@ -31,30 +35,35 @@ export const runEventStream = async (
   options: EventStreamOptions,
   signal: AbortSignal,
 ): Promise<void> => {
-  const { clock, log } = options
-  const read = createReader(options)
+  const { clock, log, version = "" } = options
+  const silenceMs = options.silenceMs ?? (/^1\.[01]\./.test(version) ? OLD_SILENCE_MS : SILENCE_MS)
+  const deliver = createDelivery(options)
   let subscribedBefore = false
   let failures = 0
   while (!signal.aborted) {
     const generation = new AbortController()
     const give = () => generation.abort()
     signal.addEventListener("abort", give)
+    const cancelOpening = clock.after(silenceMs, give)
     try {
-      await readOnce(options, generation, (data) => {
-        const event = read(data)
-        if (!event || generation.signal.aborted) return
-        if (event.type === "connected") {
-          options.onSubscribed(subscribedBefore)
-          subscribedBefore = true
-          failures = 0
-          return
+      const response = await options.client.openEvents(generation.signal)
+      cancelOpening()
+      if (response.body) {
+        for await (const data of readFrames(response.body, generation, { clock, silenceMs })) {
+          const isStart = await deliver(data, subscribedBefore)
+          if (isStart) {
+            subscribedBefore = true
+            failures = 0
+          }
+          const room = options.room()
+          if (room) await room
         }
-        options.onEvent(event)
-      })
+      }
       if (!signal.aborted) log.warn("agent.stream-ended", {})
     } catch (error) {
       if (!signal.aborted) log.warn("agent.stream-lost", { error: describeError(error) })
     } finally {
+      cancelOpening()
       signal.removeEventListener("abort", give)
       generation.abort()
     }
@@ -64,70 +73,95 @@ export const runEventStream = async (
   }
 }
 
-const readOnce = async (
-  { open, clock, room, silenceMs = SILENCE_MS }: EventStreamOptions,
-  generation: AbortController,
-  onData: (data: string) => void,
-): Promise<void> => {
-  let cancelWatch = () => {}
-  const watch = () => {
-    cancelWatch()
-    cancelWatch = clock.after(silenceMs, () =>
-      generation.abort(new Error(`no bytes from OpenCode in ${silenceMs} ms`)),
-    )
-  }
-  watch()
-  try {
-    const response = await open(generation.signal)
-    const parser = createParser({ onEvent: ({ data }) => onData(data) })
-    const decoder = new TextDecoder()
-    for await (const chunk of response.body ?? []) {
-      if (generation.signal.aborted) break
-      parser.feed(decoder.decode(chunk, { stream: true }))
-      cancelWatch()
-      await room()
-      watch()
+/** One frame after the other; true when it was the first of a subscription. */
+const createDelivery = (options: EventStreamOptions) => {
+  const { log } = options
+  const read = createReader(log)
+  const isRepeat = createMemory()
+  /** The last number of each session; only sessions that were heard of are in it. */
+  const numbers = new Map<string, number>()
+
+  const take = (parsed: ParsedEvent | undefined): void => {
+    if (parsed?.kind === "durable") {
+      numbers.set(parsed.sessionId, Math.max(parsed.seq, numbers.get(parsed.sessionId) ?? -1))
+      if (parsed.event && !isRepeat(parsed.id)) options.onEvent(parsed.event)
     }
-    generation.signal.throwIfAborted()
-  } finally {
-    cancelWatch()
+    if (parsed?.kind === "event" && !(parsed.id !== undefined && isRepeat(parsed.id))) {
+      options.onEvent(parsed.event)
+    }
+  }
+
+  /** Durable events come whole and in order, and those that were delivered are known by their id. */
+  const catchUp = async (): Promise<void> => {
+    if (numbers.size === 0) return
+    try {
+      // A session that is not named comes with all its history, so every one there is gets a number.
+      const unknown = (await options.client.sessionIds()).map((id) => [id, Number.MAX_SAFE_INTEGER])
+      const after = { ...Object.fromEntries(unknown), ...Object.fromEntries(numbers) }
+      const missed = await options.client.history(after)
+      for (const durable of missed) take(parseDurable(durable))
+      if (missed.length > 0) log.info("agent.stream-caught-up", { events: missed.length })
+    } catch (error) {
+      log.warn("agent.history-failed", { error: describeError(error) })
+    }
+  }
+
+  return async (data: string, subscribedBefore: boolean): Promise<boolean> => {
+    const parsed = read(data)
+    if (parsed?.kind === "event" && parsed.event.type === "connected") {
+      if (subscribedBefore) await catchUp()
+      options.onSubscribed(subscribedBefore)
+      return true
+    }
+    if (parsed?.kind === "durable" && isHole(numbers.get(parsed.sessionId), parsed.seq)) {
+      await catchUp()
+      options.onSubscribed(true)
+    }
+    take(parsed)
+    return false
   }
 }
 
-/** From the data of one frame to an event; what cannot be used is counted, and said once for each kind. */
-const createReader = ({ log }: EventStreamOptions): ((data: string) => AgentEvent | undefined) => {
-  const toldOf = new Set<string>()
+const isHole = (last: number | undefined, seq: number): boolean =>
+  last !== undefined && seq > last + 1
+
+const createMemory = () => {
   const seen = new Set<string>()
-  const tellOnce = (event: string, type: string, problem?: string) => {
-    if (toldOf.has(event + type)) return
-    toldOf.add(event + type)
-    log.warn(event, { type, ...(problem !== undefined && { problem }) })
-  }
-  const isRepeat = (id: string): boolean => {
+  return (id: string): boolean => {
     if (seen.has(id)) return true
     seen.add(id)
     const oldest = seen.size > REMEMBERED_IDS ? seen.values().next().value : undefined
     if (oldest !== undefined) seen.delete(oldest)
     return false
   }
+}
+
+/** From the data of one frame to what it says; what cannot be used is counted, and said once for each kind. */
+const createReader = (log: Log): ((data: string) => ParsedEvent | undefined) => {
+  const counts = new Map<string, number>()
+  const count = (event: string, type: string, problem?: string): undefined => {
+    const key = `${event} ${type}`
+    const times = (counts.get(key) ?? 0) + 1
+    counts.set(key, times)
+    // At 1, 10, 100 and so on: a stream that is all wrong is seen to be, and does not fill the log.
+    if (Number.isInteger(Math.log10(times))) {
+      log.warn(event, { type, times, ...(problem !== undefined && { problem }) })
+    }
+  }
   return (data) => {
     let json: unknown
     try {
       json = JSON.parse(data)
     } catch {
-      tellOnce("agent.event-malformed", "?", "not JSON")
-      return undefined
+      return count("agent.event-malformed", "?", "not JSON")
     }
     const parsed = parseAgentEvent(json)
-    switch (parsed.kind) {
-      case "unused":
-        if (!parsed.known) tellOnce("agent.event-unknown", parsed.type)
-        return undefined
-      case "malformed":
-        tellOnce("agent.event-malformed", parsed.type, parsed.problem)
-        return undefined
-      case "event":
-        return parsed.id !== undefined && isRepeat(parsed.id) ? undefined : parsed.event
+    if (parsed.kind === "malformed") {
+      return count("agent.event-malformed", parsed.type, parsed.problem)
     }
+    if (parsed.kind === "unused") {
+      return parsed.known ? undefined : count("agent.event-unknown", parsed.type)
+    }
+    return parsed
   }
 }

@@ -134,6 +134,15 @@ export type AgentEvent =
 
 export type ParsedEvent =
   | { readonly kind: "event"; readonly id?: string; readonly event: AgentEvent }
+  /** The durable copy of an event, numbered without a gap in its session; the event itself has the same id. */
+  | {
+      readonly kind: "durable"
+      readonly id: string
+      readonly sessionId: string
+      readonly seq: number
+      /** Nothing when the type is of no use here. */
+      readonly event: AgentEvent | undefined
+    }
   /** A type that nothing here uses; `known` when it is expected noise. */
   | { readonly kind: "unused"; readonly type: string; readonly known: boolean }
   | { readonly kind: "malformed"; readonly type: string; readonly problem: string }
@@ -431,9 +440,23 @@ const envelope = z.object({
   properties: z.unknown().optional(),
 })
 const globalEnvelope = z.object({ payload: envelope })
+const syncEnvelope = z.object({
+  payload: z.object({
+    type: z.literal("sync"),
+    syncEvent: z.object({
+      id: z.string(),
+      type: z.string(),
+      seq: z.number(),
+      aggregateID: z.string(),
+      data: z.unknown(),
+    }),
+  }),
+})
 
 /** One frame of `/global/event` (`{payload}`) or of `/event` (bare), already read as JSON. */
 export const parseAgentEvent = (frame: unknown): ParsedEvent => {
+  const sync = syncEnvelope.safeParse(frame).data?.payload.syncEvent
+  if (sync) return parseDurable({ ...sync, sessionId: sync.aggregateID })
   const global = globalEnvelope.safeParse(frame)
   const bare = global.success ? global.data.payload : envelope.safeParse(frame).data
   if (!bare) return { kind: "malformed", type: "?", problem: "no event type" }
@@ -446,6 +469,22 @@ export const parseAgentEvent = (frame: unknown): ParsedEvent => {
     event: result.event,
     ...(bare.id !== undefined && { id: bare.id }),
   }
+}
+
+/** A durable event of the stream or of the history; its type ends in a version, as in `message.updated.1`. */
+export const parseDurable = (durable: {
+  readonly id: string
+  readonly type: string
+  readonly sessionId: string
+  readonly seq: number
+  readonly data: unknown
+}): ParsedEvent => {
+  const { id, sessionId, seq } = durable
+  const type = durable.type.replace(/\.\d+$/, "")
+  if (!isUsed(type)) return { kind: "durable", id, sessionId, seq, event: undefined }
+  const result = used[type].read(durable.data)
+  if ("problem" in result) return { kind: "malformed", type, problem: result.problem }
+  return { kind: "durable", id, sessionId, seq, event: result.event }
 }
 
 const isUsed = (type: string): type is keyof typeof used => Object.hasOwn(used, type)

@@ -46,8 +46,6 @@ export type LaunchEffect =
   | { readonly do: "reload"; readonly plan: Plan }
   | { readonly do: "stop"; readonly why: string }
   | { readonly do: "drain" }
-  /** The time to drain is over: turns are ended, so that `quiet` comes soon. */
-  | { readonly do: "end-turns" }
   | { readonly do: "timer"; readonly name: TimerName; readonly ms: number }
   /** Nobody works any more: turns are to be told, with the reason. */
   | { readonly do: "lost"; readonly why: string }
@@ -61,7 +59,7 @@ type Phase =
   | { readonly name: "off" }
   /** A change has come; a moment is left for others to join it. */
   | { readonly name: "gathering" }
-  | { readonly name: "draining"; readonly overdue: boolean }
+  | { readonly name: "draining" }
   | { readonly name: "launching"; readonly plan: Plan; readonly restarted: boolean }
   | { readonly name: "reloading"; readonly plan: Plan }
   | { readonly name: "up" }
@@ -177,10 +175,11 @@ const timer = (state: LaunchState, name: TimerName, limits: LaunchLimits): Step 
     if (!state.running) return launch(state, false)
     if (state.running.hash === state.wanted?.hash) return settle(state)
     const time = { do: "timer", name: "drain", ms: limits.drainMs } as const
-    return enter(state, { name: "draining", overdue: false }, { do: "drain" }, time)
+    return enter(state, { name: "draining" }, { do: "drain" }, time)
   }
-  if (name === "drain" && phase.name === "draining" && !phase.overdue) {
-    return enter(state, { name: "draining", overdue: true }, { do: "end-turns" })
+  if (name === "drain" && phase.name === "draining") {
+    const why = "a new configuration could wait no longer for the turn to end"
+    return withFirst({ do: "lost", why }, change(state))
   }
   if (name === "backoff" && phase.name === "backoff") return launch(state, true)
   return [state, []]

@@ -1,25 +1,48 @@
-/** Starts and stops the OpenCode process; nothing else spawns one. Healthy means: this process, with this password. */
-import { closeSync, openSync } from "node:fs"
-import { open } from "node:fs/promises"
+/** The only code that starts OpenCode, takes over one that was left running, and ends either with all it started. */
+import { chmodSync, closeSync, openSync } from "node:fs"
+import { rename } from "node:fs/promises"
 import { createServer } from "node:net"
 import { execa } from "execa"
 import { type Clock, sleep } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
-import { type AgentClient, createAgentClient } from "./client.ts"
+import { AgentCallError, type AgentClient, createAgentClient } from "./client.ts"
+import type { FailureKind } from "./launch-state.ts"
+import type { AgentUser, ProcessIdentity, Processes } from "./ports.ts"
+import type { RunRecord, RunRecordFile } from "./run-record.ts"
 
-class LaunchError extends Error {
+export class LaunchError extends Error {
   override readonly name = "LaunchError"
+  readonly kind: FailureKind
+  constructor(kind: FailureKind, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.kind = kind
+  }
 }
 
-export interface LaunchOptions {
-  readonly binary: string
+export interface LauncherOptions {
   readonly url: URL
-  readonly password: string
   readonly workDir: string
-  readonly environment: Readonly<Record<string, string>>
   readonly logFile: string
+  readonly record: RunRecordFile
+  readonly processes: Processes
+  readonly user: AgentUser | undefined
   readonly clock: Clock
   readonly log: Log
+  /** The last lines that OpenCode wrote. */
+  readonly lastWords: () => Promise<readonly string[]>
+  readonly healthMs?: number
+}
+
+export interface LaunchOrder {
+  readonly binary: string
+  readonly version: string
+  readonly hash: string
+  readonly processHash: string
+  /** Given by the operator; else one is made for each process. */
+  readonly password: string | undefined
+  readonly environment: Readonly<Record<string, string>>
+  /** Writes the files; called when nothing of an earlier OpenCode runs any more. */
+  readonly prepare: () => Promise<void>
   readonly signal: AbortSignal
 }
 
@@ -28,104 +51,303 @@ export interface RunningAgent {
   readonly version: string
   readonly pid: number
   readonly url: string
+  /** It was running before this runner was. */
+  readonly adopted: boolean
   /** Resolves when the process is gone, however it went. */
   readonly exited: Promise<{ readonly why: string }>
-  readonly stop: () => Promise<void>
+  /** It runs with another configuration now. */
+  readonly reloaded: (hash: string) => Promise<void>
+  /** Ends it and everything it started. `now`: without a word to it first, for one that does not listen. */
+  readonly stop: (how: "gently" | "now") => Promise<void>
+}
+
+export interface Launcher {
+  readonly launch: (order: LaunchOrder) => Promise<RunningAgent>
 }
 
 const HEALTH_LIMIT_MS = 60_000
 const HEALTH_POLL_MS = 50
+const ADOPT_TRIES = 3
+const ALIVE_POLL_MS = 500
 const STOP_GRACE_MS = 5000
+const ABORT_MS = 2000
+const MARK = "SANDPIPER_AGENT_RUN"
 
-export const launchAgent = async (options: LaunchOptions): Promise<RunningAgent> => {
-  const { clock, log, logFile } = options
-  const port = options.url.port === "0" ? await freePort() : Number(options.url.port || 80)
-  const hostname = options.url.hostname
-  const url = `http://${hostname}:${port}`
-  // A file of its own, not a pipe through this process: OpenCode's words outlive the runner. execa's types name
-  // only the standard descriptors.
-  const output = openSync(logFile, "a", 0o600) as 1
-  const child = execa(options.binary, ["serve", "--hostname", hostname, "--port", String(port)], {
-    cwd: options.workDir,
-    env: { ...options.environment, OPENCODE_SERVER_PASSWORD: options.password },
-    extendEnv: false,
-    stdin: "ignore",
-    stdout: output,
-    stderr: output,
-    buffer: false,
-    reject: false,
-    cleanup: false,
-  })
-  closeSync(output)
-  let exitWords: string | undefined
-  const exited = child.then((result) => {
-    exitWords = result.signal ? `killed by ${result.signal}` : `exited with code ${result.exitCode}`
-    return { why: exitWords }
-  })
-  const stop = async () => {
-    child.kill("SIGTERM")
-    const cancel = clock.after(STOP_GRACE_MS, () => child.kill("SIGKILL"))
-    await exited
-    cancel()
+export const createLauncher = (options: LauncherOptions): Launcher => {
+  const { clock, log, processes, record } = options
+
+  const launch = async (order: LaunchOrder): Promise<RunningAgent> => {
+    const left = await record.read()
+    const adopted = left && (await adopt(left, order))
+    if (adopted) return adopted
+    if (left) await endLeft(left)
+    const port = await choosePort(options.url, processes)
+    await order.prepare()
+    order.signal.throwIfAborted()
+    return start(order, port)
   }
-  const client = createAgentClient({ url, password: options.password, directory: options.workDir })
-  try {
-    const version = await waitForHealth(client, options, () => exitWords)
-    await client.checkConfig()
-    log.info("agent.healthy", { version, pid: child.pid, url })
-    return { client, version, pid: child.pid ?? 0, url, exited, stop }
-  } catch (error) {
-    await stop()
-    const tail = await lastLines(logFile)
-    throw new LaunchError(`OpenCode did not start: ${describeError(error)}${tail}`, {
-      cause: error,
+
+  const start = async (order: LaunchOrder, port: number): Promise<RunningAgent> => {
+    const { hostname } = options.url
+    const password = order.password ?? crypto.randomUUID()
+    const mark = crypto.randomUUID()
+    // The log of the one before is kept for whoever looks into its end; two files are all there ever are.
+    await rename(options.logFile, `${options.logFile}.1`).catch(() => {})
+    const child = spawn(order, { port, password, mark })
+    const identity = child.pid === undefined ? undefined : processes.find(child.pid)
+    let end: string | undefined
+    const exited = child.then((result) => {
+      end = endOf(result)
+      return { why: `OpenCode ${end}` }
     })
-  }
-}
-
-const waitForHealth = async (
-  client: AgentClient,
-  { clock, signal }: LaunchOptions,
-  exitWords: () => string | undefined,
-): Promise<string> => {
-  const until = clock.now() + HEALTH_LIMIT_MS
-  let last: unknown
-  while (clock.now() < until) {
-    signal.throwIfAborted()
-    const ended = exitWords()
-    if (ended !== undefined) throw new LaunchError(ended)
-    try {
-      return (await client.health()).version
-    } catch (error) {
-      last = error
+    if (!identity) {
+      throw new LaunchError("exit", `${(await exited).why} at once${await words()}`)
     }
-    await sleep(clock, HEALTH_POLL_MS, signal)
+    const { pid, startTime } = identity
+    const entry: RunRecord = {
+      pid,
+      startTime,
+      url: `http://${hostname}:${port}`,
+      password,
+      mark,
+      version: order.version,
+      hash: order.hash,
+      processHash: order.processHash,
+    }
+    await record.write(entry)
+    const agent = asAgent(entry, exited, false)
+    try {
+      const version = await waitForHealth(agent.client, { order, pid, port, end: () => end })
+      await checkConfig(agent.client)
+      log.info("agent.healthy", { version, pid, url: entry.url })
+      return { ...agent, version }
+    } catch (error) {
+      await agent.stop("now")
+      throw error
+    }
   }
-  throw new LaunchError(`not healthy within ${HEALTH_LIMIT_MS / 1000} s`, { cause: last })
+
+  const spawn = (
+    order: LaunchOrder,
+    { port, password, mark }: { port: number; password: string; mark: string },
+  ) => {
+    // A file of its own, not a pipe through this process: OpenCode outlives the runner. Appending, so that the file
+    // can be cut while it is written to. execa's types name only the standard descriptors.
+    const output = openSync(options.logFile, "a", 0o600) as 1
+    chmodSync(options.logFile, 0o600)
+    const { hostname } = options.url
+    const flags = [
+      "--hostname",
+      hostname,
+      "--port",
+      String(port),
+      "--print-logs",
+      "--log-level",
+      "WARN",
+    ]
+    const child = execa(order.binary, ["serve", ...flags], {
+      cwd: options.workDir,
+      env: { ...order.environment, OPENCODE_SERVER_PASSWORD: password, [MARK]: mark },
+      extendEnv: false,
+      stdin: "ignore",
+      stdout: output,
+      stderr: output,
+      buffer: false,
+      reject: false,
+      // A session of its own: a signal to the runner's group, or the runner's end, is not OpenCode's end.
+      detached: true,
+      cleanup: false,
+      ...(options.user && { uid: options.user.uid, gid: options.user.gid }),
+    })
+    closeSync(output)
+    return child
+  }
+
+  const waitForHealth = async (
+    client: AgentClient,
+    run: { order: LaunchOrder; pid: number; port: number; end: () => string | undefined },
+  ): Promise<string> => {
+    const limit = options.healthMs ?? HEALTH_LIMIT_MS
+    const until = clock.now() + limit
+    let last: unknown
+    while (clock.now() < until) {
+      run.order.signal.throwIfAborted()
+      const end = run.end()
+      if (end !== undefined) {
+        throw new LaunchError("exit", `OpenCode ${end} before it was ready${await words()}`)
+      }
+      if (processes.listensOn(run.pid, run.port)) {
+        try {
+          return (await client.health()).version
+        } catch (error) {
+          last = error
+        }
+      }
+      await sleep(clock, HEALTH_POLL_MS, run.order.signal)
+    }
+    const why = last === undefined ? "it does not listen" : describeError(last)
+    throw new LaunchError(
+      "timeout",
+      `OpenCode runs but was not healthy within ${limit / 1000} s (${why})${await words()}`,
+    )
+  }
+
+  /** An OpenCode of an earlier runner, if it is the very process, well, and what is wanted now. */
+  const adopt = async (left: RunRecord, order: LaunchOrder): Promise<RunningAgent | undefined> => {
+    if (!processes.isAlive(left)) return undefined
+    const isWanted =
+      left.hash === order.hash &&
+      left.version === order.version &&
+      (order.password === undefined || order.password === left.password)
+    if (!isWanted || !processes.listensOn(left.pid, Number(new URL(left.url).port)))
+      return undefined
+    const agent = asAgent(left, untilGone(left), true)
+    for (let tries = 0; tries < ADOPT_TRIES; tries += 1) {
+      try {
+        const { version } = await agent.client.health()
+        log.info("agent.adopted", { pid: left.pid, url: left.url, version })
+        return { ...agent, version }
+      } catch (error) {
+        log.warn("agent.not-adopted-yet", { pid: left.pid, error: describeError(error) })
+      }
+    }
+    return undefined
+  }
+
+  /** It is nobody's child here, so nothing tells of its end but its absence. */
+  const untilGone = async (identity: ProcessIdentity): Promise<{ why: string }> => {
+    while (processes.isAlive(identity)) await sleep(clock, ALIVE_POLL_MS)
+    return { why: "OpenCode ended" }
+  }
+
+  /** Also when the process itself is gone: what it started may not be. */
+  const endLeft = async (left: RunRecord) => {
+    const wasAlive = processes.isAlive(left)
+    const ended = await end(left, wasAlive ? "gently" : "now")
+    if (wasAlive || ended > 0)
+      log.info("agent.left-over-ended", { pid: left.pid, processes: ended })
+    await record.clear()
+  }
+
+  const asAgent = (
+    entry: RunRecord,
+    exited: Promise<{ readonly why: string }>,
+    adopted: boolean,
+  ): RunningAgent => {
+    let latest = entry
+    return {
+      client: clientOf(entry),
+      version: entry.version,
+      pid: entry.pid,
+      url: entry.url,
+      adopted,
+      exited,
+      reloaded: async (hash) => {
+        latest = { ...latest, hash }
+        await record.write(latest)
+      },
+      stop: async (how) => {
+        const ended = await end(entry, how)
+        log.info("agent.stopped", { pid: entry.pid, processes: ended })
+        await record.clear()
+      },
+    }
+  }
+
+  const clientOf = ({ url, password }: RunRecord) =>
+    createAgentClient({ url, password, directory: options.workDir })
+
+  /**
+   * Its tools' shells are in sessions of their own and outlive it, so killing it or its group is not enough: its
+   * descendants are listed while it lives, and whoever carries its mark is looked for after.
+   */
+  const end = async (entry: RunRecord, how: "gently" | "now"): Promise<number> => {
+    const isOurs = processes.isAlive(entry)
+    if (how === "gently" && isOurs) await abortTurns(clientOf(entry))
+    const known = processes.descendants(entry.pid)
+    if (how === "gently") processes.signal(entry, "SIGTERM")
+    if (how === "now" || !(await processes.waitForEnd(entry, STOP_GRACE_MS))) {
+      processes.signal(entry, "SIGKILL")
+      await processes.waitForEnd(entry, STOP_GRACE_MS)
+    }
+    return processes.endAll(() => [
+      ...(isOurs ? known : []),
+      ...processes.carriers(MARK, entry.mark),
+    ])
+  }
+
+  const abortTurns = async (client: AgentClient): Promise<void> => {
+    const settle = async () => {
+      const busy = await client.statuses()
+      await Promise.all([...busy.keys()].map((sessionId) => client.abort(sessionId)))
+      while ((await client.statuses()).size > 0) await sleep(clock, HEALTH_POLL_MS)
+    }
+    await Promise.race([settle().catch(() => {}), sleep(clock, ABORT_MS)])
+  }
+
+  const words = async (): Promise<string> => {
+    const lines = await options.lastWords()
+    return lines.length === 0 ? "" : `; its last words: ${lines.join(" | ")}`
+  }
+
+  return {
+    launch: async (order) => {
+      try {
+        return await launch(order)
+      } catch (error) {
+        if (error instanceof LaunchError) throw error
+        throw new LaunchError("setup", `OpenCode cannot be started: ${describeError(error)}`, error)
+      }
+    },
+  }
 }
 
-const freePort = (): Promise<number> =>
+const endOf = (result: {
+  signal?: string | undefined
+  exitCode?: number | undefined
+  shortMessage?: string | undefined
+}): string => {
+  if (result.signal !== undefined) return `was killed by ${result.signal}`
+  if (result.exitCode !== undefined) return `exited with code ${result.exitCode}`
+  return `could not be run (${result.shortMessage ?? "unknown"})`
+}
+
+/** Health says nothing of the configuration; here an invalid one shows. */
+export const checkConfig = async (client: AgentClient): Promise<void> => {
+  try {
+    await client.checkConfig()
+  } catch (error) {
+    const said = error instanceof AgentCallError && error.status !== undefined
+    if (said)
+      throw new LaunchError("config", `OpenCode refuses its configuration: ${error.message}`)
+    throw new LaunchError("timeout", `OpenCode stopped answering: ${describeError(error)}`, error)
+  }
+}
+
+/** A stranger on the port is named and left alone: whoever it is, it is not ours to end. */
+const choosePort = async (url: URL, processes: Processes): Promise<number> => {
+  const wanted = Number(url.port || 80)
+  const got = await tryPort(wanted, url.hostname)
+  if (got !== undefined) return got
+  const holder = processes.listener(wanted)
+  const who = holder
+    ? `pid ${holder.pid} (${holder.command})`
+    : "a process that cannot be seen from here"
+  throw new LaunchError(
+    "blocked",
+    `port ${wanted}, where OpenCode is to listen, is taken by ${who}; it is left alone and tried again`,
+  )
+}
+
+const tryPort = (port: number, hostname: string): Promise<number | undefined> =>
   new Promise((resolve, reject) => {
     const server = createServer()
-    server.once("error", reject)
-    server.listen(0, "127.0.0.1", () => {
+    server.once("error", (error: NodeJS.ErrnoException) =>
+      error.code === "EADDRINUSE" ? resolve(undefined) : reject(error),
+    )
+    server.listen(port, hostname.replace(/^\[|\]$/g, ""), () => {
       const address = server.address()
-      const port = typeof address === "object" && address ? address.port : 0
-      server.close(() => resolve(port))
+      const got = typeof address === "object" && address ? address.port : port
+      server.close(() => resolve(got))
     })
   })
-
-const TAIL_BYTES = 2000
-
-const lastLines = async (path: string): Promise<string> => {
-  const file = await open(path, "r")
-  try {
-    const { size } = await file.stat()
-    const start = Math.max(0, size - TAIL_BYTES)
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(TAIL_BYTES), 0, TAIL_BYTES, start)
-    const text = buffer.toString("utf8", 0, bytesRead).trim()
-    return text === "" ? "" : `\nits last words:\n${text}`
-  } finally {
-    await file.close()
-  }
-}

@@ -1,14 +1,35 @@
 /** What OpenCode is started with: base file + what the session agent sent + provider keys -> files and environment. Pure. */
-import base from "../../opencode-config/opencode.json"
 import type { Inbound } from "../protocol/index.ts"
 
 export type RuntimeConfig = Inbound<"opencode-config">["config"]
+
+/** Says every problem of a configuration at once; none of it is applied. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError"
+}
 
 export interface Settings {
   readonly config: Readonly<Record<string, unknown>>
   /** OpenCode's `auth.json`: provider -> key. */
   readonly auth: Readonly<Record<string, { readonly type: "api"; readonly key: string }>>
+  /** The session agent's sentences, as the file that `config.instructions` names. */
+  readonly instructions: string
 }
+
+export interface SettingsInput {
+  readonly base: Readonly<Record<string, unknown>>
+  readonly runtime: RuntimeConfig
+  readonly environment: Environment
+  /** `relay`: OpenCode asks before it writes, runs and leaves the workspace. */
+  readonly permissions: "allow" | "relay"
+  /** `provider/model` or `provider/*`; without a list every model of a connected provider may be used. */
+  readonly allowedModels: readonly string[] | undefined
+  /** Files that the agent always reads, and the one that the sentences are written to. */
+  readonly instructionFiles: readonly string[]
+  readonly sentencesFile: string
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
 
 /** Provider keys that are taken from the environment, under OpenCode's name of the provider. */
 const providerKeyVariables: Readonly<Record<string, string>> = {
@@ -21,8 +42,6 @@ const providerKeyVariables: Readonly<Record<string, string>> = {
   XAI_API_KEY: "xai",
   DEEPSEEK_API_KEY: "deepseek",
 }
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 export const providerKeysOf = (environment: Environment): Readonly<Record<string, string>> =>
   Object.fromEntries(
@@ -38,29 +57,60 @@ export const mergeRuntime = (known: RuntimeConfig, change: RuntimeConfig): Runti
   ...change,
 })
 
-export const composeSettings = (runtime: RuntimeConfig, environment: Environment): Settings => {
+const RELAYED = {
+  "*": "allow",
+  edit: "ask",
+  bash: "ask",
+  webfetch: "ask",
+  external_directory: "ask",
+  doom_loop: "ask",
+}
+
+export const composeSettings = (input: SettingsInput): Settings => {
+  const { base, runtime, allowedModels } = input
+  const problems = problemsOf(runtime)
+  if (problems.length > 0) throw new SettingsError(`configuration refused: ${problems.join("; ")}`)
   const custom = runtime.customProviders ?? []
-  const keys = { ...providerKeysOf(environment), ...runtime.providerKeys }
-  const customKeys = custom.flatMap(({ providerId, apiKey }) =>
-    apiKey === undefined ? [] : [[providerId, apiKey] as const],
+  const provider = withAllowList(
+    {
+      ...recordOf(base["provider"]),
+      ...Object.fromEntries(custom.map((given) => [given.providerId, customProvider(given)])),
+    },
+    allowedModels,
   )
+  const sentences = runtime.instructions ?? []
+  const instructions = [
+    ...listOf(base["instructions"]),
+    ...input.instructionFiles,
+    ...(sentences.length > 0 ? [input.sentencesFile] : []),
+  ]
   return {
     config: {
       ...base,
-      ...(runtime.tools && { tools: runtime.tools }),
-      ...(custom.length > 0 && {
-        provider: Object.fromEntries(
-          custom.map((provider) => [provider.providerId, customProvider(provider)]),
-        ),
+      ...(input.permissions === "relay" && { permission: RELAYED }),
+      ...((base["tools"] || runtime.tools) && {
+        tools: { ...recordOf(base["tools"]), ...runtime.tools },
       }),
+      ...(allowedModels && { enabled_providers: [...new Set(allowedModels.map(providerOf))] }),
+      ...(Object.keys(provider).length > 0 && { provider }),
+      ...(instructions.length > 0 && { instructions }),
     },
-    auth: Object.fromEntries(
-      [...Object.entries(keys), ...customKeys].map(([provider, key]) => [
-        provider,
-        { type: "api", key } as const,
-      ]),
+    auth: authOf(input, custom),
+    instructions: sentences.length === 0 ? "" : `${sentences.join("\n\n")}\n`,
+  }
+}
+
+const authOf = ({ environment, runtime }: SettingsInput, custom: readonly CustomProvider[]) => {
+  const keys = {
+    ...providerKeysOf(environment),
+    ...runtime.providerKeys,
+    ...Object.fromEntries(
+      custom.flatMap(({ providerId, apiKey }) => (apiKey ? [[providerId, apiKey]] : [])),
     ),
   }
+  return Object.fromEntries(
+    Object.entries(keys).map(([provider, key]) => [provider, { type: "api", key } as const]),
+  )
 }
 
 type CustomProvider = NonNullable<RuntimeConfig["customProviders"]>[number]
@@ -83,40 +133,69 @@ const customProvider = ({ displayName, baseUrl, models }: CustomProvider) => ({
   ),
 })
 
-/**
- * Variables the agent may see. The runner's own (its tokens, its keys) are not on the list, so a tool that prints
- * its environment shows none of them.
- */
-const PASSED_ON = new Set([
-  "PATH",
-  "HOME",
-  "USER",
-  "LOGNAME",
-  "SHELL",
-  "TERM",
-  "TMPDIR",
-  "TZ",
-  "LANG",
-  "LANGUAGE",
-  "DISPLAY",
-  "XAUTHORITY",
-  "HTTP_PROXY",
-  "HTTPS_PROXY",
-  "NO_PROXY",
-  "http_proxy",
-  "https_proxy",
-  "no_proxy",
-  "SSL_CERT_FILE",
-  "SSL_CERT_DIR",
-  "NODE_EXTRA_CA_CERTS",
-])
-const PASSED_ON_PREFIXES = ["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_"]
+const providerOf = (model: string): string => model.slice(0, model.indexOf("/"))
 
-export const agentEnvironment = (environment: Environment): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(environment).flatMap(([name, value]) => {
-      const passes =
-        PASSED_ON.has(name) || PASSED_ON_PREFIXES.some((prefix) => name.startsWith(prefix))
-      return passes && value !== undefined ? [[name, value]] : []
-    }),
-  )
+/** OpenCode's `whitelist` of a provider; `provider/*` leaves it open. */
+const withAllowList = (
+  providers: Readonly<Record<string, unknown>>,
+  allowed: readonly string[] | undefined,
+): Readonly<Record<string, unknown>> => {
+  if (!allowed) return providers
+  const listed = Object.groupBy(allowed, providerOf)
+  const lists = Object.entries(listed).flatMap(([provider, models = []]) => {
+    const ids = models.map((model) => model.slice(provider.length + 1))
+    if (ids.includes("*")) return []
+    return [[provider, { ...recordOf(providers[provider]), whitelist: ids }] as const]
+  })
+  return { ...providers, ...Object.fromEntries(lists) }
+}
+
+const ID = /^[A-Za-z0-9][\w.-]{0,63}$/
+const MOST_SENTENCES_LENGTH = 256 * 1024
+
+/** OpenCode takes some of these without a word and then fails every prompt; here they are named beforehand. */
+const problemsOf = (runtime: RuntimeConfig): readonly string[] => {
+  const custom = runtime.customProviders ?? []
+  const ids = custom.map(({ providerId }) => providerId)
+  const length = (runtime.instructions ?? []).reduce((sum, { length: one }) => sum + one, 0)
+  return [
+    ...ids.filter((id) => !ID.test(id)).map((id) => `"${id}" is not a provider's id`),
+    ...repeated(ids).map((id) => `provider ${id} is given twice`),
+    ...custom.flatMap(customProblems),
+    ...Object.entries(runtime.providerKeys ?? {}).flatMap(([provider, key]) => [
+      ...(ID.test(provider) ? [] : [`"${provider}" is not a provider's id`]),
+      ...(isKey(key) ? [] : [`the key of ${provider} is empty or has spaces or line breaks`]),
+    ]),
+    ...Object.keys(runtime.tools ?? {})
+      .filter((tool) => !/^[\w*?-]{1,128}$/.test(tool))
+      .map((tool) => `"${tool}" is not a tool's name`),
+    ...(length > MOST_SENTENCES_LENGTH ? ["the instructions are longer than 256 KiB"] : []),
+  ]
+}
+
+const customProblems = ({ providerId, baseUrl, apiKey, models }: CustomProvider) => [
+  ...(isWebUrl(baseUrl) ? [] : [`provider ${providerId}: baseUrl must be an http or https URL`]),
+  ...(apiKey === undefined || apiKey === "" || isKey(apiKey)
+    ? []
+    : [`provider ${providerId}: its key has spaces or line breaks`]),
+  ...(models.length > 0 ? [] : [`provider ${providerId} has no model`]),
+  ...(models.every(({ id }) => id.trim() === id && id !== "")
+    ? []
+    : [`provider ${providerId} has a model without an id`]),
+  ...repeated(models.map(({ id }) => id)).map((id) => `${providerId}/${id} is given twice`),
+]
+
+const isWebUrl = (text: string): boolean =>
+  URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol)
+
+const isKey = (key: string): boolean => /^[\x21-\x7e]+$/.test(key)
+
+const repeated = (names: readonly string[]): readonly string[] => [
+  ...new Set(names.filter((name, index) => names.indexOf(name) !== index)),
+]
+
+const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null ? { ...value } : {}
+
+const listOf = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : []

@@ -2,26 +2,36 @@
  * OpenCode's directories, all below the state directory: configuration is wiped and written anew at each start,
  * sessions stay. The user's repository gets no file of ours.
  */
-import { mkdir, rename, rm, writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { type ConfigFiles, isLoaded, isTool } from "./config-files.ts"
+import type { CodeFile } from "./check-code.ts"
 import type { Settings } from "./settings.ts"
 
 export interface AgentDirectories {
+  /** Everything that is OpenCode's, and nothing that is the runner's. */
+  readonly root: string
   readonly config: string
+  readonly sentencesFile: string
   readonly data: string
+  readonly home: string
   readonly environment: Readonly<Record<string, string>>
   readonly logFile: string
 }
 
 export const agentDirectories = (stateDir: string): AgentDirectories => {
   const root = join(stateDir, "opencode")
+  const config = join(root, "config")
   const xdg = (name: string) => join(root, "xdg", name)
   return {
-    config: join(root, "config"),
+    root,
+    config,
+    sentencesFile: join(config, "instructions", "session.md"),
     data: join(xdg("data"), "opencode"),
+    home: join(root, "home"),
     logFile: join(root, "opencode.log"),
     environment: {
-      OPENCODE_CONFIG_DIR: join(root, "config"),
+      OPENCODE_CONFIG_DIR: config,
       XDG_CONFIG_HOME: xdg("config"),
       XDG_DATA_HOME: xdg("data"),
       XDG_STATE_HOME: xdg("state"),
@@ -30,20 +40,69 @@ export const agentDirectories = (stateDir: string): AgentDirectories => {
   }
 }
 
-export const writeWorkspace = async (
-  directories: AgentDirectories,
-  settings: Settings,
-  opencodeVersion: string,
-): Promise<void> => {
+export interface WorkspaceOptions {
+  readonly directories: AgentDirectories
+  readonly settings: Settings
+  readonly files: ConfigFiles
+  readonly opencodeVersion: string
+  /** Path -> problem, of the files that do not load. */
+  readonly checkCode: (files: readonly CodeFile[]) => Promise<ReadonlyMap<string, string>>
+}
+
+export interface LeftOut {
+  readonly path: string
+  readonly problem: string
+}
+
+/** Written beside the old one and put in its place whole; tells which files were left out because they do not load. */
+export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonly LeftOut[]> => {
+  const { directories, files, opencodeVersion } = options
+  const draft = `${directories.config}.new`
   const globalConfig = join(directories.environment["XDG_CONFIG_HOME"] ?? "", "opencode")
-  for (const directory of [directories.config, globalConfig]) {
+  await mkdir(directories.home, { recursive: true, mode: 0o700 })
+  await mkdir(directories.data, { recursive: true, mode: 0o700 })
+  for (const directory of [draft, globalConfig]) {
     await rm(directory, { recursive: true, force: true })
     await mkdir(join(directory, "node_modules"), { recursive: true, mode: 0o700 })
     await writePluginStub(directory, opencodeVersion)
   }
-  await mkdir(directories.data, { recursive: true, mode: 0o700 })
-  await writeAtomically(join(directories.config, "opencode.json"), settings.config)
-  await writeAtomically(join(directories.data, "auth.json"), settings.auth)
+  for (const [path, text] of Object.entries(files)) {
+    if (path === "opencode.json") continue
+    await mkdir(dirname(join(draft, path)), { recursive: true, mode: 0o700 })
+    await writeFile(join(draft, path), text, { mode: 0o600 })
+  }
+  const leftOut = await leaveOutBroken(options, draft)
+  await rm(directories.config, { recursive: true, force: true })
+  await rename(draft, directories.config)
+  await writeSettings(directories, options.settings)
+  await writeAtomically(join(directories.data, "auth.json"), json(options.settings.auth))
+  return leftOut
+}
+
+/** What a reload changes: OpenCode reads these again without a new process. */
+export const writeSettings = async (
+  { config, sentencesFile }: AgentDirectories,
+  settings: Settings,
+): Promise<void> => {
+  await mkdir(dirname(sentencesFile), { recursive: true, mode: 0o700 })
+  await writeAtomically(sentencesFile, settings.instructions)
+  await writeAtomically(join(config, "opencode.json"), json(settings.config))
+}
+
+const leaveOutBroken = async (
+  { files, checkCode }: WorkspaceOptions,
+  draft: string,
+): Promise<readonly LeftOut[]> => {
+  const code = Object.keys(files)
+    .filter(isLoaded)
+    .map((path) => ({ path: join(draft, path), isTool: isTool(path) }))
+  const problems = await checkCode(code)
+  const leftOut: LeftOut[] = []
+  for (const [path, problem] of problems) {
+    await rm(path)
+    leftOut.push({ path: path.slice(draft.length + 1), problem })
+  }
+  return leftOut
 }
 
 /**
@@ -52,16 +111,20 @@ export const writeWorkspace = async (
  */
 const writePluginStub = async (directory: string, opencodeVersion: string): Promise<void> => {
   const dependencies = { "@opencode-ai/plugin": opencodeVersion }
-  await writeAtomically(join(directory, "package.json"), { dependencies })
-  await writeAtomically(join(directory, "package-lock.json"), {
-    lockfileVersion: 3,
-    packages: { "": { dependencies } },
-  })
+  await writeAtomically(join(directory, "package.json"), json({ dependencies }))
+  await writeAtomically(
+    join(directory, "package-lock.json"),
+    json({ lockfileVersion: 3, packages: { "": { dependencies } } }),
+  )
 }
 
+const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
 /** Readers see the old file or the new one, never half of it; the contents may be keys. */
-const writeAtomically = async (path: string, value: unknown): Promise<void> => {
+export const writeAtomically = async (path: string, text: string): Promise<void> => {
   const draft = `${path}.new`
-  await writeFile(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 })
+  await writeFile(draft, text, { mode: 0o600 })
+  // The mode above counts only for a file that is made; a draft that a crash left behind keeps its own.
+  await chmod(draft, 0o600)
   await rename(draft, path)
 }

@@ -16,3 +16,9 @@ export const addressOf = (from: {
 
 export const keyOf = ({ channelType, channelId }: ChannelAddress): string =>
   `${channelType}:${channelId}`
+
+/** The first colon divides: types have none, ids may. */
+export const addressOfKey = (key: string): ChannelAddress => {
+  const colon = key.indexOf(":")
+  return { channelType: key.slice(0, colon), channelId: key.slice(colon + 1) }
+}

@@ -1,6 +1,6 @@
 /** The channel map on disk: a channel keeps its conversation across restarts of the runner. */
 import type { Database } from "bun:sqlite"
-import type { ChannelStore } from "./channels.ts"
+import type { ChannelStore } from "./agent-sessions.ts"
 
 export const openChannelStore = (db: Database): ChannelStore => {
   db.run("CREATE TABLE IF NOT EXISTS channels (key TEXT PRIMARY KEY, session TEXT NOT NULL) STRICT")
@@ -8,8 +8,10 @@ export const openChannelStore = (db: Database): ChannelStore => {
   const put = db.query(
     "INSERT INTO channels (key, session) VALUES (?, ?) ON CONFLICT DO UPDATE SET session = excluded.session",
   )
+  const all = db.query<{ session: string }, []>("SELECT DISTINCT session FROM channels")
   const remove = db.query("DELETE FROM channels WHERE key = ?")
   return {
+    all: () => all.all().map(({ session }) => session),
     sessionOf: (key) => find.get(key)?.session,
     setSession: (key, sessionId) => {
       if (sessionId === undefined) remove.run(key)

@@ -1,34 +1,23 @@
 /**
- * Turns in the plural: each channel has its own OpenCode session, its own queue and at most one turn; channels run
- * side by side. Events find their channel by the session they name.
+ * Turns in the plural: each channel has its own OpenCode session and its own queue; channels run side by side.
+ * Events find their channel by the session they name.
  */
 import type { AgentClient } from "../agent/client.ts"
 import type { AgentEvent } from "../agent/events.ts"
-import type { MintId } from "../agent/shapes.ts"
+import type { MintId, PromptBody } from "../agent/shapes.ts"
 import type { Clock } from "../lib/clock.ts"
-import { describeError, type Log } from "../log.ts"
-import { promptBody } from "../prompt/body.ts"
+import type { Log } from "../log.ts"
 import type { Inbound, Outbound, OutboundFrame } from "../protocol/index.ts"
-import { step } from "../turn/step.ts"
-import { type Budgets, newTurn } from "../turn/turn.ts"
-import { addressOf, type ChannelAddress, keyOf } from "./channel-key.ts"
-import { type RunningTurn, startTurn } from "./perform.ts"
-
-/** Which OpenCode session a channel talks in; it outlives the process. */
-export interface ChannelStore {
-  readonly sessionOf: (key: string) => string | undefined
-  /** Without a session the channel starts a fresh one with its next prompt. */
-  readonly setSession: (key: string, sessionId: string | undefined) => void
-}
-
-export interface ChannelsOptions {
-  readonly store: ChannelStore
-  readonly clock: Clock
-  readonly log: Log
-  readonly mint: MintId
-  readonly send: (frame: OutboundFrame) => void
-  readonly budgets?: Budgets
-}
+import type { PermissionReply, Turn, TurnSettings } from "../turn/turn.ts"
+import type { ChannelStore } from "./agent-sessions.ts"
+import { type Channel, createChannel } from "./channel.ts"
+import { type ChannelAddress, keyOf } from "./channel-key.ts"
+import { createListeners, type Listener } from "./listeners.ts"
+import type { JobStore } from "./job-store.ts"
+import { type Job, jobAddress, jobId } from "./jobs.ts"
+import { createLedger, type Ledger } from "./ledger.ts"
+import { createPrivateTurns, type PrivateTurns } from "./private-turn.ts"
+import { type PresentState, presentState } from "./repeated.ts"
 
 /** The agent, once it can work: healthy, configured and listened to. */
 export interface ReadyAgent {
@@ -36,14 +25,55 @@ export interface ReadyAgent {
   readonly defaultModel: string | undefined
 }
 
+/** Makes a prompt ready: what is attached to it is fetched and read, its models are chosen. */
+export type PreparePrompt = (
+  prompt: Inbound<"prompt">,
+  context: { readonly defaultModel: string | undefined; readonly sessionId: string },
+  signal: AbortSignal,
+) => Promise<{ readonly body: PromptBody; readonly models: readonly string[] }>
+
+export interface ChannelsOptions {
+  readonly sessions: ChannelStore
+  readonly jobs: JobStore
+  readonly clock: Clock
+  readonly log: Log
+  readonly send: (frame: OutboundFrame) => void
+  readonly mint: MintId
+  readonly prepare: PreparePrompt
+  /** A sub-agent's session has come up for another one. */
+  readonly onChildSession?: (childId: string, parentId: string) => void
+  readonly settings?: Partial<Pick<TurnSettings, "budgets" | "relayPermissions">>
+}
+
+/** What a channel needs of its surroundings. */
+export interface ChannelPorts extends Omit<ChannelsOptions, "settings"> {
+  readonly settings: Partial<TurnSettings>
+  readonly ledger: Ledger
+  readonly agent: () => ReadyAgent | undefined
+  readonly listen: (sessionId: string, listener: Listener) => void
+  readonly onTurnEnded: (turn: Turn, agent: ReadyAgent) => void
+  readonly onIdle: () => void
+}
+
 export interface Channels {
-  readonly prompt: (prompt: Inbound<"prompt">) => void
-  /** Ends what runs and what waits, on one channel or, without one, on all; tells how many turns it stopped. */
-  readonly stop: (scope: ChannelAddress | undefined, reason: string) => number
+  readonly converse: PrivateTurns["converse"]
+  /** One that was taken before is not run again: its present state is reported. */
+  readonly take: (job: Job) => void
+  /** Ends what runs and what waits, on one channel or, without one, on all; resolves when it has ended. */
+  readonly stop: (scope: ChannelAddress | undefined, reason: string) => Promise<void>
   /** Stops what runs there; the channel's next prompt starts a conversation of its own. */
-  readonly forget: (address: ChannelAddress) => void
+  readonly forget: (address: ChannelAddress) => Promise<void>
+  /** Runs `work` between two turns of the channel. */
+  readonly exclusively: <Result>(
+    address: ChannelAddress,
+    work: (agent: ReadyAgent, sessionId: string | undefined) => Promise<Result>,
+  ) => Promise<Result>
   /** False when no turn asks that question. */
   readonly answer: (questionId: string, answer: string | boolean) => boolean
+  /** False when no turn asks for that permission: nothing is granted. */
+  readonly permit: (permissionId: string, reply: PermissionReply) => boolean
+  /** Nothing while OpenCode is away. */
+  readonly agent: () => ReadyAgent | undefined
   readonly agentReady: (agent: ReadyAgent) => void
   readonly agentLost: (why: string) => void
   readonly agentEvent: (event: AgentEvent) => void
@@ -52,155 +82,114 @@ export interface Channels {
   readonly isIdle: () => boolean
   /** Resolves when no turn runs and none waits. */
   readonly settled: () => Promise<void>
-}
-
-interface Channel {
-  readonly key: string
-  readonly address: ChannelAddress
-  readonly queue: Inbound<"prompt">[]
-  /** A prompt that is being made ready, before its turn exists. */
-  preparing: Inbound<"prompt"> | undefined
-  turn: RunningTurn | undefined
+  /** Writes what changed since the last call; called inside the transaction that stores the frames. */
+  readonly persist: () => void
 }
 
 export const createChannels = (options: ChannelsOptions): Channels => {
-  const { store, clock, log, mint, send } = options
+  const { jobs, log, send, clock, mint } = options
   const channels = new Map<string, Channel>()
-  /** Which channel an OpenCode session speaks for, sub-agents' sessions included. */
-  const owners = new Map<string, Channel>()
-  const taken = new Set<string>()
+  const ledger = createLedger(jobs)
+  const listeners = createListeners((child, parent) => options.onChildSession?.(child, parent))
+  const titles = new Map<string, string>()
   let agent: ReadyAgent | undefined
   let idleWaiters: (() => void)[] = []
+
+  const isIdle = () => ![...channels.values()].some((channel) => channel.isBusy())
+  const ports: ChannelPorts = {
+    ...options,
+    settings: options.settings ?? {},
+    ledger,
+    agent: () => agent,
+    listen: listeners.listen,
+    onTurnEnded: (turn, used) => {
+      for (const child of turn.children) listeners.forget(child)
+      if (turn.toolRan) void tellFilesChanged(turn, used)
+    },
+    onIdle: () => {
+      if (!isIdle()) return
+      const woken = idleWaiters
+      idleWaiters = []
+      for (const wake of woken) wake()
+    },
+  }
 
   const channelOf = (address: ChannelAddress): Channel => {
     const key = keyOf(address)
     const known = channels.get(key)
     if (known) return known
-    const made: Channel = { key, address, queue: [], preparing: undefined, turn: undefined }
+    const made = createChannel(address, ports)
     channels.set(key, made)
     return made
   }
 
-  const isBusy = (channel: Channel) =>
-    channel.turn !== undefined || channel.preparing !== undefined || channel.queue.length > 0
+  const all = () => [...channels.values()]
+  const running = () => all().flatMap((channel) => channel.turns())
 
-  const drain = (channel: Channel): void => {
-    if (!agent || channel.turn || channel.preparing) return
-    const prompt = channel.queue.shift()
-    if (prompt) return void run(channel, prompt, agent)
-    if ([...channels.values()].some(isBusy)) return
-    const woken = idleWaiters
-    idleWaiters = []
-    for (const wake of woken) wake()
-  }
-
-  const run = async (channel: Channel, prompt: Inbound<"prompt">, using: ReadyAgent) => {
-    channel.preparing = prompt
+  const tellFilesChanged = async ({ identity }: Turn, { client }: ReadyAgent): Promise<void> => {
     try {
-      const sessionId = await ensureSession(channel, prompt, using.client)
-      if (channel.preparing !== prompt) return
-      const body = promptBody(prompt, using.defaultModel, mint)
-      const turn = startTurn({
-        identity: {
-          promptId: prompt.messageId,
-          turnId: crypto.randomUUID(),
-          ...channel.address,
-          sessionId,
-          userMessageId: body.messageID,
-        },
-        body,
-        client: using.client,
-        clock,
-        log,
-        send,
-        onEnded: () => {
-          channel.turn = undefined
-          drain(channel)
-        },
-        ...(options.budgets && { budgets: options.budgets }),
-      })
-      channel.preparing = undefined
-      channel.turn = turn
-      turn.tell({ type: "start" })
+      const files = await client.diff(identity.sessionId, identity.userMessageId)
+      if (files.length === 0) return
+      const changed = files.map(({ file, status, additions, deletions }) => ({
+        path: file,
+        status,
+        additions,
+        deletions,
+      }))
+      send({ type: "files-changed", files: changed })
     } catch (error) {
-      if (channel.preparing !== prompt) return
-      channel.preparing = undefined
-      endUnstarted(channel, prompt, { type: "agent-lost", error: describeError(error) })
-      drain(channel)
+      log.warn("files-changed.unknown", { error })
     }
   }
 
-  /** A prompt that never became a turn ends like one: once, with the same frames. */
-  const endUnstarted = (
-    channel: Channel,
-    prompt: Inbound<"prompt">,
-    end: { type: "agent-lost"; error: string } | { type: "stop"; reason: string },
-  ) => {
-    const identity = {
-      promptId: prompt.messageId,
-      turnId: crypto.randomUUID(),
-      ...channel.address,
-      sessionId: "",
-      userMessageId: "",
-    }
-    const idle = { status: { type: "idle" }, messages: [] } as const
-    const [stopped, first] = step(newTurn(identity), end, clock.now())
-    const [, rest] = step(stopped, { type: "read", why: "recheck", snapshot: idle }, clock.now())
-    for (const effect of [...first, ...rest]) if (effect.do === "send") send(effect.frame)
+  /** OpenCode names a conversation after its first exchange; until then it has a name of its own making. */
+  const tellTitle = (event: Extract<AgentEvent, { type: "session" }>): void => {
+    const { sessionId, title, parentId } = event
+    const isChannels = running().some(({ identity }) => identity.sessionId === sessionId)
+    if (title === undefined || parentId !== undefined || !isChannels) return
+    if (UNTITLED.test(title) || titles.get(sessionId) === title) return
+    titles.set(sessionId, title)
+    send({ type: "title", title })
   }
 
-  const ensureSession = async (
-    channel: Channel,
-    prompt: Inbound<"prompt">,
-    client: AgentClient,
-  ): Promise<string> => {
-    for (const candidate of [prompt.opencodeSessionId, store.sessionOf(channel.key)]) {
-      if (candidate !== undefined && (await client.sessionExists(candidate))) {
-        return adopt(channel, candidate)
-      }
-    }
-    const made = await client.createSession()
-    send({ type: "channel-session-created", channelKey: channel.key, opencodeSessionId: made })
-    return adopt(channel, made)
+  const stateOf = (id: string, channel: Channel): PresentState | undefined => {
+    const turn = channel.turns().find(({ identity }) => identity.promptId === id)
+    if (turn) return { is: "running", turn: turn.now() }
+    const outcome = ledger.outcomeOf(id)
+    if (outcome) return { is: "ended", outcome }
+    return jobs.stateOf(id) === undefined ? undefined : { is: "waiting" }
   }
 
-  const adopt = (channel: Channel, sessionId: string): string => {
-    owners.set(sessionId, channel)
-    if (store.sessionOf(channel.key) !== sessionId) store.setSession(channel.key, sessionId)
-    return sessionId
+  const stop = async (scope: ChannelAddress | undefined, reason: string): Promise<void> => {
+    const meant = scope ? all().filter(({ key }) => key === keyOf(scope)) : all()
+    await Promise.all(meant.map((channel) => channel.stop(reason)))
   }
 
-  const running = () => [...channels.values()].flatMap((channel) => channel.turn ?? [])
+  for (const stored of jobs.unfinished()) channelOf(jobAddress(stored.job)).restore(stored)
 
-  const stop = (scope: ChannelAddress | undefined, reason: string): number => {
-    const found = scope ? channels.get(keyOf(scope)) : undefined
-    const meant = scope ? (found ? [found] : []) : [...channels.values()]
-    for (const channel of meant) {
-      const waiting = channel.queue.splice(0)
-      if (channel.preparing) waiting.unshift(channel.preparing)
-      channel.preparing = undefined
-      for (const prompt of waiting) endUnstarted(channel, prompt, { type: "stop", reason })
-      channel.turn?.tell({ type: "stop", reason })
-    }
-    return meant.filter((channel) => channel.turn).length
-  }
+  const privately = createPrivateTurns({ ...ports, mint, clock, log, forget: listeners.forget })
+  const everyTurn = () => [...running(), ...privately.turns()]
 
   return {
+    converse: privately.converse,
     stop,
-    forget: (address) => {
-      stop(address, "the conversation was started anew")
-      store.setSession(keyOf(address), undefined)
+    forget: async (address) => {
+      await stop(address, "the conversation was started anew")
+      options.sessions.setSession(keyOf(address), undefined)
     },
-    prompt: (prompt) => {
-      if (taken.has(prompt.messageId)) {
-        log.warn("prompt.repeated", { messageId: prompt.messageId })
+    take: (job) => {
+      const address = jobAddress(job)
+      const channel = channelOf(address)
+      const state = stateOf(jobId(job), channel)
+      if (state) {
+        log.warn("job.repeated", { id: jobId(job), state: state.is })
+        for (const frame of presentState(job, address, state)) send(frame)
         return
       }
-      taken.add(prompt.messageId)
-      const channel = channelOf(addressOf(prompt))
-      channel.queue.push(prompt)
-      drain(channel)
+      jobs.queued(jobId(job), channel.key, job)
+      channel.add(job)
     },
+    exclusively: (address, work) => channelOf(address).exclusively(work),
     answer: (questionId, answer) => {
       const asked = running().find((turn) =>
         turn.now().questions.some((open) => open.questionId === questionId),
@@ -208,45 +197,35 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       asked?.tell({ type: "answer", questionId, answer })
       return asked !== undefined
     },
+    permit: (permissionId, reply) => {
+      const asked = running().find((turn) =>
+        turn.now().permissions.some((open) => open.permissionId === permissionId),
+      )
+      asked?.tell({ type: "permission-reply", permissionId, reply })
+      return asked !== undefined
+    },
+    agent: () => agent,
     agentReady: (ready) => {
       agent = ready
-      for (const channel of channels.values()) drain(channel)
+      for (const channel of all()) channel.agentReady(ready)
     },
     agentLost: (why) => {
       agent = undefined
-      for (const turn of running()) turn.tell({ type: "agent-lost", error: why })
+      for (const turn of everyTurn()) turn.tell({ type: "agent-lost", error: why })
     },
     agentEvent: (event) => {
-      if (!("sessionId" in event)) return
-      if (event.type === "session" && event.parentId !== undefined) {
-        const parent = owners.get(event.parentId)
-        if (parent) owners.set(event.sessionId, parent)
-      }
-      const turn = owners.get(event.sessionId)?.turn
-      // A sub-agent's session belongs to the channel, but only the channel's own session makes up its turn.
-      if (turn?.identity.sessionId === event.sessionId) turn.tell({ type: "agent", event })
+      listeners.dispatch(event)
+      if (event.type === "session") tellTitle(event)
     },
     streamGap: () => {
-      for (const turn of running()) turn.tell({ type: "gap" })
+      for (const turn of everyTurn()) turn.tell({ type: "gap" })
     },
-    active: () =>
-      [...channels.values()].flatMap((channel) => {
-        const waiting = [...(channel.preparing ? [channel.preparing] : []), ...channel.queue]
-        const queued = waiting.map(({ messageId }) => ({ messageId, channelKey: channel.key }))
-        if (!channel.turn) return queued
-        const { promptId, turnId, sessionId } = channel.turn.identity
-        const runs = {
-          messageId: promptId,
-          channelKey: channel.key,
-          turnId,
-          opencodeSessionId: sessionId,
-        }
-        return [runs, ...queued]
-      }),
-    isIdle: () => ![...channels.values()].some(isBusy),
+    active: () => all().flatMap((channel) => channel.active()),
+    isIdle,
     settled: () =>
-      [...channels.values()].some(isBusy)
-        ? new Promise((resolve) => idleWaiters.push(resolve))
-        : Promise.resolve(),
+      isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve)),
+    persist: ledger.persist,
   }
 }
+
+const UNTITLED = /^(?:New|Child) session - \d{4}-/

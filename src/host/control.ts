@@ -24,6 +24,8 @@ export interface Control {
 }
 
 const fileOf = (stateDir: string): string => join(stateDir, "control.json")
+/** The address alone: the agent, who has a token of its own, may be another user. */
+const addressFileOf = (stateDir: string): string => join(stateDir, "control-url")
 const credentialQuestion = z.object({ protocol: z.string(), host: z.string() })
 
 /** The address and a token of its own lie in a file that only this user reads; they are worth nothing after the end. */
@@ -59,6 +61,7 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
   try {
     await mkdir(stateDir, { recursive: true, mode: 0o700 })
     await writeFile(fileOf(stateDir), JSON.stringify({ url, token }), { mode: 0o600 })
+    await writeFile(addressFileOf(stateDir), url, { mode: 0o644 })
   } catch (error) {
     // A full disk takes the hooks away, not the sandbox.
     log.warn("control.not-announced", { error: describeError(error) })
@@ -67,7 +70,8 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
     url,
     stop: async () => {
       await server.stop(true)
-      await rm(fileOf(stateDir), { force: true })
+      for (const file of [fileOf(stateDir), addressFileOf(stateDir)])
+        await rm(file, { force: true })
     },
   }
 }
@@ -91,8 +95,13 @@ export interface ControlAddress {
 
 const addressShape = z.object({ url: z.string(), token: z.string() })
 
-export const findControl = async (stateDir: string): Promise<ControlAddress> => {
+export const findControl = async (
+  stateDir: string,
+  agentToken?: string,
+): Promise<ControlAddress> => {
   try {
+    if (agentToken)
+      return { url: await readFile(addressFileOf(stateDir), "utf8"), token: agentToken }
     return addressShape.parse(JSON.parse(await readFile(fileOf(stateDir), "utf8")))
   } catch (error) {
     throw new ControlError(

@@ -1,6 +1,6 @@
 /** git's side of a password: what git asks on standard input, answered by the runner or, for other hosts, by nothing. */
 import type { Config } from "../config.ts"
-import { askControl, type ControlAddress, ControlError, findControl } from "./control.ts"
+import { askControl, ControlError, findControl } from "./control.ts"
 import { parseCredentialRequest } from "./repository.ts"
 
 const LIMIT_MS = 10_000
@@ -11,7 +11,9 @@ export const answerGit = async (config: Config, question: string): Promise<strin
   if (config.operand !== "get") return ""
   const { protocol, host } = parseCredentialRequest(question)
   try {
-    const control = await addressOf(config)
+    // The agent's tools carry a token of their own; a person's shell is let in by who it belongs to.
+    const token = config.environment["SANDPIPER_API_TOKEN"]
+    const control = await findControl(config.stateDir, token)
     const { username, password } = await askControl(
       control,
       "/git-credential",
@@ -23,10 +25,4 @@ export const answerGit = async (config: Config, question: string): Promise<strin
     if (error instanceof ControlError) return ""
     throw error
   }
-}
-
-/** The agent's tools carry the address and their token; a person's shell finds the runner by its state directory. */
-const addressOf = async ({ environment, stateDir }: Config): Promise<ControlAddress> => {
-  const { SANDPIPER_CONTROL_URL: url, SANDPIPER_API_TOKEN: token } = environment
-  return url && token ? { url, token } : findControl(stateDir)
 }

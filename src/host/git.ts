@@ -1,5 +1,5 @@
 /** Clones of the session's repositories: made once and whole, afterwards never touched against anyone's work. */
-import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
+import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { execa } from "execa"
 import type { Log } from "../log.ts"
@@ -9,6 +9,8 @@ import { type Repository, repositoryName, withoutCredentials } from "./repositor
 export interface GitOptions {
   /** For every git that is run: no secrets, no prompts. */
   readonly environment: Readonly<Record<string, string>>
+  /** Who runs it. A clone is the agent's, and its settings may name programs: they are not run as root. */
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined
   readonly log: Log
 }
 
@@ -21,10 +23,11 @@ const CLONE_LIMIT_MS = 15 * 60_000
 const FETCH_LIMIT_MS = 60_000
 const PULL_LIMIT_MS = 20_000
 
-/** Written whole at each start; git's own global file only includes it, so that people's settings stay theirs. */
+/** Written whole at each start; the users' own files only include it, so that their settings stay theirs. */
 export const writeGitConfig = async (
   directory: string,
   input: Omit<GitConfigInput, "ignoreFile">,
+  homes: readonly string[],
   options: GitOptions,
 ): Promise<void> => {
   const file = join(directory, "config")
@@ -32,11 +35,14 @@ export const writeGitConfig = async (
   await mkdir(directory, { recursive: true, mode: 0o755 })
   await writeFile(ignoreFile, gitIgnoreText)
   await writeFile(file, gitConfigText({ ...input, ignoreFile }))
-  const known = await git(["config", "--global", "--get-all", "include.path"], options, {
-    allowFailure: true,
-  })
-  if (known.split("\n").includes(file)) return
-  await git(["config", "--global", "--add", "include.path", file], options)
+  for (const home of homes) {
+    const words = ["config", "--file", join(home, ".gitconfig")]
+    const known = await git([...words, "--get-all", "include.path"], options, {
+      allowFailure: true,
+    })
+    if (known.split("\n").includes(file)) continue
+    await git([...words, "--add", "include.path", file], options)
+  }
 }
 
 export interface PreparedRepository {
@@ -55,7 +61,7 @@ export const prepareRepository = async (
   options: PrepareOptions,
 ): Promise<PreparedRepository> => {
   const directory = join(options.workDir, repository.name ?? repositoryName(repository.url))
-  if (await exists(directory)) {
+  if (!(await isFree(directory))) {
     await keepExisting(directory, repository, options)
     return { directory, cloned: false }
   }
@@ -135,7 +141,7 @@ interface GitRun {
 
 const git = async (
   words: readonly string[],
-  { environment }: GitOptions,
+  { environment, user }: GitOptions,
   { allowFailure = false, limitMs = 30_000, onProgress }: GitRun = {},
 ): Promise<string> => {
   const child = execa("git", words, {
@@ -146,6 +152,7 @@ const git = async (
     timeout: limitMs,
     forceKillAfterDelay: 1000,
     maxBuffer: 1024 * 1024,
+    ...(user && { uid: user.uid, gid: user.gid }),
   })
   if (onProgress) {
     child.stderr.on("data", (bytes: Buffer) => {
@@ -176,6 +183,13 @@ const failureWords = (words: readonly string[], result: GitFailure, limitMs: num
   const told = said.slice(-3).join("; ") || result.shortMessage || `exit code ${result.exitCode}`
   return `git ${verb}: ${told}`
 }
+
+/** Not there, or there and empty, as whoever was faster may have made it. */
+const isFree = (directory: string): Promise<boolean> =>
+  readdir(directory).then(
+    (names) => names.length === 0,
+    () => true,
+  )
 
 const exists = (path: string): Promise<boolean> =>
   stat(path).then(

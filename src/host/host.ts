@@ -1,7 +1,7 @@
 /** The machine's side of the runner, joined: repositories, persona, services, and what its own programs may ask. */
+import { mkdir } from "node:fs/promises"
 import { hostname } from "node:os"
 import { join } from "node:path"
-import { mkdir } from "node:fs/promises"
 import type { Config } from "../config.ts"
 import type { Clock } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
@@ -15,6 +15,7 @@ import type { ServiceState } from "./service-state.ts"
 import { servicesOf } from "./service-table.ts"
 import { createServices } from "./services.ts"
 import { lifeOf } from "./snapshot.ts"
+import { handOver, type User } from "./users.ts"
 import { plannedDirectory, prepareAll } from "./workspace.ts"
 
 export type PartState = "starting" | "ready" | "degraded" | "failed" | "off"
@@ -24,6 +25,8 @@ export interface HostOptions {
   /** How this program is started, for git to start it too. */
   readonly self: readonly string[]
   readonly apiToken: string
+  /** Who the agent is, when that is not the runner: then whatever a person opens beside it is theirs, too. */
+  readonly user: User | undefined
   /** What the agent may see, and so whatever a person opens beside it. */
   readonly environment: Readonly<Record<string, string>>
   readonly clock: Clock
@@ -37,19 +40,13 @@ export interface HostOptions {
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
 }
 
-export interface Place {
-  /** Where the agent works. */
-  readonly directory: string
-  readonly instructionFiles: readonly string[]
-}
-
 export interface Host {
-  /** Starts everything at once; resolves when the agent's variables are known. */
+  /** Starts everything at once; resolves when it can be asked. */
   readonly start: () => Promise<void>
   /** Resolves when repositories and persona are as they will be; a failure among them is told, not thrown. */
-  readonly place: () => Promise<Place>
-  /** More variables for the agent. */
-  readonly agentVariables: () => Readonly<Record<string, string>>
+  readonly prepared: () => Promise<void>
+  /** A pattern that names them all. */
+  readonly personaFiles: string
   readonly services: { readonly start: () => Promise<void>; readonly stop: () => Promise<void> }
   readonly stop: () => Promise<void>
 }
@@ -61,9 +58,17 @@ export const createHost = (options: HostOptions): Host => {
   const { config, clock, log, memory, setPart } = options
   const repositories = config.repositories
   const credentials = credentialsOf(repositories, config.githubToken)
-  const home = config.environment["HOME"] || "/root"
-  const environment = { ...options.environment, HOME: home }
-  const placed = Promise.withResolvers<Place>()
+  const ownHome = config.environment["HOME"] || "/root"
+  const home = options.user?.home ?? ownHome
+  const environment = {
+    ...options.environment,
+    HOME: home,
+    // For git, which asks the runner for passwords, in terminals as well.
+    SANDPIPER_API_TOKEN: options.apiToken,
+  }
+  const git = { environment, user: options.user, log }
+  const persona = join(config.stateDir, "persona")
+  const prepared = Promise.withResolvers<void>()
   const directory = plannedDirectory(config.workDir, repositories)
   let control: Control | undefined
 
@@ -82,6 +87,7 @@ export const createHost = (options: HostOptions): Host => {
     home,
     cwd: config.workDir,
     environment,
+    user: options.user,
     owner: config.stateDir,
     clock,
     log,
@@ -104,10 +110,11 @@ export const createHost = (options: HostOptions): Host => {
     return true
   }
 
-  const prepare = async (): Promise<Place> => {
+  const prepare = async (): Promise<void> => {
     const restored = isRestored()
     if (restored) log.info("host.restored", { why: "this is another boot than the last" })
     setPart("workspace", "starting")
+    if (options.user) await handOver(config.workDir, options.user)
     if (config.command === "run" || repositories.length > 0) {
       await attempt("git.not-configured", () =>
         writeGitConfig(
@@ -120,22 +127,22 @@ export const createHost = (options: HostOptions): Host => {
               .map(shellQuoted)
               .join(" "),
           },
-          { environment, log },
+          [...new Set([ownHome, home])],
+          { environment: options.environment, log },
         ),
       )
     }
-    const { prepared, problems } = await prepareAll(repositories, {
+    const { found, problems } = await prepareAll(repositories, {
       workDir: config.workDir,
       pull: repositories.length > 0 && mayPull(restored),
-      environment,
-      log,
+      ...git,
       onProgress: (words) => setPart("workspace", "starting", words),
     })
-    const instructionFiles = await attempt("persona.not-written", () =>
+    await attempt("persona.not-written", () =>
       writePersona(
-        join(config.stateDir, "persona"),
+        persona,
         config.personaFiles ?? [],
-        prepared.map(({ repository, directory: at }) => ({
+        found.map(({ repository, directory: at }) => ({
           ...repository,
           url: withoutCredentials(repository.url),
           directory: at,
@@ -144,22 +151,13 @@ export const createHost = (options: HostOptions): Host => {
     )
     if (problems.length > 0) setPart("workspace", "degraded", problems.join("; "))
     else setPart("workspace", "ready")
-    const isFirst = prepared.some(({ directory: at }) => at === directory)
-    return {
-      directory: isFirst ? directory : config.workDir,
-      instructionFiles: instructionFiles ?? [],
-    }
   }
 
-  const attempt = async <Value>(
-    event: string,
-    run: () => Promise<Value>,
-  ): Promise<Value | undefined> => {
+  const attempt = async (event: string, run: () => Promise<unknown>): Promise<void> => {
     try {
-      return await run()
+      await run()
     } catch (error) {
       log.warn(event, { error: describeError(error) })
-      return undefined
     }
   }
 
@@ -177,10 +175,10 @@ export const createHost = (options: HostOptions): Host => {
       control = await startControl({ ...options, stateDir: config.stateDir, credentials })
       void clearBrowserLocks()
       void services.start()
-      void prepare().then(placed.resolve, placed.reject)
+      void prepare().then(prepared.resolve, prepared.reject)
     },
-    place: () => placed.promise,
-    agentVariables: () => (control ? { SANDPIPER_CONTROL_URL: control.url } : {}),
+    prepared: () => prepared.promise,
+    personaFiles: join(persona, "*.md"),
     services,
     stop: async () => {
       await services.stop()

@@ -79,12 +79,19 @@ export const carriersOf = (
 
 /** Who listens on that port of this machine. */
 export const listenerOf = (port: number): ProcessIdentity | undefined => {
-  const inodes = new Set(
-    ["net/tcp", "net/tcp6"].flatMap((file) => listeningInodes(readProc(file) ?? "", port)),
-  )
+  const inodes = inodesOf(port)
   if (inodes.size === 0) return undefined
   return listProcesses().find(({ pid }) => socketsOf(pid).some((inode) => inodes.has(inode)))
 }
+
+/** Asked before anyone connects: a connection to a port where nobody listens may connect to itself and take it. */
+export const listensOn = (pid: number, port: number): boolean => {
+  const inodes = inodesOf(port)
+  return inodes.size > 0 && socketsOf(pid).some((inode) => inodes.has(inode))
+}
+
+const inodesOf = (port: number): ReadonlySet<string> =>
+  new Set(["net/tcp", "net/tcp6"].flatMap((file) => listeningInodes(readProc(file) ?? "", port)))
 
 const LISTEN = "0A"
 
@@ -169,3 +176,19 @@ const readLink = (path: string): string => {
     return ""
   }
 }
+
+/** The same, as one value to hand to whoever starts and ends processes. */
+export const createProcesses = (clock: Clock) => ({
+  find: readProcess,
+  isAlive,
+  descendants: (pid: number) => descendantsOf(pid, listProcesses()),
+  carriers: (name: string, value: string) => carriersOf(name, value, listProcesses()),
+  listensOn,
+  listener: (port: number) => {
+    const found = listenerOf(port)
+    return found && { pid: found.pid, command: commandOf(found.pid) }
+  },
+  signal: signalProcess,
+  waitForEnd: (identity: ProcessIdentity, ms: number) => waitForEnd(identity, ms, clock),
+  endAll: (find: () => readonly ProcessRow[]) => endAll(find, clock),
+})

@@ -21,6 +21,8 @@ export interface ServicesOptions {
   readonly cwd: string
   /** All that the services see of the runner's environment. */
   readonly environment: Readonly<Record<string, string>>
+  /** Who they run as, when that is not the runner. */
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined
   /** Marks the processes of this runner's services, so that the next runner knows whose they were. */
   readonly owner: string
   readonly clock: Clock
@@ -127,6 +129,7 @@ const watch = (
         stderr: "pipe",
         // A process group of its own: its children end with it.
         detached: true,
+        ...(options.user && { uid: options.user.uid, gid: options.user.gid }),
       })
       const mine = child
       for (const stream of [mine.stdout, mine.stderr]) {

@@ -20,8 +20,8 @@ const directoryOf = (workDir: string, { name, url }: Repository): string =>
 export const prepareAll = async (
   repositories: readonly Repository[],
   options: PrepareOptions,
-): Promise<{ readonly prepared: readonly Prepared[]; readonly problems: readonly string[] }> => {
-  const prepared: Prepared[] = []
+): Promise<{ readonly found: readonly Prepared[]; readonly problems: readonly string[] }> => {
+  const found: Prepared[] = []
   const problems: string[] = []
   for (const repository of repositories) {
     const url = withoutCredentials(repository.url)
@@ -29,14 +29,14 @@ export const prepareAll = async (
     try {
       const { cloned } = await prepareRepository(repository, options)
       options.log.info(cloned ? "git.cloned" : "git.kept", { url, directory })
-      prepared.push({ repository, directory })
+      found.push({ repository, directory })
     } catch (error) {
       const problem = `${url}: ${describeError(error)}`
       options.log.warn("git.not-prepared", { url, directory, error: describeError(error) })
       problems.push(problem)
       // An older clone whose remote is out of reach is still the place to work in.
-      if (existsSync(join(directory, ".git"))) prepared.push({ repository, directory })
+      if (existsSync(join(directory, ".git"))) found.push({ repository, directory })
     }
   }
-  return { prepared, problems }
+  return { found, problems }
 }

@@ -1,69 +1,56 @@
 /** What the session agent may say, and who does it. The map is total: a verb without an entry does not compile. */
-import { addressOf } from "../channels/channel-key.ts"
-import type { Channels } from "../channels/channels.ts"
-import type { Log } from "../log.ts"
-import type { CommandFrame, Inbound, OutboundFrame } from "../protocol/index.ts"
-
-export interface InboundPorts {
-  readonly channels: Channels
-  readonly send: (frame: OutboundFrame) => void
-  readonly configure: (change: Inbound<"opencode-config">["config"]) => void
-  readonly stop: () => void
-  /** Answered by the list of tunnels that are left. */
-  readonly deleteTunnel: (name: string) => void
-  readonly log: Log
-}
+import { describeError } from "../log.ts"
+import type { CommandFrame, Inbound } from "../protocol/index.ts"
+import { abort } from "./abort.ts"
+import { answer } from "./answer.ts"
+import { diff } from "./diff.ts"
+import { init } from "./init.ts"
+import { newSession } from "./new-session.ts"
+import { opencodeCommand } from "./opencode-command.ts"
+import { opencodeConfig } from "./opencode-config.ts"
+import { permissionReply } from "./permission-reply.ts"
+import { prompt } from "./prompt.ts"
+import { revert } from "./revert.ts"
+import { review } from "./review.ts"
+import { stop } from "./stop.ts"
+import { tunnelDelete } from "./tunnel-delete.ts"
+import type { InboundPorts, Verb } from "./verb.ts"
+import { workflowExecute } from "./workflow-execute.ts"
 
 /** Frames about the link itself end in the uplink and never come here. */
 type LinkFrame = "pong" | "welcome" | "ack"
-type Verb = Exclude<CommandFrame["type"], LinkFrame>
+type VerbName = Exclude<CommandFrame["type"], LinkFrame>
 
-type Verbs = { readonly [Type in Verb]: (frame: Inbound<Type>) => void }
-
-export const createInbound = (ports: InboundPorts): ((frame: CommandFrame) => void) => {
-  const verbs = verbsOf(ports)
-  return (frame) => {
-    if (!isVerb(frame, verbs)) return
-    const run: (frame: never) => void = verbs[frame.type]
-    run(frame as never)
-  }
+const verbs: { readonly [Name in VerbName]: Verb<Name> } = {
+  abort,
+  answer,
+  diff,
+  init,
+  "new-session": newSession,
+  "opencode-command": opencodeCommand,
+  "opencode-config": opencodeConfig,
+  "permission-reply": permissionReply,
+  prompt,
+  revert,
+  review,
+  stop,
+  "tunnel-delete": tunnelDelete,
+  "workflow-execute": workflowExecute,
 }
 
-const isVerb = (frame: CommandFrame, verbs: Verbs): frame is Inbound<Verb> =>
-  Object.hasOwn(verbs, frame.type)
+/** Each frame is taken up as it comes, so that an abort or an answer overtakes the prompts that wait in a queue. */
+export const createInbound =
+  (ports: InboundPorts) =>
+  (frame: CommandFrame): void => {
+    if (!isVerb(frame)) return
+    const run: (ports: InboundPorts, frame: never) => void | Promise<void> = verbs[frame.type]
+    const failed = (error: unknown) =>
+      ports.log.error("inbound.failed", { type: frame.type, error: describeError(error) })
+    try {
+      void Promise.resolve(run(ports, frame as never)).catch(failed)
+    } catch (error) {
+      failed(error)
+    }
+  }
 
-const NOT_YET = "this runner does not do that yet"
-
-const verbsOf = ({ channels, send, configure, stop, deleteTunnel, log }: InboundPorts): Verbs => ({
-  prompt: (frame) => channels.prompt(frame),
-  answer: ({ questionId, answer }) => {
-    if (!channels.answer(questionId, answer)) log.warn("answer.unknown-question", { questionId })
-  },
-  abort: (frame) => {
-    // Half an address is none here too, but an abort without any means every channel.
-    const scoped = frame.channelType !== undefined || frame.channelId !== undefined
-    const address = scoped ? addressOf(frame) : undefined
-    channels.stop(address, "stopped by the user")
-    send({ type: "aborted", ...address })
-  },
-  stop: () => stop(),
-  init: () => {},
-  "opencode-config": ({ config }) => configure(config),
-  revert: () => send({ type: "reverted", messageIds: [] }),
-  diff: ({ requestId }) => send({ type: "diff", requestId, data: { files: [] }, error: NOT_YET }),
-  review: ({ requestId }) => send({ type: "review-result", requestId, error: NOT_YET }),
-  "opencode-command": ({ requestId, command }) =>
-    send({ type: "command-result", requestId, command, error: NOT_YET }),
-  "new-session": ({ requestId, channelType, channelId }) => {
-    channels.forget({ channelType, channelId })
-    send({ type: "session-reset", requestId, channelType, channelId })
-  },
-  "tunnel-delete": ({ name }) => deleteTunnel(name),
-  "workflow-execute": ({ executionId }) =>
-    send({
-      type: "workflow-execution-result",
-      executionId,
-      envelope: { ok: false, status: "failed", executionId, error: NOT_YET },
-    }),
-  "permission-reply": ({ permissionId }) => log.warn("permission-reply.unknown", { permissionId }),
-})
+const isVerb = (frame: CommandFrame): frame is Inbound<VerbName> => Object.hasOwn(verbs, frame.type)

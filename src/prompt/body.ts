@@ -1,25 +1,30 @@
 /** A prompt of the session agent as OpenCode takes it. The ids are ours, so that posting it twice is posting it once. Pure. */
-import { parseModel } from "../agent/models.ts"
 import type { MintId, PromptBody, PromptPart } from "../agent/shapes.ts"
-import type { Inbound } from "../protocol/index.ts"
+
+/** What an attachment becomes: a file that the model sees, or words about it. */
+export interface PreparedFiles {
+  readonly files: readonly {
+    readonly mime: string
+    readonly url: string
+    readonly filename?: string
+  }[]
+  /** Said before the prompt's own words: contents, transcripts, where a file was saved, what went wrong. */
+  readonly notes: readonly string[]
+}
 
 export const promptBody = (
-  prompt: Inbound<"prompt">,
-  defaultModel: string | undefined,
+  content: string,
+  attribution: string | undefined,
+  { files, notes }: PreparedFiles,
   mint: MintId,
 ): PromptBody => {
   const messageID = mint("msg")
-  const model = parseModel(prompt.model ?? prompt.modelPreferences?.[0] ?? defaultModel ?? "")
-  const files = (prompt.attachments ?? []).map(({ mime, url, filename }): PromptPart => ({
-    type: "file",
-    id: mint("prt"),
-    mime,
-    url,
-    ...(filename !== undefined && { filename }),
-  }))
+  const words = [attribution, ...notes, content].filter((text) => text !== undefined && text !== "")
   return {
     messageID,
-    ...(model && { model }),
-    parts: [...files, { type: "text", id: mint("prt"), text: prompt.content }],
+    parts: [
+      ...files.map((file): PromptPart => ({ type: "file", id: mint("prt"), ...file })),
+      { type: "text", id: mint("prt"), text: words.join("\n\n") },
+    ],
   }
 }

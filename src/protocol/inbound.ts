@@ -39,6 +39,7 @@ const commands = [
   row("opencode-command", "Has the agent run one of its commands.", {
     command: z.string(),
     args: z.string().optional(),
+    ...someChannel,
     requestId,
   }),
   row("new-session", "Gives a channel a fresh agent session.", { ...channel, requestId }),

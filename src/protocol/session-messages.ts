@@ -54,6 +54,7 @@ export const stateRows = [
 export const answerRows = [
   streamed("reverted", "Answers `revert`: the messages that are gone.", {
     messageIds: z.array(z.string()),
+    error: z.string().optional(),
   }),
   streamed("diff", "Answers `diff`.", {
     requestId,

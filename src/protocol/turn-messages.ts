@@ -54,6 +54,7 @@ export const turnRows = [
     attempt: z.int(),
     next: z.number(),
     message: z.string(),
+    droppedParts: z.array(z.string()).optional(),
   }),
   streamed("compacted", "The agent's context was compacted.", turn),
   streamed("permission", "The agent asks whether it may; sent only when asking is relayed.", {
@@ -67,6 +68,7 @@ export const turnRows = [
     questionId: z.string(),
     text: z.string(),
     options: z.array(z.string()).optional(),
+    multiple: z.boolean().optional(),
   }),
   streamed("agentStatus", "What the agent is doing now.", {
     ...origin,

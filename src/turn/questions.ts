@@ -1,5 +1,6 @@
 /** Questions the agent asks: one request may hold several, and is answered when all of them are. Pure. */
 import type { AgentQuestion } from "../agent/events.ts"
+import { address, create, type Draft, send } from "./draft.ts"
 
 export interface OpenQuestion {
   readonly questionId: string
@@ -8,59 +9,67 @@ export interface OpenQuestion {
   readonly answer: readonly string[] | undefined
 }
 
-export const openQuestions = (
+export const onQuestion = (
+  turn: Draft,
   requestId: string,
   questions: readonly AgentQuestion[],
-): readonly OpenQuestion[] =>
-  questions.map((question, index) => ({
+): void => {
+  if (turn.questions.some((open) => open.requestId === requestId)) return
+  const asked = questions.map((question, index) => ({
     questionId: questions.length === 1 ? requestId : `${requestId}:${index}`,
     requestId,
     question,
     answer: undefined,
   }))
+  turn.questions = [...turn.questions, ...asked]
+  turn.phase = "waiting"
+  create(turn)
+  for (const { questionId, question } of asked) {
+    const options = question.options.length > 0 ? { options: [...question.options] } : {}
+    const multiple = question.multiple ? { multiple: true } : {}
+    const { text } = question
+    send(turn, { type: "question", questionId, text, ...options, ...multiple, ...address(turn) })
+  }
+}
 
 /** What the session agent sends instead of an answer when a person did not give one in time. */
 const EXPIRED = "__expired__"
 
-export type Answered =
-  | { readonly type: "unknown" }
-  | { readonly type: "waiting"; readonly questions: readonly OpenQuestion[] }
-  | {
-      readonly type: "reply"
-      readonly requestId: string
-      readonly answers: readonly (readonly string[])[]
-      readonly questions: readonly OpenQuestion[]
-    }
-  | {
-      readonly type: "reject"
-      readonly requestId: string
-      readonly questions: readonly OpenQuestion[]
-    }
-
 /** A second answer to the same question, or one to a question that is closed, changes nothing. */
-export const answerQuestion = (
-  questions: readonly OpenQuestion[],
-  questionId: string,
-  answer: string | boolean,
-): Answered => {
-  const index = questions.findIndex((open) => open.questionId === questionId)
-  const open = questions[index]
-  if (!open || open.answer !== undefined) return { type: "unknown" }
+export const onAnswer = (turn: Draft, questionId: string, answer: string | boolean): void => {
+  const index = turn.questions.findIndex((open) => open.questionId === questionId)
+  const open = turn.questions[index]
+  if (!open || open.answer !== undefined) return
   const { requestId } = open
   if (answer === EXPIRED) {
-    return { type: "reject", requestId, questions: closeRequest(questions, requestId) }
+    turn.effects.push({ do: "reject-question", requestId })
+    return onQuestionClosed(turn, requestId)
   }
-  const answered = questions.with(index, { ...open, answer: toChoices(open.question, answer) })
-  const siblings = answered.filter((other) => other.requestId === requestId)
+  turn.questions = turn.questions.with(index, {
+    ...open,
+    answer: toChoices(open.question, answer),
+  })
+  const siblings = turn.questions.filter((other) => other.requestId === requestId)
   const answers = siblings.flatMap((other) => (other.answer ? [other.answer] : []))
-  if (answers.length < siblings.length) return { type: "waiting", questions: answered }
-  return { type: "reply", requestId, answers, questions: closeRequest(answered, requestId) }
+  if (answers.length < siblings.length) return
+  turn.effects.push({ do: "reply-question", requestId, answers })
+  onQuestionClosed(turn, requestId)
 }
 
-export const closeRequest = (
-  questions: readonly OpenQuestion[],
-  requestId: string,
-): readonly OpenQuestion[] => questions.filter((open) => open.requestId !== requestId)
+export const onQuestionClosed = (turn: Draft, requestId: string): void => {
+  turn.questions = turn.questions.filter((open) => open.requestId !== requestId)
+  if (turn.phase === "waiting" && !isWaiting(turn)) turn.phase = "streaming"
+}
+
+export const isWaiting = ({ questions, permissions }: Draft): boolean =>
+  questions.length > 0 || permissions.length > 0
+
+export const rejectQuestions = (turn: Draft): void => {
+  for (const requestId of new Set(turn.questions.map((open) => open.requestId))) {
+    turn.effects.push({ do: "reject-question", requestId })
+  }
+  turn.questions = []
+}
 
 /** Several choices come as one string, a line or a comma apart; anything else is one answer in free words. */
 const toChoices = (question: AgentQuestion, answer: string | boolean): readonly string[] => {

@@ -5,6 +5,7 @@ export interface ToolCall {
   readonly callId: string
   readonly toolName: string
   readonly status: ToolStatus
+  /** The sub-agent's session that made the call; absent for the turn's own calls. */
   readonly childSessionId?: string
 }
 
@@ -20,15 +21,20 @@ const rank: Record<ToolStatus, number> = { pending: 0, running: 1, completed: 2,
 export const onToolPart = (
   tools: readonly ToolCall[],
   part: AgentToolPart,
+  isChild: boolean,
 ): { readonly tools: readonly ToolCall[]; readonly update: ToolUpdate | undefined } => {
-  const index = tools.findLastIndex((call) => call.callId === part.callId)
+  const childSessionId = isChild ? part.sessionId : undefined
+  // Providers number their calls per conversation: a sub-agent's may bear the same id as ours.
+  const index = tools.findLastIndex(
+    (call) => call.callId === part.callId && call.childSessionId === childSessionId,
+  )
   const known = tools[index]
   if (known && rank[part.status] <= rank[known.status]) return { tools, update: undefined }
   const call: ToolCall = {
     callId: part.callId,
     toolName: part.tool,
     status: part.status,
-    ...(part.childSessionId !== undefined && { childSessionId: part.childSessionId }),
+    ...(childSessionId !== undefined && { childSessionId }),
   }
   return {
     tools: index === -1 ? [...tools, call] : tools.with(index, call),

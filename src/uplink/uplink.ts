@@ -33,7 +33,10 @@ export interface UplinkOptions {
   readonly clock: Clock
   readonly log: Log
   readonly policy?: LinkPolicy
-  readonly timing?: Pick<SocketOptions, "pingMs" | "pongMs" | "dialMs">
+  readonly timing?: Pick<SocketOptions, "pingMs" | "pongMs" | "dialMs"> & {
+    /** A session agent that says no `welcome` in this time keeps no count of frames. */
+    readonly welcomeMs?: number
+  }
   /** What runs now: said at the start of every connection. */
   readonly active: () => Outbound<"hello">["active"]
   /** What the session agent says; answers to requests find their asker by themselves. */
@@ -61,7 +64,6 @@ export interface Uplink {
   readonly stop: (flushMs: number) => Promise<void>
 }
 
-/** A session agent that says no `welcome` in this time keeps no count of frames. */
 const WELCOME_MS = 2000
 /** Beyond this the network is the bottleneck: more would only sit in memory, uncounted. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
@@ -134,7 +136,7 @@ export const createUplink = (options: UplinkOptions): Uplink => {
         opened: () => {
           happened({ type: "opened", at: clock.now() })
           socket.send(JSON.stringify(hello()))
-          clock.after(WELCOME_MS, () => {
+          clock.after(options.timing?.welcomeMs ?? WELCOME_MS, () => {
             if (current() && mine.mode === "greeting") {
               log.info("link.uncounted", { why: "the session agent said no welcome" })
               ready(mine, "uncounted")

@@ -179,6 +179,8 @@ describe("the durable history", () => {
     expect(all.map(({ seq }) => seq)).toEqual(all.map((_, index) => index))
     const rest = (await client.history({ [id]: 3 })).filter(({ sessionId }) => sessionId === id)
     expect(rest[0]?.seq).toBe(4)
+    const known = (await client.sessionIds()).map((one) => [one, Number.MAX_SAFE_INTEGER])
+    expect(await client.history(Object.fromEntries(known))).toEqual([])
   })
 })
 

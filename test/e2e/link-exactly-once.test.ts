@@ -1,13 +1,15 @@
 /** The promise of the link, whole: a long answer while the wire is cut and the runner is killed, word for word. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
-import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { freePort } from "../kit/free-port.ts"
+import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 import { startTcpProxy, type TcpProxy } from "../kit/tcp-proxy.ts"
 
 const DELTAS = 5000
 const RESETS = 20
+const STEPS = 5
 
 let model: ScriptedModel
 let agent: TestSessionAgent
@@ -19,6 +21,8 @@ beforeAll(async () => {
   agent = startTestSessionAgent({ config: scriptedConfig(model) })
   proxy = await startTcpProxy(Number(new URL(agent.url).port))
   sandbox = await createSandbox({ url: `ws://127.0.0.1:${proxy.port}/ws`, token: agent.token })
+  // A gateway that moves would be another environment for OpenCode, and so another OpenCode.
+  sandbox.environment["GATEWAY_PORT"] = String(await freePort())
 })
 
 afterAll(async () => {
@@ -42,20 +46,29 @@ const said = (): string =>
     .join("")
 
 test("a turn of 5,000 deltas over 20 cuts and two kills arrives word for word, with one end", async () => {
-  const words = Array.from({ length: DELTAS }, (_, index) => `word-${index} `).join("")
-  model.on("long", [text(words, { chunks: DELTAS, delayMs: 3 })])
+  // In steps with a tool between: a part that a life of the runner saw half of is told whole only at its end.
+  const chapters = Array.from({ length: STEPS }, (_, step) =>
+    Array.from({ length: DELTAS / STEPS }, (_word, index) => `word-${step}-${index} `).join(""),
+  )
+  const words = chapters.join("")
+  const spoken = chapters.map((chapter) => text(chapter, { chunks: DELTAS / STEPS, delayMs: 3 }))
+  const note = tool("bash", { command: "echo a step >> steps.txt", description: "notes a step" })
+  model.on("long", [
+    ...spoken.slice(0, -1).map((chapter) => reply(chapter, note)),
+    ...spoken.slice(-1),
+  ])
   let life = 1
   let runner = spawnRunner(life)
   await agent.frame("agentStatus", ({ status }) => status === "idle")
   agent.say({ type: "prompt", messageId: "long", content: "@@long@@" })
   await agent.frame("message.create")
 
-  const kills = [0.3, 0.6]
+  const kills = [0.15, 0.5]
   let cuts = 0
   const progress = () => said().length / words.length
   while (!agent.frames.some(({ type }) => type === "complete")) {
     const at = progress()
-    if (kills[0] !== undefined && at > kills[0] - 0.05 * life) {
+    if (kills[0] !== undefined && at > kills[0]) {
       kills.shift()
       runner.kill("SIGKILL")
       await runner.exited
@@ -74,6 +87,12 @@ test("a turn of 5,000 deltas over 20 cuts and two kills arrives word for word, w
   expect(life).toBe(3)
   expect(cuts).toBe(RESETS)
   expect(said()).toBe(words)
+  const steps = await Bun.file(join(sandbox.workDir, "steps.txt")).text()
+  expect(steps).toBe("a step\n".repeat(STEPS - 1))
+  const completed = agent.frames.filter(
+    (frame) => frame.type === "message.part.tool-update" && frame.status === "completed",
+  )
+  expect(completed).toHaveLength(STEPS - 1)
   const ends = agent.frames.filter(({ type }) => type === "message.finalize")
   expect(ends).toHaveLength(1)
   expect(ends[0]).toMatchObject({ reason: "end_turn", finalText: words, messageId: "long" })

@@ -29,7 +29,8 @@ const start = async (env: Record<string, string>, memory?: Map<string, string>) 
   await host?.stop()
   host = await startHost(sandbox, env, memory)
   hosts.push(host)
-  return { host, place: await host.place() }
+  await host.prepared()
+  return { host, place: host }
 }
 
 const project = () => ({ REPO_URL: server.url("project"), GITHUB_TOKEN: TOKEN })
@@ -92,15 +93,15 @@ describe("a private repository", () => {
     const { place } = await start({ REPO_URL: url })
     expect(place.directory).toBe(clone())
     expect(await readClone(".git/config")).not.toContain(TOKEN)
-    expect(await readFile(place.instructionFiles[0] ?? "", "utf8")).not.toContain(TOKEN)
+    const context = join(sandbox.stateDir, "persona/00-repo-context.md")
+    expect(await readFile(context, "utf8")).not.toContain(TOKEN)
   })
 
-  test("with a wrong token is a warning; the agent works in the workspace", async () => {
+  test("with a wrong token is a warning, and leaves nothing behind", async () => {
     const { host: running, place } = await start({
       ...project(),
       GITHUB_TOKEN: "ghp_wrong-one-altogether",
     })
-    expect(place.directory).toBe(sandbox.workDir)
     expect(running.parts.get("workspace")).toMatchObject({ state: "degraded" })
     expect(running.parts.get("workspace")?.why).toContain("Authentication failed")
     expect(await readdir(sandbox.workDir)).toEqual([])
@@ -227,7 +228,6 @@ test("a directory of that name that is no clone is left alone", async () => {
   await writeFile(join(clone(), "precious"), "mine")
   const { host: running, place } = await start(project())
   expect(await readClone("precious")).toBe("mine")
-  expect(place.directory).toBe(sandbox.workDir)
   expect(running.parts.get("workspace")?.why).toContain("is no clone")
 })
 
@@ -274,7 +274,6 @@ test("a disk that is full is a warning, and leaves nothing half done", async () 
   try {
     await server.commit("project", "big", "x".repeat(3_000_000))
     const { host: running, place } = await start({ ...project(), WORK_DIR: disk })
-    expect(place.directory).toBe(disk)
     expect(running.parts.get("workspace")?.state).toBe("degraded")
     expect(running.parts.get("workspace")?.why).toMatch(/No space left|write error|index-pack/)
     expect(existsSync(join(disk, "project"))).toBeFalse()

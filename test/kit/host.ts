@@ -1,11 +1,13 @@
 /** The machine's side of a runner alone, without OpenCode: for what happens before and beside it. */
-import { createHost, type Host, type PartState, type Place } from "../../src/host/host.ts"
+import { createHost, type Host, type PartState } from "../../src/host/host.ts"
+import { plannedDirectory } from "../../src/host/workspace.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { createLog } from "../../src/log.ts"
 import { configOf, requireBinary, type Sandbox } from "./runner.ts"
 
 export interface TestHost extends Host {
-  readonly place: () => Promise<Place>
+  /** Where the agent is to work. */
+  readonly directory: string
   readonly log: string[]
   /** Each part's latest state and reason. */
   readonly parts: Map<string, { readonly state: PartState; readonly why?: string | undefined }>
@@ -30,6 +32,7 @@ export const startHost = async (
     config,
     self: [requireBinary()],
     apiToken: API_TOKEN,
+    user: undefined,
     environment: { PATH, HOME },
     clock: systemClock,
     log: createLog({
@@ -52,6 +55,7 @@ export const startHost = async (
   await host.start()
   return {
     ...host,
+    directory: plannedDirectory(config.workDir, config.repositories),
     log: lines,
     parts,
     progress,
@@ -63,7 +67,6 @@ export const startHost = async (
           HOME,
           GIT_TERMINAL_PROMPT: "0",
           SANDPIPER_API_TOKEN: API_TOKEN,
-          ...host.agentVariables(),
         },
         stdin: "ignore",
         stdout: "pipe",

@@ -1,11 +1,10 @@
 /** A real `opencode serve` of its own: no network, and every file it writes in one temporary directory. */
 import { randomBytes } from "node:crypto"
-import { once } from "node:events"
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { z } from "zod"
+import { freePort } from "./free-port.ts"
 
 interface OpenCodeOptions {
   /** Merged over a configuration that shares and updates nothing. */
@@ -113,16 +112,6 @@ async function stubPluginInstall(directory: string): Promise<void> {
   await writeFile(join(directory, "package.json"), JSON.stringify({ dependencies }))
   const lock = { lockfileVersion: 3, packages: { "": { dependencies } } }
   await writeFile(join(directory, "package-lock.json"), JSON.stringify(lock))
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  await once(server, "close")
-  if (address === null || typeof address === "string") throw new Error("no TCP port is free")
-  return address.port
 }
 
 const packageDirectory = (name: string): string =>

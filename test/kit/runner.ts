@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { readInvocation, type Config } from "../../src/config.ts"
-import { createDaemon, type Daemon } from "../../src/daemon.ts"
+import { createDaemon, type Daemon, type DaemonOptions } from "../../src/daemon.ts"
 import { createLog, type Log } from "../../src/log.ts"
 import type { Inbound } from "../../src/protocol/index.ts"
 import type { ScriptedModel } from "./model.ts"
@@ -79,11 +79,27 @@ export interface TestRunner {
 export const startRunner = async (
   link: { readonly url: string; readonly token: string },
   extra: Record<string, string> = {},
+  {
+    in: given,
+    furnish = async () => {},
+    ...more
+  }: {
+    in?: Sandbox
+    /** Puts things into the sandbox before anything starts in it. */
+    furnish?: (sandbox: Sandbox) => Promise<unknown>
+  } & Partial<DaemonOptions> = {},
 ): Promise<TestRunner> => {
-  const sandbox = await createSandbox(link)
+  const sandbox = given ?? (await createSandbox(link))
+  await furnish(sandbox)
   const config = configOf({ ...sandbox.environment, ...extra })
   const lines: string[] = []
-  const daemon = createDaemon({ config, link, version: "test", log: recordingLog(config, lines) })
+  const daemon = createDaemon({
+    config,
+    link,
+    version: "test",
+    log: recordingLog(config, lines),
+    ...more,
+  })
   const gateway = await daemon.start()
   return {
     daemon,

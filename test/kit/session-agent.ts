@@ -128,7 +128,7 @@ export const startTestSessionAgent = (options: Options = {}): TestSessionAgent =
     },
   })
 
-  const until = async (condition: () => boolean, what: string, timeoutMs = 20_000) => {
+  const until = async (condition: () => boolean, what: string, timeoutMs = 45_000) => {
     const deadline = Date.now() + timeoutMs
     while (!condition()) {
       const left = deadline - Date.now()

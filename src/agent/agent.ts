@@ -1,0 +1,274 @@
+/** The agent as the daemon sees it: OpenCode kept running with the configuration that is wanted, and listened to. */
+import { chmod, mkdir } from "node:fs/promises"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import type { Clock } from "../lib/clock.ts"
+import { createRing } from "../lib/ring.ts"
+import { createRedactor, type Log } from "../log.ts"
+import { findOpenCode, pathWithRipgrep } from "./binaries.ts"
+import { type Blueprint, createBlueprints } from "./blueprint.ts"
+import { checkCode } from "./check-code.ts"
+import type { AgentClient } from "./client.ts"
+import { readConfigFiles } from "./config-files.ts"
+import { embedConfigFiles } from "./embed.ts" with { type: "macro" }
+import { type EventStreamOptions, runEventStream } from "./event-stream.ts"
+import { waitForConfig } from "./first-config.ts"
+import { checkConfig, createLauncher, type RunningAgent } from "./launcher.ts"
+import { type Applied, createLife } from "./life.ts"
+import { followLog, type LogTail } from "./log-tail.ts"
+import { defaultModel } from "./models.ts"
+import type { AgentUser, Processes } from "./ports.ts"
+import { openRunRecord } from "./run-record.ts"
+import type { RuntimeConfig } from "./settings.ts"
+import type { ProviderModels } from "./shapes.ts"
+import { warmUp } from "./warm-up.ts"
+import { untilHung, type WatchOptions } from "./watch.ts"
+import { agentDirectories, writeSettings, writeWorkspace } from "./workspace.ts"
+
+export interface AgentSettings {
+  readonly stateDir: string
+  readonly workDir: string
+  readonly opencodeUrl: string
+  readonly opencodeBin: string | undefined
+  readonly opencodePassword: string | undefined
+  readonly opencodeConfigSource: string
+  readonly configWaitSeconds: number
+  readonly configDrainSeconds: number
+  readonly agentEnvAllow: readonly string[] | undefined
+  readonly agentModels: readonly string[] | undefined
+  readonly permissions: "allow" | "relay"
+  readonly agentBashSeconds: number
+  readonly model: string | undefined
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+export interface AgentOptions {
+  readonly settings: AgentSettings
+  readonly ownVariables: ReadonlySet<string>
+  readonly opencodeVersion: string
+  /** This program itself. */
+  readonly self: string
+  /** For the agent's tools: where the runner's API is and what opens it. */
+  readonly toolEnvironment: () => Readonly<Record<string, string>>
+  /** Files of other parts that the agent always reads; patterns are allowed. */
+  readonly instructionFiles?: readonly string[]
+  /** Files of other parts that belong into OpenCode's configuration directory. */
+  readonly installMore: (configDir: string) => Promise<void>
+  readonly processes: Processes
+  readonly user: AgentUser | undefined
+  /** Makes a directory and all in it the user's; nothing when the runner and the agent are one user. */
+  readonly giveToUser: (path: string) => Promise<void>
+  /** The same for one that may be large and theirs already. */
+  readonly handOver: (path: string) => Promise<void>
+  readonly memory: {
+    readonly read: () => RuntimeConfig
+    readonly write: (runtime: RuntimeConfig) => void
+  }
+  readonly onEvent: EventStreamOptions["onEvent"]
+  readonly onGap: () => void
+  readonly room: EventStreamOptions["room"]
+  readonly onReady: (ready: {
+    readonly client: AgentClient
+    readonly url: string
+    readonly models: readonly ProviderModels[]
+    readonly defaultModel: string | undefined
+  }) => void
+  readonly onLost: (why: string) => void
+  readonly onFatal: (error: string) => void
+  /** Resolves when no turn runs. */
+  readonly quiet: () => Promise<void>
+  readonly clock: Clock
+  readonly log: Log
+  readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
+}
+
+export interface AgentStatus {
+  readonly phase: string
+  readonly pid: number | undefined
+  /** The last lines that OpenCode wrote, secrets taken out. */
+  readonly log: readonly string[]
+}
+
+export interface Agent {
+  readonly begin: () => void
+  readonly linkOpen: () => void
+  readonly configure: (change: RuntimeConfig) => Promise<Applied>
+  readonly status: () => AgentStatus
+  readonly stop: () => Promise<void>
+}
+
+const LAST_WORDS = 8
+
+export const createAgent = (options: AgentOptions): Agent => {
+  const { settings, clock, log, user, processes, opencodeVersion } = options
+  const directories = agentDirectories(settings.stateDir)
+  const ring = createRing({ lines: 500, lineLength: 2000 })
+  const search = {
+    opencodeBin: settings.opencodeBin,
+    path: settings.environment["PATH"] ?? "",
+    self: options.self,
+  }
+  const source = settings.opencodeConfigSource
+  const files = existsSync(source) ? readConfigFiles(source) : embedConfigFiles()
+
+  const blueprint = (runtime: RuntimeConfig): Blueprint =>
+    createBlueprints({
+      directories,
+      files,
+      user: user && { ...user, home: existsSync(user.home) ? user.home : directories.home },
+      opencodeVersion,
+      workDir: settings.workDir,
+      environment: settings.environment,
+      environmentAllow: settings.agentEnvAllow ?? [],
+      ownVariables: options.ownVariables,
+      extraEnvironment: { ...options.toolEnvironment(), PATH: pathWithRipgrep(search) },
+      permissions: settings.permissions,
+      allowedModels: settings.agentModels,
+      bashTimeoutMs: settings.agentBashSeconds * 1000,
+      instructionFiles: options.instructionFiles ?? [],
+    })(runtime)
+
+  let tail: LogTail | undefined
+  const follow = (made: Blueprint) => {
+    tail?.stop()
+    const redact = createRedactor(Object.values(made.settings.auth).map(({ key }) => key))
+    tail = followLog(
+      {
+        file: directories.logFile,
+        clock,
+        onLine: (line) => {
+          const clean = redact(line)
+          ring.push(clean)
+          log.debug("agent.says", { line: clean.slice(0, 2000) })
+        },
+        onSkipped: (bytes) => log.warn("agent.log-skipped", { bytes }),
+      },
+      true,
+    )
+  }
+
+  const launcher = createLauncher({
+    url: new URL(settings.opencodeUrl),
+    workDir: settings.workDir,
+    logFile: directories.logFile,
+    record: openRunRecord(join(settings.stateDir, "opencode-run.json")),
+    processes,
+    user,
+    clock,
+    log,
+    lastWords: async () => {
+      await tail?.catchUp()
+      return ring.read(LAST_WORDS)
+    },
+  })
+
+  const install = async (made: Blueprint): Promise<void> => {
+    const leftOut = await writeWorkspace({
+      directories,
+      settings: made.settings,
+      files: made.files,
+      opencodeVersion,
+      checkCode: (code) => checkCode(code, { runtime: options.self, owner: user }),
+    })
+    for (const { path, problem } of leftOut) log.error("agent.file-left-out", { path, problem })
+    await options.installMore(directories.config)
+    await options.giveToUser(directories.root)
+    await options.handOver(settings.workDir)
+  }
+
+  const prepareDirectories = async (): Promise<void> => {
+    await mkdir(settings.workDir, { recursive: true })
+    await mkdir(directories.root, { recursive: true, mode: 0o700 })
+    // Passing through is all that the agent's user may do here; what is the runner's own stays closed.
+    if (user) await chmod(settings.stateDir, 0o711)
+  }
+
+  const ready = async ({ client, url }: RunningAgent): Promise<void> => {
+    const models = await client.models()
+    options.onReady({ client, url, models, defaultModel: defaultModel(models, settings.model) })
+  }
+
+  const life = createLife({
+    blueprint,
+    known: options.memory.read(),
+    remember: options.memory.write,
+    launch: async (made, signal) => {
+      const binary = findOpenCode(search)
+      await prepareDirectories()
+      follow(made)
+      return launcher.launch({
+        binary,
+        version: opencodeVersion,
+        hash: made.hash,
+        processHash: made.processHash,
+        password: settings.opencodePassword,
+        environment: made.environment,
+        prepare: () => install(made),
+        signal,
+      })
+    },
+    bringUp: async (agent, gone) => {
+      const subscribed = Promise.withResolvers<void>()
+      const stream = {
+        client: agent.client,
+        version: agent.version,
+        clock,
+        log,
+        onEvent: options.onEvent,
+        onSubscribed: (gap: boolean) => {
+          subscribed.resolve()
+          if (gap) options.onGap()
+        },
+        room: options.room,
+      }
+      void runEventStream(stream, gone)
+      await subscribed.promise
+      await ready(agent)
+      if (!agent.adopted) void warmUp(agent.client, log)
+    },
+    reload: async (agent, from, to) => {
+      options.onLost("OpenCode reads its new configuration")
+      await writeSettings(directories, to.settings)
+      await options.giveToUser(directories.root)
+      await changeAuth(agent, from, to)
+      await agent.client.dispose()
+      await checkConfig(agent.client)
+      await ready(agent)
+    },
+    untilHung: (agent, gone) => untilHung({ client: agent.client, clock, ...options.watch }, gone),
+    onLost: options.onLost,
+    onFatal: options.onFatal,
+    quiet: options.quiet,
+    drainMs: settings.configDrainSeconds * 1000,
+    clock,
+    log,
+  })
+
+  const first = waitForConfig(clock, settings.configWaitSeconds * 1000, life.start)
+
+  return {
+    begin: first.begin,
+    linkOpen: first.linkOpen,
+    configure: (change) => {
+      first.arrived()
+      return life.configure(change)
+    },
+    status: () => ({ phase: life.phase(), pid: life.pid(), log: ring.read() }),
+    stop: async () => {
+      first.arrived()
+      await life.stop()
+      tail?.stop()
+    },
+  }
+}
+
+/** The file with the keys is OpenCode's own while it runs: it is changed by asking. */
+const changeAuth = async ({ client }: RunningAgent, from: Blueprint, to: Blueprint) => {
+  const [before, after] = [from.settings.auth, to.settings.auth]
+  for (const [provider, { key }] of Object.entries(after)) {
+    if (before[provider]?.key !== key) await client.setAuth(provider, key)
+  }
+  for (const provider of Object.keys(before)) {
+    if (!(provider in after)) await client.removeAuth(provider)
+  }
+}

@@ -1,0 +1,82 @@
+/** Everything that one configuration means for OpenCode: files, settings, environment, and what tells it from others. */
+import { join } from "node:path"
+import { type ConfigFiles, baseSettings, filesFor, isLoaded } from "./config-files.ts"
+import { agentEnvironment, offline } from "./environment.ts"
+import { composeSettings, type RuntimeConfig, type Settings } from "./settings.ts"
+import type { AgentDirectories } from "./workspace.ts"
+import type { AgentUser } from "./ports.ts"
+
+export interface Blueprint {
+  readonly runtime: RuntimeConfig
+  readonly settings: Settings
+  readonly files: ConfigFiles
+  readonly environment: Readonly<Record<string, string>>
+  readonly hash: string
+  /** Of what a running process cannot take: code that it has imported, its environment, who it runs as. */
+  readonly processHash: string
+}
+
+export interface BlueprintOptions {
+  readonly directories: AgentDirectories
+  readonly files: ConfigFiles
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly environmentAllow: readonly string[]
+  readonly ownVariables: ReadonlySet<string>
+  readonly extraEnvironment: Readonly<Record<string, string>>
+  readonly permissions: "allow" | "relay"
+  readonly allowedModels: readonly string[] | undefined
+  readonly bashTimeoutMs: number
+  readonly user: AgentUser | undefined
+  readonly opencodeVersion: string
+  readonly workDir: string
+  /** Beside those of the configuration's own. */
+  readonly instructionFiles?: readonly string[]
+}
+
+/** Throws a SettingsError that says all that is wrong; nothing is touched. */
+export const createBlueprints =
+  (options: BlueprintOptions) =>
+  (runtime: RuntimeConfig): Blueprint => {
+    const { directories, user } = options
+    const files = filesFor(options.files, runtime.isOrchestrator === true)
+    const settings = composeSettings({
+      base: baseSettings(options.files),
+      runtime,
+      environment: options.environment,
+      permissions: options.permissions,
+      allowedModels: options.allowedModels,
+      instructionFiles: [
+        ...Object.keys(files)
+          .filter((path) => path.startsWith("instructions/"))
+          .map((path) => join(directories.config, path)),
+        ...(options.instructionFiles ?? []),
+      ],
+      sentencesFile: directories.sentencesFile,
+    })
+    const environment = {
+      ...agentEnvironment({
+        environment: options.environment,
+        allow: options.environmentAllow,
+        own: options.ownVariables,
+      }),
+      ...(user && { USER: user.name, LOGNAME: user.name, HOME: user.home }),
+      ...directories.environment,
+      ...offline,
+      OPENCODE_EXPERIMENTAL_BASH_DEFAULT_TIMEOUT_MS: String(options.bashTimeoutMs),
+      ...options.extraEnvironment,
+    }
+    const code = Object.entries(files).filter(([path]) => isLoaded(path) || path.startsWith("lib/"))
+    const processHash = hashOf([
+      code,
+      environment,
+      options.opencodeVersion,
+      options.workDir,
+      user?.uid,
+      runtime.isOrchestrator === true,
+    ])
+    const hash = hashOf([processHash, settings, files])
+    return { runtime, settings, files, environment, hash, processHash }
+  }
+
+const hashOf = (value: unknown): string =>
+  new Bun.CryptoHasher("sha256").update(JSON.stringify(value)).digest("hex")

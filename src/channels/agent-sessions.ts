@@ -1,0 +1,45 @@
+/** Which OpenCode session a channel talks in: the one the session agent names, the one it had, or a new one. */
+import type { AgentClient } from "../agent/client.ts"
+import { type Clock, sleep } from "../lib/clock.ts"
+
+/** The channel map; it outlives the process. */
+export interface ChannelStore {
+  readonly sessionOf: (key: string) => string | undefined
+  readonly all: () => readonly string[]
+  /** Without a session the channel starts a fresh one with its next prompt. */
+  readonly setSession: (key: string, sessionId: string | undefined) => void
+}
+
+export interface SessionChoice {
+  readonly sessionId: string
+  readonly isNew: boolean
+}
+
+const SETTLE_TRIES = 20
+const SETTLE_MS = 250
+
+export const chooseSession = async (
+  client: AgentClient,
+  clock: Clock,
+  candidates: readonly (string | undefined)[],
+): Promise<SessionChoice> => {
+  for (const candidate of candidates) {
+    if (candidate === undefined || !(await client.sessionExists(candidate))) continue
+    await quieten(client, clock, candidate)
+    return { sessionId: candidate, isNew: false }
+  }
+  return { sessionId: await client.createSession(), isNew: true }
+}
+
+/**
+ * Nobody's turn may be left running in a session that is taken over: its answer would mix with ours. An idle
+ * session is never aborted, since OpenCode would then take the abort for the next prompt's.
+ */
+const quieten = async (client: AgentClient, clock: Clock, sessionId: string): Promise<void> => {
+  const isBusy = async () => (await client.statuses()).has(sessionId)
+  if (!(await isBusy())) return
+  await client.abort(sessionId)
+  for (let tries = 0; tries < SETTLE_TRIES && (await isBusy()); tries += 1) {
+    await sleep(clock, SETTLE_MS)
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * Jobs on disk: queued with their frame, running with their turn, ended with their outcome. What a running turn
+ * changes is written with the frames that tell of it, in one transaction; the ended are kept for a while, so that
+ * a job said twice is not done twice and a prompt can be taken back.
+ */
+import type { Database } from "bun:sqlite"
+import type { SavedText, SavedTurn } from "../turn/saved.ts"
+import type { Outcome } from "../turn/turn.ts"
+import type { Job } from "./jobs.ts"
+import type { Posting } from "./perform.ts"
+
+export type StoredJob =
+  | { readonly state: "queued"; readonly job: Job }
+  | {
+      readonly state: "running"
+      readonly job: Job
+      readonly posting: Posting
+      readonly turn: SavedTurn
+      readonly texts: readonly SavedText[]
+    }
+
+/** Where in OpenCode a prompt is, and which prompts came at or after it on its channel. */
+export interface KnownMessage {
+  readonly channelKey: string
+  readonly sessionId: string
+  readonly userMessageId: string
+  readonly idsFromHere: readonly string[]
+}
+
+export interface JobStore {
+  /** What is not ended, in the order it came. */
+  readonly unfinished: () => readonly StoredJob[]
+  readonly stateOf: (id: string) => "queued" | "running" | "ended" | undefined
+  readonly outcomeOf: (id: string) => Outcome | undefined
+  readonly messageOf: (id: string) => KnownMessage | undefined
+  readonly queued: (id: string, channelKey: string, job: Job) => void
+  /** Before OpenCode hears of it: a crash right after must not make it a second prompt. */
+  readonly started: (id: string, posting: Posting, turn: SavedTurn) => void
+  readonly changed: (id: string, turn: SavedTurn | undefined, texts: readonly SavedText[]) => void
+  readonly ended: (id: string, outcome: Outcome) => void
+}
+
+const KEPT_ENDED = 2000
+
+interface JobRow {
+  readonly id: string
+  readonly state: string
+  readonly job: string
+  readonly posting: string | null
+  readonly turn: string | null
+}
+
+interface TextRow {
+  readonly id: string
+  readonly message: string
+  readonly kind: "text" | "reasoning"
+  readonly sent: number
+  readonly ended: number
+  readonly dropped: number
+}
+
+export const openJobStore = (db: Database): JobStore => {
+  db.run(`CREATE TABLE IF NOT EXISTS jobs (
+    place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, channel TEXT NOT NULL, state TEXT NOT NULL,
+    job TEXT, posting TEXT, turn TEXT, outcome TEXT, session TEXT, message TEXT) STRICT`)
+  db.run("CREATE INDEX IF NOT EXISTS jobs_unfinished ON jobs (state) WHERE state <> 'ended'")
+  db.run(`CREATE TABLE IF NOT EXISTS turn_texts (
+    job TEXT NOT NULL, id TEXT NOT NULL, message TEXT NOT NULL, kind TEXT NOT NULL, sent INTEGER NOT NULL,
+    ended INTEGER NOT NULL, dropped INTEGER NOT NULL, PRIMARY KEY (job, id)) STRICT`)
+
+  const unfinished = db.query<JobRow, []>(
+    "SELECT id, state, job, posting, turn FROM jobs WHERE state <> 'ended' ORDER BY place",
+  )
+  const textsOf = db.query<TextRow, [string]>(
+    "SELECT id, message, kind, sent, ended, dropped FROM turn_texts WHERE job = ? ORDER BY rowid",
+  )
+  const stateOf = db.query<{ state: "queued" | "running" | "ended" }, [string]>(
+    "SELECT state FROM jobs WHERE id = ?",
+  )
+  const outcomeOf = db.query<{ outcome: string | null }, [string]>(
+    "SELECT outcome FROM jobs WHERE id = ?",
+  )
+  const messageOf = db.query<
+    { place: number; channel: string; session: string | null; message: string | null },
+    [string]
+  >("SELECT place, channel, session, message FROM jobs WHERE id = ?")
+  const fromPlace = db.query<{ id: string }, [string, number]>(
+    "SELECT id FROM jobs WHERE channel = ? AND place >= ? ORDER BY place",
+  )
+  const insert = db.query("INSERT INTO jobs (id, channel, state, job) VALUES (?, ?, 'queued', ?)")
+  const start = db.query(
+    "UPDATE jobs SET state = 'running', posting = ?, turn = ?, session = ?, message = ? WHERE id = ?",
+  )
+  const setTurn = db.query("UPDATE jobs SET turn = ? WHERE id = ?")
+  const setText = db.query(`INSERT INTO turn_texts (job, id, message, kind, sent, ended, dropped)
+    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
+    SET sent = excluded.sent, ended = excluded.ended, dropped = excluded.dropped`)
+  const end = db.query(
+    "UPDATE jobs SET state = 'ended', outcome = ?, job = NULL, posting = NULL, turn = NULL WHERE id = ?",
+  )
+  const forgetTexts = db.query("DELETE FROM turn_texts WHERE job = ?")
+  const sweep = db.query(
+    "DELETE FROM jobs WHERE state = 'ended' AND place <= (SELECT max(place) FROM jobs) - ?",
+  )
+
+  return {
+    unfinished: () =>
+      unfinished.all().map((row): StoredJob => {
+        const job: Job = JSON.parse(row.job)
+        if (row.state === "queued" || row.posting === null || row.turn === null) {
+          return { state: "queued", job }
+        }
+        const texts = textsOf.all(row.id).map(toText)
+        const posting: Posting = JSON.parse(row.posting)
+        return { state: "running", job, posting, turn: JSON.parse(row.turn), texts }
+      }),
+    stateOf: (id) => stateOf.get(id)?.state,
+    outcomeOf: (id) => {
+      const text = outcomeOf.get(id)?.outcome
+      return text ? JSON.parse(text) : undefined
+    },
+    messageOf: (id) => {
+      const row = messageOf.get(id)
+      if (!row || row.session === null || row.message === null) return undefined
+      const idsFromHere = fromPlace.all(row.channel, row.place).map((later) => later.id)
+      return {
+        channelKey: row.channel,
+        sessionId: row.session,
+        userMessageId: row.message,
+        idsFromHere,
+      }
+    },
+    queued: (id, channelKey, job) => void insert.run(id, channelKey, JSON.stringify(job)),
+    started: (id, posting, turn) => {
+      const { sessionId, userMessageId } = turn.identity
+      start.run(JSON.stringify(posting), JSON.stringify(turn), sessionId, userMessageId, id)
+    },
+    changed: (id, turn, texts) => {
+      if (turn) setTurn.run(JSON.stringify(turn), id)
+      for (const { id: partId, messageId, kind, sent, ended, dropped } of texts) {
+        setText.run(id, partId, messageId, kind, sent, Number(ended), Number(dropped))
+      }
+    },
+    ended: (id, outcome) => {
+      end.run(JSON.stringify(outcome), id)
+      forgetTexts.run(id)
+      sweep.run(KEPT_ENDED)
+    },
+  }
+}
+
+const toText = ({ message, ended, dropped, ...part }: TextRow): SavedText => ({
+  ...part,
+  messageId: message,
+  ended: ended === 1,
+  dropped: dropped === 1,
+})

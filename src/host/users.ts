@@ -1,0 +1,58 @@
+/** Users of this machine: who the agent runs as, what they can reach, and how files become theirs. */
+import { readFileSync, statSync } from "node:fs"
+import { dirname } from "node:path"
+import { execa } from "execa"
+
+export interface User {
+  readonly name: string
+  readonly uid: number
+  readonly gid: number
+  readonly home: string
+}
+
+export const parsePasswd = (text: string, name: string): User | undefined => {
+  const line = text.split("\n").find((entry) => entry.startsWith(`${name}:`))
+  const [, , uid, gid, , home] = line?.split(":") ?? []
+  if (uid === undefined || gid === undefined || home === undefined) return undefined
+  return { name, uid: Number(uid), gid: Number(gid), home }
+}
+
+export const findUser = (name: string): User | undefined =>
+  parsePasswd(readFileSync("/etc/passwd", "utf8"), name)
+
+/** The first directory on the way to the path that the user may not pass through. */
+export const firstClosed = (path: string, user: User): string | undefined => {
+  const ways: string[] = []
+  for (let at = path; at !== dirname(at); at = dirname(at)) ways.unshift(dirname(at))
+  return ways.find((directory) => {
+    const { uid, gid, mode } = statSync(directory)
+    const bit = uid === user.uid ? 0o100 : gid === user.gid ? 0o010 : 0o001
+    return (mode & bit) === 0
+  })
+}
+
+/** All that is below the path, links themselves and not what they lead to. */
+export const giveTo = async (path: string, { uid, gid }: User): Promise<void> => {
+  await execa("chown", ["-R", "-h", `${uid}:${gid}`, "--", path])
+}
+
+export const isOwnedBy = (path: string, user: User): boolean => statSync(path).uid === user.uid
+
+/** Nobody when the runner is not root: then it has no choice. Without a name, `agent` if there is one. */
+export const chooseAgentUser = (name: string | undefined, isRoot: boolean): User | undefined => {
+  if (!isRoot) return undefined
+  const user = findUser(name ?? "agent")
+  if (!user && name !== undefined) throw new Error(`AGENT_USER: there is no user ${name} here`)
+  return user
+}
+
+/** Gives a directory to the user, once: one that is theirs already may be a large checkout. */
+export const handOver = async (path: string, user: User): Promise<void> => {
+  const closed = firstClosed(path, user)
+  if (closed !== undefined) {
+    throw new Error(
+      `the agent's user ${user.name} cannot get to ${path}: ${closed} is closed to them (chmod o+x, or use another directory)`,
+    )
+  }
+  if (!isOwnedBy(path, user)) await giveTo(path, user)
+}

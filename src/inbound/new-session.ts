@@ -1,0 +1,10 @@
+/** `new-session`: the channel's conversation ends, and its next prompt begins another. */
+import type { Verb } from "./verb.ts"
+
+export const newSession: Verb<"new-session"> = async (
+  { channels, send },
+  { requestId, channelType, channelId },
+) => {
+  await channels.forget({ channelType, channelId })
+  send({ type: "session-reset", requestId, channelType, channelId })
+}

@@ -1,0 +1,5 @@
+/** `opencode-config`: new settings for the agent; `opencode-config-applied` follows when they are in force, or are not. */
+import type { Verb } from "./verb.ts"
+
+export const opencodeConfig: Verb<"opencode-config"> = ({ configure }, { config }) =>
+  configure(config)

@@ -1,0 +1,35 @@
+/** Who a prompt comes from and by which way, in one line for the model. Pure. */
+
+interface Origin {
+  readonly channelType?: string | undefined
+  readonly channelId?: string | undefined
+  readonly authorId?: string | undefined
+  readonly authorName?: string | undefined
+  readonly authorEmail?: string | undefined
+}
+
+/** Nothing for a prompt of nobody in particular on the default channel. */
+export const attributionLine = (origin: Origin): string | undefined => {
+  const facts = [authorOf(origin), channelOf(origin)].filter((fact) => fact !== "")
+  return facts.length === 0 ? undefined : `[${facts.join(" ")}]`
+}
+
+const authorOf = ({ authorName, authorEmail, authorId }: Origin): string => {
+  const name = oneLine(authorName ?? authorEmail ?? authorId)
+  if (name === "") return ""
+  const email = authorName && authorEmail ? ` <${oneLine(authorEmail)}>` : ""
+  const id = authorId && authorId !== name ? ` (id ${oneLine(authorId)})` : ""
+  return `From ${name}${email}${id}`
+}
+
+const channelOf = ({ channelType, channelId }: Origin): string => {
+  if (!channelType || !channelId || channelType === "web") return ""
+  return `via ${oneLine(channelType)}, chat ${oneLine(channelId)}`
+}
+
+/** A name is written by whoever bears it: it must not be able to begin a line of its own, or to close the bracket. */
+const oneLine = (text: string | undefined): string =>
+  (text ?? "")
+    .replaceAll(/[\s[\]<>]+/g, " ")
+    .trim()
+    .slice(0, 200)

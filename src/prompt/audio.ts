@@ -1,0 +1,115 @@
+/** Speech to text: ffmpeg makes a wave file, whisper.cpp writes down what is said in it; both have a deadline. */
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { execa, ExecaError } from "execa"
+import { AttachmentError } from "./fetch-file.ts"
+
+export interface AudioOptions {
+  /** Where ffmpeg and whisper-cli are looked for. */
+  readonly path: string
+  /** Holds whisper's models, `ggml-*.bin`. */
+  readonly modelsDir: string
+  readonly convertMs?: number
+  readonly transcribeMs?: number
+}
+
+const CONVERT_MS = 60_000
+const TRANSCRIBE_MS = 120_000
+/** A tenth of a second of 16 kHz, 16 bit, one channel, and the header. */
+const SHORTEST_WAVE = 44 + 3200
+
+export const createTranscribe =
+  (options: AudioOptions) =>
+  async (bytes: Uint8Array, signal: AbortSignal): Promise<string> => {
+    const folder = await mkdtemp(join(tmpdir(), "sandpiper-audio-"))
+    try {
+      const source = join(folder, "source")
+      const wave = join(folder, "sound.wav")
+      await writeFile(source, bytes)
+      await convert(options, source, wave, signal)
+      return await transcribe(options, wave, join(folder, "said"), signal)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  }
+
+const convert = async (
+  options: AudioOptions,
+  source: string,
+  wave: string,
+  signal: AbortSignal,
+): Promise<void> => {
+  const quiet = ["-nostdin", "-hide_banner", "-loglevel", "error", "-y"]
+  const form = ["-vn", "-ar", "16000", "-ac", "1", "-c:a", "pcm_s16le"]
+  await run("ffmpeg", [...quiet, "-i", source, ...form, wave], options, signal)
+  // ffmpeg ends well on a file without sound, and leaves a header or nothing at all.
+  const size = await stat(wave).then(
+    (file) => file.size,
+    () => 0,
+  )
+  if (size < SHORTEST_WAVE) throw new AttachmentError("there is no sound in it")
+}
+
+const transcribe = async (
+  options: AudioOptions,
+  wave: string,
+  output: string,
+  signal: AbortSignal,
+): Promise<string> => {
+  const model = await findModel(options.modelsDir)
+  const what = ["--model", model, "--file", wave]
+  const how = ["--output-txt", "--output-file", output, "--no-timestamps", "--no-prints"]
+  await run("whisper-cli", [...what, ...how], options, signal)
+  const text = await readFile(`${output}.txt`, "utf8").catch(() => "")
+  // Where nobody speaks whisper writes a note in brackets instead of words.
+  const said = text.replaceAll(/\[[A-Z_ ]+\]|\([a-z ]+\)/g, "").trim()
+  if (said === "") throw new AttachmentError("nothing is said in it")
+  return said.replaceAll(/\s*\n\s*/g, " ")
+}
+
+const findModel = async (folder: string): Promise<string> => {
+  const files = await readdir(folder).catch(() => [])
+  const model = files.filter((name) => /^ggml-.*\.bin$/.test(name)).toSorted()[0]
+  if (model === undefined) throw new AttachmentError(`no speech model is installed in ${folder}`)
+  return join(folder, model)
+}
+
+const run = async (
+  program: "ffmpeg" | "whisper-cli",
+  args: readonly string[],
+  { path, convertMs = CONVERT_MS, transcribeMs = TRANSCRIBE_MS }: AudioOptions,
+  signal: AbortSignal,
+): Promise<void> => {
+  const timeout = program === "ffmpeg" ? convertMs : transcribeMs
+  const binary = Bun.which(program, { PATH: path })
+  if (binary === null) throw new AttachmentError(`${program} is not installed`)
+  try {
+    await execa(binary, args, {
+      env: { PATH: path },
+      extendEnv: false,
+      stdin: "ignore",
+      // Read as it comes: a program that fills a pipe nobody reads never ends.
+      stdout: "ignore",
+      stderr: "pipe",
+      maxBuffer: 64 * 1024,
+      timeout,
+      forceKillAfterDelay: 1000,
+      cancelSignal: signal,
+    })
+  } catch (error) {
+    throw new AttachmentError(whyFailed(program, timeout, error), { cause: error })
+  }
+}
+
+const whyFailed = (program: string, timeout: number, error: unknown): string => {
+  if (!(error instanceof ExecaError)) return `${program} could not be run`
+  if (error.timedOut) return `${program} took longer than ${Math.round(timeout / 1000)} s`
+  if (error.isCanceled) return `${program} was stopped`
+  const words =
+    String(error.stderr ?? "")
+      .trim()
+      .split("\n")
+      .at(-1) ?? ""
+  return `${program} failed${words === "" ? "" : `: ${words.slice(0, 200)}`}`
+}

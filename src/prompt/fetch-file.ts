@@ -1,0 +1,77 @@
+/** Gets an attachment's bytes, from the web or out of the URL itself, within a bound of size and time. */
+
+export class AttachmentError extends Error {
+  override readonly name = "AttachmentError"
+}
+
+const FETCH_MS = 30_000
+
+export const fetchFile = async (
+  url: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Uint8Array<ArrayBuffer>> =>
+  url.slice(0, 5).toLowerCase() === "data:"
+    ? readDataUrl(url, maxBytes)
+    : download(url, maxBytes, AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)]))
+
+const tooLarge = (maxBytes: number): AttachmentError =>
+  new AttachmentError(`it is larger than the ${sizeWords(maxBytes)} that are left for attachments`)
+
+const sizeWords = (bytes: number): string =>
+  bytes < 1024 * 1024 ? `${Math.floor(bytes / 1024)} KB` : `${Math.floor(bytes / 1024 / 1024)} MB`
+
+const readDataUrl = (url: string, maxBytes: number): Uint8Array<ArrayBuffer> => {
+  const comma = url.indexOf(",")
+  if (comma === -1) throw new AttachmentError("its data: URL has no data")
+  const data = url.slice(comma + 1)
+  const isBase64 = /;base64$/i.test(url.slice(5, comma))
+  // Judged before it is decoded: the decoded copy is what would not fit.
+  if (data.length * (isBase64 ? 0.75 : 1) > maxBytes + 2) throw tooLarge(maxBytes)
+  const bytes = isBase64 ? fromBase64(data) : new TextEncoder().encode(decodeText(data))
+  if (bytes.length > maxBytes) throw tooLarge(maxBytes)
+  return bytes
+}
+
+const fromBase64 = (data: string): Uint8Array<ArrayBuffer> => {
+  const text = data.includes("%") ? decodeText(data) : data
+  if (!/^[A-Za-z0-9+/_\s-]*={0,2}\s*$/.test(text)) {
+    throw new AttachmentError("its data: URL is not base64")
+  }
+  return new Uint8Array(Buffer.from(text, "base64"))
+}
+
+const decodeText = (data: string): string => {
+  try {
+    return decodeURIComponent(data)
+  } catch {
+    throw new AttachmentError("its data: URL is malformed")
+  }
+}
+
+const download = async (
+  url: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Uint8Array<ArrayBuffer>> => {
+  try {
+    const response = await fetch(url, { signal })
+    if (!response.ok) {
+      await response.body?.cancel()
+      throw new AttachmentError(`its server answered ${response.status}`)
+    }
+    const chunks: Uint8Array[] = []
+    let size = 0
+    for await (const chunk of response.body ?? []) {
+      size += chunk.length
+      // Leaving the loop ends the download; the length that a server claims is not waited for.
+      if (size > maxBytes) throw tooLarge(maxBytes)
+      chunks.push(chunk)
+    }
+    return new Uint8Array(Buffer.concat(chunks))
+  } catch (error) {
+    if (error instanceof AttachmentError) throw error
+    if (signal.aborted) throw new AttachmentError("it could not be fetched in time")
+    throw new AttachmentError("it could not be fetched", { cause: error })
+  }
+}

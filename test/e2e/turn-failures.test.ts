@@ -1,0 +1,188 @@
+/** Providers that refuse, break or fall silent: the error is told plainly, or another model answers. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { type Conversation, startConversation } from "../kit/conversation.ts"
+import { cut, hang, httpError, overflow, reply, text, tool } from "../kit/model.ts"
+
+let c: Conversation
+beforeAll(async () => {
+  c = await startConversation({ TURN_FIRST_EVENT_SECONDS: "4", TURN_PROGRESS_SECONDS: "6" })
+})
+afterAll(() => c.stop())
+
+/** A channel each: none waits for another's OpenCode session. */
+const on = (channelId: string) => ({ channelType: "test", channelId })
+const two = { modelPreferences: ["scripted/m1", "scripted/m2"] }
+
+describe("without another model", () => {
+  for (const status of [401, 402, 403]) {
+    test(`a ${status} ends the turn with the provider's words`, async () => {
+      c.model.on(`plain-${status}`, [httpError(status, { message: `no to ${status}` })])
+      const answer = await c.ask(`p${status}`, `@@plain-${status}@@`, on(`p${status}`))
+      expect(JSON.stringify(answer.frames)).toContain(`no to ${status}`)
+      expect(answer.of("complete")).toHaveLength(1)
+      expect(answer.of("model-switched")).toEqual([])
+    })
+  }
+
+  test("a 429 is waited out by OpenCode, and told", async () => {
+    c.model.on("limited", [httpError(429, { message: "slow down" }), text("now it works")])
+    const answer = await c.ask("limited", "@@limited@@", on("limited"))
+    expect(answer.of("retry")).toMatchObject([{ attempt: 1, message: "slow down" }])
+    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "now it works" })
+  })
+
+  test("a 500 is waited out too", async () => {
+    c.model.on("broken", [httpError(500, { message: "oops" }), text("repaired")])
+    const answer = await c.ask("broken", "@@broken@@", on("broken"))
+    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "repaired" })
+  })
+
+  test("a connection cut in the middle voids what it said: only the second try counts", async () => {
+    c.model.on("cut", [reply(text("half an ans"), cut()), text("the whole answer")])
+    const answer = await c.ask("cut", "@@cut@@", on("cut"))
+    const dropped = answer.of("retry").flatMap(({ droppedParts }) => droppedParts ?? [])
+    const kept = answer
+      .of("message.part.text-delta")
+      .filter(({ partId }) => !dropped.includes(partId ?? ""))
+    expect(dropped.length).toBeGreaterThan(0)
+    expect(kept.map(({ delta }) => delta).join("")).toBe("the whole answer")
+    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "the whole answer" })
+  })
+
+  test("a model that says nothing is given up, and OpenCode with it", async () => {
+    c.model.on("silent", [hang()])
+    const answer = await c.ask("silent", "@@silent@@", on("silent"))
+    expect(JSON.stringify(answer.frames)).toContain("no answer within 4 s")
+    c.model.on("after-silence", [text("I am back")])
+    const next = await c.ask("after-silence", "@@after-silence@@", on("silent"))
+    expect(next.final).toMatchObject({ finalText: "I am back" })
+  })
+
+  test("a model that falls silent in mid-sentence is given up, its words stay", async () => {
+    c.model.on("stalled", [reply(text("I was just about to "), hang())])
+    const answer = await c.ask("stalled", "@@stalled@@", on("stalled"))
+    expect(answer.final).toMatchObject({
+      reason: "error",
+      finalText: "I was just about to ",
+      error: "no progress for 6 s",
+    })
+  })
+
+  test("an empty answer is an error, not silence", async () => {
+    c.model.on("empty", [text("")])
+    const answer = await c.ask("empty", "@@empty@@", on("empty"))
+    expect(JSON.stringify(answer.frames)).toContain("the model returned an empty answer")
+  })
+
+  test("a context that overflows is compacted, and the answer comes after it", async () => {
+    // The call that compacts is about the conversation before the prompt, and so goes by that one's name.
+    c.model.on("before-overflow", [text("some history"), text("a summary that nobody sees")])
+    await c.ask("o1", "@@before-overflow@@", on("overflow"))
+    c.model.on("overflow", [overflow(), text("after all")])
+    const answer = await c.ask("o2", "@@overflow@@", on("overflow"))
+    expect(answer.of("compacted")).toHaveLength(1)
+    expect(answer.text).toBe("after all")
+    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "after all" })
+  })
+})
+
+describe("with another model left", () => {
+  for (const status of [401, 402, 403, 429, 500]) {
+    test(`a ${status} gives the prompt to it, once in the history`, async () => {
+      c.model.on(`over-${status}`, [httpError(status, { message: "not me" }), text("but me")])
+      const answer = await c.ask(`o${status}`, `@@over-${status}@@`, {
+        ...on(`o${status}`),
+        ...two,
+      })
+      expect(answer.of("model-switched")).toMatchObject([
+        { fromModel: "scripted/m1", toModel: "scripted/m2", reason: "not me" },
+      ])
+      expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "but me" })
+      expect(answer.of("complete")).toHaveLength(1)
+      const last = c.model.requests.at(-1)
+      expect(last?.model).toBe("m2")
+      const asked = last?.messages.filter(({ role }) => role === "user") ?? []
+      expect(asked).toHaveLength(1)
+    })
+  }
+
+  test("silence gives it to the other, too", async () => {
+    c.model.on("quiet", [hang(), text("I speak")])
+    const answer = await c.ask("quiet", "@@quiet@@", { ...on("quiet"), ...two })
+    expect(answer.of("model-switched")).toMatchObject([{ reason: "no answer within 4 s" }])
+    expect(answer.final).toMatchObject({ finalText: "I speak" })
+  })
+
+  test("words of the failed attempt are finalized apart from those of the next", async () => {
+    c.model.on("torn", [reply(text("first try"), cut()), text("second try")])
+    const answer = await c.ask("torn", "@@torn@@", { ...on("torn"), ...two })
+    const finals = answer.of("message.finalize")
+    expect(finals.map(({ reason, finalText }) => [reason, finalText])).toEqual([
+      ["error", ""],
+      ["end_turn", "second try"],
+    ])
+    expect(new Set(finals.map(({ turnId }) => turnId)).size).toBe(2)
+    expect(answer.of("message.create")).toHaveLength(2)
+  })
+
+  test("two may fail before the third answers", async () => {
+    const no = httpError(401, { message: "no key" })
+    c.model.on("twice", [no, no, text("third time lucky")])
+    const answer = await c.ask("twice", "@@twice@@", {
+      ...on("twice"),
+      model: "scripted/m1",
+      modelPreferences: ["scripted/m2", "scripted/m3"],
+    })
+    expect(answer.of("model-switched").map(({ toModel }) => toModel)).toEqual([
+      "scripted/m2",
+      "scripted/m3",
+    ])
+    expect(answer.final).toMatchObject({ finalText: "third time lucky" })
+  })
+
+  test("when all have failed, one error names every attempt", async () => {
+    c.model.on("hopeless", [
+      httpError(401, { message: "bad key" }),
+      httpError(402, { message: "no money" }),
+    ])
+    const answer = await c.ask("hopeless", "@@hopeless@@", { ...on("hopeless"), ...two })
+    const errors = answer.frames.flatMap((frame) =>
+      frame.type === "error" || frame.type === "message.finalize" ? [frame.error] : [],
+    )
+    expect(errors.at(-1)).toBe("no model could answer. scripted/m1: bad key; scripted/m2: no money")
+  })
+
+  test("it is not asked once a tool has run: side effects happen once", async () => {
+    const mark = tool("bash", { command: "echo x >> marks.txt", description: "mark" })
+    c.model.on("marked", [mark, httpError(401, { message: "expired" })])
+    const answer = await c.ask("marked", "@@marked@@", { ...on("marked"), ...two })
+    expect(answer.of("model-switched")).toEqual([])
+    expect(answer.final).toMatchObject({
+      reason: "error",
+      error: "expired (not given to another model: tools have already run)",
+    })
+    const marks = await Bun.file(`${c.runner.sandbox.workDir}/marks.txt`).text()
+    expect(marks).toBe("x\n")
+  })
+
+  test("a refusal of the prompt itself is nobody else's business", async () => {
+    c.model.on("bad", [httpError(400, { message: "bad request" })])
+    const answer = await c.ask("bad", "@@bad@@", { ...on("bad"), ...two })
+    expect(answer.of("model-switched")).toEqual([])
+    expect(JSON.stringify(answer.frames)).toContain("bad request")
+  })
+})
+
+test("a model without a provider is refused before anything starts", async () => {
+  const answer = await c.ask("nameless", "hello", { ...on("nameless"), model: "gpt" })
+  expect(answer.of("error")).toMatchObject([
+    { error: '"gpt" is not a model: expected provider/model' },
+  ])
+  expect(answer.of("complete")).toHaveLength(1)
+})
+
+test("a model that OpenCode does not know is an error of its own", async () => {
+  const answer = await c.ask("unknown", "hello", { ...on("unknown"), model: "scripted/m9" })
+  expect(answer.of("complete")).toHaveLength(1)
+  expect(JSON.stringify(answer.frames)).toContain("Model not found")
+})

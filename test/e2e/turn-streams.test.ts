@@ -1,0 +1,192 @@
+/** What a turn shows while the real OpenCode works on it, on one channel and on several. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import { type Conversation, startConversation } from "../kit/conversation.ts"
+import { reasoning, reply, text, tool, tools, usage } from "../kit/model.ts"
+
+let c: Conversation
+beforeAll(async () => {
+  c = await startConversation()
+})
+afterAll(() => c.stop())
+
+describe("one prompt", () => {
+  test("with reasoning keeps it apart from the answer", async () => {
+    c.model.on("think", [reply(reasoning("hm, well", { chunks: 2 }), text("42", { chunks: 2 }))])
+    const answer = await c.ask("r1", "@@think@@")
+    const thought = answer.of("message.part.reasoning-delta").map(({ delta }) => delta)
+    expect(thought.join("")).toBe("hm, well")
+    expect(answer.text).toBe("42")
+    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "42" })
+    expect(answer.final?.turnId).not.toBe("r1")
+  })
+
+  test("with three tools at once shows each to its end", async () => {
+    const calls = ["a", "b", "c"].map((name) => ({
+      name: "bash",
+      args: { command: `echo ${name}`, description: name },
+    }))
+    c.model.on("three", [tools(calls), text("all done")])
+    const answer = await c.ask("t1", "@@three@@")
+    const updates = answer.of("message.part.tool-update")
+    expect(new Set(updates.map(({ callId }) => callId)).size).toBe(3)
+    const results = updates.filter(({ status }) => status === "completed")
+    expect(results.map(({ result }) => result).toSorted()).toEqual(["a\n", "b\n", "c\n"])
+    expect(answer.of("agentStatus").map(({ status }) => status)).toContain("tool_calling")
+  })
+
+  test("with a tool that fails shows the error, and the turn goes on", async () => {
+    c.model.on("broken-tool", [tool("read", { filePath: "/no/such/file" }), text("never mind")])
+    const answer = await c.ask("t2", "@@broken-tool@@")
+    const last = answer.of("message.part.tool-update").at(-1)
+    expect(last).toMatchObject({ toolName: "read", status: "error" })
+    expect(last?.error).toContain("/no/such/file")
+    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "never mind" })
+  })
+
+  test("with a list of things to do shows the whole list", async () => {
+    const todos = [
+      { content: "first", status: "in_progress", priority: "high" },
+      { content: "second", status: "pending", priority: "low" },
+    ]
+    c.model.on("todo", [tool("todowrite", { todos }), text("noted")])
+    const answer = await c.ask("t3", "@@todo@@")
+    expect(answer.of("todo").at(-1)?.items).toMatchObject(todos)
+  })
+
+  test("tells the tokens of every message, cache included", async () => {
+    const cost = usage({ input: 100, output: 20, cached: 60 })
+    c.model.on("cost", [reply(text("cheap"), cost)])
+    const answer = await c.ask("u1", "@@cost@@")
+    expect(answer.of("usage")).toMatchObject([
+      { model: "scripted/m1", input: 40, output: 20, cacheRead: 60 },
+    ])
+  })
+
+  test("names its author and its channel to the model", async () => {
+    c.model.on("who", [text("hello Ada")])
+    await c.ask("a1", "@@who@@", {
+      channelType: "telegram",
+      channelId: "12345",
+      authorName: "Ada",
+      authorEmail: "ada@example.com",
+    })
+    const said = JSON.stringify(c.model.requests.at(-1)?.messages)
+    expect(said).toContain("[From Ada <ada@example.com> via telegram, chat 12345]")
+  })
+
+  test("makes commits in its author's name, session by session", async () => {
+    const command =
+      'git commit -q --allow-empty -m "$(date +%s%N)" && git log -1 --format="%an <%ae> %cn"'
+    const commit = tool("bash", { command, description: "commit" })
+    c.model.on("commit-ada", [commit, text("ok")])
+    c.model.on("commit-bob", [commit, text("ok")])
+    const [ada, bob] = await Promise.all([
+      c.ask("g1", "@@commit-ada@@", { gitName: "Ada", gitEmail: "ada@example.com" }),
+      c.ask("g2", "@@commit-bob@@", {
+        channelType: "slack",
+        channelId: "bob",
+        gitName: "Bob",
+        gitEmail: "bob@example.com",
+      }),
+    ])
+    const result = (answer: typeof ada) => answer.of("message.part.tool-update").at(-1)?.result
+    expect(result(ada)).toBe("Ada <ada@example.com> Ada\n")
+    expect(result(bob)).toBe("Bob <bob@example.com> Bob\n")
+  })
+
+  test("that changes files is followed by their names", async () => {
+    const filePath = join(c.runner.sandbox.workDir, "made.txt")
+    c.model.on("make", [tool("write", { filePath, content: "one\ntwo\n" }), text("made")])
+    const from = c.agent.frames.length
+    await c.ask("f1", "@@make@@")
+    const { files } = await c.agent.frame("files-changed", undefined, from)
+    expect(files).toEqual([{ path: "made.txt", status: "added", additions: 2, deletions: 0 }])
+  })
+
+  test("gives the conversation a title, once", async () => {
+    await c.agent.frame("title", ({ title }) => title === "Scripted title")
+  })
+
+  test("that is said again is not run again: its state is told", async () => {
+    c.model.on("again", [text("only once")])
+    await c.ask("again1", "@@again@@")
+    const calls = c.model.requests.length
+    const from = c.agent.frames.length
+    c.say("again1", "@@again@@")
+    await c.agent.frame("agentStatus", ({ messageId }) => messageId === "again1", from)
+    expect(c.model.requests).toHaveLength(calls)
+    const again = c.agent.frames.slice(from).map(({ type }) => type)
+    expect(again).toEqual(["complete", "agentStatus"])
+  })
+})
+
+describe("several prompts", () => {
+  test("on one channel wait for one another, in order", async () => {
+    for (const name of ["q1", "q2", "q3"]) {
+      c.model.on(`queue-${name}`, [text(`answer ${name}`, { chunks: 4, delayMs: 20 })])
+      c.say(name, `@@queue-${name}@@`)
+    }
+    c.say("q2", "@@queue-q2@@")
+    await c.ended("q3")
+    const order = c.agent.frames.flatMap((frame) =>
+      frame.type === "message.finalize" && /^q\d$/.test(frame.messageId ?? "")
+        ? [`${frame.messageId} ${frame.finalText}`]
+        : [],
+    )
+    expect(order).toEqual(["q1 answer q1", "q2 answer q2", "q3 answer q3"])
+  })
+
+  test("on two channels stream at the same time, each on its own", async () => {
+    c.model.on("left", [text("left ".repeat(20), { chunks: 20, delayMs: 25 })])
+    c.model.on("right", [text("right ".repeat(20), { chunks: 20, delayMs: 25 })])
+    const [left, right] = await Promise.all([
+      c.ask("l1", "@@left@@", { channelType: "web", channelId: "left" }),
+      c.ask("r2", "@@right@@", { channelType: "web", channelId: "right" }),
+    ])
+    expect(left.text).toBe("left ".repeat(20))
+    expect(right.text).toBe("right ".repeat(20))
+    expect(left.of("message.create")[0]?.opencodeSessionId).not.toBe(
+      right.of("message.create")[0]?.opencodeSessionId,
+    )
+    for (const frame of left.frames) expect(frame).toMatchObject({ channelId: "left" })
+    const deltas = c.agent.frames.filter(
+      (frame) =>
+        frame.type === "message.part.text-delta" && ["l1", "r2"].includes(frame.messageId ?? ""),
+    )
+    const switches = deltas.filter((frame, index) => {
+      const before = deltas[index - 1]
+      return before && "messageId" in frame && "messageId" in before
+        ? before.messageId !== frame.messageId
+        : false
+    })
+    expect(switches.length).toBeGreaterThan(5)
+  })
+
+  test("the second of which steers the first, which ends where the second's answer begins", async () => {
+    const slow = tool("bash", { command: "sleep 1; echo done", description: "wait" })
+    c.model.on("steered", [reply(text("Working. "), slow)])
+    c.model.on("steering", [text("Changed course.")])
+    const at = { channelType: "web", channelId: "steer" }
+    c.say("s1", "@@steered@@", at)
+    await c.agent.frame(
+      "message.part.tool-update",
+      (frame) => frame.messageId === "s1" && frame.status === "running",
+    )
+    c.say("s2", "now @@steering@@", { ...at, steer: true })
+    const second = await c.ended("s2")
+    const first = await c.agent.frame("message.finalize", ({ messageId }) => messageId === "s1")
+    expect(first).toMatchObject({ reason: "end_turn", finalText: "Working. " })
+    expect(second.final).toMatchObject({ reason: "end_turn", finalText: "Changed course." })
+    expect(
+      c.agent.frames.filter((f) => f.type === "complete" && /^s[12]$/.test(f.messageId ?? "")),
+    ).toHaveLength(2)
+  })
+})
+
+test("nothing is said while nothing runs, and nothing was malformed", async () => {
+  const before = c.agent.frames.length
+  await Bun.sleep(300)
+  expect(c.agent.frames.slice(before).map(({ type }) => type)).toEqual([])
+  expect(c.agent.problems).toEqual([])
+})

@@ -1,0 +1,89 @@
+/** A runner with its model and its session agent, and the words a test of turns needs to speak with them. */
+import { setDefaultTimeout } from "bun:test"
+import { join } from "node:path"
+import { execa } from "execa"
+import type { Inbound, Outbound, OutboundFrame } from "../../src/protocol/index.ts"
+import { type ScriptedModel, startScriptedModel } from "./model.ts"
+import { type Sandbox, scriptedConfig, startRunner, type TestRunner } from "./runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "./session-agent.ts"
+
+// A real agent on a busy machine takes seconds at times; a test that hangs is told so by its own waits.
+setDefaultTimeout(60_000)
+
+export interface Conversation {
+  readonly model: ScriptedModel
+  readonly agent: TestSessionAgent
+  readonly runner: TestRunner
+  readonly say: (messageId: string, content: string, more?: Partial<Inbound<"prompt">>) => void
+  /** Says it and waits for its end; every frame that bears its id. */
+  readonly ask: (
+    messageId: string,
+    content: string,
+    more?: Partial<Inbound<"prompt">>,
+  ) => Promise<Answer>
+  readonly ended: (messageId: string) => Promise<Answer>
+  readonly stop: () => Promise<void>
+}
+
+export interface Answer {
+  readonly frames: readonly OutboundFrame[]
+  readonly of: <Type extends OutboundFrame["type"]>(type: Type) => readonly Outbound<Type>[]
+  /** All text deltas, joined. */
+  readonly text: string
+  readonly final: Outbound<"message.finalize"> | undefined
+}
+
+export const answerOf = (agent: TestSessionAgent, messageId: string): Answer => {
+  const frames = agent.frames.filter(
+    (frame) => "messageId" in frame && frame.messageId === messageId,
+  )
+  const of: Answer["of"] = (type) =>
+    frames.filter((frame): frame is Outbound<typeof type> => frame.type === type)
+  const deltas = of("message.part.text-delta").map(({ delta }) => delta)
+  return { frames, of, text: deltas.join(""), final: of("message.finalize").at(-1) }
+}
+
+export const startConversation = async (
+  environment: Record<string, string> = {},
+  furnish: (sandbox: Sandbox) => Promise<unknown> = makeRepository,
+): Promise<Conversation> => {
+  const model = await startScriptedModel()
+  const agent = startTestSessionAgent({ config: scriptedConfig(model) })
+  const runner = await startRunner(agent, environment, { furnish })
+  await agent.frame("agentStatus", ({ status }) => status === "idle")
+  const say: Conversation["say"] = (messageId, content, more = {}) =>
+    agent.say({ type: "prompt", messageId, content, ...more })
+  const ended = async (messageId: string): Promise<Answer> => {
+    await agent.frame(
+      "agentStatus",
+      (frame) => frame.status === "idle" && frame.messageId === messageId,
+    )
+    return answerOf(agent, messageId)
+  }
+  return {
+    model,
+    agent,
+    runner,
+    say,
+    ask: (messageId, content, more) => {
+      say(messageId, content, more)
+      return ended(messageId)
+    },
+    ended,
+    stop: async () => {
+      await runner.stop()
+      await agent.stop()
+      await model.stop()
+    },
+  }
+}
+
+/** OpenCode keeps track of changes only in a repository that is there when it starts. */
+export const makeRepository = async ({ workDir }: Pick<Sandbox, "workDir">): Promise<void> => {
+  const git = (...args: readonly string[]) => execa("git", args, { cwd: workDir })
+  await git("init", "-q")
+  await Bun.write(join(workDir, "README.md"), "hello\n")
+  await git("add", "-A")
+  const author = ["-c", "user.name=Test", "-c", "user.email=test@example.com"]
+  await git(...author, "commit", "-q", "-m", "first")
+}

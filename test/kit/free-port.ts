@@ -1,0 +1,13 @@
+/** A TCP port that nobody listens on now. */
+import { once } from "node:events"
+import { createServer } from "node:net"
+
+export const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const address = server.address()
+  server.close()
+  await once(server, "close")
+  if (address === null || typeof address === "string") throw new Error("no TCP port is free")
+  return address.port
+}

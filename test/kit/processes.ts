@@ -1,0 +1,20 @@
+/** What a test's runner has started, as /proc shows it: found by the state directory in the environment. */
+import { carriersOf, commandOf, listProcesses } from "../../src/host/processes.ts"
+import type { TestRunner } from "./runner.ts"
+
+interface Found {
+  readonly pid: number
+  readonly command: string
+}
+
+/** OpenCode and everything that came of it, daemons without a parent included. */
+export const processesOf = ({ sandbox }: Pick<TestRunner, "sandbox">): readonly Found[] =>
+  carriersOf("OPENCODE_CONFIG_DIR", `${sandbox.stateDir}/opencode/config`, listProcesses()).map(
+    ({ pid }) => ({ pid, command: commandOf(pid) }),
+  )
+
+export const agentPid = (runner: Pick<TestRunner, "sandbox">): number => {
+  const found = processesOf(runner).find(({ command }) => command.includes(" serve "))
+  if (!found) throw new Error("OpenCode does not run")
+  return found.pid
+}
