@@ -18,6 +18,9 @@ ARG TTYD_VERSION=1.7.7
 ARG TTYD_SHA256_AMD64=8a217c968aba172e0dbf3f34447218dc015bc4d5e59bf51db2f2cd12b7be4f55
 ARG TTYD_SHA256_ARM64=b38acadd89d1d396a0f5649aa52c539edbad07f4bc7348b27b4f4b7219dd4165
 ARG WHISPER_TAG=v1.7.6
+# A name here makes OpenCode, terminals and editor run as that user, who cannot read the runner's memory and cannot
+# install packages either; without one they are root, as the runner is.
+ARG AGENT_USER=
 
 # 1. System packages.
 FROM ${DEBIAN} AS system
@@ -121,10 +124,12 @@ RUN set -eu; chmod 755 /out/start.sh; \
 
 # 9. The image without screen and speech.
 FROM tools AS slim
+ARG AGENT_USER
+RUN test -z "$AGENT_USER" || useradd --create-home --shell /bin/bash "$AGENT_USER"
 COPY --from=ours /out/ /
 ARG IMAGE_BUILD_VERSION=unversioned VERSION=0.1.0 COMMIT=unknown
-ENV HOME=/root DISPLAY=:99 LANG=C.UTF-8 WORK_DIR=/workspace SANDPIPER_SERVICES=vscode,ttyd \
-    IMAGE_BUILD_VERSION=${IMAGE_BUILD_VERSION}
+ENV HOME=/root DISPLAY=:99 LANG=C.UTF-8 WORK_DIR=/workspace SANDPIPER_STATE_DIR=/var/lib/sandpiper \
+    SANDPIPER_SERVICES=vscode,ttyd AGENT_USER=${AGENT_USER} IMAGE_BUILD_VERSION=${IMAGE_BUILD_VERSION}
 LABEL org.opencontainers.image.title="sandpiper (slim)" org.opencontainers.image.version=${VERSION} \
       org.opencontainers.image.revision=${COMMIT} sandpiper.build=${IMAGE_BUILD_VERSION}
 WORKDIR /workspace
@@ -158,11 +163,14 @@ COPY --from=whisper /out/ /
 FROM desktop AS full
 ARG ALLOW_MISSING=no
 RUN test "$ALLOW_MISSING" = yes || ! grep -r . /usr/share/sandpiper/missing
+ARG AGENT_USER
+RUN test -z "$AGENT_USER" || useradd --create-home --shell /bin/bash "$AGENT_USER"
 COPY --from=ours /out/ /
 ARG IMAGE_BUILD_VERSION=unversioned VERSION=0.1.0 COMMIT=unknown
-ENV HOME=/root DISPLAY=:99 LANG=C.UTF-8 WORK_DIR=/workspace SANDPIPER_SERVICES=all \
-    AGENT_BROWSER_EXECUTABLE_PATH=/usr/bin/chromium AGENT_BROWSER_PROFILE=/root/.agent-browser-profile \
-    PLAYWRIGHT_BROWSERS_PATH=/ms-playwright IMAGE_BUILD_VERSION=${IMAGE_BUILD_VERSION}
+ENV HOME=/root DISPLAY=:99 LANG=C.UTF-8 WORK_DIR=/workspace SANDPIPER_STATE_DIR=/var/lib/sandpiper \
+    SANDPIPER_SERVICES=all AGENT_USER=${AGENT_USER} AGENT_BROWSER_EXECUTABLE_PATH=/usr/bin/chromium \
+    AGENT_BROWSER_PROFILE=/var/tmp/agent-browser-profile PLAYWRIGHT_BROWSERS_PATH=/ms-playwright \
+    IMAGE_BUILD_VERSION=${IMAGE_BUILD_VERSION}
 LABEL org.opencontainers.image.title="sandpiper" org.opencontainers.image.version=${VERSION} \
       org.opencontainers.image.revision=${COMMIT} sandpiper.build=${IMAGE_BUILD_VERSION}
 WORKDIR /workspace

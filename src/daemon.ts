@@ -66,9 +66,9 @@ export interface Daemon {
 const OPENCODE_VERSION = manifest.dependencies["opencode-ai"]
 const OUTBOX_BYTES = 64 * 1024 * 1024
 /** An end in order takes at most the sum of these, below the ten seconds that a platform waits. */
-const SETTLE_MS = 3000
-const PROCESSES_MS = 3500
-const FLUSH_MS = 2000
+const SETTLE_MS = 4000
+const PROCESSES_MS = 3000
+const FLUSH_MS = 1500
 const CLOSE_MS = 500
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
