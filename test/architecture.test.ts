@@ -47,7 +47,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   ],
   [/^src\/(uplink|agent|prompt|host|demo)\//, 3],
   [/^src\/(channels|inbound|gateway|workflow|hub)\//, 4],
-  [/^src\/(daemon|up|main)\.ts/, 5],
+  [/^src\/(daemon|up|doctor|main)\.ts/, 5],
 ]
 
 const layerOf = (file: string): number => {

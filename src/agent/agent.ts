@@ -53,6 +53,8 @@ export interface AgentOptions {
   readonly toolEnvironment: () => Readonly<Record<string, string>>
   /** Tools that lack what they need here. */
   readonly hiddenTools: readonly string[]
+  /** Files of other parts that the agent always reads; patterns are allowed. */
+  readonly instructionFiles?: readonly string[]
   /** Files of other parts that belong into OpenCode's configuration directory. */
   readonly installMore: (configDir: string) => Promise<void>
   readonly processes: Processes
@@ -127,6 +129,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       allowedModels: settings.agentModels,
       bashTimeoutMs: settings.agentBashSeconds * 1000,
       hiddenTools: options.hiddenTools,
+      instructionFiles: options.instructionFiles ?? [],
     })(runtime)
 
   let tail: LogTail | undefined

@@ -30,6 +30,8 @@ export interface BlueprintOptions {
   readonly user: AgentUser | undefined
   readonly opencodeVersion: string
   readonly workDir: string
+  /** Beside those of the configuration's own. */
+  readonly instructionFiles?: readonly string[]
 }
 
 /** Throws a SettingsError that says all that is wrong; nothing is touched. */
@@ -45,9 +47,12 @@ export const createBlueprints =
       permissions: options.permissions,
       allowedModels: options.allowedModels,
       hiddenTools: options.hiddenTools ?? [],
-      instructionFiles: Object.keys(files)
-        .filter((path) => path.startsWith("instructions/"))
-        .map((path) => join(directories.config, path)),
+      instructionFiles: [
+        ...Object.keys(files)
+          .filter((path) => path.startsWith("instructions/"))
+          .map((path) => join(directories.config, path)),
+        ...(options.instructionFiles ?? []),
+      ],
       sentencesFile: directories.sentencesFile,
     })
     const environment = {

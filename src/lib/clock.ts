@@ -27,3 +27,13 @@ export const sleep = (clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     const cancel = clock.after(ms, finish)
     signal?.addEventListener("abort", finish)
   })
+
+/** True when it settled within `ms`; a failure of it is a failure here. */
+export const within = (clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> =>
+  new Promise((resolve, reject) => {
+    const cancel = clock.after(ms, () => resolve(false))
+    work.then(() => {
+      cancel()
+      resolve(true)
+    }, reject)
+  })
