@@ -61,6 +61,7 @@ const HEALTH_LIMIT_MS = 60_000
 const HEALTH_POLL_MS = 50
 const ADOPT_TRIES = 3
 const ALIVE_POLL_MS = 500
+const REAP_MS = 1000
 
 export const createLauncher = (options: LauncherOptions): Launcher => {
   const { clock, log, processes, record } = options
@@ -237,6 +238,8 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
       },
       stop: async (how) => {
         const ended = await end(entry, how)
+        // A child that nobody asked for its exit code stays behind as a zombie when this process ends.
+        await Promise.race([exited, sleep(clock, REAP_MS)])
         log.info("agent.stopped", { pid: entry.pid, processes: ended })
         await record.clear()
       },
