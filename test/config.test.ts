@@ -159,15 +159,15 @@ describe("printing", () => {
 })
 
 test("ALLOWED_ORIGINS are origins as browsers write them", () => {
-  const read = (origins: string) => {
+  const originsOf = (origins: string) => {
     const invocation = readInvocation(["up"], { ALLOWED_ORIGINS: origins }, "/tmp")
     return invocation.want === "command" ? invocation.config.allowedOrigins : undefined
   }
-  expect(read("https://App.example.com, http://localhost:3000")).toEqual([
+  expect(originsOf("https://App.example.com, http://localhost:3000")).toEqual([
     "https://app.example.com",
     "http://localhost:3000",
   ])
   for (const wrong of ["*", "app.example.com", "https://a.example/path", "https://a.example:443"]) {
-    expect(() => read(wrong)).toThrow("ALLOWED_ORIGINS must be origins separated by commas")
+    expect(() => originsOf(wrong)).toThrow("ALLOWED_ORIGINS must be origins separated by commas")
   }
 })
