@@ -392,6 +392,12 @@ const knobs = {
     schema: port,
     fallback: () => "0",
   },
+  stopWithStdin: {
+    env: "STOP_WITH_STDIN",
+    doc: "1: the runner stops when its standard input ends, as a child of another process does",
+    schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
+    fallback: () => "0",
+  },
   logLevel: {
     env: "LOG_LEVEL",
     flag: "log-level",

@@ -58,7 +58,7 @@ const run = async (config: Config, log: Log): Promise<number> => {
   const link = { url: config.doUrl ?? "", token: config.runnerToken ?? "" }
   const daemon = createDaemon({ config, link, version, log, self: self() })
   await daemon.start()
-  const ending = await Promise.race([daemon.done, asked])
+  const ending = await Promise.race([daemon.done, asked, inputEnded(config)])
   const inOrder = await within(systemClock, STOP_LIMIT_MS, daemon.stop(ending))
   reaper.stop()
   // Whatever the agent and the services have left running would otherwise outlive the sandbox's runner.
@@ -138,6 +138,14 @@ const signalled = (): Promise<Ending> =>
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, () => resolve({ code: 0, why: `received ${signal}` }))
     }
+  })
+
+/** Whoever holds the other end of the pipe is gone, however it went. */
+const inputEnded = (config: Config): Promise<Ending> =>
+  new Promise((resolve) => {
+    if (!config.stopWithStdin) return
+    process.stdin.on("end", () => resolve({ code: 0, why: "the standard input has ended" }))
+    process.stdin.resume()
   })
 
 const logFor = (config: Config): Log => {

@@ -5,9 +5,9 @@ import type { Config } from "./config.ts"
 import { createDaemon, type Daemon } from "./daemon.ts"
 import { startDemoModel } from "./demo/demo.ts"
 import { removeAddress, writeAddress } from "./hub/address.ts"
-import { startHub } from "./hub/bun-host.ts"
 import { startChat } from "./hub/chat.ts"
 import { hashOf } from "./hub/keys.ts"
+import { startLocalHub } from "./hub/local-hub.ts"
 import { systemClock } from "./lib/clock.ts"
 import type { Log } from "./log.ts"
 
@@ -33,17 +33,14 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
   const demo = hasKey ? undefined : await startDemoModel()
   const clientToken = crypto.randomUUID()
   const runnerToken = crypto.randomUUID()
-  const hub = await startHub({
+  const hub = await startLocalHub({
     stateDir: config.stateDir,
+    workDir: config.workDir,
     port: config.hubPort,
+    environment: config.environment,
     clock: systemClock,
     log: log.child({ part: "hub" }),
     clientToken,
-    answer: () => Promise.reject(new Error("not answered here yet")),
-    executed: () => {},
-    ended: () => {},
-    terminate: async (id) => hub.find(id)?.terminate("a client ended it"),
-    hook: async () => new Response("", { status: 404 }),
   })
   writeAddress(config.stateDir, { url: hub.url, token: clientToken })
   const session = hub.create(config.sessionId)
@@ -55,6 +52,9 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
     version: options.version,
     log,
   })
+  if (options.interactive) {
+    output.write(`Session agent: ${hub.url}  token: ${clientToken}\n`)
+  }
   output.write("Starting the agent (a few seconds)...\n")
   const chat = startChat({
     ...options,
@@ -64,6 +64,7 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
     greeting: () => greeting(config, demo !== undefined),
   })
   await daemon.start()
+  await hub.resume()
   return {
     daemon,
     finished: Promise.race([chat.finished, daemon.done]).then(() => undefined),

@@ -7,10 +7,11 @@ import type { Log } from "../log.ts"
 import type { Outbound, RequestFrame } from "../protocol/index.ts"
 import { openBunSql } from "./bun-sql.ts"
 import { type Connections, createConnections, eventStream } from "./connections.ts"
-import type { Alarm, Ports } from "./core/ports.ts"
+import type { Ports } from "./core/ports.ts"
 import { createSession, type Session } from "./core/session.ts"
 import { type DoorHost, enter } from "./door.ts"
 import { hashOf } from "./keys.ts"
+import { timerAlarm } from "./timer-alarm.ts"
 
 export interface HubOptions {
   readonly stateDir: string
@@ -213,16 +214,4 @@ const readBlob = (folder: string, id: string, session: Session | undefined) => {
   const found = artifacts?.find((artifact) => artifact.id === id)
   if (!found || !existsSync(join(folder, found.id))) return undefined
   return { mime: found.mime, body: new Uint8Array(readFileSync(join(folder, found.id))) }
-}
-
-/** One timer for the earliest deadline; a deadline far away is looked at again in between. */
-const timerAlarm = (clock: Clock, ring: () => void): Alarm => {
-  let cancel = () => {}
-  const set = (at: number | undefined): void => {
-    cancel()
-    if (at === undefined) return
-    const wait = Math.max(0, at - clock.now())
-    cancel = clock.after(Math.min(wait, 86_400_000), () => (wait > 86_400_000 ? set(at) : ring()))
-  }
-  return { set }
 }

@@ -8,7 +8,7 @@ import { hashOf } from "./keys.ts"
 export interface DoorHost {
   readonly find: (session: string) => Session | undefined
   readonly create: (session: string) => Session
-  readonly list: () => readonly unknown[]
+  readonly list: () => readonly unknown[] | Promise<readonly unknown[]>
   readonly terminate: (session: string) => Promise<void>
   readonly artifact: (
     session: string,
@@ -55,7 +55,7 @@ const serve = async (
     case "health":
       return Response.json({ ok: true })
     case "list":
-      return Response.json({ sessions: host.list() })
+      return Response.json({ sessions: await host.list() })
     case "hook":
       return host.hook(route.trigger, request)
     case "create":

@@ -1,5 +1,7 @@
 /** The session agent as a Durable Object: the same core and the same door, on the Workers runtime. One object a session. */
 import { eventStream } from "./connections.ts"
+import { callObject, takeCall } from "./durable-calls.ts"
+import { durableAnswer } from "./durable-requests.ts"
 import type { Ports } from "./core/ports.ts"
 import { routeOf } from "./core/routes.ts"
 import { createSession, type Session } from "./core/session.ts"
@@ -14,6 +16,9 @@ import type {
   WorkersGlobals,
 } from "./durable-types.ts"
 import { hashOf } from "./keys.ts"
+import { Refusal } from "./requests/table.ts"
+
+export { Commons } from "./durable-commons.ts"
 
 const workers = globalThis as unknown as WorkersGlobals
 
@@ -36,7 +41,8 @@ export class SessionAgent {
   }
 
   async fetch(request: Request): Promise<Response> {
-    const answer = await enter(await this.#door(), request)
+    const answer =
+      (await takeCall(request, this.#calls())) ?? (await enter(await this.#door(), request))
     return answer ?? new Response("", { status: 500 })
   }
 
@@ -58,6 +64,31 @@ export class SessionAgent {
 
   alarm(): void {
     this.#session?.alarm()
+  }
+
+  /** What other objects of this deployment may ask of this one. */
+  #calls() {
+    const session = (): Session => {
+      if (!this.#session) throw new Refusal("there is no such session")
+      return this.#session
+    }
+    return {
+      exists: () => this.#session !== undefined,
+      status: () => session().status(),
+      recent: (limit: number) => session().recent(limit),
+      channels: () => session().channels(),
+      prompt: (...asked: Parameters<Session["prompt"]>) => session().prompt(...asked),
+      note: (...noted: Parameters<Session["note"]>) => session().note(...noted),
+      order: (...ordered: Parameters<Session["order"]>) => session().order(...ordered),
+    }
+  }
+
+  /** Its own name is not told to an object: it keeps it with the first request that made it. */
+  #name(): string {
+    const [row] = this.#state.storage.sql
+      .exec("SELECT value FROM meta WHERE name = 'name'")
+      .toArray()
+    return String(row?.["value"] ?? "")
   }
 
   #open(): Session {
@@ -82,11 +113,15 @@ export class SessionAgent {
         const timer = setTimeout(run, ms)
         return () => clearTimeout(timer)
       },
-      answer: () => Promise.reject(new Error("this deployment answers no requests")),
-      executed: () => {},
+      answer: (frame) => durableAnswer(this.#environment)(this.#name(), frame),
+      executed: (id, envelope) => this.#tell("executed", id, envelope),
       ended: () => {},
       report: () => {},
     }
+  }
+
+  #tell(name: string, ...args: readonly unknown[]): void {
+    this.#state.waitUntil(callObject(this.#environment.COMMONS, "", name, args))
   }
 
   async #door(): Promise<DoorHost> {
@@ -95,8 +130,19 @@ export class SessionAgent {
       clientTokenHash: CLIENT_TOKEN ? await hashOf(CLIENT_TOKEN) : undefined,
       allowedOrigins: ALLOWED_ORIGINS?.split(",").map((origin) => origin.trim()) ?? [],
       find: () => this.#session,
-      create: () => this.#open(),
-      list: () => [],
+      create: (name) => {
+        const session = this.#open()
+        this.#state.storage.sql.exec(
+          "INSERT OR IGNORE INTO meta (name, value) VALUES ('name', ?)",
+          name,
+        )
+        this.#tell("made", name)
+        return session
+      },
+      list: async () => {
+        const names = await callObject<string[]>(this.#environment.COMMONS, "", "names", [])
+        return names.map((id) => ({ id }))
+      },
       terminate: async () => this.#session?.terminate("a client ended it"),
       artifact: (_session, id) => getBlob(this.#state, id),
       hook: async () => new Response("", { status: 404 }),
@@ -121,7 +167,13 @@ const putBlob = ({ storage }: DurableState, id: string, mime: string, base64: st
   )
   for (let start = 0; start < bytes.length; start += CHUNK) {
     const chunk = bytes.slice(start, start + CHUNK)
-    storage.sql.exec("INSERT INTO blobs VALUES (?, ?, ?, ?)", id, start, mime, chunk.buffer)
+    storage.sql.exec(
+      "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?)",
+      id,
+      start,
+      mime,
+      chunk.buffer,
+    )
   }
 }
 
@@ -152,6 +204,8 @@ export default {
     if (!route) return new Response("there is nothing here", { status: 404 })
     if ("session" in route) return objectOf(environment.SESSIONS, route.session).fetch(request)
     if (route.to === "health") return Response.json({ ok: true })
-    return objectOf(environment.SESSIONS, "").fetch(request)
+    // The list is behind the clients' token, which a session's door asks for; hooks have secrets of their own.
+    const object = route.to === "hook" ? environment.COMMONS : environment.SESSIONS
+    return objectOf(object, "").fetch(request)
   },
 }

@@ -35,6 +35,8 @@ export interface DurableEnvironment {
   readonly COMMONS: DurableNamespace
   /** What clients show to come in; without it the door stays closed. */
   readonly CLIENT_TOKEN?: string
+  /** For pull requests and repositories. */
+  readonly GITHUB_TOKEN?: string
   /** Origins of pages that may speak to the hub, divided by commas. */
   readonly ALLOWED_ORIGINS?: string
 }

@@ -333,6 +333,60 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
       })
     })
 
+    describe("a request of the runner", () => {
+      test("is answered, once more when it comes again, and carried out once", async () => {
+        const asking = runner()
+        const { memory } = await asking.uplink.request("memory-write", {
+          content: "herons wade",
+          category: "birds",
+        })
+        expect(memory).toMatchObject({ category: "birds", sessionId: "s1" })
+        await host.disturb()
+        const twice = {
+          type: "memory-write",
+          requestId: "twice",
+          content: "swifts sleep in the air",
+          category: "birds",
+        } as const
+        asking.send(twice)
+        asking.send(twice)
+        const { memories } = await asking.uplink.request("memory-read", { category: "birds" })
+        await until(() => memories.length > 0, "memories")
+        const all = await asking.uplink.request("memory-read", { query: "swift" })
+        expect(all.memories).toHaveLength(1)
+      })
+      test("reaches other sessions, and is refused in words where there are none", async () => {
+        await put("s2", {})
+        const asking = runner()
+        await asking.uplink.request("session-message", { targetSessionId: "s2", content: "hello" })
+        expect(
+          await asking.uplink.request("get-session-status", { targetSessionId: "s2" }),
+        ).toMatchObject({
+          sessionStatus: { id: "s2", queued: 1 },
+        })
+        expect(
+          asking.uplink.request("get-session-status", { targetSessionId: "s9" }),
+        ).rejects.toThrow("there is no session s9")
+        const listed = await fetch(`${host.url}/sessions?token=${host.clientToken}`)
+        expect(JSON.stringify(await listed.json())).toContain('"s2"')
+      })
+      test("runs a workflow on the runner that asked", async () => {
+        const asking = runner()
+        await asking.uplink.request("workflow-sync", {
+          name: "W",
+          data: { steps: [{ type: "bash", command: "true" }] },
+        })
+        const { execution } = await asking.uplink.request("workflow-run", { workflowId: "w" })
+        await until(
+          () =>
+            asking.frames.some(
+              (frame) => frame.type === "workflow-execute" && frame.executionId === execution["id"],
+            ),
+          "order",
+        )
+      })
+    })
+
     describe("while the host sleeps and dies in between", () => {
       test("a turn that is disturbed at every few words arrives exact", async () => {
         const one = await client()

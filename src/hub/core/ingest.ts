@@ -1,5 +1,6 @@
 /** What each frame of the runner changes. The map is total: a frame without an entry does not compile. */
 import type { Outbound, ToldFrame } from "../../protocol/index.ts"
+import { keepArtifact } from "./artifacts.ts"
 import { channelKey } from "./channel.ts"
 import type { Parts } from "./parts.ts"
 import { endPrompt, reconcile } from "./prompts.ts"
@@ -20,7 +21,6 @@ export const createIngest = (parts: Parts): ((frame: Outbound<IngestedType>) => 
 
 /** A tool may print without end; a client that wants it all has the sandbox. */
 const RESULT_CHARACTERS = 100_000
-const BASE64_PER_BYTE = 4 / 3
 
 const tableOf = (parts: Parts): Ingest => {
   const { messages, queue, interactions, state, changes, link, ports } = parts
@@ -137,16 +137,8 @@ const tableOf = (parts: Parts): Ingest => {
         content: frame.content,
         ...(frame.parts !== undefined && { extra: frame.parts }),
       }),
-    screenshot: ({ data, description, mimeType = "image/png" }) => {
-      const id = ports.newId()
-      ports.blobs.put(id, mimeType, data)
-      const bytes = Math.floor(data.replace(/=+$/, "").length / BASE64_PER_BYTE)
-      sql.run(
-        "INSERT INTO artifacts (id, mime, bytes, description, at) VALUES (?, ?, ?, ?, ?)",
-        ...[id, mimeType, bytes, description, ports.now()],
-      )
-      changes.note("artifact", id)
-    },
+    screenshot: ({ data, description, mimeType = "image/png" }) =>
+      void keepArtifact(parts, mimeType, data, description, ports.newId()),
     models: ({ models }) => state.show("models", models),
     tunnels: ({ tunnels }) => state.show("tunnels", tunnels),
     "git-state": ({ branch, baseBranch, commitCount }) =>

@@ -2,6 +2,7 @@
 import type { CommandFrame } from "../../protocol/index.ts"
 import { type ClientSide, createClientSide } from "./client-side.ts"
 import { readMessages, readSnapshot } from "./entities.ts"
+import { keepArtifact } from "./artifacts.ts"
 import { createParts, type Parts } from "./parts.ts"
 import type { Ports } from "./ports.ts"
 import { dispatch, giveUp, reconcile, stopPrompts } from "./prompts.ts"
@@ -28,8 +29,12 @@ export interface Session {
   ) => void
   /** A frame the runner gets once, when it is there. */
   readonly order: (id: string, frame: CommandFrame) => void
-  /** A line in the conversation that nobody is to answer. */
-  readonly note: (role: "user" | "assistant" | "system", content: string, id: string) => void
+  /** A line in the conversation that nobody is to answer; said again under its id it stays one. */
+  readonly note: (line: Note) => void
+  readonly config: () => object
+  /** Goes up with every new token: keys of an earlier sandbox are of no use to a later one. */
+  readonly generation: () => number
+  readonly channels: () => readonly string[]
   /** Ends the session: the runner is told to stop and is not let in again. */
   readonly terminate: (why: string) => void
   /** The host's alarm has rung. */
@@ -39,6 +44,14 @@ export interface Session {
   readonly snapshot: () => Record<string, unknown>
   readonly recent: (limit: number) => ReturnType<typeof readMessages>["messages"]
   readonly status: () => SessionStatus
+}
+
+export interface Note {
+  readonly id: string
+  readonly role: "user" | "assistant" | "system"
+  readonly content: string
+  readonly channel?: string
+  readonly image?: { readonly base64: string; readonly mime: string }
 }
 
 export interface SessionStatus {
@@ -93,8 +106,20 @@ export const createSession = (ports: Ports): Session => {
         )
         dispatch(parts)
       }),
-    note: (role, content, id) =>
-      commit(() => parts.messages.say(role, { channel: "web:default", content }, { id })),
+    note: ({ id, role, content, channel = "web:default", image }) =>
+      commit(() => {
+        const artifact = image && keepArtifact(parts, image.mime, image.base64, content, id)
+        const extra = artifact === undefined ? {} : { extra: { artifact } }
+        parts.messages.say(role, { channel, content, ...extra }, { id })
+      }),
+    generation: () => Number(state.kept("generation") ?? 0),
+    config: () => JSON.parse(state.kept("config") ?? "{}") as object,
+    channels: () =>
+      ports.sql
+        .all<{ key: string }>(
+          "SELECT key FROM channels UNION SELECT channel FROM queue UNION SELECT channel FROM messages",
+        )
+        .map(({ key }) => key),
     terminate: (why) => {
       const { connection } = link.now()
       commit(() => {

@@ -153,8 +153,8 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
 
   const end = (turn: Turn, reason: "end_turn" | "canceled") => {
     turns.splice(turns.indexOf(turn), 1)
-    const finalText = (piecesOf(turn) ?? []).slice(0, turn.made).join("")
-    send({ type: "message.finalize", turnId: turn.turnId, reason, finalText, ...addressOf(turn) })
+    // Without the whole text at the end, which would mend what was lost on the way.
+    send({ type: "message.finalize", turnId: turn.turnId, reason, ...addressOf(turn) })
     send({ type: "complete", ...addressOf(turn) })
     send({ type: "agentStatus", status: "idle", ...addressOf(turn) })
   }

@@ -19,7 +19,7 @@ const CLIENT_TOKEN = "client-token-of-the-tests"
 export const bundleWorker = async (): Promise<string> => {
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "../../../src/hub/durable-object.ts")],
-    target: "browser",
+    target: "node",
     format: "esm",
   })
   const [output] = built.outputs
@@ -38,9 +38,10 @@ export const startWorkerd = async (script: string): Promise<Workerd> => {
       host: "127.0.0.1",
       cf: false,
       compatibilityDate: "2026-07-01",
+      compatibilityFlags: ["nodejs_compat"],
       durableObjects: {
         SESSIONS: { className: "SessionAgent", useSQLite: true },
-        COMMONS: { className: "SessionAgent", useSQLite: true },
+        COMMONS: { className: "Commons", useSQLite: true },
       },
       durableObjectsPersist: folder,
       bindings: { CLIENT_TOKEN },
