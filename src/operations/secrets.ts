@@ -12,7 +12,10 @@ const listOutput = z.object({ secrets: z.array(entity) })
 
 const reference = text("Reference of the secret, as the list gives it")
 
-const timeout = wholeNumber("Milliseconds it may take", { min: 1 }).optional()
+const timeout = wholeNumber("Milliseconds it may take; an hour at most", {
+  min: 1,
+  max: 3_600_000,
+}).optional()
 
 export const operations = [
   sandboxOperation({
