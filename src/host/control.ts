@@ -6,7 +6,7 @@ import { z } from "zod"
 import { describeError, type Log } from "../log.ts"
 import { type Credential, credentialFor } from "./repository.ts"
 
-export const hooks = ["pre-snapshot", "post-snapshot"] as const
+const hooks = ["pre-snapshot", "post-snapshot"] as const
 export type Hook = (typeof hooks)[number]
 
 export interface ControlOptions {

@@ -15,7 +15,7 @@ export interface GitOptions {
 }
 
 /** git said no; the message is its own last words. */
-export class GitError extends Error {
+class GitError extends Error {
   override readonly name = "GitError"
 }
 

@@ -20,11 +20,11 @@ const holds = (pid: number, program: RegExp, owner: OwnerOf): boolean => {
   return command !== undefined && program.test(programOf(command))
 }
 
-export const xLockIsHeld = (text: string, owner: OwnerOf): boolean =>
+const xLockIsHeld = (text: string, owner: OwnerOf): boolean =>
   holds(Number(text.trim()), /^(Xvfb|Xorg|Xvnc|Xephyr|X)$/, owner)
 
 /** Chromium's lock is a link to `host-pid`. */
-export const chromiumLockIsHeld = (target: string, host: string, owner: OwnerOf): boolean => {
+const chromiumLockIsHeld = (target: string, host: string, owner: OwnerOf): boolean => {
   const dash = target.lastIndexOf("-")
   if (target.slice(0, dash) !== host) return false
   return holds(Number(target.slice(dash + 1)), /^(chrom|google-chrome|headless_shell)/, owner)

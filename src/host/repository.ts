@@ -43,7 +43,7 @@ export const repositoryName = (url: string): string => {
   return name === "" ? "repository" : name
 }
 
-export const originOf = (url: string): string | undefined => {
+const originOf = (url: string): string | undefined => {
   if (!URL.canParse(url)) return undefined
   const parsed = new URL(url)
   return isWeb(parsed) ? parsed.origin : undefined

@@ -1,8 +1,7 @@
 /** The services of the sandbox: every command line stands here, once, whoever starts or restarts it. */
 
 /** What a person may ask for; the screen is four programs. */
-export const serviceGroups = ["vnc", "vscode", "ttyd"] as const
-export type ServiceGroup = (typeof serviceGroups)[number]
+export type ServiceGroup = "vnc" | "vscode" | "ttyd"
 
 export interface ServicePlace {
   /** An X display, such as `:99`. */
@@ -30,12 +29,14 @@ export interface Service {
 
 export const displayNumber = (display: string): string => /:(\d+)/.exec(display)?.[1] ?? "0"
 
+const words = (line: string): readonly string[] => line.split(" ")
+
 /** All of them listen on loopback only: the gateway is the one door, and it asks who is there. */
 export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly Service[] => [
   {
     name: "xvfb",
     group: "vnc",
-    command: ["Xvfb", display, "-screen", "0", "1920x1080x24", "-nolisten", "tcp", "-noreset"],
+    command: ["Xvfb", display, ...words("-screen 0 1920x1080x24 -nolisten tcp -noreset")],
     answersOn: { socket: `/tmp/.X11-unix/X${displayNumber(display)}` },
     locks: "display",
   },
@@ -44,8 +45,11 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     name: "x11vnc",
     group: "vnc",
     command: [
-      ...(["x11vnc", "-display", display, "-forever", "-shared", "-localhost", "-noipv6"] as const),
-      ...["-rfbport", String(ports.rawVnc), "-nopw", "-quiet", "-noxrecord"],
+      "x11vnc",
+      "-display",
+      display,
+      ...words(`-rfbport ${ports.rawVnc} -localhost -noipv6 -forever -shared`),
+      ...words("-nopw -quiet -noxrecord"),
     ],
     needs: "xvfb",
     answersOn: { port: ports.rawVnc },
@@ -55,10 +59,7 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     group: "vnc",
     command: [
       "websockify",
-      "--web",
-      "/usr/share/novnc",
-      `127.0.0.1:${ports.vnc}`,
-      `127.0.0.1:${ports.rawVnc}`,
+      ...words(`--web /usr/share/novnc 127.0.0.1:${ports.vnc} 127.0.0.1:${ports.rawVnc}`),
     ],
     answersOn: { port: ports.vnc },
   },
@@ -66,8 +67,10 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     name: "code-server",
     group: "vscode",
     command: [
-      ...(["code-server", "--bind-addr", `127.0.0.1:${ports.vscode}`, "--auth", "none"] as const),
-      ...["--disable-telemetry", "--disable-update-check", "--disable-workspace-trust", workDir],
+      "code-server",
+      ...words(`--bind-addr 127.0.0.1:${ports.vscode} --auth none --disable-telemetry`),
+      ...words("--disable-update-check --disable-workspace-trust"),
+      workDir,
     ],
     answersOn: { port: ports.vscode },
     locks: "code-server",
@@ -76,9 +79,12 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     name: "ttyd",
     group: "ttyd",
     command: [
-      ...(["ttyd", "-W", "-i", "127.0.0.1", "-p", String(ports.ttyd)] as const),
+      "ttyd",
+      ...words(`-W -i 127.0.0.1 -p ${ports.ttyd} bash -c`),
       // A shell is started for each visitor: by then the directory may be there.
-      ...["bash", "-c", 'cd "$1" 2>/dev/null || cd; exec bash -l', "bash", workDir],
+      'cd "$1" 2>/dev/null || cd; exec bash -l',
+      "bash",
+      workDir,
     ],
     answersOn: { port: ports.ttyd },
   },

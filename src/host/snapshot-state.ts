@@ -10,7 +10,7 @@ export interface Moment {
 }
 
 /** Clocks are put right by seconds; a machine that was stored and woken finds minutes missing. */
-export const JUMP_MS = 30_000
+const JUMP_MS = 30_000
 
 /** Says why the machine must have been stored and restored between the two, if it was. */
 export const restoredBetween = (before: Moment, now: Moment): string | undefined => {

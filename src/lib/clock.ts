@@ -29,11 +29,20 @@ export const sleep = (clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   })
 
 /** True when it settled within `ms`; a failure of it is a failure here. */
-export const within = (clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> =>
-  new Promise((resolve, reject) => {
-    const cancel = clock.after(ms, () => resolve(false))
-    work.then(() => {
-      cancel()
-      resolve(true)
-    }, reject)
-  })
+export const within = async (
+  clock: Clock,
+  ms: number,
+  work: Promise<unknown>,
+): Promise<boolean> => {
+  const over = Promise.withResolvers<boolean>()
+  const cancel = clock.after(ms, () => over.resolve(false))
+  const settled = async () => {
+    await work
+    return true
+  }
+  try {
+    return await Promise.race([settled(), over.promise])
+  } finally {
+    cancel()
+  }
+}

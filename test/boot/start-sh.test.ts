@@ -15,7 +15,7 @@ beforeEach(async () => {
     `#!/bin/bash
 if [ "$1" = doctor ]; then echo "the doctor was here"; exit 0; fi
 echo "ARGS:$*"; echo "PID:$$"; echo "CWD:$PWD"
-cat /proc/\$\$/environ | tr '\\0' '\\n' | sed 's/^/ENV:/'
+cat /proc/$$/environ | tr '\\0' '\\n' | sed 's/^/ENV:/'
 if [ -n "$SANDPIPER_SECRETS_FD" ]; then tr '\\0' '\\n' <&"$SANDPIPER_SECRETS_FD" | sed 's/^/SECRET:/'; fi
 exit 7
 `,

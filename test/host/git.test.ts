@@ -98,7 +98,7 @@ describe("a private repository", () => {
   })
 
   test("with a wrong token is a warning, and leaves nothing behind", async () => {
-    const { host: running, place } = await start({
+    const { host: running } = await start({
       ...project(),
       GITHUB_TOKEN: "ghp_wrong-one-altogether",
     })
@@ -226,7 +226,7 @@ describe("a clone that is there already", () => {
 test("a directory of that name that is no clone is left alone", async () => {
   await mkdir(clone())
   await writeFile(join(clone(), "precious"), "mine")
-  const { host: running, place } = await start(project())
+  const { host: running } = await start(project())
   expect(await readClone("precious")).toBe("mine")
   expect(running.parts.get("workspace")?.why).toContain("is no clone")
 })
@@ -273,7 +273,7 @@ test("a disk that is full is a warning, and leaves nothing half done", async () 
   Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk])
   try {
     await server.commit("project", "big", "x".repeat(3_000_000))
-    const { host: running, place } = await start({ ...project(), WORK_DIR: disk })
+    const { host: running } = await start({ ...project(), WORK_DIR: disk })
     expect(running.parts.get("workspace")?.state).toBe("degraded")
     expect(running.parts.get("workspace")?.why).toMatch(/No space left|write error|index-pack/)
     expect(existsSync(join(disk, "project"))).toBeFalse()

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { nameFiles, writePersona } from "../../src/host/persona.ts"
 
 const name = (filename: string, sortOrder?: number) =>

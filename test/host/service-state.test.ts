@@ -1,6 +1,6 @@
 /** A service's life, step by step. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import {
   defaultServicePolicy as policy,
   idleService,
