@@ -15,7 +15,11 @@ export const keepArtifact = (
   const bytes = Math.floor(base64.replace(/=+$/, "").length / BASE64_PER_BYTE)
   ports.sql.run(
     "INSERT OR IGNORE INTO artifacts (id, mime, bytes, description, at) VALUES (?, ?, ?, ?, ?)",
-    ...[id, mime, bytes, description, ports.now()],
+    id,
+    mime,
+    bytes,
+    description,
+    ports.now(),
   )
   changes.note("artifact", id)
   return id

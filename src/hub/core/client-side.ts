@@ -93,7 +93,9 @@ const verbsOf = (parts: Parts): Verbs => {
     const requestId = ports.newId()
     ports.sql.run(
       "INSERT INTO asks (id, kind, status, at) VALUES (?, ?, 'open', ?)",
-      ...[requestId, kind, ports.now()],
+      requestId,
+      kind,
+      ports.now(),
     )
     parts.deadlines.set("ask", requestId, ports.now() + ASK_MS)
     say(make(requestId))

@@ -75,7 +75,14 @@ const tableOf = (parts: Parts): Ingest => {
     usage: ({ turnId, model, input, output, reasoning, cacheRead, cacheWrite, cost }) => {
       sql.run(
         "INSERT INTO usage (message_id, model, input, output, reasoning, cache_read, cache_write, cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        ...[turnId, model, input, output, reasoning, cacheRead, cacheWrite, cost ?? null],
+        turnId,
+        model,
+        input,
+        output,
+        reasoning,
+        cacheRead,
+        cacheWrite,
+        cost ?? null,
       )
       changes.note("usage", "")
     },

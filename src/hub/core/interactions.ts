@@ -35,14 +35,22 @@ export const createInteractions = (
   ask: ({ id, kind, channel, promptId, payload }) => {
     sql.run(
       "INSERT OR IGNORE INTO interactions (id, kind, prompt_id, channel, payload, status, at) VALUES (?, ?, ?, ?, ?, 'open', ?)",
-      ...[id, kind, promptId ?? null, channel, JSON.stringify(payload), now()],
+      id,
+      kind,
+      promptId ?? null,
+      channel,
+      JSON.stringify(payload),
+      now(),
     )
     changes.note("interaction", id)
   },
   answer: (id, kind, answer, by) => {
     const first = sql.all(
       "UPDATE interactions SET status = 'answered', answer = ?, answered_by = ? WHERE id = ? AND kind = ? AND status = 'open' RETURNING id",
-      ...[JSON.stringify(answer), by, id, kind],
+      JSON.stringify(answer),
+      by,
+      id,
+      kind,
     )
     if (first.length > 0) changes.note("interaction", id)
     return first.length > 0

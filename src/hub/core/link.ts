@@ -46,8 +46,12 @@ export const createLink = (sql: Sql): Link => {
       known = next
       sql.run(
         "UPDATE link SET connection = ?, epoch = ?, phase = ?, barrier = ?, active = ?, ready = ?",
-        ...[next.connection, next.epoch, next.phase, next.barrier],
-        ...[JSON.stringify(next.active), next.ready ? 1 : 0],
+        next.connection,
+        next.epoch,
+        next.phase,
+        next.barrier,
+        JSON.stringify(next.active),
+        next.ready ? 1 : 0,
       )
     },
     storedSeq: (epoch) =>

@@ -57,7 +57,15 @@ export const createMessages = (
     sql.run(
       `INSERT INTO messages (id, place, role, channel, prompt_id, status, error, author, created_at, ended_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[id, place, role, channel, promptId, status, error, author, at],
+      id,
+      place,
+      role,
+      channel,
+      promptId,
+      status,
+      error,
+      author,
+      at,
       status === "streaming" ? null : at,
     )
     return true
@@ -70,7 +78,15 @@ export const createMessages = (
     const { text = "", half = null, size = 0, data = null } = part
     sql.run(
       "INSERT INTO parts (message_id, id, base, place, kind, text, half, size, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      ...[part.message_id, part.id, part.base, place, part.kind, text, half, size, data],
+      part.message_id,
+      part.id,
+      part.base,
+      place,
+      part.kind,
+      text,
+      half,
+      size,
+      data,
     )
   }
 
@@ -105,7 +121,10 @@ export const createMessages = (
   const endRow = (id: string, status: MessageEnd, error: string | undefined) => {
     const ended = sql.all(
       "UPDATE messages SET status = ?, error = ?, ended_at = ? WHERE id = ? AND status = 'streaming' RETURNING id",
-      ...[status, error ?? null, now(), id],
+      status,
+      error ?? null,
+      now(),
+      id,
     )
     if (ended.length > 0) changes.note("message", id)
     return ended.length > 0
@@ -157,7 +176,11 @@ export const createMessages = (
       const piece = cutText((row.half === null ? "" : String.fromCharCode(row.half)) + text)
       sql.run(
         "UPDATE parts SET text = text || ?, half = ?, size = ? WHERE message_id = ? AND id = ?",
-        ...[piece.text, piece.half, row.size + text.length, messageId, id],
+        piece.text,
+        piece.half,
+        row.size + text.length,
+        messageId,
+        id,
       )
       changes.grown(messageId, id, row.size)
     },
@@ -174,7 +197,9 @@ export const createMessages = (
       const text = JSON.stringify(data)
       const known = sql.all(
         "UPDATE parts SET data = ? WHERE message_id = ? AND id = ? RETURNING id",
-        ...[text, messageId, id],
+        text,
+        messageId,
+        id,
       )
       if (known.length > 0) return void changes.note("part", refOf(messageId, id))
       insertPart({ message_id: messageId, id, base: id, kind, data: text })

@@ -63,15 +63,13 @@ export const createQueue = (sql: Sql, changes: Changes, now: () => number): Queu
       const place = note()
       sql.run(
         "INSERT INTO queue (id, client_request_id, channel, place, priority, prompt, status, received_at) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)",
-        ...[
-          prompt.messageId,
-          request ?? null,
-          channel,
-          place,
-          first ? place : 0,
-          JSON.stringify(prompt),
-          now(),
-        ],
+        prompt.messageId,
+        request ?? null,
+        channel,
+        place,
+        first ? place : 0,
+        JSON.stringify(prompt),
+        now(),
       )
       return { id: prompt.messageId, fresh: true }
     },
@@ -100,7 +98,9 @@ export const createQueue = (sql: Sql, changes: Changes, now: () => number): Queu
       changed(
         sql.all(
           "UPDATE queue SET status = ?, ended_at = ? WHERE id = ? AND status IN ('queued', 'processing') RETURNING id",
-          ...[status, now(), id],
+          status,
+          now(),
+          id,
         ),
       ),
     markStopping: (id) =>

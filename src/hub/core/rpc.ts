@@ -26,7 +26,10 @@ export const createRpc = ({ ports, link }: Parts): Rpc => {
     if (text.length <= RESULT_CHARACTERS) {
       ports.sql.run(
         "INSERT OR REPLACE INTO rpc (request_id, type, result, at) VALUES (?, ?, ?, ?)",
-        ...[frame.requestId, frame.type, text, ports.now()],
+        frame.requestId,
+        frame.type,
+        text,
+        ports.now(),
       )
     }
     tell(answer)

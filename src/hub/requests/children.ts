@@ -163,7 +163,13 @@ export const createChildren = (options: ChildrenOptions): Children => {
       )
       sql.run(
         "INSERT INTO sessions (id, parent, title, workspace, model, status, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        ...[row.id, row.parent, row.title, row.workspace, row.model, row.status, row.created_at],
+        row.id,
+        row.parent,
+        row.title,
+        row.workspace,
+        row.model,
+        row.status,
+        row.created_at,
       )
       await launch(row)
       return id

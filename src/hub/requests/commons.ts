@@ -71,7 +71,9 @@ export const createCommons = ({ sql, tools, alarm, deliver, report }: CommonsOpt
     const result = work()
     sql.run(
       "INSERT INTO rpc (request_id, result, at) VALUES (?, ?, ?)",
-      ...[key, JSON.stringify(result), tools.now()],
+      key,
+      JSON.stringify(result),
+      tools.now(),
     )
     return result
   }

@@ -23,7 +23,9 @@ export const createEffects = (
   add: (id, session, effect) =>
     sql.run(
       "INSERT OR IGNORE INTO effects (id, session, effect) VALUES (?, ?, ?)",
-      ...[id, session, JSON.stringify(effect)],
+      id,
+      session,
+      JSON.stringify(effect),
     ),
   deliver: async () => {
     const waiting = sql.all<{ id: string; session: string; effect: string }>(

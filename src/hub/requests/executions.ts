@@ -84,15 +84,13 @@ export const createExecutions = (sql: Sql, { now }: Tools, effects: Effects): Ex
     const made = sql.all(
       `INSERT OR IGNORE INTO executions (id, workflow, hash, session, trigger_id, status, variables, started_at)
        VALUES (?, ?, ?, ?, ?, 'running', ?, ?) RETURNING id`,
-      ...[
-        id,
-        workflow.id,
-        workflow.hash,
-        session,
-        trigger?.id ?? null,
-        JSON.stringify(variables),
-        now(),
-      ],
+      id,
+      workflow.id,
+      workflow.hash,
+      session,
+      trigger?.id ?? null,
+      JSON.stringify(variables),
+      now(),
     )
     if (made.length > 0) {
       const payload = {
@@ -116,11 +114,13 @@ export const createExecutions = (sql: Sql, { now }: Tools, effects: Effects): Ex
     sql.run(
       `UPDATE executions SET status = ?, steps = ?, output = ?, error = ?, approval = ?, ended_at = ?
        WHERE id = ? AND status IN ('running', 'waiting_approval')`,
-      ...[status, JSON.stringify(envelope.steps ?? [])],
+      status,
+      JSON.stringify(envelope.steps ?? []),
       envelope.output === undefined ? null : JSON.stringify(envelope.output),
       envelope.error ?? null,
       envelope.requiresApproval === undefined ? null : JSON.stringify(envelope.requiresApproval),
-      ...[status === "waiting_approval" ? null : now(), id],
+      status === "waiting_approval" ? null : now(),
+      id,
     )
   },
 })
@@ -178,7 +178,9 @@ export const executionHandlers = (
           resume(sql, row, approval.resumeToken, "deny", effects)
         sql.run(
           "UPDATE executions SET status = 'cancelled', error = ?, ended_at = ? WHERE id = ?",
-          ...[reason ?? "cancelled", tools.now(), row.id],
+          reason ?? "cancelled",
+          tools.now(),
+          row.id,
         )
         return { data: { success: true, status: "cancelled" } }
       }
@@ -197,7 +199,8 @@ const resume = (
   const { data } = one(
     sql.all<{ data: string }>(
       "SELECT data FROM workflow_versions WHERE workflow = ? AND hash = ? ORDER BY place DESC LIMIT 1",
-      ...[row.workflow, row.hash],
+      row.workflow,
+      row.hash,
     ),
   ) ?? { data: "{}" }
   const payload = {

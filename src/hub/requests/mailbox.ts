@@ -33,9 +33,17 @@ export const mailboxHandlers = (
     sql.run(
       `INSERT INTO mailbox (id, from_session, to_session, to_user, to_handle, type, content, context_session,
          context_task, reply_to, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[id, session, mail.toSessionId ?? null, mail.toUserId ?? null, mail.toHandle ?? null],
-      ...[mail.messageType ?? "message", mail.content, mail.contextSessionId ?? null],
-      ...[mail.contextTaskId ?? null, mail.replyToId ?? null, now()],
+      id,
+      session,
+      mail.toSessionId ?? null,
+      mail.toUserId ?? null,
+      mail.toHandle ?? null,
+      mail.messageType ?? "message",
+      mail.content,
+      mail.contextSessionId ?? null,
+      mail.contextTaskId ?? null,
+      mail.replyToId ?? null,
+      now(),
     )
     return { messageId: id }
   },
@@ -47,7 +55,10 @@ export const mailboxHandlers = (
     }
     const rows = sql.all<MailRow>(
       "SELECT * FROM mailbox WHERE to_session = ? AND place > ? AND created_at > ? ORDER BY place LIMIT ?",
-      ...[session, from ?? 0, since ?? -1, limit],
+      session,
+      from ?? 0,
+      since ?? -1,
+      limit,
     )
     return {
       messages: rows.map((row) => ({

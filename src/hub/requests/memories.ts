@@ -42,7 +42,11 @@ export const memoryHandlers = (
     const row = one(
       sql.all<MemoryRow>(
         "INSERT INTO memories (id, category, content, session, created_at) VALUES (?, ?, ?, ?, ?) RETURNING *",
-        ...[newId(), category, content, session, now()],
+        newId(),
+        category,
+        content,
+        session,
+        now(),
       ),
     )
     if (!row) throw new Error("the memory was not written")

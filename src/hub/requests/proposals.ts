@@ -105,15 +105,15 @@ export const proposalActions = (sql: Sql, tools: Tools, workflows: Workflows) =>
       sql.run(
         `INSERT INTO proposals (id, workflow, base_hash, proposal, diff, execution, session, status, expires_at, created_at)
          VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`,
-        ...[
-          id,
-          workflow,
-          hash,
-          JSON.stringify(asked.proposal),
-          asked.diffText ?? null,
-          asked.executionId ?? null,
-        ],
-        ...[asked.proposedBySessionId ?? session, asked.expiresAt ?? null, tools.now()],
+        id,
+        workflow,
+        hash,
+        JSON.stringify(asked.proposal),
+        asked.diffText ?? null,
+        asked.executionId ?? null,
+        asked.proposedBySessionId ?? session,
+        asked.expiresAt ?? null,
+        tools.now(),
       )
       return { proposal: proposalOf(find(workflow, id)) }
     },

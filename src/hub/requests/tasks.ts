@@ -69,8 +69,15 @@ export const taskHandlers = (
       sql.run(
         `INSERT INTO tasks (id, title, description, status, session, created_by, parent, blocked_by, created_at, updated_at)
          VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?)`,
-        ...[id, title, description ?? null, sessionId ?? null, session, parentTaskId ?? null],
-        ...[JSON.stringify(blockedBy), now(), now()],
+        id,
+        title,
+        description ?? null,
+        sessionId ?? null,
+        session,
+        parentTaskId ?? null,
+        JSON.stringify(blockedBy),
+        now(),
+        now(),
       )
       return { task: taskOf(mustExist(id)) }
     },
@@ -89,8 +96,13 @@ export const taskHandlers = (
         `UPDATE tasks SET status = coalesce(?, status), result = coalesce(?, result),
            description = coalesce(?, description), session = coalesce(?, session), title = coalesce(?, title),
            updated_at = ? WHERE id = ?`,
-        ...[status ?? null, result ?? null, description ?? null, sessionId ?? null, title ?? null],
-        ...[now(), taskId],
+        status ?? null,
+        result ?? null,
+        description ?? null,
+        sessionId ?? null,
+        title ?? null,
+        now(),
+        taskId,
       )
       return { task: taskOf(mustExist(taskId)) }
     },

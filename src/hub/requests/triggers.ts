@@ -145,17 +145,16 @@ export const createTriggers = (
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET name = excluded.name, type = excluded.type, workflow = excluded.workflow,
          enabled = excluded.enabled, config = excluded.config, mapping = excluded.mapping, next_at = excluded.next_at`,
-      ...[
-        row.id,
-        row.name,
-        row.type,
-        row.workflow,
-        row.session,
-        row.enabled,
-        row.config,
-        row.mapping,
-      ],
-      ...[row.next_at, tools.now()],
+      row.id,
+      row.name,
+      row.type,
+      row.workflow,
+      row.session,
+      row.enabled,
+      row.config,
+      row.mapping,
+      row.next_at,
+      tools.now(),
     )
 
   const workflowOf = (key: string | null | undefined) =>
@@ -185,7 +184,12 @@ export const createTriggers = (
             const kept = secret === undefined ? config : { ...config, secret }
             const id = tools.newId()
             put({
-              ...{ id, name, workflow, session, type: config.type, enabled: Number(enabled) },
+              id,
+              name,
+              workflow,
+              session,
+              type: config.type,
+              enabled: Number(enabled),
               config: JSON.stringify(kept),
               mapping: JSON.stringify(variableMapping),
               next_at: dueAfter(config, enabled, tools.now()),
@@ -208,13 +212,11 @@ export const createTriggers = (
               change.workflowId === undefined ? row.workflow : workflowOf(change.workflowId)
             check(config, workflow)
             put({
-              ...{
-                id: row.id,
-                name: change.name ?? row.name,
-                workflow,
-                session: row.session,
-                type: config.type,
-              },
+              id: row.id,
+              name: change.name ?? row.name,
+              workflow,
+              session: row.session,
+              type: config.type,
               enabled: Number(enabled),
               config: JSON.stringify(config),
               mapping: change.variableMapping

@@ -88,7 +88,11 @@ export const createWorkflows = (sql: Sql, { now, hash }: Tools): Workflows => {
       if (same) return row
       sql.run(
         "UPDATE workflows SET data = ?, hash = ?, version = ?, updated_at = ? WHERE id = ?",
-        ...[JSON.stringify(data), named.hash, named.version, now(), row.id],
+        JSON.stringify(data),
+        named.hash,
+        named.version,
+        now(),
+        row.id,
       )
       keepVersion(sql, row.id, { ...named, data, source, notes, session, at: now() })
       return find(row.id)
@@ -111,8 +115,14 @@ export const keepVersion = (
 ): void =>
   sql.run(
     "INSERT INTO workflow_versions (workflow, hash, version, data, source, notes, session, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-    ...[workflow, kept.hash, kept.version, JSON.stringify(kept.data), kept.source],
-    ...[kept.notes ?? null, kept.session, kept.at],
+    workflow,
+    kept.hash,
+    kept.version,
+    JSON.stringify(kept.data),
+    kept.source,
+    kept.notes ?? null,
+    kept.session,
+    kept.at,
   )
 
 export const checkDefinition = (data: unknown): void => {
@@ -146,7 +156,8 @@ export const workflowHandlers = (
     const known = one(
       sql.all<WorkflowRow>(
         "SELECT * FROM workflows WHERE id = ? OR slug = ?",
-        ...[id ?? "", slug ?? slugOf(name)],
+        id ?? "",
+        slug ?? slugOf(name),
       ),
     )
     if (known) {
@@ -154,7 +165,9 @@ export const workflowHandlers = (
       const row = workflows.setData(known, change, session)
       sql.run(
         "UPDATE workflows SET name = ?, description = coalesce(?, description) WHERE id = ?",
-        ...[name, description ?? null, row.id],
+        name,
+        description ?? null,
+        row.id,
       )
       return { success: true, workflow: workflows.show(workflows.find(row.id)) }
     }
@@ -163,8 +176,15 @@ export const workflowHandlers = (
     sql.run(
       `INSERT INTO workflows (id, slug, name, description, version, data, hash, created_at, updated_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[made.id, slug ?? slugOf(name), name, description ?? null, made.version],
-      ...[JSON.stringify(data), made.hash, tools.now(), tools.now()],
+      made.id,
+      slug ?? slugOf(name),
+      name,
+      description ?? null,
+      made.version,
+      JSON.stringify(data),
+      made.hash,
+      tools.now(),
+      tools.now(),
     )
     keepVersion(sql, made.id, { ...made, data, source: "sync", session, at: tools.now() })
     return { success: true, workflow: workflows.show(workflows.find(made.id)) }
@@ -186,10 +206,13 @@ export const workflowActions = (sql: Sql, workflows: Workflows) => ({
     sql.run(
       `UPDATE workflows SET name = coalesce(?, name), description = coalesce(?, description), slug = coalesce(?, slug),
          enabled = coalesce(?, enabled), tags = coalesce(?, tags), version = coalesce(?, version) WHERE id = ?`,
-      ...[change.name ?? null, change.description ?? null, change.slug ?? null],
+      change.name ?? null,
+      change.description ?? null,
+      change.slug ?? null,
       change.enabled === undefined ? null : Number(change.enabled),
       change.tags === undefined ? null : JSON.stringify(change.tags),
-      ...[change.version ?? null, row.id],
+      change.version ?? null,
+      row.id,
     )
     if (change.data !== undefined) {
       workflows.setData(
@@ -218,7 +241,9 @@ export const workflowActions = (sql: Sql, workflows: Workflows) => ({
       at: number
     }>(
       "SELECT hash, version, source, notes, session, at FROM workflow_versions WHERE workflow = ? ORDER BY place DESC LIMIT ? OFFSET ?",
-      ...[id, limit, offset],
+      id,
+      limit,
+      offset,
     )
     return {
       history: rows.map(({ hash, version, source, notes, session, at }) => ({
@@ -237,7 +262,8 @@ export const workflowActions = (sql: Sql, workflows: Workflows) => ({
     const kept = one(
       sql.all<{ data: string }>(
         "SELECT data FROM workflow_versions WHERE workflow = ? AND hash = ? ORDER BY place DESC LIMIT 1",
-        ...[row.id, targetWorkflowHash],
+        row.id,
+        targetWorkflowHash,
       ),
     )
     if (!kept) throw new Refusal(`the workflow has had no version ${targetWorkflowHash}`)

@@ -41,7 +41,7 @@ export const connectClient = async (
 ): Promise<TestClient> => {
   const { session = "s1", from } = options
   const messages = new Map<string, Message>(
-    from?.messages().map((message) => [message.id, structuredClone(message) as Message]),
+    from?.messages().map((message) => [message.id, structuredClone(message)]),
   )
   const events: Record<string, unknown>[] = []
   const replies = new Map<string, (reply: Record<string, unknown>) => void>()
@@ -112,7 +112,7 @@ export const connectClient = async (
 
   const socket = new WebSocket(`${url.replace(/^http/, "ws")}/sessions/${session}/ws?role=client`, {
     headers: { Authorization: `Bearer ${token}` },
-  } as never)
+  })
   socket.addEventListener("message", ({ data }) => {
     const event = JSON.parse(String(data)) as Record<string, unknown>
     events.push(event)
