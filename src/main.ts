@@ -1,4 +1,7 @@
-/** Commands and flags -> Config -> run. Signals come in here, and only here does the process end. */
+/**
+ * Commands and flags -> Config -> run. Signals come in here, and only here does the process end. Each command loads its
+ * own parts: what the others need would cost every start tens of milliseconds.
+ */
 import {
   type Config,
   ConfigError,
@@ -8,18 +11,12 @@ import {
   withSecrets,
   type Words,
 } from "./config.ts"
-import { createDaemon, type Ending } from "./daemon.ts"
-import { examine } from "./doctor.ts"
-import { answerGit } from "./host/credential-helper.ts"
-import { askControl, findControl } from "./host/control.ts"
+import type { Ending } from "./daemon.ts"
 import { descendantsOf, endAll, listProcesses } from "./host/processes.ts"
 import { startReaper } from "./host/reaper.ts"
 import { type HubAddress, readAddress } from "./hub/address.ts"
-import { startChat } from "./hub/chat.ts"
-import { describeSessions } from "./hub/describe-sessions.ts"
 import { systemClock, within } from "./lib/clock.ts"
 import { createLog, describeError, type Log } from "./log.ts"
-import { startUp } from "./up.ts"
 import { commit, version } from "./version.ts"
 
 const main = async (): Promise<number> => {
@@ -44,7 +41,7 @@ const main = async (): Promise<number> => {
     case "hook":
       return hook(config)
     case "git-credential":
-      return print(await answerGit(config, await Bun.stdin.text()))
+      return gitCredential(config)
   }
 }
 
@@ -56,6 +53,7 @@ const run = async (config: Config, log: Log): Promise<number> => {
   const asked = signalled()
   const reaper = startReaper({ clock: systemClock, log })
   const link = { url: config.doUrl ?? "", token: config.runnerToken ?? "" }
+  const { createDaemon } = await import("./daemon.ts")
   const daemon = createDaemon({ config, link, version, log, self: self() })
   await daemon.start()
   const ending = await Promise.race([daemon.done, asked, inputEnded(config)])
@@ -72,14 +70,21 @@ const self = (): readonly string[] =>
   Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main]
 
 const doctor = async (config: Config): Promise<number> => {
+  const { examine } = await import("./doctor.ts")
   const { lines, healthy } = await examine(config)
   print(`${lines.join("\n")}\n`)
   return healthy ? 0 : 1
 }
 
+const gitCredential = async (config: Config): Promise<number> => {
+  const { answerGit } = await import("./host/credential-helper.ts")
+  return print(await answerGit(config, await Bun.stdin.text()))
+}
+
 const HOOK_LIMIT_MS = 50_000
 
 const hook = async (config: Config): Promise<number> => {
+  const { askControl, findControl } = await import("./host/control.ts")
   const control = await findControl(config.stateDir)
   const report = await askControl(control, `/hooks/${config.operand}`, {}, HOOK_LIMIT_MS)
   return print(`${JSON.stringify(report)}\n`)
@@ -89,6 +94,7 @@ const up = async (config: Config, log: Log): Promise<number> => {
   const asked = signalled()
   const reaper = startReaper({ clock: systemClock, log })
   const interactive = process.stdin.isTTY === true
+  const { startUp } = await import("./up.ts")
   const everything = await startUp({
     config,
     version,
@@ -104,6 +110,7 @@ const up = async (config: Config, log: Log): Promise<number> => {
 }
 
 const chat = async (config: Config, words: Words): Promise<number> => {
+  const { startChat } = await import("./hub/chat.ts")
   const talk = startChat({
     input: process.stdin,
     output: process.stdout,
@@ -122,6 +129,7 @@ const sessions = async (config: Config): Promise<number> => {
   const { url, token } = hubOf(config)
   const answer = await fetch(`${url}/sessions`, { headers: { Authorization: `Bearer ${token}` } })
   if (!answer.ok) throw new Error(`the hub answered HTTP ${answer.status}`)
+  const { describeSessions } = await import("./hub/describe-sessions.ts")
   return print(describeSessions(await answer.json()))
 }
 
