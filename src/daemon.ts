@@ -94,7 +94,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
     // Frames and the turns that they tell of are written together.
-    store: openOutboxStore(db, () => channels.persist()),
+    store: openOutboxStore(db, {
+      write: () => channels.persist(),
+      done: () => channels.persisted(),
+    }),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })

@@ -91,6 +91,7 @@ export interface Channels {
   readonly settled: () => Promise<void>
   /** Writes what changed since the last call; called inside the transaction that stores the frames. */
   readonly persist: () => void
+  readonly persisted: () => void
 }
 
 export const createChannels = (options: ChannelsOptions): Channels => {
@@ -241,6 +242,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     settled: () =>
       isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve)),
     persist: ledger.persist,
+    persisted: ledger.persisted,
   }
 }
 

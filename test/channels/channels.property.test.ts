@@ -79,7 +79,11 @@ const play = async (tape: readonly number[]): Promise<readonly OutboundFrame[]> 
         // A runner that is dead says nothing more, and writes nothing.
         if (mine !== life) return
         frames.push(frame)
-        queueMicrotask(() => mine === life && channels.persist())
+        queueMicrotask(() => {
+          if (mine !== life) return
+          channels.persist()
+          channels.persisted()
+        })
       },
       prepare: async (prompt) => ({
         body: { messageID: `msg_prompt_${prompt.messageId}`, parts: [] },
