@@ -84,7 +84,13 @@ const measure = async (kind: "on disk" | "off") => {
     version: "0",
     epoch: kind,
     outbox: createOutbox({
-      store: kind === "on disk" ? openOutboxStore(db, () => channels.persist()) : nowhere,
+      store:
+        kind === "on disk"
+          ? openOutboxStore(db, {
+              write: () => channels.persist(),
+              done: () => channels.persisted(),
+            })
+          : nowhere,
       maxBytes: 64 * 1024 * 1024,
       onStoreFailure: (error) => {
         throw error

@@ -17,7 +17,7 @@ import {
   serviceList,
 } from "./lib/setting-fields.ts"
 
-export type CommandName = "run" | "up" | "doctor" | "git-credential" | "hook"
+export type CommandName = "run" | "up" | "chat" | "sessions" | "doctor" | "git-credential" | "hook"
 
 /** A value of the wrong form: `message` says which variable, what it must be and where to set it. Exit code 2. */
 export class ConfigError extends Error {
@@ -115,7 +115,7 @@ const knobs = {
     schema: z.string().regex(/^[A-Za-z0-9._:-]{1,128}$/, {
       error: "must be 1 to 128 of letters, digits, dot, underscore, colon, dash",
     }),
-    fallback: ({ command }) => (command === "up" ? "local" : ""),
+    fallback: ({ command }) => (command === "run" ? "" : "local"),
     requiredBy: ["run"],
   },
   jwtSecret: {
@@ -350,11 +350,53 @@ const knobs = {
     schema: directory,
     fallback: () => "/models/whisper",
   },
+  secretsToken: {
+    env: "OP_SERVICE_ACCOUNT_TOKEN",
+    doc: "service account of 1Password (`op`), for the agent's secrets",
+    schema: z.string().min(1, "must not be empty").optional(),
+    secret: true,
+  },
+  secretsFile: {
+    env: "SANDPIPER_SECRETS_FILE",
+    doc: "JSON file of names and values, mode 600: the agent's secrets where there is no 1Password",
+    schema: z.string().min(1, "must be a file").optional(),
+  },
+  parallelApiKey: {
+    env: "PARALLEL_API_KEY",
+    doc: "key of Parallel's API; without it the agent has no parallel_* tools",
+    schema: z.string().min(1, "must not be empty").optional(),
+    secret: true,
+  },
+  parentSessionId: {
+    env: "PARENT_SESSION_ID",
+    doc: "the session that started this one, for the tool notify_parent",
+    schema: z.string().min(1, "must not be empty").optional(),
+  },
+  publicUrl: {
+    env: "SANDPIPER_PUBLIC_URL",
+    doc: "address that people reach the gateway at, for the tool write_tunnel_env",
+    schema: urlWith("must be an http:// or https:// URL", (url) =>
+      /^https?:$/.test(url.protocol),
+    ).optional(),
+  },
   permissions: {
     env: "SANDPIPER_PERMISSIONS",
     doc: "what OpenCode asks leave for: `allow` it once each time, or `relay` the question to the session agent",
     schema: z.enum(["allow", "relay"], { error: "must be allow or relay" }),
     fallback: () => "allow",
+  },
+  hubPort: {
+    env: "HUB_PORT",
+    flag: "hub-port",
+    doc: "loopback port of the session agent that `up` starts, 0 for any free one",
+    schema: port,
+    fallback: () => "0",
+  },
+  stopWithStdin: {
+    env: "STOP_WITH_STDIN",
+    doc: "1: the runner stops when its standard input ends, as a child of another process does",
+    schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
+    fallback: () => "0",
   },
   logLevel: {
     env: "LOG_LEVEL",
@@ -391,7 +433,13 @@ export interface Config extends Values {
 export type Invocation =
   | { readonly want: "help" }
   | { readonly want: "version" }
-  | { readonly want: "command"; readonly config: Config }
+  | { readonly want: "command"; readonly config: Config; readonly words: Words }
+
+/** What stands beside the settings on the command line of `chat`. */
+export interface Words {
+  readonly text?: string
+  readonly json: boolean
+}
 
 const commands: Record<
   CommandName,
@@ -401,6 +449,10 @@ const commands: Record<
     doc: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (the default with flags)",
   },
   up: { doc: "everything on this machine: a session agent, a runner, and a chat in this terminal" },
+  chat: {
+    doc: "a prompt for a session of the running `up`, or a conversation when no text is given",
+  },
+  sessions: { doc: "the sessions of the running `up`" },
   doctor: { doc: "what is installed and what is in the way, a line each" },
   hook: {
     doc: "pre-snapshot: makes a running runner ready to be stored; post-snapshot: lets it go on",
@@ -448,18 +500,43 @@ export const readInvocation = (
   const named = first.startsWith("-") ? undefined : first
   if (named !== undefined && !isCommand(named)) {
     throw new ConfigError(
-      `unknown command "${named}": expected ${Object.keys(commands).join(" or ")} (see sandpiper --help)`,
+      `unknown command "${named}": expected ${Object.keys(commands).join(", ")} (see sandpiper --help)`,
     )
   }
   const command = named ?? "run"
-  const { flags, operand } = readFlags(
-    named === undefined ? argv : argv.slice(1),
-    commands[command].operands ?? [],
-  )
+  const rest = named === undefined ? argv : argv.slice(1)
+  const { words, flags: given } =
+    command === "chat" ? readWords(rest) : { words: { json: false }, flags: rest }
+  const { flags, operand } = readFlags(given, commands[command].operands ?? [])
   if (commands[command].operands !== undefined && operand === undefined) {
     throw new ConfigError(`${command} needs one of: ${commands[command].operands.join(", ")}`)
   }
-  return { want: "command", config: readConfig({ command, env, cwd }, flags, operand) }
+  return { want: "command", config: readConfig({ command, env, cwd }, flags, operand), words }
+}
+
+const shortFlags: Readonly<Record<string, string>> = {
+  "-m": "--model",
+  "--session": "--session-id",
+}
+
+/** `chat` takes a text, `--json`, and short names for two of the flags; what is left are flags like any other's. */
+const readWords = (
+  argv: readonly string[],
+): { readonly words: Words; readonly flags: readonly string[] } => {
+  const texts: string[] = []
+  const flags: string[] = []
+  let json = false
+  for (let index = 0; index < argv.length; index += 1) {
+    const word = argv[index] ?? ""
+    if (word === "--json") json = true
+    else if (!word.startsWith("-")) texts.push(word)
+    else {
+      flags.push(shortFlags[word] ?? word)
+      const value = argv[index + 1]
+      if (!word.includes("=") && value !== undefined) flags.push(argv[(index += 1)] ?? "")
+    }
+  }
+  return { words: { json, ...(texts.length > 0 && { text: texts.join(" ") }) }, flags }
 }
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
@@ -575,6 +652,8 @@ Usage
   sandpiper up                       try it: a working agent in this terminal, nothing else needed
   sandpiper run [flags]              inside a sandbox, linked to a session agent
   sandpiper --do-url URL ...         the same as run
+  sandpiper chat [--session S] [-m MODEL] [--json] "text"
+  sandpiper sessions
 
 Commands
 ${Object.entries(commands)
@@ -589,8 +668,10 @@ any, \`up\` uses a scripted demo model that needs no network.
 
 Examples
   sandpiper up --work-dir ~/my-project
+  sandpiper chat "what changed since yesterday?"
   DO_WS_URL=wss://agent.example/ws RUNNER_TOKEN=... SESSION_ID=s1 JWT_SECRET=... sandpiper run
 
-Exit codes: 0 ended as asked, 1 failed, 2 bad flag or setting, 3 refused by the session agent.
+Exit codes: 0 ended as asked, 1 failed, 2 bad flag or setting, 3 refused by the session agent,
+130 the turn was stopped.
 `
 }

@@ -13,12 +13,14 @@ import { createChannels } from "./channels/channels.ts"
 import { type Config, ownVariables } from "./config.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
-import { askOver, countedOver } from "./gateway/over-uplink.ts"
+import { secretOperations } from "./gateway/secrets.ts"
+import { askOver, countedOver, tellOver } from "./gateway/over-uplink.ts"
 import { createPartsBoard } from "./gateway/ready.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { createHibernation } from "./host/hibernation.ts"
 import { createHost } from "./host/host.ts"
 import { createProcesses } from "./host/processes.ts"
+import { openSecrets } from "./host/open-secrets.ts"
 import { scrubFiles, watchForRestore } from "./host/snapshot.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { plannedDirectory } from "./host/workspace.ts"
@@ -70,6 +72,7 @@ const SETTLE_MS = 4000
 const PROCESSES_MS = 3000
 const FLUSH_MS = 1500
 const CLOSE_MS = 500
+const COMPLETE_MS = 500
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
 const TUNNELS_FACT = "gateway.tunnels"
@@ -91,7 +94,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
     // Frames and the turns that they tell of are written together.
-    store: openOutboxStore(db, () => channels.persist()),
+    store: openOutboxStore(db, {
+      write: () => channels.persist(),
+      done: () => channels.persisted(),
+    }),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })
@@ -164,16 +170,18 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
 
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
+  const environment = agentEnvironment({
+    environment: config.environment,
+    allow: config.agentEnvAllow ?? [],
+    own: ownVariables,
+  })
+  const secrets = openSecrets({ ...config, environment, owner: user, clock })
   const host = createHost({
     config,
     self: options.self ?? [process.execPath],
     apiToken,
     user,
-    environment: agentEnvironment({
-      environment: config.environment,
-      allow: config.agentEnvAllow ?? [],
-      own: ownVariables,
-    }),
+    environment,
     clock,
     log: log.child({ part: "host" }),
     memory: {
@@ -193,7 +201,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
       SANDPIPER_API_TOKEN: apiToken,
+      WHISPER_MODELS: config.whisperModels,
+      ...(config.parallelApiKey && { PARALLEL_API_KEY: config.parallelApiKey }),
+      ...(config.parentSessionId && { PARENT_SESSION_ID: config.parentSessionId }),
+      ...(config.publicUrl && { SANDPIPER_PUBLIC_URL: config.publicUrl }),
     }),
+    hiddenTools: config.parallelApiKey ? [] : ["parallel_*"],
     instructionFiles: [host.personaFiles],
     processes: createProcesses(clock),
     installMore: async (configDir) => {
@@ -314,6 +327,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
         clock,
         log: log.child({ part: "gateway" }),
+        opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
         opencodePort: () => (ready === undefined ? undefined : Number(new URL(ready).port)),
         parts: () => {
           const link = uplink.state()
@@ -324,12 +338,22 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           )
           return parts.read()
         },
+        details: () => ({ agent: agent.status() }),
         gauges: () => counted.gauges(uplink.counters(), parts.read()["agent"]?.restarts ?? 0),
         loadTunnels: () => readFact(db, TUNNELS_FACT),
         saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
         announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
         ask: askOver(uplink.request),
-        tell: (type, fields) => uplink.send({ type, ...fields } as never),
+        tell: tellOver({
+          send: uplink.send,
+          originOf: channels.originOf,
+          // After its tool call is answered, so that the turn ends with it.
+          completed: () => {
+            const ending = { code: 0, why: "the agent completed the session" }
+            clock.after(COMPLETE_MS, () => done.resolve(ending))
+          },
+        }),
+        ...(secrets && { local: secretOperations(secrets) }),
       })
       await host.start()
       uplink.start()

@@ -1,21 +1,22 @@
-/** Commands and flags -> Config -> run. Signals come in here, and only here does the process end. */
+/**
+ * Commands and flags -> Config -> run. Signals come in here, and only here does the process end. Each command loads its
+ * own parts: what the others need would cost every start tens of milliseconds.
+ */
 import {
-  readInvocation,
+  type Config,
   ConfigError,
   helpText,
   printableConfig,
+  readInvocation,
   withSecrets,
-  type Config,
+  type Words,
 } from "./config.ts"
-import { createDaemon, type Ending } from "./daemon.ts"
-import { examine } from "./doctor.ts"
-import { answerGit } from "./host/credential-helper.ts"
-import { askControl, findControl } from "./host/control.ts"
+import type { Ending } from "./daemon.ts"
 import { descendantsOf, endAll, listProcesses } from "./host/processes.ts"
 import { startReaper } from "./host/reaper.ts"
+import { type HubAddress, readAddress } from "./hub/address.ts"
 import { systemClock, within } from "./lib/clock.ts"
 import { createLog, describeError, type Log } from "./log.ts"
-import { startUp } from "./up.ts"
 import { commit, version } from "./version.ts"
 
 const main = async (): Promise<number> => {
@@ -23,7 +24,7 @@ const main = async (): Promise<number> => {
   const invocation = readInvocation(process.argv.slice(2), env, process.cwd())
   if (invocation.want === "help") return print(helpText(version))
   if (invocation.want === "version") return print(`sandpiper ${version} (${commit})\n`)
-  const { config } = invocation
+  const { config, words } = invocation
   const log = logFor(config)
   log.debug("config", printableConfig(config))
   switch (config.command) {
@@ -31,12 +32,16 @@ const main = async (): Promise<number> => {
       return run(config, log)
     case "up":
       return up(config, log)
+    case "chat":
+      return chat(config, words)
+    case "sessions":
+      return sessions(config)
     case "doctor":
       return doctor(config)
     case "hook":
       return hook(config)
     case "git-credential":
-      return print(await answerGit(config, await Bun.stdin.text()))
+      return gitCredential(config)
   }
 }
 
@@ -48,9 +53,10 @@ const run = async (config: Config, log: Log): Promise<number> => {
   const asked = signalled()
   const reaper = startReaper({ clock: systemClock, log })
   const link = { url: config.doUrl ?? "", token: config.runnerToken ?? "" }
+  const { createDaemon } = await import("./daemon.ts")
   const daemon = createDaemon({ config, link, version, log, self: self() })
   await daemon.start()
-  const ending = await Promise.race([daemon.done, asked])
+  const ending = await Promise.race([daemon.done, asked, inputEnded(config)])
   const inOrder = await within(systemClock, STOP_LIMIT_MS, daemon.stop(ending))
   reaper.stop()
   // Whatever the agent and the services have left running would otherwise outlive the sandbox's runner.
@@ -64,14 +70,21 @@ const self = (): readonly string[] =>
   Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main]
 
 const doctor = async (config: Config): Promise<number> => {
+  const { examine } = await import("./doctor.ts")
   const { lines, healthy } = await examine(config)
   print(`${lines.join("\n")}\n`)
   return healthy ? 0 : 1
 }
 
+const gitCredential = async (config: Config): Promise<number> => {
+  const { answerGit } = await import("./host/credential-helper.ts")
+  return print(await answerGit(config, await Bun.stdin.text()))
+}
+
 const HOOK_LIMIT_MS = 50_000
 
 const hook = async (config: Config): Promise<number> => {
+  const { askControl, findControl } = await import("./host/control.ts")
   const control = await findControl(config.stateDir)
   const report = await askControl(control, `/hooks/${config.operand}`, {}, HOOK_LIMIT_MS)
   return print(`${JSON.stringify(report)}\n`)
@@ -81,6 +94,7 @@ const up = async (config: Config, log: Log): Promise<number> => {
   const asked = signalled()
   const reaper = startReaper({ clock: systemClock, log })
   const interactive = process.stdin.isTTY === true
+  const { startUp } = await import("./up.ts")
   const everything = await startUp({
     config,
     version,
@@ -95,11 +109,51 @@ const up = async (config: Config, log: Log): Promise<number> => {
   return 0
 }
 
+const chat = async (config: Config, words: Words): Promise<number> => {
+  const { startChat } = await import("./hub/chat.ts")
+  const talk = startChat({
+    input: process.stdin,
+    output: process.stdout,
+    interactive: process.stdin.isTTY === true && words.text === undefined,
+    clock: systemClock,
+    hub: hubOf(config),
+    session: config.sessionId,
+    model: config.model,
+    ...words,
+  })
+  process.on("SIGINT", talk.interrupt)
+  return talk.finished
+}
+
+const sessions = async (config: Config): Promise<number> => {
+  const { url, token } = hubOf(config)
+  const answer = await fetch(`${url}/sessions`, { headers: { Authorization: `Bearer ${token}` } })
+  if (!answer.ok) throw new Error(`the hub answered HTTP ${answer.status}`)
+  const { describeSessions } = await import("./hub/describe-sessions.ts")
+  return print(describeSessions(await answer.json()))
+}
+
+const hubOf = (config: Config): HubAddress => {
+  const address = readAddress(config.stateDir)
+  if (address) return address
+  throw new ConfigError(
+    `no session agent runs on ${config.stateDir}: start one with \`sandpiper up\` (SANDPIPER_STATE_DIR, --state-dir)`,
+  )
+}
+
 const signalled = (): Promise<Ending> =>
   new Promise((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, () => resolve({ code: 0, why: `received ${signal}` }))
     }
+  })
+
+/** Whoever holds the other end of the pipe is gone, however it went. */
+const inputEnded = (config: Config): Promise<Ending> =>
+  new Promise((resolve) => {
+    if (!config.stopWithStdin) return
+    process.stdin.on("end", () => resolve({ code: 0, why: "the standard input has ended" }))
+    process.stdin.resume()
   })
 
 const logFor = (config: Config): Log => {

@@ -4,8 +4,11 @@ import { providerKeysOf, type RuntimeConfig } from "./agent/settings.ts"
 import type { Config } from "./config.ts"
 import { createDaemon, type Daemon } from "./daemon.ts"
 import { startDemoModel } from "./demo/demo.ts"
-import { startSessionAgent } from "./hub/session-agent.ts"
-import { createChat } from "./hub/terminal-chat.ts"
+import { removeAddress, writeAddress } from "./hub/address.ts"
+import { startChat } from "./hub/chat.ts"
+import { hashOf } from "./hub/keys.ts"
+import { startLocalHub } from "./hub/local-hub.ts"
+import { systemClock } from "./lib/clock.ts"
 import type { Log } from "./log.ts"
 
 export interface UpOptions {
@@ -28,32 +31,48 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
   const { config, log, output } = options
   const hasKey = Object.keys(providerKeysOf(config.environment)).length > 0
   const demo = hasKey ? undefined : await startDemoModel()
-  const token = crypto.randomUUID()
-  const chat = createChat({
-    ...options,
-    greeting: () => greeting(config, demo !== undefined),
+  const clientToken = crypto.randomUUID()
+  const runnerToken = crypto.randomUUID()
+  const hub = await startLocalHub({
+    stateDir: config.stateDir,
+    workDir: config.workDir,
+    port: config.hubPort,
+    environment: config.environment,
+    clock: systemClock,
+    log: log.child({ part: "hub" }),
+    clientToken,
   })
-  const agent = startSessionAgent({
-    token,
-    config: demo ? demoConfig(demo.url) : {},
-    onFrame: chat.onFrame,
-    onProblem: (problem) => log.warn("hub.frame-dropped", { problem }),
-  })
+  writeAddress(config.stateDir, { url: hub.url, token: clientToken })
+  const session = hub.create(config.sessionId)
+  session.setRunnerToken(await hashOf(runnerToken))
+  session.configure(demo ? demoConfig(demo.url) : { customProviders: [] })
   const daemon = createDaemon({
     config,
-    link: { url: agent.url, token },
+    link: { url: hub.runnerUrl(config.sessionId), token: runnerToken },
     version: options.version,
     log,
   })
+  if (options.interactive) {
+    output.write(`Session agent: ${hub.url}  token: ${clientToken}\n`)
+  }
   output.write("Starting the agent (a few seconds)...\n")
-  chat.start(agent)
+  const chat = startChat({
+    ...options,
+    clock: systemClock,
+    hub: { url: hub.url, token: clientToken },
+    session: config.sessionId,
+    greeting: () => greeting(config, demo !== undefined),
+  })
   await daemon.start()
+  await hub.resume()
   return {
     daemon,
-    finished: Promise.race([chat.finished, daemon.done.then(() => undefined)]),
+    finished: Promise.race([chat.finished, daemon.done]).then(() => undefined),
     stop: async () => {
+      chat.close()
+      removeAddress(config.stateDir)
       await daemon.stop({ code: 0, why: "the chat is over" })
-      await agent.stop()
+      await hub.stop()
       await demo?.stop()
     },
   }

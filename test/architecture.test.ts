@@ -106,6 +106,17 @@ describe("who may import whom", () => {
   })
 })
 
+describe("the tools, which run in OpenCode", () => {
+  test("know the operations and nothing else of ours, and need nothing installed but zod", async () => {
+    const files = [...new Glob("tools/**/*.ts").scanSync(root)]
+    const wrong = (await Promise.all(files.map(importsOf)))
+      .flat()
+      .filter(({ to }) => !/^(tools|src\/operations)\/|^zod$|^node:/.test(to))
+      .map(({ from, to }) => `${from} imports ${to}`)
+    expect(wrong).toEqual([])
+  })
+})
+
 describe("things done in one place", () => {
   const usersOf = async (shape: RegExp): Promise<readonly string[]> => {
     const users: string[] = []

@@ -171,3 +171,17 @@ describe("printing", () => {
     }
   })
 })
+
+test("ALLOWED_ORIGINS are origins as browsers write them", () => {
+  const originsOf = (origins: string) => {
+    const invocation = readInvocation(["up"], { ALLOWED_ORIGINS: origins }, "/tmp")
+    return invocation.want === "command" ? invocation.config.allowedOrigins : undefined
+  }
+  expect(originsOf("https://App.example.com, http://localhost:3000")).toEqual([
+    "https://app.example.com",
+    "http://localhost:3000",
+  ])
+  for (const wrong of ["*", "app.example.com", "https://a.example/path", "https://a.example:443"]) {
+    expect(() => originsOf(wrong)).toThrow("ALLOWED_ORIGINS must be origins separated by commas")
+  }
+})

@@ -13,7 +13,8 @@ import { readConfigFiles } from "./config-files.ts"
 import { embedConfigFiles } from "./embed.ts" with { type: "macro" }
 import { type EventStreamOptions, runEventStream } from "./event-stream.ts"
 import { waitForConfig } from "./first-config.ts"
-import { checkConfig, createLauncher, type RunningAgent } from "./launcher.ts"
+import { checkConfig } from "./launch-error.ts"
+import { createLauncher, type RunningAgent } from "./launcher.ts"
 import { type Applied, createLife } from "./life.ts"
 import { followLog, type LogTail } from "./log-tail.ts"
 import { defaultModel } from "./models.ts"
@@ -50,6 +51,8 @@ export interface AgentOptions {
   readonly self: string
   /** For the agent's tools: where the runner's API is and what opens it. */
   readonly toolEnvironment: () => Readonly<Record<string, string>>
+  /** Tools that lack what they need here. */
+  readonly hiddenTools: readonly string[]
   /** Files of other parts that the agent always reads; patterns are allowed. */
   readonly instructionFiles?: readonly string[]
   /** Files of other parts that belong into OpenCode's configuration directory. */
@@ -125,6 +128,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       permissions: settings.permissions,
       allowedModels: settings.agentModels,
       bashTimeoutMs: settings.agentBashSeconds * 1000,
+      hiddenTools: options.hiddenTools,
       instructionFiles: options.instructionFiles ?? [],
     })(runtime)
 
@@ -224,9 +228,9 @@ export const createAgent = (options: AgentOptions): Agent => {
       void runEventStream(stream, gone)
       await subscribed.promise
       await ready(agent)
-      if (!agent.adopted) void warmUp(agent.client, log)
+      if (!agent.adopted) void warmUp({ client: agent.client, clock, log }, gone)
     },
-    reload: async (agent, from, to) => {
+    reload: async (agent, gone, from, to) => {
       options.onLost("OpenCode reads its new configuration")
       await writeSettings(directories, to.settings)
       await options.giveToUser(directories.root)
@@ -234,6 +238,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       await agent.client.dispose()
       await checkConfig(agent.client)
       await ready(agent)
+      void warmUp({ client: agent.client, clock, log }, gone)
     },
     untilHung: (agent, gone) => untilHung({ client: agent.client, clock, ...options.watch }, gone),
     onLost: options.onLost,

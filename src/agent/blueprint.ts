@@ -26,6 +26,7 @@ export interface BlueprintOptions {
   readonly permissions: "allow" | "relay"
   readonly allowedModels: readonly string[] | undefined
   readonly bashTimeoutMs: number
+  readonly hiddenTools?: readonly string[]
   readonly user: AgentUser | undefined
   readonly opencodeVersion: string
   readonly workDir: string
@@ -45,6 +46,7 @@ export const createBlueprints =
       environment: options.environment,
       permissions: options.permissions,
       allowedModels: options.allowedModels,
+      hiddenTools: options.hiddenTools ?? [],
       instructionFiles: [
         ...Object.keys(files)
           .filter((path) => path.startsWith("instructions/"))

@@ -85,7 +85,7 @@ export const listenerOf = (port: number): ProcessIdentity | undefined => {
 }
 
 /** Asked before anyone connects: a connection to a port where nobody listens may connect to itself and take it. */
-export const listensOn = (pid: number, port: number): boolean => {
+const listensOn = (pid: number, port: number): boolean => {
   const inodes = inodesOf(port)
   return inodes.size > 0 && socketsOf(pid).some((inode) => inodes.has(inode))
 }
@@ -130,7 +130,7 @@ export const signalProcess = (identity: ProcessIdentity, signal: Signal): void =
 const POLL_MS = 20
 
 /** Resolves true when it is gone within `ms`. */
-export const waitForEnd = async (
+const waitForEnd = async (
   identity: ProcessIdentity,
   ms: number,
   clock: Clock,

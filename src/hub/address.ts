@@ -1,0 +1,25 @@
+/** Where this machine's hub is and what opens it: a file that only its owner can read, for as long as the hub runs. */
+import { readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+
+export interface HubAddress {
+  readonly url: string
+  readonly token: string
+}
+
+const fileOf = (stateDir: string) => join(stateDir, "hub", "address.json")
+
+export const writeAddress = (stateDir: string, address: HubAddress): void =>
+  writeFileSync(fileOf(stateDir), `${JSON.stringify(address)}\n`, { mode: 0o600 })
+
+export const removeAddress = (stateDir: string): void => rmSync(fileOf(stateDir), { force: true })
+
+/** Nothing when no hub runs on this state directory. */
+export const readAddress = (stateDir: string): HubAddress | undefined => {
+  try {
+    const { url, token } = JSON.parse(readFileSync(fileOf(stateDir), "utf8")) as Partial<HubAddress>
+    return url !== undefined && token !== undefined ? { url, token } : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,146 @@
+/** A session's events as lines in a terminal: words as they come, tools, lists, questions, ends. Knows no sockets. */
+import type { HubEvent } from "./hub-client.ts"
+
+export interface ChatViewOptions {
+  readonly write: (text: string) => void
+  /** A person at a terminal sees colours; a pipe gets plain text. */
+  readonly colours: boolean
+  /** Only the answer to these prompts is shown; all of the session without it. */
+  readonly only?: (promptId: string | undefined) => boolean
+}
+
+export interface ChatView {
+  readonly show: (event: HubEvent) => void
+  readonly line: (text: string) => void
+  readonly dim: (text: string) => string
+  readonly style: (code: string, text: string) => string
+}
+
+interface Part {
+  readonly id: string
+  readonly kind: string
+  readonly text?: string
+  readonly data?: Record<string, unknown>
+}
+
+interface Message {
+  readonly id: string
+  readonly role: string
+  readonly status: string
+  readonly promptId?: string
+  readonly error?: string
+  readonly parts?: readonly Part[]
+}
+
+export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatView => {
+  const style = (code: string, text: string) => (colours ? `\u001B[${code}m${text}\u001B[0m` : text)
+  const dim = (text: string) => style("2", text)
+  /** Messages that are shown, with how they stand; those of before are known and left alone. */
+  const messages = new Map<string, string>()
+  const past = new Set<string>()
+  const printed = new Map<string, number>()
+  const kinds = new Map<string, string>()
+  const tools = new Map<string, string>()
+  /** Where the cursor stands, so that a new kind of output starts on a line of its own. */
+  let open: "nothing" | "text" | "reasoning" = "nothing"
+
+  const line = (text: string) => {
+    write(`${open === "nothing" ? "" : "\n"}${text}\n`)
+    open = "nothing"
+  }
+  const words = (messageId: string, partId: string, offset: number, text: string) => {
+    const key = `${messageId}/${partId}`
+    const kind = kinds.get(key)
+    const done = printed.get(key) ?? 0
+    const fresh = text.slice(Math.max(0, done - offset))
+    if (fresh === "" || (kind !== "text" && kind !== "reasoning")) return
+    printed.set(key, offset + text.length)
+    if (open !== "nothing" && open !== kind) write("\n")
+    open = kind
+    write(kind === "text" ? fresh : dim(fresh))
+  }
+
+  const onMessage = (message: Message) => {
+    // What a person typed stands on the screen already.
+    if (message.role === "user" || (only && !only(message.promptId)))
+      return void past.add(message.id)
+    const before = messages.get(message.id)
+    messages.set(message.id, message.status)
+    if (past.has(message.id) || before === message.status) return
+    if (message.status === "error") return line(style("31", `✗ ${message.error ?? "failed"}`))
+    if (message.status === "canceled") return line(dim("  stopped"))
+    if (message.status === "done" && open !== "nothing") line("")
+  }
+
+  const onPart = (messageId: string, part: Part) => {
+    if (past.has(messageId) || !messages.has(messageId)) return
+    kinds.set(`${messageId}/${part.id}`, part.kind)
+    if (part.text !== undefined) return words(messageId, part.id, 0, part.text)
+    if (part.kind === "tool" && part.data) onTool(`${messageId}/${part.id}`, part.data)
+    if (part.kind === "todo" && part.data) line(dim(todo(part.data["items"])))
+  }
+
+  const onTool = (key: string, data: Record<string, unknown>) => {
+    const { toolName, status, args, result, error } = data
+    // The list and the question are shown for themselves.
+    if (toolName === "todowrite" || toolName === "question" || tools.get(key) === status) return
+    tools.set(key, String(status))
+    if (status === "running") line(dim(`  ● ${String(toolName)} ${short(args)}`))
+    if (status === "completed" && typeof result === "string" && result.trim() !== "") {
+      line(dim(indent(short(result.trim(), 600))))
+    }
+    if (status === "error")
+      line(style("31", `  ✗ ${String(toolName)}: ${String(error ?? "failed")}`))
+  }
+
+  const show = (event: HubEvent): void => {
+    switch (event.type) {
+      case "snapshot":
+        for (const message of event["messages"] as Message[]) {
+          if (message.status === "streaming") {
+            messages.set(message.id, message.status)
+            for (const part of message.parts ?? []) onPart(message.id, part)
+          } else past.add(message.id)
+        }
+        return
+      case "message":
+        return onMessage(event["message"] as Message)
+      case "part":
+        return onPart(String(event["messageId"]), event["part"] as Part)
+      case "part.delta": {
+        const messageId = String(event["messageId"])
+        if (past.has(messageId) || !messages.has(messageId)) return
+        return words(
+          messageId,
+          String(event["partId"]),
+          Number(event["offset"]),
+          String(event["text"]),
+        )
+      }
+      case "state":
+        if (String(event["name"]).startsWith("retry:")) {
+          const { attempt, message } = event["value"] as { attempt: number; message: string }
+          line(dim(`  the model is busy, trying again (${attempt}): ${message}`))
+        }
+        return
+      default:
+        return
+    }
+  }
+  return { show, line, dim, style }
+}
+
+const todo = (items: unknown): string =>
+  (items as { content: string; status: string }[])
+    .map(({ status, content }) => `  ${mark(status)} ${content}`)
+    .join("\n")
+
+const mark = (status: string): string =>
+  status === "completed" ? "☑" : status === "in_progress" ? "▸" : "☐"
+
+const short = (value: unknown, limit = 160): string => {
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "")
+  return text.length > limit ? `${text.slice(0, limit)}…` : text
+}
+
+const indent = (text: string): string => text.replaceAll(/^/gm, "    ")

@@ -1,0 +1,26 @@
+/** Things too big for a row: the bytes go to the host's blobs, the row says what and where. */
+import type { Parts } from "./parts.ts"
+
+const BASE64_PER_BYTE = 4 / 3
+
+/** The same id again is the same artifact. */
+export const keepArtifact = (
+  { ports, changes }: Parts,
+  mime: string,
+  base64: string,
+  description: string,
+  id: string,
+): string => {
+  ports.blobs.put(id, mime, base64)
+  const bytes = Math.floor(base64.replace(/=+$/, "").length / BASE64_PER_BYTE)
+  ports.sql.run(
+    "INSERT OR IGNORE INTO artifacts (id, mime, bytes, description, at) VALUES (?, ?, ?, ?, ?)",
+    id,
+    mime,
+    bytes,
+    description,
+    ports.now(),
+  )
+  changes.note("artifact", id)
+  return id
+}

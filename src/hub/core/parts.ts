@@ -1,0 +1,72 @@
+/** The session's working parts, made once and shared by its two sides: the runner's and the clients'. */
+import type { InboundFrame } from "../../protocol/index.ts"
+import { type Changes, createChanges } from "./changes.ts"
+import { createDeadlines, type Deadlines } from "./deadlines.ts"
+import { createInteractions, type Interactions } from "./interactions.ts"
+import { createLink, type Link } from "./link.ts"
+import { createMessages, type Messages } from "./messages.ts"
+import type { Ports } from "./ports.ts"
+import { createQueue, type Queue } from "./queue.ts"
+import { createState, type State } from "./state.ts"
+import { createWords, type Words } from "./words.ts"
+
+export interface Parts {
+  readonly ports: Ports
+  readonly changes: Changes
+  readonly messages: Messages
+  readonly words: Words
+  readonly queue: Queue
+  readonly interactions: Interactions
+  readonly link: Link
+  readonly deadlines: Deadlines
+  readonly state: State
+  /** One change of the session: all of it is written, then it is told; or none of it. */
+  readonly commit: <Result>(work: () => Result) => Result
+  /** A frame for the runner, sent when the transaction is through; nothing when there is no runner. */
+  readonly say: (frame: InboundFrame) => void
+}
+
+export const createParts = (ports: Ports): Parts => {
+  const { sql, sockets, now, newId } = ports
+  const changes = createChanges(sql, sockets)
+  const messages = createMessages(sql, changes, now, newId)
+  const words = createWords(messages, sockets, changes.rev)
+  const link = createLink(sql)
+  const deadlines = createDeadlines(sql, ports.alarm)
+  let outgoing: InboundFrame[] = []
+  return {
+    ports,
+    changes,
+    messages,
+    words,
+    link,
+    deadlines,
+    queue: createQueue(sql, changes, now),
+    interactions: createInteractions(sql, changes, now),
+    state: createState(sql, changes),
+    commit: (work) => {
+      try {
+        const result = sql.transaction(() => {
+          words.write()
+          return work()
+        })
+        const told = outgoing
+        outgoing = []
+        changes.tell()
+        const { connection } = link.now()
+        if (connection !== null) {
+          for (const frame of told) sockets.send(connection, JSON.stringify(frame))
+        }
+        deadlines.arm()
+        return result
+      } catch (error) {
+        outgoing = []
+        words.forget()
+        link.forget()
+        changes.drop()
+        throw error
+      }
+    },
+    say: (frame) => void outgoing.push(frame),
+  }
+}

@@ -1,0 +1,9 @@
+/** Compares two texts in a time that says nothing of where they differ. */
+
+export const sameText = (given: string, expected: string): boolean => {
+  let difference = given.length ^ expected.length
+  for (let index = 0; index < expected.length; index += 1) {
+    difference |= given.charCodeAt(index % (given.length || 1)) ^ expected.charCodeAt(index)
+  }
+  return difference === 0
+}

@@ -1,0 +1,61 @@
+/** The tables of one session. What must never happen is forbidden here, not by the order in which code runs. */
+import type { Sql } from "./ports.ts"
+
+const statements = [
+  // Small named values. Those that clients may see are in `state`; tokens and keys are only here.
+  "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+  "CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+  `CREATE TABLE IF NOT EXISTS link (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    connection TEXT, epoch TEXT,
+    phase TEXT NOT NULL DEFAULT 'away', barrier TEXT, active TEXT NOT NULL DEFAULT '[]',
+    ready INTEGER NOT NULL DEFAULT 0)`,
+  "INSERT OR IGNORE INTO link (id) VALUES (1)",
+  "CREATE TABLE IF NOT EXISTS epochs (epoch TEXT PRIMARY KEY, last_seq INTEGER NOT NULL)",
+  "CREATE TABLE IF NOT EXISTS channels (key TEXT PRIMARY KEY, agent_session TEXT)",
+  `CREATE TABLE IF NOT EXISTS messages (
+    id TEXT PRIMARY KEY, place INTEGER NOT NULL, role TEXT NOT NULL, channel TEXT NOT NULL,
+    prompt_id TEXT, status TEXT NOT NULL CHECK (status IN ('streaming', 'done', 'error', 'canceled')),
+    error TEXT, author TEXT, created_at INTEGER NOT NULL, ended_at INTEGER)`,
+  "CREATE INDEX IF NOT EXISTS messages_place ON messages (place)",
+  "CREATE INDEX IF NOT EXISTS messages_prompt ON messages (prompt_id)",
+  // Words of one part that pass the size of a row go on in a row of their own, with the same base.
+  `CREATE TABLE IF NOT EXISTS parts (
+    message_id TEXT NOT NULL, id TEXT NOT NULL, base TEXT NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL,
+    text TEXT NOT NULL DEFAULT '', half INTEGER, size INTEGER NOT NULL DEFAULT 0, data TEXT,
+    PRIMARY KEY (message_id, id))`,
+  "CREATE INDEX IF NOT EXISTS parts_base ON parts (message_id, base, place)",
+  // The change log. `rev` is the clients' cursor; only the newest change of a thing is kept, and every stretch of text.
+  `CREATE TABLE IF NOT EXISTS changes (
+    rev INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, ref TEXT NOT NULL, start INTEGER)`,
+  "CREATE UNIQUE INDEX IF NOT EXISTS changes_newest ON changes (kind, ref) WHERE kind <> 'delta'",
+  `CREATE TABLE IF NOT EXISTS queue (
+    id TEXT PRIMARY KEY, client_request_id TEXT UNIQUE, channel TEXT NOT NULL,
+    place INTEGER NOT NULL, priority INTEGER NOT NULL DEFAULT 0, prompt TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('queued', 'processing', 'done', 'failed', 'canceled')),
+    stopping INTEGER NOT NULL DEFAULT 0, error TEXT, received_at INTEGER NOT NULL,
+    dispatched_at INTEGER, ended_at INTEGER)`,
+  "CREATE UNIQUE INDEX IF NOT EXISTS one_processing ON queue (channel) WHERE status = 'processing'",
+  "CREATE INDEX IF NOT EXISTS queue_open ON queue (channel, status, priority, place)",
+  `CREATE TABLE IF NOT EXISTS interactions (
+    id TEXT PRIMARY KEY, kind TEXT NOT NULL CHECK (kind IN ('question', 'permission')), prompt_id TEXT,
+    channel TEXT NOT NULL, payload TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('open', 'answered', 'expired')),
+    answer TEXT, answered_by TEXT, at INTEGER NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS asks (
+    id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)`,
+  // Frames for the runner that wait for it: each is handed over once.
+  "CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, frame TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0)",
+  "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, type TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)",
+  `CREATE TABLE IF NOT EXISTS artifacts (
+    id TEXT PRIMARY KEY, mime TEXT NOT NULL, bytes INTEGER NOT NULL, description TEXT NOT NULL, at INTEGER NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS usage (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL,
+    output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,
+    cost REAL)`,
+  "CREATE TABLE IF NOT EXISTS deadlines (kind TEXT NOT NULL, ref TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (kind, ref))",
+]
+
+export const migrate = (sql: Sql): void => {
+  for (const statement of statements) sql.run(statement)
+}

@@ -1,0 +1,48 @@
+/** The few shapes of the Workers runtime that the Durable Object uses; its own types would clash with Bun's. */
+
+export interface DurableSocket {
+  readonly send: (text: string) => void
+  readonly close: (code: number, reason: string) => void
+  readonly serializeAttachment: (value: unknown) => void
+  readonly deserializeAttachment: () => unknown
+}
+
+export interface DurableState {
+  readonly storage: {
+    readonly sql: {
+      readonly exec: (
+        query: string,
+        ...values: readonly (string | number | null | ArrayBuffer)[]
+      ) => { readonly toArray: () => Record<string, unknown>[] }
+    }
+    readonly transactionSync: <Result>(work: () => Result) => Result
+    readonly setAlarm: (at: number) => Promise<void>
+    readonly deleteAlarm: () => Promise<void>
+  }
+  readonly acceptWebSocket: (socket: DurableSocket, tags: readonly string[]) => void
+  readonly getWebSockets: (tag?: string) => DurableSocket[]
+  readonly setWebSocketAutoResponse: (pair: object) => void
+  readonly waitUntil: (work: Promise<unknown>) => void
+}
+
+export interface DurableNamespace {
+  readonly idFromName: (name: string) => unknown
+  readonly get: (id: unknown) => { readonly fetch: (request: Request) => Promise<Response> }
+}
+
+export interface DurableEnvironment {
+  readonly SESSIONS: DurableNamespace
+  readonly COMMONS: DurableNamespace
+  /** What clients show to come in; without it the door stays closed. */
+  readonly CLIENT_TOKEN?: string
+  /** For pull requests and repositories. */
+  readonly GITHUB_TOKEN?: string
+  /** Origins of pages that may speak to the hub, divided by commas. */
+  readonly ALLOWED_ORIGINS?: string
+}
+
+/** What the runtime has beside the web's own globals. */
+export interface WorkersGlobals {
+  readonly WebSocketPair: new () => { readonly 0: unknown; readonly 1: DurableSocket }
+  readonly WebSocketRequestResponsePair: new (request: string, response: string) => object
+}

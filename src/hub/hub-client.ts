@@ -1,0 +1,102 @@
+/** A client's connection to a session: one socket at a time, the cursor kept, so that a cut costs nothing. */
+import { WebSocket } from "ws"
+import type { Clock } from "../lib/clock.ts"
+import { backoffMs } from "../lib/backoff.ts"
+
+export interface HubEvent {
+  readonly type: string
+  readonly rev?: number
+  readonly [field: string]: unknown
+}
+
+export interface HubClientOptions {
+  /** The hub's HTTP address. */
+  readonly url: string
+  readonly token: string
+  readonly session: string
+  readonly clock: Clock
+  /** Everything the session tells, changes taken apart into the events they stand for. */
+  readonly onEvent: (event: HubEvent) => void
+  /** The hub does not let this client in: asking again does not help. */
+  readonly onRefused: (status: number) => void
+}
+
+export interface HubClient {
+  /** Asks, again after every cut, until there is a reply. */
+  readonly ask: (message: {
+    readonly type: string
+    readonly [field: string]: unknown
+  }) => Promise<HubEvent>
+  readonly close: () => void
+}
+
+const RETRY = { min: 100, max: 5000 }
+
+export const connectHub = (options: HubClientOptions): HubClient => {
+  const { clock } = options
+  const waiting = new Map<
+    string,
+    { readonly text: string; readonly resolve: (reply: HubEvent) => void }
+  >()
+  let socket: WebSocket | undefined
+  let cursor: number | undefined
+  let tries = 0
+  let closed = false
+  let cancelRetry = () => {}
+
+  const take = (event: HubEvent): void => {
+    if (event.type === "pong") return
+    if (event.rev !== undefined) cursor = Math.max(cursor ?? 0, event.rev)
+    if (event.type === "reply") {
+      const id = String(event["clientRequestId"])
+      waiting.get(id)?.resolve(event)
+      waiting.delete(id)
+      return
+    }
+    if (event.type !== "changes") return options.onEvent(event)
+    for (const change of event["events"] as HubEvent[]) options.onEvent(change)
+  }
+
+  const connect = () => {
+    const address = `${options.url.replace(/^http/, "ws")}/sessions/${encodeURIComponent(options.session)}/ws?role=client`
+    const mine = new WebSocket(address, { headers: { Authorization: `Bearer ${options.token}` } })
+    socket = mine
+    mine.on("open", () => {
+      tries = 0
+      mine.send(JSON.stringify({ type: "subscribe", ...(cursor !== undefined && { cursor }) }))
+      for (const { text } of waiting.values()) mine.send(text)
+    })
+    mine.on("message", (data) => take(JSON.parse(String(data)) as HubEvent))
+    mine.on("unexpected-response", (_request, response) => {
+      const status = response.statusCode ?? 0
+      response.resume()
+      mine.terminate()
+      if ([401, 403, 404, 410].includes(status)) {
+        closed = true
+        options.onRefused(status)
+      }
+    })
+    mine.on("error", () => {})
+    mine.on("close", () => {
+      if (closed || socket !== mine) return
+      cancelRetry = clock.after(backoffMs(tries, RETRY, 0.5), connect)
+      tries += 1
+    })
+  }
+  connect()
+
+  return {
+    ask: (message) =>
+      new Promise((resolve) => {
+        const clientRequestId = crypto.randomUUID()
+        const text = JSON.stringify({ ...message, clientRequestId })
+        waiting.set(clientRequestId, { text, resolve })
+        if (socket?.readyState === WebSocket.OPEN) socket.send(text)
+      }),
+    close: () => {
+      closed = true
+      cancelRetry()
+      socket?.close()
+    },
+  }
+}

@@ -1,0 +1,17 @@
+/** What the handlers need beside tables. */
+
+export interface Tools {
+  readonly now: () => number
+  readonly newId: () => string
+  /** `sha256:<hex>` of a value's canonical form: the same whatever the order of its keys. */
+  readonly hash: (value: unknown) => string
+}
+
+export const canonical = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null"
+  const fields = Object.entries(value)
+    .filter(([, field]) => field !== undefined)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonical(field)}`).join(",")}}`
+}

@@ -1,0 +1,116 @@
+/** Child sessions as they really are: the compiled binary, its own OpenCode and workspace each, linked to one hub. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { join } from "node:path"
+import { hashOf } from "../../src/hub/keys.ts"
+import { type LocalHub, startLocalHub } from "../../src/hub/local-hub.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { createLog } from "../../src/log.ts"
+import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
+import { until } from "../hub/kit/until.ts"
+import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+
+const binary = requireBinary()
+const TOKEN = "runner-token-of-the-tests"
+let model: ScriptedModel
+let sandbox: Sandbox
+let hub: LocalHub
+let parent: FakeRunner
+
+beforeAll(async () => {
+  model = await startScriptedModel()
+  sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: TOKEN })
+  hub = await startLocalHub({
+    stateDir: sandbox.stateDir,
+    workDir: sandbox.workDir,
+    port: 0,
+    environment: sandbox.environment,
+    clock: systemClock,
+    log: createLog({ level: "error", format: "json", secrets: [], write: () => {}, now: Date.now }),
+    clientToken: "client-token-of-the-tests",
+    self: [binary],
+  })
+  const session = hub.create("parent")
+  session.setRunnerToken(await hashOf(TOKEN))
+  session.configure(scriptedConfig(model))
+  parent = startFakeRunner({
+    url: hub.runnerUrl("parent"),
+    token: TOKEN,
+    stateDir: join(sandbox.root, "parent"),
+  })
+})
+
+afterAll(async () => {
+  await parent.stop()
+  await hub.stop()
+  await model.stop()
+  await sandbox.remove()
+})
+
+const answersOf = (id: string): readonly string[] =>
+  hub
+    .find(id)
+    ?.recent(50)
+    .filter(({ role, status }) => role === "assistant" && status === "done")
+    .map(({ parts }) => parts.map((part) => part.text ?? "").join("")) ?? []
+
+test("three are spawned, work, are written to, read, forwarded, listed, and end with their parent", async () => {
+  const ask = parent.uplink.request
+  const ids: string[] = []
+  for (const name of ["one", "two", "three"]) {
+    model.on(name, [text(`answer of ${name}`)])
+    const spawned = await ask("spawn-child", { task: `please @@${name}@@`, workspace: name })
+    ids.push(spawned.childSessionId)
+  }
+  const [one = "", two = "", three = ""] = ids
+  await until(() => ids.every((id) => answersOf(id).length === 1), "three answers", 150_000)
+  expect(ids.map((id) => answersOf(id)[0])).toEqual([
+    "answer of one",
+    "answer of two",
+    "answer of three",
+  ])
+
+  model.on("again", [text("second answer")])
+  await ask("session-message", { targetSessionId: two, content: "@@again@@" })
+  await until(() => answersOf(two).length === 2, "second answer", 60_000)
+  const { messages } = await ask("session-messages", { targetSessionId: two })
+  expect(messages.map(({ content }) => content)).toEqual([
+    "please @@two@@",
+    "answer of two",
+    "@@again@@",
+    "second answer",
+  ])
+  expect(await ask("forward-messages", { targetSessionId: one })).toEqual(
+    expect.objectContaining({ count: 2, sourceSessionId: one }),
+  )
+  const { children } = await ask("list-child-sessions", {})
+  expect(children).toMatchObject(ids.map((id) => ({ id, status: "running", connected: true })))
+  expect((await ask("get-session-status", { targetSessionId: three })).sessionStatus).toMatchObject(
+    { status: "running", working: 0 },
+  )
+
+  await ask("terminate-child", { childSessionId: one })
+  expect((await ask("list-child-sessions", {})).children[0]).toMatchObject({ status: "ended" })
+  expect(await pidsOf(one)).toEqual([])
+  expect((await pidsOf(two)).length).toBeGreaterThan(0)
+
+  parent.send({ type: "self-terminate" })
+  await until(
+    () => [two, three].every((id) => hub.find(id)?.status().status === "ended"),
+    "end of the others",
+    30_000,
+  )
+  while ((await pidsOf(two)).length + (await pidsOf(three)).length > 0) await Bun.sleep(50)
+}, 300_000)
+
+/** Every process that was started for a child: its state directory is in its environment. */
+const pidsOf = async (id: string): Promise<readonly string[]> => {
+  const found: string[] = []
+  for (const pid of new Bun.Glob("[0-9]*").scanSync({ cwd: "/proc", onlyFiles: false })) {
+    const environment = await Bun.file(`/proc/${pid}/environ`)
+      .text()
+      .catch(() => "")
+    if (environment.includes(id)) found.push(pid)
+  }
+  return found
+}

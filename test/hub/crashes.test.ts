@@ -1,0 +1,196 @@
+/**
+ * Deaths at random moments of long answers: the hub's, the runner's, or both at once. A death of the hub leaves exactly
+ * what its files hold at that moment, one of the runner what its state directory holds; the answer is whole all the same.
+ */
+import { Database } from "bun:sqlite"
+import { expect, test } from "bun:test"
+import * as fc from "fast-check"
+import { cpSync } from "node:fs"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { startTcpProxy } from "../kit/tcp-proxy.ts"
+import { connectClient } from "./kit/client.ts"
+import { type FakeRunner, startFakeRunner } from "./kit/fake-runner.ts"
+import { freePort } from "./kit/free-port.ts"
+import { CLIENT_TOKEN, RUNNER_TOKEN, startTestHub, type TestHub } from "./kit/hub.ts"
+import { until } from "./kit/until.ts"
+
+const DELTAS = 1000
+const TURNS = 10
+const CRASHES_A_TURN = 20
+
+interface Crash {
+  readonly who: "hub" | "runner" | "both"
+  /** How many pieces are made before it happens, and how long after they are. */
+  readonly after: number
+  readonly waitMs: number
+}
+
+const crash = fc.record({
+  who: fc.constantFrom("hub", "runner", "both"),
+  after: fc.integer({ min: 1, max: 45 }),
+  // Around the hub's own times: 50 ms to an acknowledgement, 250 to a batch.
+  waitMs: fc.oneof(
+    fc.integer({ min: 0, max: 10 }),
+    fc.integer({ min: 10, max: 60 }),
+    fc.integer({ min: 60, max: 160 }),
+  ),
+})
+
+/** A hub and a runner that can be killed, with a wire between them that is cut first. */
+const startWorld = async () => {
+  const folder = await mkdtemp(join(tmpdir(), "crashes-"))
+  const port = await freePort()
+  const proxy = await startTcpProxy(port)
+  let life = 0
+  let current: TestHub = await startTestHub({ stateDir: join(folder, "hub-0"), port })
+  const pieces = Array.from(
+    { length: DELTAS },
+    (_, index) => `${index}${index % 7 === 0 ? "👋" : ""} `,
+  )
+  const answer = pieces.flatMap((piece) =>
+    piece.includes("👋") ? [piece.slice(0, -2), piece.slice(-2)] : [piece],
+  )
+  const launch = (): FakeRunner =>
+    startFakeRunner({
+      url: `ws://127.0.0.1:${proxy.port}/sessions/s1/ws`,
+      token: RUNNER_TOKEN,
+      stateDir: join(folder, "runner"),
+      answer: () => answer,
+    })
+  let runner = launch()
+  const prompts: string[] = []
+  const killRunner = () => {
+    prompts.push(...runner.prompts.map(({ messageId }) => messageId))
+    runner.kill()
+  }
+  const killHub = async () => {
+    // Nothing passes any more, then the files are taken as they are: what waited in memory is lost.
+    proxy.setDown(true)
+    proxy.reset()
+    const before = current
+    life += 1
+    const stateDir = join(folder, `hub-${life}`)
+    cpSync(before.stateDir, stateDir, { recursive: true })
+    await before.stop()
+    current = await startTestHub({ stateDir, port }, undefined)
+    proxy.setDown(false)
+  }
+  return {
+    text: pieces.join(""),
+    runner: () => runner,
+    hub: () => current.hub,
+    stateDir: () => current.stateDir,
+    dispatched: () => [...prompts, ...runner.prompts.map(({ messageId }) => messageId)],
+    die: async (who: Crash["who"]) => {
+      if (who !== "hub") killRunner()
+      if (who !== "runner") await killHub()
+      if (who !== "hub") runner = launch()
+    },
+    stop: async () => {
+      await runner.stop()
+      await current.stop()
+      await proxy.stop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** What is made in one turn of the loop travels as one frame: a few at a time make many. */
+const workInSteps = async (runner: FakeRunner, pieces: number) => {
+  for (let made = 0; made < pieces; made += 3) {
+    runner.work(3)
+    await Bun.sleep(0)
+  }
+}
+
+/** Read beside the hub: asking it would have it write what waits. */
+const storedLength = (stateDir: string): number => {
+  const db = new Database(join(stateDir, "hub/sessions/s1.db"), { readonly: true })
+  const row = db
+    .query<{ size: number }, []>("SELECT size FROM parts ORDER BY place DESC LIMIT 1")
+    .get()
+  db.close()
+  return row?.size ?? 0
+}
+
+test(`${TURNS * CRASHES_A_TURN} deaths in answers of ${DELTAS} words: always exact, nothing twice`, async () => {
+  const seed = Date.now() & 0x7fffffff
+  const plans = fc.sample(
+    fc.array(crash, { minLength: CRASHES_A_TURN, maxLength: CRASHES_A_TURN }),
+    { numRuns: TURNS, seed },
+  )
+  const world = await startWorld()
+  /** How far the answer was in the hub's files at each death: most of them hit it at a place of its own. */
+  const moments = new Set<string>()
+  try {
+    for (const [turn, plan] of plans.entries()) {
+      const session = world.hub().find("s1")
+      const messageId = `prompt-${turn}`
+      session?.prompt({ type: "prompt", messageId, content: "go" }, "web:default")
+      await until(() => world.runner().busy() === 1, "turn")
+      for (const { who, after, waitMs } of plan) {
+        await workInSteps(world.runner(), after)
+        await Bun.sleep(waitMs)
+        moments.add(`${turn} ${storedLength(world.stateDir())}`)
+        await world.die(who)
+      }
+      const done = () => world.hub().find("s1")?.status().working === 0
+      while (!done()) {
+        world.runner().work(50)
+        await Bun.sleep(1)
+      }
+      const answers = world
+        .hub()
+        .find("s1")
+        ?.recent(200)
+        .filter((message) => message.role === "assistant" && message.promptId === messageId)
+      expect({ seed, turn, count: answers?.length, status: answers?.[0]?.status }).toEqual({
+        seed,
+        turn,
+        count: 1,
+        status: "done",
+      })
+      expect(answers?.[0]?.parts.map((part) => part.text).join("")).toBe(world.text)
+    }
+    expect(moments.size).toBeGreaterThan((TURNS * CRASHES_A_TURN) / 4)
+    const client = await connectClient(world.hub().url, CLIENT_TOKEN)
+    expect(client.answerTo("prompt-3")).toBe(world.text)
+    expect(client.queue()).toEqual([])
+    client.close()
+  } finally {
+    await world.stop()
+  }
+}, 300_000)
+
+test("a prompt that a dead runner took with it is given to the next one, and its broken answer is ended", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "crashes-"))
+  const { hub, stop } = await startTestHub()
+  const launch = () =>
+    startFakeRunner({
+      url: hub.runnerUrl("s1"),
+      token: RUNNER_TOKEN,
+      stateDir: join(folder, crypto.randomUUID()),
+      answer: () => ["one ", "two "],
+    })
+  const first = launch()
+  hub.find("s1")?.prompt({ type: "prompt", messageId: "p1", content: "go" }, "web:default")
+  await until(() => first.busy() === 1, "turn")
+  first.work(1)
+  await until(() => hub.find("s1")?.recent(9).length === 2, "first word")
+  first.kill()
+  const second = launch()
+  await until(() => second.busy() === 1, "turn of the second")
+  second.work(5)
+  await until(() => hub.find("s1")?.status().working === 0, "end")
+  const answers = hub
+    .find("s1")
+    ?.recent(9)
+    .filter(({ role }) => role === "assistant")
+  expect(answers?.map(({ status }) => status)).toEqual(["canceled", "done"])
+  expect(answers?.[1]?.parts.map((part) => part.text).join("")).toBe("one two ")
+  await second.stop()
+  await stop()
+  await rm(folder, { recursive: true, force: true })
+})

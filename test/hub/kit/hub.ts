@@ -1,0 +1,54 @@
+/** A hub on this machine for a test: loopback, a state directory of its own, requests answered as the test says. */
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type Hub, type HubOptions, startHub } from "../../../src/hub/bun-host.ts"
+import { hashOf } from "../../../src/hub/keys.ts"
+import { systemClock } from "../../../src/lib/clock.ts"
+import { createLog } from "../../../src/log.ts"
+
+export const CLIENT_TOKEN = "client-token-of-the-tests"
+export const RUNNER_TOKEN = "runner-token-of-the-tests"
+
+export interface TestHub {
+  readonly hub: Hub
+  readonly stateDir: string
+  readonly log: string[]
+  readonly stop: () => Promise<void>
+}
+
+export const startTestHub = async (
+  options: Partial<HubOptions> = {},
+  session: string | undefined = "s1",
+): Promise<TestHub> => {
+  const stateDir = options.stateDir ?? (await mkdtemp(join(tmpdir(), "hub-")))
+  const log: string[] = []
+  const hub = await startHub({
+    clock: systemClock,
+    log: createLog({
+      level: "debug",
+      format: "json",
+      secrets: [],
+      write: (line) => void log.push(line),
+      now: Date.now,
+    }),
+    clientToken: CLIENT_TOKEN,
+    answer: () => Promise.reject(new Error("nothing is asked here")),
+    executed: () => {},
+    ended: () => {},
+    terminate: async () => {},
+    hook: async () => new Response("", { status: 404 }),
+    ...options,
+    stateDir,
+  })
+  if (session !== undefined) hub.create(session).setRunnerToken(await hashOf(RUNNER_TOKEN))
+  return {
+    hub,
+    stateDir,
+    log,
+    stop: async () => {
+      await hub.stop()
+      if (options.stateDir === undefined) await rm(stateDir, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,70 @@
+/** The Durable Object on the real workerd, in this process's care: can be put to sleep, evicted and started again. */
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Miniflare } from "miniflare"
+import { freePort } from "./free-port.ts"
+
+export interface Workerd {
+  readonly url: string
+  readonly clientToken: string
+  /** The object loses its memory; its sockets stay. */
+  readonly hibernate: (session?: string) => Promise<void>
+  readonly restart: () => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+const CLIENT_TOKEN = "client-token-of-the-tests"
+
+export const bundleWorker = async (): Promise<string> => {
+  const built = await Bun.build({
+    entrypoints: [join(import.meta.dir, "../../../src/hub/durable-object.ts")],
+    target: "node",
+    format: "esm",
+  })
+  const [output] = built.outputs
+  if (!output) throw new Error("the worker was not built")
+  return output.text()
+}
+
+export const startWorkerd = async (script: string): Promise<Workerd> => {
+  const folder = await mkdtemp(join(tmpdir(), "workerd-"))
+  const port = await freePort()
+  const launch = async () => {
+    const started = new Miniflare({
+      modules: true,
+      script,
+      port,
+      host: "127.0.0.1",
+      cf: false,
+      compatibilityDate: "2026-07-01",
+      compatibilityFlags: ["nodejs_compat"],
+      durableObjects: {
+        SESSIONS: { className: "SessionAgent", useSQLite: true },
+        COMMONS: { className: "Commons", useSQLite: true },
+      },
+      durableObjectsPersist: folder,
+      bindings: { CLIENT_TOKEN },
+    })
+    await started.ready
+    return started
+  }
+  let current = await launch()
+  return {
+    url: `http://127.0.0.1:${port}`,
+    clientToken: CLIENT_TOKEN,
+    hibernate: (session = "s1") =>
+      current.unsafeEvictDurableObject("", "SessionAgent", {
+        name: session,
+        webSockets: "hibernate",
+      }),
+    restart: async () => {
+      await current.dispose()
+      current = await launch()
+    },
+    stop: async () => {
+      await current.dispose()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
