@@ -2,11 +2,22 @@
  * Flags and environment -> one frozen Config. The only reader of the environment; a knob is one entry in the
  * table below, and its parsing, its line of help and its redaction follow from it.
  */
+import { closeSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import { z } from "zod"
+import {
+  gitDepth,
+  gitName,
+  gitUrl,
+  jsonOf,
+  loopback,
+  personaList,
+  repositoryList,
+  serviceList,
+} from "./lib/setting-fields.ts"
 
-export type CommandName = "run" | "up" | "chat" | "sessions"
+export type CommandName = "run" | "up" | "chat" | "sessions" | "doctor" | "git-credential" | "hook"
 
 /** A value of the wrong form: `message` says which variable, what it must be and where to set it. Exit code 2. */
 export class ConfigError extends Error {
@@ -31,9 +42,6 @@ interface Context {
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
-
-const loopback = (host: string): boolean =>
-  host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host)
 
 const secret = z.string().min(16, "must be at least 16 characters long")
 const seconds = z.coerce
@@ -153,6 +161,82 @@ const knobs = {
     schema: port,
     fallback: () => "7681",
   },
+  rawVncPort: {
+    env: "VNC_RAW_PORT",
+    doc: "port of the VNC server itself on this machine; only noVNC talks to it",
+    schema: port,
+    fallback: () => "5900",
+  },
+  services: {
+    env: "SANDPIPER_SERVICES",
+    doc: "services to start and watch: all, none, or some of vnc,vscode,ttyd",
+    schema: serviceList,
+    fallback: () => "none",
+  },
+  display: {
+    env: "DISPLAY",
+    doc: "the X display that the vnc service serves",
+    schema: z.string().min(1),
+    fallback: () => ":99",
+  },
+  repoUrl: {
+    env: "REPO_URL",
+    doc: "repository that is cloned into the workspace, and that the agent works in",
+    schema: gitUrl.optional(),
+  },
+  repoBranch: { env: "REPO_BRANCH", doc: "branch of REPO_URL", schema: gitName.optional() },
+  repoRef: {
+    env: "REPO_REF",
+    doc: "commit or tag of REPO_URL that a new clone stands at",
+    schema: gitName.optional(),
+  },
+  repoDepth: {
+    env: "REPO_DEPTH",
+    doc: "commits of REPO_URL's history to fetch; all of them when not given",
+    schema: gitDepth.optional(),
+  },
+  moreRepositories: {
+    env: "REPOS_JSON",
+    doc: "more repositories: [{url, branch?, ref?, depth?, name?, token?}, ...]",
+    schema: jsonOf(
+      repositoryList,
+      "a JSON list of {url, branch?, ref?, depth?, name?, token?}",
+    ).optional(),
+    secret: true,
+  },
+  gitUserName: {
+    env: "GIT_USER_NAME",
+    doc: "name that commits are made under",
+    schema: z.string().max(200).optional(),
+  },
+  gitUserEmail: {
+    env: "GIT_USER_EMAIL",
+    doc: "address that commits are made under",
+    schema: z.string().max(200).optional(),
+  },
+  githubToken: {
+    env: "GITHUB_TOKEN",
+    doc: "git's password for the host of REPO_URL (github.com without one), and for no other",
+    schema: z.string().min(1).optional(),
+    secret: true,
+  },
+  gitPullOnRestore: {
+    env: "GIT_PULL_ON_RESTORE",
+    doc: "when a clean clone is fast-forwarded: never, restore (in a new life of the sandbox), always (at every start)",
+    schema: z.enum(["never", "restore", "always"], { error: "must be never, restore or always" }),
+    fallback: () => "restore",
+  },
+  gitPullEverySeconds: {
+    env: "GIT_PULL_EVERY_SECONDS",
+    doc: "no pull when the last one is younger than this",
+    schema: seconds,
+    fallback: () => "300",
+  },
+  personaFiles: {
+    env: "PERSONA_FILES_JSON",
+    doc: "files that the agent always reads: [{filename, content, sortOrder?}, ...]",
+    schema: jsonOf(personaList, "a JSON list of {filename, content, sortOrder?}").optional(),
+  },
   opencodeUrl: {
     env: "OPENCODE_URL",
     flag: "opencode-url",
@@ -266,6 +350,35 @@ const knobs = {
     schema: directory,
     fallback: () => "/models/whisper",
   },
+  secretsToken: {
+    env: "OP_SERVICE_ACCOUNT_TOKEN",
+    doc: "service account of 1Password (`op`), for the agent's secrets",
+    schema: z.string().min(1, "must not be empty").optional(),
+    secret: true,
+  },
+  secretsFile: {
+    env: "SANDPIPER_SECRETS_FILE",
+    doc: "JSON file of names and values, mode 600: the agent's secrets where there is no 1Password",
+    schema: z.string().min(1, "must be a file").optional(),
+  },
+  parallelApiKey: {
+    env: "PARALLEL_API_KEY",
+    doc: "key of Parallel's API; without it the agent has no parallel_* tools",
+    schema: z.string().min(1, "must not be empty").optional(),
+    secret: true,
+  },
+  parentSessionId: {
+    env: "PARENT_SESSION_ID",
+    doc: "the session that started this one, for the tool notify_parent",
+    schema: z.string().min(1, "must not be empty").optional(),
+  },
+  publicUrl: {
+    env: "SANDPIPER_PUBLIC_URL",
+    doc: "address that people reach the gateway at, for the tool write_tunnel_env",
+    schema: urlWith("must be an http:// or https:// URL", (url) =>
+      /^https?:$/.test(url.protocol),
+    ).optional(),
+  },
   permissions: {
     env: "SANDPIPER_PERMISSIONS",
     doc: "what OpenCode asks leave for: `allow` it once each time, or `relay` the question to the session agent",
@@ -306,6 +419,10 @@ type Values = { readonly [Key in keyof typeof knobs]: z.output<(typeof knobs)[Ke
 
 export interface Config extends Values {
   readonly command: CommandName
+  /** The word after a command that takes one. */
+  readonly operand: string | undefined
+  /** REPO_URL's, then those of REPOS_JSON. */
+  readonly repositories: readonly z.output<typeof repositoryList>[number][]
   /** The variables that a child process may be given a choice of; never printed. */
   readonly environment: Environment
   /** Every secret value, for the log's redaction. */
@@ -324,11 +441,51 @@ export interface Words {
   readonly json: boolean
 }
 
-const commands: Record<CommandName, string> = {
-  run: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (the default with flags)",
-  up: "everything on this machine: a session agent, a runner, and a chat in this terminal",
-  chat: "a prompt for a session of the running `up`, or a conversation when no text is given",
-  sessions: "the sessions of the running `up`",
+const commands: Record<
+  CommandName,
+  { readonly doc: string; readonly operands?: readonly string[] }
+> = {
+  run: {
+    doc: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (the default with flags)",
+  },
+  up: { doc: "everything on this machine: a session agent, a runner, and a chat in this terminal" },
+  chat: {
+    doc: "a prompt for a session of the running `up`, or a conversation when no text is given",
+  },
+  sessions: { doc: "the sessions of the running `up`" },
+  doctor: { doc: "what is installed and what is in the way, a line each" },
+  hook: {
+    doc: "pre-snapshot: makes a running runner ready to be stored; post-snapshot: lets it go on",
+    operands: ["pre-snapshot", "post-snapshot"],
+  },
+  "git-credential": {
+    doc: "git's credential helper: asks the running runner",
+    operands: ["get", "store", "erase"],
+  },
+}
+
+/**
+ * The environment with the secrets that the starter handed over by a file descriptor, `NAME=value` each, ended by
+ * a zero byte. It is read once and closed: no child inherits it, and `/proc/<pid>/environ` never showed them.
+ */
+export const withSecrets = (env: Environment): Environment => {
+  const { SANDPIPER_SECRETS_FD: named, ...rest } = env
+  if (named === undefined) return env
+  const fd = Number(named)
+  if (!Number.isInteger(fd) || fd < 3) {
+    throw new ConfigError("SANDPIPER_SECRETS_FD must be the number of an open file descriptor")
+  }
+  try {
+    const text = readFileSync(fd, "utf8")
+    closeSync(fd)
+    const given = text.split("\0").flatMap((entry): [string, string][] => {
+      const at = entry.indexOf("=")
+      return at > 0 ? [[entry.slice(0, at), entry.slice(at + 1)]] : []
+    })
+    return { ...rest, ...Object.fromEntries(given) }
+  } catch (error) {
+    throw new ConfigError(`SANDPIPER_SECRETS_FD: descriptor ${fd} cannot be read`, { cause: error })
+  }
 }
 
 export const readInvocation = (
@@ -348,9 +505,13 @@ export const readInvocation = (
   }
   const command = named ?? "run"
   const rest = named === undefined ? argv : argv.slice(1)
-  const { words, flags } =
+  const { words, flags: given } =
     command === "chat" ? readWords(rest) : { words: { json: false }, flags: rest }
-  return { want: "command", config: readConfig({ command, env, cwd }, readFlags(flags)), words }
+  const { flags, operand } = readFlags(given, commands[command].operands ?? [])
+  if (commands[command].operands !== undefined && operand === undefined) {
+    throw new ConfigError(`${command} needs one of: ${commands[command].operands.join(", ")}`)
+  }
+  return { want: "command", config: readConfig({ command, env, cwd }, flags, operand), words }
 }
 
 const shortFlags: Readonly<Record<string, string>> = {
@@ -382,14 +543,24 @@ const isCommand = (name: string): name is CommandName => Object.hasOwn(commands,
 
 const entries: readonly (readonly [string, Knob])[] = Object.entries<Knob>(knobs)
 
-/** What the runner itself is set by: none of it is for the agent's eyes. */
-export const ownVariables: ReadonlySet<string> = new Set(entries.map(([, knob]) => knob.env))
+/** What the runner itself is set by: none of it is for the agent's eyes, but for the screen it draws on. */
+export const ownVariables: ReadonlySet<string> = new Set(
+  entries.map(([, knob]) => knob.env).filter((name) => name !== knobs.display.env),
+)
 
-const readFlags = (argv: readonly string[]): ReadonlyMap<string, string> => {
+const readFlags = (
+  argv: readonly string[],
+  operands: readonly string[],
+): { readonly flags: ReadonlyMap<string, string>; readonly operand: string | undefined } => {
   const known = new Set(entries.flatMap(([, knob]) => knob.flag ?? []))
   const flags = new Map<string, string>()
+  let operand: string | undefined
   for (let index = 0; index < argv.length; index += 1) {
     const word = argv[index] ?? ""
+    if (operand === undefined && operands.includes(word)) {
+      operand = word
+      continue
+    }
     const [, name, inline] = /^--([a-z-]+)(?:=(.*))?$/s.exec(word) ?? []
     if (name === undefined || !known.has(name)) {
       throw new ConfigError(`unknown flag "${word}" (see sandpiper --help)`)
@@ -399,10 +570,14 @@ const readFlags = (argv: readonly string[]): ReadonlyMap<string, string> => {
     if (flags.has(name)) throw new ConfigError(`--${name} is given twice`)
     flags.set(name, value)
   }
-  return flags
+  return { flags, operand }
 }
 
-const readConfig = (context: Context, flags: ReadonlyMap<string, string>): Config => {
+const readConfig = (
+  context: Context,
+  flags: ReadonlyMap<string, string>,
+  operand: string | undefined,
+): Config => {
   const values: Record<string, unknown> = {}
   const secrets: string[] = []
   const problems: string[] = []
@@ -424,8 +599,12 @@ const readConfig = (context: Context, flags: ReadonlyMap<string, string>): Confi
   }
   if (problems.length > 0) throw new ConfigError(problems.join("\n"))
   const parsed = values as unknown as Values
+  const repositories = repositoriesOf(parsed)
+  secrets.push(...repositories.flatMap(secretsOfRepository))
   return Object.freeze({
     ...parsed,
+    operand,
+    repositories,
     workDir: resolve(context.cwd, parsed.workDir),
     stateDir: resolve(context.cwd, parsed.stateDir),
     command: context.command,
@@ -434,6 +613,19 @@ const readConfig = (context: Context, flags: ReadonlyMap<string, string>): Confi
   })
 }
 
+const repositoriesOf = (values: Values): Config["repositories"] => {
+  const { repoUrl: url, repoBranch: branch, repoRef: ref, repoDepth: depth } = values
+  const first = url === undefined ? [] : [{ url, branch, ref, depth }]
+  return Object.freeze([...first, ...(values.moreRepositories ?? [])])
+}
+
+const secretsOfRepository = ({ url, token }: Config["repositories"][number]): readonly string[] => [
+  ...(token === undefined ? [] : [token]),
+  ...(URL.canParse(url) && new URL(url).password !== ""
+    ? [decodeURIComponent(new URL(url).password)]
+    : []),
+]
+
 const nameOf = (knob: Knob): string => (knob.flag ? `${knob.env} (--${knob.flag})` : knob.env)
 
 /** The Config as it may be printed: secrets hidden, the environment left out. */
@@ -441,9 +633,13 @@ export const printableConfig = (config: Config): Record<string, unknown> =>
   Object.fromEntries(
     entries.map(([key, knob]) => {
       const value = config[key as keyof Values]
-      return [key, knob.secret && value !== undefined ? "[redacted]" : value]
+      return [key, knob.secret && value !== undefined ? "[redacted]" : shown(value)]
     }),
   )
+
+/** An address may carry a password; the log takes it out of a line as well. */
+const shown = (value: unknown): unknown =>
+  typeof value === "string" ? value.replace(/(:\/\/)[^/@\s]+@/, "$1[redacted]@") : value
 
 export const helpText = (version: string): string => {
   const rows = entries.map(([, knob]) => {
@@ -461,7 +657,7 @@ Usage
 
 Commands
 ${Object.entries(commands)
-  .map(([name, doc]) => `  ${name.padEnd(10)} ${doc}`)
+  .map(([name, { doc }]) => `  ${name.padEnd(15)} ${doc}`)
   .join("\n")}
 
 Every setting is a variable; some have a flag too, which wins.

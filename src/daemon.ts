@@ -2,23 +2,31 @@
 import { join } from "node:path"
 import manifest from "../package.json"
 import { createAgent } from "./agent/agent.ts"
+import { agentEnvironment } from "./agent/environment.ts"
 import { createIdMint } from "./agent/ids.ts"
 import type { RuntimeConfig } from "./agent/settings.ts"
 import type { WatchOptions } from "./agent/watch.ts"
+import { agentDirectories } from "./agent/workspace.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
 import { type Config, ownVariables } from "./config.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
-import { askOver, countedOver } from "./gateway/over-uplink.ts"
+import { secretOperations } from "./gateway/secrets.ts"
+import { askOver, countedOver, tellOver } from "./gateway/over-uplink.ts"
 import { createPartsBoard } from "./gateway/ready.ts"
 import { readBootId } from "./host/boot-id.ts"
+import { createHibernation } from "./host/hibernation.ts"
+import { createHost } from "./host/host.ts"
 import { createProcesses } from "./host/processes.ts"
+import { openSecrets } from "./host/open-secrets.ts"
+import { scrubFiles, watchForRestore } from "./host/snapshot.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
+import { plannedDirectory } from "./host/workspace.ts"
 import { createInbound } from "./inbound/index.ts"
-import { type Clock, systemClock } from "./lib/clock.ts"
-import { openStateDb, readFact, writeFact } from "./lib/state-db.ts"
+import { type Clock, systemClock, within } from "./lib/clock.ts"
+import { openStateDb, readFact, scrubFact, writeFact, writeOut } from "./lib/state-db.ts"
 import { describeError, type Log } from "./log.ts"
 import { createAttachments } from "./prompt/attachments.ts"
 import { createTranscribe } from "./prompt/audio.ts"
@@ -37,6 +45,8 @@ export interface DaemonOptions {
   readonly version: string
   readonly log: Log
   readonly clock?: Clock
+  /** How this program is started; git starts it as its credential helper. */
+  readonly self?: readonly string[]
   /** When a silent OpenCode counts as hung; the default is about half a minute. */
   readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
 }
@@ -57,8 +67,12 @@ export interface Daemon {
 /** The OpenCode that is pinned: what is prepared for it must name its very version. */
 const OPENCODE_VERSION = manifest.dependencies["opencode-ai"]
 const OUTBOX_BYTES = 64 * 1024 * 1024
-const FLUSH_MS = 3000
-const SETTLE_MS = 5000
+/** An end in order takes at most the sum of these, below the ten seconds that a platform waits. */
+const SETTLE_MS = 4000
+const PROCESSES_MS = 3000
+const FLUSH_MS = 1500
+const CLOSE_MS = 500
+const COMPLETE_MS = 500
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
 const TUNNELS_FACT = "gateway.tunnels"
@@ -80,7 +94,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
     // Frames and the turns that they tell of are written together.
-    store: openOutboxStore(db, () => channels.persist()),
+    store: openOutboxStore(db, {
+      write: () => channels.persist(),
+      done: () => channels.persisted(),
+    }),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })
@@ -93,7 +110,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     clock,
     log: uplinkLog,
     active: () => channels.active(),
-    onFrame: (frame) => inbound(frame),
+    onFrame: (frame) => {
+      // What comes during the end is for the next runner: nothing here has taken it.
+      if (!stopped.signal.aborted) hibernation.whenAwake(() => inbound(frame))
+    },
     onConnected: () => {
       agent.linkOpen()
       gateway?.announceTunnels()
@@ -102,6 +122,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
+  const workDir = plannedDirectory(config.workDir, config.repositories)
   const mint = createIdMint(clock.now)
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
@@ -126,7 +147,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       mint,
       nameAuthor: gitIdentities.set,
       attachments: createAttachments({
-        save: createSaveFile(config.workDir),
+        save: createSaveFile(workDir),
         readPdf,
         transcribe: createTranscribe({
           path: config.environment["PATH"] ?? "",
@@ -149,18 +170,49 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
 
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
+  const environment = agentEnvironment({
+    environment: config.environment,
+    allow: config.agentEnvAllow ?? [],
+    own: ownVariables,
+  })
+  const secrets = openSecrets({ ...config, environment, owner: user, clock })
+  const host = createHost({
+    config,
+    self: options.self ?? [process.execPath],
+    apiToken,
+    user,
+    environment,
+    clock,
+    log: log.child({ part: "host" }),
+    memory: {
+      read: (name) => readFact(db, name),
+      write: (name, value) => writeFact(db, name, value),
+    },
+    setPart: parts.set,
+    runHook: (hook) => hibernation.runHook(hook),
+  })
+
   let ready: string | undefined
   const agent = createAgent({
-    settings: config,
+    settings: { ...config, workDir },
     ownVariables,
     opencodeVersion: OPENCODE_VERSION,
     self: process.execPath,
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
       SANDPIPER_API_TOKEN: apiToken,
+      WHISPER_MODELS: config.whisperModels,
+      ...(config.parallelApiKey && { PARALLEL_API_KEY: config.parallelApiKey }),
+      ...(config.parentSessionId && { PARENT_SESSION_ID: config.parentSessionId }),
+      ...(config.publicUrl && { SANDPIPER_PUBLIC_URL: config.publicUrl }),
     }),
+    hiddenTools: config.parallelApiKey ? [] : ["parallel_*"],
+    instructionFiles: [host.personaFiles],
     processes: createProcesses(clock),
-    installMore: gitIdentities.installPlugin,
+    installMore: async (configDir) => {
+      await host.prepared()
+      await gitIdentities.installPlugin(configDir)
+    },
     user,
     giveToUser: async (path) => user && giveTo(path, user),
     handOver: async (path) => user && handOver(path, user),
@@ -223,17 +275,42 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log: log.child({ part: "inbound" }),
   })
 
+  const hibernation = createHibernation({
+    clock,
+    log: log.child({ part: "host" }),
+    settled: channels.settled,
+    stopTurns: (why) => void channels.stop(undefined, why),
+    flush: uplink.flush,
+    scrub: async () => {
+      const files = await scrubFiles([join(agentDirectories(config.stateDir).data, "auth.json")])
+      const fact = scrubFact(db, RUNTIME_FACT)
+      return {
+        files: [...files.files, ...(fact ? ["state.db"] : [])],
+        putBack: async () => {
+          await files.putBack()
+          fact?.putBack()
+        },
+      }
+    },
+    sync: async () => {
+      writeOut(db)
+      await Bun.spawn(["sync"]).exited
+    },
+    services: host.services,
+    reconnect: uplink.redial,
+  })
+  let stopWatching = () => {}
+
   const stop = async (ending: Ending) => {
     if (stopped.signal.aborted) return
     stopped.abort()
     log.info("daemon.stopping", { why: ending.why })
-    await Promise.race([
-      channels.stop(undefined, "the runner is shutting down"),
-      new Promise<void>((resolve) => void clock.after(SETTLE_MS, resolve)),
-    ])
-    await agent.stop()
+    stopWatching()
+    hibernation.stop()
+    await within(clock, SETTLE_MS, channels.stop(undefined, "the runner is shutting down"))
+    await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
     await uplink.stop(FLUSH_MS)
-    await gateway?.stop()
+    await within(clock, CLOSE_MS, gateway?.stop() ?? Promise.resolve())
     db.close()
     done.resolve(ending)
   }
@@ -250,6 +327,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
         clock,
         log: log.child({ part: "gateway" }),
+        opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
         opencodePort: () => (ready === undefined ? undefined : Number(new URL(ready).port)),
         parts: () => {
           const link = uplink.state()
@@ -260,15 +338,27 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           )
           return parts.read()
         },
+        details: () => ({ agent: agent.status() }),
         gauges: () => counted.gauges(uplink.counters(), parts.read()["agent"]?.restarts ?? 0),
         loadTunnels: () => readFact(db, TUNNELS_FACT),
         saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
         announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
         ask: askOver(uplink.request),
-        tell: (type, fields) => uplink.send({ type, ...fields } as never),
+        tell: tellOver({
+          send: uplink.send,
+          originOf: channels.originOf,
+          // After its tool call is answered, so that the turn ends with it.
+          completed: () => {
+            const ending = { code: 0, why: "the agent completed the session" }
+            clock.after(COMPLETE_MS, () => done.resolve(ending))
+          },
+        }),
+        ...(secrets && { local: secretOperations(secrets) }),
       })
+      await host.start()
       uplink.start()
       agent.begin()
+      stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
     },

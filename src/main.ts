@@ -1,52 +1,100 @@
-/** Commands and flags -> Config -> run. Signals come in here, and only here does the process end. */
+/**
+ * Commands and flags -> Config -> run. Signals come in here, and only here does the process end. Each command loads its
+ * own parts: what the others need would cost every start tens of milliseconds.
+ */
 import {
   type Config,
   ConfigError,
   helpText,
   printableConfig,
   readInvocation,
+  withSecrets,
   type Words,
 } from "./config.ts"
-import { createDaemon, type Ending } from "./daemon.ts"
+import type { Ending } from "./daemon.ts"
+import { descendantsOf, endAll, listProcesses } from "./host/processes.ts"
+import { startReaper } from "./host/reaper.ts"
 import { type HubAddress, readAddress } from "./hub/address.ts"
-import { startChat } from "./hub/chat.ts"
-import { describeSessions } from "./hub/describe-sessions.ts"
-import { systemClock } from "./lib/clock.ts"
+import { systemClock, within } from "./lib/clock.ts"
 import { createLog, describeError, type Log } from "./log.ts"
-import { startUp } from "./up.ts"
 import { commit, version } from "./version.ts"
 
 const main = async (): Promise<number> => {
-  const invocation = readInvocation(process.argv.slice(2), process.env, process.cwd())
+  const env = withSecrets(process.env)
+  const invocation = readInvocation(process.argv.slice(2), env, process.cwd())
   if (invocation.want === "help") return print(helpText(version))
   if (invocation.want === "version") return print(`sandpiper ${version} (${commit})\n`)
   const { config, words } = invocation
   const log = logFor(config)
   log.debug("config", printableConfig(config))
   switch (config.command) {
+    case "run":
+      return run(config, log)
     case "up":
       return up(config, log)
     case "chat":
       return chat(config, words)
     case "sessions":
       return sessions(config)
-    case "run":
-      return run(config, log)
+    case "doctor":
+      return doctor(config)
+    case "hook":
+      return hook(config)
+    case "git-credential":
+      return gitCredential(config)
   }
 }
 
+/** Below the ten seconds after which a platform ends the process itself, and with it whatever is half done. */
+const STOP_LIMIT_MS = 9500
+
 const run = async (config: Config, log: Log): Promise<number> => {
+  // Before anything else: as PID 1 a signal without a handler is lost.
+  const asked = signalled()
+  const reaper = startReaper({ clock: systemClock, log })
   const link = { url: config.doUrl ?? "", token: config.runnerToken ?? "" }
-  const daemon = createDaemon({ config, link, version, log })
+  const { createDaemon } = await import("./daemon.ts")
+  const daemon = createDaemon({ config, link, version, log, self: self() })
   await daemon.start()
-  const ending = await Promise.race([daemon.done, signalled(), inputEnded(config)])
-  await daemon.stop(ending)
-  log.info("daemon.ended", { ...ending })
+  const ending = await Promise.race([daemon.done, asked, inputEnded(config)])
+  const inOrder = await within(systemClock, STOP_LIMIT_MS, daemon.stop(ending))
+  reaper.stop()
+  // Whatever the agent and the services have left running would otherwise outlive the sandbox's runner.
+  await endAll(() => descendantsOf(process.pid, listProcesses()), systemClock)
+  log.info("daemon.ended", { ...ending, inOrder })
   return ending.code
 }
 
+/** How to start this program again: the binary alone, or the runtime with its source. */
+const self = (): readonly string[] =>
+  Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main]
+
+const doctor = async (config: Config): Promise<number> => {
+  const { examine } = await import("./doctor.ts")
+  const { lines, healthy } = await examine(config)
+  print(`${lines.join("\n")}\n`)
+  return healthy ? 0 : 1
+}
+
+const gitCredential = async (config: Config): Promise<number> => {
+  const { answerGit } = await import("./host/credential-helper.ts")
+  return print(await answerGit(config, await Bun.stdin.text()))
+}
+
+const HOOK_LIMIT_MS = 50_000
+
+const hook = async (config: Config): Promise<number> => {
+  const { askControl, findControl } = await import("./host/control.ts")
+  const control = await findControl(config.stateDir)
+  const report = await askControl(control, `/hooks/${config.operand}`, {}, HOOK_LIMIT_MS)
+  return print(`${JSON.stringify(report)}\n`)
+}
+
 const up = async (config: Config, log: Log): Promise<number> => {
+  const asked = signalled()
+  const reaper = startReaper({ clock: systemClock, log })
   const interactive = process.stdin.isTTY === true
+  const { startUp } = await import("./up.ts")
   const everything = await startUp({
     config,
     version,
@@ -55,12 +103,14 @@ const up = async (config: Config, log: Log): Promise<number> => {
     output: process.stdout,
     interactive,
   })
-  await Promise.race([everything.finished, signalled()])
-  await everything.stop()
+  await Promise.race([everything.finished, asked])
+  await within(systemClock, STOP_LIMIT_MS, everything.stop())
+  reaper.stop()
   return 0
 }
 
 const chat = async (config: Config, words: Words): Promise<number> => {
+  const { startChat } = await import("./hub/chat.ts")
   const talk = startChat({
     input: process.stdin,
     output: process.stdout,
@@ -79,6 +129,7 @@ const sessions = async (config: Config): Promise<number> => {
   const { url, token } = hubOf(config)
   const answer = await fetch(`${url}/sessions`, { headers: { Authorization: `Bearer ${token}` } })
   if (!answer.ok) throw new Error(`the hub answered HTTP ${answer.status}`)
+  const { describeSessions } = await import("./hub/describe-sessions.ts")
   return print(describeSessions(await answer.json()))
 }
 

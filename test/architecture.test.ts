@@ -47,7 +47,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   ],
   [/^src\/(uplink|agent|prompt|host|demo)\//, 3],
   [/^src\/(channels|inbound|gateway|workflow|hub)\//, 4],
-  [/^src\/(daemon|up|main)\.ts/, 5],
+  [/^src\/(daemon|up|doctor|main)\.ts/, 5],
 ]
 
 const layerOf = (file: string): number => {
@@ -103,6 +103,17 @@ describe("who may import whom", () => {
         )
       expect(found?.[0] === undefined ? "" : `${file} uses ${found[0]}`).toBe("")
     }
+  })
+})
+
+describe("the tools, which run in OpenCode", () => {
+  test("know the operations and nothing else of ours, and need nothing installed but zod", async () => {
+    const files = [...new Glob("tools/**/*.ts").scanSync(root)]
+    const wrong = (await Promise.all(files.map(importsOf)))
+      .flat()
+      .filter(({ to }) => !/^(tools|src\/operations)\/|^zod$|^node:/.test(to))
+      .map(({ from, to }) => `${from} imports ${to}`)
+    expect(wrong).toEqual([])
   })
 })
 

@@ -13,7 +13,8 @@ import { readConfigFiles } from "./config-files.ts"
 import { embedConfigFiles } from "./embed.ts" with { type: "macro" }
 import { type EventStreamOptions, runEventStream } from "./event-stream.ts"
 import { waitForConfig } from "./first-config.ts"
-import { checkConfig, createLauncher, type RunningAgent } from "./launcher.ts"
+import { checkConfig } from "./launch-error.ts"
+import { createLauncher, type RunningAgent } from "./launcher.ts"
 import { type Applied, createLife } from "./life.ts"
 import { followLog, type LogTail } from "./log-tail.ts"
 import { defaultModel } from "./models.ts"
@@ -50,6 +51,10 @@ export interface AgentOptions {
   readonly self: string
   /** For the agent's tools: where the runner's API is and what opens it. */
   readonly toolEnvironment: () => Readonly<Record<string, string>>
+  /** Tools that lack what they need here. */
+  readonly hiddenTools: readonly string[]
+  /** Files of other parts that the agent always reads; patterns are allowed. */
+  readonly instructionFiles?: readonly string[]
   /** Files of other parts that belong into OpenCode's configuration directory. */
   readonly installMore: (configDir: string) => Promise<void>
   readonly processes: Processes
@@ -123,6 +128,8 @@ export const createAgent = (options: AgentOptions): Agent => {
       permissions: settings.permissions,
       allowedModels: settings.agentModels,
       bashTimeoutMs: settings.agentBashSeconds * 1000,
+      hiddenTools: options.hiddenTools,
+      instructionFiles: options.instructionFiles ?? [],
     })(runtime)
 
   let tail: LogTail | undefined
@@ -165,7 +172,11 @@ export const createAgent = (options: AgentOptions): Agent => {
       settings: made.settings,
       files: made.files,
       opencodeVersion,
-      checkCode: (code) => checkCode(code, { runtime: options.self, owner: user }),
+      checkCode: async (code) => {
+        // It is checked by whoever runs it later, and they must be able to read it.
+        await options.giveToUser(directories.root)
+        return checkCode(code, { runtime: options.self, owner: user })
+      },
     })
     for (const { path, problem } of leftOut) log.error("agent.file-left-out", { path, problem })
     await options.installMore(directories.config)
@@ -221,9 +232,9 @@ export const createAgent = (options: AgentOptions): Agent => {
       void runEventStream(stream, gone)
       await subscribed.promise
       await ready(agent)
-      if (!agent.adopted) void warmUp(agent.client, log)
+      if (!agent.adopted) void warmUp({ client: agent.client, clock, log }, gone)
     },
-    reload: async (agent, from, to) => {
+    reload: async (agent, gone, from, to) => {
       options.onLost("OpenCode reads its new configuration")
       await writeSettings(directories, to.settings)
       await options.giveToUser(directories.root)
@@ -231,6 +242,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       await agent.client.dispose()
       await checkConfig(agent.client)
       await ready(agent)
+      void warmUp({ client: agent.client, clock, log }, gone)
     },
     untilHung: (agent, gone) => untilHung({ client: agent.client, clock, ...options.watch }, gone),
     onLost: options.onLost,

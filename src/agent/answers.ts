@@ -10,6 +10,7 @@ import {
   questionSchema,
   todoSchema,
 } from "./events.ts"
+import { WARM_UP_MODEL } from "./settings.ts"
 import type { ProviderModels } from "./shapes.ts"
 
 export interface AgentExchange {
@@ -143,13 +144,15 @@ export const providers = z
     ),
   })
   .transform(({ providers: known }): readonly ProviderModels[] =>
-    known.map(({ id, models }) => ({
-      provider: id,
-      models: Object.values(models).map((model) => ({
-        id: model.id,
-        name: model.name ?? model.id,
+    known
+      .filter(({ id }) => id !== WARM_UP_MODEL.providerID)
+      .map(({ id, models }) => ({
+        provider: id,
+        models: Object.values(models).map((model) => ({
+          id: model.id,
+          name: model.name ?? model.id,
+        })),
       })),
-    })),
   )
 
 export const named = z.object({ name: z.string(), description: z.string().optional() })

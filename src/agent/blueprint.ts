@@ -26,9 +26,12 @@ export interface BlueprintOptions {
   readonly permissions: "allow" | "relay"
   readonly allowedModels: readonly string[] | undefined
   readonly bashTimeoutMs: number
+  readonly hiddenTools?: readonly string[]
   readonly user: AgentUser | undefined
   readonly opencodeVersion: string
   readonly workDir: string
+  /** Beside those of the configuration's own. */
+  readonly instructionFiles?: readonly string[]
 }
 
 /** Throws a SettingsError that says all that is wrong; nothing is touched. */
@@ -43,9 +46,13 @@ export const createBlueprints =
       environment: options.environment,
       permissions: options.permissions,
       allowedModels: options.allowedModels,
-      instructionFiles: Object.keys(files)
-        .filter((path) => path.startsWith("instructions/"))
-        .map((path) => join(directories.config, path)),
+      hiddenTools: options.hiddenTools ?? [],
+      instructionFiles: [
+        ...Object.keys(files)
+          .filter((path) => path.startsWith("instructions/"))
+          .map((path) => join(directories.config, path)),
+        ...(options.instructionFiles ?? []),
+      ],
       sentencesFile: directories.sentencesFile,
     })
     const environment = {

@@ -117,6 +117,8 @@ export interface AgentClient {
 
 /** OpenCode never answers connections made while it is just coming up, so a health call must give up early. */
 const HEALTH_MS = 1000
+/** The first of these makes OpenCode load everything it has, which takes long where the machine is busy. */
+const LOADING_MS = 30_000
 /** Calls that answer when a turn is done. */
 const TURN_MS = 30 * 60_000
 
@@ -138,7 +140,7 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
   return {
     health: () => call("GET", "/global/health", health, { deadlineMs: HEALTH_MS }),
     checkConfig: async () => {
-      await get("/config", done)
+      await call("GET", "/config", done, { deadlineMs: LOADING_MS })
     },
 
     createSession: async (title) =>
@@ -202,7 +204,7 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
     replyPermission,
     allowOnce: (permissionId) => replyPermission(permissionId, "once"),
 
-    models: () => get("/config/providers", providers),
+    models: () => call("GET", "/config/providers", providers, { deadlineMs: LOADING_MS }),
     toolIds: () => get("/experimental/tool/ids", z.array(z.string())),
     commands: () => get("/command", z.array(named)),
     skills: () => get("/skill", z.array(named)),
@@ -215,7 +217,9 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
     removeAuth: async (provider) => {
       await call("DELETE", `/auth/${encodeURIComponent(provider)}`, done)
     },
-    dispose: () => post("/instance/dispose"),
+    dispose: async () => {
+      await call("POST", "/instance/dispose", done, { body: {}, deadlineMs: LOADING_MS })
+    },
 
     openEvents: (signal) => openEvents(address, signal),
     history: (after) => call("POST", "/sync/history", z.array(durableEvent), { body: after }),

@@ -49,9 +49,12 @@ export const runEventStream = async (
       const response = await options.client.openEvents(generation.signal)
       cancelOpening()
       if (response.body) {
-        for await (const data of readFrames(response.body, generation, { clock, silenceMs })) {
-          const isStart = await deliver(data, subscribedBefore)
-          if (isStart) {
+        for await (const frames of readFrames(response.body, generation, { clock, silenceMs })) {
+          for (const data of frames) {
+            const delivered = deliver(data, subscribedBefore)
+            // Nearly every frame is delivered on the spot; waiting for each would make a disk write of each.
+            const isStart = typeof delivered === "boolean" ? delivered : await delivered
+            if (!isStart) continue
             subscribedBefore = true
             failures = 0
           }
@@ -106,16 +109,25 @@ const createDelivery = (options: EventStreamOptions) => {
     }
   }
 
-  return async (data: string, subscribedBefore: boolean): Promise<boolean> => {
+  const subscribed = async (again: boolean): Promise<boolean> => {
+    if (again) await catchUp()
+    options.onSubscribed(again)
+    return true
+  }
+  const closeHole = async (parsed: ParsedEvent): Promise<boolean> => {
+    await catchUp()
+    options.onSubscribed(true)
+    take(parsed)
+    return false
+  }
+
+  return (data: string, subscribedBefore: boolean): boolean | Promise<boolean> => {
     const parsed = read(data)
     if (parsed?.kind === "event" && parsed.event.type === "connected") {
-      if (subscribedBefore) await catchUp()
-      options.onSubscribed(subscribedBefore)
-      return true
+      return subscribed(subscribedBefore)
     }
     if (parsed?.kind === "durable" && isHole(numbers.get(parsed.sessionId), parsed.seq)) {
-      await catchUp()
-      options.onSubscribed(true)
+      return closeHole(parsed)
     }
     take(parsed)
     return false
@@ -125,13 +137,18 @@ const createDelivery = (options: EventStreamOptions) => {
 const isHole = (last: number | undefined, seq: number): boolean =>
   last !== undefined && seq > last + 1
 
+/** The last ids, in a ring beside the set: asking a set for its oldest walks over all it has forgotten. */
 const createMemory = () => {
   const seen = new Set<string>()
+  const ring: string[] = []
+  let place = 0
   return (id: string): boolean => {
     if (seen.has(id)) return true
-    seen.add(id)
-    const oldest = seen.size > REMEMBERED_IDS ? seen.values().next().value : undefined
+    const oldest = ring[place]
     if (oldest !== undefined) seen.delete(oldest)
+    ring[place] = id
+    place = (place + 1) % REMEMBERED_IDS
+    seen.add(id)
     return false
   }
 }

@@ -1,4 +1,7 @@
-/** The bytes of an event stream -> the data of its frames, one at a time; a frame too long to hold ends the stream. */
+/**
+ * The bytes of an event stream -> the data of its frames, those of one read together: what comes together is worked on
+ * together, and costs one write to the disk. A frame too long to hold ends the stream.
+ */
 import { createParser } from "eventsource-parser"
 import type { Clock } from "../lib/clock.ts"
 
@@ -17,7 +20,7 @@ export async function* readFrames(
   body: ReadableStream<Uint8Array>,
   generation: AbortController,
   { clock, silenceMs, maxFrameBytes = MAX_FRAME_BYTES }: FrameOptions,
-): AsyncGenerator<string, void, undefined> {
+): AsyncGenerator<readonly string[], void, undefined> {
   const ready: string[] = []
   const parser = createParser({ onEvent: ({ data }) => void ready.push(data) })
   const decoder = new TextDecoder()
@@ -36,7 +39,7 @@ export async function* readFrames(
       parser.feed(decoder.decode(value, { stream: true }))
       held = ready.length > 0 ? 0 : held + value.byteLength
       if (held > maxFrameBytes) throw new Error(`a frame is longer than ${maxFrameBytes} bytes`)
-      for (const data of ready.splice(0)) yield data
+      if (ready.length > 0) yield ready.splice(0)
     }
   } finally {
     generation.signal.removeEventListener("abort", giveUp)

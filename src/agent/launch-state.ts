@@ -87,7 +87,7 @@ export interface LaunchLimits {
 
 const GATHER_MS = 50
 export const FATAL_FAILURES = 5
-export const FAILURE_WINDOW_MS = 120_000
+const FAILURE_WINDOW_MS = 120_000
 /** A process that worked for this long starts with a clean record when it ends. */
 export const STEADY_MS = 60_000
 const BACKOFF_MIN_MS = 1000

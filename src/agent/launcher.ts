@@ -1,23 +1,15 @@
 /** The only code that starts OpenCode, takes over one that was left running, and ends either with all it started. */
 import { chmodSync, closeSync, openSync } from "node:fs"
 import { rename } from "node:fs/promises"
-import { createServer } from "node:net"
 import { execa } from "execa"
 import { type Clock, sleep } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
-import { AgentCallError, type AgentClient, createAgentClient } from "./client.ts"
-import type { FailureKind } from "./launch-state.ts"
+import { type AgentClient, createAgentClient } from "./client.ts"
+import { endAgent, isOurs, MARK } from "./ending.ts"
+import { checkConfig, LaunchError } from "./launch-error.ts"
+import { choosePort } from "./port.ts"
 import type { AgentUser, ProcessIdentity, Processes } from "./ports.ts"
 import type { RunRecord, RunRecordFile } from "./run-record.ts"
-
-export class LaunchError extends Error {
-  override readonly name = "LaunchError"
-  readonly kind: FailureKind
-  constructor(kind: FailureKind, message: string, cause?: unknown) {
-    super(message, { cause })
-    this.kind = kind
-  }
-}
 
 export interface LauncherOptions {
   readonly url: URL
@@ -69,9 +61,7 @@ const HEALTH_LIMIT_MS = 60_000
 const HEALTH_POLL_MS = 50
 const ADOPT_TRIES = 3
 const ALIVE_POLL_MS = 500
-const STOP_GRACE_MS = 5000
-const ABORT_MS = 2000
-const MARK = "SANDPIPER_AGENT_RUN"
+const REAP_MS = 1000
 
 export const createLauncher = (options: LauncherOptions): Launcher => {
   const { clock, log, processes, record } = options
@@ -194,7 +184,7 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
 
   /** An OpenCode of an earlier runner, if it is the very process, well, and what is wanted now. */
   const adopt = async (left: RunRecord, order: LaunchOrder): Promise<RunningAgent | undefined> => {
-    if (!processes.isAlive(left)) return undefined
+    if (!isOurs(left, processes)) return undefined
     const isWanted =
       left.hash === order.hash &&
       left.version === order.version &&
@@ -222,9 +212,9 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
 
   /** Also when the process itself is gone: what it started may not be. */
   const endLeft = async (left: RunRecord) => {
-    const wasAlive = processes.isAlive(left)
-    const ended = await end(left, wasAlive ? "gently" : "now")
-    if (wasAlive || ended > 0)
+    const wasThere = isOurs(left, processes)
+    const ended = await end(left, "gently")
+    if (wasThere || ended > 0)
       log.info("agent.left-over-ended", { pid: left.pid, processes: ended })
     await record.clear()
   }
@@ -248,6 +238,8 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
       },
       stop: async (how) => {
         const ended = await end(entry, how)
+        // A child that nobody asked for its exit code stays behind as a zombie when this process ends.
+        await Promise.race([exited, sleep(clock, REAP_MS)])
         log.info("agent.stopped", { pid: entry.pid, processes: ended })
         await record.clear()
       },
@@ -257,33 +249,8 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
   const clientOf = ({ url, password }: RunRecord) =>
     createAgentClient({ url, password, directory: options.workDir })
 
-  /**
-   * Its tools' shells are in sessions of their own and outlive it, so killing it or its group is not enough: its
-   * descendants are listed while it lives, and whoever carries its mark is looked for after.
-   */
-  const end = async (entry: RunRecord, how: "gently" | "now"): Promise<number> => {
-    const isOurs = processes.isAlive(entry)
-    if (how === "gently" && isOurs) await abortTurns(clientOf(entry))
-    const known = processes.descendants(entry.pid)
-    if (how === "gently") processes.signal(entry, "SIGTERM")
-    if (how === "now" || !(await processes.waitForEnd(entry, STOP_GRACE_MS))) {
-      processes.signal(entry, "SIGKILL")
-      await processes.waitForEnd(entry, STOP_GRACE_MS)
-    }
-    return processes.endAll(() => [
-      ...(isOurs ? known : []),
-      ...processes.carriers(MARK, entry.mark),
-    ])
-  }
-
-  const abortTurns = async (client: AgentClient): Promise<void> => {
-    const settle = async () => {
-      const busy = await client.statuses()
-      await Promise.all([...busy.keys()].map((sessionId) => client.abort(sessionId)))
-      while ((await client.statuses()).size > 0) await sleep(clock, HEALTH_POLL_MS)
-    }
-    await Promise.race([settle().catch(() => {}), sleep(clock, ABORT_MS)])
-  }
+  const end = (entry: RunRecord, how: "gently" | "now") =>
+    endAgent(entry, { processes, clock, directory: options.workDir, how })
 
   const words = async (): Promise<string> => {
     const lines = await options.lastWords()
@@ -311,43 +278,3 @@ const endOf = (result: {
   if (result.exitCode !== undefined) return `exited with code ${result.exitCode}`
   return `could not be run (${result.shortMessage ?? "unknown"})`
 }
-
-/** Health says nothing of the configuration; here an invalid one shows. */
-export const checkConfig = async (client: AgentClient): Promise<void> => {
-  try {
-    await client.checkConfig()
-  } catch (error) {
-    const said = error instanceof AgentCallError && error.status !== undefined
-    if (said)
-      throw new LaunchError("config", `OpenCode refuses its configuration: ${error.message}`)
-    throw new LaunchError("timeout", `OpenCode stopped answering: ${describeError(error)}`, error)
-  }
-}
-
-/** A stranger on the port is named and left alone: whoever it is, it is not ours to end. */
-const choosePort = async (url: URL, processes: Processes): Promise<number> => {
-  const wanted = Number(url.port || 80)
-  const got = await tryPort(wanted, url.hostname)
-  if (got !== undefined) return got
-  const holder = processes.listener(wanted)
-  const who = holder
-    ? `pid ${holder.pid} (${holder.command})`
-    : "a process that cannot be seen from here"
-  throw new LaunchError(
-    "blocked",
-    `port ${wanted}, where OpenCode is to listen, is taken by ${who}; it is left alone and tried again`,
-  )
-}
-
-const tryPort = (port: number, hostname: string): Promise<number | undefined> =>
-  new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once("error", (error: NodeJS.ErrnoException) =>
-      error.code === "EADDRINUSE" ? resolve(undefined) : reject(error),
-    )
-    server.listen(port, hostname.replace(/^\[|\]$/g, ""), () => {
-      const address = server.address()
-      const got = typeof address === "object" && address ? address.port : port
-      server.close(() => resolve(got))
-    })
-  })

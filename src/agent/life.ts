@@ -10,7 +10,8 @@ import {
   type Plan,
   stepLaunch,
 } from "./launch-state.ts"
-import { LaunchError, type RunningAgent } from "./launcher.ts"
+import { LaunchError } from "./launch-error.ts"
+import type { RunningAgent } from "./launcher.ts"
 import { mergeRuntime, type RuntimeConfig } from "./settings.ts"
 
 export interface LifeOptions {
@@ -21,7 +22,12 @@ export interface LifeOptions {
   readonly launch: (blueprint: Blueprint, signal: AbortSignal) => Promise<RunningAgent>
   /** Makes it useful: resolves when it is listened to and prompts may come. `gone` ends with the current. */
   readonly bringUp: (agent: RunningAgent, gone: AbortSignal) => Promise<void>
-  readonly reload: (agent: RunningAgent, from: Blueprint, to: Blueprint) => Promise<void>
+  readonly reload: (
+    agent: RunningAgent,
+    gone: AbortSignal,
+    from: Blueprint,
+    to: Blueprint,
+  ) => Promise<void>
   /** Resolves with a reason when a running process does not answer any more. */
   readonly untilHung: (agent: RunningAgent, gone: AbortSignal) => Promise<string | undefined>
   readonly onLost: (why: string) => void
@@ -171,7 +177,8 @@ export const createLife = (options: LifeOptions): Life => {
     } catch (error) {
       gone.abort()
       await agent.stop("now")
-      throw error
+      if (error instanceof LaunchError) throw error
+      throw new LaunchError("timeout", `OpenCode is healthy but of no use: ${describeError(error)}`)
     }
     current = mine
     isHung = false
@@ -194,7 +201,7 @@ export const createLife = (options: LifeOptions): Life => {
     const from = state?.running
     try {
       if (!mine || !from) throw new Error("OpenCode is gone")
-      await options.reload(mine.agent, blueprintOf(from), blueprintOf(plan))
+      await options.reload(mine.agent, mine.gone.signal, blueprintOf(from), blueprintOf(plan))
       await mine.agent.reloaded(plan.hash)
       tell({ type: "reloaded", plan })
     } catch (error) {

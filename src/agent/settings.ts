@@ -24,6 +24,8 @@ export interface SettingsInput {
   readonly permissions: "allow" | "relay"
   /** `provider/model` or `provider/*`; without a list every model of a connected provider may be used. */
   readonly allowedModels: readonly string[] | undefined
+  /** Tools that cannot work here: whoever turns them on, the model is not offered them. */
+  readonly hiddenTools?: readonly string[]
   /** Files that the agent always reads, and the one that the sentences are written to. */
   readonly instructionFiles: readonly string[]
   readonly sentencesFile: string
@@ -57,6 +59,16 @@ export const mergeRuntime = (known: RuntimeConfig, change: RuntimeConfig): Runti
   ...change,
 })
 
+/** A provider where nobody listens (port 9 is `discard`): what a prompt to it costs is everything but the model. */
+export const WARM_UP_MODEL = { providerID: "sandpiper-warm-up", modelID: "none" } as const
+
+const warmUpProvider = {
+  npm: "@ai-sdk/openai-compatible",
+  name: "Warm-up (nobody answers)",
+  options: { baseURL: "http://127.0.0.1:9/v1", apiKey: "none" },
+  models: { [WARM_UP_MODEL.modelID]: { name: "Nobody", tool_call: true } },
+}
+
 const RELAYED = {
   "*": "allow",
   edit: "ask",
@@ -68,6 +80,7 @@ const RELAYED = {
 
 export const composeSettings = (input: SettingsInput): Settings => {
   const { base, runtime, allowedModels } = input
+  const { tools: _tools, permission: _permission, ...rest } = base
   const problems = problemsOf(runtime)
   if (problems.length > 0) throw new SettingsError(`configuration refused: ${problems.join("; ")}`)
   const custom = runtime.customProviders ?? []
@@ -78,6 +91,14 @@ export const composeSettings = (input: SettingsInput): Settings => {
     },
     allowedModels,
   )
+  const enabled = allowedModels
+    ? [...new Set(allowedModels.map(providerOf))]
+    : Array.isArray(base["enabled_providers"]) && listOf(base["enabled_providers"])
+  const toggles = {
+    ...recordOf(base["tools"]),
+    ...runtime.tools,
+    ...Object.fromEntries((input.hiddenTools ?? []).map((name) => [name, false])),
+  }
   const sentences = runtime.instructions ?? []
   const instructions = [
     ...listOf(base["instructions"]),
@@ -86,17 +107,32 @@ export const composeSettings = (input: SettingsInput): Settings => {
   ]
   return {
     config: {
-      ...base,
-      ...(input.permissions === "relay" && { permission: RELAYED }),
-      ...((base["tools"] || runtime.tools) && {
-        tools: { ...recordOf(base["tools"]), ...runtime.tools },
-      }),
-      ...(allowedModels && { enabled_providers: [...new Set(allowedModels.map(providerOf))] }),
-      ...(Object.keys(provider).length > 0 && { provider }),
+      ...rest,
+      ...toolRules(input.permissions === "relay" ? RELAYED : base["permission"], toggles),
+      ...(enabled && { enabled_providers: [...enabled, WARM_UP_MODEL.providerID] }),
+      provider: { ...provider, [WARM_UP_MODEL.providerID]: warmUpProvider },
       ...(instructions.length > 0 && { instructions }),
     },
     auth: authOf(input, custom),
     instructions: sentences.length === 0 ? "" : `${sentences.join("\n\n")}\n`,
+  }
+}
+
+/**
+ * What is off is denied behind all other rules. In `tools` it would mean nothing: OpenCode makes rules of that too, but
+ * puts them first, and the last rule that fits wins, such as one that allows everything.
+ */
+const toolRules = (rules: unknown, toggles: Readonly<Record<string, unknown>>) => {
+  const names = Object.keys(toggles)
+  const on = names.filter((name) => toggles[name] !== false)
+  const off = names.filter((name) => toggles[name] === false)
+  const permission = {
+    ...recordOf(rules),
+    ...Object.fromEntries(off.map((name) => [name, "deny"])),
+  }
+  return {
+    ...(Object.keys(permission).length > 0 && { permission }),
+    ...(on.length > 0 && { tools: Object.fromEntries(on.map((name) => [name, true])) }),
   }
 }
 

@@ -55,6 +55,11 @@ export interface ChannelPorts extends Omit<ChannelsOptions, "settings"> {
   readonly onIdle: () => void
 }
 
+/** The prompt and the conversation that something belongs to, as frames name them. */
+export type Origin = Readonly<
+  Record<"channelType" | "channelId" | "messageId" | "opencodeSessionId", string>
+>
+
 export interface Channels {
   readonly converse: PrivateTurns["converse"]
   /** One that was taken before is not run again: its present state is reported. */
@@ -78,12 +83,15 @@ export interface Channels {
   readonly agentLost: (why: string) => void
   readonly agentEvent: (event: AgentEvent) => void
   readonly streamGap: () => void
+  /** What an agent session works for now, be it a channel's own or a sub-agent's. */
+  readonly originOf: (sessionId: string) => Origin | undefined
   readonly active: () => Outbound<"hello">["active"]
   readonly isIdle: () => boolean
   /** Resolves when no turn runs and none waits. */
   readonly settled: () => Promise<void>
   /** Writes what changed since the last call; called inside the transaction that stores the frames. */
   readonly persist: () => void
+  readonly persisted: () => void
 }
 
 export const createChannels = (options: ChannelsOptions): Channels => {
@@ -220,11 +228,21 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     streamGap: () => {
       for (const turn of everyTurn()) turn.tell({ type: "gap" })
     },
+    originOf: (sessionId) => {
+      const turn = running().find(
+        ({ identity, now }) =>
+          identity.sessionId === sessionId || now().children.includes(sessionId),
+      )
+      if (!turn) return undefined
+      const { channelType, channelId, promptId } = turn.identity
+      return { channelType, channelId, messageId: promptId, opencodeSessionId: sessionId }
+    },
     active: () => all().flatMap((channel) => channel.active()),
     isIdle,
     settled: () =>
       isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve)),
     persist: ledger.persist,
+    persisted: ledger.persisted,
   }
 }
 

@@ -10,6 +10,8 @@ export interface Ledger {
   readonly outcomeOf: (id: string) => Outcome | undefined
   /** Called inside the transaction that stores the frames; costs what has changed, not what there is. */
   readonly persist: () => void
+  /** The transaction is through: what it wrote need not be written again. */
+  readonly persisted: () => void
 }
 
 export const createLedger = (store: JobStore): Ledger => {
@@ -27,9 +29,11 @@ export const createLedger = (store: JobStore): Ledger => {
         const now = running.now()
         const before = written.get(running)
         store.changed(id, changedTurn(now, before), changedTexts(now, before))
-        written.set(running, now)
       }
       for (const [id, outcome] of ended) store.ended(id, outcome)
+    },
+    persisted: () => {
+      for (const running of changed.values()) written.set(running, running.now())
       changed.clear()
       ended.clear()
     },

@@ -92,7 +92,14 @@ const askIn = (
     onChange: () => {},
     onEnded: () => {},
   })
-  listen(sessionId, { hear: (event) => running.tell({ type: "agent", event }) })
+  listen(sessionId, {
+    hear: (event) => {
+      // Nobody is there to answer; without a word the model would wait for one until the limit.
+      if (event.type === "question")
+        void agent.client.rejectQuestion(event.requestId).catch(() => {})
+      else running.tell({ type: "agent", event })
+    },
+  })
   running.tell({ type: "start" })
   return running
 }

@@ -6,6 +6,8 @@ import type { Log } from "../log.ts"
 import { describeError } from "../log.ts"
 import type { Operation } from "../operations/index.ts"
 import { operations } from "../operations/index.ts"
+import { openApi } from "../operations/openapi.ts"
+import { createOnce, KeyReused } from "./idempotency.ts"
 import { findRoute } from "./routes.ts"
 import type { Tickets } from "./tickets.ts"
 import { parseTarget } from "./http/target.ts"
@@ -24,15 +26,24 @@ export class ApiError extends Error {
 
 type Fields = Record<string, unknown>
 
+/** The tool call that a request comes from, as the tool's headers say. */
+export interface Caller {
+  readonly sessionId?: string | undefined
+  readonly messageId?: string | undefined
+  readonly callId?: string | undefined
+}
+
 export interface ApiPorts {
   /** Asks the session agent; rejects with an ApiError that says why there is no answer. */
-  readonly ask: (type: string, fields: Fields) => Promise<Fields>
+  readonly ask: (type: string, fields: Fields, caller: Caller) => Promise<Fields>
   /** Tells the session agent something. */
-  readonly tell: (type: string, fields: Fields) => void
+  readonly tell: (type: string, fields: Fields, caller: Caller) => void
   /** What the sandbox does by itself, by the operation's name; one that is missing is not implemented. */
   readonly local: Readonly<Record<string, ((input: Fields) => unknown) | undefined>>
   readonly tickets: Tickets
+  readonly now: () => number
   readonly log: Log
+  readonly table?: readonly Operation[]
 }
 
 export interface Api {
@@ -43,17 +54,44 @@ export interface Api {
 
 export const createApi = (ports: ApiPorts): Api => {
   const app = new Hono()
-  const { log } = ports
-  for (const operation of operations) {
+  const { log, now, table = operations } = ports
+  const failed = (error: unknown, path: string): Reply => {
+    const known = error instanceof ApiError
+    const requestId = crypto.randomUUID()
+    const fields = { requestId, path, error: describeError(error) }
+    if (known) log.debug("api.refused", fields)
+    else log.error("api.failed", fields)
+    const { status, code, message } = known
+      ? error
+      : { status: 500 as const, code: "internal", message: "something went wrong in the runner" }
+    return { status, body: { error: message, code, requestId } }
+  }
+  /** A failure is an answer too: a repetition of a call that failed half-way must not do it again. */
+  const answered = async (run: () => Promise<unknown>, path: string): Promise<Reply> => {
+    try {
+      return { status: 200, body: await run() }
+    } catch (error) {
+      return failed(error, path)
+    }
+  }
+  const once = createOnce<Reply>({ now })
+  for (const operation of table) {
     app.on(operation.method, operation.path, async (context) => {
-      const input = await readInput(operation, context.req.raw, context.req.param())
-      return context.json(await perform(operation, input, ports))
+      const request = context.req.raw
+      const input = await readInput(operation, request, context.req.param())
+      const caller = callerOf(request.headers)
+      const run = () => answered(() => perform(operation, input, ports, caller), context.req.path)
+      const key = operation.method === "GET" ? null : request.headers.get("idempotency-key")
+      const answer =
+        key === null ? await run() : await once(key, callOf(operation, input), run).catch(refuseKey)
+      return context.json(answer.body, answer.status)
     })
   }
+  app.get("/api/openapi.json", (context) => context.json(openApi(table)))
   app.post("/api/tickets", async (context) => {
     const { path } = parse(ticketInput, await readJson(context.req.raw))
     const { ticket, expiresAt } = ports.tickets.issue(path)
-    const seconds = Math.round((expiresAt - Date.now()) / 1000)
+    const seconds = Math.round((expiresAt - ports.now()) / 1000)
     return context.json({
       ticket,
       path,
@@ -61,19 +99,16 @@ export const createApi = (ports: ApiPorts): Api => {
       expiresInSeconds: seconds,
     })
   })
-  app.notFound((context) =>
-    context.json(failure(404, "not-found", "there is no such operation"), 404),
-  )
+  app.notFound((context) => {
+    const { body, status } = failed(
+      new ApiError(404, "not-found", "there is no such operation"),
+      context.req.path,
+    )
+    return context.json(body, status)
+  })
   app.onError((error, context) => {
-    const known = error instanceof ApiError
-    const requestId = crypto.randomUUID()
-    const fields = { requestId, path: context.req.path, error: describeError(error) }
-    if (known) log.debug("api.refused", fields)
-    else log.error("api.failed", fields)
-    const { status, code, message } = known
-      ? error
-      : { status: 500 as const, code: "internal", message: "something went wrong in the runner" }
-    return context.json({ ...failure(status, code, message), requestId }, status)
+    const { body, status } = failed(error, context.req.path)
+    return context.json(body, status)
   })
   return {
     fetch: async (request) => app.fetch(request),
@@ -81,7 +116,23 @@ export const createApi = (ports: ApiPorts): Api => {
   }
 }
 
-const failure = (_status: number, code: string, error: string) => ({ error, code })
+interface Reply {
+  readonly status: ContentfulStatusCode
+  readonly body: unknown
+}
+
+const callerOf = (headers: Headers): Caller => ({
+  sessionId: headers.get("x-opencode-session-id") ?? undefined,
+  messageId: headers.get("x-opencode-message-id") ?? undefined,
+  callId: headers.get("x-opencode-call-id") ?? undefined,
+})
+
+const callOf = ({ name }: Operation, input: Fields): string => `${name} ${JSON.stringify(input)}`
+
+const refuseKey = (error: unknown): never => {
+  if (!(error instanceof KeyReused)) throw error
+  throw new ApiError(409, "key-reused", `Idempotency-Key: ${error.message}`)
+}
 
 /** Only what a person may open, and nothing wider than one service. */
 const ticketInput = z.object({
@@ -101,11 +152,16 @@ function isTicketPath(path: string): boolean {
   }
 }
 
-const perform = async (operation: Operation, input: Fields, ports: ApiPorts): Promise<unknown> => {
+const perform = async (
+  operation: Operation,
+  input: Fields,
+  ports: ApiPorts,
+  caller: Caller,
+): Promise<unknown> => {
   const { served } = operation
   switch (served.by) {
     case "session": {
-      const result = await ports.ask(served.request.type, served.toFields(input))
+      const result = await ports.ask(served.request.type, served.toFields(input), caller)
       const reply = operation.output.safeParse(served.toReply(result))
       if (!reply.success) {
         throw new ApiError(
@@ -114,11 +170,13 @@ const perform = async (operation: Operation, input: Fields, ports: ApiPorts): Pr
           `the session agent's answer lacks something: ${complaint(reply.error)}`,
         )
       }
-      if (served.announce) ports.tell(served.announce.frame, served.announce.toFields(result))
+      if (served.announce) {
+        ports.tell(served.announce.frame, served.announce.toFields(result), caller)
+      }
       return reply.data
     }
     case "frame":
-      ports.tell(served.frame, served.toFields(input))
+      ports.tell(served.frame, served.toFields(input), caller)
       return served.reply
     case "sandbox": {
       const run = ports.local[operation.name]

@@ -3,13 +3,15 @@ import type { Clock } from "../lib/clock.ts"
 import type { Api } from "./api.ts"
 import { type Auth, cookieOf, type Entry } from "./auth.ts"
 import { type Backend, backendOf, type BackendPorts } from "./backends.ts"
-import { BadHead, type RequestHead } from "./http/head.ts"
+import { hasBasicAuthorization, isLocal, isPage, schemeOf } from "./http/about.ts"
+import { BadHead } from "./http/fields.ts"
+import type { RequestHead } from "./http/head.ts"
 import { type Answer, problem } from "./http/answer.ts"
 import { parseTarget, type Target, withoutQuery } from "./http/target.ts"
-import type { Exchange } from "./net/connection.ts"
+import type { Exchange } from "./net/exchange.ts"
 import type { Dialer } from "./net/dial.ts"
 import { serveApi } from "./local.ts"
-import { backendDown, isPage, methodNotAllowed, notFound, refusal, say } from "./pages.ts"
+import { backendDown, methodNotAllowed, notFound, refusal, say } from "./pages.ts"
 import { asksForWebSocket, isOriginAllowed } from "./proxy-ws.ts"
 import { relay } from "./proxy-http.ts"
 import { findRoute, type Route } from "./routes.ts"
@@ -27,6 +29,8 @@ export interface AppOptions {
   readonly opencodePort: () => number | undefined
   readonly report: (name: "health-verbose" | "ready" | "metrics") => Answer
   readonly socketOpened: () => () => void
+  /** Something of our own broke while a request of this route was served. */
+  readonly failed: (route: string, error: unknown) => void
 }
 
 const HEALTHY: Answer = {
@@ -49,14 +53,11 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
     const target = parseTarget(head.target)
     const tunnel = tunnels.findByHost(head.host)
     if (tunnel !== undefined) {
-      exchange.note = "tunnel"
+      exchange.note = "tunnel-host"
       return asPerson(exchange, target, { ...tunnelBackend(tunnel), prefix: "" }, tunnel)
     }
     const route = findRoute(target.path, target.search)
-    if (route === undefined) {
-      exchange.note = "none"
-      return exchange.answer(notFound(head))
-    }
+    if (route === undefined) return exchange.answer(notFound(head))
     exchange.note = route.name
     serveRoute(exchange, target, route)
   }
@@ -68,7 +69,7 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
       case "health-verbose":
       case "ready":
       case "metrics":
-        return void asObserver(exchange, target, route.name)
+        return void guarded(exchange, () => asObserver(exchange, target, route.name))
       case "vscode":
       case "vnc":
       case "ttyd":
@@ -82,10 +83,13 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
       case "api": {
         const refused = auth.tool(exchange.head, exchange.peer)
         if (refused !== undefined) return exchange.answer(refusal(exchange.head, refused))
-        return serveApi(exchange, target, options.api, clock)
+        return serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error))
       }
       case "opencode":
         return toOpenCode(exchange, target)
+      case "tunnel-host":
+        // Found by its host before any path is looked at.
+        return exchange.answer(notFound(exchange.head))
     }
   }
 
@@ -111,9 +115,12 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
     if (!(verdict instanceof Promise)) {
       return typeof verdict === "string" ? exchange.answer(refusal(head, verdict)) : enter(verdict)
     }
-    void verdict.then((later) =>
-      typeof later === "string" ? exchange.answer(refusal(head, later)) : enter(later),
-    )
+    const decide = async () => {
+      const later = await verdict
+      if (typeof later === "string") exchange.answer(refusal(head, later))
+      else enter(later)
+    }
+    void guarded(exchange, decide)
   }
 
   const toBackend = (
@@ -194,12 +201,27 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
     )
   }
 
+  /** A request that fails here fails alone: its client is told so, and the runner goes on. */
+  const guarded = async (exchange: Exchange, run: () => Promise<void> | void): Promise<void> => {
+    try {
+      await run()
+    } catch (error) {
+      fail(exchange, error)
+    }
+  }
+  const fail = (exchange: Exchange, error: unknown) => {
+    if (error instanceof BadHead) {
+      return exchange.answer(problem(error.status, "malformed", error.message))
+    }
+    options.failed(exchange.note, error)
+    exchange.answer(problem(500, "internal", "something went wrong in the runner"))
+  }
+
   return (exchange) => {
     try {
       serve(exchange)
     } catch (error) {
-      if (!(error instanceof BadHead)) throw error
-      exchange.answer(problem(error.status, "malformed", error.message))
+      fail(exchange, error)
     }
   }
 }
@@ -228,20 +250,3 @@ const wrongProtocol = (head: RequestHead, tunnel: Tunnel, upgrade: boolean): Ans
   }
   return undefined
 }
-
-const valueOf = (head: RequestHead, name: string): string | undefined =>
-  head.headers.find(({ key }) => key === name)?.value
-
-const schemeOf = (head: RequestHead): "http" | "https" =>
-  valueOf(head, "x-forwarded-proto")?.toLowerCase() === "https" ? "https" : "http"
-
-const LOCAL_HOST = /^(?:localhost|[^:]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i
-const LOCAL_PEER = /^(?:127\.|::1$|::ffff:127\.)/
-
-/** Plain http from this machine to this machine: a browser keeps no Secure cookie there. */
-const isLocal = (head: RequestHead, peer: string): boolean =>
-  schemeOf(head) === "http" && LOCAL_HOST.test(head.host) && LOCAL_PEER.test(peer)
-
-/** OpenCode's password travels so; any other Authorization is for us or for nobody. */
-const hasBasicAuthorization = (head: RequestHead): boolean =>
-  valueOf(head, "authorization")?.toLowerCase().startsWith("basic ") === true

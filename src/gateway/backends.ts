@@ -35,13 +35,13 @@ const RAW_VNC_PORT = 5900
 export const reservedPorts = (
   ports: BackendPorts,
   gatewayPort: number | undefined,
-  opencodePort: number | undefined,
+  opencodePorts: readonly (number | undefined)[],
 ): ReadonlyMap<number, string> => {
   const reserved = new Map<number, string>([[RAW_VNC_PORT, "the VNC server"]])
   for (const [name, port] of Object.entries(ports)) {
     reserved.set(port, titles[name as BackendName])
   }
   if (gatewayPort !== undefined) reserved.set(gatewayPort, "the gateway")
-  if (opencodePort !== undefined) reserved.set(opencodePort, "OpenCode")
+  for (const port of opencodePorts) if (port !== undefined) reserved.set(port, "OpenCode")
   return reserved
 }

@@ -1,7 +1,7 @@
 /** Makes the gateway's parts and joins them; everything it needs from the rest of the runner comes in as a function. */
 import type { Clock } from "../lib/clock.ts"
-import type { Log } from "../log.ts"
-import { ApiError, createApi } from "./api.ts"
+import { describeError, type Log } from "../log.ts"
+import { ApiError, type ApiPorts, createApi } from "./api.ts"
 import { createApp } from "./app.ts"
 import { createAuth } from "./auth.ts"
 import { type BackendPorts, reservedPorts } from "./backends.ts"
@@ -24,17 +24,21 @@ export interface GatewayOptions {
   readonly log: Log
   /** Where OpenCode listens, once it does. */
   readonly opencodePort: () => number | undefined
+  /** The port that is OpenCode's whether it runs or not. */
+  readonly opencodeReserved?: number | undefined
   readonly parts: () => Parts
+  /** More that `/health?verbose` tells to whoever may ask it. */
+  readonly details?: () => Readonly<Record<string, unknown>>
   /** Numbers of other parts, for /metrics. */
   readonly gauges: () => readonly Gauge[]
   /** What tunnels there were, and a place to remember them. */
   readonly loadTunnels: () => string | undefined
   readonly saveTunnels: (text: string) => void
   readonly announceTunnels: (tunnels: readonly (Tunnel & { readonly path: string })[]) => void
-  readonly ask: (type: string, fields: Record<string, unknown>) => Promise<Record<string, unknown>>
-  readonly tell: (type: string, fields: Record<string, unknown>) => void
+  readonly ask: ApiPorts["ask"]
+  readonly tell: ApiPorts["tell"]
   /** Operations of the sandbox that other parts carry out, by name. */
-  readonly local?: Readonly<Record<string, (input: Record<string, unknown>) => unknown>>
+  readonly local?: ApiPorts["local"]
   readonly mostSockets?: number
 }
 
@@ -57,13 +61,18 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     load: options.loadTunnels,
     save: options.saveTunnels,
     announce: options.announceTunnels,
-    reserved: () => reservedPorts(options.backends, listening, options.opencodePort()),
+    reserved: () =>
+      reservedPorts(options.backends, listening, [
+        options.opencodePort(),
+        options.opencodeReserved,
+      ]),
   })
 
   const api = createApi({
     ...options,
     log,
     tickets: auth.tickets,
+    now: clock.now,
     local: {
       ...options.local,
       "list-tunnels": async () => ({
@@ -97,7 +106,8 @@ export const startGateway = (options: GatewayOptions): Gateway => {
       return { status: 200, headers: { "content-type": "text/plain; version=0.0.4" }, body }
     }
     const parts = options.parts()
-    const body = JSON.stringify({ ok: true, ...readyReport(parts, clock.now()) })
+    const details = name === "health-verbose" ? options.details?.() : undefined
+    const body = JSON.stringify({ ok: true, ...readyReport(parts, clock.now()), ...details })
     const status = name === "ready" && !isReady(parts) ? 503 : 200
     return { status, headers: { "content-type": "application/json" }, body }
   }
@@ -127,6 +137,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     allowedOrigins: options.allowedOrigins,
     opencodePort: options.opencodePort,
     report,
+    failed: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
     socketOpened: () => {
       upgraded += 1
       return () => {

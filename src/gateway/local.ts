@@ -3,17 +3,22 @@ import type { Clock } from "../lib/clock.ts"
 import type { Api } from "./api.ts"
 import { problem } from "./http/answer.ts"
 import type { Target } from "./http/target.ts"
-import type { Exchange } from "./net/connection.ts"
+import type { Exchange } from "./net/exchange.ts"
 
 const BODY_LIMIT = 8 * 1024 * 1024
 /** Edges in front of the sandbox cut what is silent for some minutes. */
 const HEARTBEAT_MS = 30_000
-const TOO_LARGE = problem(413, "too-large", "the body is larger than 8 MiB")
 
-export const serveApi = (exchange: Exchange, target: Target, api: Api, clock: Clock): void => {
+export const serveApi = (
+  exchange: Exchange,
+  target: Target,
+  api: Api,
+  clock: Clock,
+  failed: (error: unknown) => void,
+): void => {
   const { head } = exchange
   if (head.framing.kind === "length" && head.framing.length > BODY_LIMIT) {
-    return exchange.answer(TOO_LARGE)
+    return exchange.answer(tooLarge())
   }
   const parts: Buffer[] = []
   let size = 0
@@ -30,13 +35,15 @@ export const serveApi = (exchange: Exchange, target: Target, api: Api, clock: Cl
       const response = await api.fetch(
         new Request(`http://gateway${target.path}${target.search}`, {
           method: head.method,
-          headers: contentHeaders(exchange),
+          headers: passedHeaders(exchange),
           ...(size > 0 && { body: Buffer.concat(parts) }),
         }),
       )
       const body = new Uint8Array(await response.arrayBuffer())
       const type = response.headers.get("content-type") ?? "application/json"
       exchange.answer({ status: response.status, headers: { "content-type": type }, body })
+    } catch (error) {
+      failed(error)
     } finally {
       stopHeartbeat()
     }
@@ -47,7 +54,7 @@ export const serveApi = (exchange: Exchange, target: Target, api: Api, clock: Cl
     {
       data: (bytes) => {
         size += bytes.length
-        if (size > BODY_LIMIT) return exchange.answer(TOO_LARGE)
+        if (size > BODY_LIMIT) return exchange.answer(tooLarge())
         parts.push(bytes)
       },
       end: () => void run(),
@@ -58,7 +65,17 @@ export const serveApi = (exchange: Exchange, target: Target, api: Api, clock: Cl
   )
 }
 
-const contentHeaders = ({ head }: Exchange): Record<string, string> => {
-  const type = head.headers.find(({ key }) => key === "content-type")
-  return type === undefined ? {} : { "content-type": type.value }
-}
+const tooLarge = () => problem(413, "too-large", "the body is larger than 8 MiB")
+
+const PASSED = new Set([
+  "content-type",
+  "idempotency-key",
+  "x-opencode-session-id",
+  "x-opencode-message-id",
+  "x-opencode-call-id",
+])
+
+const passedHeaders = ({ head }: Exchange): Record<string, string> =>
+  Object.fromEntries(
+    head.headers.flatMap(({ key, value }) => (PASSED.has(key) ? [[key, value]] : [])),
+  )

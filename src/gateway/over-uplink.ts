@@ -3,7 +3,7 @@ import type { OutboundFrame } from "../protocol/index.ts"
 import type { LinkCounters } from "../uplink/counters.ts"
 import { RequestError, type RequestFailure } from "../uplink/pending.ts"
 import type { Uplink } from "../uplink/uplink.ts"
-import { ApiError } from "./api.ts"
+import { ApiError, type ApiPorts } from "./api.ts"
 import type { Gauge } from "./metrics.ts"
 
 const statuses = {
@@ -15,15 +15,32 @@ const statuses = {
 
 /** The table has checked the fields against the request's type, which is known here by name only. */
 export const askOver =
-  (request: Uplink["request"]) =>
-  async (type: string, fields: Record<string, unknown>): Promise<Record<string, unknown>> => {
+  (request: Uplink["request"]): ApiPorts["ask"] =>
+  async (type, fields, { sessionId }) => {
     try {
-      return await request(type as never, fields as never)
+      return await request(type as never, { ...fields, opencodeSessionId: sessionId } as never)
     } catch (error) {
       if (!(error instanceof RequestError)) throw error
       const [status, code] = statuses[error.failure]
       throw new ApiError(status, code, error.message)
     }
+  }
+
+export interface TellPorts {
+  readonly send: Uplink["send"]
+  /** The prompt and the channel that an agent session works for. */
+  readonly originOf: (sessionId: string) => Readonly<Record<string, string>> | undefined
+  /** The agent has said that the session's work is done. */
+  readonly completed: () => void
+}
+
+/** The table has checked the fields; an image goes to the conversation whose tool shows it. */
+export const tellOver =
+  ({ send, originOf, completed }: TellPorts): ApiPorts["tell"] =>
+  (type, fields, { sessionId }) => {
+    const origin = type === "screenshot" && sessionId ? originOf(sessionId) : undefined
+    send({ type, ...origin, ...fields } as never)
+    if (type === "self-terminate") completed()
   }
 
 export interface Counted {

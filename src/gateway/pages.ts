@@ -1,16 +1,9 @@
 /** What is said when there is nothing to show: a page for people, JSON for programs. */
 import { type Answer, problem } from "./http/answer.ts"
 import type { RequestHead } from "./http/head.ts"
+import { isPage } from "./http/about.ts"
 import { RETRY_AFTER_SECONDS } from "./attempts.ts"
 import type { Refusal } from "./auth.ts"
-
-/** A person's browser is about to show the answer. */
-export const isPage = (head: RequestHead): boolean => {
-  if (head.method !== "GET") return false
-  const destination = valueOf(head, "sec-fetch-dest")
-  if (destination !== undefined) return ["document", "iframe", "frame"].includes(destination)
-  return valueOf(head, "accept")?.includes("text/html") === true
-}
 
 const refusals = {
   missing: [401, "unauthorized", "open this address from your session: it needs a token"],
@@ -78,6 +71,3 @@ const page = (title: string, words = "", refreshSeconds?: number): string => {
 
 const escapeHtml = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;")
-
-const valueOf = (head: RequestHead, name: string): string | undefined =>
-  head.headers.find(({ key }) => key === name)?.value

@@ -2,8 +2,9 @@
 import type { Clock } from "../lib/clock.ts"
 import { createBodyReader } from "./http/body.ts"
 import { answerForClient, type Passage, requestForBackend } from "./http/forward.ts"
-import { BadHead, HEAD_LIMIT, parseResponseHead, type ResponseHead } from "./http/head.ts"
-import type { Exchange } from "./net/connection.ts"
+import { BadHead } from "./http/fields.ts"
+import { HEAD_LIMIT, parseResponseHead, type ResponseHead } from "./http/head.ts"
+import type { Exchange } from "./net/exchange.ts"
 import type { Dialer, Upstream } from "./net/dial.ts"
 import { splice } from "./proxy-ws.ts"
 
@@ -30,23 +31,16 @@ export const relay = (exchange: Exchange, errand: Errand, ports: ProxyPorts): vo
   const repeatable = REPEATABLE.has(head.method) && head.framing.kind === "none"
   const used = repeatable && !errand.upgrade && head.version === "1.1"
   const known = used ? ports.dialer.reuse(errand.port) : undefined
-  let left = false
+  const fresh = () => void connectAndCarry()
   const connectAndCarry = async () => {
     const upstream = await ports.dialer.connect(errand.port)
-    if (left) return upstream?.close()
+    if (!exchange.isOpen()) return upstream?.close()
     if (upstream === undefined) return errand.failed("down")
     carry(exchange, errand, ports, upstream, bytes, () => errand.failed("broken"))
-  }
-  const fresh = () => {
-    // Told at once when the client goes while the connection is being made.
-    if (repeatable) exchange.receive({ ...idle, gone: () => void (left = true) }, "verbatim")
-    void connectAndCarry()
   }
   if (known === undefined) return fresh()
   carry(exchange, errand, ports, known, bytes, fresh)
 }
-
-const idle = { data: () => {}, end: () => {}, gone: () => {}, drained: () => {} }
 
 /** `unanswered` is called when the connection ends before a byte of an answer has come. */
 const carry = (
@@ -98,12 +92,8 @@ const carry = (
     exchange.status = head.status
     body = createBodyReader(head.framing)
     const keepAlive = exchange.head.keepAlive && head.framing.kind !== "until-close"
-    const text = answerForClient(head, {
-      ...errand,
-      host: exchange.head.host,
-      keepAlive,
-      upgrade: false,
-    })
+    const then = keepAlive ? "keep-alive" : "close"
+    const text = answerForClient(head, errand, exchange.head.host, then)
     readBody(rest, text)
   }
 
@@ -121,8 +111,7 @@ const carry = (
   const upgraded = (head: ResponseHead, rest: Buffer) => {
     if (head.upgrade !== "websocket") return broken()
     exchange.status = 101
-    const host = exchange.head.host
-    const text = answerForClient(head, { ...errand, host, keepAlive: true, upgrade: true })
+    const text = answerForClient(head, errand, exchange.head.host, "upgrade")
     exchange.write(Buffer.concat([Buffer.from(text, "latin1"), rest]))
     splice(exchange, upstream, clock, errand.opened())
   }

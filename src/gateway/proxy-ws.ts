@@ -1,7 +1,7 @@
 /** Joins two sockets byte by byte, so that frames, close codes and extensions pass as they are and neither end is outrun. */
 import type { Clock } from "../lib/clock.ts"
 import type { RequestHead } from "./http/head.ts"
-import type { Exchange } from "./net/connection.ts"
+import type { Exchange } from "./net/exchange.ts"
 import type { Upstream } from "./net/dial.ts"
 
 /** When one end has hung up, the other has this long to do the same, and so often as long to take what waits for it. */

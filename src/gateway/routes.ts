@@ -8,7 +8,7 @@ export type Access = "open" | "observer" | "person" | "tool" | "opencode"
 
 interface Row {
   readonly name: string
-  /** `/*` at the end holds everything below; `:name` stands for one part. */
+  /** `/*` at the end holds everything below; `:name` stands for one part; `//` begins with a host. */
   readonly path: string
   readonly access: Access
   readonly doc: string
@@ -38,6 +38,12 @@ export const routes = [
   { name: "vnc", path: "/vnc/*", access: "person", doc: "the sandbox's screen" },
   { name: "ttyd", path: "/ttyd/*", access: "person", doc: "a terminal" },
   { name: "tunnel", path: "/t/:name/*", access: "person", doc: "a port that the agent serves" },
+  {
+    name: "tunnel-host",
+    path: "//:name--*/*",
+    access: "person",
+    doc: "the same port under a host of its own, for what needs to be at the root",
+  },
   { name: "api", path: "/api/*", access: "tool", doc: "what the agent's tools may ask for" },
   { name: "opencode", path: "/opencode/*", access: "opencode", doc: "OpenCode's own API" },
 ] as const satisfies readonly Row[]
@@ -47,7 +53,7 @@ export type RouteName = Route["name"]
 
 const byFirstPart = new Map<string, Route>(
   routes
-    .filter(({ path }) => !path.includes("?"))
+    .filter(({ path }) => !path.includes("?") && !path.startsWith("//"))
     .map((route) => [route.path.split("/")[1] ?? "", route]),
 )
 const exact = new Set(

@@ -1,7 +1,8 @@
 /** The sandbox's door: listens, counts its connections, and closes them in order. */
 import type { Socket } from "bun"
 import type { Clock } from "../lib/clock.ts"
-import { type Connection, createConnection, type Exchange } from "./net/connection.ts"
+import { type Connection, createConnection } from "./net/connection.ts"
+import type { Exchange } from "./net/exchange.ts"
 import { renderAnswer } from "./http/answer.ts"
 
 export interface ServerOptions {

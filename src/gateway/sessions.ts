@@ -23,7 +23,7 @@ export interface Sessions {
 }
 
 export const IDLE_MS = 15 * 60_000
-export const MOST_MS = 12 * 3_600_000
+const MOST_MS = 12 * 3_600_000
 const MOST_SESSIONS = 10_000
 /** Nearer than this, uses count as one for the order below. */
 const ORDER_MS = 1000
@@ -80,5 +80,5 @@ export const createSessions = (now: () => number, most = MOST_SESSIONS): Session
 }
 
 /** `/vnc` holds `/vnc` and all below it, and not `/vnc2`. */
-export const isInside = (path: string, scope: string): boolean =>
+const isInside = (path: string, scope: string): boolean =>
   scope === "/" || path === scope || path.startsWith(scope.endsWith("/") ? scope : `${scope}/`)

@@ -7,7 +7,7 @@ export interface Tickets {
   readonly redeem: (ticket: string) => string | undefined
 }
 
-export const TICKET_MS = 30_000
+const TICKET_MS = 30_000
 const MOST_TICKETS = 1000
 
 export const createTickets = (now: () => number): Tickets => {

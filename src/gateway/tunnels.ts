@@ -1,7 +1,7 @@
 /** The ports that the agent serves to people: named, remembered across restarts, told to the session agent. */
 import { z } from "zod"
 
-export const protocols = ["http", "ws", "auto"] as const
+const protocols = ["http", "ws", "auto"] as const
 
 export interface Tunnel {
   readonly name: string
@@ -76,8 +76,8 @@ export const createTunnels = ({ load, save, reserved, announce }: TunnelsOptions
     },
     find: (name) => usable(tunnels.get(name)),
     findByHost: (host) => {
+      if (tunnels.size === 0 || !host.includes("--")) return undefined
       const label = (host.split(".", 1)[0] ?? "").toLowerCase()
-      if (tunnels.size === 0 || !label.includes("--")) return undefined
       const named = [...tunnels.values()].filter(({ name }) =>
         label.startsWith(`${name.toLowerCase()}--`),
       )

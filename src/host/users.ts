@@ -17,7 +17,7 @@ export const parsePasswd = (text: string, name: string): User | undefined => {
   return { name, uid: Number(uid), gid: Number(gid), home }
 }
 
-export const findUser = (name: string): User | undefined =>
+const findUser = (name: string): User | undefined =>
   parsePasswd(readFileSync("/etc/passwd", "utf8"), name)
 
 /** The first directory on the way to the path that the user may not pass through. */
@@ -36,7 +36,7 @@ export const giveTo = async (path: string, { uid, gid }: User): Promise<void> =>
   await execa("chown", ["-R", "-h", `${uid}:${gid}`, "--", path])
 }
 
-export const isOwnedBy = (path: string, user: User): boolean => statSync(path).uid === user.uid
+const isOwnedBy = (path: string, user: User): boolean => statSync(path).uid === user.uid
 
 /** Nobody when the runner is not root: then it has no choice. Without a name, `agent` if there is one. */
 export const chooseAgentUser = (name: string | undefined, isRoot: boolean): User | undefined => {

@@ -27,3 +27,22 @@ export const sleep = (clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     const cancel = clock.after(ms, finish)
     signal?.addEventListener("abort", finish)
   })
+
+/** True when it settled within `ms`; a failure of it is a failure here. */
+export const within = async (
+  clock: Clock,
+  ms: number,
+  work: Promise<unknown>,
+): Promise<boolean> => {
+  const over = Promise.withResolvers<boolean>()
+  const cancel = clock.after(ms, () => over.resolve(false))
+  const settled = async () => {
+    await work
+    return true
+  }
+  try {
+    return await Promise.race([settled(), over.promise])
+  } finally {
+    cancel()
+  }
+}

@@ -28,3 +28,20 @@ export const writeFact = (db: Database, name: string, value: string): void => {
     "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
   ).run(name, value)
 }
+
+/** Takes a value out of the file, its bytes too; whoever still needs it puts it back. */
+export const scrubFact = (
+  db: Database,
+  name: string,
+): { readonly putBack: () => void } | undefined => {
+  const value = readFact(db, name)
+  if (value === undefined) return undefined
+  db.run("PRAGMA secure_delete = ON")
+  db.query("DELETE FROM facts WHERE name = ?").run(name)
+  return { putBack: () => writeFact(db, name, value) }
+}
+
+/** Everything in one file, with nothing left in the log beside it. */
+export const writeOut = (db: Database): void => {
+  db.run("PRAGMA wal_checkpoint(TRUNCATE)")
+}

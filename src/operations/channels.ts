@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, flag, nothing, prose, success, text, together } from "./fields.ts"
+import { listed } from "./render.ts"
 
 const listChannels = wireRequest("list-channels", 15_000, {}, { channels: z.array(entity) })
 
@@ -27,6 +28,14 @@ export const operations = [
     method: "GET",
     path: "/api/channels",
     doc: "List the channels this session is connected to.",
+    tools: [
+      {
+        name: "list_channels",
+        description:
+          "List the chats outside (Slack, Telegram, ...) that this session is connected to.",
+        render: ({ channels }) => listed(channels, "channel", "channels"),
+      },
+    ],
     input: nothing,
     output: listChannels.result,
     request: listChannels,
@@ -38,6 +47,7 @@ export const operations = [
     method: "POST",
     path: "/api/channel-reply",
     doc: "Write to a channel: a message, an image, or both.",
+    tools: { none: "channel_reply is written by hand: it reads the image from a file" },
     input: z
       .object({
         channelType: text("What kind of channel it is"),

@@ -51,6 +51,18 @@ export interface Announcement {
   toFields(this: void, result: Record<string, unknown>): Record<string, unknown>
 }
 
+/** How the model is offered an operation; the arguments are the fields of its input, with their docs. */
+export interface ToolRow<Reply = unknown> {
+  /** Unique, snake_case; the tool's name in OpenCode. */
+  readonly name: string
+  /** What the model reads: what it does, when to use it, what comes of it. */
+  readonly description: string
+  render(this: void, reply: Reply): string
+}
+
+/** The tools of an operation, or why it has none. */
+export type Tools<Reply = unknown> = readonly ToolRow<Reply>[] | { readonly none: string }
+
 interface Route<Input extends z.ZodObject, Output extends z.ZodType, Name extends string> {
   /** Unique, kebab-case; also the name in logs and metrics. */
   readonly name: Name
@@ -61,6 +73,7 @@ interface Route<Input extends z.ZodObject, Output extends z.ZodType, Name extend
   /** Path parameters, query and body in one object: a field has one name, wherever it travels. */
   readonly input: Input
   readonly output: Output
+  readonly tools: Tools<NoInfer<z.output<Output>>>
 }
 
 export interface Operation<
@@ -70,6 +83,10 @@ export interface Operation<
 > extends Route<Input, Output, Name> {
   readonly served: Served<z.output<Input>>
 }
+
+/** Empty for an operation that the model is not offered by itself. */
+export const toolsOf = ({ tools }: Pick<Operation, "tools">): readonly ToolRow[] =>
+  "none" in tools ? [] : tools
 
 export const wireRequest = <
   const Type extends string,

@@ -9,6 +9,7 @@ export const operations = [
     method: "POST",
     path: "/api/image",
     doc: "Show an image in the conversation.",
+    tools: { none: "send_image and browser_screenshot are written by hand: they read the image" },
     input: z.object({
       data: text("The image, in base64"),
       description: prose("What it shows").optional(),

@@ -18,7 +18,8 @@ import { checkTable } from "./check-table.ts"
 import * as workflowVersions from "./workflow-versions.ts"
 import * as workflows from "./workflows.ts"
 
-export type { Method, Operation, Served, WireRequest } from "./define.ts"
+export { toolsOf } from "./define.ts"
+export type { Method, Operation, Served, ToolRow, WireRequest } from "./define.ts"
 
 const table = [
   ...sessions.operations,

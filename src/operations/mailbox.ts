@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { sessionOperation, same, wireRequest } from "./define.ts"
 import { entity, queryNumber, text } from "./fields.ts"
+import { listed } from "./render.ts"
 
 const mailboxSend = wireRequest(
   "mailbox-send",
@@ -34,6 +35,20 @@ export const operations = [
     method: "POST",
     path: "/api/notifications/emit",
     doc: "Send a notification to one session, user or handle.",
+    tools: [
+      {
+        name: "mailbox_send",
+        description:
+          "Send a message to the mailbox of one session, user or handle. It is kept until it is read.",
+        render: ({ messageId }) => `Sent as ${messageId}.`,
+      },
+      {
+        name: "emit_notification",
+        description:
+          "Notify one session, user or handle of something that happened. Give exactly one receiver.",
+        render: ({ notificationId }) => `Notified (${notificationId}).`,
+      },
+    ],
     input: z
       .object({
         to_session_id: text("The session it is for").optional(),
@@ -68,6 +83,13 @@ export const operations = [
     method: "GET",
     path: "/api/notifications",
     doc: "Read the notifications for this session.",
+    tools: [
+      {
+        name: "mailbox_check",
+        description: "Read the notifications and messages that came for this session.",
+        render: ({ notifications }) => listed(notifications, "notification", "notifications"),
+      },
+    ],
     input: z.object({
       limit: queryNumber("How many at most", { min: 1 }).optional(),
       after: text("Only notifications later than this one or this time").optional(),

@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, queryNumber, success, text } from "./fields.ts"
+import { idOf, listed } from "./render.ts"
 
 const memoryRead = wireRequest(
   "memory-read",
@@ -36,6 +37,14 @@ export const operations = [
     method: "GET",
     path: "/api/memories",
     doc: "Look up what was remembered.",
+    tools: [
+      {
+        name: "memory_read",
+        description:
+          "Look up what was remembered in earlier sessions. Do this before you ask the user something they may have said already.",
+        render: ({ memories }) => listed(memories, "memory", "memories"),
+      },
+    ],
     input: z.object({
       category: text("Only memories of this category").optional(),
       query: text("Words to look for").optional(),
@@ -51,6 +60,14 @@ export const operations = [
     method: "POST",
     path: "/api/memories",
     doc: "Remember something for later sessions.",
+    tools: [
+      {
+        name: "memory_write",
+        description:
+          "Remember something for later sessions: a preference, a decision, a fact about the project. One fact each, in a full sentence. Never a secret.",
+        render: ({ memory }) => `Remembered${idOf(memory)}.`,
+      },
+    ],
     input: z.object({
       content: text("What to remember"),
       category: text("What kind of memory it is"),
@@ -65,6 +82,13 @@ export const operations = [
     method: "DELETE",
     path: "/api/memories/:id",
     doc: "Forget one memory.",
+    tools: [
+      {
+        name: "memory_delete",
+        description: "Forget one memory, by the id that memory_read gives.",
+        render: () => "The memory is deleted.",
+      },
+    ],
     input: z.object({ id: text("The memory to forget") }),
     output: success,
     request: memoryDelete,

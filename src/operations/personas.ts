@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, nothing } from "./fields.ts"
+import { listed } from "./render.ts"
 
 const listPersonas = wireRequest("list-personas", 15_000, {}, { personas: z.array(entity) })
 
@@ -13,6 +14,13 @@ export const operations = [
     method: "GET",
     path: "/api/personas",
     doc: "List the personas.",
+    tools: [
+      {
+        name: "list_personas",
+        description: "List the personas that a session can be started as.",
+        render: ({ personas }) => listed(personas, "persona", "personas"),
+      },
+    ],
     input: nothing,
     output: listPersonas.result,
     request: listPersonas,

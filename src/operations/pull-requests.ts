@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, oneOf, prose, queryNumber, text, texts, together, wholeNumber } from "./fields.ts"
+import { listed, pullRequest, shown } from "./render.ts"
 
 const pull = { number: z.int(), url: z.string(), title: z.string(), state: z.string() }
 
@@ -69,6 +70,13 @@ export const operations = [
     method: "POST",
     path: "/api/create-pull-request",
     doc: "Open a pull request from a branch that is already pushed.",
+    tools: [
+      {
+        name: "create_pull_request",
+        description: "Open a pull request. Push the branch first.",
+        render: pullRequest,
+      },
+    ],
     input: z.object({
       branch: text("The branch with the changes"),
       title: text("Title of the pull request"),
@@ -89,6 +97,14 @@ export const operations = [
     method: "POST",
     path: "/api/update-pull-request",
     doc: "Change the title, body, state or labels of a pull request.",
+    tools: [
+      {
+        name: "update_pull_request",
+        description:
+          "Change a pull request: its title, description, state or labels. What is left out stays.",
+        render: pullRequest,
+      },
+    ],
     input: z.object({
       pr_number: wholeNumber("Number of the pull request", { min: 1 }),
       title: text("The new title").optional(),
@@ -106,6 +122,13 @@ export const operations = [
     method: "GET",
     path: "/api/pull-requests",
     doc: "List the pull requests of a repository.",
+    tools: [
+      {
+        name: "list_pull_requests",
+        description: "List the pull requests of this session's repository, or of another one.",
+        render: ({ pulls }) => listed(pulls, "pull request", "pull requests"),
+      },
+    ],
     input: z
       .object({
         ...repo,
@@ -123,6 +146,13 @@ export const operations = [
     method: "GET",
     path: "/api/pull-request",
     doc: "Read one pull request with its files, checks and comments.",
+    tools: [
+      {
+        name: "inspect_pull_request",
+        description: "Read one pull request with its files, checks and comments.",
+        render: shown,
+      },
+    ],
     input: z
       .object({
         ...repo,

@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { frameOperation, same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, ok, text, wholeNumber } from "./fields.ts"
+import { listed } from "./render.ts"
 
 const listRepos = wireRequest(
   "list-repos",
@@ -38,6 +39,13 @@ export const operations = [
     method: "GET",
     path: "/api/org-repos",
     doc: "List the repositories that the session's user can work on.",
+    tools: [
+      {
+        name: "list_repos",
+        description: "List the repositories that the user can work on.",
+        render: ({ repos }) => listed(repos, "repository", "repositories"),
+      },
+    ],
     input: z.object({ source: text("Only repositories from this source").optional() }),
     output: listRepos.result,
     request: listRepos,
@@ -49,6 +57,15 @@ export const operations = [
     method: "POST",
     path: "/api/read-repo-file",
     doc: "Read one file of a repository without cloning it.",
+    tools: [
+      {
+        name: "read_repo_file",
+        description:
+          "Read one file of a repository that is not checked out here. Name the repository by owner and repo, or by repoUrl.",
+        render: (file) =>
+          file.truncated ? `${file.content}\n[cut here: the file is longer]` : file.content,
+      },
+    ],
     input: z.object({
       owner: text("Owner of the repository").optional(),
       repo: text("Name of the repository").optional(),
@@ -66,6 +83,14 @@ export const operations = [
     method: "POST",
     path: "/api/git-state",
     doc: "Tell the session which branch is checked out and how far it is ahead.",
+    tools: [
+      {
+        name: "report_git_state",
+        description:
+          "Tell the session which branch is checked out and how many commits it has. Call it after you have changed branches or committed.",
+        render: () => "The state of the branch is reported.",
+      },
+    ],
     input: z.object({
       branch: text("The branch that is checked out").optional(),
       base_branch: text("The branch it was made from").optional(),

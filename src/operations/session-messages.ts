@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { flag, ok, queryNumber, text, wholeNumber } from "./fields.ts"
+import { conversation } from "./render.ts"
 
 const sessionMessage = wireRequest(
   "session-message",
@@ -41,6 +42,14 @@ export const operations = [
     method: "POST",
     path: "/api/session-message",
     doc: "Send a message to another session.",
+    tools: [
+      {
+        name: "send_message",
+        description:
+          "Send a message to another session; it arrives there as a prompt. It answers in its own time.",
+        render: () => "The message is sent.",
+      },
+    ],
     input: z.object({
       sessionId: text("The session to write to"),
       content: text("The message"),
@@ -56,6 +65,13 @@ export const operations = [
     method: "GET",
     path: "/api/session-messages",
     doc: "Read the messages of another session.",
+    tools: [
+      {
+        name: "read_messages",
+        description: "Read what was said in another session.",
+        render: ({ messages }) => conversation(messages),
+      },
+    ],
     input: z.object({
       sessionId: text("The session to read"),
       limit: queryNumber("How many messages at most", { min: 1 }).optional(),
@@ -71,6 +87,14 @@ export const operations = [
     method: "POST",
     path: "/api/forward-messages",
     doc: "Copy another session's messages into this one's conversation.",
+    tools: [
+      {
+        name: "forward_messages",
+        description:
+          "Copy the messages of another session into this conversation, for the user to read.",
+        render: ({ count }) => `${count} messages are copied into this conversation.`,
+      },
+    ],
     input: z.object({
       sessionId: text("The session whose messages are copied"),
       limit: wholeNumber("How many messages at most", { min: 1 }).optional(),

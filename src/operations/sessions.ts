@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { frameOperation, same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, nothing, success, text, wholeNumber } from "./fields.ts"
+import { listed, shown } from "./render.ts"
 
 const spawnChild = wireRequest(
   "spawn-child",
@@ -51,6 +52,15 @@ export const operations = [
     method: "POST",
     path: "/api/spawn-child",
     doc: "Start a child session on a task of its own.",
+    tools: [
+      {
+        name: "spawn_session",
+        description:
+          "Start a child session: another agent with a sandbox of its own that works on one task beside you. Give it everything it needs to know in `task`, since it sees nothing of this conversation. Returns its id; it reports back when it is done.",
+        render: ({ childSessionId }) =>
+          `Session ${childSessionId} is started. Follow it with get_session_status, or end your turn with wait_for_event.`,
+      },
+    ],
     input: z.object({
       task: text("What the child is to do"),
       workspace: text("Name of the child's workspace"),
@@ -74,6 +84,13 @@ export const operations = [
     method: "POST",
     path: "/api/terminate-child",
     doc: "End a child session and its sandbox.",
+    tools: [
+      {
+        name: "terminate_session",
+        description: "End a child session and its sandbox. Work that it has not pushed is lost.",
+        render: () => "The session is ended.",
+      },
+    ],
     input: z.object({ childSessionId: text("The child to end") }),
     output: success,
     request: terminateChild,
@@ -85,6 +102,14 @@ export const operations = [
     method: "POST",
     path: "/api/complete-session",
     doc: "Say that this session's work is done and shut its sandbox down.",
+    tools: [
+      {
+        name: "complete_session",
+        description:
+          "Say that this session's work is done and shut its sandbox down. Push your work and write your last words first: nothing runs after this.",
+        render: () => "The session is completed and its sandbox shuts down. End your turn.",
+      },
+    ],
     input: nothing,
     output: success,
     frame: "self-terminate",
@@ -96,6 +121,13 @@ export const operations = [
     method: "GET",
     path: "/api/child-sessions",
     doc: "List this session's children.",
+    tools: [
+      {
+        name: "list_sessions",
+        description: "List the child sessions of this session with their status.",
+        render: ({ children }) => listed(children, "child session", "child sessions"),
+      },
+    ],
     input: nothing,
     output: listChildSessions.result,
     request: listChildSessions,
@@ -107,6 +139,13 @@ export const operations = [
     method: "GET",
     path: "/api/session-status",
     doc: "Say how another session is doing.",
+    tools: [
+      {
+        name: "get_session_status",
+        description: "Ask how another session is doing.",
+        render: ({ sessionStatus }) => shown(sessionStatus),
+      },
+    ],
     input: z.object({ sessionId: text("The session asked about") }),
     output: getSessionStatus.result,
     request: getSessionStatus,

@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, prose, queryNumber, text, texts } from "./fields.ts"
+import { listed, shown } from "./render.ts"
 
 const one = { task: entity }
 const many = { tasks: z.array(entity) }
@@ -52,6 +53,13 @@ export const operations = [
     method: "POST",
     path: "/api/tasks",
     doc: "Put a task on the board.",
+    tools: [
+      {
+        name: "task_create",
+        description: "Put a task on the board that the sessions share.",
+        render: ({ task }) => `Created.\n${shown(task)}`,
+      },
+    ],
     input: z.object({
       title: text("What is to be done"),
       description: prose("More about it").optional(),
@@ -75,6 +83,13 @@ export const operations = [
     method: "GET",
     path: "/api/tasks",
     doc: "List the tasks on the board.",
+    tools: [
+      {
+        name: "task_list",
+        description: "List the tasks on the board.",
+        render: ({ tasks }) => listed(tasks, "task", "tasks"),
+      },
+    ],
     input: z.object({
       status: onlyStatus,
       limit: queryNumber("How many at most", { min: 1 }).optional(),
@@ -89,6 +104,14 @@ export const operations = [
     method: "PUT",
     path: "/api/tasks/:id",
     doc: "Change a task; what is left out stays.",
+    tools: [
+      {
+        name: "task_update",
+        description:
+          "Change a task on the board: its status, its result, who does it. What is left out stays.",
+        render: ({ task }) => `Saved.\n${shown(task)}`,
+      },
+    ],
     input: z.object({
       id: text("The task"),
       status: text("Its new status").optional(),
@@ -107,6 +130,13 @@ export const operations = [
     method: "GET",
     path: "/api/my-tasks",
     doc: "List the tasks that are this session's to do.",
+    tools: [
+      {
+        name: "my_tasks",
+        description: "List the tasks that are this session's to do.",
+        render: ({ tasks }) => listed(tasks, "task", "tasks"),
+      },
+    ],
     input: z.object({ status: onlyStatus }),
     output: taskMy.result,
     request: taskMy,

@@ -3,6 +3,7 @@ import { z } from "zod"
 import { actionOperation, actionRequest } from "./action.ts"
 import { entity, flag, openObject, queryFlag, success, text } from "./fields.ts"
 import { runInput } from "./workflows.ts"
+import { listed, shown } from "./render.ts"
 
 const triggerApi = actionRequest("trigger-api", ["list", "create", "update", "run", "delete"])
 
@@ -29,6 +30,13 @@ export const operations = [
     method: "GET",
     path: "/api/triggers",
     doc: "List the triggers.",
+    tools: [
+      {
+        name: "list_triggers",
+        description: "List the triggers that start workflows.",
+        render: ({ triggers }) => listed(triggers, "trigger", "triggers"),
+      },
+    ],
     input: z.object({
       workflowId: text("Only triggers of this workflow").optional(),
       type: text("Only triggers of this type").optional(),
@@ -44,6 +52,7 @@ export const operations = [
     method: "POST",
     path: "/api/triggers",
     doc: "Add a trigger.",
+    tools: { none: "sync_trigger calls it" },
     input: z.object(settings),
     output: changed,
     request: triggerApi,
@@ -55,6 +64,7 @@ export const operations = [
     method: "PATCH",
     path: "/api/triggers/:id",
     doc: "Change a trigger; what is left out stays.",
+    tools: { none: "sync_trigger calls it" },
     input: z.object({ id, ...z.object(settings).partial().shape }),
     output: changed,
     request: triggerApi,
@@ -66,6 +76,13 @@ export const operations = [
     method: "POST",
     path: "/api/triggers/:id/run",
     doc: "Set a trigger off by hand.",
+    tools: [
+      {
+        name: "run_trigger",
+        description: "Set a trigger off by hand, as if what it waits for had happened.",
+        render: (run) => `Started.\n${shown(run)}`,
+      },
+    ],
     input: z.object({ id, ...runInput }),
     output: z.unknown(),
     request: triggerApi,
@@ -77,6 +94,13 @@ export const operations = [
     method: "DELETE",
     path: "/api/triggers/:id",
     doc: "Delete a trigger.",
+    tools: [
+      {
+        name: "delete_trigger",
+        description: "Delete a trigger.",
+        render: () => "The trigger is deleted.",
+      },
+    ],
     input: z.object({ id }),
     output: success,
     request: triggerApi,

@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { sandboxOperation } from "./define.ts"
 import { nothing, ok, oneOf, text, wholeNumber } from "./fields.ts"
+import { listed } from "./render.ts"
 
 const nameRule = "must be 1 to 32 letters, digits, _ or -"
 
@@ -22,6 +23,13 @@ export const operations = [
     method: "GET",
     path: "/api/tunnels",
     doc: "List the tunnels.",
+    tools: [
+      {
+        name: "list_tunnels",
+        description: "List the ports of this sandbox that people can open, with their paths.",
+        render: ({ tunnels }) => listed(tunnels, "tunnel", "tunnels"),
+      },
+    ],
     input: nothing,
     output: z.object({ tunnels: z.array(tunnel) }),
     part: "tunnels",
@@ -31,6 +39,15 @@ export const operations = [
     method: "POST",
     path: "/api/tunnels",
     doc: "Serve a port of the sandbox under a name.",
+    tools: [
+      {
+        name: "register_tunnel",
+        description:
+          "Let people open a port of this sandbox, for example a dev server. The server must listen already; the skill `sandbox-tunnels` tells of paths and hosts.",
+        render: ({ tunnel: made }) =>
+          `Port ${made.port} is open at ${made.path}/ of this sandbox's address.`,
+      },
+    ],
     input: z.object({
       name: z
         .string({ error: nameRule })
@@ -47,6 +64,13 @@ export const operations = [
     method: "DELETE",
     path: "/api/tunnels/:name",
     doc: "Stop serving a port.",
+    tools: [
+      {
+        name: "unregister_tunnel",
+        description: "Stop serving a port.",
+        render: () => "The tunnel is closed.",
+      },
+    ],
     input: z.object({ name: text("The tunnel's name") }),
     output: ok,
     part: "tunnels",

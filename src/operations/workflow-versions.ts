@@ -3,6 +3,7 @@ import { z } from "zod"
 import { actionOperation } from "./action.ts"
 import { entity, flag, openObject, prose, queryNumber, success, text } from "./fields.ts"
 import { workflowApi } from "./workflows.ts"
+import { listed, shown } from "./render.ts"
 
 const id = text("The workflow's id or slug")
 const pid = text("The proposal's id")
@@ -14,6 +15,13 @@ export const operations = [
     method: "GET",
     path: "/api/workflows/:id/history",
     doc: "List the versions a workflow has had.",
+    tools: [
+      {
+        name: "list_workflow_history",
+        description: "List the versions that a workflow has had, with their hashes.",
+        render: ({ history }) => listed(history, "version", "versions"),
+      },
+    ],
     input: z.object({
       id,
       limit: queryNumber("How many at most", { min: 1, max: 200 }).optional(),
@@ -29,6 +37,13 @@ export const operations = [
     method: "POST",
     path: "/api/workflows/:id/rollback",
     doc: "Go back to an earlier version of a workflow.",
+    tools: [
+      {
+        name: "rollback_workflow",
+        description: "Go back to an earlier version of a workflow, named by its hash.",
+        render: ({ workflow }) => `Rolled back.\n${shown(workflow)}`,
+      },
+    ],
     input: z.object({
       id,
       targetWorkflowHash: text("Hash of the version to go back to"),
@@ -45,6 +60,13 @@ export const operations = [
     method: "GET",
     path: "/api/workflows/:id/proposals",
     doc: "List the changes that were proposed for a workflow.",
+    tools: [
+      {
+        name: "list_workflow_proposals",
+        description: "List the changes that were proposed for a workflow.",
+        render: ({ proposals }) => listed(proposals, "proposal", "proposals"),
+      },
+    ],
     input: z.object({
       id,
       status: text("Only proposals in this status").optional(),
@@ -61,6 +83,14 @@ export const operations = [
     method: "POST",
     path: "/api/workflows/:id/proposals",
     doc: "Propose a change to a workflow.",
+    tools: [
+      {
+        name: "create_workflow_proposal",
+        description:
+          "Propose a change to a workflow, for somebody to review. Take baseWorkflowHash from get_workflow or list_workflow_history.",
+        render: ({ proposal }) => `Proposed.\n${shown(proposal)}`,
+      },
+    ],
     input: z.object({
       id,
       baseWorkflowHash: text("Hash of the version the change starts from"),
@@ -80,6 +110,13 @@ export const operations = [
     method: "POST",
     path: "/api/workflows/:id/proposals/:pid/review",
     doc: "Approve or reject a proposed change.",
+    tools: [
+      {
+        name: "review_workflow_proposal",
+        description: "Approve or reject a proposed change of a workflow.",
+        render: () => "The review is recorded.",
+      },
+    ],
     input: z.object({
       id,
       pid,
@@ -100,6 +137,13 @@ export const operations = [
     method: "POST",
     path: "/api/workflows/:id/proposals/:pid/apply",
     doc: "Make a proposed change the workflow's current version.",
+    tools: [
+      {
+        name: "apply_workflow_proposal",
+        description: "Make an approved proposal the current version of its workflow.",
+        render: ({ workflow }) => (workflow ? `Applied.\n${shown(workflow)}` : "Applied."),
+      },
+    ],
     input: z.object({
       id,
       pid,

@@ -13,6 +13,7 @@ import {
   text,
   texts,
 } from "./fields.ts"
+import { listed, shown } from "./render.ts"
 
 const workflowList = wireRequest("workflow-list", 15_000, {}, { workflows: z.array(entity) })
 
@@ -90,6 +91,13 @@ export const operations = [
     method: "GET",
     path: "/api/workflows",
     doc: "List the workflows.",
+    tools: [
+      {
+        name: "list_workflows",
+        description: "List the workflows.",
+        render: ({ workflows }) => listed(workflows, "workflow", "workflows"),
+      },
+    ],
     input: nothing,
     output: workflowList.result,
     request: workflowList,
@@ -101,6 +109,14 @@ export const operations = [
     method: "POST",
     path: "/api/workflows/sync",
     doc: "Create a workflow, or replace the one with the same id or slug.",
+    tools: [
+      {
+        name: "sync_workflow",
+        description:
+          "Create a workflow, or replace the one with the same id or slug. `data` is the definition, {steps: [...]}; the skill `workflows` describes it.",
+        render: ({ workflow }) => `Saved.\n${shown(workflow)}`,
+      },
+    ],
     input: z.object({
       id: text("The workflow to replace").optional(),
       slug: text("Short name in addresses").optional(),
@@ -119,6 +135,14 @@ export const operations = [
     method: "POST",
     path: "/api/workflows/run",
     doc: "Start a run of a workflow.",
+    tools: [
+      {
+        name: "run_workflow",
+        description:
+          "Start a run of a workflow. Returns at once; follow the run with get_execution.",
+        render: ({ execution }) => `Started.\n${shown(execution)}`,
+      },
+    ],
     input: z.object({ workflowId: id, ...runInput }),
     output: workflowRun.result,
     request: workflowRun,
@@ -130,6 +154,13 @@ export const operations = [
     method: "GET",
     path: "/api/workflows/executions",
     doc: "List the runs of one workflow, or of all.",
+    tools: [
+      {
+        name: "list_workflow_executions",
+        description: "List the runs of one workflow, or of all, newest first.",
+        render: ({ executions }) => listed(executions, "run", "runs"),
+      },
+    ],
     input: z.object({
       workflowId: text("Only runs of this workflow").optional(),
       limit: queryNumber("How many at most", { min: 1, max: 200 }).optional(),
@@ -144,6 +175,13 @@ export const operations = [
     method: "GET",
     path: "/api/workflows/:id",
     doc: "Read one workflow with its definition.",
+    tools: [
+      {
+        name: "get_workflow",
+        description: "Read one workflow with its definition.",
+        render: ({ workflow }) => shown(workflow),
+      },
+    ],
     input: z.object({ id }),
     output: one,
     request: workflowApi,
@@ -155,6 +193,14 @@ export const operations = [
     method: "PUT",
     path: "/api/workflows/:id",
     doc: "Change a workflow; what is left out stays.",
+    tools: [
+      {
+        name: "update_workflow",
+        description:
+          "Change a workflow. What is left out stays; `data` replaces the whole definition.",
+        render: ({ workflow }) => `Saved.\n${shown(workflow)}`,
+      },
+    ],
     input: z.object({
       id,
       name: text("Name of the workflow").optional(),
@@ -175,6 +221,13 @@ export const operations = [
     method: "DELETE",
     path: "/api/workflows/:id",
     doc: "Delete a workflow.",
+    tools: [
+      {
+        name: "delete_workflow",
+        description: "Delete a workflow. Its triggers start nothing from then on.",
+        render: () => "The workflow is deleted.",
+      },
+    ],
     input: z.object({ id }),
     output: success,
     request: workflowApi,

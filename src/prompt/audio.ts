@@ -42,7 +42,7 @@ const convert = async (
 ): Promise<void> => {
   const quiet = ["-nostdin", "-hide_banner", "-loglevel", "error", "-y"]
   const form = ["-vn", "-ar", "16000", "-ac", "1", "-c:a", "pcm_s16le"]
-  await run("ffmpeg", [...quiet, "-i", source, ...form, wave], options, signal)
+  await run("ffmpeg", [...quiet, "-i", source, ...form, wave], options, signal, `${wave}.log`)
   // ffmpeg ends well on a file without sound, and leaves a header or nothing at all.
   const size = await stat(wave).then(
     (file) => file.size,
@@ -60,7 +60,7 @@ const transcribe = async (
   const model = await findModel(options.modelsDir)
   const what = ["--model", model, "--file", wave]
   const how = ["--output-txt", "--output-file", output, "--no-timestamps", "--no-prints"]
-  await run("whisper-cli", [...what, ...how], options, signal)
+  await run("whisper-cli", [...what, ...how], options, signal, `${output}.log`)
   const text = await readFile(`${output}.txt`, "utf8").catch(() => "")
   // Where nobody speaks whisper writes a note in brackets instead of words.
   const said = text.replaceAll(/\[[A-Z_ ]+\]|\([a-z ]+\)/g, "").trim()
@@ -80,6 +80,7 @@ const run = async (
   args: readonly string[],
   { path, convertMs = CONVERT_MS, transcribeMs = TRANSCRIBE_MS }: AudioOptions,
   signal: AbortSignal,
+  words: string,
 ): Promise<void> => {
   const timeout = program === "ffmpeg" ? convertMs : transcribeMs
   const binary = Bun.which(program, { PATH: path })
@@ -89,27 +90,24 @@ const run = async (
       env: { PATH: path },
       extendEnv: false,
       stdin: "ignore",
-      // Read as it comes: a program that fills a pipe nobody reads never ends.
       stdout: "ignore",
-      stderr: "pipe",
-      maxBuffer: 64 * 1024,
+      // To a file: these programs are wordy, and one that fills a pipe nobody empties never ends.
+      stderr: { file: words },
+      buffer: false,
       timeout,
       forceKillAfterDelay: 1000,
       cancelSignal: signal,
     })
   } catch (error) {
-    throw new AttachmentError(whyFailed(program, timeout, error), { cause: error })
+    const said = await readFile(words, "utf8").catch(() => "")
+    throw new AttachmentError(whyFailed(program, timeout, error, said), { cause: error })
   }
 }
 
-const whyFailed = (program: string, timeout: number, error: unknown): string => {
+const whyFailed = (program: string, timeout: number, error: unknown, said: string): string => {
   if (!(error instanceof ExecaError)) return `${program} could not be run`
   if (error.timedOut) return `${program} took longer than ${Math.round(timeout / 1000)} s`
   if (error.isCanceled) return `${program} was stopped`
-  const words =
-    String(error.stderr ?? "")
-      .trim()
-      .split("\n")
-      .at(-1) ?? ""
-  return `${program} failed${words === "" ? "" : `: ${words.slice(0, 200)}`}`
+  const last = said.trim().split("\n").at(-1) ?? ""
+  return `${program} failed${last === "" ? "" : `: ${last.slice(-200)}`}`
 }

@@ -33,9 +33,8 @@ const isText = (bytes: Uint8Array): boolean => {
 /** A name that stays in its folder, whatever its sender made of it. */
 export const safeName = (filename: string | undefined, index: number): string => {
   const base = (filename ?? "").split(/[/\\]/).at(-1) ?? ""
-  const clean = [...base]
-    .map((letter) => (/[\p{L}\p{N}._ -]/u.test(letter) ? letter : "_"))
-    .join("")
+  const clean = base
+    .replaceAll(/[^\p{L}\p{N}._ -]/gu, "_")
     .replace(/^\.+/, "")
     .trim()
     .slice(-100)

@@ -20,6 +20,7 @@ type Asked = {
   [Type in RequestType]: {
     type: Type
     requestId: string
+    opencodeSessionId?: string | undefined
     seq?: number | undefined
   } & RequestFields<Type>
 }
@@ -37,9 +38,12 @@ export type RequestFrame<Type extends RequestType = RequestType> = Asked[Type]
 /** Has either `error` or the result's fields; that they are all there is for the asker to check. */
 export type ResultFrame<Type extends RequestType = RequestType> = Answered[Type]
 
+/** The agent session whose tool asks: what comes of it belongs to that conversation. */
+const asker = { opencodeSessionId: z.string().optional() }
+
 export const requestRows = rowsOf<RequestFrame>(
   wireRequests.map(({ type, fields }) =>
-    streamed(type, docOf(type), { ...fields.shape, requestId }),
+    streamed(type, docOf(type), { ...fields.shape, requestId, ...asker }),
   ),
 )
 

@@ -3,7 +3,15 @@ import { z } from "zod"
 import { tunnel } from "../operations/tunnels.ts"
 import { reviewData } from "./review.ts"
 import { streamed } from "./row.ts"
-import { changedFile, channel, diffFile, providerModels, requestId, someChannel } from "./shapes.ts"
+import {
+  changedFile,
+  channel,
+  diffFile,
+  origin,
+  providerModels,
+  requestId,
+  someChannel,
+} from "./shapes.ts"
 import { workflowEnvelope } from "./workflow.ts"
 
 export const stateRows = [
@@ -15,6 +23,7 @@ export const stateRows = [
     opencodeSessionId: z.string().optional(),
   }),
   streamed("screenshot", "An image for the conversation, in base64.", {
+    ...origin,
     data: z.string(),
     description: z.string(),
     mimeType: z.string().optional(),

@@ -93,13 +93,14 @@ const outcomeOf = (turn: Draft, why: ReadReason): Outcome => {
   if (stopped?.by === "user") return { type: "canceled", reason: stopped.reason }
   if (stopped) return { type: "error", error: stopped.reason }
   const newest = turn.messages.at(-1)
-  if (newest?.error?.name === "MessageAbortedError") {
-    return { type: "canceled", reason: "stopped in OpenCode" }
-  }
-  if (newest?.error) return { type: "error", error: newest.error.message }
+  const isAborted = newest?.error?.name === "MessageAbortedError"
+  // A runner that comes back may have had to end the OpenCode it left behind: nobody asked for that.
+  if (isAborted && why !== "resume") return { type: "canceled", reason: "stopped in OpenCode" }
+  if (newest?.error && !isAborted) return { type: "error", error: newest.error.message }
   // Between two steps of the model nothing is open: only a restart can have left it there.
   const cutShort = why === "resume" && newest?.finish === "tool-calls"
-  if (newest?.open || cutShort) return { type: "error", error: "OpenCode was stopped in mid-turn" }
+  if (newest?.open || cutShort || isAborted)
+    return { type: "error", error: "OpenCode was stopped in mid-turn" }
   if (!newest && turn.error) return { type: "error", error: turn.error.message }
   if (hasWords(turn.texts) || turn.tools.length > 0) return { type: "ok" }
   return { type: "error", error: "the model returned an empty answer" }

@@ -54,8 +54,9 @@ export const resume = (turn: Draft, at: number): void => {
   if (turn.startedAt === 0) turn.startedAt = at
   if (turn.status === "idle") setStatus(turn, "thinking")
   read(turn, "resume")
-  if (!turn.heard) timer(turn, "first-event", firstEvent)
-  timer(turn, "progress", progress)
+  const waitsForOther = turn.settings.joins && turn.phase === "asked"
+  if (!turn.heard && !waitsForOther) timer(turn, "first-event", firstEvent)
+  if (!waitsForOther) timer(turn, "progress", progress)
   timer(turn, "total", Math.max(0, turn.startedAt + total - at))
   if (turn.stopped) timer(turn, "stopping", STOPPING_MS)
 }

@@ -28,7 +28,9 @@ export const step = (
   if (turn.phase === "ended") return [turn, []]
   const draft: Draft = { ...turn, effects: [] }
   handle(draft, event, at)
-  return [draft, draft.effects]
+  // The effects are not part of the turn: kept with it, they would make every event a change worth storing.
+  const { effects, ...next } = draft
+  return [next, effects]
 }
 
 const handle = (turn: Draft, event: TurnEvent, at: number): void => {

@@ -6,8 +6,13 @@ import type { OutboxStore } from "./outbox.ts"
 const HEAD = "outbox.head"
 const EPOCH = "outbox.epoch"
 
-/** `alongside` runs inside the same transaction as the frames: what it writes is on disk exactly when they are. */
-export const openOutboxStore = (db: Database, alongside: () => void = () => {}): OutboxStore => {
+/** What is on disk exactly when the frames are: `write` runs inside their transaction, `done` when it is through. */
+export interface Alongside {
+  readonly write: () => void
+  readonly done: () => void
+}
+
+export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStore => {
   db.run(
     "CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, lines TEXT NOT NULL) STRICT",
   )
@@ -30,6 +35,24 @@ export const openOutboxStore = (db: Database, alongside: () => void = () => {}):
     forget.run(headSeq)
     writeFact(db, HEAD, String(headSeq))
   }
+  type Write = (headSeq: number, seq: number, lines: readonly string[]) => void
+  const together = (write: Write): Write => {
+    const transaction = db.transaction((...given: Parameters<Write>) => {
+      write(...given)
+      alongside?.write()
+    })
+    return (...given) => {
+      const before = head
+      try {
+        transaction(...given)
+      } catch (error) {
+        // Rolled back on disk, so it is here too: the next write must say it again.
+        head = before
+        throw error
+      }
+      alongside?.done()
+    }
+  }
   return {
     load: () => {
       const headSeq = Number(readFact(db, HEAD) ?? 1)
@@ -38,18 +61,16 @@ export const openOutboxStore = (db: Database, alongside: () => void = () => {}):
         .flatMap((row) => row.lines.split("\n").slice(Math.max(0, headSeq - row.seq)))
       return { headSeq, lines }
     },
-    append: db.transaction((headSeq: number, seq: number, lines: readonly string[]) => {
+    append: together((headSeq, seq, lines) => {
       add(seq, lines)
       setHead(headSeq)
-      alongside()
     }),
-    rewrite: db.transaction((headSeq: number, seq: number, lines: readonly string[]) => {
+    rewrite: together((headSeq, seq, lines) => {
       const row = straddling.get(seq, seq)
       cut.run(row ? row.seq : seq)
       if (row) add(row.seq, row.lines.split("\n").slice(0, seq - row.seq))
       add(seq, lines)
       setHead(headSeq)
-      alongside()
     }),
   }
 }

@@ -56,6 +56,10 @@ export interface Uplink {
   readonly room: () => Promise<void> | undefined
   readonly state: () => LinkState["name"]
   readonly counters: () => LinkCounters
+  /** Resolves true when the session agent has everything, false when that takes longer than `ms`. */
+  readonly flush: (ms: number) => Promise<boolean>
+  /** For a socket that may be dead without knowing: drops it and dials anew. */
+  readonly redial: (why: string) => void
   /** Waits until the session agent has everything, at most `flushMs`, and closes. */
   readonly stop: (flushMs: number) => Promise<void>
 }
@@ -256,6 +260,16 @@ export const createUplink = (options: UplinkOptions): Uplink => {
 
   const changed = () => new Promise<void>((resolve) => waiters.push(resolve))
 
+  const flush = async (ms: number): Promise<boolean> => {
+    const expired = new Promise<"expired">((resolve) => {
+      clock.after(ms, () => resolve("expired"))
+    })
+    while (connection && !outbox.isEmpty()) {
+      if ((await Promise.race([changed(), expired])) === "expired") break
+    }
+    return outbox.isEmpty()
+  }
+
   return {
     start: () => apply(firstDial),
     send,
@@ -269,14 +283,21 @@ export const createUplink = (options: UplinkOptions): Uplink => {
     },
     state: () => state?.name ?? "stopped",
     counters: counters.read,
+    flush,
+    redial: (why) => {
+      if (state?.name === "waiting") {
+        cancelWait()
+        return happened({ type: "retry" })
+      }
+      const dead = connection
+      if (dead === undefined) return
+      connection = undefined
+      dead.socket.close(1000, why)
+      happened({ type: "failed", error: why, at: clock.now() })
+    },
     stop: async (flushMs) => {
       pending.failAll("the runner is shutting down")
-      const expired = new Promise<"expired">((resolve) => {
-        clock.after(flushMs, () => resolve("expired"))
-      })
-      while (connection && !outbox.isEmpty()) {
-        if ((await Promise.race([changed(), expired])) === "expired") break
-      }
+      await flush(flushMs)
       commit()
       if (state && !isFinal(state)) happened({ type: "stop" })
       settle()

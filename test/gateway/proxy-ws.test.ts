@@ -25,8 +25,8 @@ beforeAll(async () => {
   backend.on("connection", (socket, request) => {
     upgradeHeaders = request.headers
     socket.on("error", () => {})
-    socket.on("message", (data, binary) => {
-      const text = String(data)
+    socket.on("message", (data: Buffer, binary) => {
+      const text = data.toString()
       if (text.startsWith("close ")) return socket.close(Number(text.slice(6)), "as asked")
       if (text === "vanish") return socket.terminate()
       if (text === "where") return socket.send(request.url ?? "")
@@ -231,7 +231,7 @@ describe("a backend that speaks in its own way", () => {
   })
 
   test("a head that comes byte by byte is understood", async () => {
-    said = async (socket) => {
+    const spell = async (socket: Socket) => {
       socket.setNoDelay(true)
       for (const byte of ACCEPTED) {
         socket.write(byte)
@@ -239,6 +239,7 @@ describe("a backend that speaks in its own way", () => {
       }
       socket.end("whole")
     }
+    said = (socket) => void spell(socket)
     expect((await listenRaw()).toString()).toBe("whole")
   })
 })

@@ -8,7 +8,7 @@ const origin = { messageId: "p1", channelType: "web", channelId: "default" }
 /** A client's view of one part, out of whatever it is told. */
 const read = (events: readonly Record<string, unknown>[], start = "") =>
   events.reduce((text, event) => {
-    if (event["type"] === "part") return String((event["part"] as { text?: string }).text ?? "")
+    if (event["type"] === "part") return (event["part"] as { text?: string }).text ?? ""
     if (event["type"] !== "part.delta") return text
     const offset = Number(event["offset"])
     const more = String(event["text"])
@@ -22,7 +22,7 @@ test("any pieces arrive exact, in the rows, live, and from any cursor on, also i
       fc.array(
         fc.record({
           piece: fc.string({ unit: "binary", minLength: 1, maxLength: 8 }),
-          then: fc.constantFrom("nothing", "batch", "loop", "look"),
+          after: fc.constantFrom("nothing", "batch", "loop", "look"),
         }),
         { minLength: 1, maxLength: 40 },
       ),
@@ -31,7 +31,7 @@ test("any pieces arrive exact, in the rows, live, and from any cursor on, also i
         let seq = core.greet("a")
         let whole = ""
         const seen: { rev: number; text: string }[] = []
-        for (const { piece, then } of steps) {
+        for (const { piece, after } of steps) {
           core.say("a", {
             type: "message.part.text-delta",
             turnId: "t",
@@ -42,9 +42,9 @@ test("any pieces arrive exact, in the rows, live, and from any cursor on, also i
           })
           seq += 1
           whole += piece
-          if (then === "loop") core.clock.advance(1)
-          if (then === "batch") core.clock.advance(250)
-          if (then === "look") {
+          if (after === "loop") core.clock.advance(1)
+          if (after === "batch") core.clock.advance(250)
+          if (after === "look") {
             const snapshot = core.session.snapshot() as { rev: number }
             seen.push({ rev: snapshot.rev, text: whole })
           }

@@ -1,14 +1,10 @@
 /** A runner with its model and its session agent, and the words a test of turns needs to speak with them. */
-import { setDefaultTimeout } from "bun:test"
 import { join } from "node:path"
 import { execa } from "execa"
 import type { Inbound, Outbound, OutboundFrame } from "../../src/protocol/index.ts"
 import { type ScriptedModel, startScriptedModel } from "./model.ts"
 import { type Sandbox, scriptedConfig, startRunner, type TestRunner } from "./runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "./session-agent.ts"
-
-// A real agent on a busy machine takes seconds at times; a test that hangs is told so by its own waits.
-setDefaultTimeout(60_000)
 
 export interface Conversation {
   readonly model: ScriptedModel

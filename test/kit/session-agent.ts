@@ -2,9 +2,11 @@
 import type { ServerWebSocket } from "bun"
 import {
   type InboundFrame,
+  isRequest,
   type Outbound,
   type OutboundFrame,
   parseOutbound,
+  type RequestFrame,
 } from "../../src/protocol/index.ts"
 
 interface Options {
@@ -12,6 +14,8 @@ interface Options {
   /** 1: knows nothing of hello, welcome and ack. */
   readonly protocol?: 1 | 2
   readonly config?: Extract<InboundFrame, { type: "opencode-config" }>["config"]
+  /** What a request is answered with, at once: its result's fields, or an error; nothing leaves it unanswered. */
+  readonly answer?: (request: RequestFrame) => Readonly<Record<string, unknown>> | undefined
   /** Answers the upgrade with this status instead, as long as it returns one. */
   readonly refuse?: () => number | undefined
 }
@@ -82,6 +86,13 @@ export const startTestSessionAgent = (options: Options = {}): TestSessionAgent =
       say({ type: "ack", seq })
     }
     frames.push(frame)
+    if (isRequest(frame)) reply(frame)
+  }
+
+  const reply = (request: RequestFrame) => {
+    const fields = options.answer?.(request)
+    const { type, requestId } = request
+    if (fields) sayRaw(JSON.stringify({ type: `${type}-result`, requestId, ...fields }))
   }
 
   const wake = () => {

@@ -1,6 +1,6 @@
 /** The turn machine against every recording of the real OpenCode, in random orders of things going wrong. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import { array, assert, constantFrom, nat, property } from "fast-check"
 import type { Outbound } from "../../src/protocol/index.ts"
 import { createStore, type RecordedPrompt, recordings } from "./recorded.ts"
 import { type Run, simulate } from "./simulation.ts"
@@ -99,9 +99,9 @@ describe("recorded streams", () => {
   }
 
   test(`end once, whole and alone, however they are cut, repeated or outlived (seed ${seed})`, () => {
-    const tape = fc.array(fc.nat(11_999), { minLength: 1, maxLength: 60 })
-    fc.assert(
-      fc.property(fc.constantFrom(...byName.keys()), tape, (name, numbers) => {
+    const tape = array(nat(11_999), { minLength: 1, maxLength: 60 })
+    assert(
+      property(constantFrom(...byName.keys()), tape, (name, numbers) => {
         const prompt = byName.get(name)
         if (prompt) check(prompt, simulate(prompt, numbers))
       }),

@@ -317,3 +317,34 @@ describe("in every order of cut, acknowledgement, crash and reconnect", () => {
     )
   })
 })
+
+describe("what is stored alongside the frames", () => {
+  test("is there when they are, and is written again after a write that failed", () => {
+    const db = new Database(":memory:", { strict: true })
+    db.run("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT")
+    db.run("CREATE TABLE notes (words TEXT NOT NULL) STRICT")
+    let breaks = true
+    let done = 0
+    const store = openOutboxStore(db, {
+      write: () => {
+        db.run("INSERT INTO notes VALUES ('a turn')")
+        if (breaks) throw new Error("the disk is full")
+      },
+      done: () => {
+        done += 1
+      },
+    })
+    const outbox = open(store)
+    outbox.append(complete("a"))
+    outbox.commit()
+    expect(db.query("SELECT * FROM notes").all()).toHaveLength(0)
+    expect(openOutboxStore(db).load().lines).toHaveLength(0)
+    expect(done).toBe(0)
+    breaks = false
+    outbox.append(complete("b"))
+    outbox.commit()
+    expect(db.query("SELECT * FROM notes").all()).toHaveLength(1)
+    expect(openOutboxStore(db).load().lines).toHaveLength(2)
+    expect(done).toBe(1)
+  })
+})

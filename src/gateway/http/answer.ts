@@ -6,11 +6,11 @@ export interface Answer {
   readonly body?: string | Uint8Array
 }
 
-/** What programs are told of a failure: what went wrong, and a word to act upon. */
+/** What programs are told of a failure: what went wrong, a word to act upon, and a name for this one time. */
 export const problem = (status: number, code: string, error: string): Answer => ({
   status,
   headers: { "content-type": "application/json" },
-  body: JSON.stringify({ error, code }),
+  body: JSON.stringify({ error, code, requestId: crypto.randomUUID() }),
 })
 
 const reasons: Readonly<Record<number, string>> = {

@@ -1,5 +1,6 @@
 /** Finds where a body ends while its bytes pass by: by count, by chunks, or by the end of the connection. */
-import { BadHead, type Framing } from "./head.ts"
+import { BadHead } from "./fields.ts"
+import type { Framing } from "./head.ts"
 
 export interface BodyReader {
   /** Hands on what belongs to the body; returns how many bytes of `bytes` it took. */

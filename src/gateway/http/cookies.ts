@@ -1,7 +1,7 @@
 /** The gateway's own cookie among those of the backends: found, made, and kept away from them. Pure. */
-import type { Header } from "./head.ts"
+import type { Header } from "./fields.ts"
 
-export const COOKIE_NAME = "gateway_session"
+const COOKIE_NAME = "gateway_session"
 
 /** More than these are not looked at: a page can put many of one name, at several paths, in the way of ours. */
 const MOST_VALUES = 8
@@ -10,10 +10,8 @@ export const ownCookies = (headers: readonly Header[]): readonly string[] => {
   const found: string[] = []
   for (const { key, value } of headers) {
     if (key !== "cookie" || !value.includes(COOKIE_NAME)) continue
-    for (const pair of value.split(";")) {
-      const equals = pair.indexOf("=")
-      if (equals === -1 || pair.slice(0, equals).trim() !== COOKIE_NAME) continue
-      if (found.length < MOST_VALUES) found.push(pair.slice(equals + 1).trim())
+    for (const [, own] of value.matchAll(OWN_PAIR)) {
+      if (own !== undefined && found.length < MOST_VALUES) found.push(own)
     }
   }
   return found
@@ -30,11 +28,16 @@ export const withoutOwnCookie = (value: string): string => {
     .trim()
 }
 
+const OWN_PAIR = /(?:^|;)\s*gateway_session\s*=\s*([^;\s]*)/g
 const OWN_ANYWHERE = /gateway_session/i
 const OWN_ALONE = /^gateway_session=[0-9a-f]*$/
 
-/** A backend may set any cookie but the one that opens the gateway. */
-export const isOwnSetCookie = (value: string): boolean => isOwnName(value.split("=", 1)[0] ?? "")
+/**
+ * A backend may set any cookie but the one that opens the gateway. A cookie without a name is sent back as its value
+ * alone, which may look just like ours.
+ */
+export const isOwnSetCookie = (value: string): boolean =>
+  isOwnName(value.replace(/^[=\s]+/, "").split("=", 1)[0] ?? "")
 
 const isOwnName = (name: string): boolean => name.trim().toLowerCase() === COOKIE_NAME
 

@@ -1,5 +1,6 @@
 /** What a head becomes on its way through the gateway: a request for the backend, an answer for the client. Pure. */
-import { type Header, type RequestHead, type ResponseHead } from "./head.ts"
+import type { Header } from "./fields.ts"
+import type { RequestHead, ResponseHead } from "./head.ts"
 import { isOwnSetCookie, withoutOwnCookie, withPathUnder } from "./cookies.ts"
 
 /** Where a request goes and under which address the client knows that place. */
@@ -17,7 +18,16 @@ export interface Passage {
 }
 
 /** Headers that are not simply passed on. One look-up for each: every header of every head passes here. */
-type Kind = "hop" | "ours" | "cookie" | "authorization" | "set-cookie" | "location" | "framing"
+type Kind =
+  | "hop"
+  | "ours"
+  | "cookie"
+  | "authorization"
+  | "set-cookie"
+  | "location"
+  | "framing"
+  | "worker-scope"
+  | "clear"
 
 const kinds = new Map<string, Kind>([
   ...[
@@ -38,6 +48,8 @@ const kinds = new Map<string, Kind>([
   ["location", "location"],
   ["content-length", "framing"],
   ["transfer-encoding", "framing"],
+  ["service-worker-allowed", "worker-scope"],
+  ["clear-site-data", "clear"],
 ])
 
 export const requestForBackend = (head: RequestHead, passage: Passage): string => {
@@ -66,15 +78,20 @@ export const requestForBackend = (head: RequestHead, passage: Passage): string =
 export interface AnswerPassage {
   readonly port: number
   readonly prefix: string
-  /** The host that the client named: a redirect to it is one to the backend. */
-  readonly host: string
   /** Our own cookie, made or renewed. */
   readonly setCookie: string | undefined
-  readonly keepAlive: boolean
-  readonly upgrade: boolean
 }
 
-export const answerForClient = (head: ResponseHead, passage: AnswerPassage): string => {
+/** How the client is to take the connection after the head. */
+export type Then = "keep-alive" | "close" | "upgrade"
+
+/** `host` is the one that the client named: a redirect to it is one to the backend. */
+export const answerForClient = (
+  head: ResponseHead,
+  passage: AnswerPassage,
+  host: string,
+  then: Then,
+): string => {
   const named = namedByConnection(head.headers)
   let text = `HTTP/1.1 ${head.status} ${head.reason}\r\n`
   for (const { name, key, value } of head.headers) {
@@ -84,15 +101,20 @@ export const answerForClient = (head: ResponseHead, passage: AnswerPassage): str
     if (named !== undefined && named.includes(key) && kind !== "framing") continue
     if (kind === "set-cookie") {
       if (!isOwnSetCookie(value)) text += `${name}: ${withPathUnder(passage.prefix, value)}\r\n`
+    } else if (kind === "worker-scope" && passage.prefix !== "") {
+      // A worker with a wider scope would see what the person does in the other services, tokens included.
+      text += `${name}: ${passage.prefix}/\r\n`
+    } else if (kind === "clear" && passage.prefix !== "") {
+      // It would clear what the other services keep, and our cookie.
     } else if (kind === "location") {
-      text += `${name}: ${locationForClient(value, passage)}\r\n`
+      text += `${name}: ${locationForClient(value, passage, host)}\r\n`
     } else {
       text += `${name}: ${value}\r\n`
     }
   }
   if (passage.setCookie !== undefined) text += `Set-Cookie: ${passage.setCookie}\r\n`
-  if (passage.upgrade) text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
-  else if (!passage.keepAlive) text += "Connection: close\r\n"
+  if (then === "upgrade") text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+  else if (then === "close") text += "Connection: close\r\n"
   return `${text}\r\n`
 }
 
@@ -112,7 +134,11 @@ const PLAIN_CONNECTION = new Set(["keep-alive", "close", "Upgrade", "upgrade", "
  * Redirects within the backend come back under its prefix. Those to elsewhere stay what they are: the client
  * decides, the gateway follows none.
  */
-const locationForClient = (value: string, { port, prefix, host }: AnswerPassage): string => {
+const locationForClient = (
+  value: string,
+  { port, prefix }: AnswerPassage,
+  host: string,
+): string => {
   const inside = insidePath(value, port, host)
   if (inside === undefined) return value
   const known = prefix === "" || inside === prefix || inside.startsWith(`${prefix}/`)

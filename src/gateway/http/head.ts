@@ -1,11 +1,14 @@
 /** Reads the head of a request or a response, strictly: what two parsers could read in two ways is refused, never guessed. */
-
-export interface Header {
-  readonly name: string
-  /** The name in lower case: what is compared. */
-  readonly key: string
-  readonly value: string
-}
+import {
+  BadHead,
+  type Fields,
+  type Header,
+  isAll,
+  NAME,
+  readFields,
+  TARGET,
+  VALUE,
+} from "./fields.ts"
 
 /** How the end of a body is known. */
 export type Framing =
@@ -35,46 +38,14 @@ export interface ResponseHead extends Head {
   readonly reason: string
 }
 
-/** Bytes that are not HTTP as this gateway speaks it; `status` is the answer they get. */
-export class BadHead extends Error {
-  override readonly name = "BadHead"
-  readonly status: number
-  constructor(status: number, message: string) {
-    super(message)
-    this.status = status
-  }
-}
-
 export const HEAD_LIMIT = 32 * 1024
-export const TARGET_LIMIT = 16 * 1024
-const HEADER_LIMIT = 128
+const TARGET_LIMIT = 16 * 1024
 
 const REASONABLE_METHOD = 32
 const HOST = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 const DIGITS = /^\d{1,15}$/
 const THREE_DIGITS = /^\d{3}$/
 const SPACE = 32
-const TAB = 9
-
-/** What a character may be part of: looked up, since every character of every head passes here. */
-const NAME = 1
-const VALUE = 2
-const TARGET = 4
-const characters = new Uint8Array(256).map((_, code) => {
-  const character = String.fromCharCode(code)
-  const isName = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(character)
-  const isValue = code === 9 || (code >= 32 && code !== 127)
-  const isTarget = code > 32 && code < 127
-  return (isName ? NAME : 0) | (isValue ? VALUE : 0) | (isTarget ? TARGET : 0)
-})
-
-/** Every character from `start` to `end` may be part of `kind`. */
-const isAll = (text: string, start: number, end: number, kind: number): boolean => {
-  for (let at = start; at < end; at += 1) {
-    if (((characters[text.charCodeAt(at)] ?? 0) & kind) === 0) return false
-  }
-  return true
-}
 
 /** `text` is a whole head in latin1, without the empty line that ends it. */
 export const parseRequestHead = (text: string): RequestHead => {
@@ -146,95 +117,6 @@ export const parseResponseHead = (text: string, method: string): ResponseHead =>
 const endOfFirstLine = (text: string): number => {
   const end = text.indexOf("\r\n")
   return end === -1 ? text.length : end
-}
-
-/** The fields that decide how a message is read, found in one pass over the head. */
-interface Fields {
-  readonly headers: Header[]
-  host: string
-  hostCount: number
-  length: string
-  lengthCount: number
-  transferEncoding: string | undefined
-  /** The words of every `Connection` header, in lower case. */
-  connection: string[]
-  upgrade: string | undefined
-  authorizations: number
-}
-
-const readFields = (text: string, lineEnd: number): Fields => {
-  const fields: Fields = {
-    headers: [],
-    host: "",
-    hostCount: 0,
-    length: "",
-    lengthCount: 0,
-    transferEncoding: undefined,
-    connection: [],
-    upgrade: undefined,
-    authorizations: 0,
-  }
-  let at = lineEnd + 2
-  while (at < text.length) {
-    let end = text.indexOf("\r\n", at)
-    if (end === -1) end = text.length
-    const colon = text.indexOf(":", at)
-    if (colon === -1 || colon >= end) throw new BadHead(400, "a header has no colon")
-    if (colon === at || !isAll(text, at, colon, NAME)) {
-      throw new BadHead(400, "a header's name is malformed")
-    }
-    if (!isAll(text, colon + 1, end, VALUE)) {
-      throw new BadHead(400, "a header's value is malformed")
-    }
-    const name = text.slice(at, colon)
-    const key = name.toLowerCase()
-    const value = trimmed(text, colon + 1, end)
-    if (fields.headers.push({ name, key, value }) > HEADER_LIMIT) {
-      throw new BadHead(431, "there are too many headers")
-    }
-    note(fields, key, value)
-    at = end + 2
-  }
-  return fields
-}
-
-const trimmed = (text: string, start: number, end: number): string => {
-  let from = start
-  let to = end
-  while (from < to && isBlank(text.charCodeAt(from))) from += 1
-  while (to > from && isBlank(text.charCodeAt(to - 1))) to -= 1
-  return text.slice(from, to)
-}
-
-const isBlank = (code: number): boolean => code === SPACE || code === TAB
-
-const note = (fields: Fields, key: string, value: string): void => {
-  switch (key) {
-    case "host":
-      fields.host = value
-      fields.hostCount += 1
-      return
-    case "content-length":
-      // The same length said twice is harmless in an answer and refused in a request.
-      if (fields.lengthCount > 0 && fields.length !== value) throw new BadHead(400, "two lengths")
-      fields.length = value
-      fields.lengthCount += 1
-      return
-    case "transfer-encoding":
-      fields.transferEncoding =
-        fields.transferEncoding === undefined ? value : `${fields.transferEncoding},${value}`
-      return
-    case "connection":
-      for (const word of value.split(",")) fields.connection.push(word.trim().toLowerCase())
-      return
-    case "upgrade":
-      fields.upgrade = value.toLowerCase()
-      return
-    case "authorization":
-      fields.authorizations += 1
-      if (fields.authorizations > 1) throw new BadHead(400, "Authorization is there twice")
-      return
-  }
 }
 
 const requestFraming = (fields: Fields, version: string): Framing => {

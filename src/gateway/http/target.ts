@@ -1,5 +1,5 @@
 /** Takes the address of a request apart, and refuses those that mean one thing here and another behind the gateway. */
-import { BadHead } from "./head.ts"
+import { BadHead } from "./fields.ts"
 
 export interface Target {
   readonly path: string

@@ -1,56 +1,11 @@
 /** One client connection: heads are read one after another, each becomes an exchange, and none is begun before the last is over. */
 import type { Socket } from "bun"
 import { type BodyReader, createBodyReader } from "../http/body.ts"
-import { type Answer, problem, renderAnswer } from "../http/answer.ts"
-import { BadHead, HEAD_LIMIT, parseRequestHead, type RequestHead } from "../http/head.ts"
+import { problem, renderAnswer } from "../http/answer.ts"
+import { BadHead } from "../http/fields.ts"
+import { HEAD_LIMIT, parseRequestHead, type RequestHead } from "../http/head.ts"
+import type { ClientListener, Exchange } from "./exchange.ts"
 import { createOutlet } from "./outlet.ts"
-
-/** What the client does during an exchange. */
-export interface ClientListener {
-  /** Bytes of the request's body, or of the socket once it is taken over. */
-  readonly data: (bytes: Buffer) => void
-  /** The body is complete; or, taken over, the client has said all it will say. */
-  readonly end: () => void
-  readonly gone: () => void
-  readonly drained: () => void
-}
-
-/** One request and its answer. Once it is over, nothing it is asked to do has an effect. */
-export interface Exchange {
-  readonly head: RequestHead
-  readonly peer: string
-  /** Lets the body come, in the form it is wanted. Until then it waits with the client. */
-  readonly receive: (listener: ClientListener, form: "verbatim" | "decoded") => void
-  readonly pause: () => void
-  readonly resume: () => void
-  /** False: wait for `drained`. */
-  readonly write: (bytes: Uint8Array) => boolean
-  /** The answer is complete; `keepAlive` when the client can tell where it ended. */
-  readonly finish: (keepAlive: boolean) => void
-  /** The answer cannot be completed: the client learns it by the loss of the connection. */
-  readonly cut: () => void
-  /** A whole answer at once. */
-  readonly answer: (answer: Answer) => void
-  /** From here on the connection is no longer HTTP: bytes go to the listener as they come. */
-  readonly takeOver: (listener: ClientListener) => RawClient
-  /** Something between answers, such as 100 or 102. */
-  readonly interim: (line: string) => void
-  readonly bytesIn: () => number
-  readonly bytesOut: () => number
-  /** For the count: who it was for and how it ended. */
-  note: string
-  status: number
-}
-
-export interface RawClient {
-  readonly write: (bytes: Uint8Array) => boolean
-  /** Nothing more will be written; what waits still goes out. */
-  readonly finish: () => void
-  readonly end: () => void
-  readonly resume: () => void
-  /** Bytes that the client has not taken yet. */
-  readonly waiting: () => number
-}
 
 export type ConnectionPhase = "head" | "busy" | "raw" | "closing"
 
@@ -210,7 +165,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
     const self: Exchange = {
       head,
       peer,
-      note: "",
+      note: "none",
       status: 0,
       receive: (to, form) => {
         if (!isOpen()) return
@@ -265,6 +220,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
           waiting: outlet.waiting,
         }
       },
+      isOpen,
       bytesIn: () => bytesIn,
       bytesOut: () => bytesOut,
     }
@@ -314,7 +270,9 @@ export const createConnection = (options: ConnectionOptions): Connection => {
     end: () => {
       ended = true
       if (phase === "raw") return listener?.end()
-      if (phase === "closing" && outlet.waiting() > 0) return
+      // Nothing more to ask, and an answer still on its way: it is not cut short.
+      if (exchange === undefined && outlet.waiting() > 0)
+        return phase === "closing" ? undefined : linger()
       // A client that says nothing more and leaves looks the same: what it asked for is given up.
       const left = listener
       over()
@@ -337,7 +295,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       retired = true
       if (phase === "head") linger()
     },
-    close: () => socket.terminate(),
+    close: () => void socket.end(),
     sweep: (at) => {
       const since = at - touchedAt
       if (phase === "closing") {
@@ -355,7 +313,8 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       if (receiving && since > BODY_STALL_MS && bytesOut === 0) {
         return badBody(new BadHead(408, "the body took too long"))
       }
-      if (outlet.waiting() > 0 && since > ANSWER_STALL_MS) socket.terminate()
+      // Neither end has moved for so long that one of them may be gone without a word.
+      if ((paused || outlet.waiting() > 0) && since > ANSWER_STALL_MS) socket.terminate()
     },
   }
 }

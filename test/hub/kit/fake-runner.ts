@@ -56,9 +56,12 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
   const endings: string[] = []
   let dead = false
 
-  const store = openOutboxStore(db, () => {
-    writeFact(db, "turns", JSON.stringify(turns))
-    writeFact(db, "asked", JSON.stringify([...asked]))
+  const store = openOutboxStore(db, {
+    write: () => {
+      writeFact(db, "turns", JSON.stringify(turns))
+      writeFact(db, "asked", JSON.stringify([...asked]))
+    },
+    done: () => {},
   })
   const outbox = createOutbox({
     store,

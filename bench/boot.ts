@@ -1,0 +1,103 @@
+/**
+ * How long from start.sh to /ready? Beside OpenCode alone, and beside the same steps one after the other with fixed
+ * sleeps between them: 1 s for the screen, 2 s for the terminal, health asked once a second, 3 s before the link.
+ */
+import { boot } from "../test/kit/boot.ts"
+import { freePort } from "../test/kit/free-port.ts"
+import { startScriptedModel } from "../test/kit/model.ts"
+import { startOpenCode } from "../test/kit/opencode.ts"
+import { createSandbox, scriptedConfig } from "../test/kit/runner.ts"
+import { startTestSessionAgent } from "../test/kit/session-agent.ts"
+import { ms, say, spread } from "./measure.ts"
+
+const RUNS = 5
+const SLEEPS_MS = 1000 + 2000 + 3000
+const model = await startScriptedModel()
+
+const untilOk = async (ask: () => Promise<boolean>): Promise<void> => {
+  while (!(await ask().catch(() => false))) await Bun.sleep(5)
+}
+
+/** With `again` the same sandbox boots a second time, as after a restart. */
+const ours = async (services: string): Promise<{ first: number; again: number }> => {
+  const agent = startTestSessionAgent({ config: scriptedConfig(model) })
+  const sandbox = await createSandbox(agent)
+  const ports = await Promise.all(["GATEWAY", "VNC", "VNC_RAW", "VSCODE", "TTYD"].map(portOf))
+  const env = {
+    ...Object.fromEntries(ports),
+    LOG_LEVEL: "info",
+    SANDPIPER_SERVICES: services,
+    DISPLAY: `:${500 + Math.floor(Math.random() * 400)}`,
+  }
+  const once = async () => {
+    const started = performance.now()
+    const booted = boot(sandbox, { as: "plain", env })
+    await untilOk(async () => (await booted.ready()).ready)
+    const took = performance.now() - started
+    await booted.stop()
+    return took
+  }
+  const times = { first: await once(), again: await once() }
+  await agent.stop()
+  await sandbox.remove()
+  return times
+}
+
+const portOf = async (name: string) => [`${name}_PORT`, String(await freePort())] as const
+
+/** OpenCode alone: healthy, and able to say what it was configured with, as /ready asks for. */
+const alone = async (pollMs: number): Promise<number> => {
+  const started = performance.now()
+  const opencode = await startOpenCode({ config: model.config, pollMs })
+  const headers = { authorization: `Basic ${btoa(`opencode:${opencode.password}`)}` }
+  const answers = (path: string) => async () =>
+    (await fetch(`${opencode.url}${path}`, { headers })).ok
+  await untilOk(answers("/config"))
+  await untilOk(answers("/config/providers"))
+  const took = performance.now() - started
+  await opencode.stop()
+  return took
+}
+
+const inARow = async (): Promise<number> => {
+  const started = performance.now()
+  await Bun.sleep(SLEEPS_MS)
+  await alone(1000)
+  return performance.now() - started
+}
+
+const figures = {
+  first: [] as number[],
+  again: [] as number[],
+  alone: [] as number[],
+  row: [] as number[],
+}
+await alone(5)
+await ours("none")
+for (let run = 0; run < RUNS; run += 1) {
+  figures.alone.push(await alone(5))
+  const { first, again } = await ours("none")
+  figures.first.push(first)
+  figures.again.push(again)
+  figures.row.push(await inARow())
+}
+const first = spread(figures.first)
+const base = spread(figures.alone)
+say("start.sh to /ready, first boot", ms(first))
+say("start.sh to /ready, second boot of the same sandbox", ms(spread(figures.again)))
+say("opencode serve alone: exec to healthy and configured", ms(base))
+say("the same steps in a row, with fixed sleeps", ms(spread(figures.row)))
+say(
+  "start.sh beside OpenCode alone",
+  `${(100 * (first.median / base.median - 1)).toFixed(1)} % more`,
+)
+if (Bun.which("Xvfb") && Bun.which("x11vnc") && Bun.which("websockify")) {
+  const withScreen = await ours("vnc")
+  say("start.sh to /ready, with the screen", `${withScreen.first.toFixed(0)} ms (one run)`)
+} else {
+  say(
+    "start.sh to /ready, with the screen",
+    "not measured: Xvfb, x11vnc or websockify is not installed",
+  )
+}
+await model.stop()

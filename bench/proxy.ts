@@ -1,0 +1,209 @@
+/** What does the gateway cost? Requests, streams and WebSockets through it, through nginx, haproxy and caddy, and directly. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { percentile, say } from "./measure.ts"
+
+interface Peer {
+  readonly name: string
+  readonly port: number
+  readonly cookie: string
+}
+
+const ROUNDS = 5
+const here = import.meta.dir
+const directory = await mkdtemp(join(tmpdir(), "sandpiper-bench-"))
+const children: Bun.Subprocess[] = []
+
+const firstLine = async (stream: ReadableStream<Uint8Array>): Promise<string> => {
+  let text = ""
+  for await (const bytes of stream) {
+    text += new TextDecoder().decode(bytes)
+    if (text.includes("\n")) break
+  }
+  return text.split("\n", 1)[0] ?? ""
+}
+
+const start = (command: readonly string[]) => {
+  const child = Bun.spawn([...command], { stdout: "pipe", stderr: "ignore", cwd: directory })
+  children.push(child)
+  return child
+}
+
+const freePort = (): number => {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
+  const { port } = listener
+  listener.stop(true)
+  return port
+}
+
+const answers = async (port: number): Promise<void> => {
+  for (let time = 0; time < 200; time += 1) {
+    const response = await fetch(`http://127.0.0.1:${port}/vscode/x`).catch(() => undefined)
+    if (response) return
+    await Bun.sleep(25)
+  }
+  throw new Error(`nothing answers on port ${port}`)
+}
+
+/** How each is told to do what the gateway does: take the prefix off, keep connections, pass WebSockets. */
+const configurations: Readonly<
+  Record<
+    string,
+    (port: number, backend: number) => { file: string; text: string; command: string[] }
+  >
+> = {
+  nginx: (port, backend) => ({
+    file: "nginx.conf",
+    text: `worker_processes 1; daemon off; pid ${directory}/nginx.pid; error_log /dev/null;
+events { worker_connections 4096; }
+http {
+  access_log off; client_body_temp_path ${directory}/b; proxy_temp_path ${directory}/p;
+  fastcgi_temp_path ${directory}/f; uwsgi_temp_path ${directory}/u; scgi_temp_path ${directory}/s;
+  upstream backend { server 127.0.0.1:${backend}; keepalive 64; }
+  map $http_upgrade $connection_upgrade { default upgrade; '' ''; }
+  server {
+    listen 127.0.0.1:${port};
+    location /vscode/ {
+      proxy_pass http://backend/; proxy_http_version 1.1; proxy_max_temp_file_size 0; proxy_set_header X-Forwarded-For $remote_addr;
+      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;
+    }
+  }
+}
+`,
+    command: ["nginx", "-c", join(directory, "nginx.conf")],
+  }),
+  haproxy: (port, backend) => ({
+    file: "haproxy.cfg",
+    text: `global
+  nbthread 1
+defaults
+  mode http
+  timeout client 60s
+  timeout server 60s
+  timeout connect 5s
+  timeout tunnel 1h
+  option forwardfor
+frontend in
+  bind 127.0.0.1:${port}
+  default_backend out
+backend out
+  http-reuse always
+  http-request replace-path /vscode/(.*) /\\1
+  server backend 127.0.0.1:${backend}
+`,
+    command: ["haproxy", "-f", join(directory, "haproxy.cfg")],
+  }),
+  caddy: (port, backend) => ({
+    file: "Caddyfile",
+    text: `{
+  admin off
+  auto_https off
+}
+http://127.0.0.1:${port} {
+  bind 127.0.0.1
+  handle_path /vscode/* {
+    reverse_proxy 127.0.0.1:${backend}
+  }
+}
+`,
+    command: ["caddy", "run", "--config", join(directory, "Caddyfile"), "--adapter", "caddyfile"],
+  }),
+}
+
+const measure = async (kind: string, { port, cookie }: Peer): Promise<Record<string, number>> => {
+  const child = Bun.spawn(
+    [process.execPath, join(here, "sink/proxy-load.ts"), kind, String(port), cookie],
+    {
+      stdout: "pipe",
+      stderr: "inherit",
+    },
+  )
+  const result = JSON.parse(await firstLine(child.stdout)) as Record<string, number>
+  await child.exited
+  return result
+}
+
+const peersOf = async (backend: number): Promise<readonly Peer[]> => {
+  const ours = start([process.execPath, join(here, "../test/gateway/serve.ts"), String(backend)])
+  const { port, cookie } = JSON.parse(await firstLine(ours.stdout)) as {
+    port: number
+    cookie: string
+  }
+  const peers: Peer[] = [{ name: "sandpiper", port, cookie }]
+  for (const [name, configure] of Object.entries(configurations)) {
+    if (Bun.which(name) === null) {
+      say(name, "not installed, left out")
+      continue
+    }
+    const peerPort = freePort()
+    const { file, text, command } = configure(peerPort, backend)
+    await writeFile(join(directory, file), text)
+    start(command)
+    await answers(peerPort)
+    peers.push({ name, port: peerPort, cookie })
+  }
+  return peers
+}
+
+/** Rounds in turn, so that what else happens on the machine falls on everybody. */
+const compare = async (peers: readonly Peer[], kind: string, rounds: number) => {
+  const results = new Map<string, Record<string, number>[]>()
+  for (let round = 0; round < rounds; round += 1) {
+    for (const peer of peers) {
+      results.set(peer.name, [...(results.get(peer.name) ?? []), await measure(kind, peer)])
+    }
+  }
+  return (name: string, field: string): number =>
+    percentile(
+      (results.get(name) ?? []).map((result) => result[field] ?? Number.NaN),
+      0.5,
+    )
+}
+
+const main = async () => {
+  const backend = Number(
+    await firstLine(start([process.execPath, join(here, "sink/proxy-backend.ts")]).stdout),
+  )
+  const peers = await peersOf(backend)
+  const all: readonly Peer[] = [...peers, { name: "direct", port: backend, cookie: "" }]
+  const ratio = (value: number, ours: number) => `(ours is ${(ours / value).toFixed(2)}x)`
+  const table = async (
+    kind: string,
+    targets: readonly Peer[],
+    title: string,
+    unit: string,
+    field: string,
+    extra: (read: (field: string) => number) => string,
+  ) => {
+    const read = await compare(targets, kind, kind === "requests" ? ROUNDS : 3)
+    for (const { name } of targets) {
+      const value = read(name, field)
+      const words = `${value.toFixed(0)} ${unit}${extra((other) => read(name, other))}`
+      say(
+        `${title}: ${name}`,
+        name === "sandpiper" ? words : `${words} ${ratio(value, read("sandpiper", field))}`,
+      )
+    }
+  }
+  await table(
+    "requests",
+    all,
+    "requests, 32 connections",
+    "/s",
+    "perSecond",
+    (read) => `, p99 ${read("p99").toFixed(1)} ms`,
+  )
+  await table("stream", all, "64 MiB answers", "MB/s", "mbPerSecond", () => "")
+  const trips = (read: (field: string) => number) =>
+    `, 64 bytes there and back p50 ${read("p50").toFixed(0)} µs, p99 ${read("p99").toFixed(0)} µs`
+  await table("sockets", all, "WebSocket, 1 MiB messages", "MB/s", "mbPerSecond", trips)
+}
+
+try {
+  await main()
+} finally {
+  for (const child of children.toReversed()) child.kill()
+  await Promise.all(children.map((child) => child.exited))
+  await rm(directory, { recursive: true, force: true })
+}

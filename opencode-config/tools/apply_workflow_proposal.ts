@@ -1,0 +1,3 @@
+import { tools } from "../lib/tools.js"
+
+export default tools.apply_workflow_proposal

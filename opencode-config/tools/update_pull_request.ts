@@ -1,0 +1,3 @@
+import { tools } from "../lib/tools.js"
+
+export default tools.update_pull_request

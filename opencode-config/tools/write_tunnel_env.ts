@@ -1,0 +1,3 @@
+import { tools } from "../lib/tools.js"
+
+export default tools.write_tunnel_env

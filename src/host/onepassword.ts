@@ -1,0 +1,129 @@
+/** Secrets of 1Password, through its `op` program and a service account. */
+import { execa, ExecaError } from "execa"
+import { z } from "zod"
+import { SecretsError } from "./secrets-error.ts"
+import type { SecretReference, SecretsProvider } from "./secrets.ts"
+
+export interface OnePasswordOptions {
+  readonly token: string
+  /** Where `op` is looked for. */
+  readonly path: string
+  /** Where `op` keeps its own files. */
+  readonly home: string
+  readonly timeoutMs?: number
+}
+
+const TIMEOUT_MS = 20_000
+/** `op` asks the network each time; more at once gains nothing and runs into limits. */
+const AT_ONCE = 4
+
+const itemList = z.array(z.object({ id: z.string() }))
+
+/** Values are in `op`'s answer too; what is not named here is dropped at once. */
+const item = z.object({
+  title: z.string(),
+  vault: z.object({ name: z.string().optional(), id: z.string() }),
+  fields: z
+    .array(z.object({ label: z.string().optional(), reference: z.string().optional() }))
+    .optional(),
+})
+
+export const createOnePassword = ({
+  token,
+  path,
+  home,
+  timeoutMs = TIMEOUT_MS,
+}: OnePasswordOptions): SecretsProvider => {
+  const op = async (...args: readonly string[]): Promise<string> => {
+    try {
+      const { stdout } = await execa("op", args, {
+        env: { PATH: path, OP_SERVICE_ACCOUNT_TOKEN: token, HOME: home },
+        extendEnv: false,
+        stdin: "ignore",
+        stripFinalNewline: false,
+        timeout: timeoutMs,
+        forceKillAfterDelay: 500,
+      })
+      return stdout
+    } catch (cause) {
+      throw failureOf(cause, timeoutMs)
+    }
+  }
+  return {
+    name: "1Password",
+    references: /op:\/\/[^\s"'`{}<>,;]+/g,
+    isReference: (text) => /^op:\/\/[^/\r\n]+(?:\/[^/\r\n]+){2,3}$/.test(text),
+    list: async (vault) => {
+      const found = await op(
+        "item",
+        "list",
+        "--format",
+        "json",
+        ...(vault ? ["--vault", vault] : []),
+      )
+      const items = itemList.parse(JSON.parse(found || "[]"))
+      const shown = await inTurns(items, async ({ id }) => {
+        const text = await op(
+          "item",
+          "get",
+          id,
+          "--format",
+          "json",
+          ...(vault ? ["--vault", vault] : []),
+        )
+        return referencesOf(item.parse(JSON.parse(text)))
+      })
+      return shown.flat()
+    },
+    resolve: async (references) =>
+      new Map(
+        await inTurns(references, async (reference) => {
+          const value = await op("read", "--no-newline", reference).catch((cause: unknown) => {
+            if (cause instanceof SecretsError && cause.reason !== "not-found") throw cause
+            throw new SecretsError("not-found", `there is no secret ${reference}`, { cause })
+          })
+          return [reference, value] as const
+        }),
+      ),
+  }
+}
+
+const referencesOf = ({
+  title,
+  vault,
+  fields = [],
+}: z.output<typeof item>): readonly SecretReference[] =>
+  fields.flatMap(({ label, reference }) =>
+    reference === undefined
+      ? []
+      : [{ reference, vault: vault.name ?? vault.id, item: title, ...(label && { field: label }) }],
+  )
+
+/** Neither what `op` wrote nor its arguments go on: an error that holds a value is a value told. */
+const failureOf = (cause: unknown, timeoutMs: number): SecretsError => {
+  if (!(cause instanceof ExecaError)) return new SecretsError("unavailable", "op cannot be run")
+  if (cause.code === "ENOENT") {
+    return new SecretsError(
+      "unavailable",
+      "1Password's program `op` is not installed in this sandbox",
+    )
+  }
+  if (cause.timedOut) {
+    return new SecretsError("timeout", `1Password did not answer within ${timeoutMs / 1000} s`)
+  }
+  const said = typeof cause.stderr === "string" ? cause.stderr : ""
+  return /unauthorized|invalid token|service account/i.test(said)
+    ? new SecretsError("unavailable", "1Password refuses this sandbox's service account")
+    : new SecretsError("not-found", "1Password does not know it")
+}
+
+const inTurns = async <Input, Output>(
+  inputs: readonly Input[],
+  work: (input: Input) => Promise<Output>,
+): Promise<readonly Output[]> => {
+  const outputs: Output[] = []
+  for (let from = 0; from < inputs.length; from += AT_ONCE) {
+    outputs.push(...(await Promise.all(inputs.slice(from, from + AT_ONCE).map(work))))
+  }
+  return outputs
+}

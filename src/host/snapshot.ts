@@ -1,0 +1,72 @@
+/** The machine put to sleep and woken: secrets out of files before, and a watch that notices afterwards. */
+import { readFileSync } from "node:fs"
+import { readFile, rm, writeFile } from "node:fs/promises"
+import type { Clock } from "../lib/clock.ts"
+import { readProcess } from "./processes.ts"
+import { type Moment, restoredBetween } from "./snapshot-state.ts"
+
+const bootId = (): string => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
+
+/**
+ * Names this life of the sandbox. Containers share the kernel's boot id, so the start of their first process
+ * counts too.
+ */
+export const lifeOf = (): string => `${bootId()}/${readProcess(1)?.startTime ?? "unknown"}`
+
+export interface RestoreWatchOptions {
+  readonly clock: Clock
+  readonly onRestore: (why: string) => void
+  readonly moment?: () => Moment
+}
+
+const LOOK_MS = 5000
+
+/** For snapshots that include memory: this process itself goes on, in another machine or at another time. */
+export const watchForRestore = ({
+  clock,
+  onRestore,
+  moment = currentMoment,
+}: RestoreWatchOptions): (() => void) => {
+  let before = moment()
+  let cancel = () => {}
+  const look = () => {
+    const now = moment()
+    const why = restoredBetween(before, now)
+    before = now
+    cancel = clock.after(LOOK_MS, look)
+    if (why !== undefined) onRestore(why)
+  }
+  cancel = clock.after(LOOK_MS, look)
+  return () => cancel()
+}
+
+const currentMoment = (): Moment => ({
+  bootId: bootId(),
+  wall: Date.now(),
+  steady: performance.now(),
+})
+
+export interface Scrubbed {
+  readonly files: readonly string[]
+  /** For a machine that goes on: the files as they were. */
+  readonly putBack: () => Promise<void>
+}
+
+/** Takes files with secrets off the disk; they live on in this process's memory only. */
+export const scrubFiles = async (paths: readonly string[]): Promise<Scrubbed> => {
+  const kept: { readonly path: string; readonly content: Buffer }[] = []
+  for (const path of paths) {
+    const content = await readFile(path).catch(() => undefined)
+    if (content === undefined) continue
+    kept.push({ path, content })
+    // Overwritten first: the blocks of a removed file stay readable in an image of the disk.
+    await writeFile(path, Buffer.alloc(content.length), { flush: true })
+    await rm(path)
+  }
+  return {
+    files: kept.map(({ path }) => path),
+    putBack: async () => {
+      for (const { path, content } of kept) await writeFile(path, content, { mode: 0o600 })
+    },
+  }
+}

@@ -1,0 +1,128 @@
+/** A rough start: a port that is taken, a configuration that kills, a flood of log lines. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
+import { chmod, mkdir } from "node:fs/promises"
+import { join } from "node:path"
+import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { agentPid, processesOf } from "../kit/processes.ts"
+import {
+  createSandbox,
+  type Sandbox,
+  scriptedConfig,
+  startRunner,
+  type TestRunner,
+} from "../kit/runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+
+let model: ScriptedModel
+let agent: TestSessionAgent
+let sandbox: Sandbox
+let runner: TestRunner | undefined
+
+beforeAll(async () => {
+  model = await startScriptedModel()
+})
+afterAll(() => model.stop())
+afterEach(async () => {
+  await runner?.stop()
+  runner = undefined
+  await agent.stop()
+})
+
+/** OpenCode behind a script that does `first` before it becomes OpenCode. */
+const start = async (first: string, extra: Record<string, string> = {}) => {
+  agent = startTestSessionAgent({ config: scriptedConfig(model) })
+  sandbox = await createSandbox(agent)
+  const wrapper = join(sandbox.root, "opencode")
+  const real = sandbox.environment["OPENCODE_BIN"]
+  await Bun.write(wrapper, `#!/bin/sh\n${first}\nexec ${real} "$@"\n`)
+  await chmod(wrapper, 0o755)
+  runner = await startRunner(agent, { OPENCODE_BIN: wrapper, ...extra }, { in: sandbox })
+  return runner
+}
+
+const idle = () => agent.frame("agentStatus", ({ status }) => status === "idle")
+
+const answers = () => agent.frames.filter((frame) => frame.type === "opencode-config-applied")
+
+const prompt = async (messageId: string) => {
+  model.enqueue(text(`${messageId} works`))
+  agent.say({ type: "prompt", messageId, content: "hello" })
+  const { finalText } = await agent.frame(
+    "message.finalize",
+    (frame) => frame.messageId === messageId,
+  )
+  expect(finalText).toBe(`${messageId} works`)
+}
+
+test("a stranger on the port is named and left alone, and OpenCode starts when it is gone", async () => {
+  const script = `const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("mine") })
+    console.log(server.port)`
+  const stranger = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" })
+  const reader = stranger.stdout.getReader()
+  const port = Number(new TextDecoder().decode((await reader.read()).value).trim())
+  await start("", { OPENCODE_URL: `http://127.0.0.1:${port}` })
+
+  await agent.until(() => answers().length === 1, "an answer")
+  const error = answers()[0]?.error ?? ""
+  expect(answers()[0]).toMatchObject({ success: false })
+  expect(error).toContain(`port ${port}`)
+  expect(error).toContain(`pid ${stranger.pid} (`)
+  expect(error).toContain("bun")
+  expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("mine")
+  expect(
+    agent.frames.some((frame) => frame.type === "agentStatus" && frame.status === "idle"),
+  ).toBe(false)
+
+  stranger.kill()
+  await stranger.exited
+  await idle()
+  expect(answers()).toHaveLength(1)
+})
+
+describe("a configuration", () => {
+  test("that makes OpenCode exit at once is refused with its last words, and the former one works", async () => {
+    await start(
+      `if grep -qs lethal "$OPENCODE_CONFIG_DIR/instructions/session.md"; then echo "cannot live with this" >&2; exit 7; fi`,
+    )
+    await idle()
+    agent.say({
+      type: "opencode-config",
+      config: { instructions: ["something lethal"], isOrchestrator: true },
+    })
+    await agent.until(() => answers().length === 2, "an answer")
+    expect(answers()[1]).toMatchObject({ success: false, restarted: false })
+    expect(answers()[1]?.error).toContain("exited with code 7 before it was ready")
+    expect(answers()[1]?.error).toContain("cannot live with this")
+    await prompt("after")
+    expect(processesOf({ sandbox }).map(({ pid }) => pid)).toEqual([agentPid({ sandbox })])
+    // What failed is not the ground that the next one is built on.
+    agent.say({ type: "opencode-config", config: { tools: { webfetch: false } } })
+    await agent.until(() => answers().length === 3, "an answer")
+    expect(answers()[2]).toMatchObject({ success: true, restarted: false })
+  })
+
+  test("that OpenCode does not accept is told apart from a crash", async () => {
+    agent = startTestSessionAgent({ config: scriptedConfig(model) })
+    sandbox = await createSandbox(agent)
+    const source = join(sandbox.root, "image-config")
+    await mkdir(source)
+    await Bun.write(join(source, "opencode.json"), '{"share": 7}')
+    runner = await startRunner(agent, { OPENCODE_CONFIG_SOURCE: source }, { in: sandbox })
+    await agent.until(() => answers().length === 1, "an answer")
+    expect(answers()[0]?.error).toContain("OpenCode refuses its configuration")
+    expect(answers()[0]?.error).toContain("share")
+    await agent.frame("agentStatus", ({ status }) => status === "error")
+    expect(processesOf({ sandbox })).toEqual([])
+  })
+})
+
+test("a flood of log lines passes through little memory and leaves a bounded file", async () => {
+  const started = await start(`(head -c 100000000 /dev/zero | tr '\\0' 'x' | fold -w 199) &`)
+  const before = process.memoryUsage().rss
+  await idle()
+  await prompt("through")
+  const file = join(sandbox.stateDir, "opencode/opencode.log")
+  await agent.until(() => Bun.file(file).size < 17 * 1024 * 1024, "the file is cut")
+  expect(process.memoryUsage().rss - before).toBeLessThan(80 * 1024 * 1024)
+  expect(started.log.some((line) => line.includes("agent.log-skipped"))).toBe(true)
+})

@@ -1,0 +1,132 @@
+/** start.sh as the first process of the sandbox: orphans, signals, exit codes and what its environment shows. */
+import { afterEach, describe, expect, test } from "bun:test"
+import { type Booted, boot } from "../kit/boot.ts"
+import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
+import { createSandbox, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+
+let model: ScriptedModel | undefined
+let agent: TestSessionAgent
+let sandbox: Sandbox
+let booted: Booted | undefined
+
+const start = async (as: "pid1" | "plain", env: Record<string, string> = {}): Promise<Booted> => {
+  model = await startScriptedModel()
+  agent = startTestSessionAgent({
+    config: scriptedConfig(model),
+    token: "a-token-that-nobody-shows",
+  })
+  sandbox = await createSandbox(agent)
+  const running = boot(sandbox, { as, env })
+  booted = running
+  await agent.until(
+    () => agent.frames.some((frame) => frame.type === "agentStatus" && frame.status === "idle"),
+    "agent that is ready",
+    45_000,
+  )
+  return running
+}
+
+afterEach(async () => {
+  booted?.child.kill("SIGKILL")
+  await booted?.child.exited
+  await agent.stop()
+  await model?.stop()
+  model = undefined
+  await sandbox.remove()
+})
+
+const zombies = async ({ inside }: Booted): Promise<number> =>
+  (await inside("ps", "-eo", "stat=")).split("\n").filter((line) => line.startsWith("Z")).length
+
+describe.each(["pid1", "plain"] as const)("as %s", (as) => {
+  test("200 orphans leave no zombie, while 200 children of its own get their exit codes", async () => {
+    const running = await start(as)
+    // The agent's shell leaves orphans; its own exit codes come through the runner's children all along.
+    model?.on("orphans", [
+      tool("bash", {
+        command:
+          "for i in $(seq 200); do (setsid sh -c 'exec true' &) ; done; for i in $(seq 200); do (exit $((i % 200))); test $? = $((i % 200)) || echo WRONG; done; echo done",
+        description: "makes orphans",
+      }),
+      text("made"),
+    ])
+    agent.say({ type: "prompt", messageId: "p1", content: "@@orphans@@" })
+    const { result } = await agent.frame(
+      "message.part.tool-update",
+      ({ status }) => status === "completed",
+    )
+    expect(String(result)).toContain("done")
+    expect(String(result)).not.toContain("WRONG")
+    await agent.frame("complete")
+    await running.until(
+      async () => (await childZombies(running.pid())) === 0,
+      "end of zombies",
+      10_000,
+    )
+    if (as === "pid1") expect(await zombies(running)).toBe(0)
+  })
+
+  test("SIGTERM in the middle of a turn ends it, tells the session agent, and exits with 0 in time", async () => {
+    const running = await start(as)
+    model?.on("long", [
+      tool("bash", { command: "sleep 300", description: "takes its time" }),
+      text("never said"),
+    ])
+    agent.say({ type: "prompt", messageId: "p1", content: "@@long@@" })
+    await agent.frame("message.part.tool-update", ({ status }) => status === "running")
+    const { code, ms } = await running.stop()
+    expect(code).toBe(0)
+    expect(ms).toBeLessThan(10_000)
+    // Canceled, if OpenCode stops the tool in time; if it does not, the turn ends with OpenCode itself.
+    const { reason } = await agent.frame("message.finalize")
+    expect(["canceled", "error"]).toContain(reason)
+    await agent.frame("complete", ({ messageId }) => messageId === "p1")
+    expect(Bun.spawnSync(["pgrep", "-fx", "sleep 300"]).stdout.toString()).toBe("")
+  })
+})
+
+test("no secret stands in the environment of the first process, on a command line, or in a log", async () => {
+  const secrets = {
+    GITHUB_TOKEN: "ghp_the-token-of-the-test",
+    PARALLEL_API_KEY: "sk-ant-the-key-of-the-test",
+    OPENCODE_SERVER_PASSWORD: "the password of the test",
+    REPO_URL: "https://somebody:pass-in-the-address@127.0.0.1:1/x.git",
+  }
+  const running = await start("pid1", secrets)
+  const environ = await Bun.file(`/proc/${running.pid()}/environ`).text()
+  const commands = await running.inside("ps", "-eo", "args=")
+  const log = await running.log()
+  for (const secret of [
+    "a-token-that-nobody-shows",
+    "a secret of the tests only",
+    "ghp_the-token-of-the-test",
+    "sk-ant-the-key-of-the-test",
+    "the password of the test",
+    "pass-in-the-address",
+  ]) {
+    expect({ secret, in: "environ", shown: environ.includes(secret) }).toMatchObject({
+      shown: false,
+    })
+    expect({ secret, in: "ps", shown: commands.includes(secret) }).toMatchObject({ shown: false })
+    expect({ secret, in: "log", shown: log.includes(secret) }).toMatchObject({ shown: false })
+  }
+  expect(environ).toContain("WORK_DIR=")
+  const { code } = await running.stop()
+  expect(code).toBe(0)
+})
+
+test("a setting that is missing ends it with code 2, and says which", async () => {
+  agent = startTestSessionAgent()
+  sandbox = await createSandbox(agent)
+  const { RUNNER_TOKEN: _left, ...environment } = sandbox.environment
+  const running = boot({ ...sandbox, environment }, { as: "pid1" })
+  booted = running
+  expect(await running.child.exited).toBe(2)
+  expect(await running.log()).toContain("RUNNER_TOKEN")
+})
+
+const childZombies = async (pid: number): Promise<number> => {
+  const found = Bun.spawnSync(["ps", "--ppid", String(pid), "-o", "stat="]).stdout.toString()
+  return found.split("\n").filter((line) => line.startsWith("Z")).length
+}

@@ -1,0 +1,133 @@
+/** A runner that is killed in the middle of a turn, alone or with OpenCode, and the one that comes after it. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import { answerOf } from "../kit/conversation.ts"
+import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { killOpenCode } from "../kit/opencode-processes.ts"
+import { createSandbox, repositoryRoot, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+
+const on = (channelId: string) => ({ channelType: "test", channelId })
+
+describe("the runner, killed", () => {
+  let model: ScriptedModel
+  let agent: TestSessionAgent
+  let sandbox: Sandbox
+
+  beforeAll(async () => {
+    model = await startScriptedModel()
+    agent = startTestSessionAgent({ config: scriptedConfig(model) })
+    sandbox = await createSandbox(agent)
+    // The same door in each life: OpenCode's tools know it, so with another it would have to be started anew.
+    const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
+    sandbox.environment["GATEWAY_PORT"] = String(server.port)
+    server.stop()
+  })
+  afterAll(async () => {
+    await killOpenCode(sandbox)
+    await agent.stop()
+    await model.stop()
+    await sandbox.remove()
+  })
+
+  let lives: ReturnType<typeof Bun.spawn>[] = []
+  // A test that failed must not leave a runner to the next one.
+  afterEach(async () => {
+    for (const life of lives) life.kill("SIGKILL")
+    await Promise.all(lives.map((life) => life.exited))
+    lives = []
+    await killOpenCode(sandbox)
+  })
+
+  const spawnRunner = () => {
+    const life = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), "run"], {
+      env: { ...sandbox.environment, LOG_LEVEL: "warn" },
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "ignore",
+    })
+    lives.push(life)
+    return life
+  }
+  /** Two lives and two starts of OpenCode: longer than what a frame is usually waited for. */
+  const completed = (id: string) =>
+    agent.until(() => answerOf(agent, id).of("complete").length > 0, `end of ${id}`, 50_000)
+  const idle = (from = 0) =>
+    agent.until(
+      () =>
+        agent.frames
+          .slice(from)
+          .some(
+            (frame) => frame.type === "agentStatus" && frame.status === "idle" && !frame.messageId,
+          ),
+      "idle runner",
+      50_000,
+    )
+
+  test("alone goes on with the same turn where it stopped, word for word", async () => {
+    const words = Array.from({ length: 80 }, (_, n) => `word-${n} `).join("")
+    model.on("survives", [text(words, { chunks: 80, delayMs: 60 })])
+    let runner = spawnRunner()
+    await idle()
+    agent.say({ type: "prompt", messageId: "survives", content: "@@survives@@", ...on("s") })
+    await agent.frame("message.part.text-delta", ({ messageId }) => messageId === "survives")
+    runner.kill("SIGKILL")
+    await runner.exited
+    runner = spawnRunner()
+    await completed("survives")
+    const answer = answerOf(agent, "survives")
+    expect(answer.text).toBe(words)
+    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: words })
+    expect(answer.of("message.create")).toHaveLength(1)
+    expect(answer.of("message.finalize")).toHaveLength(1)
+    expect(answer.of("complete")).toHaveLength(1)
+    expect(new Set(answer.of("message.part.text-delta").map(({ turnId }) => turnId)).size).toBe(1)
+    runner.kill("SIGTERM")
+    expect(await runner.exited).toBe(0)
+  })
+
+  test("together with OpenCode ends the turn that was lost with an error, runs what waited, and says nothing twice", async () => {
+    const before = agent.frames.length
+    const hellos = agent.hellos.length
+    let runner = spawnRunner()
+    await idle(before)
+    model.on("lost", [text("some words ".repeat(50), { chunks: 50, delayMs: 60 })])
+    model.on("waits", [text("I waited")])
+    agent.say({ type: "prompt", messageId: "lost", content: "@@lost@@", ...on("a") })
+    agent.say({ type: "prompt", messageId: "waits", content: "@@waits@@", ...on("a") })
+    await agent.frame("message.part.text-delta", ({ messageId }) => messageId === "lost")
+
+    runner.kill("SIGKILL")
+    await runner.exited
+    expect(await killOpenCode(sandbox)).toBe(1)
+    runner = spawnRunner()
+    await agent.until(() => agent.hellos.length === hellos + 2, "the second life")
+    expect(agent.hellos.at(-1)?.active).toMatchObject([
+      { messageId: "lost", channelKey: "test:a" },
+      { messageId: "waits", channelKey: "test:a" },
+    ])
+    await completed("waits")
+    expect(answerOf(agent, "waits").final).toMatchObject({
+      reason: "end_turn",
+      finalText: "I waited",
+    })
+    const lost = answerOf(agent, "lost")
+    expect(lost.of("message.create")).toHaveLength(1)
+    expect(lost.of("message.finalize")).toHaveLength(1)
+    expect(lost.final).toMatchObject({ reason: "error", error: "OpenCode was stopped in mid-turn" })
+    expect(lost.of("complete")).toHaveLength(1)
+    expect("some words ".repeat(50)).toStartWith(lost.text)
+
+    // The session agent never heard of an end and says both again: nothing runs again.
+    const calls = model.requests.length
+    const from = agent.frames.length
+    for (const messageId of ["lost", "waits"]) {
+      agent.say({ type: "prompt", messageId, content: "again", ...on("a") })
+    }
+    await agent.frame("complete", ({ messageId }) => messageId === "waits", from)
+    expect(model.requests).toHaveLength(calls)
+    expect(agent.problems).toEqual([])
+    runner.kill("SIGTERM")
+    expect(await runner.exited).toBe(0)
+  })
+})

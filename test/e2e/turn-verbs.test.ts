@@ -1,0 +1,251 @@
+/** What the session agent may ask for beside prompts: each is answered once, also when there is nothing to do. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import { type Conversation, startConversation } from "../kit/conversation.ts"
+import { text, tool } from "../kit/model.ts"
+
+let c: Conversation
+beforeAll(async () => {
+  c = await startConversation()
+})
+afterAll(() => c.stop())
+
+const on = (channelId: string) => ({ channelType: "test", channelId })
+const path = (file: string) => join(c.runner.sandbox.workDir, file)
+const write = (file: string, content: string) => tool("write", { filePath: path(file), content })
+
+/** Says the frame and waits for its answer. */
+const answered = async <Type extends "diff" | "review-result" | "command-result" | "session-reset">(
+  type: Type,
+  frame: Parameters<Conversation["agent"]["say"]>[0] & { requestId: string },
+) => {
+  c.agent.say(frame)
+  await c.agent.until(() => answers(type, frame.requestId).length > 0, type)
+  const all = answers(type, frame.requestId)
+  expect(all).toHaveLength(1)
+  return all[0] as Extract<(typeof c.agent.frames)[number], { type: Type }>
+}
+const answers = (type: string, requestId: string) =>
+  c.agent.frames.filter(
+    (frame) => frame.type === type && "requestId" in frame && frame.requestId === requestId,
+  )
+
+describe("diff", () => {
+  test("is empty when nothing was done", async () => {
+    const { data, error } = await answered("diff", { type: "diff", requestId: "d0" })
+    expect(data.files).toEqual([])
+    expect(error).toBeUndefined()
+  })
+
+  test("shows each changed file once, as a unified patch", async () => {
+    c.model.on("change", [
+      write("new.txt", "one\n"),
+      write("README.md", "hello\nmore\n"),
+      text("ok"),
+    ])
+    await c.ask("ch1", "@@change@@", on("diff"))
+    c.model.on("change-again", [write("new.txt", "one\ntwo\n"), text("ok")])
+    await c.ask("ch2", "@@change-again@@", on("diff"))
+    const { data } = await answered("diff", { type: "diff", requestId: "d1" })
+    const files = data.files.toSorted((a, b) => a.path.localeCompare(b.path))
+    expect(files.map((file) => [file.path, file.status])).toEqual([
+      ["new.txt", "added"],
+      ["README.md", "modified"],
+    ])
+    expect(files[0]?.diff).toContain("+one")
+    expect(files[0]?.diff).toContain("+two")
+    expect(files[1]?.diff).toMatch(/^@@ .* @@$/m)
+  })
+})
+
+describe("review", () => {
+  const findings = {
+    overallSummary: "Small and sound.",
+    files: [
+      {
+        path: "new.txt",
+        summary: "A new file.",
+        findings: [
+          {
+            lineStart: 1,
+            severity: "nitpick",
+            category: "style",
+            title: "One",
+            description: "Spell it 1.",
+          },
+        ],
+      },
+    ],
+  }
+
+  test("answers in the wire's form, after a retry when the model talks past it", async () => {
+    c.model.on(/could not be read/, [
+      text(`Here:\n\`\`\`json\n${JSON.stringify(findings)}\n\`\`\``),
+    ])
+    c.model.on(/Review the following changes/, [text("Looks good to me!")])
+    const result = await answered("review-result", { type: "review", requestId: "v1" })
+    expect(result.error).toBeUndefined()
+    expect(result.data).toMatchObject({
+      overallSummary: "Small and sound.",
+      stats: { critical: 0, warning: 0, suggestion: 0, nitpick: 1 },
+      files: [
+        { path: "new.txt", linesAdded: 2, findings: [{ id: "1.1", file: "new.txt", lineEnd: 1 }] },
+      ],
+    })
+    expect(result.diffFiles?.length).toBe(2)
+  })
+
+  test("that the model never gets right is an error, and leaves nothing behind", async () => {
+    const from = c.agent.frames.length
+    const result = await answered("review-result", { type: "review", requestId: "v2" })
+    expect(result.error).toContain("could not be read")
+    expect(c.agent.frames.slice(from).map(({ type }) => type)).toEqual(["review-result"])
+  })
+})
+
+describe("revert", () => {
+  test("takes back a prompt and those after it, files and all", async () => {
+    c.model.on("r-one", [write("kept.txt", "1\n"), text("one")])
+    c.model.on("r-two", [write("gone.txt", "2\n"), text("two")])
+    c.model.on("r-three", [text("three")])
+    for (const [id, name] of [
+      ["rv1", "r-one"],
+      ["rv2", "r-two"],
+      ["rv3", "r-three"],
+    ] as const) {
+      await c.ask(id, `@@${name}@@`, on("revert"))
+    }
+    c.agent.say({ type: "revert", messageId: "rv2" })
+    const { messageIds, error } = await c.agent.frame("reverted")
+    expect(error).toBeUndefined()
+    expect(messageIds).toEqual(["rv2", "rv3"])
+    expect(await Bun.file(path("kept.txt")).exists()).toBe(true)
+    expect(await Bun.file(path("gone.txt")).exists()).toBe(false)
+    c.model.on("r-four", [text("four")])
+    await c.ask("rv4", "@@r-four@@", on("revert"))
+    const told = JSON.stringify(c.model.requests.at(-1)?.messages)
+    expect(told).toContain("@@r-one@@")
+    expect(told).not.toContain("@@r-two@@")
+  })
+
+  test("of a message that nobody knows is answered with nothing", async () => {
+    const from = c.agent.frames.length
+    c.agent.say({ type: "revert", messageId: "never-said" })
+    const { messageIds } = await c.agent.frame("reverted", undefined, from)
+    expect(messageIds).toEqual([])
+  })
+})
+
+describe("opencode-command", () => {
+  test("undo takes the last prompt back, redo brings it again", async () => {
+    c.model.on("u-one", [write("undone.txt", "x\n"), text("made")])
+    await c.ask("un1", "@@u-one@@", on("undo"))
+    const undo = { type: "opencode-command", command: "undo", ...on("undo") } as const
+    expect((await answered("command-result", { ...undo, requestId: "k1" })).error).toBeUndefined()
+    expect(await Bun.file(path("undone.txt")).exists()).toBe(false)
+    const again = await answered("command-result", { ...undo, requestId: "k1b" })
+    expect(again.error).toBe("there is nothing to undo")
+    const redo = { ...undo, command: "redo", requestId: "k2" }
+    expect((await answered("command-result", redo)).error).toBeUndefined()
+    expect(await Bun.file(path("undone.txt")).exists()).toBe(true)
+    const twice = await answered("command-result", { ...redo, requestId: "k3" })
+    expect(twice.error).toBe("there is nothing to redo")
+  })
+
+  test("compact shortens the conversation, and the next prompt goes on with it", async () => {
+    c.model.on("cp-one", [text("a long story"), text("summary of it")])
+    await c.ask("cp1", "@@cp-one@@", on("compact"))
+    const compact = {
+      type: "opencode-command",
+      command: "compact",
+      ...on("compact"),
+      requestId: "k4",
+    } as const
+    expect((await answered("command-result", compact)).error).toBeUndefined()
+    c.model.on("cp-two", [text("went on")])
+    const next = await c.ask("cp2", "@@cp-two@@", on("compact"))
+    expect(next.final).toMatchObject({ finalText: "went on" })
+    expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("summary of it")
+  })
+
+  test("any other is OpenCode's: it runs as a turn and its words are the result", async () => {
+    c.model.on(/AGENTS\.md/, [text("The file is written.")])
+    const command = {
+      type: "opencode-command",
+      command: "/init",
+      ...on("command"),
+      requestId: "k5",
+    } as const
+    const { result, error } = await answered("command-result", command)
+    expect(error).toBeUndefined()
+    expect(result).toBe("The file is written.")
+    const frames = c.agent.frames.filter(
+      (frame) => "messageId" in frame && frame.messageId === "k5",
+    )
+    const types = frames.map(({ type }) => type)
+    expect(types.slice(-3)).toEqual(["message.finalize", "complete", "agentStatus"])
+  })
+
+  test("an unknown one is an error with OpenCode's words", async () => {
+    const command = {
+      type: "opencode-command",
+      command: "nosuch",
+      ...on("command"),
+      requestId: "k6",
+    } as const
+    expect((await answered("command-result", command)).error).toContain("nosuch")
+  })
+
+  test("for a channel that has no conversation yet is an error", async () => {
+    const undo = {
+      type: "opencode-command",
+      command: "undo",
+      ...on("empty"),
+      requestId: "k7",
+    } as const
+    expect((await answered("command-result", undo)).error).toBe(
+      "this channel has no conversation yet",
+    )
+  })
+})
+
+test("new-session gives the channel a conversation of its own", async () => {
+  c.model.on("ns-one", [text("first")])
+  const first = await c.ask("ns1", "@@ns-one@@", on("fresh"))
+  const reset = { type: "new-session", ...on("fresh"), requestId: "n1" } as const
+  expect(await answered("session-reset", reset)).toMatchObject(on("fresh"))
+  c.model.on("ns-two", [text("second")])
+  const second = await c.ask("ns2", "@@ns-two@@", on("fresh"))
+  const sessionOf = (answer: typeof first) => answer.of("message.create")[0]?.opencodeSessionId
+  expect(sessionOf(second)).not.toBe(sessionOf(first))
+  expect(JSON.stringify(c.model.requests.at(-1)?.messages)).not.toContain("@@ns-one@@")
+})
+
+test("a session that the prompt names is adopted, one that is not there is replaced", async () => {
+  const created = c.agent.frames.filter((frame) => frame.type === "channel-session-created")
+  const known =
+    created.find(({ channelKey }) => channelKey === "test:fresh")?.opencodeSessionId ?? ""
+  c.model.on("ad-one", [text("adopted")])
+  const adopted = await c.ask("ad1", "@@ad-one@@", { ...on("adopt"), opencodeSessionId: known })
+  expect(adopted.of("message.create")[0]?.opencodeSessionId).toBe(known)
+  c.model.on("ad-two", [text("made")])
+  const made = await c.ask("ad2", "@@ad-two@@", { ...on("lost"), opencodeSessionId: "ses_gone" })
+  expect(made.of("message.create")[0]?.opencodeSessionId).not.toBe("ses_gone")
+  await c.agent.frame("channel-session-created", ({ channelKey }) => channelKey === "test:lost")
+})
+
+test("init is answered with how things stand", async () => {
+  const from = c.agent.frames.length
+  c.agent.say({ type: "init" })
+  expect(await c.agent.frame("agentStatus", undefined, from)).toMatchObject({ status: "idle" })
+})
+
+test("workflow-execute and tunnel-delete are answered", async () => {
+  const payload = { kind: "run", executionId: "e1", payload: {} } as const
+  c.agent.say({ type: "workflow-execute", executionId: "e1", payload })
+  const { envelope } = await c.agent.frame("workflow-execution-result")
+  expect(envelope).toMatchObject({ ok: false, status: "failed", executionId: "e1" })
+  const from = c.agent.frames.length
+  c.agent.say({ type: "tunnel-delete", name: "nosuch" })
+  await c.agent.frame("tunnels", undefined, from)
+})

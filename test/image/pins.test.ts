@@ -1,0 +1,77 @@
+/** The image's versions against the project's own, and what its hash is made of. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import manifest from "../../package.json"
+import { repositoryRoot } from "../kit/runner.ts"
+
+const dockerfile = await readFile(join(repositoryRoot, "Dockerfile"), "utf8")
+const pin = (name: string): string | undefined =>
+  new RegExp(`^ARG ${name}=(.+)$`, "m").exec(dockerfile)?.[1]
+
+test("OpenCode and Bun are the ones that the tests ran with", () => {
+  expect(pin("OPENCODE_VERSION")).toBe(manifest.dependencies["opencode-ai"])
+  expect(pin("BUN_VERSION")).toBe(manifest.devDependencies.bun)
+})
+
+test("every version is pinned to the last digit, once, before the first stage", () => {
+  const head = dockerfile.slice(0, dockerfile.indexOf("\nFROM "))
+  for (const name of ["NODE", "NPM", "BUN", "OPENCODE", "AGENT_BROWSER", "CODE_SERVER", "TTYD"]) {
+    expect(head).toMatch(new RegExp(`^ARG ${name}_VERSION=\\d+\\.\\d+\\.\\d+$`, "m"))
+    expect(dockerfile.match(new RegExp(`${name}_VERSION=`, "g"))).toHaveLength(1)
+  }
+  expect(head).toMatch(/^ARG WHISPER_TAG=v\d+\.\d+\.\d+$/m)
+})
+
+test("the runner comes after everything that changes more seldom", () => {
+  const stage = (name: string) => dockerfile.indexOf(` AS ${name}\n`)
+  expect(stage("system")).toBeLessThan(stage("node"))
+  expect(stage("agent")).toBeLessThan(stage("runner"))
+  for (const image of ["slim", "full"]) {
+    const text = dockerfile.slice(stage(image))
+    const copied = text.slice(0, text.indexOf("ENTRYPOINT")).match(/^(COPY|RUN) /gm) ?? []
+    expect(copied.at(-1)).toBe("COPY ")
+  }
+})
+
+test("what is baked in is a list; secrets and working files are not on it", async () => {
+  const lines = (await readFile(join(repositoryRoot, ".dockerignore"), "utf8")).split("\n")
+  expect(lines).toContain("*")
+  for (const name of ["node_modules", ".git", "dist", "test", ".env"]) {
+    expect(lines).not.toContain(`!${name}`)
+  }
+})
+
+let copy: string
+beforeAll(async () => {
+  copy = await mkdtemp(join(tmpdir(), "image-version-"))
+  const names = [
+    "Dockerfile",
+    ".dockerignore",
+    "scripts",
+    "src",
+    "tools",
+    "skills",
+    "opencode-config",
+  ]
+  const files = ["package.json", "bun.lock", "bunfig.toml", "tsconfig.json", "start.sh"]
+  for (const name of [...names, ...files]) {
+    await cp(join(repositoryRoot, name), join(copy, name), { recursive: true })
+  }
+})
+afterAll(() => rm(copy, { recursive: true, force: true }))
+
+const version = () =>
+  Bun.spawnSync([join(copy, "scripts/image-version")])
+    .stdout.toString()
+    .trim()
+
+test("the image's version changes when what is baked in does, and only then", async () => {
+  const before = version()
+  expect(before).toMatch(/^[0-9a-f]{16}$/)
+  await writeFile(join(copy, "notes.txt"), "not part of it")
+  expect(version()).toBe(before)
+  await writeFile(join(copy, "start.sh"), "# changed\n")
+  expect(version()).not.toBe(before)
+})

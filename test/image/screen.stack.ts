@@ -1,0 +1,103 @@
+/** The real screen: Xvfb, fluxbox, x11vnc and websockify from Debian, over live-looking locks, killed one by one. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { existsSync } from "node:fs"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { carriersOf, commandOf, listenerOf, listProcesses } from "../../src/host/processes.ts"
+import { servicesOf } from "../../src/host/service-table.ts"
+import { createServices, type Services } from "../../src/host/services.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { createLog } from "../../src/log.ts"
+import { freePort } from "../kit/free-port.ts"
+
+const screen = ["xvfb", "fluxbox", "x11vnc", "websockify"]
+const number = 600 + (process.pid % 300)
+const lock = `/tmp/.X${number}-lock`
+const phases = new Map<string, string>()
+const lines: string[] = []
+let root: string
+let services: Services
+let ports: { vscode: number; vnc: number; rawVnc: number; ttyd: number }
+
+const until = async (condition: () => boolean, what: string) => {
+  const deadline = Date.now() + 30_000
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(`no ${what}:\n${lines.join("\n")}`)
+    await Bun.sleep(10)
+  }
+}
+const allReady = () => screen.every((name) => phases.get(name) === "ready")
+const ours = () => carriersOf("SANDPIPER_SERVICE_OF", root, listProcesses())
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), "screen-"))
+  const [vscode, vnc, rawVnc, ttyd] = await Promise.all([
+    freePort(),
+    freePort(),
+    freePort(),
+    freePort(),
+  ])
+  ports = { vscode, vnc, rawVnc, ttyd }
+  // As a copied file system leaves it: the pid is alive here, and is no X server.
+  await writeFile(lock, `${String(process.pid).padStart(10)}\n`)
+  await writeFile(`/tmp/.X11-unix/X${number}`, "")
+  const display = `:${number}`
+  services = createServices({
+    services: servicesOf({ display, workDir: root, ports }).filter(({ group }) => group === "vnc"),
+    display,
+    home: root,
+    cwd: root,
+    environment: { PATH: process.env["PATH"] ?? "", HOME: root },
+    owner: root,
+    clock: systemClock,
+    log: createLog({
+      level: "debug",
+      format: "json",
+      secrets: [],
+      write: (line) => void lines.push(line),
+      now: Date.now,
+    }),
+    onChange: (name, { phase }) => void phases.set(name, phase),
+  })
+  await services.start()
+})
+afterAll(async () => {
+  await services.stop()
+  await rm(root, { recursive: true, force: true })
+})
+
+test("all four are ready, though a lock names a process that is alive", async () => {
+  await until(allReady, "screen")
+  expect(lines.join("\n")).toContain("service.stale-locks-removed")
+})
+
+test("noVNC's page is served, and VNC speaks", async () => {
+  const page = await fetch(`http://127.0.0.1:${ports.vnc}/vnc.html`)
+  expect(page.status).toBe(200)
+  const banner = await new Promise<string>((resolve) => {
+    void Bun.connect({
+      hostname: "127.0.0.1",
+      port: ports.rawVnc,
+      socket: { data: (_socket, bytes) => resolve(bytes.toString()) },
+    })
+  })
+  expect(banner).toStartWith("RFB 003.008")
+})
+
+test.each(["fluxbox", "x11vnc", "websockify", "xvfb"])(
+  "%s comes back after kill -9, and all with it",
+  async (name) => {
+    const found = ours().find(({ pid }) => commandOf(pid).toLowerCase().includes(name))
+    process.kill(found?.pid ?? 0, "SIGKILL")
+    await until(() => phases.get(name) !== "ready", "crash")
+    await until(allReady, "screen")
+  },
+)
+
+test("the end leaves no process, no port and no lock", async () => {
+  await services.stop()
+  expect(ours()).toEqual([])
+  expect(listenerOf(ports.vnc)).toBeUndefined()
+  expect(existsSync(lock)).toBeFalse()
+})

@@ -1,0 +1,86 @@
+/** Installs what the stack tests need and this machine lacks: Debian packages with apt, the rest from npm into a cache. */
+import { existsSync } from "node:fs"
+import { mkdir, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { cacheDirectory, codeServer, node24, npmDirectory } from "./places.ts"
+
+/** A program that must be there, and the Debian package that brings it. */
+const programs: Readonly<Record<string, string>> = {
+  Xvfb: "xvfb",
+  x11vnc: "x11vnc",
+  websockify: "websockify",
+  xsetroot: "x11-xserver-utils",
+  chromium: "chromium",
+  pgrep: "procps",
+  "g++": "g++",
+  make: "make",
+  python3: "python3",
+  "pkg-config": "pkg-config",
+}
+/** Packages without a program, by a file they bring. */
+const files: Readonly<Record<string, string>> = {
+  "/usr/share/novnc/vnc.html": "novnc",
+  "/usr/include/X11/extensions/XKBfile.h": "libxkbfile-dev",
+  "/usr/include/krb5.h": "libkrb5-dev",
+  "/usr/include/libsecret-1/libsecret/secret.h": "libsecret-1-dev",
+}
+
+const say = (words: string) => process.stdout.write(`${words}\n`)
+
+const run = async (command: readonly string[], environment: Record<string, string> = {}) => {
+  say(`$ ${command.join(" ")}`)
+  const child = Bun.spawn([...command], {
+    stdout: "ignore",
+    stderr: "pipe",
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", ...environment },
+  })
+  const words = await new Response(child.stderr).text()
+  if ((await child.exited) !== 0) {
+    throw new Error(`${command.slice(0, 2).join(" ")} failed: ${words.trim().slice(-2000)}`)
+  }
+}
+
+const installPackages = async () => {
+  const missing = [
+    ...Object.entries(programs).flatMap(([program, name]) => (Bun.which(program) ? [] : [name])),
+    ...Object.entries(files).flatMap(([file, name]) => (existsSync(file) ? [] : [name])),
+  ]
+  if (missing.length === 0) return
+  if (!Bun.which("apt-get") || process.getuid?.() !== 0) {
+    throw new Error(
+      `the stack tests need ${missing.join(", ")}: install them, or run this as root on Debian, where it does so by itself`,
+    )
+  }
+  await run(["apt-get", "update", "-qq"])
+  await run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", ...missing])
+}
+
+/** Each in a directory of its own: code-server is built with the headers of a Node that is already in its place. */
+const installFromNpm = async (directory: string, packages: readonly string[], environment = {}) => {
+  const mark = join(directory, "installed.txt")
+  const wanted = packages.join(" ")
+  if (existsSync(mark) && (await Bun.file(mark).text()) === wanted) return
+  await mkdir(directory, { recursive: true })
+  await writeFile(join(directory, "package.json"), '{"private":true}\n')
+  const quiet = ["--no-audit", "--no-fund", "--loglevel=error", "--prefix", directory]
+  await run(["npm", "install", ...quiet, ...packages], environment)
+  await writeFile(mark, wanted)
+}
+
+const main = async () => {
+  say(`what the stack tests need is kept in ${cacheDirectory}`)
+  await installPackages()
+  await installFromNpm(npmDirectory, ["playwright-core@1.65.0", "vite@8.3.8"])
+  await installFromNpm(node24.directory, ["node@24"])
+  await installFromNpm(codeServer.directory, ["code-server@4.139.1"], {
+    PATH: `${join(node24.home, "bin")}:${process.env["PATH"]}`,
+    npm_config_nodedir: node24.home,
+  })
+}
+
+try {
+  await main()
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+  process.exit(1)
+}

@@ -1,0 +1,120 @@
+/** What the stack tests share: processes that end with the test, free ports, and a browser. */
+import { mkdtemp, rm } from "node:fs/promises"
+import { createConnection } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { playwrightModule } from "./places.ts"
+
+interface Running {
+  readonly stop: () => Promise<void>
+}
+
+/** Starts a program; what it has started by then goes with it, in whatever group it is. */
+export const start = (
+  command: readonly string[],
+  options: { readonly cwd?: string; readonly env?: Record<string, string> } = {},
+): Running => {
+  const child = Bun.spawn([...command], {
+    stdout: "ignore",
+    stderr: "ignore",
+    env: { ...process.env, ...options.env },
+    ...(options.cwd !== undefined && { cwd: options.cwd }),
+  })
+  return {
+    stop: async () => {
+      // From the leaves up, so that nobody is left to start another.
+      for (const pid of descendants(child.pid).toReversed()) {
+        Bun.spawnSync(["kill", "-KILL", String(pid)])
+      }
+      child.kill("SIGKILL")
+      await child.exited
+    },
+  }
+}
+
+const descendants = (pid: number): readonly number[] => {
+  const { stdout } = Bun.spawnSync(["pgrep", "-P", String(pid)])
+  const children = stdout.toString().trim().split("\n").filter(Boolean).map(Number)
+  return children.flatMap((child) => [child, ...descendants(child)])
+}
+
+export const freePort = (): number => {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
+  const { port } = listener
+  listener.stop(true)
+  return port
+}
+
+export const until = async (
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  seconds = 60,
+): Promise<void> => {
+  const deadline = Date.now() + seconds * 1000
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`not within ${seconds} s: ${what}`)
+    await Bun.sleep(50)
+  }
+}
+
+export const listening = (port: number): Promise<void> =>
+  until(
+    () =>
+      new Promise<boolean>((resolve) => {
+        const socket = createConnection({ host: "127.0.0.1", port })
+        socket.once("connect", () => {
+          // A port that nobody listens on can be connected to itself.
+          const real = socket.localPort !== port
+          socket.destroy()
+          resolve(real)
+        })
+        socket.once("error", () => resolve(false))
+      }),
+    `something listens on port ${port}`,
+  )
+
+export const temporaryDirectory = async () => {
+  const path = await mkdtemp(join(tmpdir(), "sandpiper-stack-"))
+  return { path, remove: () => rm(path, { recursive: true, force: true, maxRetries: 5 }) }
+}
+
+/** The little of playwright that is used here; it lives in the cache, not among our dependencies. */
+export interface Page {
+  readonly goto: (url: string, options?: { readonly waitUntil?: string }) => Promise<unknown>
+  readonly url: () => string
+  readonly click: (selector: string, options?: Record<string, unknown>) => Promise<void>
+  readonly waitForSelector: (
+    selector: string,
+    options?: Record<string, unknown>,
+  ) => Promise<unknown>
+  readonly waitForFunction: (
+    script: string,
+    argument?: unknown,
+    options?: Record<string, unknown>,
+  ) => Promise<unknown>
+  readonly evaluate: <Result>(script: string) => Promise<Result>
+  readonly textContent: (selector: string) => Promise<string | null>
+  readonly keyboard: {
+    readonly type: (text: string, options?: { readonly delay?: number }) => Promise<void>
+    readonly press: (keys: string) => Promise<void>
+  }
+  readonly on: (event: string, listener: (value: never) => void) => void
+  readonly context: () => { readonly cookies: () => Promise<readonly Record<string, unknown>[]> }
+  readonly screenshot: (options: { readonly path: string }) => Promise<unknown>
+  readonly close: () => Promise<void>
+}
+
+export interface Browser {
+  readonly newPage: (options?: Record<string, unknown>) => Promise<Page>
+  readonly close: () => Promise<void>
+}
+
+export const startBrowser = async (): Promise<Browser> => {
+  const { chromium } = (await import(playwrightModule)) as {
+    chromium: { launch: (options: Record<string, unknown>) => Promise<Browser> }
+  }
+  return chromium.launch({
+    executablePath: Bun.which("chromium"),
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+  })
+}

@@ -1,0 +1,89 @@
+/**
+ * A terminal that speaks ttyd's protocol, quirks and all: without the subprotocol `tty` the socket opens and stays
+ * silent, a wrong path is dropped, and the shell's end is an end without a close frame. ttyd itself is in no Debian
+ * release of this age.
+ */
+import { createHash } from "node:crypto"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { WebSocketServer, type WebSocket } from "ws"
+
+const page = `<!doctype html><title>terminal</title><pre id="out"></pre><script>
+  const socket = new WebSocket(new URL("ws", location.href.replace(/^http/, "ws")), ["tty"])
+  socket.binaryType = "arraybuffer"
+  const encoder = new TextEncoder(), decoder = new TextDecoder()
+  window.type = (text) => socket.send(encoder.encode("0" + text))
+  window.resize = (columns, rows) => socket.send(encoder.encode("1" + JSON.stringify({ columns, rows })))
+  socket.onopen = () => socket.send(encoder.encode(JSON.stringify({ AuthToken: "", columns: 80, rows: 24 })))
+  socket.onmessage = ({ data }) => {
+    const bytes = new Uint8Array(data), text = decoder.decode(bytes.subarray(1))
+    if (bytes[0] === 48) document.getElementById("out").textContent += text
+    if (bytes[0] === 49) document.title = text
+  }
+  socket.onclose = ({ code }) => { document.body.dataset.closed = code }
+</script>`
+
+export interface TtydDouble {
+  readonly port: number
+  readonly stop: () => Promise<void>
+}
+
+export const startTtydDouble = async (command: readonly string[]): Promise<TtydDouble> => {
+  const sockets = new WebSocketServer({
+    noServer: true,
+    handleProtocols: (offered) => (offered.has("tty") ? "tty" : false),
+  })
+  const server: Server = createServer((request, response) => {
+    if (request.url === "/token") return response.end('{"token": ""}')
+    if (request.url !== "/") return response.writeHead(404).end()
+    response.setHeader("content-type", "text/html")
+    response.setHeader("etag", createHash("sha1").update(page).digest("hex"))
+    response.end(page)
+  })
+  server.on("upgrade", (request, socket, head) => {
+    if (request.url !== "/ws") return socket.destroy()
+    sockets.handleUpgrade(request, socket, head, (client) => {
+      if (client.protocol === "tty") serve(client, command)
+    })
+  })
+  server.listen(0, "127.0.0.1")
+  await new Promise((resolve) => server.once("listening", resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    stop: async () => {
+      for (const client of sockets.clients) client.terminate()
+      server.close()
+    },
+  }
+}
+
+interface Size {
+  readonly columns: number
+  readonly rows: number
+}
+
+/** The first message starts the program; from then on the first byte of a message says what it is. */
+const serve = (client: WebSocket, command: readonly string[]) => {
+  let child: Bun.Subprocess | undefined
+  const say = (kind: string, data: string | Uint8Array) =>
+    client.send(Buffer.concat([Buffer.from(kind), Buffer.from(data)]))
+  const begin = ({ columns, rows }: Size) => {
+    child = Bun.spawn([...command], {
+      env: { ...process.env, TERM: "xterm-256color", PS1: "$ " },
+      terminal: { cols: columns, rows, data: (_terminal, data) => say("0", data) },
+    })
+    void child.exited.then(() => client.terminate())
+    say("1", `${command[0]} (sandbox)`)
+    say("2", "{}")
+  }
+  client.on("message", (message: Buffer) => {
+    const kind = message.toString("latin1", 0, 1)
+    if (kind === "{") return begin(JSON.parse(message.toString()) as Size)
+    if (kind === "0") return child?.terminal?.write(message.subarray(1))
+    if (kind === "1") {
+      const { columns, rows } = JSON.parse(message.toString("utf8", 1)) as Size
+      child?.terminal?.resize(columns, rows)
+    }
+  })
+  client.on("close", () => child?.kill())
+}

@@ -1,0 +1,86 @@
+/** The sandbox's screen in a browser: Xvfb, x11vnc, websockify and noVNC behind the gateway, told by its pixels. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { makeToken, startTestGateway, type TestGateway } from "../gateway/kit.ts"
+import { type Browser, freePort, listening, start, startBrowser, until } from "./kit.ts"
+
+const display = `:${100 + (process.pid % 800)}`
+const rawPort = freePort()
+const webPort = freePort()
+const running: { stop: () => Promise<void> }[] = []
+let gateway: TestGateway
+let browser: Browser
+
+const paint = (colour: string) =>
+  Bun.spawnSync(["xsetroot", "-display", display, "-solid", colour]).exitCode === 0
+
+beforeAll(async () => {
+  running.push(
+    start(["Xvfb", display, "-screen", "0", "640x480x24", "-nolisten", "tcp", "-noreset"]),
+  )
+  await until(() => paint("red"), "the display is there")
+  running.push(
+    start([
+      "x11vnc",
+      "-display",
+      display,
+      "-localhost",
+      "-rfbport",
+      String(rawPort),
+      "-forever",
+      "-shared",
+      "-nopw",
+      "-quiet",
+    ]),
+  )
+  await listening(rawPort)
+  running.push(
+    start([
+      "websockify",
+      "--web",
+      "/usr/share/novnc",
+      `127.0.0.1:${webPort}`,
+      `127.0.0.1:${rawPort}`,
+    ]),
+  )
+  await listening(webPort)
+  gateway = startTestGateway({ backends: { vscode: 1, vnc: webPort, ttyd: 3 } })
+  browser = await startBrowser()
+}, 60_000)
+
+afterAll(async () => {
+  await browser?.close()
+  await gateway?.stop()
+  for (const process of running.toReversed()) await process.stop()
+})
+
+/** The share of the canvas that is nearly this colour, and not merely blank. */
+const shareOf = (red: number, green: number, blue: number) => `(() => {
+  const canvas = document.querySelector("canvas")
+  if (!canvas || canvas.width < 600) return 0
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height)
+  let same = 0
+  for (let at = 0; at < data.length; at += 4) {
+    const off = Math.abs(data[at] - ${red}) + Math.abs(data[at + 1] - ${green}) + Math.abs(data[at + 2] - ${blue})
+    if (off < 30) same += 1
+  }
+  return same / (data.length / 4)
+})()`
+
+test("the screen is seen, and seen to change, in the browser", async () => {
+  const page = await browser.newPage()
+  await page.goto(
+    `${gateway.url}/vnc/vnc.html?path=vnc/websockify&autoconnect=true&token=${makeToken()}`,
+  )
+  expect(page.url()).not.toContain("token=")
+  await page.waitForFunction(`${shareOf(255, 0, 0)} > 0.9`, undefined, { timeout: 30_000 })
+  expect(paint("blue")).toBe(true)
+  await page.waitForFunction(`${shareOf(0, 0, 255)} > 0.9`, undefined, { timeout: 30_000 })
+  await page.close()
+}, 90_000)
+
+test("a browser without a token sees nothing of it", async () => {
+  const page = await browser.newPage()
+  await page.goto(`${gateway.url}/vnc/vnc.html?path=vnc/websockify&autoconnect=true`)
+  expect(await page.textContent("h1")).toContain("needs a token")
+  await page.close()
+}, 30_000)

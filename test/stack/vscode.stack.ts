@@ -1,0 +1,92 @@
+/** VS Code in a browser, through the gateway: a file is opened, changed and saved, and the change is on the disk. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { join } from "node:path"
+import { makeToken, startTestGateway, type TestGateway } from "../gateway/kit.ts"
+import {
+  type Browser,
+  freePort,
+  listening,
+  start,
+  startBrowser,
+  temporaryDirectory,
+  until,
+} from "./kit.ts"
+import { codeServer, node24 } from "./places.ts"
+
+let home: Awaited<ReturnType<typeof temporaryDirectory>>
+let vscode: { stop: () => Promise<void> }
+let gateway: TestGateway
+let browser: Browser
+let file = ""
+let workspace = ""
+
+beforeAll(async () => {
+  home = await temporaryDirectory()
+  workspace = join(home.path, "workspace")
+  file = join(workspace, "note.txt")
+  await Bun.write(file, "as it was\n")
+  await Bun.write(
+    join(home.path, "data/User/settings.json"),
+    '{"workbench.startupEditor":"none","security.workspace.trust.enabled":false,"files.autoSave":"off","chat.disableAIFeatures":true}',
+  )
+  const port = freePort()
+  const options = [
+    "--auth",
+    "none",
+    "--bind-addr",
+    `127.0.0.1:${port}`,
+    "--disable-telemetry",
+    "--disable-update-check",
+  ]
+  const folders = [
+    "--user-data-dir",
+    join(home.path, "data"),
+    "--extensions-dir",
+    join(home.path, "extensions"),
+  ]
+  vscode = start(
+    [
+      join(node24.home, "bin/node"),
+      codeServer.program,
+      ...options,
+      "--disable-workspace-trust",
+      ...folders,
+      workspace,
+    ],
+    { env: { HOME: home.path } },
+  )
+  gateway = startTestGateway({ backends: { vscode: port, vnc: 2, ttyd: 3 } })
+  browser = await startBrowser()
+  await listening(port)
+}, 90_000)
+
+afterAll(async () => {
+  await browser?.close()
+  await gateway?.stop()
+  await vscode?.stop()
+  await home?.remove()
+})
+
+test("a file is changed and saved in the browser", async () => {
+  const page = await browser.newPage({ viewport: { width: 1200, height: 800 } })
+  const sockets: string[] = []
+  page.on("websocket", (socket: { url: () => string }) => void sockets.push(socket.url()))
+  await page.goto(`${gateway.url}/vscode/?folder=${workspace}&token=${makeToken()}`)
+  const row = '.explorer-viewlet [aria-label^="note.txt"]'
+  await page.waitForSelector(row, { timeout: 90_000 })
+  await page.click(row, { clickCount: 2 })
+  await page.waitForSelector(".monaco-editor .view-lines", { timeout: 30_000 })
+  await page.click(".monaco-editor .view-lines")
+  await page.keyboard.press("Control+End")
+  await page.keyboard.type("written through the gateway")
+  await page.keyboard.press("Control+S")
+  await until(
+    async () => (await Bun.file(file).text()).includes("written through the gateway"),
+    "the file is saved",
+    30,
+  )
+  expect(await Bun.file(file).text()).toStartWith("as it was\n")
+  expect(sockets.filter((url) => url.includes("/vscode/")).length).toBeGreaterThanOrEqual(2)
+  expect(sockets.join()).not.toContain("token=")
+  await page.close()
+}, 180_000)

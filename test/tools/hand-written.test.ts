@@ -1,0 +1,157 @@
+/** The pure parts of the tools that are written by hand, and how a tool reads its arguments. */
+import { describe, expect, test } from "bun:test"
+import { z } from "zod"
+import { flag, openObject, text, wholeNumber } from "../../src/operations/fields.ts"
+import { explain } from "../../tools/debug-execution.ts"
+import { mimeOf } from "../../tools/image.ts"
+import { handWritten, tools, toolsFrom } from "../../tools/index.ts"
+import { choosePruned } from "../../tools/memory-prune.ts"
+import { configOf } from "../../tools/sync-trigger.ts"
+import { readArguments } from "../../tools/tool.ts"
+import { envLines } from "../../tools/write-tunnel-env.ts"
+import { operations } from "../../src/operations/index.ts"
+
+describe("arguments", () => {
+  const input = z.object({
+    name: text("A name"),
+    count: wholeNumber("A count", { min: 1 }).optional(),
+    data: openObject("Data").optional(),
+    on: flag("On or off").optional(),
+    parent: text("A parent").nullable().optional(),
+  })
+
+  test("that are null count as left out, where null means nothing", () => {
+    expect(readArguments(input, { name: "x", count: null, on: null })).toEqual({ name: "x" })
+    expect(readArguments(input, { name: "x", parent: null })).toEqual({ name: "x", parent: null })
+  })
+
+  test("may come as the text of their JSON", () => {
+    const given = { name: "5", count: "3", data: '{"a":1}', on: "true" }
+    expect(readArguments(input, given)).toEqual({ name: "5", count: 3, data: { a: 1 }, on: true })
+  })
+
+  test("that are wrong are all named, with what they must be", () => {
+    expect(() => readArguments(input, { count: 0, data: "x" })).toThrow(
+      "name is required and must be text; count must be a whole number, 1 or more; data must be an object. Correct this and call the tool again.",
+    )
+    for (const nothing of [undefined, null, "text", 4]) {
+      expect(() => readArguments(input, nothing)).toThrow("name is required")
+    }
+  })
+})
+
+describe("the tools", () => {
+  test("are 69, and none is both written and made", () => {
+    expect(Object.keys(tools)).toHaveLength(69)
+    const [some] = Object.values(handWritten)
+    if (!some) throw new Error("there are none")
+    expect(() => toolsFrom(operations, { spawn_session: some })).toThrow(
+      "the tool spawn_session is made from an operation and written by hand",
+    )
+  })
+
+  test.each(Object.entries(tools))(
+    "%s has a snake_case name and at least one field",
+    (name, { args }) => {
+      expect(name).toMatch(/^[a-z]+(_[a-z]+)*$/)
+      expect(Object.keys(args)).not.toEqual([])
+    },
+  )
+})
+
+describe("memories to prune", () => {
+  const at = (id: string, days: number, relevance?: number) => ({
+    id,
+    createdAt: new Date(Date.UTC(2026, 0, 31 - days)).toISOString(),
+    ...(relevance !== undefined && { relevance }),
+  })
+  const now = Date.UTC(2026, 0, 31)
+  const known = [at("new", 1, 0.9), at("old", 20, 0.9), at("dull", 25, 0.1), { id: "undated" }]
+  const ids = (rules: Parameters<typeof choosePruned>[1]) =>
+    choosePruned(known, rules, now).map(({ id }) => id)
+
+  test("are those that every rule fits, the oldest first", () => {
+    expect(ids({ olderThanDays: 10 })).toEqual(["dull", "old"])
+    expect(ids({ olderThanDays: 10, relevanceAtMost: 0.5 })).toEqual(["dull"])
+    expect(ids({ relevanceAtMost: 0.5 })).toEqual(["dull"])
+    expect(ids({ olderThanDays: 10, maxDeletes: 1 })).toEqual(["dull"])
+  })
+
+  test("are never the newest that are to be kept, nor for its age one without a date", () => {
+    expect(ids({ keepLatest: 3 })).toEqual(["dull"])
+    expect(ids({ olderThanDays: 0 })).not.toContain("undated")
+  })
+})
+
+describe("a run that is explained", () => {
+  test("names the step that failed, and what to do about it", () => {
+    const words = explain({ status: "failed", error: "boom" }, [
+      { stepId: "a", status: "completed" },
+      { stepId: "b", status: "failed", attempt: 2, error: "exit 1" },
+    ])
+    expect(words).toContain("The run is failed.\nIts error: boom")
+    expect(words).toContain("- b: failed, attempt 2: exit 1")
+    expect(words).toContain("look at step b")
+  })
+
+  test.each([
+    ["needs_approval", "approve_execution"],
+    ["cancelled", "run_workflow"],
+    ["ok", "it is done"],
+    ["running", "it still runs"],
+    ["failed", "get_workflow"],
+  ])("in status %s says: %s", (status, advice) => {
+    expect(explain({ status }, [])).toContain(advice)
+  })
+})
+
+describe("a trigger", () => {
+  test("gets the arguments of its type only", () => {
+    const given = {
+      webhook_path: "/hook",
+      schedule_cron: "* * * * *",
+      schedule_target: "workflow",
+    } as const
+    expect(configOf({ type: "webhook", ...given })).toEqual({ type: "webhook", path: "/hook" })
+    expect(configOf({ type: "schedule", ...given })).toEqual({
+      type: "schedule",
+      cron: "* * * * *",
+      target: "workflow",
+    })
+    expect(configOf({ type: "manual", ...given })).toEqual({ type: "manual" })
+  })
+})
+
+describe("an env file of tunnels", () => {
+  const tunnels = [
+    { name: "my-app", path: "/t/my-app" },
+    { name: "api", path: "/t/api" },
+  ]
+
+  test("has an address for each, and the names that were asked for", () => {
+    const given = { include_gateway: true, set_api_url_from: "api", prefix: "VITE_" }
+    expect(envLines(given, tunnels, "https://box.example/")).toEqual([
+      "VITE_GATEWAY_URL=https://box.example",
+      "VITE_MY_APP_URL=https://box.example/t/my-app",
+      "VITE_API_URL=https://box.example/t/api",
+      "API_URL=https://box.example/t/api",
+    ])
+  })
+
+  test("has paths where the public address is not known, and refuses a tunnel that is not there", () => {
+    expect(envLines({}, tunnels, undefined)).toEqual([
+      "TUNNEL_MY_APP_URL=/t/my-app",
+      "TUNNEL_API_URL=/t/api",
+    ])
+    expect(() => envLines({ set_api_url_from: "web" }, tunnels, undefined)).toThrow("no tunnel web")
+  })
+})
+
+test("an image is known by its first bytes", () => {
+  const bytes = (head: string) => Buffer.from(head, "latin1")
+  expect(mimeOf(bytes("\x89PNG\r\n\x1a\n...."))).toBe("image/png")
+  expect(mimeOf(bytes("\xff\xd8\xff\xe0"))).toBe("image/jpeg")
+  expect(mimeOf(bytes("GIF89a"))).toBe("image/gif")
+  expect(mimeOf(bytes("RIFF....WEBP"))).toBe("image/webp")
+  expect(mimeOf(bytes("<svg>"))).toBeUndefined()
+})

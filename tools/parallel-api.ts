@@ -1,0 +1,62 @@
+/** Calls Parallel's REST API for the four tools that use it. */
+import { z } from "zod"
+import type { ToolContext } from "./tool.ts"
+import { waitFor } from "./wait.ts"
+
+const BASE = "https://api.parallel.ai"
+const POLL_MS = 2000
+
+/** Where the key is missing the model is not offered these tools; a call that comes anyway is told why. */
+const readEnvironment = () => {
+  const { PARALLEL_API_KEY: key, PARALLEL_API_URL: base = BASE } = process.env
+  if (!key) throw new Error("Web research is off here: PARALLEL_API_KEY is not set. Tell the user.")
+  return { key, base }
+}
+
+export const callParallel = async (
+  method: "GET" | "POST",
+  path: string,
+  body: Readonly<Record<string, unknown>> | undefined,
+  { abort: signal }: ToolContext,
+): Promise<unknown> => {
+  const { key, base } = readEnvironment()
+  const response = await fetch(new URL(path, base), {
+    method,
+    headers: { "x-api-key": key, "content-type": "application/json" },
+    signal,
+    ...(body && { body: JSON.stringify(body) }),
+  }).catch((error: unknown) => {
+    signal.throwIfAborted()
+    throw new Error("Parallel's API cannot be reached. Try again in a minute.", { cause: error })
+  })
+  if (response.ok) return response.json()
+  const words = (await response.text().catch(() => "")).slice(0, 300)
+  throw new Error(`Parallel's API answered ${response.status}${words === "" ? "" : `: ${words}`}.`)
+}
+
+const run = z.looseObject({ run_id: z.string(), status: z.string(), error: z.unknown().optional() })
+
+const result = z.looseObject({ output: z.looseObject({ content: z.unknown() }) })
+
+/** Starts a task and waits for what comes of it, which takes minutes. */
+export const runTask = async (
+  task: Readonly<Record<string, unknown>>,
+  context: ToolContext,
+): Promise<z.output<typeof result>["output"]> => {
+  const started = run.parse(await callParallel("POST", "/v1/tasks/runs", task, context))
+  const path = `/v1/tasks/runs/${encodeURIComponent(started.run_id)}`
+  const since = performance.now()
+  for (let { status, error } = started; status !== "completed";) {
+    if (["failed", "cancelled", "cancelling"].includes(status)) {
+      throw new Error(`The research ${status}${error ? `: ${JSON.stringify(error)}` : ""}.`)
+    }
+    const seconds = Math.round((performance.now() - since) / 1000)
+    context.metadata({
+      title: `Research ${status}, ${seconds} s`,
+      metadata: { run: started.run_id },
+    })
+    await waitFor(POLL_MS, context.abort)
+    ;({ status, error } = run.parse(await callParallel("GET", path, undefined, context)))
+  }
+  return result.parse(await callParallel("GET", `${path}/result`, undefined, context)).output
+}
