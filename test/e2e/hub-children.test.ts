@@ -1,5 +1,6 @@
 /** Child sessions as they really are: the compiled binary, its own OpenCode and workspace each, linked to one hub. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { hashOf } from "../../src/hub/keys.ts"
 import { type LocalHub, startLocalHub } from "../../src/hub/local-hub.ts"
@@ -114,3 +115,21 @@ const pidsOf = async (id: string): Promise<readonly string[]> => {
   }
   return found
 }
+
+test("a child whose parent is gone stops by itself: its standard input has ended", async () => {
+  const child = Bun.spawn([binary, "run"], {
+    env: {
+      ...sandbox.environment,
+      SANDPIPER_STATE_DIR: join(sandbox.root, "orphan"),
+      STOP_WITH_STDIN: "1",
+    },
+    stdin: "pipe",
+    stdout: "ignore",
+    stderr: Bun.file(join(sandbox.root, "orphan.log")),
+  })
+  const log = () => readFileSync(join(sandbox.root, "orphan.log"), "utf8")
+  await until(() => log().includes("daemon.started"), "start")
+  await child.stdin.end()
+  expect(await child.exited).toBe(0)
+  expect(log()).toContain("the standard input has ended")
+})

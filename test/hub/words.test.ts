@@ -164,3 +164,33 @@ test("words without a part's name make a part until something else comes, and th
     ["text", "three"],
   ])
 })
+
+test("a message that came and ended while a reader slept is told before its parts, and its end after them", () => {
+  const core = createCore()
+  const seq = core.greet("a")
+  const { rev } = core.session.snapshot() as { rev: number }
+  core.say("a", { type: "message.create", turnId: "t", ...origin, seq })
+  core.say("a", {
+    type: "message.part.text-delta",
+    turnId: "t",
+    partId: "p",
+    delta: "one",
+    ...origin,
+    seq: seq + 1,
+  })
+  core.say("a", {
+    type: "message.finalize",
+    turnId: "t",
+    reason: "end_turn",
+    ...origin,
+    seq: seq + 2,
+  })
+  core.session.clients.subscribe("c", rev)
+  const [told] = core.sent("c") as unknown as [{ events: Record<string, { status?: string }>[] }]
+  const steps = told.events.map((event) => [event["type"], event["message"]?.status])
+  expect(steps as unknown).toEqual([
+    ["message", "streaming"],
+    ["part", undefined],
+    ["message", "done"],
+  ])
+})

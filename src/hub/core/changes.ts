@@ -94,13 +94,33 @@ const changedSince = (sql: Sql, cursor: number): readonly ClientEvent[] | undefi
   if (rows.length > MOST) return undefined
   const whole = new Set(rows.flatMap(({ kind, ref }) => (kind === "part" ? [ref] : [])))
   const told = new Set<string>()
+  const introduced = new Set<string>()
   return rows.flatMap(({ rev, kind, ref, start }) => {
     if (kind === "delta" && (whole.has(ref) || told.has(ref))) return []
     // The first stretch that was missed starts the one piece that tells them all.
     if (kind === "delta") told.add(ref)
+    if (kind === "message") introduced.add(ref)
     const event = readEntity(sql, kind, ref, start ?? 0)
-    return event ? [{ rev, ...event }] : []
+    if (!event) return []
+    const message = String(event["messageId"])
+    if ((kind !== "part" && kind !== "delta") || introduced.has(message)) return [{ rev, ...event }]
+    introduced.add(message)
+    return [...introduction(sql, message, cursor, rev), { rev, ...event }]
   })
+}
+
+/** A message that is new to the reader comes before its parts, though its last change came after them. */
+const introduction = (
+  sql: Sql,
+  id: string,
+  cursor: number,
+  rev: number,
+): readonly ClientEvent[] => {
+  const fresh = sql.all("SELECT 1 FROM messages WHERE id = ? AND place > ?", id, cursor).length > 0
+  const event = fresh ? readEntity(sql, "message", id) : undefined
+  return event
+    ? [{ rev, ...event, message: { ...(event["message"] as object), status: "streaming" } }]
+    : []
 }
 
 export const refOf = (messageId: string, partId: string): string =>
