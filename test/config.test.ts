@@ -74,6 +74,8 @@ describe("the command line", () => {
     [["fly"], 'unknown command "fly"'],
     [["run", "--session-id"], "--session-id needs a value"],
     [["run", "--session-id", "a", "--session-id", "b"], "--session-id is given twice"],
+    [["hook"], "hook needs one of: pre-snapshot, post-snapshot"],
+    [["hook", "post-office"], 'unknown flag "post-office"'],
   ])("%j is refused with a word on what is wrong", (argv, words) => {
     expect(problem(argv)).toContain(words)
   })
@@ -100,6 +102,18 @@ describe("settings", () => {
     ["SESSION_ID", "../etc", "must be 1 to 128"],
     ["LOG_LEVEL", "loud", "must be debug, info, warn or error"],
     ["SANDPIPER_MODEL", "model-without-provider", "must be provider/model"],
+    ["REPO_URL", "ext::sh -c true", "must be an https:// or ssh:// address"],
+    ["REPO_URL", "http://git.example/x.git", "must be an https:// or ssh:// address"],
+    ["REPO_URL", "--upload-pack=true", "must be an https:// or ssh:// address"],
+    ["REPO_BRANCH", "--force", "must be a branch, a tag or a commit"],
+    ["REPO_REF", "a..b", "must be a branch, a tag or a commit"],
+    ["REPO_DEPTH", "0", "must be at least 1"],
+    ["REPOS_JSON", "{}", "must be a JSON list of {url"],
+    ["REPOS_JSON", '[{"url":"https://a.example/b","name":"../x"}]', "must be a directory's name"],
+    ["PERSONA_FILES_JSON", "not json", "must be a JSON list of {filename"],
+    ["PERSONA_FILES_JSON", '[{"filename":1}]', "must be a JSON list of {filename"],
+    ["SANDPIPER_SERVICES", "vnc,fax", "must be all, none, or some of"],
+    ["GIT_PULL_ON_RESTORE", "sometimes", "must be never, restore or always"],
   ])("%s=%s is refused, naming it and what it must be", (name, value, words) => {
     const told = problem(["run"], { ...complete, [name]: value })
     expect(told).toContain(name)

@@ -172,7 +172,11 @@ export const createAgent = (options: AgentOptions): Agent => {
       settings: made.settings,
       files: made.files,
       opencodeVersion,
-      checkCode: (code) => checkCode(code, { runtime: options.self, owner: user }),
+      checkCode: async (code) => {
+        // It is checked by whoever runs it later, and they must be able to read it.
+        await options.giveToUser(directories.root)
+        return checkCode(code, { runtime: options.self, owner: user })
+      },
     })
     for (const { path, problem } of leftOut) log.error("agent.file-left-out", { path, problem })
     await options.installMore(directories.config)

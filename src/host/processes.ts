@@ -1,5 +1,5 @@
 /** Processes as /proc shows them: who is whose child, who is still the same, who holds a port, and how they end. */
-import { readdirSync, readFileSync, readlinkSync } from "node:fs"
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs"
 import { type Clock, sleep } from "../lib/clock.ts"
 
 /** A pid alone is used again; together with the time of its start it names one process for ever. */
@@ -79,39 +79,58 @@ export const carriersOf = (
 
 /** Who listens on that port of this machine. */
 export const listenerOf = (port: number): ProcessIdentity | undefined => {
-  const inodes = inodesOf(port)
+  const inodes = new Set(listenersOn(port).map(({ inode }) => inode))
   if (inodes.size === 0) return undefined
-  return listProcesses().find(({ pid }) => socketsOf(pid).some((inode) => inodes.has(inode)))
+  return listProcesses().find(({ pid }) => socketsOf(pid)?.some((inode) => inodes.has(inode)))
 }
 
 /** Asked before anyone connects: a connection to a port where nobody listens may connect to itself and take it. */
-const listensOn = (pid: number, port: number): boolean => {
-  const inodes = inodesOf(port)
-  return inodes.size > 0 && socketsOf(pid).some((inode) => inodes.has(inode))
+export const listensOn = (pid: number, port: number): boolean => {
+  const listeners = listenersOn(port)
+  if (listeners.length === 0) return false
+  const sockets = socketsOf(pid)
+  if (sockets !== undefined) return listeners.some(({ inode }) => sockets.includes(inode))
+  // A container's root may not look into another user's process; whose socket it is stands in the table all the same.
+  const uid = userOf(pid)
+  return listeners.some((listener) => listener.uid === uid)
 }
 
-const inodesOf = (port: number): ReadonlySet<string> =>
-  new Set(["net/tcp", "net/tcp6"].flatMap((file) => listeningInodes(readProc(file) ?? "", port)))
+interface Listener {
+  readonly inode: string
+  readonly uid: number
+}
+
+const listenersOn = (port: number): readonly Listener[] =>
+  ["net/tcp", "net/tcp6"].flatMap((file) => parseListeners(readProc(file) ?? "", port))
 
 const LISTEN = "0A"
 
 /** The sockets of `/proc/net/tcp` that listen on the port. */
-export const listeningInodes = (table: string, port: number): readonly string[] => {
+export const parseListeners = (table: string, port: number): readonly Listener[] => {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`
   return table.split("\n").flatMap((line) => {
-    const [, local = "", , state, , , , , , inode] = line.trim().split(/\s+/)
-    return state === LISTEN && local.endsWith(suffix) && inode !== undefined ? [inode] : []
+    const [, local = "", , state, , , , uid, , inode] = line.trim().split(/\s+/)
+    const isListener = state === LISTEN && local.endsWith(suffix)
+    return isListener && inode !== undefined ? [{ inode, uid: Number(uid) }] : []
   })
 }
 
-const socketsOf = (pid: number): readonly string[] => {
+/** The inodes of its sockets; nothing when they are closed to us. */
+const socketsOf = (pid: number): readonly string[] | undefined => {
   try {
-    return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
-      const [, inode] = /^socket:\[(\d+)\]$/.exec(readLink(`/proc/${pid}/fd/${fd}`)) ?? []
-      return inode ?? []
-    })
+    const links = readdirSync(`/proc/${pid}/fd`).map((fd) => readLink(`/proc/${pid}/fd/${fd}`))
+    if (links.length > 0 && links.every((link) => link === "")) return undefined
+    return links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? [])
   } catch {
-    return []
+    return undefined
+  }
+}
+
+const userOf = (pid: number): number | undefined => {
+  try {
+    return statSync(`/proc/${pid}`).uid
+  } catch {
+    return undefined
   }
 }
 

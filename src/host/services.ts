@@ -3,7 +3,7 @@ import { createRing, type Ring } from "../lib/ring.ts"
 import { type Clock, sleep } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
 import { answers, clearCodeServerLocks, clearDisplayLock } from "./locks.ts"
-import { carriersOf, descendantsOf, endAll, listenerOf, listProcesses } from "./processes.ts"
+import { carriersOf, descendantsOf, endAll, listensOn, listProcesses } from "./processes.ts"
 import {
   defaultServicePolicy,
   idleService,
@@ -194,10 +194,11 @@ const watch = (
 const isAnswering = async ({ answersOn }: Service, pid: number): Promise<boolean> => {
   if (answersOn === undefined) return true
   if ("socket" in answersOn) return answers(answersOn.socket)
-  const listener = listenerOf(answersOn.port)
-  if (listener === undefined) return false
-  if (listener.pid === pid) return true
-  return descendantsOf(pid, listProcesses()).some((row) => row.pid === listener.pid)
+  const { port } = answersOn
+  return (
+    listensOn(pid, port) ||
+    descendantsOf(pid, listProcesses()).some((row) => listensOn(row.pid, port))
+  )
 }
 
 const exitWords = ({ signalCode, exitCode }: Bun.Subprocess): string =>

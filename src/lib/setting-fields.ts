@@ -65,13 +65,19 @@ export const personaList = z.array(
 )
 
 const serviceNames = ["vnc", "vscode", "ttyd"] as const
-export const serviceList = z
-  .string()
-  .transform((text) =>
-    text === "all"
-      ? [...serviceNames]
-      : text === "none"
-        ? []
-        : text.split(",").map((name) => name.trim()),
-  )
-  .pipe(z.array(z.enum(serviceNames), { error: "must be all, none, or some of vnc,vscode,ttyd" }))
+type ServiceName = (typeof serviceNames)[number]
+
+const isServiceName = (name: string): name is ServiceName =>
+  serviceNames.some((known) => known === name)
+
+const namesIn = (text: string): readonly string[] => {
+  if (text === "all") return serviceNames
+  return text === "none" ? [] : text.split(",").map((name) => name.trim())
+}
+
+export const serviceList = z.string().transform((text, context): readonly ServiceName[] => {
+  const names = namesIn(text)
+  if (names.every(isServiceName)) return names
+  context.addIssue("must be all, none, or some of vnc,vscode,ttyd")
+  return z.NEVER
+})

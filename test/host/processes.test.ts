@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test"
 import { once } from "node:events"
 import { createServer } from "node:net"
+import { join } from "node:path"
 import {
   carriersOf,
   commandOf,
@@ -10,7 +11,7 @@ import {
   isAlive,
   listProcesses,
   listenerOf,
-  listeningInodes,
+  parseListeners,
   parseStat,
   readProcess,
   signalProcess,
@@ -54,8 +55,30 @@ describe("a port", () => {
       "   0: 0100007F:1000 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1",
       "   1: 0100007F:1000 0100007F:2000 01 00000000:00000000 00:00000000 00000000     0        0 222 1",
     ].join("\n")
-    expect(listeningInodes(table, 4096)).toEqual(["111"])
-    expect(listeningInodes(table, 4097)).toEqual([])
+    expect(parseListeners(table, 4096)).toEqual([{ inode: "111", uid: 0 }])
+    expect(parseListeners(table, 4097)).toEqual([])
+  })
+
+  test("is known for another user's process, also to a root that may not look into it", async () => {
+    if (process.getuid?.() !== 0)
+      throw new Error("this test runs a process as another user and needs root")
+    // As in a container: root without CAP_SYS_PTRACE.
+    const script = `
+      const { listensOn } = await import("./src/host/processes.ts")
+      const child = Bun.spawn(["perl", "-MIO::Socket::INET", "-e", "$s = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1'); $| = 1; print $s->sockport, qq(\\n); sleep 60"], { uid: 65534, gid: 65534, stdout: "pipe" })
+      for await (const bytes of child.stdout) {
+        const port = Number(new TextDecoder().decode(bytes))
+        console.log(listensOn(child.pid, port), listensOn(process.pid, port), listensOn(child.pid, port + 1))
+        child.kill("SIGKILL")
+        break
+      }`
+    const drop = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
+    const root = Bun.spawn([...drop, process.execPath, "-e", script], {
+      cwd: join(import.meta.dir, "../.."),
+      stdout: "pipe",
+      stderr: "inherit",
+    })
+    expect(await new Response(root.stdout).text()).toBe("true false false\n")
   })
 
   test("leads to the process that holds it", async () => {

@@ -50,6 +50,8 @@ export interface Children {
   readonly stop: () => Promise<void>
 }
 
+type Child = Subprocess<"pipe", "ignore", Bun.BunFile>
+
 interface ChildRow {
   id: string
   parent: string
@@ -66,7 +68,7 @@ const STOP_MS = 10_000
 
 export const createChildren = (options: ChildrenOptions): Children => {
   const { sql, log } = options
-  const running = new Map<string, Subprocess<"pipe", "ignore", Bun.BunFile>>()
+  const running = new Map<string, Child>()
   let stopped = false
   const folderOf = (id: string) => join(options.stateDir, "children", encodeURIComponent(id))
   const rowOf = (id: string) => one(sql.all<ChildRow>("SELECT * FROM sessions WHERE id = ?", id))
@@ -101,12 +103,15 @@ export const createChildren = (options: ChildrenOptions): Children => {
       stderr: Bun.file(join(folder, "runner.log")),
     })
     running.set(id, child)
-    void child.exited.then((exitCode) => {
-      if (stopped || running.get(id) !== child) return
-      running.delete(id)
-      log.info("child.ended", { child: id, exitCode })
-      sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
-    })
+    void watch(id, child)
+  }
+
+  const watch = async (id: string, child: Child) => {
+    const exitCode = await child.exited
+    if (stopped || running.get(id) !== child) return
+    running.delete(id)
+    log.info("child.ended", { child: id, exitCode })
+    sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
   }
 
   const halt = async (id: string) => {

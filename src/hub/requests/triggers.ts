@@ -274,7 +274,8 @@ export const createTriggers = (
   }
 }
 
-const withoutSecret = ({ secret: _, ...config }: Record<string, unknown>) => config
+const withoutSecret = (config: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(config).filter(([name]) => name !== "secret"))
 
 const withSecretOf = (config: Settings, before: Settings): Settings =>
   config.type === "webhook" && before.type === "webhook" && config.secret === undefined

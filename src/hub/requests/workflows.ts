@@ -100,7 +100,7 @@ export const createWorkflows = (sql: Sql, { now, hash }: Tools): Workflows => {
   }
 }
 
-export const keepVersion = (
+const keepVersion = (
   sql: Sql,
   workflow: string,
   kept: {
