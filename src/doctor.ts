@@ -5,7 +5,7 @@ import { execa } from "execa"
 import { findOpenCode } from "./agent/binaries.ts"
 import { providerKeysOf } from "./agent/settings.ts"
 import type { Config } from "./config.ts"
-import { commandOf, listenerOf } from "./host/processes.ts"
+import { commandOf, isTaken, listenerOf } from "./host/processes.ts"
 import { type ServiceGroup, servicesOf } from "./host/service-table.ts"
 import { describeError } from "./log.ts"
 
@@ -132,8 +132,12 @@ const ports = (config: Config): readonly Finding[] =>
   ].flatMap(([name, port]): readonly Finding[] => {
     if (port === 0) return []
     const what = `port ${port}`
+    if (!isTaken(Number(port))) return [{ what, verdict: "ok", words: `free, for ${name}` }]
     const holder = listenerOf(Number(port))
-    if (holder === undefined) return [{ what, verdict: "ok", words: `free, for ${name}` }]
+    // The agent's own processes are closed to a container's root.
+    if (holder === undefined) {
+      return [{ what, verdict: "ok", words: `for ${name}, held by a process of another user` }]
+    }
     const command = commandOf(holder.pid)
     const ours = /sandpiper|opencode|code-server|websockify|ttyd/.test(command)
     const words = `for ${name}, held by pid ${holder.pid}: ${command}`

@@ -84,6 +84,9 @@ export const listenerOf = (port: number): ProcessIdentity | undefined => {
   return listProcesses().find(({ pid }) => socketsOf(pid)?.some((inode) => inodes.has(inode)))
 }
 
+/** Somebody listens there, be it one that we may not look into. */
+export const isTaken = (port: number): boolean => listenersOn(port).length > 0
+
 /** Asked before anyone connects: a connection to a port where nobody listens may connect to itself and take it. */
 export const listensOn = (pid: number, port: number): boolean => {
   const listeners = listenersOn(port)

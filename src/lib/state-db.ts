@@ -8,16 +8,35 @@ import { join } from "node:path"
  * of power may take the last commits, never the file.
  */
 export const openStateDb = (stateDir: string): Database => {
+  try {
+    return openIn(stateDir)
+  } catch (error) {
+    throw new Error(`the state directory ${stateDir} cannot be used (SANDPIPER_STATE_DIR)`, {
+      cause: error,
+    })
+  }
+}
+
+const openIn = (stateDir: string): Database => {
   mkdirSync(stateDir, { recursive: true, mode: 0o700 })
   const path = join(stateDir, "state.db")
   const db = new Database(path, { create: true, strict: true })
-  chmodSync(path, 0o600)
-  db.run("PRAGMA journal_mode = WAL")
-  db.run("PRAGMA synchronous = NORMAL")
-  db.run("PRAGMA busy_timeout = 2000")
-  db.run("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT")
-  return db
+  try {
+    chmodSync(path, 0o600)
+    for (const statement of setUp) db.run(statement)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
 }
+
+const setUp = [
+  "PRAGMA journal_mode = WAL",
+  "PRAGMA synchronous = NORMAL",
+  "PRAGMA busy_timeout = 2000",
+  "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+]
 
 /** Small named values: the epoch, the channel map, the last configuration. */
 export const readFact = (db: Database, name: string): string | undefined =>
