@@ -22,6 +22,8 @@ import { percentile, say } from "./measure.ts"
 
 const here = (path: string) => join(import.meta.dir, path)
 const BURST = 300_000
+/** A long answer as a model might give it: some 350 KB. */
+const LONG = 20_000
 const PACED = 500
 const RATE = 50
 
@@ -143,8 +145,10 @@ const measure = async (kind: "on disk" | "off") => {
     }
   }
   const paced = await ask("paced", `deltas=${PACED} rate=${RATE}`)
-  const burst = await ask("burst", `deltas=${BURST} rate=0`)
+  const long = await ask("long", `deltas=${LONG} rate=0`)
   const rss = await peakRssMb()
+  const burst = await ask("burst", `deltas=${BURST} rate=0`)
+  const rssAfter = await peakRssMb()
   stop.abort()
   await uplink.stop(100)
   opencode.stop()
@@ -161,7 +165,10 @@ const measure = async (kind: "on disk" | "off") => {
     `outbox ${kind}: ${RATE} deltas/s, age on arrival`,
     `p50 ${percentile(paced.ages, 0.5).toFixed(2)} ms, p99 ${percentile(paced.ages, 0.99).toFixed(2)} ms, ${exactly(paced)}`,
   )
-  say(`outbox ${kind}: peak RSS of the runner's side`, `${rss.toFixed(0)} MB`)
+  say(
+    `outbox ${kind}: peak RSS of the runner's side, ${LONG.toLocaleString("en")} deltas`,
+    `${rss.toFixed(0)} MB, ${exactly(long)} (after ${BURST.toLocaleString("en")}: ${rssAfter.toFixed(0)} MB)`,
+  )
 }
 
 const exactly = ({ exact }: { exact: boolean }) => (exact ? "every one exact" : "NOT EXACT")

@@ -32,4 +32,4 @@ is one bundle, \`opencode-config/lib/tools.js\`, that needs no install. \`bun to
   them the tool says so.
 - Secrets are kept from the model's eyes, from logs and from frames: values are taken out of all output as they are, in
   JSON, URLs, base64 and hexadecimal digits. That guards against carelessness; a command that is set on carrying a value out
-  can write it down in some other way.`
+  can write it down in some other way. The file of secrets is for one machine: whoever runs as its owner can read it.`

@@ -17,6 +17,11 @@ const PASSED_ON = new Set([
   "DISPLAY",
   "XAUTHORITY",
   "WAYLAND_DISPLAY",
+  // Where the image has its browser: without these agent-browser looks for one of its own.
+  "AGENT_BROWSER_EXECUTABLE_PATH",
+  "AGENT_BROWSER_PROFILE",
+  "AGENT_BROWSER_ARGS",
+  "PLAYWRIGHT_BROWSERS_PATH",
   "HTTP_PROXY",
   "HTTPS_PROXY",
   "ALL_PROXY",

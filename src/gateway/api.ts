@@ -55,10 +55,10 @@ export interface Api {
 export const createApi = (ports: ApiPorts): Api => {
   const app = new Hono()
   const { log, now, table = operations } = ports
-  const failed = (error: unknown, path: string): Reply => {
+  const failed = (error: unknown, path: string, caller: Caller = {}): Reply => {
     const known = error instanceof ApiError
     const requestId = crypto.randomUUID()
-    const fields = { requestId, path, error: describeError(error) }
+    const fields = { requestId, path, ...caller, error: describeError(error) }
     if (known) log.debug("api.refused", fields)
     else log.error("api.failed", fields)
     const { status, code, message } = known
@@ -67,11 +67,15 @@ export const createApi = (ports: ApiPorts): Api => {
     return { status, body: { error: message, code, requestId } }
   }
   /** A failure is an answer too: a repetition of a call that failed half-way must not do it again. */
-  const answered = async (run: () => Promise<unknown>, path: string): Promise<Reply> => {
+  const answered = async (
+    run: () => Promise<unknown>,
+    path: string,
+    caller: Caller,
+  ): Promise<Reply> => {
     try {
       return { status: 200, body: await run() }
     } catch (error) {
-      return failed(error, path)
+      return failed(error, path, caller)
     }
   }
   const once = createOnce<Reply>({ now })
@@ -80,7 +84,8 @@ export const createApi = (ports: ApiPorts): Api => {
       const request = context.req.raw
       const input = await readInput(operation, request, context.req.param())
       const caller = callerOf(request.headers)
-      const run = () => answered(() => perform(operation, input, ports, caller), context.req.path)
+      const work = () => perform(operation, input, ports, caller)
+      const run = () => answered(work, context.req.path, caller)
       const key = operation.method === "GET" ? null : request.headers.get("idempotency-key")
       const answer =
         key === null ? await run() : await once(key, callOf(operation, input), run).catch(refuseKey)

@@ -50,7 +50,7 @@ export const createRunCommand =
       cwd,
       env: { ...environment, ...command.env },
       detached: true,
-      ...owner,
+      ...(owner && { uid: owner.uid, gid: owner.gid }),
       stdio: ["pipe", "pipe", "pipe"],
     })
     const stdout = collect(child.stdout, mask())

@@ -90,7 +90,7 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
       line(dim(indent(short(result.trim(), 600))))
     }
     if (status === "error")
-      line(style("31", `  ✗ ${String(toolName)}: ${String(error ?? "failed")}`))
+      line(style("31", `  ✗ ${String(toolName)}: ${typeof error === "string" ? error : "failed"}`))
   }
 
   const show = (event: HubEvent): void => {

@@ -4,6 +4,8 @@ import type { Sockets } from "./core/ports.ts"
 export interface Connection {
   readonly send: (text: string) => void
   readonly close: (code: number, reason: string) => void
+  /** Has what is published reach it from now on; one without it is sent to. */
+  readonly listen?: () => void
 }
 
 export interface Connections extends Sockets {
@@ -13,7 +15,7 @@ export interface Connections extends Sockets {
   readonly closeAll: (code: number, reason: string) => void
 }
 
-export const createConnections = (): Connections => {
+export const createConnections = (publish: (text: string) => void = () => {}): Connections => {
   const open = new Map<string, Connection>()
   const subscribed = new Map<string, Connection>()
   return {
@@ -25,11 +27,13 @@ export const createConnections = (): Connections => {
     ids: () => [...open.keys()],
     send: (id, text) => open.get(id)?.send(text),
     broadcast: (text) => {
+      publish(text)
       for (const connection of subscribed.values()) connection.send(text)
     },
     subscribe: (id) => {
       const connection = open.get(id)
-      if (connection) subscribed.set(id, connection)
+      if (connection?.listen) connection.listen()
+      else if (connection) subscribed.set(id, connection)
     },
     close: (id, code, reason) => {
       const connection = open.get(id)

@@ -88,7 +88,8 @@ export class SessionAgent {
     const [row] = this.#state.storage.sql
       .exec("SELECT value FROM meta WHERE name = 'name'")
       .toArray()
-    return String(row?.["value"] ?? "")
+    const value = row?.["value"]
+    return typeof value === "string" ? value : ""
   }
 
   #open(): Session {

@@ -66,7 +66,7 @@ export const connectHub = (options: HubClientOptions): HubClient => {
       mine.send(JSON.stringify({ type: "subscribe", ...(cursor !== undefined && { cursor }) }))
       for (const { text } of waiting.values()) mine.send(text)
     })
-    mine.on("message", (data) => take(JSON.parse(String(data)) as HubEvent))
+    mine.on("message", (data: Buffer) => take(JSON.parse(data.toString()) as HubEvent))
     mine.on("unexpected-response", (_request, response) => {
       const status = response.statusCode ?? 0
       response.resume()

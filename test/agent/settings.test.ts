@@ -185,6 +185,16 @@ describe("the agent's environment", () => {
     })
   })
 
+  test("says where the image's browser is, and none of the browser's keys", () => {
+    const browser = {
+      AGENT_BROWSER_EXECUTABLE_PATH: "/usr/bin/chromium",
+      AGENT_BROWSER_ENCRYPTION_KEY: "k",
+    }
+    expect(agentEnvironment({ environment: browser, allow: [], own })).toEqual({
+      AGENT_BROWSER_EXECUTABLE_PATH: "/usr/bin/chromium",
+    })
+  })
+
   test("never holds what is the runner's own, whoever allows it", () => {
     const passed = agentEnvironment({ environment, allow: ["RUNNER_TOKEN", "JWT_SECRET"], own })
     expect(passed).not.toHaveProperty("RUNNER_TOKEN")

@@ -114,6 +114,12 @@ describe("a call of a tool", () => {
       "x-opencode-message-id": "msg_1",
       "x-opencode-call-id": "call_1",
     })
+    answer = () => Promise.reject(new ApiError(502, "refused", "no"))
+    await spawn("k9", task, { "x-opencode-call-id": "call_2" })
+    const line = gateway.log.find(
+      (entry) => entry.includes("api.refused") && entry.includes("call_2"),
+    )
+    expect(line).toContain('"callId":"call_2"')
     expect(asked[0]?.caller).toEqual({ sessionId: "ses_1", messageId: "msg_1", callId: "call_1" })
   })
 })

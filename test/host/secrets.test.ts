@@ -14,6 +14,7 @@ import {
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { systemClock } from "../../src/lib/clock.ts"
+import { openSecrets } from "../../src/host/open-secrets.ts"
 import { createRunCommand } from "../../src/host/secret-command.ts"
 import { createSecretsFile } from "../../src/host/secrets-file.ts"
 import { createSecrets, type Secrets } from "../../src/host/secrets.ts"
@@ -221,6 +222,40 @@ describe("a field of a page", () => {
     expect(words).not.toContain("horse")
     await rm(path)
     expect(await refusalOf(secrets.fill("#x", "secret://password"))).toContain("agent-browser")
+  })
+})
+
+describe("where the agent has a user of its own", () => {
+  // Who is not root has no choice but themselves.
+  const isRoot = process.getuid?.() === 0
+  const uid = isRoot ? 65_534 : (process.getuid?.() ?? 0)
+  const gid = isRoot ? 65_534 : (process.getgid?.() ?? 0)
+
+  test("commands run as them, and files are theirs alone", async () => {
+    await chmod(root, 0o755)
+    await chmod(work, 0o777)
+    const owner = { name: "agent", home: work, uid, gid }
+    const theirs = openSecrets({
+      secretsToken: undefined,
+      secretsFile: file,
+      workDir: work,
+      stateDir: root,
+      environment: { PATH: process.env["PATH"] ?? "", HOME: root },
+      owner,
+      clock: systemClock,
+    })
+    const ran = await theirs?.run({ command: "id -u; id -g; echo $HOME", env: {} })
+    expect(ran?.stdout).toBe(`${uid}\n${gid}\n${work}\n`)
+    await theirs?.inject("env.tpl", "theirs/.env")
+    const made = await stat(join(work, "theirs/.env"))
+    expect([made.uid, made.gid, made.mode & 0o777]).toEqual([uid, gid, 0o600])
+    expect((await stat(join(work, "theirs"))).uid).toBe(uid)
+  })
+
+  test("there are no secrets without a place to take them from", () => {
+    const nowhere = { secretsToken: undefined, secretsFile: undefined, owner: undefined }
+    const rest = { workDir: work, stateDir: root, environment: {}, clock: systemClock }
+    expect(openSecrets({ ...nowhere, ...rest })).toBeUndefined()
   })
 })
 

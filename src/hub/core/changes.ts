@@ -51,12 +51,12 @@ export const createChanges = (sql: Sql, sockets: Sockets): Changes => {
     known = row?.rev ?? 0
     return known
   }
-  const rev = () => (known ??= newest(sql))
+  const latest = () => (known ??= newest(sql))
   return {
     note: (kind, ref) => {
       const rev = insert(kind, ref, null)
       noted = [
-        ...noted.filter((known) => known.kind !== kind || known.ref !== ref),
+        ...noted.filter((other) => other.kind !== kind || other.ref !== ref),
         { rev, kind, ref },
       ]
       return rev
@@ -74,8 +74,8 @@ export const createChanges = (sql: Sql, sockets: Sockets): Changes => {
       noted = []
       known = undefined
     },
-    rev,
-    since: (cursor) => (cursor > rev() ? undefined : changedSince(sql, cursor)),
+    rev: latest,
+    since: (cursor) => (cursor > latest() ? undefined : changedSince(sql, cursor)),
   }
 }
 

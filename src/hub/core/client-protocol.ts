@@ -22,7 +22,7 @@ const verb = <const Name extends string, Shape extends z.ZodRawShape>(
   schema: z.object({ type: z.literal(name), clientRequestId: id.optional(), ...shape }),
 })
 
-export const clientVerbs = [
+const clientVerbs = [
   verb(
     "subscribe",
     "Get the session as it is, or what changed since `cursor`; then every change as it happens.",

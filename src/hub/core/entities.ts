@@ -152,7 +152,7 @@ const artifactOf = ({ id, mime, bytes, description, at }: ArtifactRow) => ({
   at,
 })
 
-export const readQueue = (sql: Sql) =>
+const readQueue = (sql: Sql) =>
   sql
     .all<{ id: string; channel: string; status: string; prompt: string; stopping: number }>(
       "SELECT id, channel, status, prompt, stopping FROM queue WHERE status IN ('queued', 'processing') ORDER BY status DESC, priority DESC, place",
@@ -164,7 +164,7 @@ export const readQueue = (sql: Sql) =>
       content: (JSON.parse(prompt) as { content: string }).content,
     }))
 
-export const readUsage = (sql: Sql) =>
+const readUsage = (sql: Sql) =>
   one(
     sql.all<Record<string, number>>(
       `SELECT coalesce(sum(input), 0) AS input, coalesce(sum(output), 0) AS output,

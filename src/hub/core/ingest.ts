@@ -66,7 +66,7 @@ const tableOf = (parts: Parts): Ingest => {
       messages.end(turnId, status, error, finalText)
       if (messageId !== undefined && reason === "error")
         queue.setError(messageId, error ?? "failed")
-      parts.words.forget()
+      parts.words.close(turnId)
     },
     todo: (frame) => {
       messages.begin(frame.turnId, frame.messageId, channelKey(frame))

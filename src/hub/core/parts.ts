@@ -30,7 +30,7 @@ export const createParts = (ports: Ports): Parts => {
   const { sql, sockets, now, newId } = ports
   const changes = createChanges(sql, sockets)
   const messages = createMessages(sql, changes, now, newId)
-  const words = createWords(messages, sockets, changes.rev)
+  const words = createWords(messages, ports, changes.rev)
   const link = createLink(sql)
   const deadlines = createDeadlines(sql, ports.alarm)
   let outgoing: InboundFrame[] = []
@@ -52,6 +52,7 @@ export const createParts = (ports: Ports): Parts => {
         })
         const told = outgoing
         outgoing = []
+        words.tell()
         changes.tell()
         const { connection } = link.now()
         if (connection !== null) {

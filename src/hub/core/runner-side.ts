@@ -8,6 +8,7 @@ import {
   type OutboundFrame,
   parseOutbound,
 } from "../../protocol/index.ts"
+import { createAcks } from "./acks.ts"
 import { channelKey } from "./channel.ts"
 import { createIngest } from "./ingest.ts"
 import { staysReady } from "./link.ts"
@@ -26,8 +27,6 @@ export interface RunnerSide {
 /** Words wait at most this long, and at most this many, before they are written. */
 const BATCH_MS = 250
 const BATCH_CHARACTERS = 2048
-const ACK_MS = 50
-const ACK_FRAMES = 64
 /** A runner that knows no `aborted` with a channel is taken at its word after this. */
 const BARRIER_MS = 10_000
 const REPLACED = "Replaced by new runner connection"
@@ -36,12 +35,11 @@ export const createRunnerSide = (parts: Parts): RunnerSide => {
   const { ports, link, words, commit, say, deadlines, state } = parts
   const ingest = createIngest(parts)
   const rpc = createRpc(parts)
+  const acks = createAcks(parts)
   /** The highest number taken of the stream, written or waiting to be; read from the rows when it is not known. */
   let taken: number | undefined
   /** The frame that could not be written: the next time, what waits before it is written by itself. */
   let poison: number | undefined
-  let unacknowledged = 0
-  let cancelAck: (() => void) | undefined
   let cancelBatch: (() => void) | undefined
 
   const takenSeq = (epoch: string): number => (taken ??= link.storedSeq(epoch))
@@ -52,20 +50,6 @@ export const createRunnerSide = (parts: Parts): RunnerSide => {
     if (epoch !== null && taken !== undefined) link.setStoredSeq(epoch, taken)
   }
 
-  const acknowledge = () => {
-    cancelAck?.()
-    cancelAck = undefined
-    unacknowledged = 0
-    const { connection, epoch } = link.now()
-    if (connection === null || epoch === null) return
-    ports.sockets.send(connection, JSON.stringify({ type: "ack", seq: link.storedSeq(epoch) }))
-  }
-  const acknowledgeSoon = () => {
-    unacknowledged += 1
-    if (unacknowledged >= ACK_FRAMES) return acknowledge()
-    cancelAck ??= ports.later(ACK_MS, acknowledge)
-  }
-
   const stopBatch = () => {
     cancelBatch?.()
     cancelBatch = undefined
@@ -74,7 +58,7 @@ export const createRunnerSide = (parts: Parts): RunnerSide => {
     stopBatch()
     if (words.waiting() === 0) return
     commit(keepPlace)
-    acknowledgeSoon()
+    acks.soon()
   }
 
   /** The stream is not what it should be: a new connection starts where the rows end. */
@@ -104,7 +88,7 @@ export const createRunnerSide = (parts: Parts): RunnerSide => {
       // The same frame fails again, alone: without it the session goes on, with it nothing ever would.
       commit(keepPlace)
     }
-    acknowledgeSoon()
+    acks.soon()
   }
 
   const hello = (frame: Outbound<"hello">) => {
@@ -181,7 +165,7 @@ export const createRunnerSide = (parts: Parts): RunnerSide => {
       if (phase !== "uncounted" && epoch !== null) {
         const { seq } = frame
         if (seq === undefined) return ports.report("hub.frame-dropped", { problem: "no seq" })
-        if (seq <= takenSeq(epoch)) return acknowledgeSoon()
+        if (seq <= takenSeq(epoch)) return acks.soon()
         if (seq !== takenSeq(epoch) + 1) return startOver(connection, "frames are missing")
         if (seq === poison) flush()
         taken = seq
@@ -191,8 +175,7 @@ export const createRunnerSide = (parts: Parts): RunnerSide => {
     closed: (connection) => {
       if (link.now().connection !== connection) return
       stopBatch()
-      cancelAck?.()
-      cancelAck = undefined
+      acks.stop()
       commit(() => {
         keepPlace()
         link.change({ connection: null, phase: "away" })

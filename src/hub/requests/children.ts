@@ -2,13 +2,13 @@
 import type { Subprocess } from "bun"
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
-import { execa } from "execa"
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../log.ts"
 import { channelAddress } from "../core/channel.ts"
 import { one, type Sql } from "../core/ports.ts"
 import type { Session } from "../core/session.ts"
 import { gatewayKey, hashOf } from "../keys.ts"
+import { checkOut } from "./check-out.ts"
 import { Refusal } from "./table.ts"
 
 export interface Task {
@@ -50,6 +50,8 @@ export interface Children {
   readonly stop: () => Promise<void>
 }
 
+type Child = Subprocess<"pipe", "ignore", Bun.BunFile>
+
 interface ChildRow {
   id: string
   parent: string
@@ -66,7 +68,7 @@ const STOP_MS = 10_000
 
 export const createChildren = (options: ChildrenOptions): Children => {
   const { sql, log } = options
-  const running = new Map<string, Subprocess<"pipe", "ignore", Bun.BunFile>>()
+  const running = new Map<string, Child>()
   let stopped = false
   const folderOf = (id: string) => join(options.stateDir, "children", encodeURIComponent(id))
   const rowOf = (id: string) => one(sql.all<ChildRow>("SELECT * FROM sessions WHERE id = ?", id))
@@ -101,12 +103,15 @@ export const createChildren = (options: ChildrenOptions): Children => {
       stderr: Bun.file(join(folder, "runner.log")),
     })
     running.set(id, child)
-    void child.exited.then((exitCode) => {
-      if (stopped || running.get(id) !== child) return
-      running.delete(id)
-      log.info("child.ended", { child: id, exitCode })
-      sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
-    })
+    void watch(id, child)
+  }
+
+  const watch = async (id: string, child: Child) => {
+    const exitCode = await child.exited
+    if (stopped || running.get(id) !== child) return
+    running.delete(id)
+    log.info("child.ended", { child: id, exitCode })
+    sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
   }
 
   const halt = async (id: string) => {
@@ -202,40 +207,6 @@ export const createChildren = (options: ChildrenOptions): Children => {
     },
   }
 }
-
-const GIT_MS = 50_000
-
-const checkOut = async (workspace: string, { repoUrl = "", branch, ref }: Task): Promise<void> => {
-  if (!/^(https?:\/\/|ssh:\/\/|git@|file:\/\/|\/)/.test(repoUrl)) {
-    throw new Refusal("repoUrl: must be an address of a repository")
-  }
-  const git = async (...args: string[]) => {
-    const { exitCode, stderr } = await execa("git", args, {
-      cwd: workspace,
-      env: { GIT_TERMINAL_PROMPT: "0" },
-      reject: false,
-      timeout: GIT_MS,
-    })
-    return exitCode === 0 ? undefined : withoutCredentials(stderr)
-  }
-  const cloned = await git("clone", "--", repoUrl, ".")
-  if (cloned !== undefined) throw new Refusal(`git clone failed: ${cloned}`)
-  if (ref !== undefined) {
-    const failed = await git("checkout", "--detach", ref)
-    if (failed !== undefined) throw new Refusal(`git checkout ${ref} failed: ${failed}`)
-  }
-  if (branch === undefined) return
-  // A branch that is there is checked out; one that is not begins here.
-  if ((await git("checkout", branch)) === undefined) return
-  const failed = await git("checkout", "-b", branch)
-  if (failed !== undefined) throw new Refusal(`git checkout -b ${branch} failed: ${failed}`)
-}
-
-const withoutCredentials = (text: unknown): string =>
-  String(text)
-    .replaceAll(/(:\/\/)[^\s/@]+@/g, "$1")
-    .trim()
-    .slice(-400)
 
 /** A child gets the machine and the model keys; tokens of its parent's runner it does not. */
 const HIDDEN =

@@ -11,7 +11,8 @@ import { answerFromTables, type Asker, isTableRequest, type TableHandlers } from
 import { taskHandlers } from "./tasks.ts"
 import type { Tools } from "./tools.ts"
 import { createTriggers } from "./triggers.ts"
-import { createWorkflows, workflowActions, workflowHandlers } from "./workflows.ts"
+import { workflowActions } from "./workflow-actions.ts"
+import { createWorkflows, workflowHandlers } from "./workflows.ts"
 
 export interface CommonsOptions {
   readonly sql: Sql

@@ -42,7 +42,7 @@ export const createGitHost = ({ call, origin }: GitHostOptions): GitHost => {
       )
       if (known[0]) return pullOf(known[0])
       const into =
-        base ?? String(record(await call("GET", `/repos/${repo}`))["default_branch"] ?? "main")
+        base ?? (text(record(await call("GET", `/repos/${repo}`))["default_branch"]) || "main")
       return pullOf(
         await call("POST", `/repos/${repo}/pulls`, { head: branch, base: into, title, body }),
       )
@@ -134,15 +134,17 @@ export const githubApi =
 const record = (value: unknown): Record<string, unknown> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {}
 
+const text = (value: unknown): string => (typeof value === "string" ? value : "")
+
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 const pullOf = (value: unknown) => {
   const { number, html_url, title, state } = record(value)
   return {
     number: Number(number),
-    url: String(html_url ?? ""),
-    title: String(title ?? ""),
-    state: String(state ?? ""),
+    url: text(html_url),
+    title: text(title),
+    state: text(state),
   }
 }
 

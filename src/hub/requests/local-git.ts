@@ -26,7 +26,7 @@ export const localGit = ({ workDir, environment }: LocalGitOptions): GitHostOpti
         cwd: workDir(session),
         reject: false,
       })
-      return stdout === undefined || stdout === "" ? undefined : String(stdout)
+      return stdout === undefined || stdout === "" ? undefined : stdout
     },
   }
 }
@@ -40,6 +40,6 @@ const callGh =
       reject: false,
       timeout: LIMIT_MS,
     })
-    if (exitCode !== 0) throw new Refusal(`gh: ${String(stderr).trim().slice(-300)}`)
-    return stdout === "" ? {} : (JSON.parse(String(stdout)) as unknown)
+    if (exitCode !== 0) throw new Refusal(`gh: ${stderr.trim().slice(-300)}`)
+    return stdout === "" ? {} : (JSON.parse(stdout) as unknown)
   }

@@ -114,7 +114,7 @@ const MOST = 200
 const readConversation = async (
   session: Neighbour,
   limit = 50,
-  after: string | undefined = undefined,
+  after?: string,
 ): Promise<readonly Line[]> => {
   const lines = (await session.recent(MOST)).map(({ id, role, createdAt, parts }) => ({
     id,

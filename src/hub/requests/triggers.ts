@@ -1,5 +1,4 @@
 /** Triggers: a schedule, a webhook or a hand that starts a workflow or writes a prompt; each firing happens once. */
-import { z } from "zod"
 import { one, type Sql } from "../core/ports.ts"
 import { sameText } from "../core/same-text.ts"
 import { nextTime, parseCron } from "./cron.ts"
@@ -8,59 +7,18 @@ import type { Executions } from "./executions.ts"
 import { readPayload } from "./payload.ts"
 import { Refusal, type TableHandlers } from "./table.ts"
 import type { Tools } from "./tools.ts"
+import {
+  changed,
+  listed,
+  made,
+  mapped,
+  run,
+  type Settings,
+  type TriggerRow,
+  withoutSecret,
+  withSecretOf,
+} from "./trigger-settings.ts"
 import type { Workflows } from "./workflows.ts"
-
-interface TriggerRow {
-  id: string
-  name: string
-  type: string
-  workflow: string | null
-  session: string
-  enabled: number
-  config: string
-  mapping: string
-  next_at: number | null
-  last_at: number | null
-  created_at: number
-}
-
-const text = z.string().min(1)
-const settings = z.discriminatedUnion("type", [
-  z.looseObject({
-    type: z.literal("schedule"),
-    cron: text,
-    timezone: text.optional(),
-    prompt: text.optional(),
-  }),
-  z.looseObject({ type: z.literal("webhook"), secret: text.optional(), prompt: text.optional() }),
-  z.looseObject({ type: z.literal("manual"), prompt: text.optional() }),
-])
-type Settings = z.output<typeof settings>
-
-const made = z.object({
-  name: text,
-  workflowId: text.nullish(),
-  enabled: z.boolean().default(true),
-  config: settings,
-  variableMapping: z.record(z.string(), z.unknown()).default({}),
-})
-const changed = z.object({
-  triggerId: text,
-  name: text.optional(),
-  workflowId: text.nullish(),
-  enabled: z.boolean().optional(),
-  config: settings.optional(),
-  variableMapping: z.record(z.string(), z.unknown()).optional(),
-})
-const listed = z.object({
-  workflowId: text.optional(),
-  type: text.optional(),
-  enabled: z.boolean().optional(),
-})
-const run = z.looseObject({
-  triggerId: text,
-  variables: z.record(z.string(), z.unknown()).optional(),
-})
 
 export interface Triggers {
   readonly handlers: Pick<TableHandlers, "trigger-api">
@@ -273,30 +231,3 @@ export const createTriggers = (
     },
   }
 }
-
-const withoutSecret = ({ secret: _, ...config }: Record<string, unknown>) => config
-
-const withSecretOf = (config: Settings, before: Settings): Settings =>
-  config.type === "webhook" && before.type === "webhook" && config.secret === undefined
-    ? { ...config, secret: before.secret }
-    : config
-
-/** `{"pr": "pull_request.number"}`: a variable gets what lies at that path of the data, or the value itself. */
-const mapped = (mapping: Record<string, unknown>, data: unknown): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(mapping).map(([name, from]) => [
-      name,
-      typeof from === "string" ? (at(data, from.replace(/^\$\.?/, "")) ?? from) : from,
-    ]),
-  )
-
-const at = (data: unknown, path: string): unknown =>
-  path
-    .split(".")
-    .reduce<unknown>(
-      (value, key) =>
-        typeof value === "object" && value !== null && Object.hasOwn(value, key)
-          ? (value as Record<string, unknown>)[key]
-          : undefined,
-      data,
-    )

@@ -18,11 +18,37 @@ interface Message {
   readonly parts: Part[]
 }
 
+interface Item {
+  readonly id: string
+  readonly status: string
+  readonly content: string
+  readonly channel: string
+}
+
+/** Whatever the hub tells: which fields are there goes with the type. */
+interface Told {
+  readonly type: string
+  readonly rev?: number
+  readonly messages?: readonly Message[]
+  readonly queue?: readonly Item[]
+  readonly state?: Readonly<Record<string, unknown>>
+  readonly events?: readonly Told[]
+  readonly message?: Message
+  readonly messageId?: string
+  readonly part?: Part
+  readonly partId?: string
+  readonly offset?: number
+  readonly text?: string
+  readonly name?: string
+  readonly value?: unknown
+  readonly clientRequestId?: string
+}
+
 export interface TestClient {
   readonly messages: () => readonly Message[]
   /** The answer's words to a prompt. */
   readonly answerTo: (promptId: string) => string
-  readonly queue: () => readonly { id: string; status: string; content: string; channel: string }[]
+  readonly queue: () => readonly Item[]
   readonly state: (name: string) => unknown
   readonly events: readonly Record<string, unknown>[]
   readonly cursor: () => number
@@ -46,76 +72,73 @@ export const connectClient = async (
   const events: Record<string, unknown>[] = []
   const replies = new Map<string, (reply: Record<string, unknown>) => void>()
   const state = new Map<string, unknown>()
-  let queue: { id: string; status: string; content: string; channel: string }[] = []
+  let queue: readonly Item[] = []
   let cursor = options.cursor ?? from?.cursor() ?? 0
   let gaps = 0
   let asked = 0
   let first = false
 
-  const apply = (event: Record<string, any>): void => {
-    if (typeof event["rev"] === "number") cursor = Math.max(cursor, event["rev"])
-    switch (event["type"]) {
+  const apply = (event: Told): void => {
+    cursor = Math.max(cursor, event.rev ?? 0)
+    switch (event.type) {
       case "snapshot":
         first = true
         messages.clear()
-        for (const message of event["messages"]) messages.set(message.id, message)
-        queue = event["queue"]
-        for (const [name, value] of Object.entries(event["state"])) state.set(name, value)
+        for (const message of event.messages ?? []) messages.set(message.id, message)
+        queue = event.queue ?? []
+        for (const [name, value] of Object.entries(event.state ?? {})) state.set(name, value)
         return
       case "changes":
         first = true
-        for (const change of event["events"]) apply(change)
+        return event.events?.forEach(apply)
+      case "message":
+        if (!event.message) return
+        messages.set(event.message.id, {
+          ...event.message,
+          parts: messages.get(event.message.id)?.parts ?? [],
+        })
         return
-      case "message": {
-        const known = messages.get(event["message"].id)
-        messages.set(event["message"].id, { parts: known?.parts ?? [], ...event["message"] })
-        return
-      }
-      case "part": {
-        const parts = messages.get(event["messageId"])?.parts ?? []
-        const index = parts.findIndex(({ id }) => id === event["part"].id)
-        if (index === -1) parts.push(event["part"])
-        else parts[index] = event["part"]
-        return
-      }
-      case "part.delta": {
-        const part = messages
-          .get(event["messageId"])
-          ?.parts.find(({ id }) => id === event["partId"])
-        const text = part?.text ?? ""
-        if (!part || event["offset"] > text.length) {
-          gaps += 1
-          return
-        }
-        part.text =
-          text.slice(0, event["offset"]) +
-          event["text"] +
-          text.slice(event["offset"] + event["text"].length)
-        return
-      }
+      case "part":
+        return putPart(event)
+      case "part.delta":
+        return growPart(event)
       case "removed":
-        messages.delete(event["messageId"])
+        messages.delete(event.messageId ?? "")
         return
       case "queue":
-        queue = event["queue"]
+        queue = event.queue ?? []
         return
       case "state":
-        state.set(event["name"], event["value"])
+        state.set(event.name ?? "", event.value)
         return
       case "reply":
-        replies.get(event["clientRequestId"])?.(event)
+        replies.get(event.clientRequestId ?? "")?.({ ...event })
         return
       default:
         return
     }
   }
 
+  const putPart = ({ messageId = "", part }: Told): void => {
+    const parts = messages.get(messageId)?.parts ?? []
+    const index = parts.findIndex(({ id }) => id === part?.id)
+    if (part && index === -1) parts.push(part)
+    else if (part) parts[index] = part
+  }
+
+  const growPart = ({ messageId = "", partId, offset = 0, text = "" }: Told): void => {
+    const part = messages.get(messageId)?.parts.find(({ id }) => id === partId)
+    const known = part?.text ?? ""
+    if (!part || offset > known.length) gaps += 1
+    else part.text = known.slice(0, offset) + text + known.slice(offset + text.length)
+  }
+
   const socket = new WebSocket(`${url.replace(/^http/, "ws")}/sessions/${session}/ws?role=client`, {
     headers: { Authorization: `Bearer ${token}` },
   })
   socket.addEventListener("message", ({ data }) => {
-    const event = JSON.parse(String(data)) as Record<string, unknown>
-    events.push(event)
+    const event = JSON.parse(String(data)) as Told
+    events.push({ ...event })
     apply(event)
   })
   await new Promise<void>((resolve, reject) => {

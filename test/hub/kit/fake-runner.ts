@@ -106,7 +106,7 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
     frames.push(frame)
     if (frame.type === "abort") {
       const scoped = frame.channelType !== undefined
-      for (const turn of [...turns]) {
+      for (const turn of turns.slice()) {
         if (
           !scoped ||
           (turn.channelType === frame.channelType && turn.channelId === frame.channelId)
@@ -137,7 +137,7 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
   }
 
   const work = (count: number) => {
-    for (const turn of [...turns]) {
+    for (const turn of turns.slice()) {
       const pieces = piecesOf(turn)
       if (!pieces) continue
       for (const delta of pieces.slice(turn.made, Math.min(pieces.length, turn.made + count))) {

@@ -1,0 +1,38 @@
+/**
+ * Clients of a hub in a process of their own: subscribe, then note the age of every word. Arguments: address, token,
+ * sessions, clients a session. Prints `ready`, and at the end of its input one line of JSON.
+ */
+import { percentile } from "../measure.ts"
+
+const [url = "", token = "", sessions = "1", clients = "1"] = process.argv.slice(2)
+const ages: number[] = []
+
+const connect = (session: number) =>
+  new Promise<void>((resolve, reject) => {
+    const address = `${url.replace(/^http/, "ws")}/sessions/s${session}/ws?role=client&token=${token}`
+    const socket = new WebSocket(address)
+    socket.addEventListener("open", () => socket.send('{"type":"subscribe"}'))
+    socket.addEventListener("error", () => reject(new Error(`no client for s${session}`)))
+    socket.addEventListener("message", ({ data }) => {
+      const text = String(data)
+      if (text.includes('"snapshot"')) return resolve()
+      if (!text.includes('"part.delta"')) return
+      const now = performance.timeOrigin + performance.now()
+      const { text: words } = JSON.parse(text) as { text: string }
+      for (const made of words.trim().split(" ")) ages.push(now - Number(made))
+    })
+  })
+
+for (let session = 0; session < Number(sessions); session += 1) {
+  await Promise.all(Array.from({ length: Number(clients) }, () => connect(session)))
+}
+process.stdout.write("ready\n")
+for await (const _ of process.stdin) break
+const result = {
+  words: ages.length,
+  p50: percentile(ages, 0.5),
+  p99: percentile(ages, 0.99),
+  most: percentile(ages, 1),
+}
+process.stdout.write(`${JSON.stringify(result)}\n`)
+process.exit(0)

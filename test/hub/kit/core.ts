@@ -1,0 +1,109 @@
+/** A session's core with nothing around it: rows in memory, sockets that only listen, time in the test's hand. */
+import { openBunSql } from "../../../src/hub/bun-sql.ts"
+import type { Ports, Sql } from "../../../src/hub/core/ports.ts"
+import { createSession, type Session } from "../../../src/hub/core/session.ts"
+import type { InboundFrame, OutboundFrame } from "../../../src/protocol/index.ts"
+import { createManualClock, type ManualClock } from "../../kit/clock.ts"
+
+export interface Core {
+  readonly session: Session
+  readonly clock: ManualClock
+  readonly sql: Sql
+  /** Frames that a connection was sent, oldest first. */
+  readonly sent: (connection: string) => readonly (InboundFrame & Record<string, unknown>)[]
+  readonly told: readonly Record<string, unknown>[]
+  readonly closed: readonly (readonly [string, number, string])[]
+  readonly reports: readonly string[]
+  readonly say: (connection: string, frame: OutboundFrame | Record<string, unknown>) => void
+  /** Connects, greets and, unless told otherwise, answers the barrier and is idle. Returns the next number. */
+  readonly greet: (connection: string, hello?: Hello) => number
+  /** The same rows in a core that remembers nothing else. */
+  readonly forget: () => Core
+}
+
+interface Hello {
+  readonly epoch?: string
+  readonly nextSeq?: number
+  readonly active?: readonly { messageId: string; channelKey: string; turnId?: string }[]
+  readonly from?: number
+  readonly settle?: boolean
+}
+
+export const createCore = (
+  sql: Sql = openBunSql(":memory:"),
+  clock = createManualClock(1_000_000),
+  answer: Ports["answer"] = () => Promise.reject(new Error("nothing is asked here")),
+): Core => {
+  const sent = new Map<string, (InboundFrame & Record<string, unknown>)[]>()
+  const told: Record<string, unknown>[] = []
+  const closed: (readonly [string, number, string])[] = []
+  const reports: string[] = []
+  let ids = 0
+  let cancelAlarm = () => {}
+  const session: Session = createSession({
+    sql,
+    sockets: {
+      send: (connection, text) => {
+        const frames = sent.get(connection) ?? []
+        frames.push(JSON.parse(text))
+        sent.set(connection, frames)
+      },
+      broadcast: (text) => void told.push(JSON.parse(text)),
+      subscribe: () => {},
+      close: (...args) => void closed.push(args),
+    },
+    blobs: { put: () => {} },
+    alarm: {
+      set: (at) => {
+        cancelAlarm()
+        if (at !== undefined)
+          cancelAlarm = clock.after(Math.max(0, at - clock.now()), () => session.alarm())
+      },
+    },
+    now: clock.now,
+    newId: () => {
+      ids += 1
+      return `id-${ids}`
+    },
+    later: clock.after,
+    answer,
+    executed: () => {},
+    ended: () => {},
+    report: (event) => void reports.push(event),
+  })
+  const say = (connection: string, frame: object) =>
+    session.runner.said(connection, JSON.stringify(frame))
+  const framesOf = (connection: string) => sent.get(connection) ?? []
+  return {
+    session,
+    clock,
+    sql,
+    sent: framesOf,
+    told,
+    closed,
+    reports,
+    say,
+    greet: (
+      connection,
+      { epoch = "e", nextSeq = 1, active = [], from = nextSeq, settle = true } = {},
+    ) => {
+      session.runner.opened(connection)
+      const runner = { name: "test", version: "0" }
+      say(connection, {
+        type: "hello",
+        protocol: 2,
+        runner,
+        sessionId: "s",
+        epoch,
+        nextSeq,
+        active,
+      })
+      if (!settle) return from
+      const barrier = framesOf(connection).find((frame) => frame.type === "abort")
+      say(connection, { ...barrier, type: "aborted", seq: from })
+      say(connection, { type: "agentStatus", status: "idle", seq: from + 1 })
+      return from + 2
+    },
+    forget: () => createCore(sql, clock, answer),
+  }
+}

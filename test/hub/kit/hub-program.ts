@@ -1,0 +1,28 @@
+/** A hub in a process of its own, to be killed. Arguments: state directory, port, session, its configuration as JSON. */
+import { hashOf } from "../../../src/hub/keys.ts"
+import { startLocalHub } from "../../../src/hub/local-hub.ts"
+import { systemClock } from "../../../src/lib/clock.ts"
+import { createLog } from "../../../src/log.ts"
+import { CLIENT_TOKEN, RUNNER_TOKEN } from "./hub.ts"
+
+const [stateDir = "", port = "0", name = "s1", config = "{}"] = process.argv.slice(2)
+const hub = await startLocalHub({
+  stateDir,
+  workDir: stateDir,
+  port: Number(port),
+  environment: {},
+  clock: systemClock,
+  log: createLog({
+    level: "warn",
+    format: "json",
+    secrets: [],
+    write: (line) => process.stderr.write(`${line}\n`),
+    now: Date.now,
+  }),
+  clientToken: CLIENT_TOKEN,
+})
+const session = hub.create(name)
+session.setRunnerToken(await hashOf(RUNNER_TOKEN))
+session.configure(JSON.parse(config) as object)
+await hub.resume()
+process.stdout.write(`${hub.port}\n`)
