@@ -3,17 +3,18 @@
 # Layers stand in the order of how seldom they change: a change of the runner rebuilds the last ones only.
 #   docker build --build-arg IMAGE_BUILD_VERSION="$(scripts/image-version)" -t sandpiper .
 
-# Every version, in one place. test/image/pins.test.ts holds them against package.json.
+# Every version, in one place. test/image/pins.test.ts holds them against package.json. Node is the one that
+# code-server and agent-browser ask for.
 ARG DEBIAN=debian:bookworm-slim
-ARG NODE_VERSION=22.23.3
-ARG NODE_SHA256_AMD64=00b5c43d88958dbbf45339c4d5e9a76289c7e25876fd08270b379e485e151fc5
-ARG NODE_SHA256_ARM64=894b9938b215d40b3a38db094ef436d02b3bc7dd16f04fca145a4735cd9e9035
+ARG NODE_VERSION=24.21.0
+ARG NODE_SHA256_AMD64=61ecf27ad70afee991b671c28561eb497028294a67d132f9bbaac9ad73f81d3b
+ARG NODE_SHA256_ARM64=fba3076c16d21e5d814577436bdcb782b9b66bed09c6fa8278298e8933288bbb
 ARG NPM_VERSION=10.9.9
 ARG NPM_SHA256=c80bd097147cce32e31010b791bab8c71a26a5e10668210ec9d2e7f4c7cea2a1
 ARG BUN_VERSION=1.4.4
 ARG OPENCODE_VERSION=1.18.33
 ARG AGENT_BROWSER_VERSION=0.41.0
-ARG CODE_SERVER_VERSION=4.117.0
+ARG CODE_SERVER_VERSION=4.139.1
 ARG TTYD_VERSION=1.7.7
 ARG TTYD_SHA256_AMD64=8a217c968aba172e0dbf3f34447218dc015bc4d5e59bf51db2f2cd12b7be4f55
 ARG TTYD_SHA256_ARM64=b38acadd89d1d396a0f5649aa52c539edbad07f4bc7348b27b4f4b7219dd4165

@@ -92,7 +92,7 @@ const versionOf = async (program: string, flag: string): Promise<string> => {
     reject: false,
     timeout: VERSION_LIMIT_MS,
     extendEnv: false,
-    env: { HOME: "/nonexistent", PATH: "/usr/local/bin:/usr/bin:/bin" },
+    env: { HOME: "/tmp", PATH: "/usr/local/bin:/usr/bin:/bin" },
   })
   return /\d+\.\d+[\w.-]*|\bv\d+\S*/.exec(all)?.[0] ?? ""
 }
