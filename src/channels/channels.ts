@@ -18,6 +18,7 @@ import { type Job, jobAddress, jobId } from "./jobs.ts"
 import { createLedger, type Ledger } from "./ledger.ts"
 import { createPrivateTurns, type PrivateTurns } from "./private-turn.ts"
 import { type PresentState, presentState } from "./repeated.ts"
+import { createSummaries, type Summaries } from "./summaries.ts"
 
 /** The agent, once it can work: healthy, configured and listened to. */
 export interface ReadyAgent {
@@ -87,6 +88,8 @@ export interface Channels {
   readonly originOf: (sessionId: string) => Origin | undefined
   readonly active: () => Outbound<"hello">["active"]
   readonly isIdle: () => boolean
+  /** Resolves when what a session's last prompt has changed is known. */
+  readonly summedUp: Summaries["of"]
   /** Resolves when no turn runs and none waits. */
   readonly settled: () => Promise<void>
   /** Writes what changed since the last call; called inside the transaction that stores the frames. */
@@ -100,6 +103,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
   const ledger = createLedger(jobs)
   const listeners = createListeners((child, parent) => options.onChildSession?.(child, parent))
   const titles = new Map<string, string>()
+  const summaries = createSummaries(clock)
   let agent: ReadyAgent | undefined
   let idleWaiters: (() => void)[] = []
 
@@ -136,6 +140,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
 
   const tellFilesChanged = async ({ identity }: Turn, { client }: ReadyAgent): Promise<void> => {
     try {
+      await summaries.of(identity.sessionId)
       const files = await client.diff(identity.sessionId, identity.userMessageId)
       if (files.length === 0) return
       const changed = files.map(({ file, status, additions, deletions }) => ({
@@ -221,7 +226,9 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       agent = undefined
       for (const turn of everyTurn()) turn.tell({ type: "agent-lost", error: why })
     },
+    summedUp: summaries.of,
     agentEvent: (event) => {
+      summaries.hear(event)
       listeners.dispatch(event)
       if (event.type === "session") tellTitle(event)
     },

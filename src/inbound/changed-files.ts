@@ -10,7 +10,10 @@ export const changedFiles = async ({
   const agent = channels.agent()
   if (!agent) throw new Error("OpenCode is not ready")
   const diffs: FileDiff[] = []
-  for (const sessionId of sessionIds()) diffs.push(...(await diffOf(agent.client, sessionId)))
+  for (const sessionId of sessionIds()) {
+    await channels.summedUp(sessionId)
+    diffs.push(...(await diffOf(agent.client, sessionId)))
+  }
   return mergePatches(diffs.map(toPatch))
 }
 
