@@ -34,6 +34,7 @@ import { readPdf } from "./prompt/documents.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createPrepare } from "./prompt/prepare.ts"
 import { createSaveFile } from "./prompt/save-file.ts"
+import type { Outbound } from "./protocol/index.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
@@ -116,8 +117,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     onConnected: () => {
       agent.linkOpen()
-      gateway?.announceTunnels()
       reportReadiness()
+      isGreeted = true
+      gateway?.announceTunnels()
+      if (models) uplink.send(models)
     },
     onEnd: (code, why) => done.resolve({ code, why }),
   })
@@ -193,6 +196,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
 
   let ready: string | undefined
+  let models: Outbound<"models"> | undefined
+  /** The present connection was told how things stand before it asked. */
+  let isGreeted = false
   const agent = createAgent({
     settings: { ...config, workDir },
     ownVariables,
@@ -226,14 +232,15 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       channels.streamGap()
     },
     room: uplink.room,
-    onReady: ({ client, url, models, defaultModel }) => {
+    onReady: ({ client, url, models: known, defaultModel }) => {
       ready = url
       parts.set("agent", "ready")
       channels.agentReady({ client, defaultModel })
-      uplink.send({
+      models = {
         type: "models",
-        models: models.map(({ provider, models: known }) => ({ provider, models: [...known] })),
-      })
+        models: known.map((provider) => ({ ...provider, models: [...provider.models] })),
+      }
+      uplink.send(models)
       reportReadiness()
     },
     onLost: (why) => {
@@ -252,10 +259,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
 
   /** Readiness is a level: whoever asks is told what is true now, at every connection and every change. */
-  const reportReadiness = () => {
-    if (!ready) return uplink.send({ type: "agentStatus", status: "thinking", detail: "starting" })
-    if (channels.isIdle()) uplink.send({ type: "agentStatus", status: "idle" })
-  }
+  const reportReadiness = () =>
+    uplink.send({
+      type: "agentStatus",
+      ...(ready ? channels.status() : { status: "thinking", detail: "starting" }),
+    })
 
   const configure = async (change: RuntimeConfig) => {
     const applied = await agent.configure(change)
@@ -267,7 +275,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     jobs,
     sessionIds: sessions.all,
     send: uplink.send,
-    reportState: reportReadiness,
+    // A connection begins with `init`, and has been told by then; a second idle would look like a second readiness.
+    reportState: () => {
+      if (!isGreeted) reportReadiness()
+      isGreeted = false
+    },
     clock,
     configure: (change) => void configure(change),
     stop: () => done.resolve({ code: 0, why: "the session agent said stop" }),

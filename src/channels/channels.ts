@@ -88,6 +88,8 @@ export interface Channels {
   readonly originOf: (sessionId: string) => Origin | undefined
   readonly active: () => Outbound<"hello">["active"]
   readonly isIdle: () => boolean
+  /** What the agent does now: idle only when nothing runs and nothing waits. */
+  readonly status: () => Pick<Outbound<"agentStatus">, "status" | "detail">
   /** Resolves when what a session's last prompt has changed is known. */
   readonly summedUp: Summaries["of"]
   /** Resolves when no turn runs and none waits. */
@@ -246,6 +248,12 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     },
     active: () => all().flatMap((channel) => channel.active()),
     isIdle,
+    status: () => {
+      if (isIdle()) return { status: "idle" }
+      const turn = running().at(0)?.now()
+      const status = turn && turn.status !== "idle" ? turn.status : "thinking"
+      return { status, ...(turn?.statusDetail !== undefined && { detail: turn.statusDetail }) }
+    },
     settled: () =>
       isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve)),
     persist: ledger.persist,

@@ -112,6 +112,17 @@ test("a frame that makes no sense is dropped and the link goes on", async () => 
   expect(runner.log.filter((line) => line.includes("link.frame-dropped"))).toHaveLength(3)
 })
 
+test("every connection is told once how things stand, then the tunnels and the models", async () => {
+  const before = agent.frames.length
+  agent.close(1011, "Internal error")
+  await agent.until(() => agent.connections() === 2, "the next connection")
+  await agent.frame("models", () => true, before)
+  await agent.frame("opencode-config-applied", () => true, before)
+  const told = agent.frames.slice(before).map(({ type }) => type)
+  expect(told).toEqual(["agentStatus", "tunnels", "models", "opencode-config-applied"])
+  expect(agent.frames[before]).toMatchObject({ type: "agentStatus", status: "idle" })
+})
+
 test("no secret is in the log", () => {
   const log = runner.log.join("\n")
   expect(log).not.toContain(agent.token)
