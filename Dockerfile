@@ -35,9 +35,11 @@ RUN apt-get update \
 # 2. Node and npm, 3. Bun: as the npm registry carries them, by version and checksum.
 FROM system AS node
 ARG NODE_VERSION NODE_SHA256_AMD64 NODE_SHA256_ARM64 NPM_VERSION NPM_SHA256 BUN_VERSION TARGETARCH=amd64
-ARG NPM_CONFIG_REGISTRY=https://registry.npmjs.org
+# Where the registry is is the builder's to say: it may be a mirror of theirs.
+ARG NPM_CONFIG_REGISTRY
 ARG CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
 RUN set -eu; cd /tmp; \
+    : "${NPM_CONFIG_REGISTRY:?build with --build-arg NPM_CONFIG_REGISTRY=$(printf '\044')(npm config get registry)}"; \
     case "$TARGETARCH" in \
       amd64) arch=x64; sum=$NODE_SHA256_AMD64 ;; \
       arm64) arch=arm64; sum=$NODE_SHA256_ARM64 ;; \
@@ -56,7 +58,7 @@ RUN npm install --global --no-fund --no-audit "bun@$BUN_VERSION" && bun --versio
 
 # 4. OpenCode and agent-browser. The browser they drive is the system's own, so none is downloaded.
 FROM node AS agent
-ARG OPENCODE_VERSION AGENT_BROWSER_VERSION NPM_CONFIG_REGISTRY=https://registry.npmjs.org
+ARG OPENCODE_VERSION AGENT_BROWSER_VERSION NPM_CONFIG_REGISTRY
 ARG CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
 RUN npm install --global --no-fund --no-audit \
       "opencode-ai@$OPENCODE_VERSION" "agent-browser@$AGENT_BROWSER_VERSION" \
@@ -65,7 +67,7 @@ RUN npm install --global --no-fund --no-audit \
 # 5. code-server is built here and copied: its compilers stay behind. 6. ttyd is one file. What cannot be had is
 # written down in /usr/share/sandpiper/missing and left out; `full` does not accept that, `slim` does.
 FROM node AS code-server
-ARG CODE_SERVER_VERSION NPM_CONFIG_REGISTRY=https://registry.npmjs.org
+ARG CODE_SERVER_VERSION NPM_CONFIG_REGISTRY
 ARG CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
 ARG WITH_CODE_SERVER=yes
 RUN mkdir -p /out/usr/local/lib/code-server /out/usr/local/bin /out/usr/share/sandpiper/missing; \
@@ -99,7 +101,7 @@ COPY --from=ttyd /out/ /
 # 7. The runner, compiled: a change of it rebuilds this and what copies it, nothing above.
 FROM agent AS runner
 WORKDIR /runner
-ARG NPM_CONFIG_REGISTRY=https://registry.npmjs.org
+ARG NPM_CONFIG_REGISTRY
 ARG CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
 COPY package.json bun.lock bunfig.toml ./
 RUN bun install --frozen-lockfile

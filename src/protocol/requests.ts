@@ -104,6 +104,5 @@ function docOf(type: RequestType): string {
  * types above are computed from the same shapes as the schemas, so each schema gives its own frame.
  */
 function rowsOf<Frame>(rows: readonly MessageRow[]): readonly MessageRow<z.ZodType<Frame>>[] {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return rows as readonly MessageRow<z.ZodType<Frame>>[]
 }
