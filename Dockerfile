@@ -1,7 +1,8 @@
 # The sandbox image. Targets: `full` (the default: with screen, browser and speech recognition) and `slim` (without).
 #
 # Layers stand in the order of how seldom they change: a change of the runner rebuilds the last ones only.
-#   docker build --build-arg IMAGE_BUILD_VERSION="$(scripts/image-version)" -t sandpiper .
+#   docker build -t sandpiper . --build-arg NPM_CONFIG_REGISTRY="$(npm config get registry)" \
+#     --build-arg IMAGE_BUILD_VERSION="$(scripts/image-version)"
 
 # Every version, in one place. test/image/pins.test.ts holds them against package.json. Node is the one that
 # code-server and agent-browser ask for.
