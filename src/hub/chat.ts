@@ -17,6 +17,8 @@ export interface ChatOptions {
   readonly text?: string | undefined
   /** The events themselves, one JSON object a line, in place of a picture of them. */
   readonly json?: boolean
+  /** How long a session agent may be away before the chat ends. */
+  readonly patienceMs?: number
   /** What to say above the first prompt, once the agent is ready. */
   readonly greeting?: () => string
 }
@@ -37,6 +39,8 @@ interface Question {
   readonly title?: string
   readonly options?: readonly string[]
 }
+
+const PATIENCE_MS = 60_000
 
 export const startChat = (options: ChatOptions): Chat => {
   const { input, output, interactive, text: single, json = false } = options
@@ -165,6 +169,13 @@ export const startChat = (options: ChatOptions): Chat => {
     session: options.session,
     clock: options.clock,
     onEvent,
+    patienceMs: options.patienceMs ?? PATIENCE_MS,
+    onGone: () => {
+      view.line(
+        view.style("31", "✗ the session agent is gone; what was asked waits for it in its queue"),
+      )
+      finish(1)
+    },
     onRefused: (status) => {
       view.line(
         view.style(

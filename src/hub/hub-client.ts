@@ -19,6 +19,9 @@ export interface HubClientOptions {
   readonly onEvent: (event: HubEvent) => void
   /** The hub does not let this client in: asking again does not help. */
   readonly onRefused: (status: number) => void
+  /** The hub has not been there for this long: it is not coming back at this address. */
+  readonly patienceMs: number
+  readonly onGone: () => void
 }
 
 export interface HubClient {
@@ -41,6 +44,7 @@ export const connectHub = (options: HubClientOptions): HubClient => {
   let socket: WebSocket | undefined
   let cursor: number | undefined
   let tries = 0
+  let goneSince: number | undefined
   let closed = false
   let cancelRetry = () => {}
 
@@ -63,6 +67,7 @@ export const connectHub = (options: HubClientOptions): HubClient => {
     socket = mine
     mine.on("open", () => {
       tries = 0
+      goneSince = undefined
       mine.send(JSON.stringify({ type: "subscribe", ...(cursor !== undefined && { cursor }) }))
       for (const { text } of waiting.values()) mine.send(text)
     })
@@ -79,6 +84,11 @@ export const connectHub = (options: HubClientOptions): HubClient => {
     mine.on("error", () => {})
     mine.on("close", () => {
       if (closed || socket !== mine) return
+      goneSince ??= clock.now()
+      if (clock.now() - goneSince > options.patienceMs) {
+        closed = true
+        return options.onGone()
+      }
       cancelRetry = clock.after(backoffMs(tries, RETRY, 0.5), connect)
       tries += 1
     })

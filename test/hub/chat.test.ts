@@ -118,3 +118,11 @@ test("a session that is not there is said to be so, with 2", async () => {
   expect(await talk.finished).toBe(2)
   expect(talk.shown()).toContain("HTTP 404")
 })
+
+test("a session agent that is gone for good ends the chat with 1", async () => {
+  const talk = chat({ text: "x", patienceMs: 200 })
+  await until(() => runner.busy() === 1, "turn")
+  await hub.hub.stop()
+  expect(await talk.finished).toBe(1)
+  expect(talk.shown()).toContain("is gone")
+})
