@@ -1,4 +1,11 @@
-/** How long from exec to an open door, and to a working agent? Beside `opencode serve` alone, in the same run. */
+/**
+ * How long from exec to an open door, and to a working agent? Beside `opencode serve` alone, in the same run: as it comes,
+ * and with the very configuration, tools and plugin that the runner gives it. Only against that one is the difference
+ * the runner's own.
+ */
+import { cp, mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { startScriptedModel } from "../test/kit/model.ts"
 import { startOpenCode } from "../test/kit/opencode.ts"
 import { createSandbox, requireBinary, scriptedConfig } from "../test/kit/runner.ts"
@@ -11,7 +18,9 @@ const binary = requireBinary()
 const model = await startScriptedModel()
 
 /** Exec of the binary to `/health` 200, and to the session agent hearing `idle`. */
-const runner = async (): Promise<{ health: number; idle: number }> => {
+const runner = async (
+  keep?: (configDir: string) => Promise<void>,
+): Promise<{ health: number; idle: number }> => {
   const agent = startTestSessionAgent({ config: scriptedConfig(model) })
   const sandbox = await createSandbox(agent)
   const port = await freePort()
@@ -25,6 +34,7 @@ const runner = async (): Promise<{ health: number; idle: number }> => {
   const idle = performance.now() - started
   child.kill("SIGTERM")
   await child.exited
+  await keep?.(join(sandbox.stateDir, "opencode/config"))
   await sandbox.remove()
   await agent.stop()
   return { health, idle }
@@ -41,9 +51,13 @@ const answered = async (url: string, headers: Record<string, string>, started: n
 }
 
 /** OpenCode alone, in the same kind of directory: healthy, and then able to say what it was configured with. */
-const alone = async (): Promise<{ healthy: number; configured: number }> => {
+const alone = async (configDir?: string): Promise<{ healthy: number; configured: number }> => {
   const started = performance.now()
-  const opencode = await startOpenCode({ config: model.config, pollMs: 5 })
+  const opencode = await startOpenCode({
+    config: configDir === undefined ? model.config : {},
+    env: configDir === undefined ? {} : { OPENCODE_CONFIG_DIR: configDir },
+    pollMs: 5,
+  })
   const healthy = performance.now() - started
   const headers = { authorization: `Basic ${btoa(`opencode:${opencode.password}`)}` }
   await answered(`${opencode.url}/config`, headers, started)
@@ -52,21 +66,29 @@ const alone = async (): Promise<{ healthy: number; configured: number }> => {
   return { healthy, configured }
 }
 
+const kept = await mkdtemp(join(tmpdir(), "cold-start-"))
 const ours: { health: number; idle: number }[] = []
 const theirs: { healthy: number; configured: number }[] = []
-await runner()
+const furnished: { healthy: number; configured: number }[] = []
+await runner((configDir) => cp(configDir, kept, { recursive: true }))
 await alone()
 for (let run = 0; run < RUNS; run += 1) {
   theirs.push(await alone())
   ours.push(await runner())
+  furnished.push(await alone(kept))
 }
 await model.stop()
+await rm(kept, { recursive: true })
 
 const idle = spread(ours.map((run) => run.idle))
-const configured = spread(theirs.map((run) => run.configured))
+const configured = spread(furnished.map((run) => run.configured))
 say("sandpiper: exec to /health 200", ms(spread(ours.map((run) => run.health))))
 say("sandpiper: exec to agentStatus idle", ms(idle))
 say("opencode serve alone: exec to healthy", ms(spread(theirs.map((run) => run.healthy))))
-say("opencode serve alone: exec to healthy and configured", ms(configured))
+say(
+  "opencode serve alone: exec to healthy and configured",
+  ms(spread(theirs.map((run) => run.configured))),
+)
+say("opencode serve with the runner's tools and plugin: the same", ms(configured))
 const share = (100 * (idle.median - configured.median)) / idle.median
 say("the daemon's own part of time to idle", `${share.toFixed(1)} % of the medians`)
