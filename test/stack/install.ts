@@ -32,13 +32,27 @@ const run = async (command: readonly string[], environment: Record<string, strin
   const child = Bun.spawn([...command], {
     stdout: "ignore",
     stderr: "pipe",
-    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", ...environment },
+    env: { ...ownEnvironment(), DEBIAN_FRONTEND: "noninteractive", ...environment },
   })
   const words = await new Response(child.stderr).text()
   if ((await child.exited) !== 0) {
     throw new Error(`${command.slice(0, 2).join(" ")} failed: ${words.trim().slice(-2000)}`)
   }
 }
+
+/**
+ * Without what the npm that started this says of itself: packages are told by it which Node they are built for, and that
+ * is the one of the npm that installs them.
+ */
+const ownEnvironment = () =>
+  Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) =>
+        !/^(NODE|npm_(config_user_agent|execpath|node_execpath|(lifecycle|package)_.*))$/.test(
+          name,
+        ),
+    ),
+  )
 
 const installPackages = async () => {
   const missing = [
