@@ -13,7 +13,7 @@ import { startTestSessionAgent } from "../test/kit/session-agent.ts"
 import { freePort } from "../test/kit/free-port.ts"
 import { ms, say, spread } from "./measure.ts"
 
-const RUNS = 7
+const RUNS = 5
 const binary = requireBinary()
 const model = await startScriptedModel()
 
