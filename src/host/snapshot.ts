@@ -1,17 +1,15 @@
 /** The machine put to sleep and woken: secrets out of files before, and a watch that notices afterwards. */
-import { readFileSync } from "node:fs"
 import { readFile, rm, writeFile } from "node:fs/promises"
 import type { Clock } from "../lib/clock.ts"
+import { readBootId } from "./boot-id.ts"
 import { readProcess } from "./processes.ts"
 import { type Moment, restoredBetween } from "./snapshot-state.ts"
-
-const bootId = (): string => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()
 
 /**
  * Names this life of the sandbox. Containers share the kernel's boot id, so the start of their first process
  * counts too.
  */
-export const lifeOf = (): string => `${bootId()}/${readProcess(1)?.startTime ?? "unknown"}`
+export const lifeOf = (): string => `${readBootId()}/${readProcess(1)?.startTime ?? "unknown"}`
 
 export interface RestoreWatchOptions {
   readonly clock: Clock
@@ -41,7 +39,7 @@ export const watchForRestore = ({
 }
 
 const currentMoment = (): Moment => ({
-  bootId: bootId(),
+  bootId: readBootId(),
   wall: Date.now(),
   steady: performance.now(),
 })
