@@ -219,6 +219,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await host.prepared()
       await gitIdentities.installPlugin(configDir)
     },
+    workDirReady: host.directoryReady,
     user,
     giveToUser: async (path) => user && giveTo(path, user),
     handOver: async (path) => user && handOver(path, user),
@@ -294,7 +295,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     stopTurns: (why) => void channels.stop(undefined, why),
     flush: uplink.flush,
     scrub: async () => {
-      const files = await scrubFiles([join(agentDirectories(config.stateDir).data, "auth.json")])
+      const files = await scrubFiles([agentDirectories(config.stateDir).authFile])
       const fact = scrubFact(db, RUNTIME_FACT)
       return {
         files: [...files.files, ...(fact ? ["state.db"] : [])],
@@ -368,8 +369,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         ...(secrets && { local: secretOperations(secrets) }),
       })
       await host.start()
-      uplink.start()
       agent.begin()
+      uplink.start()
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway

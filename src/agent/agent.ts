@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../lib/clock.ts"
 import { createRing } from "../lib/ring.ts"
-import { createRedactor, type Log } from "../log.ts"
+import { createRedactor, describeError, type Log } from "../log.ts"
 import { findOpenCode, pathWithRipgrep } from "./binaries.ts"
 import { type Blueprint, createBlueprints } from "./blueprint.ts"
 import { checkCode } from "./check-code.ts"
@@ -22,9 +22,10 @@ import type { AgentUser, Processes } from "./ports.ts"
 import { openRunRecord } from "./run-record.ts"
 import type { RuntimeConfig } from "./settings.ts"
 import type { ProviderModels } from "./shapes.ts"
+import type { ProcessOrder } from "./spawn.ts"
 import { warmUp } from "./warm-up.ts"
 import { untilHung, type WatchOptions } from "./watch.ts"
-import { agentDirectories, writeSettings, writeWorkspace } from "./workspace.ts"
+import { agentDirectories, writeRooms, writeSettings, writeWorkspace } from "./workspace.ts"
 
 export interface AgentSettings {
   readonly stateDir: string
@@ -57,6 +58,8 @@ export interface AgentOptions {
   readonly instructionFiles?: readonly string[]
   /** Files of other parts that belong into OpenCode's configuration directory. */
   readonly installMore: (configDir: string) => Promise<void>
+  /** Resolves when nothing takes the working directory's place any more, as a clone does. */
+  readonly workDirReady: () => Promise<void>
   readonly processes: Processes
   readonly user: AgentUser | undefined
   /** Makes a directory and all in it the user's; nothing when the runner and the agent are one user. */
@@ -174,21 +177,44 @@ export const createAgent = (options: AgentOptions): Agent => {
       opencodeVersion,
       checkCode: async (code) => {
         // It is checked by whoever runs it later, and they must be able to read it.
-        await options.giveToUser(directories.root)
+        await options.giveToUser(`${directories.config}.new`)
         return checkCode(code, { runtime: options.self, owner: user })
       },
     })
     for (const { path, problem } of leftOut) log.error("agent.file-left-out", { path, problem })
     await options.installMore(directories.config)
-    await options.giveToUser(directories.root)
+    // Only what is new: OpenCode runs by now, and files of its own come and go.
+    for (const path of [directories.config, directories.authFile]) await options.giveToUser(path)
     await options.handOver(settings.workDir)
   }
 
-  const prepareDirectories = async (): Promise<void> => {
+  const makeRoom = async (): Promise<void> => {
+    await options.workDirReady()
     await mkdir(settings.workDir, { recursive: true })
     await mkdir(directories.root, { recursive: true, mode: 0o700 })
     // Passing through is all that the agent's user may do here; what is the runner's own stays closed.
     if (user) await chmod(settings.stateDir, 0o711)
+    await writeRooms(directories, opencodeVersion)
+    await options.giveToUser(directories.root)
+    await options.handOver(settings.workDir)
+  }
+
+  const processOrder = (made: Blueprint): ProcessOrder => ({
+    binary: findOpenCode(search),
+    version: opencodeVersion,
+    processHash: made.processHash,
+    password: settings.opencodePassword,
+    environment: made.environment,
+    makeRoom,
+  })
+
+  /** What is known by now tells all that a process must have from its start; if it does not, nothing is lost. */
+  const headStart = (): void => {
+    try {
+      launcher.headStart(processOrder(blueprint(options.memory.read())))
+    } catch (error) {
+      log.debug("agent.no-head-start", { error: describeError(error) })
+    }
   }
 
   const ready = async ({ client, url }: RunningAgent): Promise<void> => {
@@ -201,16 +227,10 @@ export const createAgent = (options: AgentOptions): Agent => {
     known: options.memory.read(),
     remember: options.memory.write,
     launch: async (made, signal) => {
-      const binary = findOpenCode(search)
-      await prepareDirectories()
       follow(made)
       return launcher.launch({
-        binary,
-        version: opencodeVersion,
+        ...processOrder(made),
         hash: made.hash,
-        processHash: made.processHash,
-        password: settings.opencodePassword,
-        environment: made.environment,
         prepare: () => install(made),
         signal,
       })
@@ -237,7 +257,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     reload: async (agent, gone, from, to) => {
       options.onLost("OpenCode reads its new configuration")
       await writeSettings(directories, to.settings)
-      await options.giveToUser(directories.root)
+      await options.giveToUser(directories.config)
       await changeAuth(agent, from, to)
       await agent.client.dispose()
       await checkConfig(agent.client)
@@ -256,7 +276,10 @@ export const createAgent = (options: AgentOptions): Agent => {
   const first = waitForConfig(clock, settings.configWaitSeconds * 1000, life.start)
 
   return {
-    begin: first.begin,
+    begin: () => {
+      headStart()
+      first.begin()
+    },
     linkOpen: first.linkOpen,
     configure: (change) => {
       first.arrived()
@@ -266,6 +289,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     stop: async () => {
       first.arrived()
       await life.stop()
+      await launcher.stop()
       tail?.stop()
     },
   }

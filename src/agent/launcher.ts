@@ -1,15 +1,14 @@
 /** The only code that starts OpenCode, takes over one that was left running, and ends either with all it started. */
-import { chmodSync, closeSync, openSync } from "node:fs"
-import { rename } from "node:fs/promises"
-import { execa } from "execa"
 import { type Clock, sleep } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
 import { type AgentClient, createAgentClient } from "./client.ts"
-import { endAgent, isOurs, MARK } from "./ending.ts"
+import { endAgent, isOurs } from "./ending.ts"
+import { waitForHealth } from "./health.ts"
 import { checkConfig, LaunchError } from "./launch-error.ts"
 import { choosePort } from "./port.ts"
 import type { AgentUser, ProcessIdentity, Processes } from "./ports.ts"
 import type { RunRecord, RunRecordFile } from "./run-record.ts"
+import { type ProcessOrder, type Spawned, spawnAgent } from "./spawn.ts"
 
 export interface LauncherOptions {
   readonly url: URL
@@ -25,15 +24,9 @@ export interface LauncherOptions {
   readonly healthMs?: number
 }
 
-export interface LaunchOrder {
-  readonly binary: string
-  readonly version: string
+export interface LaunchOrder extends ProcessOrder {
   readonly hash: string
-  readonly processHash: string
-  /** Given by the operator; else one is made for each process. */
-  readonly password: string | undefined
-  readonly environment: Readonly<Record<string, string>>
-  /** Writes the files; called when nothing of an earlier OpenCode runs any more. */
+  /** Writes the configuration. */
   readonly prepare: () => Promise<void>
   readonly signal: AbortSignal
 }
@@ -54,132 +47,87 @@ export interface RunningAgent {
 }
 
 export interface Launcher {
+  /**
+   * Starts a process whose configuration is not known yet: the next launch takes it if it fits, else ends it.
+   * Nothing happens while an earlier runner's OpenCode may be there to be taken over.
+   */
+  readonly headStart: (order: ProcessOrder) => void
   readonly launch: (order: LaunchOrder) => Promise<RunningAgent>
+  /** Ends what was started ahead and never taken. */
+  readonly stop: () => Promise<void>
 }
 
 const HEALTH_LIMIT_MS = 60_000
-const HEALTH_POLL_MS = 50
 const ADOPT_TRIES = 3
 const ALIVE_POLL_MS = 500
 const REAP_MS = 1000
 
 export const createLauncher = (options: LauncherOptions): Launcher => {
   const { clock, log, processes, record } = options
+  let ahead: Promise<Spawned | undefined> | undefined
 
   const launch = async (order: LaunchOrder): Promise<RunningAgent> => {
+    const early = await takeAhead(order)
+    // It reads its configuration when it is first asked something, so there is time to write it while it starts.
+    if (early) return bringUp(early, order, order.prepare())
     const left = await record.read()
     const adopted = left && (await adopt(left, order))
     if (adopted) return adopted
     if (left) await endLeft(left)
-    const port = await choosePort(options.url, processes)
-    await order.prepare()
-    order.signal.throwIfAborted()
-    return start(order, port)
+    return bringUp(await start(order, order.prepare), order)
   }
 
-  const start = async (order: LaunchOrder, port: number): Promise<RunningAgent> => {
-    const { hostname } = options.url
-    const password = order.password ?? crypto.randomUUID()
-    const mark = crypto.randomUUID()
-    // The log of the one before is kept for whoever looks into its end; two files are all there ever are.
-    await rename(options.logFile, `${options.logFile}.1`).catch(() => {})
-    const child = spawn(order, { port, password, mark })
-    const identity = child.pid === undefined ? undefined : processes.find(child.pid)
-    let end: string | undefined
-    const exited = child.then((result) => {
-      end = endOf(result)
-      return { why: `OpenCode ${end}` }
-    })
-    if (!identity) {
-      throw new LaunchError("exit", `${(await exited).why} at once${await words()}`)
+  const start = async (order: ProcessOrder, prepare?: () => Promise<void>): Promise<Spawned> => {
+    const port = await choosePort(options.url, processes)
+    await order.makeRoom()
+    await prepare?.()
+    return spawnAgent(order, port, { ...options, hostname: options.url.hostname })
+  }
+
+  const startAhead = async (order: ProcessOrder): Promise<Spawned | undefined> => {
+    try {
+      return (await record.read()) ? undefined : await start(order)
+    } catch (error) {
+      // The launch meets the same, and tells it.
+      log.debug("agent.no-head-start", { error: describeError(error) })
+      return undefined
     }
-    const { pid, startTime } = identity
-    const entry: RunRecord = {
-      pid,
-      startTime,
-      url: `http://${hostname}:${port}`,
-      password,
-      mark,
-      version: order.version,
-      hash: order.hash,
-      processHash: order.processHash,
-    }
-    await record.write(entry)
+  }
+
+  const takeAhead = async (order: LaunchOrder): Promise<Spawned | undefined> => {
+    const early = await ahead
+    ahead = undefined
+    if (!early) return undefined
+    if (early.entry.processHash === order.processHash && early.end() === undefined) return early
+    await asAgent(early.entry, early.exited, false).stop("now")
+    return undefined
+  }
+
+  const bringUp = async (
+    { entry, end: ended, exited }: Spawned,
+    order: LaunchOrder,
+    prepared?: Promise<void>,
+  ): Promise<RunningAgent> => {
     const agent = asAgent(entry, exited, false)
     try {
-      const version = await waitForHealth(agent.client, { order, pid, port, end: () => end })
+      await prepared
+      const version = await waitForHealth({
+        client: agent.client,
+        listens: () => processes.listensOn(entry.pid, Number(new URL(entry.url).port)),
+        end: ended,
+        words,
+        limitMs: options.healthMs ?? HEALTH_LIMIT_MS,
+        clock,
+        signal: order.signal,
+      })
       await checkConfig(agent.client)
-      log.info("agent.healthy", { version, pid, url: entry.url })
+      await agent.reloaded(order.hash)
+      log.info("agent.healthy", { version, pid: entry.pid, url: entry.url })
       return { ...agent, version }
     } catch (error) {
       await agent.stop("now")
       throw error
     }
-  }
-
-  const spawn = (
-    order: LaunchOrder,
-    { port, password, mark }: { port: number; password: string; mark: string },
-  ) => {
-    // A file of its own, not a pipe through this process: OpenCode outlives the runner. Appending, so that the file
-    // can be cut while it is written to. execa's types name only the standard descriptors.
-    const output = openSync(options.logFile, "a", 0o600) as 1
-    chmodSync(options.logFile, 0o600)
-    const { hostname } = options.url
-    const flags = [
-      "--hostname",
-      hostname,
-      "--port",
-      String(port),
-      "--print-logs",
-      "--log-level",
-      "WARN",
-    ]
-    const child = execa(order.binary, ["serve", ...flags], {
-      cwd: options.workDir,
-      env: { ...order.environment, OPENCODE_SERVER_PASSWORD: password, [MARK]: mark },
-      extendEnv: false,
-      stdin: "ignore",
-      stdout: output,
-      stderr: output,
-      buffer: false,
-      reject: false,
-      // A session of its own: a signal to the runner's group, or the runner's end, is not OpenCode's end.
-      detached: true,
-      cleanup: false,
-      ...(options.user && { uid: options.user.uid, gid: options.user.gid }),
-    })
-    closeSync(output)
-    return child
-  }
-
-  const waitForHealth = async (
-    client: AgentClient,
-    run: { order: LaunchOrder; pid: number; port: number; end: () => string | undefined },
-  ): Promise<string> => {
-    const limit = options.healthMs ?? HEALTH_LIMIT_MS
-    const until = clock.now() + limit
-    let last: unknown
-    while (clock.now() < until) {
-      run.order.signal.throwIfAborted()
-      const end = run.end()
-      if (end !== undefined) {
-        throw new LaunchError("exit", `OpenCode ${end} before it was ready${await words()}`)
-      }
-      if (processes.listensOn(run.pid, run.port)) {
-        try {
-          return (await client.health()).version
-        } catch (error) {
-          last = error
-        }
-      }
-      await sleep(clock, HEALTH_POLL_MS, run.order.signal)
-    }
-    const why = last === undefined ? "it does not listen" : describeError(last)
-    throw new LaunchError(
-      "timeout",
-      `OpenCode runs but was not healthy within ${limit / 1000} s (${why})${await words()}`,
-    )
   }
 
   /** An OpenCode of an earlier runner, if it is the very process, well, and what is wanted now. */
@@ -258,6 +206,9 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
   }
 
   return {
+    headStart: (order) => {
+      ahead ??= startAhead(order)
+    },
     launch: async (order) => {
       try {
         return await launch(order)
@@ -266,15 +217,10 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
         throw new LaunchError("setup", `OpenCode cannot be started: ${describeError(error)}`, error)
       }
     },
+    stop: async () => {
+      const early = await ahead
+      ahead = undefined
+      if (early) await asAgent(early.entry, early.exited, false).stop("now")
+    },
   }
-}
-
-const endOf = (result: {
-  signal?: string | undefined
-  exitCode?: number | undefined
-  shortMessage?: string | undefined
-}): string => {
-  if (result.signal !== undefined) return `was killed by ${result.signal}`
-  if (result.exitCode !== undefined) return `exited with code ${result.exitCode}`
-  return `could not be run (${result.shortMessage ?? "unknown"})`
 }

@@ -14,6 +14,8 @@ export interface AgentDirectories {
   readonly config: string
   readonly sentencesFile: string
   readonly data: string
+  /** The providers' keys. */
+  readonly authFile: string
   readonly home: string
   readonly environment: Readonly<Record<string, string>>
   readonly logFile: string
@@ -28,6 +30,7 @@ export const agentDirectories = (stateDir: string): AgentDirectories => {
     config,
     sentencesFile: join(config, "instructions", "session.md"),
     data: join(xdg("data"), "opencode"),
+    authFile: join(xdg("data"), "opencode", "auth.json"),
     home: join(root, "home"),
     logFile: join(root, "opencode.log"),
     environment: {
@@ -54,18 +57,21 @@ export interface LeftOut {
   readonly problem: string
 }
 
+/** What OpenCode finds at its start: places to write to, and a configuration of the user's that says nothing. */
+export const writeRooms = async (
+  { home, data, environment }: AgentDirectories,
+  opencodeVersion: string,
+): Promise<void> => {
+  await mkdir(home, { recursive: true, mode: 0o700 })
+  await mkdir(data, { recursive: true, mode: 0o700 })
+  await writeEmptyConfig(join(environment["XDG_CONFIG_HOME"] ?? "", "opencode"), opencodeVersion)
+}
+
 /** Written beside the old one and put in its place whole; tells which files were left out because they do not load. */
 export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonly LeftOut[]> => {
   const { directories, files, opencodeVersion } = options
   const draft = `${directories.config}.new`
-  const globalConfig = join(directories.environment["XDG_CONFIG_HOME"] ?? "", "opencode")
-  await mkdir(directories.home, { recursive: true, mode: 0o700 })
-  await mkdir(directories.data, { recursive: true, mode: 0o700 })
-  for (const directory of [draft, globalConfig]) {
-    await rm(directory, { recursive: true, force: true })
-    await mkdir(join(directory, "node_modules"), { recursive: true, mode: 0o700 })
-    await writePluginStub(directory, opencodeVersion)
-  }
+  await writeEmptyConfig(draft, opencodeVersion)
   for (const [path, text] of Object.entries(files)) {
     if (path === "opencode.json") continue
     await mkdir(dirname(join(draft, path)), { recursive: true, mode: 0o700 })
@@ -75,7 +81,7 @@ export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonl
   await rm(directories.config, { recursive: true, force: true })
   await rename(draft, directories.config)
   await writeSettings(directories, options.settings)
-  await writeAtomically(join(directories.data, "auth.json"), json(options.settings.auth))
+  await writeAtomically(directories.authFile, json(options.settings.auth))
   return leftOut
 }
 
@@ -103,6 +109,12 @@ const leaveOutBroken = async (
     leftOut.push({ path: path.slice(draft.length + 1), problem })
   }
   return leftOut
+}
+
+const writeEmptyConfig = async (directory: string, opencodeVersion: string): Promise<void> => {
+  await rm(directory, { recursive: true, force: true })
+  await mkdir(join(directory, "node_modules"), { recursive: true, mode: 0o700 })
+  await writePluginStub(directory, opencodeVersion)
 }
 
 /**

@@ -1,4 +1,5 @@
 /** The machine's side of the runner, joined: repositories, persona, services, and what its own programs may ask. */
+import { existsSync } from "node:fs"
 import { mkdir } from "node:fs/promises"
 import { hostname } from "node:os"
 import { join } from "node:path"
@@ -45,6 +46,8 @@ export interface Host {
   readonly start: () => Promise<void>
   /** Resolves when repositories and persona are as they will be; a failure among them is told, not thrown. */
   readonly prepared: () => Promise<void>
+  /** Resolves when the directory to work in is there to stay: a clone that is yet to be made takes its place. */
+  readonly directoryReady: () => Promise<void>
   /** A pattern that names them all. */
   readonly personaFiles: string
   readonly services: { readonly start: () => Promise<void>; readonly stop: () => Promise<void> }
@@ -178,6 +181,10 @@ export const createHost = (options: HostOptions): Host => {
       void prepare().then(prepared.resolve, prepared.reject)
     },
     prepared: () => prepared.promise,
+    directoryReady: async () => {
+      const isComing = repositories.length > 0 && !existsSync(join(directory, ".git"))
+      if (isComing) await prepared.promise
+    },
     personaFiles: join(persona, "*.md"),
     services,
     stop: async () => {
