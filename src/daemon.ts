@@ -295,7 +295,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     stopTurns: (why) => void channels.stop(undefined, why),
     flush: uplink.flush,
     scrub: async () => {
-      const files = await scrubFiles([agentDirectories(config.stateDir).authFile])
+      const { authFile, configFile } = agentDirectories(config.stateDir)
+      // The configuration may hold the headers of MCP servers.
+      const files = await scrubFiles([authFile, configFile])
       const fact = scrubFact(db, RUNTIME_FACT)
       return {
         files: [...files.files, ...(fact ? ["state.db"] : [])],

@@ -17,6 +17,7 @@ import { checkConfig } from "./launch-error.ts"
 import { createLauncher, type RunningAgent } from "./launcher.ts"
 import { type Applied, createLife } from "./life.ts"
 import { followLog, type LogTail } from "./log-tail.ts"
+import { mcpSecrets } from "./mcp.ts"
 import { defaultModel } from "./models.ts"
 import type { AgentUser, Processes } from "./ports.ts"
 import { openRunRecord } from "./run-record.ts"
@@ -138,7 +139,10 @@ export const createAgent = (options: AgentOptions): Agent => {
   let tail: LogTail | undefined
   const follow = (made: Blueprint) => {
     tail?.stop()
-    const redact = createRedactor(Object.values(made.settings.auth).map(({ key }) => key))
+    const redact = createRedactor([
+      ...Object.values(made.settings.auth).map(({ key }) => key),
+      ...mcpSecrets(made.runtime.mcpServers ?? {}),
+    ])
     tail = followLog(
       {
         file: directories.logFile,

@@ -1,5 +1,6 @@
 /** What OpenCode is started with: base file + what the session agent sent + provider keys -> files and environment. Pure. */
 import type { Inbound } from "../protocol/index.ts"
+import { isWebUrl, mcpProblems, mcpSettings } from "./mcp.ts"
 
 export type RuntimeConfig = Inbound<"opencode-config">["config"]
 
@@ -100,6 +101,7 @@ export const composeSettings = (input: SettingsInput): Settings => {
     ...Object.fromEntries((input.hiddenTools ?? []).map((name) => [name, false])),
   }
   const sentences = runtime.instructions ?? []
+  const mcp = { ...recordOf(base["mcp"]), ...mcpSettings(runtime.mcpServers ?? {}) }
   const instructions = [
     ...listOf(base["instructions"]),
     ...input.instructionFiles,
@@ -112,6 +114,7 @@ export const composeSettings = (input: SettingsInput): Settings => {
       ...(enabled && { enabled_providers: [...enabled, WARM_UP_MODEL.providerID] }),
       provider: { ...provider, [WARM_UP_MODEL.providerID]: warmUpProvider },
       ...(instructions.length > 0 && { instructions }),
+      ...(Object.keys(mcp).length > 0 && { mcp }),
     },
     auth: authOf(input, custom),
     instructions: sentences.length === 0 ? "" : `${sentences.join("\n\n")}\n`,
@@ -205,6 +208,7 @@ const problemsOf = (runtime: RuntimeConfig): readonly string[] => {
     ...Object.keys(runtime.tools ?? {})
       .filter((tool) => !/^[\w*?-]{1,128}$/.test(tool))
       .map((tool) => `"${tool}" is not a tool's name`),
+    ...mcpProblems(runtime.mcpServers ?? {}),
     ...(length > MOST_SENTENCES_LENGTH ? ["the instructions are longer than 256 KiB"] : []),
   ]
 }
@@ -220,9 +224,6 @@ const customProblems = ({ providerId, baseUrl, apiKey, models }: CustomProvider)
     : [`provider ${providerId} has a model without an id`]),
   ...repeated(models.map(({ id }) => id)).map((id) => `${providerId}/${id} is given twice`),
 ]
-
-const isWebUrl = (text: string): boolean =>
-  URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol)
 
 const isKey = (key: string): boolean => /^[\x21-\x7e]+$/.test(key)
 

@@ -12,6 +12,7 @@ export interface AgentDirectories {
   /** Everything that is OpenCode's, and nothing that is the runner's. */
   readonly root: string
   readonly config: string
+  readonly configFile: string
   readonly sentencesFile: string
   readonly data: string
   /** The providers' keys. */
@@ -28,6 +29,7 @@ export const agentDirectories = (stateDir: string): AgentDirectories => {
   return {
     root,
     config,
+    configFile: join(config, "opencode.json"),
     sentencesFile: join(config, "instructions", "session.md"),
     data: join(xdg("data"), "opencode"),
     authFile: join(xdg("data"), "opencode", "auth.json"),
@@ -87,12 +89,12 @@ export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonl
 
 /** What a reload changes: OpenCode reads these again without a new process. */
 export const writeSettings = async (
-  { config, sentencesFile }: AgentDirectories,
+  { configFile, sentencesFile }: AgentDirectories,
   settings: Settings,
 ): Promise<void> => {
   await mkdir(dirname(sentencesFile), { recursive: true, mode: 0o700 })
   await writeAtomically(sentencesFile, settings.instructions)
-  await writeAtomically(join(config, "opencode.json"), json(settings.config))
+  await writeAtomically(configFile, json(settings.config))
 }
 
 const leaveOutBroken = async (

@@ -57,6 +57,19 @@ const customProvider = z.object({
   ),
 })
 
+const mcpServer = z.discriminatedUnion("type", [
+  z.object({
+    type: z.literal("local"),
+    command: z.array(z.string()),
+    environment: z.record(z.string(), z.string()).optional(),
+  }),
+  z.object({
+    type: z.literal("remote"),
+    url: z.string(),
+    headers: z.record(z.string(), z.string()).optional(),
+  }),
+])
+
 /** A partial: what is absent stays as it was. */
 export const agentConfig = z.object({
   tools: z.record(z.string(), z.boolean()).optional(),
@@ -64,6 +77,7 @@ export const agentConfig = z.object({
   instructions: z.array(z.string()).optional(),
   isOrchestrator: z.boolean().optional(),
   customProviders: z.array(customProvider).optional(),
+  mcpServers: z.record(z.string(), mcpServer).optional(),
 })
 
 export const providerModels = z.object({

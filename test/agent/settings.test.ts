@@ -26,6 +26,8 @@ const compose = (
 const warmUp: unknown = expect.objectContaining({ name: "Warm-up (nobody answers)" })
 const provider = { providerId: "mine", displayName: "Mine", baseUrl: "http://x/v1", apiKey: "k-1" }
 
+const local = (command: string[]) => ({ type: "local" as const, command })
+
 describe("settings", () => {
   test("without a configuration are the base", () => {
     expect(compose({})).toEqual({
@@ -95,6 +97,36 @@ describe("settings", () => {
     expect(JSON.stringify(config)).not.toContain("k-1")
   })
 
+  test("add MCP servers to those of the base, each with a limit to its start", () => {
+    const { config } = compose(
+      {
+        mcpServers: {
+          notes: { type: "local", command: ["notes", "--stdio"], environment: { A: "1" } },
+          search: { type: "remote", url: "https://mcp.example/", headers: { "x-key": "k" } },
+        },
+      },
+      { base: { mcp: { old: { type: "local", command: ["old"] } } } },
+    )
+    expect(config["mcp"]).toEqual({
+      old: { type: "local", command: ["old"] },
+      notes: {
+        type: "local",
+        command: ["notes", "--stdio"],
+        environment: { A: "1" },
+        enabled: true,
+        timeout: 10_000,
+      },
+      search: {
+        type: "remote",
+        url: "https://mcp.example/",
+        headers: { "x-key": "k" },
+        enabled: true,
+        timeout: 10_000,
+        oauth: false,
+      },
+    })
+  })
+
   test("let through the models of a list only", () => {
     const { config } = compose(
       { customProviders: [{ ...provider, models: [{ id: "m" }] }] },
@@ -129,6 +161,19 @@ describe("settings", () => {
       "no http URL",
       { customProviders: [{ ...provider, baseUrl: "file:///x", models: [{ id: "m" }] }] },
       "http",
+    ],
+    ["an MCP server with an odd name", { mcpServers: { "a b": local(["x"]) } }, '"a b"'],
+    ["an MCP server without a command", { mcpServers: { files: local([]) } }, "server files"],
+    ["a zero byte in a command", { mcpServers: { files: local(["x", "a\0b"]) } }, "zero byte"],
+    [
+      "an MCP server at no http URL",
+      { mcpServers: { web: { type: "remote", url: "unix:/x" } } },
+      "server web: url",
+    ],
+    [
+      "a header that is none",
+      { mcpServers: { web: { type: "remote", url: "http://x", headers: { "a b": "c" } } } },
+      '"a b" is not a header',
     ],
     ["no model", { customProviders: [{ ...provider, models: [] }] }, "no model"],
     [

@@ -110,14 +110,16 @@ test("the lock of a browser on another machine is gone", () => {
 
 test("before a snapshot the hook takes the keys off the disk; after it, prompts run again", async () => {
   const auth = join(sandbox.stateDir, "opencode/xdg/data/opencode/auth.json")
+  const settings = join(sandbox.stateDir, "opencode/config/opencode.json")
   const holdsKey = async (file: string) => (await readFile(file)).includes(model.apiKey)
   expect(await holdsKey(auth)).toBeTrue()
   const report = JSON.parse(await booted.inside("sandpiper", "hook", "pre-snapshot"))
-  expect(report).toMatchObject({ turns: "finished", flushed: true, scrubbed: 2 })
-  expect(existsSync(auth)).toBeFalse()
+  expect(report).toMatchObject({ turns: "finished", flushed: true, scrubbed: 3 })
+  expect([auth, settings].filter((path) => existsSync(path))).toEqual([])
   expect(await holdsKey(join(sandbox.stateDir, "state.db"))).toBeFalse()
   expect(await booted.inside("sandpiper", "hook", "post-snapshot")).toBe('{"awake":true}\n')
   expect(await holdsKey(auth)).toBeTrue()
+  expect(existsSync(settings)).toBeTrue()
   expect(await byTheAgent("after", "echo awake")).toContain("awake")
 })
 

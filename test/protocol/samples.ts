@@ -52,6 +52,10 @@ const commands: SampleOfEach<CommandFrame> = {
           models: [{ id: "m", name: "M", contextLimit: 1000, outputLimit: 100 }],
         },
       ],
+      mcpServers: {
+        files: { type: "local", command: ["serve-files"], environment: { ROOT: "/srv" } },
+        search: { type: "remote", url: "https://mcp.example", headers: { authorization: "key" } },
+      },
     },
   },
   pong: {},
