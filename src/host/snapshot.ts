@@ -1,5 +1,5 @@
 /** The machine put to sleep and woken: secrets out of files before, and a watch that notices afterwards. */
-import { readFile, rm, writeFile } from "node:fs/promises"
+import { chown, readFile, rm, stat, writeFile } from "node:fs/promises"
 import type { Clock } from "../lib/clock.ts"
 import { readBootId } from "./boot-id.ts"
 import { readProcess } from "./processes.ts"
@@ -52,11 +52,12 @@ export interface Scrubbed {
 
 /** Takes files with secrets off the disk; they live on in this process's memory only. */
 export const scrubFiles = async (paths: readonly string[]): Promise<Scrubbed> => {
-  const kept: { readonly path: string; readonly content: Buffer }[] = []
+  const kept: { path: string; content: Buffer; uid: number; gid: number }[] = []
   for (const path of paths) {
     const content = await readFile(path).catch(() => undefined)
     if (content === undefined) continue
-    kept.push({ path, content })
+    const { uid, gid } = await stat(path)
+    kept.push({ path, content, uid, gid })
     // Overwritten first: the blocks of a removed file stay readable in an image of the disk.
     await writeFile(path, Buffer.alloc(content.length), { flush: true })
     await rm(path)
@@ -64,7 +65,11 @@ export const scrubFiles = async (paths: readonly string[]): Promise<Scrubbed> =>
   return {
     files: kept.map(({ path }) => path),
     putBack: async () => {
-      for (const { path, content } of kept) await writeFile(path, content, { mode: 0o600 })
+      for (const { path, content, uid, gid } of kept) {
+        await writeFile(path, content, { mode: 0o600 })
+        // Their reader may be the agent's user, and nobody else reads them.
+        await chown(path, uid, gid)
+      }
     },
   }
 }
