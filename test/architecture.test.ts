@@ -31,7 +31,7 @@ const imports = (await Promise.all(sources.map(importsOf))).flat()
 const pure = (file: string): boolean =>
   /^src\/(operations|protocol|turn)\//.test(file) ||
   file.endsWith("-state.ts") ||
-  ["events", "settings", "models", "shapes"].includes(
+  ["events", "event-schemas", "parse-event", "mcp", "settings", "models", "shapes"].includes(
     /^src\/agent\/(.*)\.ts$/.exec(file)?.[1] ?? "",
   ) ||
   file === "src/prompt/body.ts" ||
@@ -40,9 +40,9 @@ const pure = (file: string): boolean =>
 /** The layer a file is in; a file imports its own layer's folder and lower layers. */
 const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib\/|log\.ts|config\.ts|version\.ts)/, 0],
-  [/^src\/(operations|protocol)\/|^src\/agent\/events\.ts/, 1],
+  [/^src\/(operations|protocol)\/|^src\/agent\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/turn\/|-state\.ts$|^src\/agent\/(settings|models|shapes)\.ts|^src\/prompt\/body\.ts|^src\/hub\/core\//,
+    /^src\/turn\/|-state\.ts$|^src\/agent\/(settings|mcp|models|shapes)\.ts|^src\/prompt\/body\.ts|^src\/hub\/core\//,
     2,
   ],
   [/^src\/(uplink|agent|prompt|host|demo)\//, 3],

@@ -1,15 +1,13 @@
 /** The forms of OpenCode's answers to calls, in the words the rest of the runner uses. Pure. */
 import { z } from "zod"
 import {
-  type AgentMessage,
-  type AgentPart,
-  type AgentQuestion,
   messageSchema,
   partSchema,
   permissionSchema,
   questionSchema,
   todoSchema,
-} from "./events.ts"
+} from "./event-schemas.ts"
+import type { AgentMessage, AgentPart, AgentQuestion } from "./events.ts"
 import { WARM_UP_MODEL } from "./settings.ts"
 import type { ProviderModels } from "./shapes.ts"
 

@@ -18,7 +18,8 @@ import {
   todos,
 } from "./answers.ts"
 import { type AgentAddress, AgentCallError, createCall, errorOf, headersFor } from "./call.ts"
-import { type SessionStatus, statusSchema, type TodoItem } from "./events.ts"
+import { statusSchema } from "./event-schemas.ts"
+import type { SessionStatus, TodoItem } from "./events.ts"
 import type { ModelRef } from "./models.ts"
 import type { PromptBody, ProviderModels } from "./shapes.ts"
 

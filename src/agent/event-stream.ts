@@ -6,7 +6,8 @@ import { backoffMs } from "../lib/backoff.ts"
 import { type Clock, sleep } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
 import type { AgentClient } from "./client.ts"
-import { type AgentEvent, parseAgentEvent, parseDurable, type ParsedEvent } from "./events.ts"
+import type { AgentEvent, ParsedEvent } from "./events.ts"
+import { parseAgentEvent, parseDurable } from "./parse-event.ts"
 import { readFrames } from "./frames.ts"
 
 export interface EventStreamOptions {

@@ -51,11 +51,6 @@ const problemsOf = (server: McpServer): readonly string[] => {
 export const isWebUrl = (text: string): boolean =>
   URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol)
 
-const isHeader = (name: string, value: string): boolean => {
-  try {
-    new Headers([[name, value]])
-    return true
-  } catch {
-    return false
-  }
-}
+/** A token, and a value of visible characters, spaces and tabs: what no client would send, no server would see. */
+const isHeader = (name: string, value: string): boolean =>
+  /^[\w!#$%&'*+.^`|~-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)

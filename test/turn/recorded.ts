@@ -2,13 +2,8 @@
 import { Glob } from "bun"
 import { join } from "node:path"
 import { z } from "zod"
-import {
-  type AgentEvent,
-  type AgentMessage,
-  type AgentPart,
-  parseAgentEvent,
-  type SessionStatus,
-} from "../../src/agent/events.ts"
+import type { AgentEvent, AgentMessage, AgentPart, SessionStatus } from "../../src/agent/events.ts"
+import { parseAgentEvent } from "../../src/agent/parse-event.ts"
 import type { SessionSnapshot, StoredMessage } from "../../src/turn/turn.ts"
 
 export interface Recorded {

@@ -2,7 +2,8 @@
 import { describe, expect, test } from "bun:test"
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
-import { type AgentEvent, parseAgentEvent } from "../../src/agent/events.ts"
+import type { AgentEvent } from "../../src/agent/events.ts"
+import { parseAgentEvent } from "../../src/agent/parse-event.ts"
 
 const root = join(import.meta.dir, "../fixtures/streams")
 const scenariosOf = (version: string) => readdirSync(join(root, version)).toSorted()

@@ -1,0 +1,169 @@
+/** The shapes of OpenCode's messages, parts and requests, for both of its dialects, and what each becomes here. Pure. */
+import { z } from "zod"
+import type { AgentError, AgentMessage, AgentPart, AgentQuestion, TodoItem } from "./events.ts"
+
+export const errorSchema = z
+  .object({
+    name: z.string().default("UnknownError"),
+    data: z
+      .object({
+        message: z.string().optional(),
+        statusCode: z.number().optional(),
+        isRetryable: z.boolean().optional(),
+      })
+      .optional(),
+    message: z.string().optional(),
+  })
+  .transform(({ name, data, message }): AgentError => ({
+    name,
+    message: data?.message ?? message ?? name,
+    ...(data?.statusCode !== undefined && { statusCode: data.statusCode }),
+    ...(data?.isRetryable !== undefined && { isRetryable: data.isRetryable }),
+  }))
+
+const tokens = z.object({
+  input: z.number().default(0),
+  output: z.number().default(0),
+  reasoning: z.number().default(0),
+  cache: z
+    .object({ read: z.number().default(0), write: z.number().default(0) })
+    .default({ read: 0, write: 0 }),
+})
+
+export const messageSchema = z
+  .object({
+    id: z.string(),
+    sessionID: z.string(),
+    role: z.enum(["user", "assistant"]),
+    parentID: z.string().optional(),
+    time: z.object({ created: z.number(), completed: z.number().optional() }),
+    error: errorSchema.optional(),
+    finish: z.string().optional(),
+    summary: z.unknown().optional(),
+    providerID: z.string().optional(),
+    modelID: z.string().optional(),
+    tokens: tokens.optional(),
+    cost: z.number().optional(),
+  })
+  .transform((info): AgentMessage => ({
+    id: info.id,
+    sessionId: info.sessionID,
+    role: info.role,
+    createdAt: info.time.created,
+    completed: info.time.completed !== undefined,
+    isSummary: info.role === "assistant" && info.summary === true,
+    ...(info.parentID !== undefined && { parentId: info.parentID }),
+    ...(info.error && { error: info.error }),
+    ...(info.finish !== undefined && { finish: info.finish }),
+    ...(info.providerID !== undefined &&
+      info.modelID !== undefined && { model: `${info.providerID}/${info.modelID}` }),
+    ...(info.tokens && {
+      usage: {
+        input: info.tokens.input,
+        output: info.tokens.output,
+        reasoning: info.tokens.reasoning,
+        cacheRead: info.tokens.cache.read,
+        cacheWrite: info.tokens.cache.write,
+        ...(info.cost !== undefined && { cost: info.cost }),
+      },
+    }),
+  }))
+
+const partBase = { id: z.string(), messageID: z.string(), sessionID: z.string() }
+
+const textPart = z.object({
+  ...partBase,
+  type: z.enum(["text", "reasoning"]),
+  text: z.string(),
+  synthetic: z.boolean().optional(),
+  time: z.object({ end: z.number().optional() }).optional(),
+})
+
+const toolPart = z.object({
+  ...partBase,
+  type: z.literal("tool"),
+  callID: z.string(),
+  tool: z.string(),
+  state: z.object({
+    status: z.enum(["pending", "running", "completed", "error"]),
+    input: z.unknown().optional(),
+    output: z.string().optional(),
+    error: z.string().optional(),
+    metadata: z.object({ sessionId: z.string().optional() }).optional(),
+  }),
+})
+
+// A malformed text or tool part must not pass as "something else": it would vanish without a word.
+const otherPart = z.object({
+  ...partBase,
+  type: z.string().refine((type) => !["text", "reasoning", "tool"].includes(type)),
+})
+
+export const partSchema = z.union([textPart, toolPart, otherPart]).transform((part): AgentPart => {
+  const base = { id: part.id, messageId: part.messageID, sessionId: part.sessionID }
+  if ("text" in part) {
+    const ended = part.time?.end !== undefined
+    return { ...base, kind: part.type, text: part.text, ended, synthetic: part.synthetic === true }
+  }
+  if (!("state" in part)) return { ...base, kind: "other", type: part.type }
+  const { status, input, output, error, metadata } = part.state
+  return {
+    ...base,
+    kind: "tool",
+    callId: part.callID,
+    tool: part.tool,
+    status,
+    ...(input !== undefined && { input }),
+    ...(output !== undefined && { output }),
+    ...(error !== undefined && { error }),
+    ...(metadata?.sessionId !== undefined && { childSessionId: metadata.sessionId }),
+  }
+})
+
+export const statusSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("idle") }),
+  z.object({ type: z.literal("busy") }),
+  z.object({
+    type: z.literal("retry"),
+    attempt: z.number(),
+    message: z.string().default(""),
+    next: z.number().default(0),
+  }),
+])
+
+export const questionSchema = z.object({
+  id: z.string(),
+  sessionID: z.string(),
+  questions: z.array(
+    z
+      .object({
+        question: z.string(),
+        header: z.string().optional(),
+        options: z.array(z.object({ label: z.string() })).default([]),
+        multiple: z.boolean().optional(),
+      })
+      .transform((asked): AgentQuestion => ({
+        text: asked.question,
+        options: asked.options.map((option) => option.label),
+        multiple: asked.multiple === true,
+      })),
+  ),
+})
+
+export const ofSession = { sessionID: z.string() }
+
+export const permissionSchema = z.object({
+  ...ofSession,
+  id: z.string(),
+  permission: z.string().optional(),
+  title: z.string().optional(),
+  patterns: z.array(z.string()).default([]),
+})
+
+export const todoSchema = z
+  .object({ content: z.string(), status: z.string(), priority: z.string().optional() })
+  .transform(({ content, status, priority }): TodoItem => ({
+    content,
+    status,
+    ...(priority !== undefined && { priority }),
+  }))

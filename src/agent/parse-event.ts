@@ -1,0 +1,214 @@
+/**
+ * A frame of OpenCode's stream -> one AgentEvent: each event used has its row here, for both dialects (text as
+ * `message.part.delta`, or as growing `message.part.updated`). Pure.
+ */
+import { z } from "zod"
+import {
+  errorSchema,
+  messageSchema,
+  ofSession,
+  partSchema,
+  permissionSchema,
+  questionSchema,
+  statusSchema,
+  todoSchema,
+} from "./event-schemas.ts"
+import type { AgentEvent, ParsedEvent } from "./events.ts"
+
+/** A row an event type: what its properties must be, and what it becomes. Absent types are not used. */
+const row = <Schema extends z.ZodType>(
+  schema: Schema,
+  become: (properties: z.output<Schema>) => AgentEvent | undefined,
+) => ({
+  read: (properties: unknown): { event: AgentEvent | undefined } | { problem: string } => {
+    const parsed = schema.safeParse(properties)
+    if (parsed.success) return { event: become(parsed.data) }
+    const issue = parsed.error.issues[0]
+    return { problem: `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "malformed"}` }
+  },
+})
+
+const used = {
+  "server.connected": row(z.unknown().optional(), () => ({ type: "connected" })),
+  "server.heartbeat": row(z.unknown().optional(), () => ({ type: "heartbeat" })),
+  "message.updated": row(z.object({ info: messageSchema }), ({ info }) => ({
+    type: "message",
+    sessionId: info.sessionId,
+    message: info,
+  })),
+  "message.part.updated": row(z.object({ part: partSchema }), ({ part }) => ({
+    type: "part",
+    sessionId: part.sessionId,
+    part,
+  })),
+  "message.part.delta": row(
+    z.object({
+      ...ofSession,
+      messageID: z.string(),
+      partID: z.string(),
+      field: z.string(),
+      delta: z.string(),
+    }),
+    (properties) =>
+      properties.field === "text"
+        ? {
+            type: "delta",
+            sessionId: properties.sessionID,
+            messageId: properties.messageID,
+            partId: properties.partID,
+            delta: properties.delta,
+          }
+        : undefined,
+  ),
+  "session.status": row(z.object({ ...ofSession, status: statusSchema }), (properties) => ({
+    type: "status",
+    sessionId: properties.sessionID,
+    status: properties.status,
+  })),
+  "session.idle": row(z.object(ofSession), (properties) => ({
+    type: "idle",
+    sessionId: properties.sessionID,
+  })),
+  // Without a session the error is OpenCode's own (a failed plugin); it ends nobody's turn.
+  "session.error": row(
+    z.object({ sessionID: z.string().optional(), error: errorSchema.optional() }),
+    ({ sessionID, error }) =>
+      sessionID === undefined || !error
+        ? undefined
+        : { type: "error", sessionId: sessionID, error },
+  ),
+  "session.compacted": row(z.object(ofSession), (properties) => ({
+    type: "compacted",
+    sessionId: properties.sessionID,
+  })),
+  "session.created": row(sessionProperties(), ({ info }) => sessionEvent(info)),
+  "session.updated": row(sessionProperties(), ({ info }) => sessionEvent(info)),
+  "todo.updated": row(z.object({ ...ofSession, todos: z.array(todoSchema) }), (properties) => ({
+    type: "todo",
+    sessionId: properties.sessionID,
+    items: properties.todos,
+  })),
+  "question.asked": row(questionSchema, (properties) => ({
+    type: "question",
+    sessionId: properties.sessionID,
+    requestId: properties.id,
+    questions: properties.questions,
+  })),
+  "question.replied": row(z.object({ ...ofSession, requestID: z.string() }), (properties) => ({
+    type: "question-closed",
+    sessionId: properties.sessionID,
+    requestId: properties.requestID,
+  })),
+  "question.rejected": row(z.object({ ...ofSession, requestID: z.string() }), (properties) => ({
+    type: "question-closed",
+    sessionId: properties.sessionID,
+    requestId: properties.requestID,
+  })),
+  "permission.asked": row(permissionSchema, (properties) => ({
+    type: "permission",
+    sessionId: properties.sessionID,
+    permissionId: properties.id,
+    title: properties.title ?? properties.permission ?? "permission",
+    patterns: properties.patterns,
+  })),
+} as const satisfies Record<string, ReturnType<typeof row>>
+
+/** Types that are known and of no use here; any other unknown one is worth a line in the log. */
+const noise = new Set([
+  "sync",
+  "plugin.added",
+  "catalog.updated",
+  "integration.updated",
+  "reference.updated",
+  "session.diff",
+  "session.deleted",
+  "message.removed",
+  "message.part.removed",
+  "permission.replied",
+  "file.edited",
+  "file.watcher.updated",
+  "project.updated",
+  "command.executed",
+  "vcs.branch.updated",
+  "lsp.updated",
+  "lsp.client.diagnostics",
+  "server.instance.disposed",
+  "global.disposed",
+])
+
+const envelope = z.object({
+  id: z.string().optional(),
+  type: z.string(),
+  properties: z.unknown().optional(),
+})
+const globalEnvelope = z.object({ payload: envelope })
+const syncEnvelope = z.object({
+  payload: z.object({
+    type: z.literal("sync"),
+    syncEvent: z.object({
+      id: z.string(),
+      type: z.string(),
+      seq: z.number(),
+      aggregateID: z.string(),
+      data: z.unknown(),
+    }),
+  }),
+})
+
+/** One frame of `/global/event` (`{payload}`) or of `/event` (bare), already read as JSON. */
+export const parseAgentEvent = (frame: unknown): ParsedEvent => {
+  const sync = syncEnvelope.safeParse(frame).data?.payload.syncEvent
+  if (sync) return parseDurable({ ...sync, sessionId: sync.aggregateID })
+  const global = globalEnvelope.safeParse(frame)
+  const bare = global.success ? global.data.payload : envelope.safeParse(frame).data
+  if (!bare) return { kind: "malformed", type: "?", problem: "no event type" }
+  if (!isUsed(bare.type)) return { kind: "unused", type: bare.type, known: noise.has(bare.type) }
+  const result = used[bare.type].read(bare.properties)
+  if ("problem" in result) return { kind: "malformed", type: bare.type, problem: result.problem }
+  if (!result.event) return { kind: "unused", type: bare.type, known: true }
+  return {
+    kind: "event",
+    event: result.event,
+    ...(bare.id !== undefined && { id: bare.id }),
+  }
+}
+
+/** A durable event of the stream or of the history; its type ends in a version, as in `message.updated.1`. */
+export const parseDurable = (durable: {
+  readonly id: string
+  readonly type: string
+  readonly sessionId: string
+  readonly seq: number
+  readonly data: unknown
+}): ParsedEvent => {
+  const { id, sessionId, seq } = durable
+  const type = durable.type.replace(/\.\d+$/, "")
+  if (!isUsed(type)) return { kind: "durable", id, sessionId, seq, event: undefined }
+  const result = used[type].read(durable.data)
+  if ("problem" in result) return { kind: "malformed", type, problem: result.problem }
+  return { kind: "durable", id, sessionId, seq, event: result.event }
+}
+
+const isUsed = (type: string): type is keyof typeof used => Object.hasOwn(used, type)
+
+function sessionProperties() {
+  return z.object({
+    info: z.object({
+      id: z.string(),
+      parentID: z.string().optional(),
+      title: z.string().optional(),
+    }),
+  })
+}
+
+const sessionEvent = (info: {
+  id: string
+  parentID?: string | undefined
+  title?: string | undefined
+}) =>
+  ({
+    type: "session",
+    sessionId: info.id,
+    ...(info.parentID !== undefined && { parentId: info.parentID }),
+    ...(info.title !== undefined && { title: info.title }),
+  }) as const
