@@ -253,7 +253,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       parts.set("agent", "failed", error)
       uplink.send({ type: "agentStatus", status: "error", detail: error })
     },
-    quiet: channels.settled,
+    quiet: channels.pause,
+    goOn: channels.goOn,
     clock,
     log: log.child({ part: "agent" }),
     ...(options.watch && { watch: options.watch }),

@@ -82,8 +82,9 @@ export interface AgentOptions {
   }) => void
   readonly onLost: (why: string) => void
   readonly onFatal: (error: string) => void
-  /** Resolves when no turn runs. */
+  /** Lets no turn begin, and resolves when none runs; `onReady` or `goOn` ends it. */
   readonly quiet: () => Promise<void>
+  readonly goOn: () => void
   readonly clock: Clock
   readonly log: Log
   readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
@@ -272,6 +273,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     onLost: options.onLost,
     onFatal: options.onFatal,
     quiet: options.quiet,
+    goOn: options.goOn,
     drainMs: settings.configDrainSeconds * 1000,
     clock,
     log,

@@ -32,7 +32,9 @@ export interface LifeOptions {
   readonly untilHung: (agent: RunningAgent, gone: AbortSignal) => Promise<string | undefined>
   readonly onLost: (why: string) => void
   readonly onFatal: (error: string) => void
+  /** Lets no turn begin, and resolves when none runs; whoever is ready next ends it, or `goOn`. */
   readonly quiet: () => Promise<void>
+  readonly goOn: () => void
   readonly drainMs: number
   readonly clock: Clock
   readonly log: Log
@@ -103,6 +105,8 @@ export const createLife = (options: LifeOptions): Life => {
     state = next
     if (next.phase.name !== before) log.debug("agent.phase", { from: before, to: next.phase.name })
     for (const effect of effects) perform(effect)
+    // The change that turns waited for is none any more.
+    if (before === "draining" && next.phase.name === "up") options.goOn()
     const inUse = [next.wanted, next.running, next.proven].map((plan) => plan?.hash)
     for (const hash of blueprints.keys()) if (!inUse.includes(hash)) blueprints.delete(hash)
   }

@@ -47,6 +47,10 @@ export interface Channel {
   readonly agentReady: (agent: ReadyAgent) => void
   readonly active: () => Outbound<"hello">["active"]
   readonly isBusy: () => boolean
+  /** Something is at work now; what only waits does not count. */
+  readonly isAtWork: () => boolean
+  /** Takes up what waits, if it may. */
+  readonly goOn: () => void
   readonly waits: (id: string) => boolean
 }
 
@@ -74,6 +78,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
   const drain = (): void => {
     const agent = ports.agent()
     if (slots.length > 0 || held.length > 0 || !agent) return
+    if (ports.isPaused()) return ports.onIdle()
     const next = queue.shift()
     if (!next) return ports.onIdle()
     if ("job" in next) return void run(next.job, agent, undefined)
@@ -237,6 +242,8 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       ...idsWaiting().map((messageId) => ({ messageId, channelKey: key })),
     ],
     isBusy,
+    isAtWork: () => slots.length > 0,
+    goOn: drain,
     waits: (id) => idsWaiting().includes(id),
   }
 

@@ -53,6 +53,8 @@ export interface ChannelPorts extends Omit<ChannelsOptions, "settings"> {
   readonly agent: () => ReadyAgent | undefined
   readonly listen: (sessionId: string, listener: Listener) => void
   readonly onTurnEnded: (turn: Turn, agent: ReadyAgent) => void
+  /** Nothing that waits may begin. */
+  readonly isPaused: () => boolean
   readonly onIdle: () => void
 }
 
@@ -94,6 +96,9 @@ export interface Channels {
   readonly summedUp: Summaries["of"]
   /** Resolves when no turn runs and none waits. */
   readonly settled: () => Promise<void>
+  /** Lets nothing that waits begin, and resolves when nothing is at work; the next agent, or `goOn`, ends it. */
+  readonly pause: () => Promise<void>
+  readonly goOn: () => void
   /** Writes what changed since the last call; called inside the transaction that stores the frames. */
   readonly persist: () => void
   readonly persisted: () => void
@@ -108,6 +113,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
   const summaries = createSummaries(clock)
   let agent: ReadyAgent | undefined
   let idleWaiters: (() => void)[] = []
+  let pausing: PromiseWithResolvers<void> | undefined
 
   const isIdle = () => ![...channels.values()].some((channel) => channel.isBusy())
   const ports: ChannelPorts = {
@@ -120,7 +126,9 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       for (const child of turn.children) listeners.forget(child)
       if (turn.toolRan) void tellFilesChanged(turn, used)
     },
+    isPaused: () => pausing !== undefined,
     onIdle: () => {
+      if (!isAtWork()) pausing?.resolve()
       if (!isIdle()) return
       const woken = idleWaiters
       idleWaiters = []
@@ -184,6 +192,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
 
   const privately = createPrivateTurns({ ...ports, mint, clock, log, forget: listeners.forget })
   const everyTurn = () => [...running(), ...privately.turns()]
+  const isAtWork = () => privately.turns().length > 0 || all().some((channel) => channel.isAtWork())
 
   return {
     converse: privately.converse,
@@ -222,6 +231,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     agent: () => agent,
     agentReady: (ready) => {
       agent = ready
+      pausing = undefined
       for (const channel of all()) channel.agentReady(ready)
     },
     agentLost: (why) => {
@@ -256,6 +266,15 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     },
     settled: () =>
       isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve)),
+    pause: () => {
+      pausing ??= Promise.withResolvers()
+      if (!isAtWork()) pausing.resolve()
+      return pausing.promise
+    },
+    goOn: () => {
+      pausing = undefined
+      for (const channel of all()) channel.goOn()
+    },
     persist: ledger.persist,
     persisted: ledger.persisted,
   }

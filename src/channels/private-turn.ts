@@ -23,6 +23,7 @@ interface Options {
   readonly mint: MintId
   readonly listen: (sessionId: string, listener: Listener) => void
   readonly forget: (sessionId: string) => void
+  readonly onIdle: () => void
   readonly clock: Clock
   readonly log: Log
 }
@@ -42,7 +43,10 @@ export const createPrivateTurns = (options: Options): PrivateTurns => {
         return await use(async (text) => {
           const turn = askIn(options, agent, sessionId, text)
           running.add(turn)
-          return answerOf(turn).finally(() => running.delete(turn))
+          return answerOf(turn).finally(() => {
+            running.delete(turn)
+            options.onIdle()
+          })
         })
       } finally {
         options.forget(sessionId)

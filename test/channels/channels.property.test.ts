@@ -58,6 +58,8 @@ const settle = async () => {
 }
 
 const CHANNELS = ["a", "b", "c"]
+/** How often everything stood still before all prompts had run; without any, nothing was tried. */
+let pauses = 0
 
 const play = async (tape: readonly number[]): Promise<readonly OutboundFrame[]> => {
   const db = new Database(":memory:", { strict: true })
@@ -94,6 +96,16 @@ const play = async (tape: readonly number[]): Promise<readonly OutboundFrame[]> 
     return channels
   }
   let channels = live()
+  /** As for a new configuration: what runs ends, what waits goes on after, with the same agent or with a new one. */
+  const pause = async () => {
+    const paused = channels
+    await paused.pause()
+    if (paused !== channels) return
+    expect(paused.active().filter(({ turnId }) => turnId !== undefined)).toEqual([])
+    pauses += 1
+    if (draw(2) === 0) paused.goOn()
+    else paused.agentReady({ client: agent.client, defaultModel: "a/one" })
+  }
   for (const channelId of CHANNELS) {
     for (const number of [1, 2]) {
       channels.take({
@@ -117,6 +129,8 @@ const play = async (tape: readonly number[]): Promise<readonly OutboundFrame[]> 
       await settle()
       time.forget()
       channels = live()
+    } else if (fate < 22) {
+      void pause()
     }
     if (!event || fate % 3 === 0) await settle()
   }
@@ -156,4 +170,5 @@ test(`every prompt ends once and on its own channel, in order (seed ${seed})`, a
     }),
     { numRuns: 300, seed },
   )
+  expect(pauses).toBeGreaterThan(0)
 }, 60_000)

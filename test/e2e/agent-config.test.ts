@@ -125,9 +125,32 @@ describe("a configuration while a turn runs", () => {
     expect(agentPid(runner)).not.toBe(pid)
   })
 
+  test("that needs a new process waits for that turn alone: what is queued behind it runs after", async () => {
+    const pid = agentPid(runner)
+    await busyTurn("ahead", 3)
+    model.on("behind", [
+      reply(tool("bash", { command: "sleep 3; echo slept", description: "works" })),
+      text("behind is done"),
+    ])
+    agent.say({ type: "prompt", messageId: "behind", content: "@@behind@@" })
+    const answer = configure({ isOrchestrator: false })
+    await idleFor("behind")
+    expect(await answer).toMatchObject({ success: true, restarted: true })
+    expect(finalize("ahead")).toMatchObject({ reason: "end_turn", finalText: "ahead is done" })
+    expect(finalize("behind")).toMatchObject({ reason: "end_turn", finalText: "behind is done" })
+    const order = agent.frames.map((frame) =>
+      frame.type === "message.finalize" ? frame.messageId : frame.type,
+    )
+    const places = ["ahead", "opencode-config-applied", "behind"].map((name) =>
+      order.lastIndexOf(name),
+    )
+    expect(places).toEqual(places.toSorted((a, b) => a - b))
+    expect(agentPid(runner)).not.toBe(pid)
+  })
+
   test("that waits too long ends the turn with that reason", async () => {
     await busyTurn("endless", 300)
-    expect(await configure({ isOrchestrator: false })).toMatchObject({ success: true })
+    expect(await configure({ isOrchestrator: true })).toMatchObject({ success: true })
     expect(
       JSON.stringify(agent.frames.filter((f) => "messageId" in f && f.messageId === "endless")),
     ).toContain("a new configuration could wait no longer")
@@ -141,7 +164,7 @@ describe("twenty configurations in a burst", () => {
     const startedBefore = starts()
     for (let count = 1; count <= 20; count += 1) {
       const instructions = [`Burst number ${count}.`]
-      agent.say({ type: "opencode-config", config: { instructions, isOrchestrator: true } })
+      agent.say({ type: "opencode-config", config: { instructions, isOrchestrator: false } })
     }
     await agent.until(() => answers().length === before + 20, "twenty answers")
     expect(
