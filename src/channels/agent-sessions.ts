@@ -22,10 +22,12 @@ export const chooseSession = async (
   client: AgentClient,
   clock: Clock,
   candidates: readonly (string | undefined)[],
+  { isWhole }: { readonly isWhole: boolean },
 ): Promise<SessionChoice> => {
   for (const candidate of candidates) {
     if (candidate === undefined || !(await client.sessionExists(candidate))) continue
     await quieten(client, clock, candidate)
+    if (!isWhole) await withdrawCompaction(client, candidate)
     return { sessionId: candidate, isNew: false }
   }
   return { sessionId: await client.createSession(), isNew: true }
@@ -42,4 +44,25 @@ const quieten = async (client: AgentClient, clock: Clock, sessionId: string): Pr
   for (let tries = 0; tries < SETTLE_TRIES && (await isBusy()); tries += 1) {
     await sleep(clock, SETTLE_MS)
   }
+}
+
+/** An unfinished compaction is among the last messages: nothing is added to a conversation that was broken off. */
+const LAST_MESSAGES = 10
+
+/**
+ * A compaction that was broken off is still asked for: OpenCode would do it again in the place of the next prompt,
+ * and answer the prompt before it, or nothing.
+ */
+const withdrawCompaction = async (client: AgentClient, sessionId: string): Promise<void> => {
+  const messages = await client.messages(sessionId, LAST_MESSAGES)
+  const asked = messages.findLast(({ parts }) =>
+    parts.some((part) => part.kind === "other" && part.type === "compaction"),
+  )
+  if (!asked) return
+  const summaries = messages
+    .map(({ message }) => message)
+    .filter(({ parentId }) => parentId === asked.message.id)
+  const isDone = summaries.some(({ completed, error }) => completed && error === undefined)
+  if (isDone) return
+  for (const { id } of [...summaries, asked.message]) await client.deleteMessage(sessionId, id)
 }

@@ -14,9 +14,16 @@ import { type Posting, type RunningTurn, runTurn } from "./perform.ts"
 import { makeReady } from "./ready.ts"
 import { commandResult, endUnstarted } from "./unstarted.ts"
 
+/** The signal is a stop of the channel, with its reason. */
+export type Work<Result> = (
+  agent: ReadyAgent,
+  sessionId: string | undefined,
+  signal: AbortSignal,
+) => Promise<Result>
+
 /** Something other than a turn that needs the channel to itself. */
 interface Chore {
-  readonly run: (agent: ReadyAgent, sessionId: string | undefined) => Promise<void>
+  readonly run: Work<void>
   readonly fail: (error: Error) => void
 }
 
@@ -27,6 +34,8 @@ interface Slot {
   readonly job: Job | undefined
   readonly stopping: AbortController
   turn: RunningTurn | undefined
+  /** The end of a chore. */
+  over: Promise<void> | undefined
 }
 
 type StoredTurn = Extract<StoredJob, { state: "running" }>
@@ -36,9 +45,7 @@ export interface Channel {
   readonly address: ChannelAddress
   readonly add: (job: Job) => void
   /** Waits for its place in the queue and holds the channel while it runs. */
-  readonly exclusively: <Result>(
-    work: (agent: ReadyAgent, sessionId: string | undefined) => Promise<Result>,
-  ) => Promise<Result>
+  readonly exclusively: <Result>(work: Work<Result>) => Promise<Result>
   /** Ends what waits and what runs; resolves when nothing of it runs any more. */
   readonly stop: (reason: string) => Promise<void>
   readonly turns: () => readonly RunningTurn[]
@@ -61,12 +68,14 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
   /** Turns of an earlier life, until there is an OpenCode to go on with. */
   let held: { readonly stored: StoredTurn; stop: string | undefined }[] = []
   let slots: readonly Slot[] = []
+  /** What was said last came to its end, and this runner saw it. */
+  let isWhole = false
 
   const turns = () => slots.flatMap(({ turn }) => turn ?? [])
   const isBusy = () => slots.length > 0 || queue.length > 0 || held.length > 0
 
   const open = (job: Job | undefined): Slot => {
-    const slot: Slot = { job, stopping: new AbortController(), turn: undefined }
+    const slot: Slot = { job, stopping: new AbortController(), turn: undefined, over: undefined }
     slots = [...slots, slot]
     return slot
   }
@@ -83,7 +92,10 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     if (!next) return ports.onIdle()
     if ("job" in next) return void run(next.job, agent, undefined)
     const slot = open(undefined)
-    void next.chore.run(agent, ports.sessions.sessionOf(key)).finally(() => close(slot))
+    const { signal } = slot.stopping
+    slot.over = next.chore
+      .run(agent, ports.sessions.sessionOf(key), signal)
+      .finally(() => close(slot))
   }
 
   const run = async (job: Job, agent: ReadyAgent, steered: RunningTurn | undefined) => {
@@ -133,6 +145,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       onChange: (changed) => ledger.turnChanged(jobId(job), changed),
       onEnded: (outcome) => {
         const ended = running.now()
+        isWhole = outcome.type === "ok"
         for (const frame of commandResult(job, outcome, answerText(ended.texts))) send(frame)
         ledger.ended(jobId(job), outcome)
         ports.onTurnEnded(ended, agent)
@@ -147,7 +160,9 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
   const ensureSession = async (job: Job, { client }: ReadyAgent): Promise<string> => {
     const named = job.type === "prompt" ? job.opencodeSessionId : undefined
     const known = ports.sessions.sessionOf(key)
-    const { sessionId, isNew } = await chooseSession(client, clock, [named, known])
+    const { sessionId, isNew } = await chooseSession(client, clock, [named, known], {
+      isWhole: isWhole && (named === undefined || named === known),
+    })
     if (isNew)
       send({ type: "channel-session-created", channelKey: key, opencodeSessionId: sessionId })
     if (known !== sessionId) ports.sessions.setSession(key, sessionId)
@@ -177,10 +192,13 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       if (slot.job) finish(slot.job, canceled)
       close(slot)
     }
+    const chores = slots.filter(({ over }) => over !== undefined)
+    if (chores.length > 0) isWhole = false
+    for (const { stopping: chore } of chores) chore.abort(new Error(reason))
     for (const entry of held) entry.stop ??= reason
     const stopping = turns()
     for (const turn of stopping) turn.tell({ type: "stop", reason })
-    await Promise.all(stopping.map((turn) => turn.ended))
+    await Promise.all([...stopping.map((turn) => turn.ended), ...chores.map(({ over }) => over)])
   }
 
   const resume = (agent: ReadyAgent): void => {
@@ -213,7 +231,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     exclusively: (work) =>
       new Promise((resolve, reject) => {
         const chore: Chore = {
-          run: (agent, sessionId) => work(agent, sessionId).then(resolve, reject),
+          run: (...given) => work(...given).then(resolve, reject),
           fail: reject,
         }
         queue.push({ chore })

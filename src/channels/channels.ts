@@ -10,7 +10,7 @@ import type { Log } from "../log.ts"
 import type { Inbound, Outbound, OutboundFrame } from "../protocol/index.ts"
 import type { PermissionReply, Turn, TurnSettings } from "../turn/turn.ts"
 import type { ChannelStore } from "./agent-sessions.ts"
-import { type Channel, createChannel } from "./channel.ts"
+import { type Channel, createChannel, type Work } from "./channel.ts"
 import { type ChannelAddress, keyOf } from "./channel-key.ts"
 import { createListeners, type Listener } from "./listeners.ts"
 import type { JobStore } from "./job-store.ts"
@@ -72,10 +72,7 @@ export interface Channels {
   /** Stops what runs there; the channel's next prompt starts a conversation of its own. */
   readonly forget: (address: ChannelAddress) => Promise<void>
   /** Runs `work` between two turns of the channel. */
-  readonly exclusively: <Result>(
-    address: ChannelAddress,
-    work: (agent: ReadyAgent, sessionId: string | undefined) => Promise<Result>,
-  ) => Promise<Result>
+  readonly exclusively: <Result>(address: ChannelAddress, work: Work<Result>) => Promise<Result>
   /** False when no turn asks that question. */
   readonly answer: (questionId: string, answer: string | boolean) => boolean
   /** False when no turn asks for that permission: nothing is granted. */

@@ -5,7 +5,7 @@ import type { ReadyAgent } from "../channels/channels.ts"
 import { parseModel } from "../agent/models.ts"
 import type { Verb } from "./verb.ts"
 
-type Own = (agent: ReadyAgent, sessionId: string) => Promise<string>
+type Own = (agent: ReadyAgent, sessionId: string, signal: AbortSignal) => Promise<string>
 
 const undo: Own = async ({ client }, sessionId) => {
   const { revertedTo } = await client.readSession(sessionId)
@@ -26,10 +26,17 @@ const redo: Own = async ({ client }, sessionId) => {
   return "what was taken back is there again"
 }
 
-const compact: Own = async ({ client, defaultModel }, sessionId) => {
+const compact: Own = async ({ client, defaultModel }, sessionId, signal) => {
   const model = parseModel(defaultModel ?? "")
   if (!model) throw new Error("no model is known to compact with")
-  await client.summarize(sessionId, model)
+  try {
+    await client.summarize(sessionId, model, signal)
+  } catch (error) {
+    if (!signal.aborted) throw error
+    // The model writes on behind a call that was given up, and would be in the next prompt's way.
+    await client.abort(sessionId)
+    throw signal.reason
+  }
   return "the conversation was compacted"
 }
 
@@ -42,10 +49,13 @@ export const opencodeCommand: Verb<"opencode-command"> = async (ports, frame) =>
   const run = Object.hasOwn(own, command) ? own[command] : undefined
   if (!run) return channels.take({ ...frame, command })
   try {
-    const result = await channels.exclusively(addressOf(frame), async (agent, sessionId) => {
-      if (sessionId === undefined) throw new Error("this channel has no conversation yet")
-      return run(agent, sessionId)
-    })
+    const result = await channels.exclusively(
+      addressOf(frame),
+      async (agent, sessionId, signal) => {
+        if (sessionId === undefined) throw new Error("this channel has no conversation yet")
+        return run(agent, sessionId, signal)
+      },
+    )
     send({ type: "command-result", requestId, command: frame.command, result })
   } catch (error) {
     const reason = describeError(error)

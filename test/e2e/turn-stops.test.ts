@@ -1,7 +1,7 @@
 /** Abort in every phase of a turn: it really ends, it is told so once, and the next prompt is answered. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
-import { hang, httpError, reply, text, tool } from "../kit/model.ts"
+import { hang, httpError, overflow, reply, text, tool } from "../kit/model.ts"
 
 let c: Conversation
 beforeAll(async () => {
@@ -45,6 +45,20 @@ describe("an abort", () => {
     expect(answer.of("complete")).toHaveLength(1)
     expect(answer.of("error")).toEqual([])
     await goesOn("mute")
+  })
+
+  test("while OpenCode shortens the conversation", async () => {
+    // The call that does it is about the conversation before the prompt, and so goes by that one's name.
+    c.model.on("history", [text("some history"), hang()])
+    await c.ask("history", "@@history@@", on("shortened"))
+    c.model.on("too-long", [overflow()])
+    const asked = c.model.requests.length
+    c.say("too-long", "@@too-long@@", on("shortened"))
+    await c.agent.until(() => c.model.requests.length === asked + 2, "the call that shortens")
+    await abort("shortened")
+    const answer = await c.ended("too-long")
+    expect(answer.of("complete")).toHaveLength(1)
+    await goesOn("shortened")
   })
 
   test("in the middle of a text keeps the words so far", async () => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
-import { text, tool } from "../kit/model.ts"
+import { hang, text, tool } from "../kit/model.ts"
 
 let c: Conversation
 beforeAll(async () => {
@@ -166,6 +166,21 @@ describe("opencode-command", () => {
     const next = await c.ask("cp2", "@@cp-two@@", on("compact"))
     expect(next.final).toMatchObject({ finalText: "went on" })
     expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("summary of it")
+  })
+
+  test("compact that takes too long is stopped by an abort, and the next prompt is answered", async () => {
+    c.model.on("cp-slow", [text("a longer story"), hang()])
+    await c.ask("cp3", "@@cp-slow@@", on("slow"))
+    const asked = c.model.requests.length
+    const compact = { type: "opencode-command", command: "compact", requestId: "k4b" } as const
+    c.agent.say({ ...compact, ...on("slow") })
+    await c.agent.until(() => c.model.requests.length > asked, "the call that compacts")
+    c.agent.say({ type: "abort", ...on("slow") })
+    await c.agent.frame("aborted", ({ channelId }) => channelId === "slow")
+    expect(answers("command-result", "k4b")).toMatchObject([{ error: "stopped by the user" }])
+    c.model.on("cp-after", [text("went on")])
+    const next = await c.ask("cp4", "@@cp-after@@", on("slow"))
+    expect(next.final).toMatchObject({ reason: "end_turn", finalText: "went on" })
   })
 
   test("any other is OpenCode's: it runs as a turn and its words are the result", async () => {
