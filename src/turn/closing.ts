@@ -3,6 +3,7 @@ import { type Draft, ofTurn, send } from "./draft.ts"
 import { answerText } from "./text.ts"
 import { cancelRunning } from "./tool-calls.ts"
 import type { Outcome } from "./turn.ts"
+import { sayHeld } from "./words.ts"
 
 const reasons = {
   ok: "end_turn",
@@ -12,6 +13,7 @@ const reasons = {
 } as const
 
 export const closeAttempt = (turn: Draft, outcome: Outcome): void => {
+  sayHeld(turn)
   const { tools, updates } = cancelRunning(turn.tools)
   turn.tools = tools
   for (const update of updates) {

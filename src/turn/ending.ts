@@ -11,6 +11,7 @@ import { onQuestion } from "./questions.ts"
 import { hasWords, inOrder } from "./text.ts"
 import type { Outcome, ReadReason, SessionSnapshot } from "./turn.ts"
 import { LOOK_MS, RECHECK_MS } from "./waits.ts"
+import { sayHeld } from "./words.ts"
 
 /** A prompt just taken begins seconds later at times: a stop is believed after this many looks that found nothing. */
 const IDLE_READS = 2
@@ -31,7 +32,9 @@ export const onRead = (
   snapshot: SessionSnapshot,
   at: number,
 ): void => {
+  turn.missing = isCatchingUp(why) ? Math.max(0, turn.missing - 1) : 0
   takeIn(turn, snapshot, at)
+  if (turn.missing === 0) sayHeld(turn)
   // Another prompt's answer may have ended this turn while its words were read.
   if (turn.phase === "ended") return
   if (snapshot.status.type !== "idle") return stillBusy(turn, why)
@@ -45,11 +48,14 @@ export const onRead = (
     return timer(turn, "recheck", RECHECK_MS)
   }
   // Right after a gap a message may be a moment from its completion; only a second look may end it open.
-  if ((why === "gap" || why === "resume") && newest?.open) {
+  if (isCatchingUp(why) && newest?.open) {
     return timer(turn, "recheck", RECHECK_MS)
   }
   conclude(turn, why)
 }
+
+/** What the stream missed is read, and not only whether it is over. */
+const isCatchingUp = (why: ReadReason): boolean => why === "gap" || why === "resume"
 
 const takeIn = (turn: Draft, snapshot: SessionSnapshot, at: number): void => {
   const { messages, children, asked } = snapshot

@@ -3,8 +3,9 @@ import type { AgentEvent, AgentPart } from "../agent/events.ts"
 import { create, type Draft, ofTurn, send, setStatus } from "./draft.ts"
 import { showsMessage } from "./messages.ts"
 import { dropAttempt, dropParts } from "./retry.ts"
-import { onDelta, onSnapshot, type TextStep } from "./text.ts"
+import { onDelta, onSnapshot } from "./text.ts"
 import { isRunning, onToolPart } from "./tool-calls.ts"
+import { say } from "./words.ts"
 
 /** `live` is from the stream, in its order; otherwise the part was read beside it. */
 export const onPart = (turn: Draft, part: AgentPart, live: boolean, at: number): void => {
@@ -25,15 +26,6 @@ export const onPartDelta = (
   turn.progressAt = at
   const kind = turn.texts.findLast((part) => part.id === partId)?.kind ?? "text"
   say(turn, partId, kind, onDelta(turn.texts, partId, delta))
-}
-
-const say = (turn: Draft, partId: string, kind: "text" | "reasoning", said: TextStep): void => {
-  turn.texts = said.texts
-  if (said.delta === "") return
-  create(turn)
-  if (turn.status !== "streaming") setStatus(turn, "streaming")
-  const type = kind === "text" ? "message.part.text-delta" : "message.part.reasoning-delta"
-  send(turn, { type, partId, delta: said.delta, ...ofTurn(turn) })
 }
 
 export const onTool = (turn: Draft, part: Extract<AgentPart, { kind: "tool" }>): void => {

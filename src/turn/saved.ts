@@ -5,12 +5,17 @@ import type { Turn } from "./turn.ts"
 import { STOPPING_MS } from "./waits.ts"
 
 /** All but the texts: written whole whenever one of its fields changed. */
-export type SavedTurn = Omit<Turn, "texts" | "progressAt">
+export type SavedTurn = Omit<Turn, "texts" | "progressAt" | "missing">
 
 /** A part without its words: they are OpenCode's to keep. */
-export type SavedText = Omit<TextPart, "text" | "gapped">
+export type SavedText = Omit<TextPart, "text" | "gapped" | "held">
 
-const fieldsOf = ({ texts: _texts, progressAt: _progressAt, ...saved }: Turn): SavedTurn => saved
+const fieldsOf = ({
+  texts: _texts,
+  progressAt: _progressAt,
+  missing: _missing,
+  ...saved
+}: Turn): SavedTurn => saved
 
 /** Nothing when only words were added since `before`: that must stay cheap. */
 export const changedTurn = (turn: Turn, before: Turn | undefined): SavedTurn | undefined => {
@@ -27,22 +32,21 @@ export const changedTexts = (turn: Turn, before: Turn | undefined): readonly Sav
   return turn.texts.flatMap((part) => (known.has(part) ? [] : [withoutWords(part)]))
 }
 
-const withoutWords = ({ id, messageId, kind, sent, ended, dropped }: TextPart): SavedText => ({
-  id,
-  messageId,
-  kind,
-  sent,
-  ended,
-  dropped,
-})
+const withoutWords = (part: TextPart): SavedText => {
+  const { id, messageId, kind, sent, dropped } = part
+  // One that is ended is not looked at again; words that wait here would be lost with this life.
+  return { id, messageId, kind, sent, ended: part.ended && !part.held, dropped }
+}
 
 export const restoreTurn = (saved: SavedTurn, texts: readonly SavedText[]): Turn => ({
   ...saved,
   progressAt: 0,
+  missing: 0,
   texts: texts.map((part) => ({
     ...part,
     text: part.sent === 0 && part.ended ? "" : undefined,
     gapped: !part.ended,
+    held: false,
   })),
 })
 
@@ -53,6 +57,7 @@ export const resume = (turn: Draft, at: number): void => {
   turn.posts = 0
   if (turn.startedAt === 0) turn.startedAt = at
   if (turn.status === "idle") setStatus(turn, "thinking")
+  turn.missing += 1
   read(turn, "resume")
   const waitsForOther = turn.settings.joins && turn.phase === "asked"
   if (!turn.heard && !waitsForOther) timer(turn, "first-event", firstEvent)

@@ -62,6 +62,7 @@ const handle = (turn: Draft, event: TurnEvent, at: number): void => {
       return onOvertaken(turn, event.userMessageId)
     case "gap":
       turn.texts = onGap(turn.texts)
+      turn.missing += 1
       return read(turn, "gap")
     case "agent-lost":
       return finish(turn, { type: "error", error: event.error })

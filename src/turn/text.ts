@@ -10,8 +10,10 @@ export interface TextPart {
   readonly kind: "text" | "reasoning"
   /** How many characters were sent, by this life of the runner or an earlier one. */
   readonly sent: number
-  /** What is known, all of it sent. An earlier life's words are unknown until OpenCode tells the whole text. */
+  /** What is known, all of it sent unless it is held back. An earlier life's words are unknown until OpenCode tells the whole text. */
   readonly text: string | undefined
+  /** Words of it wait for others that were said before them. */
+  readonly held: boolean
   readonly ended: boolean
   /**
    * Deltas may have been missed, so further ones would leave a hole; the next whole text closes it. While a
@@ -53,6 +55,7 @@ export const onSnapshot = (
     kind: seen.kind,
     sent: 0,
     text: "",
+    held: false,
     ended: false,
     // First met beside the stream, its deltas may have begun already; met on the stream, this is its beginning.
     gapped: !live,
@@ -86,6 +89,30 @@ const extend = (part: TextPart, seen: AgentTextPart, live: boolean): TextPart =>
 
 const isTrimmed = (part: TextPart, seen: AgentTextPart): boolean =>
   part.text?.startsWith(seen.text) === true
+
+/** As if these words had not been sent; they were not. */
+export const holdBack = (
+  texts: readonly TextPart[],
+  partId: string,
+  words: string,
+): readonly TextPart[] =>
+  texts.map((part) =>
+    part.id === partId ? { ...part, sent: part.sent - words.length, held: true } : part,
+  )
+
+/** Those of an attempt that was given up meanwhile are never said. */
+export const release = (texts: readonly TextPart[]) => {
+  const held = texts.flatMap((part) => {
+    const words = part.held && !part.dropped ? (part.text ?? "").slice(part.sent) : ""
+    return words === "" ? [] : [{ part, words }]
+  })
+  if (!texts.some((part) => part.held)) return { texts, held }
+  const sent = (part: TextPart) => Math.max(part.sent, part.text?.length ?? 0)
+  return {
+    texts: texts.map((part) => (part.held ? { ...part, sent: sent(part), held: false } : part)),
+    held,
+  }
+}
 
 /** After a cut of the stream nothing is known about what the open parts said meanwhile. */
 export const onGap = (texts: readonly TextPart[]): readonly TextPart[] =>

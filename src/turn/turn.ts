@@ -101,6 +101,8 @@ export interface Turn {
   /** The user message of a prompt that steers this conversation: its answers, and all later ones, are not ours. */
   readonly overtakenBy: string | undefined
   readonly texts: readonly TextPart[]
+  /** How many reads of what the stream missed are under way: words that come meanwhile are held back. */
+  readonly missing: number
   readonly tools: readonly ToolCall[]
   /** Sessions of sub-agents that work for this turn. */
   readonly children: readonly string[]
@@ -222,6 +224,7 @@ export const newTurn = (identity: TurnIdentity, settings: Partial<TurnSettings> 
   askedAt: undefined,
   overtakenBy: undefined,
   texts: [],
+  missing: 0,
   tools: [],
   children: [],
   counted: [],

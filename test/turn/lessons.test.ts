@@ -96,10 +96,73 @@ describe("text", () => {
     turn.hear(say.message(assistant("m1")), say.part(textPart("m1", "p1")))
     turn.hear(say.delta("m1", "p1", "one "))
     turn.tell({ type: "gap" })
+    const stored = [{ message: assistant("m1"), parts: [textPart("m1", "p1", "")] }]
+    turn.read(stored, "gap", { type: "busy" })
     turn.hear(say.delta("m1", "p1", "three "))
     turn.hear(say.part(textPart("m1", "p1", "one two three ", true)))
     const deltas = turn.sent("message.part.text-delta").map(({ delta }) => delta)
     expect(deltas).toEqual(["one ", "two three "])
+  })
+
+  describe("that comes while what the stream missed is read", () => {
+    const missed = [{ message: done("m1"), parts: [textPart("m1", "p1", "first ", true)] }]
+    const late = () => {
+      const turn = start()
+      turn.hear(say.message(assistant("m1")))
+      turn.tell({ type: "gap" })
+      turn.hear(say.message(assistant("m2")), say.part(textPart("m2", "p2")))
+      turn.hear(say.delta("m2", "p2", "second "))
+      return turn
+    }
+    const words = (turn: ReturnType<typeof late>) =>
+      turn.sent("message.part.text-delta").map(({ delta }) => delta)
+
+    test("is said after it", () => {
+      const turn = late()
+      expect(words(turn)).toEqual([])
+      const begun = { message: assistant("m2"), parts: [textPart("m2", "p2", "")] }
+      turn.read([...missed, begun], "gap", { type: "busy" })
+      turn.hear(say.delta("m2", "p2", "third"))
+      expect(words(turn)).toEqual(["first ", "second ", "third"])
+    })
+
+    test("waits for the last of several reads, and for a second one when the first fails", () => {
+      const turn = late()
+      turn.tell({ type: "gap" })
+      turn.read([], "gap", { type: "busy" })
+      turn.tell({ type: "read-failed", why: "gap", error: "no answer" })
+      expect(words(turn)).toEqual([])
+      turn.read(missed, "recheck", { type: "busy" })
+      expect(words(turn)).toEqual(["first ", "second "])
+    })
+
+    test("is said when the turn ends without an answer to the read", () => {
+      const turn = late()
+      turn.tell({ type: "agent-lost", error: "OpenCode ended" })
+      expect(words(turn)).toEqual(["second "])
+      expect(turn.sent("message.finalize")).toMatchObject([{ finalText: "second " }])
+    })
+
+    test("is told again by OpenCode when the runner dies with it", () => {
+      const turn = late()
+      turn.hear(say.part(textPart("m2", "p2", "second ", true)))
+      const saved = changedTurn(turn.turn(), undefined)
+      if (!saved) throw new Error("nothing was saved")
+      const restored = restoreTurn(saved, changedTexts(turn.turn(), undefined))
+      const [waiting] = step(restored, { type: "resume" }, 20_000)
+      const messages = [
+        ...missed,
+        { message: done("m2"), parts: [textPart("m2", "p2", "second ", true)] },
+      ]
+      const snapshot = { status: { type: "idle" as const }, messages, children: [] }
+      const [, effects] = step(waiting, { type: "read", why: "resume", snapshot }, 20_000)
+      const said = effects.flatMap((effect) =>
+        effect.do === "send" && effect.frame.type === "message.part.text-delta"
+          ? [effect.frame.delta]
+          : [],
+      )
+      expect(said).toEqual(["first ", "second "])
+    })
   })
 
   test("L-34: every delta names its part, and a snapshot of an earlier part says nothing again", () => {
