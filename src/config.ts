@@ -2,7 +2,7 @@
  * Flags and environment -> one frozen Config. The only reader of the environment; a knob is one entry in the
  * table below, and its parsing, its line of help and its redaction follow from it.
  */
-import { closeSync, readFileSync } from "node:fs"
+import { closeSync, readFileSync, statSync } from "node:fs"
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import { z } from "zod"
@@ -361,6 +361,11 @@ const knobs = {
     doc: "JSON file of names and values, mode 600: the agent's secrets where there is no 1Password",
     schema: z.string().min(1, "must be a file").optional(),
   },
+  runnerSecretsFile: {
+    env: "RUNNER_SECRETS_FILE",
+    doc: "file of NAME=value lines, mode 600: the runner's own secrets, read at the start and when the sandbox is restored",
+    schema: z.string().min(1, "must be a file").optional(),
+  },
   parallelApiKey: {
     env: "PARALLEL_API_KEY",
     doc: "key of Parallel's API; without it the agent has no parallel_* tools",
@@ -478,15 +483,34 @@ export const withSecrets = (env: Environment): Environment => {
   try {
     const text = readFileSync(fd, "utf8")
     closeSync(fd)
-    const given = text.split("\0").flatMap((entry): [string, string][] => {
-      const at = entry.indexOf("=")
-      return at > 0 ? [[entry.slice(0, at), entry.slice(at + 1)]] : []
-    })
-    return { ...rest, ...Object.fromEntries(given) }
+    return { ...rest, ...assignments(text.split("\0")) }
   } catch (error) {
     throw new ConfigError(`SANDPIPER_SECRETS_FD: descriptor ${fd} cannot be read`, { cause: error })
   }
 }
+
+/**
+ * The environment with what RUNNER_SECRETS_FILE says now. Unlike a descriptor it can be read again: a platform that
+ * restores the sandbox with its memory puts fresh values there, and they win over those the process was born with.
+ */
+export const withSecretsFile = (env: Environment): Environment => {
+  const path = env[knobs.runnerSecretsFile.env]
+  if (!path) return env
+  try {
+    if ((statSync(path).mode & 0o077) !== 0) throw new Error("it is open to others: chmod 600 it")
+    return { ...env, ...assignments(readFileSync(path, "utf8").split("\n")) }
+  } catch (error) {
+    throw new ConfigError(`RUNNER_SECRETS_FILE: ${path} cannot be used`, { cause: error })
+  }
+}
+
+const assignments = (entries: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    entries.flatMap((entry): [string, string][] => {
+      const at = entry.indexOf("=")
+      return at > 0 ? [[entry.slice(0, at), entry.slice(at + 1)]] : []
+    }),
+  )
 
 export const readInvocation = (
   argv: readonly string[],

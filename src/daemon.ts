@@ -46,6 +46,8 @@ export interface DaemonOptions {
   readonly version: string
   readonly log: Log
   readonly clock?: Clock
+  /** The settings as they are now, for what a restored sandbox is given anew. */
+  readonly readAgain?: () => Config
   /** How this program is started; git starts it as its credential helper. */
   readonly self?: readonly string[]
   /** When a silent OpenCode counts as hung; the default is about half a minute. */
@@ -91,6 +93,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     write: (text) => writeFact(db, API_TOKEN_FACT, text),
   })
   let gateway: Gateway | undefined
+  /** What the runner keeps to itself; it is read anew when the sandbox is restored. */
+  let own = config
 
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
@@ -178,9 +182,16 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     allow: config.agentEnvAllow ?? [],
     own: ownVariables,
   })
-  const secrets = openSecrets({ ...config, environment, owner: user, clock })
+  const secrets = openSecrets({
+    ...config,
+    secretsToken: () => own.secretsToken,
+    environment,
+    owner: user,
+    clock,
+  })
   const host = createHost({
     config,
+    current: () => own,
     self: options.self ?? [process.execPath],
     apiToken,
     user,
@@ -208,7 +219,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
       SANDPIPER_API_TOKEN: apiToken,
       WHISPER_MODELS: config.whisperModels,
-      ...(config.parallelApiKey && { PARALLEL_API_KEY: config.parallelApiKey }),
+      ...(own.parallelApiKey && { PARALLEL_API_KEY: own.parallelApiKey }),
       ...(config.parentSessionId && { PARENT_SESSION_ID: config.parentSessionId }),
       ...(config.publicUrl && { SANDPIPER_PUBLIC_URL: config.publicUrl }),
     }),
@@ -309,9 +320,28 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await Bun.spawn(["sync"]).exited
     },
     services: host.services,
-    reconnect: uplink.redial,
+    reconnect: (why) => uplink.redial(why, readSecretsAgain()),
+    // A pull under a running turn would change the files that it works on.
+    refresh: async () => {
+      await channels.settled()
+      await host.refresh()
+    },
   })
   let stopWatching = () => {}
+
+  /** Returns the link's token, when there is a place to read it from again. */
+  const readSecretsAgain = (): string | undefined => {
+    if (!options.readAgain) return undefined
+    try {
+      own = options.readAgain()
+      log.hide(own.secrets)
+      gateway?.renewKey(own.jwtSecret)
+      log.info("secrets.read-again")
+    } catch (error) {
+      log.warn("secrets.not-read-again", { error: describeError(error) })
+    }
+    return own.runnerToken
+  }
 
   const stop = async (ending: Ending) => {
     if (stopped.signal.aborted) return

@@ -13,7 +13,8 @@ export interface ControlOptions {
   readonly stateDir: string
   /** May ask for git's passwords; the agent's tools hold it. */
   readonly apiToken: string
-  readonly credentials: readonly Credential[]
+  /** As they are now: a restored sandbox may have been given others. */
+  readonly credentials: () => readonly Credential[]
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
   readonly log: Log
 }
@@ -38,7 +39,9 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
     if (request.method !== "POST") return refusal(405, "only POST")
     if (pathname === "/git-credential" && (isOwner || carries(request, options.apiToken))) {
       const question = credentialQuestion.safeParse(await request.json().catch(() => undefined))
-      const found = question.success ? credentialFor(options.credentials, question.data) : undefined
+      const found = question.success
+        ? credentialFor(options.credentials(), question.data)
+        : undefined
       if (found === undefined) return refusal(404, "no credential for that host")
       return Response.json({ username: found.username, password: found.password })
     }

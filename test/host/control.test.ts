@@ -25,7 +25,7 @@ beforeEach(async () => {
   control = await startControl({
     stateDir,
     apiToken: "the-agents-token",
-    credentials: [{ origin: "https://git.example", username: "oauth2", password: "secret" }],
+    credentials: () => [{ origin: "https://git.example", username: "oauth2", password: "secret" }],
     runHook: async (hook) => {
       ran.push(hook)
       return { done: hook }

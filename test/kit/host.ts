@@ -30,6 +30,7 @@ export const startHost = async (
   const progress: string[] = []
   const host = createHost({
     config,
+    current: () => config,
     self: [requireBinary()],
     apiToken: API_TOKEN,
     user: undefined,
