@@ -21,6 +21,8 @@ import { createHibernation } from "./host/hibernation.ts"
 import { createHost } from "./host/host.ts"
 import { createProcesses } from "./host/processes.ts"
 import { openSecrets } from "./host/open-secrets.ts"
+import { createMask } from "./host/secret-mask.ts"
+import { createRunCommand } from "./host/secret-command.ts"
 import { scrubFiles, watchForRestore } from "./host/snapshot.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { plannedDirectory } from "./host/workspace.ts"
@@ -38,6 +40,10 @@ import type { Outbound } from "./protocol/index.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
+import { createExecutions } from "./workflow/executions.ts"
+import { findWorkflow, shellOrder } from "./workflow/orders.ts"
+import { channelOf, createSteps } from "./workflow/steps.ts"
+import { openExecutionStore } from "./workflow/store.ts"
 
 export interface DaemonOptions {
   readonly config: Config
@@ -100,8 +106,14 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const outbox = createOutbox({
     // Frames and the turns that they tell of are written together.
     store: openOutboxStore(db, {
-      write: () => channels.persist(),
-      done: () => channels.persisted(),
+      write: () => {
+        channels.persist()
+        workflows.persist()
+      },
+      done: () => {
+        channels.persisted()
+        workflows.persisted()
+      },
     }),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
@@ -204,6 +216,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     setPart: parts.set,
     runHook: (hook) => hibernation.runHook(hook),
+    runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
   })
 
   let ready: string | undefined
@@ -281,8 +294,47 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     uplink.send({ type: "opencode-config-applied", ...applied })
   }
 
+  const bash = createRunCommand({
+    workDir,
+    environment: {
+      ...environment,
+      ...(user && { USER: user.name, HOME: user.home }),
+      SANDPIPER_API_TOKEN: apiToken,
+    },
+    owner: user,
+    clock,
+  })
+  const workflows = createExecutions({
+    store: openExecutionStore(db),
+    perform: createSteps({
+      channels,
+      send: uplink.send,
+      bash: ({ command, cwd, timeoutMs }, signal) =>
+        bash(
+          {
+            program: "bash",
+            // What it prints is one text, in the order in which it was printed.
+            args: ["-c", 'exec 2>&1; eval "$0"', command],
+            cwd,
+            timeoutMs,
+            env: {},
+            signal,
+          },
+          () => createMask([]),
+        ),
+      clock,
+    }),
+    findWorkflow: (id) => findWorkflow(uplink.request, id),
+    answer: (executionId, envelope) =>
+      uplink.send({ type: "workflow-execution-result", executionId, envelope }),
+    clock,
+    newId: () => crypto.randomUUID(),
+    log: log.child({ part: "workflow" }),
+  })
+
   const inbound = createInbound({
     channels,
+    workflows,
     jobs,
     sessionIds: sessions.all,
     send: uplink.send,
@@ -301,8 +353,14 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const hibernation = createHibernation({
     clock,
     log: log.child({ part: "host" }),
-    settled: channels.settled,
-    stopTurns: (why) => void channels.stop(undefined, why),
+    settled: async () => {
+      await workflows.settled()
+      await channels.settled()
+    },
+    stopTurns: (why) => {
+      void workflows.stop(undefined, why)
+      void channels.stop(undefined, why)
+    },
     flush: uplink.flush,
     scrub: async () => {
       const files = await scrubFiles([join(agentDirectories(config.stateDir).data, "auth.json")])
@@ -349,7 +407,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log.info("daemon.stopping", { why: ending.why })
     stopWatching()
     hibernation.stop()
-    await within(clock, SETTLE_MS, channels.stop(undefined, "the runner is shutting down"))
+    const shuttingDown = "the runner is shutting down"
+    const ended = [workflows.stop(undefined, shuttingDown), channels.stop(undefined, shuttingDown)]
+    await within(clock, SETTLE_MS, Promise.all(ended))
     await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
     await uplink.stop(FLUSH_MS)
     await within(clock, CLOSE_MS, gateway?.stop() ?? Promise.resolve())
@@ -398,6 +458,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         ...(secrets && { local: secretOperations(secrets) }),
       })
       await host.start()
+      // Their turns go on in OpenCode otherwise, for nobody.
+      for (const id of workflows.recover())
+        void channels.stop(channelOf(id), "the workflow has ended")
       uplink.start()
       agent.begin()
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })

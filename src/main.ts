@@ -45,6 +45,8 @@ const main = async (): Promise<number> => {
       return doctor(config)
     case "hook":
       return hook(config)
+    case "workflow":
+      return workflow(config, words)
     case "git-credential":
       return gitCredential(config)
   }
@@ -93,6 +95,13 @@ const hook = async (config: Config): Promise<number> => {
   const control = await findControl(config.stateDir)
   const report = await askControl(control, `/hooks/${config.operand}`, {}, HOOK_LIMIT_MS)
   return print(`${JSON.stringify(report)}\n`)
+}
+
+const workflow = async (config: Config, words: Words): Promise<number> => {
+  const { runFromShell } = await import("./workflow/shell.ts")
+  const { ok, report } = await runFromShell(config, words)
+  print(`${JSON.stringify(report, undefined, 2)}\n`)
+  return ok ? 0 : 1
 }
 
 const up = async (config: Config, log: Log): Promise<number> => {

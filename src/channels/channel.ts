@@ -128,8 +128,10 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       onChange: (changed) => ledger.turnChanged(jobId(job), changed),
       onEnded: (outcome) => {
         const ended = running.now()
-        for (const frame of commandResult(job, outcome, answerText(ended.texts))) send(frame)
+        const answer = answerText(ended.texts)
+        for (const frame of commandResult(job, outcome, answer)) send(frame)
         ledger.ended(jobId(job), outcome)
+        ports.onJobEnded(job, outcome, answer)
         ports.onTurnEnded(ended, agent)
         close(slot)
       },
@@ -154,6 +156,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     for (const frame of endUnstarted(job, address, outcome)) send(frame)
     for (const frame of commandResult(job, outcome, undefined)) send(frame)
     ledger.ended(jobId(job), outcome)
+    ports.onJobEnded(job, outcome, undefined)
   }
 
   const steerable = (job: Job): RunningTurn | undefined => {

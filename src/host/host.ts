@@ -40,6 +40,7 @@ export interface HostOptions {
   }
   readonly setPart: (name: string, state: PartState, why?: string) => void
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
+  readonly runWorkflow: (order: unknown, gone: AbortSignal) => Promise<object>
 }
 
 export interface Host {
