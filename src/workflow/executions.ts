@@ -8,7 +8,7 @@ import { keyOf } from "../channels/channel-key.ts"
 import type { Clock } from "../lib/clock.ts"
 import { describeError, type Log } from "../log.ts"
 import type { Inbound } from "../protocol/index.ts"
-import { canonical, compile, type Step } from "./compile.ts"
+import { canonical, compile } from "./compile.ts"
 import { type Ending, MOST_OUTPUT, run, type StepRecord } from "./run.ts"
 import { channelOf, type PerformStep } from "./steps.ts"
 import type { Envelope, Execution, ExecutionStore, Order } from "./store.ts"
@@ -173,8 +173,6 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
   const carryOut = async (execution: Execution, signal: AbortSignal): Promise<Ended> => {
     const { id, executionId, order } = execution
     const journal = new Map(journalOf(execution))
-    const findSteps = async (workflowId: string): Promise<readonly Step[]> =>
-      compile(await options.findWorkflow(workflowId)).steps
     const ending = await run({
       ...order,
       steps: compile(order.workflow).steps,
@@ -183,7 +181,7 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
       signal,
       now: clock.now,
       perform: (task, place) => options.perform(execution, task, place, signal),
-      findWorkflow: findSteps,
+      findWorkflow: options.findWorkflow,
       note: (record) => {
         store.note(id, record)
         tellStep(executionId, record)

@@ -3,7 +3,7 @@
  * what was done is in the journal, and a run that goes on walks the same way again without doing any of it twice.
  */
 import { describeError } from "../log.ts"
-import { canonical, type Step, type StepOf } from "./compile.ts"
+import { canonical, compile, type Step, type StepOf } from "./compile.ts"
 import { asText, fill, fillText, type Scope, variableNamed } from "./template.ts"
 
 /** A step at its place in the run: its id, after those of the loops and subworkflows that it stands in. */
@@ -42,7 +42,8 @@ export interface RunOptions {
   readonly signal: AbortSignal
   readonly now: () => number
   readonly perform: (task: Task, place: string) => Promise<unknown>
-  readonly findWorkflow: (id: string) => Promise<readonly Step[]>
+  /** The definition of a workflow that is kept elsewhere. */
+  readonly findWorkflow: (id: string) => Promise<unknown>
   /** Called with every record before and after its step; what it throws ends the run. */
   readonly note: (record: StepRecord) => void
 }
@@ -116,32 +117,44 @@ const createWalk = (options: RunOptions) => {
   }
 
   const attempt = async (step: Step, scope: Scope, place: string, depth: number) => {
-    const record: StepRecord = {
+    const before = journal.get(place)
+    const record = {
+      ...(before?.input !== undefined && { input: before.input }),
       stepId: place,
-      status: "running",
       attempt: options.attempt,
-      startedAt: journal.get(place)?.startedAt ?? now(),
+      startedAt: before?.startedAt ?? now(),
     }
-    let input: { readonly input?: unknown } = {}
+    /** A kept workflow is noted once it is known. */
+    const current = () => ({ ...record, ...journal.get(place) })
     try {
       const task = taskOf(step, scope)
-      if (task) input = { input: inputOf(task) }
-      note({ ...record, ...input })
+      note({ ...record, ...(task && { input: inputOf(task) }), status: "running" })
       const output = cut(
         task ? await options.perform(task, place) : await inside(step, scope, place, depth),
       )
-      note({ ...record, ...input, status: "completed", completedAt: now(), output })
+      note({ ...current(), status: "completed", completedAt: now(), output })
       return output
     } catch (error) {
       if (error instanceof Pause) {
-        note({ ...record, status: "waiting" })
+        note({ ...current(), status: "waiting" })
         throw error
       }
       const status = signal.aborted ? "cancelled" : "failed"
       const words = describeError(error)
-      note({ ...record, ...input, status, completedAt: now(), error: words })
+      note({ ...current(), status, completedAt: now(), error: words })
       throw error instanceof StepError ? error : new StepError(`${place}: ${words}`)
     }
+  }
+
+  /** As it was when the run came there first: one that is changed meanwhile would lead another way. */
+  const keptWorkflow = async (id: string, place: string): Promise<readonly Step[]> => {
+    const record = journal.get(place)
+    const known = record?.input as { readonly workflow?: unknown } | undefined
+    const definition = known?.workflow ?? (await options.findWorkflow(id))
+    const { steps } = compile(definition)
+    if (record && known === undefined)
+      note({ ...record, input: { workflowId: id, workflow: definition } })
+    return steps
   }
 
   const inside = async (
@@ -168,7 +181,7 @@ const createWalk = (options: RunOptions) => {
       case "subworkflow": {
         if (depth >= DEEPEST) throw new Error(`subworkflows are nested deeper than ${DEEPEST}`)
         const id = step.workflowId === undefined ? undefined : fillText(step.workflowId, scope)
-        const steps = step.workflow?.steps ?? (await options.findWorkflow(id ?? ""))
+        const steps = step.workflow?.steps ?? (await keptWorkflow(id ?? "", place))
         const own = { variables: { ...(fill(step.variables, scope) as object) }, outputs: {} }
         return all(steps, own, `${place}/`, depth + 1)
       }

@@ -152,9 +152,20 @@ describe("a subworkflow", () => {
     expect(did).toEqual(["a: outer", "s/a: <outer>", "b: <outer> <<outer>>"])
   })
 
+  test("that is changed while the run waits goes on as it was", async () => {
+    const steps = [{ type: "subworkflow", id: "s", workflowId: "kept" }]
+    const kept = (command: string) => ({
+      findWorkflow: async () => ({ steps: [{ type: "approval", id: "ok" }, bash("b", command)] }),
+    })
+    const { journal, ended } = start(steps, kept("old"))
+    expect(await ended).toMatchObject({ status: "needs_approval", stepId: "s/ok" })
+    const later = start(steps, { ...kept("new"), journal, approved: ["s/ok"] })
+    expect(await later.ended).toEqual({ status: "ok", output: "<old>" })
+  })
+
   test("that calls itself is ended", async () => {
     const self = [{ type: "subworkflow", id: "s", workflowId: "me" }]
-    const { ended } = start(self, { findWorkflow: async () => compile({ steps: self }).steps })
+    const { ended } = start(self, { findWorkflow: async () => ({ steps: self }) })
     expect(await ended).toMatchObject({ status: "failed" })
   })
 })
