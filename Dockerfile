@@ -117,7 +117,9 @@ COPY opencode-config/ /out/opencode-config/
 COPY skills/ /out/opencode-config/skills/
 COPY start.sh /out/start.sh
 RUN set -eu; chmod 755 /out/start.sh; \
-    printf '#!/bin/sh\nexec sandpiper workflow "$@"\n' > /out/usr/local/bin/workflow; \
+    printf '%s\n' '#!/bin/sh' '# The agent and its shells are not told where the runner keeps its state.' \
+      'SANDPIPER_STATE_DIR="${SANDPIPER_STATE_DIR:-/var/lib/sandpiper}" exec sandpiper workflow "$@"' \
+      > /out/usr/local/bin/workflow; \
     chmod 755 /out/usr/local/bin/workflow; \
     mkdir -p /out/workspace /out/models/whisper /out/etc/profile.d; \
     printf '%s\n' \

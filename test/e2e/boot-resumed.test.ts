@@ -196,11 +196,9 @@ test("put to sleep and woken under another boot, it ends stale listeners, has it
   const port = await freePort()
   const programs = programsOf(sandbox)
   // ttyd takes its port after -p; this stand-in is all that the runner looks at: a process that listens there.
-  await writeFile(
-    join(programs, "ttyd"),
-    `#!/bin/sh\nexec python3 -c 'import socket,time;s=socket.socket();s.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEADDR,1);s.bind(("127.0.0.1",${port}));s.listen();time.sleep(600)'\n`,
-    { mode: 0o755 },
-  )
+  const listen = `Bun.listen({ hostname: "127.0.0.1", port: ${port}, socket: { data() {} } })`
+  const script = `#!/bin/sh\nexec ${process.execPath} -e '${listen}'\n`
+  await writeFile(join(programs, "ttyd"), script, { mode: 0o755 })
   await start({ SANDPIPER_SERVICES: "ttyd", TTYD_PORT: String(port) })
   const service = async () => (await booted.ready()).parts["ttyd"]?.state
   await booted.until(async () => (await service()) === "ready", "terminal")
