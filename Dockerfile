@@ -110,7 +110,8 @@ COPY . .
 ARG COMMIT=unknown
 RUN COMMIT="$COMMIT" bun run build
 
-# 8. Everything of ours in one tree: the program, the workflow command, start.sh, OpenCode's files, the shell's.
+# 8. Everything of ours in one tree: the program, the workflow command, start.sh, OpenCode's files, the shell's: those of
+# shells that somebody logs in to, and the one of all others, such as the editor's.
 FROM system AS ours
 COPY --from=runner /runner/dist/sandpiper /out/usr/local/bin/sandpiper
 COPY opencode-config/ /out/opencode-config/
@@ -126,7 +127,8 @@ RUN set -eu; chmod 755 /out/start.sh; \
       '# Shells of the sandbox: where they stand, and colours for those who look at them.' \
       'PS1="\[\e[36m\]sandbox\[\e[0m\] \w \$ "' \
       'alias ll="ls -la --color=auto"' \
-      > /out/etc/profile.d/sandpiper.sh
+      > /out/etc/profile.d/sandpiper.sh; \
+    { cat /etc/bash.bashrc; echo '. /etc/profile.d/sandpiper.sh'; } > /out/etc/bash.bashrc
 
 # 9. The image without screen and speech.
 FROM tools AS slim
