@@ -110,21 +110,25 @@ COPY . .
 ARG COMMIT=unknown
 RUN COMMIT="$COMMIT" bun run build
 
-# 8. Everything of ours in one tree: the program, the workflow command, start.sh, OpenCode's files, the shell's.
+# 8. Everything of ours in one tree: the program, the workflow command, start.sh, OpenCode's files, the shell's: those of
+# shells that somebody logs in to, and the one of all others, such as the editor's.
 FROM system AS ours
 COPY --from=runner /runner/dist/sandpiper /out/usr/local/bin/sandpiper
 COPY opencode-config/ /out/opencode-config/
 COPY skills/ /out/opencode-config/skills/
 COPY start.sh /out/start.sh
 RUN set -eu; chmod 755 /out/start.sh; \
-    printf '#!/bin/sh\nexec sandpiper workflow "$@"\n' > /out/usr/local/bin/workflow; \
+    printf '%s\n' '#!/bin/sh' '# The agent and its shells are not told where the runner keeps its state.' \
+      'SANDPIPER_STATE_DIR="${SANDPIPER_STATE_DIR:-/var/lib/sandpiper}" exec sandpiper workflow "$@"' \
+      > /out/usr/local/bin/workflow; \
     chmod 755 /out/usr/local/bin/workflow; \
     mkdir -p /out/workspace /out/models/whisper /out/etc/profile.d; \
     printf '%s\n' \
       '# Shells of the sandbox: where they stand, and colours for those who look at them.' \
       'PS1="\[\e[36m\]sandbox\[\e[0m\] \w \$ "' \
       'alias ll="ls -la --color=auto"' \
-      > /out/etc/profile.d/sandpiper.sh
+      > /out/etc/profile.d/sandpiper.sh; \
+    { cat /etc/bash.bashrc; echo '. /etc/profile.d/sandpiper.sh'; } > /out/etc/bash.bashrc
 
 # 9. The image without screen and speech.
 FROM tools AS slim

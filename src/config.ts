@@ -2,7 +2,7 @@
  * Flags and environment -> one frozen Config. The only reader of the environment; a knob is one entry in the
  * table below, and its parsing, its line of help and its redaction follow from it.
  */
-import { closeSync, readFileSync } from "node:fs"
+import { closeSync, readFileSync, statSync } from "node:fs"
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import { z } from "zod"
@@ -17,7 +17,15 @@ import {
   serviceList,
 } from "./lib/setting-fields.ts"
 
-export type CommandName = "run" | "up" | "chat" | "sessions" | "doctor" | "git-credential" | "hook"
+export type CommandName =
+  | "run"
+  | "up"
+  | "chat"
+  | "sessions"
+  | "doctor"
+  | "git-credential"
+  | "hook"
+  | "workflow"
 
 /** A value of the wrong form: `message` says which variable, what it must be and where to set it. Exit code 2. */
 export class ConfigError extends Error {
@@ -361,6 +369,11 @@ const knobs = {
     doc: "JSON file of names and values, mode 600: the agent's secrets where there is no 1Password",
     schema: z.string().min(1, "must be a file").optional(),
   },
+  runnerSecretsFile: {
+    env: "RUNNER_SECRETS_FILE",
+    doc: "file of NAME=value lines, mode 600: the runner's own secrets, read at the start and when the sandbox is restored",
+    schema: z.string().min(1, "must be a file").optional(),
+  },
   parallelApiKey: {
     env: "PARALLEL_API_KEY",
     doc: "key of Parallel's API; without it the agent has no parallel_* tools",
@@ -435,10 +448,15 @@ export type Invocation =
   | { readonly want: "version" }
   | { readonly want: "command"; readonly config: Config; readonly words: Words }
 
-/** What stands beside the settings on the command line of `chat`. */
+/** What stands beside the settings on the command lines of `chat` and `workflow`. */
 export interface Words {
   readonly text?: string
   readonly json: boolean
+  readonly workflow?: {
+    readonly file: string
+    readonly variables: string | undefined
+    readonly deny: boolean
+  }
 }
 
 const commands: Record<
@@ -457,6 +475,10 @@ const commands: Record<
   hook: {
     doc: "pre-snapshot: makes a running runner ready to be stored; post-snapshot: lets it go on",
     operands: ["pre-snapshot", "post-snapshot"],
+  },
+  workflow: {
+    doc: "validate FILE; run FILE in the running runner; resume the file that a stopped run has printed",
+    operands: ["validate", "run", "resume"],
   },
   "git-credential": {
     doc: "git's credential helper: asks the running runner",
@@ -478,15 +500,34 @@ export const withSecrets = (env: Environment): Environment => {
   try {
     const text = readFileSync(fd, "utf8")
     closeSync(fd)
-    const given = text.split("\0").flatMap((entry): [string, string][] => {
-      const at = entry.indexOf("=")
-      return at > 0 ? [[entry.slice(0, at), entry.slice(at + 1)]] : []
-    })
-    return { ...rest, ...Object.fromEntries(given) }
+    return { ...rest, ...assignments(text.split("\0")) }
   } catch (error) {
     throw new ConfigError(`SANDPIPER_SECRETS_FD: descriptor ${fd} cannot be read`, { cause: error })
   }
 }
+
+/**
+ * The environment with what RUNNER_SECRETS_FILE says now. Unlike a descriptor it can be read again: a platform that
+ * restores the sandbox with its memory puts fresh values there, and they win over those the process was born with.
+ */
+export const withSecretsFile = (env: Environment): Environment => {
+  const path = env[knobs.runnerSecretsFile.env]
+  if (!path) return env
+  try {
+    if ((statSync(path).mode & 0o077) !== 0) throw new Error("it is open to others: chmod 600 it")
+    return { ...env, ...assignments(readFileSync(path, "utf8").split("\n")) }
+  } catch (error) {
+    throw new ConfigError(`RUNNER_SECRETS_FILE: ${path} cannot be used`, { cause: error })
+  }
+}
+
+const assignments = (entries: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    entries.flatMap((entry): [string, string][] => {
+      const at = entry.indexOf("=")
+      return at > 0 ? [[entry.slice(0, at), entry.slice(at + 1)]] : []
+    }),
+  )
 
 export const readInvocation = (
   argv: readonly string[],
@@ -506,7 +547,11 @@ export const readInvocation = (
   const command = named ?? "run"
   const rest = named === undefined ? argv : argv.slice(1)
   const { words, flags: given } =
-    command === "chat" ? readWords(rest) : { words: { json: false }, flags: rest }
+    command === "chat"
+      ? readWords(rest)
+      : command === "workflow"
+        ? readWorkflowWords(rest)
+        : { words: { json: false }, flags: rest }
   const { flags, operand } = readFlags(given, commands[command].operands ?? [])
   if (commands[command].operands !== undefined && operand === undefined) {
     throw new ConfigError(`${command} needs one of: ${commands[command].operands.join(", ")}`)
@@ -537,6 +582,33 @@ const readWords = (
     }
   }
   return { words: { json, ...(texts.length > 0 && { text: texts.join(" ") }) }, flags }
+}
+
+/** `workflow` takes what to do and a file, and says no to an approval with `--deny`. */
+const readWorkflowWords = (
+  argv: readonly string[],
+): { readonly words: Words; readonly flags: readonly string[] } => {
+  const names: string[] = []
+  const flags: string[] = []
+  let variables: string | undefined
+  let deny = false
+  for (let index = 0; index < argv.length; index += 1) {
+    const word = argv[index] ?? ""
+    if (word === "--deny") deny = true
+    else if (word === "--variables") variables = argv[(index += 1)] ?? ""
+    else if (!word.startsWith("-") || word === "-") names.push(word)
+    else {
+      flags.push(word)
+      const value = argv[index + 1]
+      if (!word.includes("=") && value !== undefined) flags.push(argv[(index += 1)] ?? "")
+    }
+  }
+  const [verb = "", file, ...more] = names
+  const isVerb = commands.workflow.operands?.includes(verb) === true
+  if (!isVerb || file === undefined || more.length > 0) {
+    throw new ConfigError("workflow needs validate, run or resume, and then one FILE")
+  }
+  return { words: { json: false, workflow: { file, variables, deny } }, flags: [verb, ...flags] }
 }
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
@@ -654,6 +726,7 @@ Usage
   sandpiper --do-url URL ...         the same as run
   sandpiper chat [--session S] [-m MODEL] [--json] "text"
   sandpiper sessions
+  sandpiper workflow validate|run|resume FILE [--variables JSON] [--deny]
 
 Commands
 ${Object.entries(commands)

@@ -21,6 +21,8 @@ import { createHibernation } from "./host/hibernation.ts"
 import { createHost } from "./host/host.ts"
 import { createProcesses } from "./host/processes.ts"
 import { openSecrets } from "./host/open-secrets.ts"
+import { createMask } from "./host/secret-mask.ts"
+import { createRunCommand } from "./host/secret-command.ts"
 import { scrubFiles, watchForRestore } from "./host/snapshot.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { plannedDirectory } from "./host/workspace.ts"
@@ -38,6 +40,10 @@ import type { Outbound } from "./protocol/index.ts"
 import { createOutbox } from "./uplink/outbox.ts"
 import { openOutboxStore, readEpoch } from "./uplink/outbox-store.ts"
 import { createUplink } from "./uplink/uplink.ts"
+import { createExecutions } from "./workflow/executions.ts"
+import { findWorkflow, shellOrder } from "./workflow/orders.ts"
+import { channelOf, createSteps } from "./workflow/steps.ts"
+import { openExecutionStore } from "./workflow/store.ts"
 
 export interface DaemonOptions {
   readonly config: Config
@@ -46,6 +52,8 @@ export interface DaemonOptions {
   readonly version: string
   readonly log: Log
   readonly clock?: Clock
+  /** The settings as they are now, for what a restored sandbox is given anew. */
+  readonly readAgain?: () => Config
   /** How this program is started; git starts it as its credential helper. */
   readonly self?: readonly string[]
   /** When a silent OpenCode counts as hung; the default is about half a minute. */
@@ -91,13 +99,21 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     write: (text) => writeFact(db, API_TOKEN_FACT, text),
   })
   let gateway: Gateway | undefined
+  /** What the runner keeps to itself; it is read anew when the sandbox is restored. */
+  let own = config
 
   const uplinkLog = log.child({ part: "link" })
   const outbox = createOutbox({
     // Frames and the turns that they tell of are written together.
     store: openOutboxStore(db, {
-      write: () => channels.persist(),
-      done: () => channels.persisted(),
+      write: () => {
+        channels.persist()
+        workflows.persist()
+      },
+      done: () => {
+        channels.persisted()
+        workflows.persisted()
+      },
     }),
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
@@ -178,9 +194,16 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     allow: config.agentEnvAllow ?? [],
     own: ownVariables,
   })
-  const secrets = openSecrets({ ...config, environment, owner: user, clock })
+  const secrets = openSecrets({
+    ...config,
+    secretsToken: () => own.secretsToken,
+    environment,
+    owner: user,
+    clock,
+  })
   const host = createHost({
     config,
+    current: () => own,
     self: options.self ?? [process.execPath],
     apiToken,
     user,
@@ -193,6 +216,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     setPart: parts.set,
     runHook: (hook) => hibernation.runHook(hook),
+    runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
   })
 
   let ready: string | undefined
@@ -208,7 +232,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
       SANDPIPER_API_TOKEN: apiToken,
       WHISPER_MODELS: config.whisperModels,
-      ...(config.parallelApiKey && { PARALLEL_API_KEY: config.parallelApiKey }),
+      ...(own.parallelApiKey && { PARALLEL_API_KEY: own.parallelApiKey }),
       ...(config.parentSessionId && { PARENT_SESSION_ID: config.parentSessionId }),
       ...(config.publicUrl && { SANDPIPER_PUBLIC_URL: config.publicUrl }),
     }),
@@ -272,8 +296,47 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     uplink.send({ type: "opencode-config-applied", ...applied })
   }
 
+  const bash = createRunCommand({
+    workDir,
+    environment: {
+      ...environment,
+      ...(user && { USER: user.name, HOME: user.home }),
+      SANDPIPER_API_TOKEN: apiToken,
+    },
+    owner: user,
+    clock,
+  })
+  const workflows = createExecutions({
+    store: openExecutionStore(db),
+    perform: createSteps({
+      channels,
+      send: uplink.send,
+      bash: ({ command, cwd, timeoutMs }, signal) =>
+        bash(
+          {
+            program: "bash",
+            // What it prints is one text, in the order in which it was printed.
+            args: ["-c", 'exec 2>&1; eval "$0"', command],
+            cwd,
+            timeoutMs,
+            env: {},
+            signal,
+          },
+          () => createMask([]),
+        ),
+      clock,
+    }),
+    findWorkflow: (id) => findWorkflow(uplink.request, id),
+    answer: (executionId, envelope) =>
+      uplink.send({ type: "workflow-execution-result", executionId, envelope }),
+    clock,
+    newId: () => crypto.randomUUID(),
+    log: log.child({ part: "workflow" }),
+  })
+
   const inbound = createInbound({
     channels,
+    workflows,
     jobs,
     sessionIds: sessions.all,
     send: uplink.send,
@@ -292,8 +355,14 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const hibernation = createHibernation({
     clock,
     log: log.child({ part: "host" }),
-    settled: channels.settled,
-    stopTurns: (why) => void channels.stop(undefined, why),
+    settled: async () => {
+      await workflows.settled()
+      await channels.settled()
+    },
+    stopTurns: (why) => {
+      void workflows.stop(undefined, why)
+      void channels.stop(undefined, why)
+    },
     flush: uplink.flush,
     scrub: async () => {
       const { authFile, configFile } = agentDirectories(config.stateDir)
@@ -313,9 +382,28 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await Bun.spawn(["sync"]).exited
     },
     services: host.services,
-    reconnect: uplink.redial,
+    reconnect: (why) => uplink.redial(why, readSecretsAgain()),
+    // A pull under a running turn would change the files that it works on.
+    refresh: async () => {
+      await channels.settled()
+      await host.refresh()
+    },
   })
   let stopWatching = () => {}
+
+  /** Returns the link's token, when there is a place to read it from again. */
+  const readSecretsAgain = (): string | undefined => {
+    if (!options.readAgain) return undefined
+    try {
+      own = options.readAgain()
+      log.hide(own.secrets)
+      gateway?.renewKey(own.jwtSecret)
+      log.info("secrets.read-again")
+    } catch (error) {
+      log.warn("secrets.not-read-again", { error: describeError(error) })
+    }
+    return own.runnerToken
+  }
 
   const stop = async (ending: Ending) => {
     if (stopped.signal.aborted) return
@@ -323,7 +411,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log.info("daemon.stopping", { why: ending.why })
     stopWatching()
     hibernation.stop()
-    await within(clock, SETTLE_MS, channels.stop(undefined, "the runner is shutting down"))
+    const shuttingDown = "the runner is shutting down"
+    const ended = [workflows.stop(undefined, shuttingDown), channels.stop(undefined, shuttingDown)]
+    await within(clock, SETTLE_MS, Promise.all(ended))
     await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
     await uplink.stop(FLUSH_MS)
     await within(clock, CLOSE_MS, gateway?.stop() ?? Promise.resolve())
@@ -372,6 +462,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         ...(secrets && { local: secretOperations(secrets) }),
       })
       await host.start()
+      // Their turns go on in OpenCode otherwise, for nobody.
+      for (const id of workflows.recover())
+        void channels.stop(channelOf(id), "the workflow has ended")
       agent.begin()
       uplink.start()
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })

@@ -10,6 +10,8 @@ export interface Log {
   readonly error: (event: string, fields?: Fields) => void
   /** A log whose every line carries these fields too. */
   readonly child: (fields: Fields) => Log
+  /** From now on these values are taken out as well, in every log of the process. */
+  readonly hide: (secrets: readonly string[]) => void
 }
 
 export interface LogOptions {
@@ -24,7 +26,8 @@ export interface LogOptions {
 const rank: Record<Level, number> = { debug: 0, info: 1, warn: 2, error: 3 }
 
 export const createLog = (options: LogOptions): Log => {
-  const redact = createRedactor(options.secrets)
+  let secrets = options.secrets
+  let redact = createRedactor(secrets)
   const render = options.format === "json" ? renderJson : renderPretty
   const make = (base: Fields): Log => {
     const at = (level: Level) => (event: string, fields?: Fields) => {
@@ -37,6 +40,10 @@ export const createLog = (options: LogOptions): Log => {
       warn: at("warn"),
       error: at("error"),
       child: (fields) => make({ ...base, ...fields }),
+      hide: (more) => {
+        secrets = [...new Set([...secrets, ...more])]
+        redact = createRedactor(secrets)
+      },
     }
   }
   return make({})

@@ -9,6 +9,7 @@ import {
   printableConfig,
   readInvocation,
   withSecrets,
+  withSecretsFile,
   type Words,
 } from "./config.ts"
 import type { Ending } from "./daemon.ts"
@@ -21,7 +22,8 @@ import { commit, version } from "./version.ts"
 
 const main = async (): Promise<number> => {
   const env = withSecrets(process.env)
-  const invocation = readInvocation(process.argv.slice(2), env, process.cwd())
+  const read = () => readInvocation(process.argv.slice(2), withSecretsFile(env), process.cwd())
+  const invocation = read()
   if (invocation.want === "help") return print(helpText(version))
   if (invocation.want === "version") return print(`sandpiper ${version} (${commit})\n`)
   const { config, words } = invocation
@@ -29,7 +31,10 @@ const main = async (): Promise<number> => {
   log.debug("config", printableConfig(config))
   switch (config.command) {
     case "run":
-      return run(config, log)
+      return run(config, log, () => {
+        const fresh = read()
+        return fresh.want === "command" ? fresh.config : config
+      })
     case "up":
       return up(config, log)
     case "chat":
@@ -40,6 +45,8 @@ const main = async (): Promise<number> => {
       return doctor(config)
     case "hook":
       return hook(config)
+    case "workflow":
+      return workflow(config, words)
     case "git-credential":
       return gitCredential(config)
   }
@@ -48,13 +55,13 @@ const main = async (): Promise<number> => {
 /** Below the ten seconds after which a platform ends the process itself, and with it whatever is half done. */
 const STOP_LIMIT_MS = 9500
 
-const run = async (config: Config, log: Log): Promise<number> => {
+const run = async (config: Config, log: Log, readAgain: () => Config): Promise<number> => {
   // Before anything else: as PID 1 a signal without a handler is lost.
   const asked = signalled()
   const reaper = startReaper({ clock: systemClock, log })
   const link = { url: config.doUrl ?? "", token: config.runnerToken ?? "" }
   const { createDaemon } = await import("./daemon.ts")
-  const daemon = createDaemon({ config, link, version, log, self: self() })
+  const daemon = createDaemon({ config, link, version, log, self: self(), readAgain })
   await daemon.start()
   const ending = await Promise.race([daemon.done, asked, inputEnded(config)])
   const inOrder = await within(systemClock, STOP_LIMIT_MS, daemon.stop(ending))
@@ -88,6 +95,13 @@ const hook = async (config: Config): Promise<number> => {
   const control = await findControl(config.stateDir)
   const report = await askControl(control, `/hooks/${config.operand}`, {}, HOOK_LIMIT_MS)
   return print(`${JSON.stringify(report)}\n`)
+}
+
+const workflow = async (config: Config, words: Words): Promise<number> => {
+  const { runFromShell } = await import("./workflow/shell.ts")
+  const { ok, report } = await runFromShell(config, words)
+  print(`${JSON.stringify(report, undefined, 2)}\n`)
+  return ok ? 0 : 1
 }
 
 const up = async (config: Config, log: Log): Promise<number> => {

@@ -1,5 +1,6 @@
 /** Everything on one machine: a session agent, a runner, a demo model when there is no key, a chat to use them. */
 import type { Readable, Writable } from "node:stream"
+import { SignJWT } from "jose"
 import { providerKeysOf, type RuntimeConfig } from "./agent/settings.ts"
 import type { Config } from "./config.ts"
 import { createDaemon, type Daemon } from "./daemon.ts"
@@ -28,7 +29,12 @@ export interface Up {
 }
 
 export const startUp = async (options: UpOptions): Promise<Up> => {
-  const { config, log, output } = options
+  const { log, output } = options
+  // Nobody else makes tokens for this machine's gateway: the key may be new at every start.
+  const jwtSecret = options.config.jwtSecret ?? crypto.randomUUID()
+  log.hide([jwtSecret])
+  const config = { ...options.config, jwtSecret }
+  const token = await personToken(jwtSecret, config.sessionId)
   const hasKey = Object.keys(providerKeysOf(config.environment)).length > 0
   const demo = hasKey ? undefined : await startDemoModel()
   const clientToken = crypto.randomUUID()
@@ -56,14 +62,18 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
     output.write(`Session agent: ${hub.url}  token: ${clientToken}\n`)
   }
   output.write("Starting the agent (a few seconds)...\n")
+  let port = config.gatewayPort
   const chat = startChat({
     ...options,
     clock: systemClock,
     hub: { url: hub.url, token: clientToken },
     session: config.sessionId,
-    greeting: () => greeting(config, demo !== undefined),
+    greeting: () => {
+      const links = options.interactive ? linksOf(config.services, port, token) : []
+      return [greeting(config, demo !== undefined), ...links].join("\n")
+    },
   })
-  await daemon.start()
+  port = (await daemon.start()).port
   await hub.resume()
   return {
     daemon,
@@ -77,6 +87,29 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
     },
   }
 }
+
+/** As long as a session of a person may last. */
+const TOKEN_LIFE = "12h"
+
+const personToken = (secret: string, sessionId: string): Promise<string> =>
+  new SignJWT({ sid: sessionId })
+    .setProtectedHeader({ alg: "HS256" })
+    .setSubject("up")
+    .setExpirationTime(TOKEN_LIFE)
+    .sign(new TextEncoder().encode(secret))
+
+const pages = {
+  vscode: ["Editor", "/vscode/?"],
+  vnc: ["Screen", "/vnc/vnc.html?path=vnc/websockify&autoconnect=true&"],
+  ttyd: ["Terminal", "/ttyd/?"],
+} as const
+
+/** What a person opens beside the chat; the token in each is for this session only. */
+const linksOf = (services: Config["services"], port: number, token: string): readonly string[] =>
+  services.map((name) => {
+    const [title, path] = pages[name]
+    return `${title.padEnd(9)} http://localhost:${port}${path}token=${token}`
+  })
 
 const demoConfig = (url: string): RuntimeConfig => ({
   customProviders: [

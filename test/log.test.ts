@@ -108,6 +108,14 @@ describe("a secret", () => {
   })
 })
 
+test("what becomes a secret later is taken out from then on, in logs that were there before too", () => {
+  const { log, lines } = recording({ secrets: ["the-first-secret"] })
+  const child = log.child({ part: "x" })
+  log.hide(["the-second-secret"])
+  child.info("e", { a: "the-first-secret", b: "the-second-secret" })
+  expect(lines[0]).not.toContain("secret")
+})
+
 test("an error tells its causes", () => {
   const error = new Error("a", { cause: new Error("b", { cause: "c" }) })
   expect(describeError(error)).toBe("a: b: c")

@@ -145,9 +145,11 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       onChange: (changed) => ledger.turnChanged(jobId(job), changed),
       onEnded: (outcome) => {
         const ended = running.now()
+        const answer = answerText(ended.texts)
         isWhole = outcome.type === "ok"
-        for (const frame of commandResult(job, outcome, answerText(ended.texts))) send(frame)
+        for (const frame of commandResult(job, outcome, answer)) send(frame)
         ledger.ended(jobId(job), outcome)
+        ports.onJobEnded(job, outcome, answer)
         ports.onTurnEnded(ended, agent)
         close(slot)
       },
@@ -174,6 +176,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     for (const frame of endUnstarted(job, address, outcome)) send(frame)
     for (const frame of commandResult(job, outcome, undefined)) send(frame)
     ledger.ended(jobId(job), outcome)
+    ports.onJobEnded(job, outcome, undefined)
   }
 
   const steerable = (job: Job): RunningTurn | undefined => {

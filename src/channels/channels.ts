@@ -8,8 +8,9 @@ import type { MintId, PromptBody } from "../agent/shapes.ts"
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../log.ts"
 import type { Inbound, Outbound, OutboundFrame } from "../protocol/index.ts"
-import type { PermissionReply, Turn, TurnSettings } from "../turn/turn.ts"
+import type { Outcome, PermissionReply, Turn, TurnSettings } from "../turn/turn.ts"
 import type { ChannelStore } from "./agent-sessions.ts"
+import { createAwaited, type JobReport } from "./awaited.ts"
 import { type Channel, createChannel, type Work } from "./channel.ts"
 import { type ChannelAddress, keyOf } from "./channel-key.ts"
 import { createListeners, type Listener } from "./listeners.ts"
@@ -52,6 +53,7 @@ export interface ChannelPorts extends Omit<ChannelsOptions, "settings"> {
   readonly ledger: Ledger
   readonly agent: () => ReadyAgent | undefined
   readonly listen: (sessionId: string, listener: Listener) => void
+  readonly onJobEnded: (job: Job, outcome: Outcome, text: string | undefined) => void
   readonly onTurnEnded: (turn: Turn, agent: ReadyAgent) => void
   /** Nothing that waits may begin. */
   readonly isPaused: () => boolean
@@ -67,6 +69,8 @@ export interface Channels {
   readonly converse: PrivateTurns["converse"]
   /** One that was taken before is not run again: its present state is reported. */
   readonly take: (job: Job) => void
+  /** Takes a job that was never taken before, and resolves when it has ended, however it did. */
+  readonly run: (job: Job) => Promise<JobReport>
   /** Ends what runs and what waits, on one channel or, without one, on all; resolves when it has ended. */
   readonly stop: (scope: ChannelAddress | undefined, reason: string) => Promise<void>
   /** Stops what runs there; the channel's next prompt starts a conversation of its own. */
@@ -108,6 +112,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
   const listeners = createListeners((child, parent) => options.onChildSession?.(child, parent))
   const titles = new Map<string, string>()
   const summaries = createSummaries(clock)
+  const awaited = createAwaited()
   let agent: ReadyAgent | undefined
   let idleWaiters: (() => void)[] = []
   let pausing: PromiseWithResolvers<void> | undefined
@@ -116,6 +121,11 @@ export const createChannels = (options: ChannelsOptions): Channels => {
   const ports: ChannelPorts = {
     ...options,
     settings: options.settings ?? {},
+    send: (frame) => {
+      awaited.saw(frame)
+      send(frame)
+    },
+    onJobEnded: (job, outcome, text) => awaited.ended(jobId(job), outcome, text),
     ledger,
     agent: () => agent,
     listen: listeners.listen,
@@ -185,6 +195,19 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     await Promise.all(meant.map((channel) => channel.stop(reason)))
   }
 
+  const take = (job: Job): void => {
+    const address = jobAddress(job)
+    const channel = channelOf(address)
+    const state = stateOf(jobId(job), channel)
+    if (state) {
+      log.warn("job.repeated", { id: jobId(job), state: state.is })
+      for (const frame of presentState(job, address, state)) send(frame)
+      return
+    }
+    jobs.queued(jobId(job), channel.key, job)
+    channel.add(job)
+  }
+
   for (const stored of jobs.unfinished()) channelOf(jobAddress(stored.job)).restore(stored)
 
   const privately = createPrivateTurns({ ...ports, mint, clock, log, forget: listeners.forget })
@@ -198,17 +221,11 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       await stop(address, "the conversation was started anew")
       options.sessions.setSession(keyOf(address), undefined)
     },
-    take: (job) => {
-      const address = jobAddress(job)
-      const channel = channelOf(address)
-      const state = stateOf(jobId(job), channel)
-      if (state) {
-        log.warn("job.repeated", { id: jobId(job), state: state.is })
-        for (const frame of presentState(job, address, state)) send(frame)
-        return
-      }
-      jobs.queued(jobId(job), channel.key, job)
-      channel.add(job)
+    take,
+    run: (job) => {
+      const report = awaited.wait(jobId(job))
+      take(job)
+      return report
     },
     exclusively: (address, work) => channelOf(address).exclusively(work),
     answer: (questionId, answer) => {

@@ -45,6 +45,8 @@ export interface Auth {
     target: Target,
     peer: string,
   ) => Promise<Refusal | undefined>
+  /** Another key for the tokens to come; who is in stays in. */
+  readonly renewKey: (jwtSecret: string | undefined) => void
   readonly sessions: Sessions
   readonly tickets: Tickets
   readonly attempts: Attempts
@@ -58,10 +60,7 @@ const RENEW_MS = 60_000
 const BEARER = /^bearer +([^\s]+)$/i
 
 export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions): Auth => {
-  if (jwtSecret !== undefined && jwtSecret.length < SHORTEST_SECRET) {
-    throw new Error("the gateway needs a JWT_SECRET of at least 16 characters")
-  }
-  const key = jwtSecret === undefined ? undefined : new TextEncoder().encode(jwtSecret)
+  let key = keyOf(jwtSecret)
   const apiDigest = digest(apiToken)
   const sessions = createSessions(now)
   const tickets = createTickets(now)
@@ -156,10 +155,21 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
       if (token === undefined) return "missing"
       return isApiToken(token) || (await isGood(token)) ? undefined : refuse(peer)
     },
+    renewKey: (secret) => {
+      key = keyOf(secret)
+    },
     sessions,
     tickets,
     attempts,
   }
+}
+
+const keyOf = (jwtSecret: string | undefined): Uint8Array | undefined => {
+  if (jwtSecret === undefined) return undefined
+  if (jwtSecret.length < SHORTEST_SECRET) {
+    throw new Error("the gateway needs a JWT_SECRET of at least 16 characters")
+  }
+  return new TextEncoder().encode(jwtSecret)
 }
 
 /** The cookie that tells the client of its session. `held` is for a socket, after which nothing more can be said. */

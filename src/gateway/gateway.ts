@@ -47,6 +47,8 @@ export interface Gateway {
   /** Sends the whole list of tunnels again: after a reconnect, and as the answer to a question about it. */
   readonly announceTunnels: () => void
   readonly deleteTunnel: (name: string) => void
+  /** Tokens are checked with this from now on. */
+  readonly renewKey: (jwtSecret: string | undefined) => void
   readonly stop: () => Promise<void>
 }
 
@@ -174,6 +176,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     deleteTunnel: (name) => {
       if (!tunnels.remove(name)) tunnels.announce()
     },
+    renewKey: auth.renewKey,
     stop: async () => {
       await server.stop()
       dialer.closeIdle()

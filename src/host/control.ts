@@ -1,4 +1,4 @@
-/** What this machine's own programs may ask of the runner, over loopback and with a token: git's passwords, and the hooks. */
+/** What this machine's own programs may ask of the runner, over loopback and with a token: git's passwords, hooks, workflows. */
 import { timingSafeEqual } from "node:crypto"
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -13,8 +13,11 @@ export interface ControlOptions {
   readonly stateDir: string
   /** May ask for git's passwords; the agent's tools hold it. */
   readonly apiToken: string
-  readonly credentials: readonly Credential[]
+  /** As they are now: a restored sandbox may have been given others. */
+  readonly credentials: () => readonly Credential[]
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
+  /** Cancelled when whoever asks goes away. */
+  readonly runWorkflow: (order: unknown, gone: AbortSignal) => Promise<object>
   readonly log: Log
 }
 
@@ -26,6 +29,8 @@ export interface Control {
 const fileOf = (stateDir: string): string => join(stateDir, "control.json")
 /** The address alone: the agent, who has a token of its own, may be another user. */
 const addressFileOf = (stateDir: string): string => join(stateDir, "control-url")
+/** A workflow is written by hand, and much smaller. */
+const MOST_BODY = 1024 * 1024
 const credentialQuestion = z.object({ protocol: z.string(), host: z.string() })
 
 /** The address and a token of its own lie in a file that only this user reads; they are worth nothing after the end. */
@@ -38,10 +43,14 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
     if (request.method !== "POST") return refusal(405, "only POST")
     if (pathname === "/git-credential" && (isOwner || carries(request, options.apiToken))) {
       const question = credentialQuestion.safeParse(await request.json().catch(() => undefined))
-      const found = question.success ? credentialFor(options.credentials, question.data) : undefined
+      const found = question.success
+        ? credentialFor(options.credentials(), question.data)
+        : undefined
       if (found === undefined) return refusal(404, "no credential for that host")
       return Response.json({ username: found.username, password: found.password })
     }
+    if (pathname === "/workflow" && (isOwner || carries(request, options.apiToken)))
+      return Response.json(await options.runWorkflow(await request.json(), request.signal))
     const hook = hooks.find((name) => pathname === `/hooks/${name}`)
     if (hook === undefined || !isOwner) return refusal(403, "not allowed")
     return Response.json(await options.runHook(hook))
@@ -49,7 +58,7 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
-    maxRequestBodySize: 64 * 1024,
+    maxRequestBodySize: MOST_BODY,
     idleTimeout: 0,
     fetch: answer,
     error: (error) => {
@@ -122,6 +131,8 @@ export const askControl = async (
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(limitMs),
+    // What takes long says nothing meanwhile.
+    timeout: false,
     // A proxy has no business with this machine's own addresses.
     proxy: "",
   })

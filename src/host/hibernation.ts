@@ -20,6 +20,8 @@ export interface HibernationOptions {
   readonly services: { readonly start: () => Promise<void>; readonly stop: () => Promise<void> }
   /** Connections of before are worth nothing: makes new ones. */
   readonly reconnect: (why: string) => void
+  /** What was fresh before may be old by now. */
+  readonly refresh: () => Promise<void>
 }
 
 export interface Hibernation {
@@ -95,6 +97,7 @@ export const createHibernation = (options: HibernationOptions): Hibernation => {
       log.warn("host.restored", { why })
       await wake(why)
       options.reconnect(why)
+      await options.refresh()
     },
     stop: () => cancelLimit(),
   }

@@ -23,6 +23,8 @@ export type PartState = "starting" | "ready" | "degraded" | "failed" | "off"
 
 export interface HostOptions {
   readonly config: Config
+  /** Repositories with their tokens, as they are now: a restored sandbox may have been given others. */
+  readonly current: () => Pick<Config, "repositories" | "githubToken">
   /** How this program is started, for git to start it too. */
   readonly self: readonly string[]
   readonly apiToken: string
@@ -39,6 +41,7 @@ export interface HostOptions {
   }
   readonly setPart: (name: string, state: PartState, why?: string) => void
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
+  readonly runWorkflow: (order: unknown, gone: AbortSignal) => Promise<object>
 }
 
 export interface Host {
@@ -51,6 +54,8 @@ export interface Host {
   /** A pattern that names them all. */
   readonly personaFiles: string
   readonly services: { readonly start: () => Promise<void>; readonly stop: () => Promise<void> }
+  /** After a restore with memory: clones are brought up to date, as far as the settings allow it. */
+  readonly refresh: () => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -60,7 +65,10 @@ const PULLED = "host.pulled-at"
 export const createHost = (options: HostOptions): Host => {
   const { config, clock, log, memory, setPart } = options
   const repositories = config.repositories
-  const credentials = credentialsOf(repositories, config.githubToken)
+  const credentials = () => {
+    const now = options.current()
+    return credentialsOf(now.repositories, now.githubToken)
+  }
   const ownHome = config.environment["HOME"] || "/root"
   const home = options.user?.home ?? ownHome
   const environment = {
@@ -125,7 +133,7 @@ export const createHost = (options: HostOptions): Host => {
           {
             userName: config.gitUserName,
             userEmail: config.gitUserEmail,
-            origins: credentials.map(({ origin }) => origin),
+            origins: credentials().map(({ origin }) => origin),
             helper: [...options.self, "git-credential", "--state-dir", config.stateDir]
               .map(shellQuoted)
               .join(" "),
@@ -135,12 +143,9 @@ export const createHost = (options: HostOptions): Host => {
         ),
       )
     }
-    const { found, problems } = await prepareAll(repositories, {
-      workDir: config.workDir,
-      pull: repositories.length > 0 && mayPull(restored),
-      ...git,
-      onProgress: (words) => setPart("workspace", "starting", words),
-    })
+    const { found, problems } = await bringRepositories(restored, (words) =>
+      setPart("workspace", "starting", words),
+    )
     await attempt("persona.not-written", () =>
       writePersona(
         persona,
@@ -155,6 +160,14 @@ export const createHost = (options: HostOptions): Host => {
     if (problems.length > 0) setPart("workspace", "degraded", problems.join("; "))
     else setPart("workspace", "ready")
   }
+
+  const bringRepositories = (restored: boolean, onProgress: (words: string) => void) =>
+    prepareAll(repositories, {
+      workDir: config.workDir,
+      pull: repositories.length > 0 && mayPull(restored),
+      ...git,
+      onProgress,
+    })
 
   const attempt = async (event: string, run: () => Promise<unknown>): Promise<void> => {
     try {
@@ -187,6 +200,11 @@ export const createHost = (options: HostOptions): Host => {
     },
     personaFiles: join(persona, "*.md"),
     services,
+    refresh: async () => {
+      await prepared.promise.catch(() => {})
+      memory.write(LIFE, lifeOf())
+      await bringRepositories(true, () => {})
+    },
     stop: async () => {
       await services.stop()
       await control?.stop()

@@ -5,7 +5,7 @@ import { SecretsError } from "./secrets-error.ts"
 import type { SecretReference, SecretsProvider } from "./secrets.ts"
 
 export interface OnePasswordOptions {
-  readonly token: string
+  readonly token: () => string
   /** Where `op` is looked for. */
   readonly path: string
   /** Where `op` keeps its own files. */
@@ -37,7 +37,7 @@ export const createOnePassword = ({
   const op = async (...args: readonly string[]): Promise<string> => {
     try {
       const { stdout } = await execa("op", args, {
-        env: { PATH: path, OP_SERVICE_ACCOUNT_TOKEN: token, HOME: home },
+        env: { PATH: path, OP_SERVICE_ACCOUNT_TOKEN: token(), HOME: home },
         extendEnv: false,
         stdin: "ignore",
         stripFinalNewline: false,

@@ -7,8 +7,8 @@ import { createSecrets, type Secrets } from "./secrets.ts"
 import type { User } from "./users.ts"
 
 export interface OpenSecretsOptions {
-  /** 1Password's service account; it comes before the file. */
-  readonly secretsToken: string | undefined
+  /** 1Password's service account as it is now; it comes before the file. */
+  readonly secretsToken: () => string | undefined
   readonly secretsFile: string | undefined
   readonly workDir: string
   readonly stateDir: string
@@ -21,8 +21,8 @@ export interface OpenSecretsOptions {
 export const openSecrets = (options: OpenSecretsOptions): Secrets | undefined => {
   const { secretsToken: token, secretsFile, workDir, environment, owner, clock } = options
   const path = environment["PATH"] ?? ""
-  const provider = token
-    ? createOnePassword({ token, path, home: options.stateDir })
+  const provider = token()
+    ? createOnePassword({ token: () => token() ?? "", path, home: options.stateDir })
     : secretsFile && createSecretsFile(secretsFile)
   if (!provider) return undefined
   const runCommand = createRunCommand({

@@ -33,7 +33,9 @@ export const startReaper = ({ clock, log }: ReaperOptions): Reaper => {
   let cancel = () => {}
   const scan = () => {
     const zombies = childrenOfSelf().filter(({ isZombie }) => isZombie)
-    for (const { pid } of leftOver(seen, zombies)) if (libc.reap(pid)) count += 1
+    const candidates = leftOver(seen, zombies)
+    const awaited = candidates.length > 0 ? awaitedByRuntime() : new Set<number>()
+    for (const { pid } of candidates) if (!awaited.has(pid) && libc.reap(pid)) count += 1
     seen = zombies
     cancel = clock.after(SCAN_MS, scan)
   }
@@ -42,9 +44,25 @@ export const startReaper = ({ clock, log }: ReaperOptions): Reaper => {
 }
 
 /**
- * Zombies that two scans in a row have seen. Bun asks for its own children's exit codes within one turn of the
- * loop, so one that is still there a second later is nobody's; to take a zombie at first sight would now and then
- * take an exit code that `Bun.spawn` waits for.
+ * The children whose exit codes Bun waits for: it holds a pidfd of each until it has the code. To reap one of them
+ * would leave its `exited` without an answer, or with a wrong one.
+ */
+const awaitedByRuntime = (): ReadonlySet<number> => {
+  const pids = new Set<number>()
+  for (const fd of readdirSync("/proc/self/fdinfo")) {
+    try {
+      const [, pid] = /^Pid:\s+(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "utf8")) ?? []
+      if (pid !== undefined) pids.add(Number(pid))
+    } catch {
+      // Closed since it was listed.
+    }
+  }
+  return pids
+}
+
+/**
+ * Zombies that two scans in a row have seen. Where the kernel has no pidfds Bun asks for its children's exit codes
+ * within a turn of the loop, so one that is still there a second later is nobody's.
  */
 export const leftOver = (
   before: readonly ProcessRow[],

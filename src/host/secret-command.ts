@@ -20,6 +20,8 @@ interface Command {
   /** On top of the sandbox's environment; the only place where values are, since arguments show in `ps`. */
   readonly env: Readonly<Record<string, string>>
   readonly input?: string
+  /** Ends it before its time. */
+  readonly signal?: AbortSignal
 }
 
 export type RunCommand = (command: Command, mask: () => Mask) => Promise<CommandResult>
@@ -61,10 +63,12 @@ export const createRunCommand =
     const closed = Promise.withResolvers<void>()
     child.once("close", () => closed.resolve())
     let timedOut = false
+    const end = () => void endGroup(child, clock)
     const cancel = clock.after(command.timeoutMs, () => {
       timedOut = true
-      void endGroup(child, clock)
+      end()
     })
+    command.signal?.addEventListener("abort", end)
     try {
       const exitCode = await exited
       await Promise.race([closed.promise, sleep(clock, LINGER_MS)])
@@ -75,6 +79,7 @@ export const createRunCommand =
       return { exitCode, stdout: stdout(), stderr: stderr() }
     } finally {
       cancel()
+      command.signal?.removeEventListener("abort", end)
       child.stdout?.destroy()
       child.stderr?.destroy()
       signalGroup(child, "SIGKILL")

@@ -18,6 +18,11 @@ export interface RestoreWatchOptions {
 }
 
 const LOOK_MS = 5000
+/**
+ * Connections of before are dropped, but what lies in their buffers is read first: a prompt that came while the
+ * machine stood still was taken by the kernel, and whoever said it need not say it again.
+ */
+const READ_MS = 250
 
 /** For snapshots that include memory: this process itself goes on, in another machine or at another time. */
 export const watchForRestore = ({
@@ -27,15 +32,19 @@ export const watchForRestore = ({
 }: RestoreWatchOptions): (() => void) => {
   let before = moment()
   let cancel = () => {}
+  let cancelTelling = () => {}
   const look = () => {
     const now = moment()
-    const why = restoredBetween(before, now)
+    const why = restoredBetween(before, now, LOOK_MS)
     before = now
     cancel = clock.after(LOOK_MS, look)
-    if (why !== undefined) onRestore(why)
+    if (why !== undefined) cancelTelling = clock.after(READ_MS, () => onRestore(why))
   }
   cancel = clock.after(LOOK_MS, look)
-  return () => cancel()
+  return () => {
+    cancel()
+    cancelTelling()
+  }
 }
 
 const currentMoment = (): Moment => ({

@@ -3,10 +3,12 @@ import type { Channels } from "../channels/channels.ts"
 import type { JobStore } from "../channels/job-store.ts"
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../log.ts"
+import type { Executions } from "../workflow/executions.ts"
 import type { Inbound, InboundFrame, OutboundFrame } from "../protocol/index.ts"
 
 export interface InboundPorts {
   readonly channels: Channels
+  readonly workflows: Pick<Executions, "take" | "stop">
   readonly jobs: Pick<JobStore, "messageOf">
   /** The OpenCode sessions of all channels. */
   readonly sessionIds: () => readonly string[]

@@ -1,14 +1,5 @@
-/** `workflow-execute`: this runner has no workflow engine yet, and says so in the form of a result. */
+/** `workflow-execute`: run, or gone on with; `workflow-execution-result` follows when it has ended or waits for approval. */
 import type { Verb } from "./verb.ts"
 
-export const workflowExecute: Verb<"workflow-execute"> = ({ send }, { executionId }) =>
-  send({
-    type: "workflow-execution-result",
-    executionId,
-    envelope: {
-      ok: false,
-      status: "failed",
-      executionId,
-      error: "this runner cannot run workflows",
-    },
-  })
+export const workflowExecute: Verb<"workflow-execute"> = ({ workflows }, frame) =>
+  workflows.take(frame)

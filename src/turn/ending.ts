@@ -8,6 +8,7 @@ import { onStoredParts } from "./parts.ts"
 import { onPermission } from "./permissions.ts"
 import { postAgain } from "./posting.ts"
 import { onQuestion } from "./questions.ts"
+import { canceled } from "./stopping.ts"
 import { hasWords, inOrder } from "./text.ts"
 import type { Outcome, ReadReason, SessionSnapshot } from "./turn.ts"
 import { LOOK_MS, RECHECK_MS } from "./waits.ts"
@@ -96,7 +97,8 @@ const conclude = (turn: Draft, why: ReadReason): void => {
 
 const outcomeOf = (turn: Draft, why: ReadReason): Outcome => {
   const { stopped } = turn
-  if (stopped?.by === "user") return { type: "canceled", reason: stopped.reason }
+  const byUser = canceled(turn)
+  if (byUser) return byUser
   if (stopped) return { type: "error", error: stopped.reason }
   const newest = turn.messages.at(-1)
   const isAborted = newest?.error?.name === "MessageAbortedError"

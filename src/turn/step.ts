@@ -15,7 +15,7 @@ import { lookAgain, onPostFailed, start } from "./posting.ts"
 import { onAnswer, onQuestion, onQuestionClosed } from "./questions.ts"
 import { resume } from "./saved.ts"
 import { onRetry } from "./retry.ts"
-import { stop } from "./stopping.ts"
+import { canceled, stop } from "./stopping.ts"
 import { onGap } from "./text.ts"
 import { onTimer } from "./timers.ts"
 import type { Effect, Turn, TurnEvent } from "./turn.ts"
@@ -65,7 +65,8 @@ const handle = (turn: Draft, event: TurnEvent, at: number): void => {
       turn.missing += 1
       return read(turn, "gap")
     case "agent-lost":
-      return finish(turn, { type: "error", error: event.error })
+      // Whoever wanted it stopped has got that, though not from OpenCode.
+      return finish(turn, canceled(turn) ?? { type: "error", error: event.error })
   }
 }
 

@@ -1,7 +1,7 @@
 /** Stopping a turn, on request or because a limit was reached: asked for here, over when OpenCode has really stopped. Pure. */
 import { type Draft, timer } from "./draft.ts"
 import { RECHECK_MS, STOPPING_MS } from "./waits.ts"
-import type { Stopped } from "./turn.ts"
+import type { Outcome, Stopped } from "./turn.ts"
 
 export const stop = (turn: Draft, by: Stopped["by"], reason: string): void => {
   // What a person wants wins over what the machine was about to do; nothing wins over a person.
@@ -16,3 +16,7 @@ export const stop = (turn: Draft, by: Stopped["by"], reason: string): void => {
   timer(turn, "recheck", RECHECK_MS)
   timer(turn, "stopping", STOPPING_MS)
 }
+
+/** The end of a turn that somebody stopped, however it came about. */
+export const canceled = ({ stopped }: Draft): Outcome | undefined =>
+  stopped?.by === "user" ? { type: "canceled", reason: stopped.reason } : undefined

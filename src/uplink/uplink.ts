@@ -58,8 +58,8 @@ export interface Uplink {
   readonly counters: () => LinkCounters
   /** Resolves true when the session agent has everything, false when that takes longer than `ms`. */
   readonly flush: (ms: number) => Promise<boolean>
-  /** For a socket that may be dead without knowing: drops it and dials anew. */
-  readonly redial: (why: string) => void
+  /** For a socket that may be dead without knowing: drops it and dials anew, from now on with `token` if one is given. */
+  readonly redial: (why: string, token?: string) => void
   /** Waits until the session agent has everything, at most `flushMs`, and closes. */
   readonly stop: (flushMs: number) => Promise<void>
 }
@@ -83,6 +83,7 @@ export const createUplink = (options: UplinkOptions): Uplink => {
   const { outbox, clock, log, policy = defaultLinkPolicy } = options
   let state: LinkState | undefined
   let connection: Connection | undefined
+  let { token } = options
   let cancelWait = () => {}
   /** When what was taken is stored and sent: at the end of this turn of the loop, or after a short hold. */
   let scheduled: "no" | "held" | "now" = "no"
@@ -129,7 +130,7 @@ export const createUplink = (options: UplinkOptions): Uplink => {
     }
     const socket = dial({
       url: options.url,
-      token: options.token,
+      token,
       clock,
       ...options.timing,
       events: {
@@ -284,7 +285,8 @@ export const createUplink = (options: UplinkOptions): Uplink => {
     state: () => state?.name ?? "stopped",
     counters: counters.read,
     flush,
-    redial: (why) => {
+    redial: (why, fresh = token) => {
+      token = fresh
       if (state?.name === "waiting") {
         cancelWait()
         return happened({ type: "retry" })

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { helpText, readInvocation, withSecrets } from "../../src/config.ts"
+import { helpText, readInvocation, withSecrets, withSecretsFile } from "../../src/config.ts"
 import { repositoryRoot } from "../kit/runner.ts"
 
 let root: string
@@ -156,6 +156,25 @@ describe("the runner's end of the pipe", () => {
 
   test.each(["", "1", "many", "-3"])("refuses %p for a descriptor", (text) => {
     expect(() => withSecrets({ SANDPIPER_SECRETS_FD: text })).toThrow("SANDPIPER_SECRETS_FD")
+  })
+})
+
+describe("the runner's file of secrets", () => {
+  test("wins over the environment, each time it is read", async () => {
+    const file = join(root, "secrets")
+    const env = { PATH: "/bin", RUNNER_TOKEN: "old", RUNNER_SECRETS_FILE: file }
+    await writeFile(file, "RUNNER_TOKEN=x=y\nnot an assignment\n", { mode: 0o600 })
+    expect(withSecretsFile(env)).toEqual({ ...env, RUNNER_TOKEN: "x=y" })
+    await writeFile(file, "RUNNER_TOKEN=newer\n")
+    expect(withSecretsFile(env)["RUNNER_TOKEN"]).toBe("newer")
+  })
+
+  test("is refused when it is missing or others may read it", async () => {
+    const file = join(root, "secrets")
+    const read = () => withSecretsFile({ RUNNER_SECRETS_FILE: file })
+    expect(read).toThrow("RUNNER_SECRETS_FILE")
+    await writeFile(file, "A=b", { mode: 0o644 })
+    expect(read).toThrow("RUNNER_SECRETS_FILE")
   })
 })
 

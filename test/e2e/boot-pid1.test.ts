@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { type Booted, boot } from "../kit/boot.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
+import { freezeOpenCode } from "../kit/opencode-processes.ts"
 import { createSandbox, type Sandbox, scriptedConfig } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 
@@ -35,6 +36,14 @@ afterEach(async () => {
   model = undefined
   await sandbox.remove()
 })
+
+/** One end, the one that was asked for, and nothing left of what the turn had started. */
+const expectCanceled = async () => {
+  await agent.frame("complete", ({ messageId }) => messageId === "p1")
+  const ends = agent.frames.filter(({ type }) => type === "message.finalize")
+  expect(ends).toMatchObject([{ reason: "canceled", messageId: "p1" }])
+  expect(Bun.spawnSync(["pgrep", "-fx", "sleep 30[01]"]).stdout.toString()).toBe("")
+}
 
 const zombies = async ({ inside }: Booted): Promise<number> =>
   (await inside("ps", "-eo", "stat=")).split("\n").filter((line) => line.startsWith("Z")).length
@@ -78,11 +87,22 @@ describe.each(["pid1", "plain"] as const)("as %s", (as) => {
     const { code, ms } = await running.stop()
     expect(code).toBe(0)
     expect(ms).toBeLessThan(10_000)
-    // Canceled, if OpenCode stops the tool in time; if it does not, the turn ends with OpenCode itself.
-    const { reason } = await agent.frame("message.finalize")
-    expect(["canceled", "error"]).toContain(reason)
-    await agent.frame("complete", ({ messageId }) => messageId === "p1")
-    expect(Bun.spawnSync(["pgrep", "-fx", "sleep 300"]).stdout.toString()).toBe("")
+    await expectCanceled()
+  })
+
+  test("SIGTERM ends a turn in time and in the same way when OpenCode hangs and stops nothing", async () => {
+    const running = await start(as)
+    model?.on("long", [
+      tool("bash", { command: "sleep 301", description: "takes its time" }),
+      text("never said"),
+    ])
+    agent.say({ type: "prompt", messageId: "p1", content: "@@long@@" })
+    await agent.frame("message.part.tool-update", ({ status }) => status === "running")
+    await freezeOpenCode(sandbox)
+    const { code, ms } = await running.stop()
+    expect(code).toBe(0)
+    expect(ms).toBeLessThan(10_000)
+    await expectCanceled()
   })
 })
 

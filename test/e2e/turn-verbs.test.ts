@@ -255,7 +255,7 @@ test("init is answered with how things stand", async () => {
   expect(await c.agent.frame("agentStatus", undefined, from)).toMatchObject({ status: "idle" })
 })
 
-test("workflow-execute and tunnel-delete are answered", async () => {
+test("a workflow-execute that is no good and a tunnel-delete are answered", async () => {
   const payload = { kind: "run", executionId: "e1", payload: {} } as const
   c.agent.say({ type: "workflow-execute", executionId: "e1", payload })
   const { envelope } = await c.agent.frame("workflow-execution-result")

@@ -25,7 +25,8 @@ beforeEach(async () => {
   control = await startControl({
     stateDir,
     apiToken: "the-agents-token",
-    credentials: [{ origin: "https://git.example", username: "oauth2", password: "secret" }],
+    credentials: () => [{ origin: "https://git.example", username: "oauth2", password: "secret" }],
+    runWorkflow: async (order) => ({ ran: order }),
     runHook: async (hook) => {
       ran.push(hook)
       return { done: hook }
@@ -96,6 +97,14 @@ describe("hooks", () => {
     ).toContain("not allowed")
     expect(ran).toEqual([])
   })
+})
+
+test("workflows are run for the agent and for whoever may read the state directory, and for nobody else", async () => {
+  const run = (address: { url: string; token: string }) =>
+    askControl(address, "/workflow", { kind: "run" }, 1000)
+  expect(await run(asAgent())).toEqual({ ran: { kind: "run" } })
+  expect(await run(await findControl(stateDir))).toEqual({ ran: { kind: "run" } })
+  expect(await refusalOf(run({ url: control.url, token: "guessed" }))).toContain("not allowed")
 })
 
 test("its file is for this user only, and gone after the end", async () => {

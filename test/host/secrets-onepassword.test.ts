@@ -46,8 +46,8 @@ esac
 
 afterAll(() => rm(root, { recursive: true, force: true }))
 
-const provider = (change: { readonly token?: string; readonly path?: string } = {}) =>
-  createOnePassword({ token: "good-token", path, home: root, timeoutMs: 2000, ...change })
+const provider = ({ token = "good-token", ...change }: { token?: string; path?: string } = {}) =>
+  createOnePassword({ token: () => token, path, home: root, timeoutMs: 2000, ...change })
 
 const refusalOf = async (promise: Promise<unknown>) =>
   promise.then(

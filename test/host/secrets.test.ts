@@ -242,7 +242,7 @@ describe("where the agent has a user of its own", () => {
     await chmod(work, 0o777)
     const owner = { name: "agent", home: work, uid, gid }
     const theirs = openSecrets({
-      secretsToken: undefined,
+      secretsToken: () => undefined,
       secretsFile: file,
       workDir: work,
       stateDir: root,
@@ -259,7 +259,7 @@ describe("where the agent has a user of its own", () => {
   })
 
   test("there are no secrets without a place to take them from", () => {
-    const nowhere = { secretsToken: undefined, secretsFile: undefined, owner: undefined }
+    const nowhere = { secretsToken: () => undefined, secretsFile: undefined, owner: undefined }
     const rest = { workDir: work, stateDir: root, environment: {}, clock: systemClock }
     expect(openSecrets({ ...nowhere, ...rest })).toBeUndefined()
   })

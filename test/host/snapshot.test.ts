@@ -26,17 +26,26 @@ const moment = (change: Partial<Moment> = {}): Moment => ({
 
 describe("a restore is noticed", () => {
   test("by another boot of the kernel", () => {
-    expect(restoredBetween(moment(), moment({ bootId: "b" }))).toBe("the kernel was booted anew")
+    expect(restoredBetween(moment(), moment({ bootId: "b" }), 5000)).toBe(
+      "the kernel was booted anew",
+    )
   })
 
   test("by wall clock and steady clock drifting apart", () => {
     const later = moment({ wall: 1_000_000 + 605_000, steady: 10_000 })
-    expect(restoredBetween(moment(), later)).toBe("the clock jumped by 600 s")
+    expect(restoredBetween(moment(), later, 5000)).toBe("the clock jumped by 600 s")
+  })
+
+  test("by a look that comes long after it was due, with both clocks going on", () => {
+    const later = moment({ wall: 1_060_000, steady: 65_000 })
+    expect(restoredBetween(moment(), later, 5000)).toBe("the runner stood still for 55 s")
   })
 
   test("not by time passing, nor by a clock that is put right by seconds", () => {
-    expect(restoredBetween(moment(), moment({ wall: 1_060_000, steady: 65_000 }))).toBeUndefined()
-    expect(restoredBetween(moment(), moment({ wall: 1_015_000, steady: 10_000 }))).toBeUndefined()
+    const later = moment({ wall: 1_060_000, steady: 65_000 })
+    expect(restoredBetween(moment(), later, 60_000)).toBeUndefined()
+    const right = moment({ wall: 1_015_000, steady: 10_000 })
+    expect(restoredBetween(moment(), right, 5000)).toBeUndefined()
   })
 
   test("while the runner runs, once for each", () => {
@@ -127,6 +136,7 @@ describe("the hooks", () => {
         stop: async () => void order.push("services off"),
       },
       reconnect: (why) => void order.push(`reconnect: ${why}`),
+      refresh: async () => void order.push("refresh"),
       ...change,
     })
   }
@@ -175,10 +185,11 @@ describe("the hooks", () => {
     const hibernation = create()
     await hibernation.runHook("pre-snapshot")
     await hibernation.restored("the clock jumped by 600 s")
-    expect(order.slice(-3)).toEqual([
+    expect(order.slice(-4)).toEqual([
       "put back",
       "services on",
       "reconnect: the clock jumped by 600 s",
+      "refresh",
     ])
   })
 

@@ -30,6 +30,7 @@ export const startHost = async (
   const progress: string[] = []
   const host = createHost({
     config,
+    current: () => config,
     self: [requireBinary()],
     apiToken: API_TOKEN,
     user: undefined,
@@ -51,6 +52,7 @@ export const startHost = async (
       if (name === "workspace" && state === "starting" && why) progress.push(why)
     },
     runHook: async (hook) => ({ ran: hook }),
+    runWorkflow: async (order) => ({ ran: order }),
   })
   await host.start()
   return {

@@ -20,3 +20,10 @@ export const killOpenCode = async (sandbox: { readonly root: string }): Promise<
   for (const pid of pids) process.kill(pid, "SIGKILL")
   return pids.length
 }
+
+/** They hear nothing and do nothing from now on; only their end is left. */
+export const freezeOpenCode = async (sandbox: { readonly root: string }): Promise<void> => {
+  const pids = await opencodesOf(sandbox)
+  if (pids.length === 0) throw new Error("there is no OpenCode to freeze")
+  for (const pid of pids) process.kill(pid, "SIGSTOP")
+}

@@ -11,6 +11,8 @@ import {
 
 interface Options {
   readonly token?: string
+  /** Which tokens it lets in now; without a word, `token` alone. */
+  readonly accepts?: (token: string) => boolean
   /** 1: knows nothing of hello, welcome and ack. */
   readonly protocol?: 1 | 2
   readonly config?: Extract<InboundFrame, { type: "opencode-config" }>["config"]
@@ -109,7 +111,10 @@ export const startTestSessionAgent = (options: Options = {}): TestSessionAgent =
       if (status !== undefined) return new Response("refused", { status })
       const given = new URL(request.url).searchParams.get("token")
       const bearer = request.headers.get("authorization")
-      if (given !== token || bearer !== `Bearer ${token}`) return new Response("", { status: 401 })
+      const accepts = options.accepts ?? ((offered: string) => offered === token)
+      if (given === null || !accepts(given) || bearer !== `Bearer ${given}`) {
+        return new Response("", { status: 401 })
+      }
       return self.upgrade(request, { data: undefined })
         ? undefined
         : new Response("", { status: 426 })

@@ -366,6 +366,15 @@ describe("another model", () => {
     })
   })
 
+  test("a turn that is being stopped when OpenCode goes away was stopped, and has not failed", () => {
+    const turn = start()
+    turn.hear(say.message(assistant("m1")), say.part(toolPart("m1", "c1", "running")))
+    turn.tell({ type: "stop", reason: "the runner is shutting down" })
+    turn.tell({ type: "agent-lost", error: "OpenCode exited" })
+    expect(turn.sent("message.finalize")).toMatchObject([{ reason: "canceled" }])
+    expect(turn.sent("complete")).toHaveLength(1)
+  })
+
   test("L-46: the error names every model that was tried, and only those", () => {
     const turn = start(MODELS)
     const refuse = (id: string) => {

@@ -1,0 +1,50 @@
+/** `{{variables.x}}` and `{{outputs.stepId}}` in a step's texts, filled from what is known by then. Pure. */
+
+export interface Scope {
+  readonly variables: Record<string, unknown>
+  readonly outputs: Record<string, unknown>
+}
+
+const PLACEHOLDER = /\{\{\s*(variables|outputs)\.([\w.-]+)\s*\}\}/g
+const ONLY = /^\{\{\s*(variables|outputs)\.([\w.-]+)\s*\}\}$/
+
+/** In one pass: what is filled in is not looked at again. */
+export const fillText = (text: string, scope: Scope): string =>
+  text.replaceAll(PLACEHOLDER, (_all, kind: keyof Scope, path: string) =>
+    asText(lookUp(scope, kind, path)),
+  )
+
+/** Fills every text within a value; one that is a placeholder and nothing else becomes the value itself. */
+export const fill = (value: unknown, scope: Scope): unknown => {
+  if (typeof value === "string") {
+    const [, kind, path] = ONLY.exec(value) ?? []
+    return kind === undefined || path === undefined
+      ? fillText(value, scope)
+      : lookUp(scope, kind === "outputs" ? "outputs" : "variables", path)
+  }
+  if (Array.isArray(value)) return value.map((one) => fill(one, scope))
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, fill(one, scope)]))
+}
+
+/** A variable as conditions and loops name it: by its own name, or with `variables.` or `outputs.` before it. */
+export const variableNamed = (name: string, scope: Scope): unknown => {
+  const [, kind, path] = /^(variables|outputs)\.(.+)$/.exec(name) ?? []
+  if (path === undefined) return lookUp(scope, "variables", name)
+  return lookUp(scope, kind === "outputs" ? "outputs" : "variables", path)
+}
+
+export const asText = (value: unknown): string =>
+  typeof value === "string" ? value : JSON.stringify(value)
+
+const lookUp = (scope: Scope, kind: keyof Scope, path: string): unknown => {
+  let found: unknown = scope[kind]
+  for (const key of path.split(".")) {
+    if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) {
+      throw new Error(`there is no ${kind}.${path}`)
+    }
+    found = (found as Readonly<Record<string, unknown>>)[key]
+  }
+  if (found === undefined) throw new Error(`there is no ${kind}.${path}`)
+  return found
+}

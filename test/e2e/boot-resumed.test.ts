@@ -1,0 +1,292 @@
+/**
+ * A sandbox that is stored and goes on, for real: the same processes under another boot of the kernel or after standing
+ * still, and a copy of its file system in a machine of its own.
+ */
+import { afterEach, expect, test } from "bun:test"
+import { existsSync } from "node:fs"
+import { chmod, cp, rename, rm, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { SignJWT } from "jose"
+import { type Booted, boot, programsOf } from "../kit/boot.ts"
+import { listenerOf } from "../../src/host/processes.ts"
+import { freePort } from "../kit/free-port.ts"
+import { startGitServer } from "../kit/git-server.ts"
+import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
+import { createSandbox, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+
+const FIRST_TOKEN = "the-token-of-the-first-life"
+const FRESH_TOKEN = "the-token-of-the-second-life"
+const FIRST_KEY = "a secret of the tests only"
+const FRESH_KEY = "a secret of the second life"
+let model: ScriptedModel
+let agent: TestSessionAgent
+let sandbox: Sandbox
+let booted: Booted
+let accepted: string
+/** What else a test has started; ended whatever becomes of it. */
+let more: (() => unknown)[] = []
+
+const prepare = async () => {
+  accepted = FIRST_TOKEN
+  model = await startScriptedModel()
+  agent = startTestSessionAgent({
+    config: scriptedConfig(model),
+    token: FIRST_TOKEN,
+    accepts: (token) => token === accepted,
+  })
+  sandbox = await createSandbox(agent)
+}
+
+const start = async (env: Record<string, string> = {}) => {
+  const from = agent.frames.length
+  booted = boot(sandbox, { env })
+  await agent.until(
+    () =>
+      agent.frames.slice(from).some((one) => one.type === "agentStatus" && one.status === "idle"),
+    "agent that is ready",
+  )
+}
+
+afterEach(async () => {
+  if (booted.child.exitCode === null) await booted.stop()
+  for (const end of more) await end()
+  more = []
+  await agent.stop()
+  await model.stop()
+  await sandbox.remove()
+})
+
+/** The kernel's name of its boot becomes another, in the runner's mount namespace only. */
+const otherBoot = async (name: string) => {
+  const file = join(sandbox.root, `boot-id-${name}`)
+  await writeFile(file, `${crypto.randomUUID()}\n`)
+  await booted.inside("mount", "--bind", file, "/proc/sys/kernel/random/boot_id")
+}
+
+const writeSecrets = async (lines: readonly string[]): Promise<string> => {
+  const file = join(sandbox.root, "runner-secrets")
+  await writeFile(file, lines.join("\n"), { mode: 0o600 })
+  return file
+}
+
+/** What the gateway answers to somebody whose token is made with this key. */
+const personWith = async (key: string): Promise<number> => {
+  const token = await new SignJWT({ sid: "test-session" })
+    .setProtectedHeader({ alg: "HS256" })
+    .setSubject("the test")
+    .setExpirationTime("5m")
+    .sign(new TextEncoder().encode(key))
+  const answer = await fetch(`http://127.0.0.1:${await booted.port()}/metrics`, {
+    headers: { authorization: `Bearer ${token}` },
+  })
+  return answer.status
+}
+
+const prompt = async (id: string, content = `@@${id}@@`) => {
+  agent.say({ type: "prompt", messageId: id, content })
+  await completed(id)
+}
+const completed = (id: string) => agent.frame("complete", ({ messageId }) => messageId === id)
+const running = (id: string) =>
+  agent.frame(
+    "message.part.tool-update",
+    ({ status, messageId }) => status === "running" && messageId === id,
+  )
+
+/** The whole answer of a prompt as a reader of the frames puts it together. */
+const answerOf = (id: string): string =>
+  agent.frames
+    .flatMap((frame) =>
+      frame.type === "message.part.text-delta" && frame.messageId === id ? [frame.delta] : [],
+    )
+    .join("")
+
+const ends = (id: string) =>
+  agent.frames.flatMap((frame) =>
+    frame.type === "message.finalize" && frame.messageId === id ? [frame.reason] : [],
+  )
+
+const sleeps = (seconds: number) =>
+  tool("bash", { command: `sleep ${seconds}`, description: "takes a while" })
+
+test("under another boot the same runner dials anew with the secrets of now, in the middle of a turn, and nothing is lost or doubled", async () => {
+  await prepare()
+  const server = await startGitServer("git-token-of-the-second-life")
+  more.push(server.stop)
+  await server.commit("project", "README.md", "first\n")
+  const file = await writeSecrets([`RUNNER_TOKEN=${FIRST_TOKEN}`, "GITHUB_TOKEN=git-token-of-old"])
+  const { RUNNER_TOKEN: _inTheFile, ...environment } = sandbox.environment
+  sandbox = { ...sandbox, environment }
+  await start({ RUNNER_SECRETS_FILE: file, REPO_URL: server.url("project") })
+
+  model.on("before", [
+    tool("register_tunnel", { name: "web", port: 3000 }),
+    text("The word is heron."),
+  ])
+  await prompt("before")
+  model.on("during", [sleeps(8), text("Still here.")])
+  agent.say({ type: "prompt", messageId: "during", content: "@@during@@" })
+  await running("during")
+
+  expect([await personWith(FIRST_KEY), await personWith(FRESH_KEY)]).toEqual([200, 401])
+  await writeSecrets([
+    `RUNNER_TOKEN=${FRESH_TOKEN}`,
+    `JWT_SECRET=${FRESH_KEY}`,
+    "GITHUB_TOKEN=git-token-of-the-second-life",
+  ])
+  accepted = FRESH_TOKEN
+  const from = agent.frames.length
+  await otherBoot("second")
+  await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
+  const [first, second] = agent.hellos
+  expect(second?.epoch).toBe(first?.epoch ?? "")
+  expect(second?.active).toMatchObject([{ messageId: "during", channelKey: "web:default" }])
+  expect(second?.active[0]?.opencodeSessionId).toBeString()
+  const { tunnels } = await agent.frame("tunnels", () => true, from)
+  expect(tunnels).toMatchObject([{ name: "web", port: 3000 }])
+
+  expect([await personWith(FIRST_KEY), await personWith(FRESH_KEY)]).toEqual([401, 200])
+
+  await completed("during")
+  expect(answerOf("during")).toBe("Still here.")
+  model.on("after", [text("It was heron.")])
+  await prompt("after")
+  expect(answerOf("after")).toBe("It was heron.")
+  const said = JSON.stringify(model.requests.at(-1)?.messages)
+  for (const words of ["@@before@@", "The word is heron.", "@@during@@", "Still here."]) {
+    expect(said).toContain(words)
+  }
+  for (const id of ["before", "during", "after"]) expect(ends(id)).toEqual(["end_turn"])
+  expect(agent.problems).toEqual([])
+  expect(agent.hellos).toHaveLength(2)
+
+  // git's password is the fresh one: the clone that the old one could not have is there, and can be pushed to.
+  model.on("push", [
+    tool("bash", {
+      command: `cd ${sandbox.workDir}/project && git commit -q --allow-empty -m more && git push -q && echo PUSHED`,
+      description: "pushes",
+    }),
+    text("done"),
+  ])
+  await booted.until(() => existsSync(join(sandbox.workDir, "project/.git")), "clone")
+  await prompt("push")
+  const pushed = agent.frames.findLast(
+    (frame) => frame.type === "message.part.tool-update" && frame.status === "completed",
+  )
+  expect(JSON.stringify(pushed)).toContain("PUSHED")
+  const log = await booted.log()
+  expect(log).toContain('"host.restored","part":"host","why":"the kernel was booted anew"')
+  expect(log).not.toContain(FRESH_TOKEN)
+})
+
+test("a fresh file that cannot be used is told of, and the runner goes on with what it has", async () => {
+  await prepare()
+  const file = await writeSecrets([`RUNNER_TOKEN=${FIRST_TOKEN}`])
+  await start({ RUNNER_SECRETS_FILE: file })
+  await chmod(file, 0o644)
+  await otherBoot("second")
+  await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
+  expect(await booted.log()).toContain("chmod 600")
+  await prompt("after")
+})
+
+test("put to sleep and woken under another boot, it ends stale listeners, has its services back and takes up what came meanwhile", async () => {
+  await prepare()
+  const port = await freePort()
+  const programs = programsOf(sandbox)
+  // ttyd takes its port after -p; this stand-in is all that the runner looks at: a process that listens there.
+  const listen = `Bun.listen({ hostname: "127.0.0.1", port: ${port}, socket: { data() {} } })`
+  const script = `#!/bin/sh\nexec ${process.execPath} -e '${listen}'\n`
+  await writeFile(join(programs, "ttyd"), script, { mode: 0o755 })
+  await start({ SANDPIPER_SERVICES: "ttyd", TTYD_PORT: String(port) })
+  const service = async () => (await booted.ready()).parts["ttyd"]?.state
+  await booted.until(async () => (await service()) === "ready", "terminal")
+  model.on("before", [text("The word is plover.")])
+  await prompt("before")
+
+  await booted.inside("sandpiper", "hook", "pre-snapshot")
+  expect(await service()).toBe("off")
+  // As memory may bring it back: a listener of this runner's services that it knows nothing of.
+  const enter = ["nsenter", "--target", String(booted.pid()), "--pid", "--mount"]
+  const stale = Bun.spawn(
+    [...enter, "env", `SANDPIPER_SERVICE_OF=${sandbox.stateDir}`, join(programs, "ttyd")],
+    { stdout: "ignore", stderr: "ignore" },
+  )
+  more.push(() => stale.kill("SIGKILL"))
+  await booted.until(() => listenerOf(port), "stale listener")
+  model.on("while", [text("It was plover.")])
+  agent.say({ type: "prompt", messageId: "while", content: "@@while@@" })
+  await otherBoot("second")
+  await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
+  await completed("while")
+  expect(await stale.exited).not.toBe(0)
+  await booted.until(async () => (await service()) === "ready", "terminal")
+  expect(answerOf("while")).toBe("It was plover.")
+  expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("The word is plover.")
+  expect(ends("while")).toEqual(["end_turn"])
+  expect(await booted.log()).toContain("services.stale-ended")
+})
+
+test("after standing still it dials anew, and what was said and done meanwhile arrives once", async () => {
+  await prepare()
+  await start()
+  model.on("long", [sleeps(5), text("Said while nobody listened.")])
+  agent.say({ type: "prompt", messageId: "long", content: "@@long@@" })
+  await running("long")
+  const pid = booted.pid()
+  process.kill(pid, "SIGSTOP")
+  more.push(() => {
+    // A stopped process hears nothing but this.
+    if (existsSync(`/proc/${pid}`)) process.kill(pid, "SIGCONT")
+  })
+  model.on("next", [text("And the next.")])
+  agent.say({ type: "prompt", messageId: "next", content: "@@next@@" })
+  await Bun.sleep(37_000)
+  process.kill(pid, "SIGCONT")
+  await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
+  await completed("next")
+  expect(await booted.log()).toMatch(/"why":"the runner stood still for 3\d s"/)
+  expect(answerOf("long")).toBe("Said while nobody listened.")
+  expect(answerOf("next")).toBe("And the next.")
+  expect([ends("long"), ends("next")]).toEqual([["end_turn"], ["end_turn"]])
+  expect(new Set(agent.hellos.map(({ epoch }) => epoch)).size).toBe(1)
+  expect(agent.problems).toEqual([])
+}, 120_000)
+
+test("a copy of the file system, taken with a turn at work, boots as the same runner: that turn ended once, no key is in the copy, the conversation goes on", async () => {
+  await prepare()
+  await start()
+  model.on("before", [text("The word is dunlin.")])
+  await prompt("before")
+  model.on("long", [sleeps(300), text("never said")])
+  agent.say({ type: "prompt", messageId: "long", content: "@@long@@" })
+  await running("long")
+  const report = JSON.parse(await booted.inside("sandpiper", "hook", "pre-snapshot"))
+  expect(report).toMatchObject({ turns: "ended", flushed: true })
+  expect(ends("long")).toEqual(["canceled"])
+
+  const copy = `${sandbox.root}-copy`
+  more.push(() => rm(copy, { recursive: true, force: true }))
+  await cp(sandbox.root, copy, { recursive: true, preserveTimestamps: true })
+  const keys = Bun.spawnSync(["grep", "-rlF", model.apiKey, copy]).stdout.toString()
+  expect(keys).toBe("")
+  // The machine of before is gone without a word, and its file system with it.
+  booted.child.kill("SIGKILL")
+  await booted.child.exited
+  await rm(sandbox.root, { recursive: true, force: true })
+  await rename(copy, sandbox.root)
+
+  accepted = FRESH_TOKEN
+  sandbox = { ...sandbox, environment: { ...sandbox.environment, RUNNER_TOKEN: FRESH_TOKEN } }
+  await start()
+  model.on("after", [text("It was dunlin.")])
+  await prompt("after")
+  expect(answerOf("after")).toBe("It was dunlin.")
+  expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("The word is dunlin.")
+  expect(ends("long")).toEqual(["canceled"])
+  expect(agent.frames.filter(({ type }) => type === "message.finalize")).toHaveLength(3)
+  expect(new Set(agent.hellos.map(({ epoch }) => epoch)).size).toBe(1)
+  expect(agent.hellos.at(-1)?.active).toEqual([])
+  expect(await booted.log()).toContain("host.restored")
+}, 90_000)

@@ -1,0 +1,83 @@
+/** The image's one command, without the image: start.sh with `up` as the first process, in a terminal, a service beside it. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { programsOf, requireRoot } from "../kit/boot.ts"
+import { freePort } from "../kit/free-port.ts"
+import { createSandbox, repositoryRoot, requireBinary, type Sandbox } from "../kit/runner.ts"
+
+let sandbox: Sandbox
+let child: Bun.Subprocess
+let screen = ""
+
+const seen = async (what: string | RegExp, limitMs = 45_000): Promise<string> => {
+  const deadline = Date.now() + limitMs
+  for (;;) {
+    const found = typeof what === "string" ? screen.includes(what) && what : what.exec(screen)?.[0]
+    if (found) return found
+    if (child.exitCode !== null || Date.now() > deadline) throw new Error(`no ${what}:\n${screen}`)
+    await Bun.sleep(20)
+  }
+}
+
+beforeAll(async () => {
+  requireBinary()
+  requireRoot()
+  sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
+  const [gateway, editor] = await Promise.all([freePort(), freePort()])
+  const programs = programsOf(sandbox)
+  // The runner looks for a process that listens, and people for a page.
+  const page = `Bun.serve({ hostname: "127.0.0.1", port: ${editor}, fetch: () => new Response("the editor") })`
+  const serve = `exec ${process.execPath} -e '${page}'`
+  await writeFile(join(programs, "code-server"), `#!/bin/sh\n${serve}\n`, { mode: 0o755 })
+  const { PATH = "", HOME = "", OPENCODE_BIN = "", SANDPIPER_STATE_DIR = "" } = sandbox.environment
+  const namespace = ["unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
+  child = Bun.spawn([...namespace, "bash", join(repositoryRoot, "start.sh"), "up"], {
+    env: {
+      PATH: `${programs}:${PATH}`,
+      HOME,
+      OPENCODE_BIN,
+      SANDPIPER_STATE_DIR,
+      WORK_DIR: sandbox.workDir,
+      GATEWAY_PORT: String(gateway),
+      VSCODE_PORT: String(editor),
+      SANDPIPER_SERVICES: "vscode",
+      TERM: "xterm",
+    },
+    terminal: {
+      cols: 400,
+      rows: 50,
+      data: (_terminal, bytes) => {
+        screen += new TextDecoder().decode(bytes)
+      },
+    },
+  })
+})
+
+afterAll(async () => {
+  child.kill("SIGKILL")
+  await child.exited
+  await sandbox.remove()
+})
+
+test("a person gets a chat that works, and links that open the services to them alone", async () => {
+  await seen("Ready. The agent works in")
+  expect(screen).toContain(sandbox.workDir)
+  const link = await seen(/http:\/\/localhost:\d+\/vscode\/\?token=[\w.-]+/)
+  const open = async (address: string) => {
+    const answer = await fetch(address.replace("localhost", "127.0.0.1"))
+    return { status: answer.status, text: await answer.text() }
+  }
+  expect(await open(link)).toEqual({ status: 200, text: "the editor" })
+  expect((await open(link.replace(/token=.*/, ""))).status).toBe(401)
+  const forged = link.replace(/\.([^.])([^.]*)$/, (_all, first, rest) =>
+    [".", first === "A" ? "B" : "A", rest].join(""),
+  )
+  expect((await open(forged)).status).toBe(401)
+
+  child.terminal?.write("run: echo hello $((40 + 2)) > proof.txt; cat proof.txt\r")
+  await seen("hello 42")
+  expect(await Bun.file(join(sandbox.workDir, "proof.txt")).text()).toBe("hello 42\n")
+  child.terminal?.write("\u0004")
+  expect(await child.exited).toBe(0)
+})

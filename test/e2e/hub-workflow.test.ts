@@ -1,0 +1,103 @@
+/** A workflow from its making to its end: kept by the hub, ordered from the runner, approved, answered, told to whoever asks. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { Database } from "bun:sqlite"
+import { join } from "node:path"
+import { hashOf } from "../../src/hub/keys.ts"
+import { type LocalHub, startLocalHub } from "../../src/hub/local-hub.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { readFact } from "../../src/lib/state-db.ts"
+import { createLog } from "../../src/log.ts"
+import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import {
+  createSandbox,
+  type Sandbox,
+  scriptedConfig,
+  startRunner,
+  type TestRunner,
+} from "../kit/runner.ts"
+
+const TOKEN = "runner-token-of-the-tests"
+let model: ScriptedModel
+let sandbox: Sandbox
+let hub: LocalHub
+let runner: TestRunner
+let apiToken: string
+
+beforeAll(async () => {
+  model = await startScriptedModel()
+  sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: TOKEN })
+  hub = await startLocalHub({
+    stateDir: join(sandbox.root, "hub"),
+    workDir: sandbox.workDir,
+    port: 0,
+    environment: sandbox.environment,
+    clock: systemClock,
+    log: createLog({ level: "error", format: "json", secrets: [], write: () => {}, now: Date.now }),
+    clientToken: "client-token-of-the-tests",
+  })
+  const session = hub.create("test-session")
+  session.setRunnerToken(await hashOf(TOKEN))
+  session.configure(scriptedConfig(model))
+  const link = { url: hub.runnerUrl("test-session"), token: TOKEN }
+  runner = await startRunner(link, {}, { in: sandbox })
+  // What OpenCode's tools carry.
+  const db = new Database(join(sandbox.stateDir, "state.db"), { readonly: true })
+  apiToken = (readFact(db, "agent.api-token") ?? "").split(" ")[1] ?? ""
+  db.close()
+})
+
+afterAll(async () => {
+  await runner.stop()
+  await hub.stop()
+  await model.stop()
+})
+
+const api = async (method: string, path: string, body?: object) => {
+  const answer = await fetch(`${runner.gatewayUrl}/api${path}`, {
+    method,
+    headers: { authorization: `Bearer ${apiToken}`, "content-type": "application/json" },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  return (await answer.json()) as Record<string, Record<string, unknown>>
+}
+
+test("it runs, waits for approval, goes on, and its outcome and steps are the hub's to tell", async () => {
+  model.on("sum", [text("All is well.")])
+  const steps = [
+    { type: "bash", id: "look", command: "echo {{variables.what}}" },
+    { type: "approval", id: "ok", prompt: "Go on with {{outputs.look}}?" },
+    { type: "agent", id: "sum", goal: "@@sum@@ {{outputs.look}}" },
+  ]
+  await api("POST", "/workflows/sync", { slug: "w", name: "W", data: { steps } })
+  await api("POST", "/workflows/sync", {
+    slug: "outer",
+    name: "Outer",
+    data: { steps: [{ type: "subworkflow", workflowId: "w", variables: { what: "it" } }] },
+  })
+  const { execution } = await api("POST", "/workflows/run", { workflowId: "outer" })
+  const read = async () =>
+    (await api("GET", `/executions/${String(execution?.["id"])}`))["execution"]
+  const status = async (wanted: string) => {
+    const deadline = Date.now() + 30_000
+    while ((await read())?.["status"] !== wanted) {
+      if (Date.now() > deadline) throw new Error(`not ${wanted}: ${JSON.stringify(await read())}`)
+      await Bun.sleep(20)
+    }
+  }
+  await status("waiting_approval")
+  const approval = (await read())?.["requiresApproval"] as Record<string, string>
+  expect(approval).toMatchObject({ prompt: "Go on with it?" })
+  await api("POST", `/executions/${String(execution?.["id"])}/approve`, {
+    approve: true,
+    resumeToken: approval["resumeToken"],
+  })
+  await status("completed")
+  expect(await read()).toMatchObject({ output: "All is well." })
+  const { steps: done } = await api("GET", `/executions/${String(execution?.["id"])}/steps`)
+  expect(done).toMatchObject([
+    { stepId: "step-1", status: "completed" },
+    { stepId: "step-1/look", status: "completed", output: "it" },
+    { stepId: "step-1/ok", status: "completed" },
+    { stepId: "step-1/sum", status: "completed", output: "All is well." },
+  ])
+})
