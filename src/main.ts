@@ -2,16 +2,9 @@
  * Commands and flags -> Config -> run. Signals come in here, and only here does the process end. Each command loads its
  * own parts: what the others need would cost every start tens of milliseconds.
  */
-import {
-  type Config,
-  ConfigError,
-  helpText,
-  printableConfig,
-  readInvocation,
-  withSecrets,
-  withSecretsFile,
-  type Words,
-} from "./config.ts"
+import { type Config, ConfigError, printableConfig, readInvocation, type Words } from "./config.ts"
+import { helpText } from "./help.ts"
+import { withSecrets, withSecretsFile } from "./secret-sources.ts"
 import type { Ending } from "./daemon.ts"
 import { descendantsOf, endAll, listProcesses } from "./host/processes.ts"
 import { startReaper } from "./host/reaper.ts"

@@ -39,7 +39,7 @@ const pure = (file: string): boolean =>
 
 /** The layer a file is in; a file imports its own layer's folder and lower layers. */
 const layers: readonly (readonly [RegExp, number])[] = [
-  [/^src\/(lib\/|log\.ts|config\.ts|version\.ts)/, 0],
+  [/^src\/(lib\/|log\.ts|(config|knobs|secret-sources|help|version)\.ts)/, 0],
   [/^src\/(operations|protocol)\/|^src\/agent\/(events|event-schemas|parse-event)\.ts/, 1],
   [
     /^src\/turn\/|-state\.ts$|^src\/agent\/(settings|mcp|models|shapes)\.ts|^src\/prompt\/body\.ts|^src\/hub\/core\//,

@@ -1,11 +1,7 @@
 import { describe, expect, test } from "bun:test"
-import {
-  ConfigError,
-  type Environment,
-  helpText,
-  printableConfig,
-  readInvocation,
-} from "../src/config.ts"
+import { ConfigError, printableConfig, readInvocation } from "../src/config.ts"
+import { helpText } from "../src/help.ts"
+import type { Environment } from "../src/knobs.ts"
 
 const complete = {
   DO_WS_URL: "wss://agent.example/ws",

@@ -3,7 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { helpText, readInvocation, withSecrets, withSecretsFile } from "../../src/config.ts"
+import { readInvocation } from "../../src/config.ts"
+import { helpText } from "../../src/help.ts"
+import { withSecrets, withSecretsFile } from "../../src/secret-sources.ts"
 import { repositoryRoot } from "../kit/runner.ts"
 
 let root: string
