@@ -19,7 +19,7 @@ import { type Applied, createLife } from "./life.ts"
 import { followLog, type LogTail } from "./log-tail.ts"
 import { defaultModel } from "./models.ts"
 import type { AgentUser, Processes } from "./ports.ts"
-import { openRunRecord } from "./run-record.ts"
+import { openRunRecord, RUN_RECORD } from "./run-record.ts"
 import type { RuntimeConfig } from "./settings.ts"
 import type { ProviderModels } from "./shapes.ts"
 import { warmUp } from "./warm-up.ts"
@@ -155,7 +155,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     url: new URL(settings.opencodeUrl),
     workDir: settings.workDir,
     logFile: directories.logFile,
-    record: openRunRecord(join(settings.stateDir, "opencode-run.json")),
+    record: openRunRecord(join(settings.stateDir, RUN_RECORD)),
     processes,
     user,
     clock,
