@@ -6,6 +6,7 @@ import { agentEnvironment } from "./agent/environment.ts"
 import { createIdMint } from "./agent/ids.ts"
 import type { RuntimeConfig } from "./agent/settings.ts"
 import type { WatchOptions } from "./agent/watch.ts"
+import { RUN_RECORD } from "./agent/run-record.ts"
 import { agentDirectories } from "./agent/workspace.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
@@ -23,7 +24,7 @@ import { createProcesses } from "./host/processes.ts"
 import { openSecrets } from "./host/open-secrets.ts"
 import { createMask } from "./host/secret-mask.ts"
 import { createRunCommand } from "./host/secret-command.ts"
-import { scrubFiles, watchForRestore } from "./host/snapshot.ts"
+import { scrubField, scrubFiles, watchForRestore } from "./host/snapshot.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { plannedDirectory } from "./host/workspace.ts"
 import { ownVariables } from "./knobs.ts"
@@ -369,12 +370,15 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       const { authFile, configFile } = agentDirectories(config.stateDir)
       // The configuration may hold the headers of MCP servers.
       const files = await scrubFiles([authFile, configFile])
-      const fact = scrubFact(db, RUNTIME_FACT)
+      // Without its password the OpenCode that it tells of can still be found and ended, but not spoken to.
+      const record = await scrubField(join(config.stateDir, RUN_RECORD), "password")
+      const facts = [RUNTIME_FACT, API_TOKEN_FACT].flatMap((name) => scrubFact(db, name) ?? [])
       return {
-        files: [...files.files, ...(fact ? ["state.db"] : [])],
+        files: [...files.files, ...record.files, ...(facts.length > 0 ? ["state.db"] : [])],
         putBack: async () => {
           await files.putBack()
-          fact?.putBack()
+          await record.putBack()
+          for (const fact of facts) fact.putBack()
         },
       }
     },

@@ -20,7 +20,7 @@ import { followLog, type LogTail } from "./log-tail.ts"
 import { mcpSecrets } from "./mcp.ts"
 import { defaultModel } from "./models.ts"
 import type { AgentUser, Processes } from "./ports.ts"
-import { openRunRecord } from "./run-record.ts"
+import { openRunRecord, RUN_RECORD } from "./run-record.ts"
 import type { RuntimeConfig } from "./settings.ts"
 import type { ProviderModels } from "./shapes.ts"
 import type { ProcessOrder } from "./spawn.ts"
@@ -163,7 +163,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     url: new URL(settings.opencodeUrl),
     workDir: settings.workDir,
     logFile: directories.logFile,
-    record: openRunRecord(join(settings.stateDir, "opencode-run.json")),
+    record: openRunRecord(join(settings.stateDir, RUN_RECORD)),
     processes,
     user,
     clock,

@@ -3,6 +3,9 @@ import { readFile, rm } from "node:fs/promises"
 import { z } from "zod"
 import { writeAtomically } from "./workspace.ts"
 
+/** Below the state directory. */
+export const RUN_RECORD = "opencode-run.json"
+
 const runRecord = z.object({
   pid: z.int().positive(),
   startTime: z.int().nonnegative(),

@@ -1,5 +1,6 @@
 /** The machine put to sleep and woken: secrets out of files before, and a watch that notices afterwards. */
 import { chown, readFile, rm, stat, writeFile } from "node:fs/promises"
+import { z } from "zod"
 import type { Clock } from "../lib/clock.ts"
 import { readBootId } from "./boot-id.ts"
 import { readProcess } from "./processes.ts"
@@ -82,3 +83,17 @@ export const scrubFiles = async (paths: readonly string[]): Promise<Scrubbed> =>
     },
   }
 }
+
+/** Takes one value out of a JSON file that is needed for the rest of it, in place: its bytes are written over. */
+export const scrubField = async (path: string, field: string): Promise<Scrubbed> => {
+  const content = await readFile(path, "utf8").catch(() => "{}")
+  const written = JSON.stringify(shape.safeParse(JSON.parse(content)).data?.[field])
+  if (written === undefined || !content.includes(written)) {
+    return { files: [], putBack: async () => {} }
+  }
+  const put = (text: string) => writeFile(path, text, { flag: "r+", flush: true })
+  await put(content.replace(written, JSON.stringify("0".repeat(written.length - 2))))
+  return { files: [path], putBack: () => put(content) }
+}
+
+const shape = z.record(z.string(), z.unknown())

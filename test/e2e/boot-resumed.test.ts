@@ -70,6 +70,10 @@ const writeSecrets = async (lines: readonly string[]): Promise<string> => {
   return file
 }
 
+/** The environment of the OpenCode at work, as one text. */
+const environmentOfAgent = () =>
+  booted.inside("sh", "-c", "cat /proc/$(pgrep -of 'opencode serve')/environ | tr '\\0' '\\n'")
+
 /** What the gateway answers to somebody whose token is made with this key. */
 const personWith = async (key: string): Promise<number> => {
   const token = await new SignJWT({ sid: "test-session" })
@@ -256,7 +260,14 @@ test("after standing still it dials anew, and what was said and done meanwhile a
 
 test("a copy of the file system, taken with a turn at work, boots as the same runner: that turn ended once, no key is in the copy, the conversation goes on", async () => {
   await prepare()
-  await start()
+  const secrets = {
+    OPENCODE_SERVER_PASSWORD: "the-password-of-the-operator",
+    GITHUB_TOKEN: "ghp_the-token-of-the-copy",
+    JWT_SECRET: "the-key-of-the-copied-gateway",
+  }
+  await start(secrets)
+  const apiToken = /SANDPIPER_API_TOKEN=(\S+)/.exec(await environmentOfAgent())?.[1] ?? ""
+  expect(apiToken).not.toBe("")
   model.on("before", [text("The word is dunlin.")])
   await prompt("before")
   model.on("long", [sleeps(300), text("never said")])
@@ -269,8 +280,10 @@ test("a copy of the file system, taken with a turn at work, boots as the same ru
   const copy = `${sandbox.root}-copy`
   more.push(() => rm(copy, { recursive: true, force: true }))
   await cp(sandbox.root, copy, { recursive: true, preserveTimestamps: true })
-  const keys = Bun.spawnSync(["grep", "-rlF", model.apiKey, copy]).stdout.toString()
-  expect(keys).toBe("")
+  for (const secret of [model.apiKey, FIRST_TOKEN, apiToken, ...Object.values(secrets)]) {
+    const found = Bun.spawnSync(["grep", "-rlF", secret, copy]).stdout.toString()
+    expect({ secret, found }).toEqual({ secret, found: "" })
+  }
   // The machine of before is gone without a word, and its file system with it.
   booted.child.kill("SIGKILL")
   await booted.child.exited

@@ -114,7 +114,7 @@ test("before a snapshot the hook takes the keys off the disk; after it, prompts 
   const holdsKey = async (file: string) => (await readFile(file)).includes(model.apiKey)
   expect(await holdsKey(auth)).toBeTrue()
   const report = JSON.parse(await booted.inside("sandpiper", "hook", "pre-snapshot"))
-  expect(report).toMatchObject({ turns: "finished", flushed: true, scrubbed: 3 })
+  expect(report).toMatchObject({ turns: "finished", flushed: true, scrubbed: 4 })
   expect([auth, settings].filter((path) => existsSync(path))).toEqual([])
   expect(await holdsKey(join(sandbox.stateDir, "state.db"))).toBeFalse()
   expect(await booted.inside("sandpiper", "hook", "post-snapshot")).toBe('{"awake":true}\n')

@@ -61,6 +61,36 @@ const api = async (method: string, path: string, body?: object) => {
   return (await answer.json()) as Record<string, Record<string, unknown>>
 }
 
+const statusOf = async (id: string) => {
+  const { execution } = await api("GET", `/executions/${id}`)
+  return execution?.["status"]
+}
+const begin = async (slug: string, steps: readonly object[]): Promise<string> => {
+  await api("POST", "/workflows/sync", { slug, name: slug, data: { steps } })
+  const { execution } = await api("POST", "/workflows/run", { workflowId: slug })
+  return String(execution?.["id"])
+}
+const untilTrue = async (holds: () => boolean | Promise<boolean>, what: string) => {
+  const deadline = Date.now() + 30_000
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`no ${what}`)
+    await Bun.sleep(20)
+  }
+}
+const proof = () => Bun.file(join(sandbox.workDir, "proof.txt"))
+
+test("cancelled while it works, its command ends with it", async () => {
+  const id = await begin("slow", [
+    { type: "bash", command: "echo begun > proof.txt; sleep 714; echo over >> proof.txt" },
+  ])
+  await untilTrue(() => proof().exists(), "command")
+  await api("POST", `/executions/${id}/cancel`, { reason: "enough" })
+  const sleeps = () => Bun.spawnSync(["pgrep", "-fx", "sleep 714"]).stdout.toString()
+  await untilTrue(() => sleeps() === "", "end of the command")
+  expect(await statusOf(id)).toBe("cancelled")
+  expect(await proof().text()).toBe("begun\n")
+})
+
 test("it runs, waits for approval, goes on, and its outcome and steps are the hub's to tell", async () => {
   model.on("sum", [text("All is well.")])
   const steps = [

@@ -4,7 +4,7 @@ import { chown, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createHibernation, type HibernationOptions } from "../../src/host/hibernation.ts"
-import { lifeOf, scrubFiles, watchForRestore } from "../../src/host/snapshot.ts"
+import { lifeOf, scrubField, scrubFiles, watchForRestore } from "../../src/host/snapshot.ts"
 import { type Moment, restoredBetween } from "../../src/host/snapshot-state.ts"
 import { openStateDb, readFact, scrubFact, writeFact, writeOut } from "../../src/lib/state-db.ts"
 import { createLog } from "../../src/log.ts"
@@ -94,6 +94,22 @@ describe("secrets on the disk", () => {
     const { mode, uid } = await stat(path)
     expect(mode & 0o777).toBe(0o600)
     expect(uid).toBe(owner)
+  })
+
+  test("beside what is still needed are written over, and come back", async () => {
+    const path = join(root, "run.json")
+    const content = `${JSON.stringify({ pid: 7, password: 'a "quoted" one', url: "x" })}\n`
+    await writeFile(path, content)
+    const scrubbed = await scrubField(path, "password")
+    expect(scrubbed.files).toEqual([path])
+    expect(JSON.parse(await readFile(path, "utf8"))).toEqual({
+      pid: 7,
+      password: "0".repeat(16),
+      url: "x",
+    })
+    await scrubbed.putBack()
+    expect(await readFile(path, "utf8")).toBe(content)
+    expect((await scrubField(join(root, "never-there"), "password")).files).toEqual([])
   })
 
   test("in the database are gone to the last byte, in the file and in the log beside it", async () => {

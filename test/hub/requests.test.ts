@@ -221,6 +221,43 @@ describe("workflows", () => {
     ).toContain("completed already")
   })
 
+  test("are ordered anew from a runner that comes back without an answer, and not once there is one", async () => {
+    await ask("workflow-sync", { name: "Lost", data })
+    const { execution } = await ask("workflow-run", { workflowId: "lost" })
+    const executionId = String(execution["id"])
+    const ordered = () => orders().filter((order) => order.executionId === executionId).length
+    await until(() => ordered() === 1, "order")
+    setup.runner.uplink.redial("the test cuts the link")
+    await until(() => ordered() === 2, "the same order")
+    const envelope = { ok: true, status: "ok", executionId } as const
+    setup.runner.send({ type: "workflow-execution-result", executionId, envelope })
+    const get = () => ask("execution-api", { action: "get", payload: { executionId } })
+    await waitFor(async () => JSON.stringify(await get()).includes("completed"))
+    setup.runner.uplink.redial("the test cuts the link")
+    // What is said after the connection is in order again is said after whatever comes with it.
+    await ask("workflow-sync", { name: "After", data })
+    const { execution: after } = await ask("workflow-run", { workflowId: "after" })
+    await until(() => orders().some((order) => order.executionId === after["id"]), "order")
+    expect(ordered()).toBe(2)
+  })
+
+  test("that are cancelled while they run are stopped on their channel", async () => {
+    await ask("workflow-sync", { name: "Stopped", data })
+    const { execution } = await ask("workflow-run", { workflowId: "stopped" })
+    const executionId = String(execution["id"])
+    await ask("execution-api", { action: "cancel", payload: { executionId } })
+    await until(
+      () =>
+        setup.runner.frames.some(
+          (frame) =>
+            frame.type === "abort" &&
+            frame.channelType === "workflow" &&
+            frame.channelId === executionId,
+        ),
+      "abort",
+    )
+  })
+
   const orders = () =>
     setup.runner.frames.flatMap((frame) => (frame.type === "workflow-execute" ? [frame] : []))
 })

@@ -178,8 +178,10 @@ const tableOf = (parts: Parts): Ingest => {
       sql.run("DELETE FROM channels WHERE key = ?", channelKey(frame))
       answered(frame.requestId, "new-session", { channel: channelKey(frame) })
     },
-    "workflow-execution-result": ({ executionId, envelope }) =>
-      ports.executed(executionId, envelope),
+    "workflow-execution-result": ({ executionId, envelope }) => {
+      sql.run("DELETE FROM orders WHERE json_extract(frame, '$.executionId') = ?", executionId)
+      ports.executed(executionId, envelope)
+    },
     "opencode-config-applied": ({ success, restarted, error }) =>
       state.show("config-applied", { success, restarted, error }),
   }

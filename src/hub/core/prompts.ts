@@ -98,6 +98,10 @@ export const reconcile = (parts: Parts): void => {
     messages.endOf(id, "canceled", why)
     settlePrompt(parts, id)
   }
+  // What has no answer yet may have been lost on the way; a runner that has it answers it once all the same.
+  parts.ports.sql.run(
+    "UPDATE orders SET sent = 0 WHERE json_extract(frame, '$.type') = 'workflow-execute'",
+  )
   for (const { channel, stopping } of queue.processing()) {
     if (stopping === 1) parts.say({ type: "abort", ...channelAddress(channel) })
   }

@@ -27,7 +27,7 @@ export interface Session {
     channel: string,
     options?: { first?: boolean; interrupt?: boolean },
   ) => void
-  /** A frame the runner gets once, when it is there. */
+  /** A frame the runner gets when it is there; a workflow that it is to run it gets until it has answered. */
   readonly order: (id: string, frame: CommandFrame) => void
   /** A line in the conversation that nobody is to answer; said again under its id it stays one. */
   readonly note: (line: Note) => void

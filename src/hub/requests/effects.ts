@@ -3,7 +3,7 @@ import type { Inbound } from "../../protocol/index.ts"
 import type { Sql } from "../core/ports.ts"
 
 export type Effect =
-  | { readonly do: "order"; readonly frame: Inbound<"workflow-execute"> }
+  | { readonly do: "order"; readonly frame: Inbound<"workflow-execute"> | Inbound<"abort"> }
   | { readonly do: "prompt"; readonly content: string }
 
 export interface Effects {

@@ -176,6 +176,11 @@ export const executionHandlers = (
         const approval = JSON.parse(row.approval ?? "{}") as { resumeToken?: string }
         if (approval.resumeToken !== undefined)
           resume(sql, row, approval.resumeToken, "deny", effects)
+        // At work: its channel bears its name.
+        else {
+          const frame = { type: "abort", channelType: "workflow", channelId: row.id } as const
+          effects.add(`${row.id}/cancel`, row.session, { do: "order", frame })
+        }
         sql.run(
           "UPDATE executions SET status = 'cancelled', error = ?, ended_at = ? WHERE id = ?",
           reason ?? "cancelled",
