@@ -255,6 +255,27 @@ describe("a stop", () => {
     expect(core.session.recent(9)[1]?.parts).toEqual([])
   })
 
+  test("that the runner does not confirm closes what was streaming: its later words are left out", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.session.prompt(prompt("p1"), "web:default")
+    const say = (delta: string, seq: number) =>
+      core.say("a", {
+        type: "message.part.text-delta",
+        turnId: "t1",
+        partId: "p",
+        delta,
+        ...origin,
+        seq,
+      })
+    say("in ", next)
+    say("time", next + 1)
+    core.session.clients.request({ type: "abort" }, "test")
+    core.clock.advance(15_000)
+    say(" and too late", next + 2)
+    expect(core.session.recent(9)[1]?.parts.map(({ text }) => text)).toEqual(["in time"])
+  })
+
   test("asked for while the runner is away reaches it when it comes back", () => {
     const core = createCore()
     core.greet("a")
