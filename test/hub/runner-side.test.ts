@@ -61,6 +61,19 @@ describe("what a runner tells from before", () => {
   })
 })
 
+test("a runner that comes back in mid-turn is shown as idle when the turn is over", () => {
+  const core = createCore()
+  const next = core.greet("a")
+  const agent = () => (core.session.snapshot()["state"] as { agent?: unknown }).agent
+  expect(agent()).toEqual({ status: "idle" })
+  core.say("a", { type: "agentStatus", status: "tool_calling", detail: "bash", seq: next })
+  expect(agent()).toEqual({ status: "tool_calling", detail: "bash" })
+  core.say("a", { type: "agentStatus", status: "thinking", ...origin, seq: next + 1 })
+  expect(agent()).toEqual({ status: "tool_calling", detail: "bash" })
+  core.say("a", { type: "agentStatus", status: "idle", ...origin, seq: next + 2 })
+  expect(agent()).toEqual({ status: "idle" })
+})
+
 describe("the stream", () => {
   test("is acknowledged after the write, within 50 ms, cumulatively", () => {
     const core = createCore()
