@@ -2,13 +2,15 @@
  * How old is a word when a client reads it? Many sessions with many clients each, on the hub of one machine and on the
  * same core in a Durable Object. Hub, clients and runners are processes of their own; all share this machine's cores.
  */
+import { existsSync, readFileSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { WebSocket } from "ws"
 import { CLIENT_TOKEN } from "../test/hub/kit/hub.ts"
-import { bundleWorker, startWorkerd } from "../test/hub/kit/workerd.ts"
+import { bundleWorker } from "../test/hub/kit/workerd.ts"
 import { say } from "./measure.ts"
+import { startPlainWorkerd } from "./sink/workerd.ts"
 
 const TOKEN = "runner-token-of-the-bench"
 const SECONDS = 10
@@ -21,8 +23,16 @@ interface Load {
   readonly rate: number
 }
 
+/** Processes that carry the sessions between them. */
+interface Hosts {
+  readonly name: string
+  readonly urls: readonly string[]
+  readonly pids: readonly number[]
+}
+
 interface Result {
   readonly words: number
+  readonly frames: number
   readonly p50: number
   readonly p99: number
   readonly most: number
@@ -66,18 +76,49 @@ const startRunner = async (url: string, session: number) => {
   }
 }
 
-const measure = async (url: string, { sessions, clients, rate }: Load): Promise<Result> => {
+/** Processor time in seconds: of a process, and of the whole machine. */
+const spentBy = (pid: number): number => {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+const spentByAll = (): number => {
+  const [, user, nice, system, , , interrupts, soft] = (
+    readFileSync("/proc/stat", "utf8").split("\n", 1)[0] ?? ""
+  ).split(/\s+/)
+  return [user, nice, system, interrupts, soft].reduce((sum, part) => sum + Number(part), 0) / 100
+}
+
+/** Who used the processors meanwhile, in hundredths of one of them. */
+const watchProcessors = (hosts: Hosts, readers: number) => {
+  const ours = [...hosts.pids, readers, process.pid]
+  const before = ours.map(spentBy)
+  const [allBefore, started] = [spentByAll(), performance.now()]
+  return () => {
+    const seconds = (performance.now() - started) / 1000
+    const share = (spent: number) => ((100 * spent) / seconds).toFixed(0)
+    const spent = ours.map((pid, index) => spentBy(pid) - (before[index] ?? 0))
+    const others = spentByAll() - allBefore - spent.reduce((sum, part) => sum + part, 0)
+    const hub = spent.slice(0, -2).map(share).join(" + ")
+    const [clients = 0, runners = 0] = spent.slice(-2)
+    return `hub ${hub} %, clients ${share(clients)} %, runners ${share(runners)} %, all else ${share(others)} %`
+  }
+}
+
+const measure = async (hosts: Hosts, load: Load): Promise<void> => {
+  const { sessions, clients, rate } = load
+  const urlOf = (session: number) => hosts.urls[session % hosts.urls.length] ?? ""
   for (let session = 0; session < sessions; session += 1) {
-    await fetch(`${url}/sessions/s${session}`, {
+    await fetch(`${urlOf(session)}/sessions/s${session}`, {
       method: "PUT",
       headers: { Authorization: `Bearer ${CLIENT_TOKEN}` },
       body: JSON.stringify({ runnerToken: TOKEN }),
     })
   }
   const runners = await Promise.all(
-    Array.from({ length: sessions }, (_, index) => startRunner(url, index)),
+    Array.from({ length: sessions }, (_, index) => startRunner(urlOf(index), index)),
   )
-  const args = [url, CLIENT_TOKEN, String(sessions), String(clients)]
+  const args = [hosts.urls.join(","), CLIENT_TOKEN, String(sessions), String(clients)]
   const readers = Bun.spawn([process.execPath, here("sink/hub-clients.ts"), ...args], {
     stdin: "pipe",
     stdout: "pipe",
@@ -85,27 +126,31 @@ const measure = async (url: string, { sessions, clients, rate }: Load): Promise<
   })
   const lines = readers.stdout.pipeThrough(new TextDecoderStream()).getReader()
   await lines.read()
+  const processors = watchProcessors(hosts, readers.pid)
   const started = performance.now()
   for (let made = 0; made < rate * SECONDS; made += 1) {
     const due = started + (made * 1000) / rate
     while (performance.now() < due) await Bun.sleep(1)
     runners[made % sessions]?.word()
   }
+  const used = processors()
   await Bun.sleep(1000)
   void readers.stdin.write("end\n")
   await readers.stdin.end()
   const { value = "{}" } = await lines.read()
   for (const runner of runners) runner.close()
-  return JSON.parse(value) as Result
+  report(hosts.name, load, JSON.parse(value) as Result, used)
 }
 
-const report = (host: string, load: Load, { words, p50, p99, most }: Result) => {
+const report = (host: string, load: Load, result: Result, used: string) => {
+  const { words, frames, p50, p99, most } = result
   const expected = load.rate * SECONDS * load.clients
   const all = words === expected ? "every word" : `${words} of ${expected} words`
   say(
     `${host}: ${load.sessions} sessions x ${load.clients} clients, ${load.rate.toLocaleString("en")} words/s`,
     `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, most ${most.toFixed(0)} ms, ${all}`,
   )
+  say("", `${(words / frames).toFixed(2)} words a frame; processors: ${used}`)
 }
 
 const onThisMachine = async (load: Load) => {
@@ -116,8 +161,9 @@ const onThisMachine = async (load: Load) => {
     stderr: "inherit",
   })
   const { value } = await hub.stdout.pipeThrough(new TextDecoderStream()).getReader().read()
-  report("bun:sqlite", load, await measure(`http://127.0.0.1:${Number(value)}`, load))
-  const status = await Bun.file(`/proc/${hub.pid}/status`).text()
+  const urls = [`http://127.0.0.1:${Number(value)}`]
+  await measure({ name: "bun:sqlite", urls, pids: [hub.pid] }, load)
+  const status = readFileSync(`/proc/${hub.pid}/status`, "utf8")
   say(
     "bun:sqlite: peak RSS of the hub",
     `${(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024).toFixed(0)} MB`,
@@ -127,17 +173,26 @@ const onThisMachine = async (load: Load) => {
   await rm(stateDir, { recursive: true, force: true })
 }
 
-const inDurableObjects = async (load: Load) => {
-  const workerd = await startWorkerd(await bundleWorker())
-  report("workerd", load, await measure(workerd.url, load))
-  await workerd.stop()
+/** A workerd runs all its objects in one thread; a deployment has many of them. */
+const inDurableObjects = async (load: Load, count: number, rows: "disk" | "memory") => {
+  const folder = rows === "memory" && existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
+  const script = await bundleWorker()
+  const started = await Promise.all(
+    Array.from({ length: count }, () => startPlainWorkerd(script, folder)),
+  )
+  const name = `workerd x ${count}, rows ${rows === "disk" ? "on disk" : "in memory"}`
+  const urls = started.map(({ url }) => url)
+  await measure({ name, urls, pids: started.map(({ pid }) => pid) }, load)
+  for (const workerd of started) await workerd.stop()
 }
 
-const loads: readonly Load[] = [
-  { sessions: 1, clients: 1, rate: 50 },
-  { sessions: 50, clients: 20, rate: 2000 },
-]
-for (const load of loads) {
-  await onThisMachine(load)
-  await inDurableObjects(load)
-}
+const small: Load = { sessions: 1, clients: 1, rate: 50 }
+const big: Load = { sessions: 50, clients: 20, rate: 2000 }
+await onThisMachine(small)
+await inDurableObjects(small, 1, "disk")
+await onThisMachine(big)
+await inDurableObjects(big, 1, "disk")
+// bun:sqlite leaves it to the kernel when its log reaches the disk; workerd waits for it at every commit, in that thread.
+await inDurableObjects(big, 1, "memory")
+await inDurableObjects(big, 2, "disk")
+await inDurableObjects(big, 2, "memory")

@@ -1,10 +1,12 @@
 /** Everything on one machine: a session agent, a runner, a demo model when there is no key, a chat to use them. */
+import { join } from "node:path"
 import type { Readable, Writable } from "node:stream"
 import { SignJWT } from "jose"
 import { providerKeysOf, type RuntimeConfig } from "./agent/settings.ts"
 import type { Config } from "./config.ts"
 import { createDaemon, type Daemon } from "./daemon.ts"
 import { startDemoModel } from "./demo/demo.ts"
+import { onKeptPort } from "./demo/kept-port.ts"
 import { removeAddress, writeAddress } from "./hub/address.ts"
 import { startChat } from "./hub/chat.ts"
 import { hashOf } from "./hub/keys.ts"
@@ -36,7 +38,9 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
   const config = { ...options.config, jwtSecret }
   const token = await personToken(jwtSecret, config.sessionId)
   const hasKey = Object.keys(providerKeysOf(config.environment)).length > 0
-  const demo = hasKey ? undefined : await startDemoModel()
+  const demo = hasKey
+    ? undefined
+    : await onKeptPort(join(config.stateDir, "demo-port"), (port) => startDemoModel({ port }))
   const clientToken = crypto.randomUUID()
   const runnerToken = crypto.randomUUID()
   const hub = await startLocalHub({

@@ -4,11 +4,14 @@
  */
 import { percentile } from "../measure.ts"
 
-const [url = "", token = "", sessions = "1", clients = "1"] = process.argv.slice(2)
+const [urls = "", token = "", sessions = "1", clients = "1"] = process.argv.slice(2)
+const addresses = urls.split(",")
 const ages: number[] = []
+let frames = 0
 
 const connect = (session: number) =>
   new Promise<void>((resolve, reject) => {
+    const url = addresses[session % addresses.length] ?? ""
     const address = `${url.replace(/^http/, "ws")}/sessions/s${session}/ws?role=client&token=${token}`
     const socket = new WebSocket(address)
     socket.addEventListener("open", () => socket.send('{"type":"subscribe"}'))
@@ -17,6 +20,7 @@ const connect = (session: number) =>
       const text = String(data)
       if (text.includes('"snapshot"')) return resolve()
       if (!text.includes('"part.delta"')) return
+      frames += 1
       const now = performance.timeOrigin + performance.now()
       const { text: words } = JSON.parse(text) as { text: string }
       for (const made of words.trim().split(" ")) ages.push(now - Number(made))
@@ -30,6 +34,7 @@ process.stdout.write("ready\n")
 for await (const _ of process.stdin) break
 const result = {
   words: ages.length,
+  frames,
   p50: percentile(ages, 0.5),
   p99: percentile(ages, 0.99),
   most: percentile(ages, 1),

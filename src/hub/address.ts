@@ -1,5 +1,5 @@
 /** Where this machine's hub is and what opens it: a file that only its owner can read, for as long as the hub runs. */
-import { readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 
 export interface HubAddress {
@@ -9,8 +9,12 @@ export interface HubAddress {
 
 const fileOf = (stateDir: string) => join(stateDir, "hub", "address.json")
 
-export const writeAddress = (stateDir: string, address: HubAddress): void =>
-  writeFileSync(fileOf(stateDir), `${JSON.stringify(address)}\n`, { mode: 0o600 })
+/** Whole or not at all: whoever looks for it may look at any moment. */
+export const writeAddress = (stateDir: string, address: HubAddress): void => {
+  const draft = `${fileOf(stateDir)}.new`
+  writeFileSync(draft, `${JSON.stringify(address)}\n`, { mode: 0o600 })
+  renameSync(draft, fileOf(stateDir))
+}
 
 export const removeAddress = (stateDir: string): void => rmSync(fileOf(stateDir), { force: true })
 

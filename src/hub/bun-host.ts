@@ -89,6 +89,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       alarm,
       now: clock.now,
       newId: () => crypto.randomUUID(),
+      chance: Math.random,
       later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
       answer: (frame) => options.answer(id, frame),
       executed: options.executed,

@@ -110,6 +110,7 @@ export class SessionAgent {
       },
       now: () => Date.now(),
       newId: () => crypto.randomUUID(),
+      chance: Math.random,
       later: (ms, run) => {
         const timer = setTimeout(run, ms)
         return () => clearTimeout(timer)

@@ -18,7 +18,17 @@ export interface DurableSockets extends Sockets {
 
 export const durableSockets = (state: DurableState): DurableSockets => {
   const streams = createConnections()
-  const who = (socket: DurableSocket) => socket.deserializeAttachment() as Attachment
+  /** Reading an attachment takes it apart anew each time, and it is asked for at every frame. */
+  const known = new WeakMap<DurableSocket, Attachment>()
+  const who = (socket: DurableSocket): Attachment => {
+    const attachment = known.get(socket) ?? (socket.deserializeAttachment() as Attachment)
+    known.set(socket, attachment)
+    return attachment
+  }
+  const mark = (socket: DurableSocket, attachment: Attachment) => {
+    socket.serializeAttachment(attachment)
+    known.set(socket, attachment)
+  }
   const find = (id: string) => state.getWebSockets(`id:${id}`)[0]
   /** Asking the runtime for sockets at every word is slow: those that listen are kept, and found again after a sleep. */
   const listening = new Map<string, DurableSocket>(
@@ -40,7 +50,7 @@ export const durableSockets = (state: DurableState): DurableSockets => {
     accept: (socket, role) => {
       const id = crypto.randomUUID()
       state.acceptWebSocket(socket, [role, `id:${id}`])
-      socket.serializeAttachment({ id, role, subscribed: false } satisfies Attachment)
+      mark(socket, { id, role, subscribed: false })
       return id
     },
     runners: () => state.getWebSockets("runner").map((socket) => who(socket).id),
@@ -56,7 +66,7 @@ export const durableSockets = (state: DurableState): DurableSockets => {
       streams.subscribe(id)
       const socket = find(id)
       if (!socket) return
-      socket.serializeAttachment({ ...who(socket), subscribed: true } satisfies Attachment)
+      mark(socket, { ...who(socket), subscribed: true })
       listening.set(id, socket)
     },
     close: (id, code, reason) => {

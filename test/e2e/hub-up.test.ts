@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { connectClient } from "../hub/kit/client.ts"
+import { freePort } from "../hub/kit/free-port.ts"
 import { until } from "../hub/kit/until.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 
@@ -13,13 +14,19 @@ let environment: Record<string, string>
 beforeAll(async () => {
   sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   const { PATH = "", HOME = "", OPENCODE_BIN = "", SANDPIPER_STATE_DIR = "" } = sandbox.environment
-  environment = { PATH, HOME, OPENCODE_BIN, SANDPIPER_STATE_DIR, GATEWAY_PORT: "0" }
+  // As it is by default, the port stays the same from start to start: OpenCode's tools know it.
+  const GATEWAY_PORT = String(await freePort())
+  environment = { PATH, HOME, OPENCODE_BIN, SANDPIPER_STATE_DIR, GATEWAY_PORT }
 })
 afterAll(() => sandbox.remove())
 
 const addressFile = () => join(sandbox.stateDir, "hub/address.json")
 const address = () =>
   JSON.parse(readFileSync(addressFile(), "utf8")) as { url: string; token: string }
+
+const openCodePid = () =>
+  (JSON.parse(readFileSync(join(sandbox.stateDir, "opencode-run.json"), "utf8")) as { pid: number })
+    .pid
 
 const startUp = async () => {
   const child = Bun.spawn([binary, "up"], {
@@ -53,7 +60,18 @@ test("without an up there is nothing to chat with, and it says so", async () => 
   expect(code).toBe(2)
 })
 
-test("chat and sessions reach it; killed in mid-turn and started again, the conversation is whole and nothing ran twice", async () => {
+const restart = async (killed: Bun.Subprocess) => {
+  const before = address().url
+  killed.kill("SIGKILL")
+  await killed.exited
+  const next = await startUp()
+  await until(() => address().url !== before, "new address", 60_000)
+  return next
+}
+
+const connect = () => connectClient(address().url, address().token, { session: "local" })
+
+test("chat and sessions reach it; killed in mid-turn and started again, the same OpenCode goes on and every answer is whole", async () => {
   const first = await startUp()
   await until(() => existsSync(addressFile()), "address", 60_000)
   expect(statSync(addressFile()).mode & 0o777).toBe(0o600)
@@ -72,48 +90,58 @@ test("chat and sessions reach it; killed in mid-turn and started again, the conv
   expect((await sandpiper("sessions")).out).toMatch(/^local +idle/)
   expect((await sandpiper("chat", "--session", "nowhere", "x")).code).toBe(2)
 
-  const client = await connectClient(address().url, address().token, { session: "local" })
+  // Killed while a tool runs: nothing of the turn is lost with `up`, its model is back before it is needed.
+  const run = "run: echo started > started.txt; sleep 6; echo ran >> proof.txt"
+  const openCode = openCodePid()
+  const client = await connect()
   const { messageId: ran } = await client.ask({
     type: "prompt",
-    content: "run: echo started > started.txt; sleep 6; echo ran >> proof.txt",
+    content: run,
+    clientRequestId: "run",
   })
-  await client.ask({ type: "prompt", content: "good evening" })
+  await client.ask({ type: "prompt", content: "good evening", clientRequestId: "evening" })
   await until(() => existsSync(join(sandbox.workDir, "started.txt")), "running tool", 60_000)
-  first.kill("SIGKILL")
-  await first.exited
-
-  const before = address().url
-  const second = await startUp()
-  await until(() => address().url !== before, "new address", 60_000)
-  const again = await connectClient(address().url, address().token, { session: "local" })
-  await again.until(
-    () => again.queue().length === 0 && again.state("agent") !== undefined,
-    "empty queue",
-    120_000,
+  const second = await restart(first)
+  const again = await connect()
+  await again.until(() => again.queue().length === 0, "empty queue", 120_000)
+  expect(openCodePid()).toBe(openCode)
+  expect(again.state("agent")).toEqual({ status: "idle" })
+  expect(readFileSync(join(sandbox.workDir, "proof.txt"), "utf8")).toBe("ran\n")
+  expect(again.answerTo(String(ran))).toBe(
+    `\`${run.slice("run: ".length)}\` in the sandbox gave:\n\n> (no output)\n\n_I am the scripted demo model, not an LLM._`,
   )
-  const said = again
-    .messages()
-    .filter(({ role }) => role === "user")
-    .map(({ parts }) => parts[0]?.text)
-  expect(said).toEqual([
-    "good morning",
-    "fail",
-    "again",
-    "run: echo started > started.txt; sleep 6; echo ran >> proof.txt",
-    "good evening",
-  ])
   const evening = again.messages().at(-1)
   expect(evening).toMatchObject({ role: "assistant", status: "done" })
-  expect(evening?.parts[0]?.text).toContain("> good evening")
-  // The demo model died too and has another address now, so the agent was started anew: the turn ended, and ran no more.
-  const runs = again.messages().filter(({ role, promptId }) => role !== "user" && promptId === ran)
-  expect(runs.filter(({ status }) => status === "streaming")).toEqual([])
-  const proof = join(sandbox.workDir, "proof.txt")
-  const lines = existsSync(proof) ? readFileSync(proof, "utf8") : ""
-  expect(lines).toBe(runs.some(({ status }) => status === "done") ? "ran\n" : "")
-  again.close()
-  client.close()
-  second.kill("SIGTERM")
-  expect(await second.exited).toBe(0)
+  const whole = evening?.parts[0]?.text ?? ""
+  expect(whole).toContain("> good evening")
+
+  // Killed while the model speaks: its words are cut, OpenCode asks it again, and what it had said stands before the answer.
+  const { messageId: cut } = await again.ask({
+    type: "prompt",
+    content: "good evening",
+    clientRequestId: "cut",
+  })
+  await again.until(() => again.answerTo(String(cut)).length > 20, "some words", 60_000)
+  const third = await restart(second)
+  const last = await connect()
+  await last.until(() => last.queue().length === 0, "empty queue", 120_000)
+  expect(openCodePid()).toBe(openCode)
+  const answers = last
+    .messages()
+    .filter(({ role, promptId }) => role === "assistant" && promptId === cut)
+  expect(answers.map(({ status }) => status)).toEqual(["done"])
+  const texts = answers[0]?.parts.map(({ text = "" }) => text) ?? []
+  expect(texts.at(-1)).toBe(whole)
+  for (const text of texts) expect(whole.startsWith(text)).toBeTrue()
+
+  expect(
+    last
+      .messages()
+      .filter(({ role }) => role === "user")
+      .map(({ parts }) => parts[0]?.text),
+  ).toEqual(["good morning", "fail", "again", run, "good evening", "good evening"])
+  for (const connection of [client, again, last]) connection.close()
+  third.kill("SIGTERM")
+  expect(await third.exited).toBe(0)
   expect(existsSync(addressFile())).toBeFalse()
 }, 300_000)

@@ -61,6 +61,19 @@ describe("what a runner tells from before", () => {
   })
 })
 
+test("a runner that comes back in mid-turn is shown as idle when the turn is over", () => {
+  const core = createCore()
+  const next = core.greet("a")
+  const agent = () => (core.session.snapshot()["state"] as { agent?: unknown }).agent
+  expect(agent()).toEqual({ status: "idle" })
+  core.say("a", { type: "agentStatus", status: "tool_calling", detail: "bash", seq: next })
+  expect(agent()).toEqual({ status: "tool_calling", detail: "bash" })
+  core.say("a", { type: "agentStatus", status: "thinking", ...origin, seq: next + 1 })
+  expect(agent()).toEqual({ status: "tool_calling", detail: "bash" })
+  core.say("a", { type: "agentStatus", status: "idle", ...origin, seq: next + 2 })
+  expect(agent()).toEqual({ status: "idle" })
+})
+
 describe("the stream", () => {
   test("is acknowledged after the write, within 50 ms, cumulatively", () => {
     const core = createCore()
@@ -253,6 +266,27 @@ describe("a stop", () => {
       seq: next + 1,
     })
     expect(core.session.recent(9)[1]?.parts).toEqual([])
+  })
+
+  test("that the runner does not confirm closes what was streaming: its later words are left out", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.session.prompt(prompt("p1"), "web:default")
+    const say = (delta: string, seq: number) =>
+      core.say("a", {
+        type: "message.part.text-delta",
+        turnId: "t1",
+        partId: "p",
+        delta,
+        ...origin,
+        seq,
+      })
+    say("in ", next)
+    say("time", next + 1)
+    core.session.clients.request({ type: "abort" }, "test")
+    core.clock.advance(15_000)
+    say(" and too late", next + 2)
+    expect(core.session.recent(9)[1]?.parts.map(({ text }) => text)).toEqual(["in time"])
   })
 
   test("asked for while the runner is away reaches it when it comes back", () => {

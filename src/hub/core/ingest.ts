@@ -108,11 +108,12 @@ const tableOf = (parts: Parts): Ingest => {
     agentStatus: (frame) => {
       const { status, detail, messageId } = frame
       const said = { status, ...(detail !== undefined && { detail }) }
-      if (messageId === undefined) state.show("agent", said)
-      else state.show(`agent:${channelKey(frame)}`, said)
-      // Idle is a level that the runner says when it can take work; starting up takes it back.
-      if (status === "idle") link.change({ ready: true })
-      else if (messageId === undefined) link.change({ ready: false })
+      if (messageId !== undefined) state.show(`agent:${channelKey(frame)}`, said)
+      // Idle is a level that the runner says when it can take work, of a channel too; starting up takes it back.
+      if (messageId === undefined || status === "idle") {
+        state.show("agent", said)
+        link.change({ ready: status === "idle" })
+      }
     },
     "model-switched": (frame) =>
       state.show(`model:${channelKey(frame)}`, {

@@ -29,6 +29,8 @@ export interface Messages {
   /** Ends what still streams of a prompt, because nobody works on it any more. */
   readonly endOf: (promptId: string, status: MessageEnd, error: string) => void
   readonly remove: (ids: readonly string[]) => void
+  /** The rows are the truth: what is kept of them is read again. */
+  readonly forget: () => void
 }
 
 export interface Saying {
@@ -48,6 +50,14 @@ export const createMessages = (
   now: () => number,
   newId: () => string,
 ): Messages => {
+  /** Messages that are known to stream: asked at every word, and a question to the database is dear. */
+  const streaming = new Set<string>()
+  const isStreaming = (id: string): boolean => {
+    if (streaming.has(id)) return true
+    const rows = sql.all("SELECT 1 FROM messages WHERE id = ? AND status = 'streaming'", id)
+    if (rows.length > 0) streaming.add(id)
+    return rows.length > 0
+  }
   const insert = (id: string, role: string, channel: string, rest: Record<string, SqlValue>) => {
     const known = one(sql.all("SELECT 1 FROM messages WHERE id = ?", id))
     if (known) return false
@@ -119,6 +129,7 @@ export const createMessages = (
   }
 
   const endRow = (id: string, status: MessageEnd, error: string | undefined) => {
+    streaming.delete(id)
     const ended = sql.all(
       "UPDATE messages SET status = ?, error = ?, ended_at = ? WHERE id = ? AND status = 'streaming' RETURNING id",
       status,
@@ -143,8 +154,7 @@ export const createMessages = (
   }
 
   return {
-    isStreaming: (id) =>
-      sql.all("SELECT 1 FROM messages WHERE id = ? AND status = 'streaming'", id).length > 0,
+    isStreaming,
     begin: (id, promptId, channel) =>
       void insert(id, "assistant", channel, { promptId: promptId ?? null, status: "streaming" }),
     say: (role, { channel, content, error, author, extra }, at = { id: newId() }) => {
@@ -222,10 +232,12 @@ export const createMessages = (
           id,
         )
         for (const message of gone) {
+          streaming.delete(message.id)
           sql.run("DELETE FROM parts WHERE message_id = ?", message.id)
           changes.note("removed", message.id)
         }
       }
     },
+    forget: () => streaming.clear(),
   }
 }

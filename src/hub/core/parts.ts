@@ -63,6 +63,7 @@ export const createParts = (ports: Ports): Parts => {
       } catch (error) {
         outgoing = []
         words.forget()
+        messages.forget()
         link.forget()
         changes.drop()
         throw error

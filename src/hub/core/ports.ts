@@ -38,6 +38,8 @@ export interface Ports {
   readonly alarm: Alarm
   readonly now: () => number
   readonly newId: () => string
+  /** Any number from 0 to 1, for what many sessions of one host do over and over and should not all do at once. */
+  readonly chance: () => number
   /** A moment's wait that need not survive: what depends on it is safe without it. Returns its cancellation. */
   readonly later: (ms: number, run: () => void) => () => void
   /** Answers a request of the runner; a repeated `requestId` is not carried out twice. */

@@ -27,6 +27,8 @@ export interface RunnerSide {
 /** Words wait at most this long, and at most this many, before they are written. */
 const BATCH_MS = 250
 const BATCH_CHARACTERS = 2048
+/** Many sessions may write in one thread, each for a while: they are not to do it all at the same moment. */
+const BATCH_SPREAD_MS = 50
 /** A runner that knows no `aborted` with a channel is taken at its word after this. */
 const BARRIER_MS = 10_000
 const REPLACED = "Replaced by new runner connection"
@@ -126,7 +128,7 @@ export const createRunnerSide = (parts: Parts): RunnerSide => {
       const { turnId, partId, delta } = frame
       if (words.take(turnId, partId, kind, delta)) {
         if (words.waiting() >= BATCH_CHARACTERS) return flush()
-        cancelBatch ??= ports.later(BATCH_MS, flush)
+        cancelBatch ??= ports.later(BATCH_MS - BATCH_SPREAD_MS * ports.chance(), flush)
         return
       }
       return write(connection, () => {

@@ -65,6 +65,7 @@ export const createCore = (
       ids += 1
       return `id-${ids}`
     },
+    chance: () => 0,
     later: clock.after,
     answer,
     executed: () => {},

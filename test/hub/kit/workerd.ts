@@ -27,9 +27,17 @@ export const bundleWorker = async (): Promise<string> => {
   return output.text()
 }
 
+/** What a deployment tells the runtime: tests and benches run what is deployed. */
+export const readDeployment = async () =>
+  Bun.JSONC.parse(await Bun.file(join(import.meta.dir, "../../../wrangler.jsonc")).text()) as {
+    readonly compatibility_date: string
+    readonly compatibility_flags: string[]
+  }
+
 export const startWorkerd = async (script: string): Promise<Workerd> => {
   const folder = await mkdtemp(join(tmpdir(), "workerd-"))
   const port = await freePort()
+  const { compatibility_date, compatibility_flags } = await readDeployment()
   const launch = async () => {
     const started = new Miniflare({
       modules: true,
@@ -37,8 +45,8 @@ export const startWorkerd = async (script: string): Promise<Workerd> => {
       port,
       host: "127.0.0.1",
       cf: false,
-      compatibilityDate: "2026-07-01",
-      compatibilityFlags: ["nodejs_compat"],
+      compatibilityDate: compatibility_date,
+      compatibilityFlags: compatibility_flags,
       durableObjects: {
         SESSIONS: { className: "SessionAgent", useSQLite: true },
         COMMONS: { className: "Commons", useSQLite: true },
