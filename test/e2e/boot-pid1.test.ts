@@ -6,6 +6,8 @@ import { freezeOpenCode } from "../kit/opencode-processes.ts"
 import { createSandbox, type Sandbox, scriptedConfig } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 
+/** Of this run alone: whoever else tests on this machine has sleeps of their own. */
+const LONG = `sleep 300.${process.pid}`
 let model: ScriptedModel | undefined
 let agent: TestSessionAgent
 let sandbox: Sandbox
@@ -42,7 +44,7 @@ const expectCanceled = async () => {
   await agent.frame("complete", ({ messageId }) => messageId === "p1")
   const ends = agent.frames.filter(({ type }) => type === "message.finalize")
   expect(ends).toMatchObject([{ reason: "canceled", messageId: "p1" }])
-  expect(Bun.spawnSync(["pgrep", "-fx", "sleep 30[01]"]).stdout.toString()).toBe("")
+  expect(Bun.spawnSync(["pgrep", "-fx", LONG]).stdout.toString()).toBe("")
 }
 
 const zombies = async ({ inside }: Booted): Promise<number> =>
@@ -79,7 +81,7 @@ describe.each(["pid1", "plain"] as const)("as %s", (as) => {
   test("SIGTERM in the middle of a turn ends it, tells the session agent, and exits with 0 in time", async () => {
     const running = await start(as)
     model?.on("long", [
-      tool("bash", { command: "sleep 300", description: "takes its time" }),
+      tool("bash", { command: LONG, description: "takes its time" }),
       text("never said"),
     ])
     agent.say({ type: "prompt", messageId: "p1", content: "@@long@@" })
@@ -93,7 +95,7 @@ describe.each(["pid1", "plain"] as const)("as %s", (as) => {
   test("SIGTERM ends a turn in time and in the same way when OpenCode hangs and stops nothing", async () => {
     const running = await start(as)
     model?.on("long", [
-      tool("bash", { command: "sleep 301", description: "takes its time" }),
+      tool("bash", { command: LONG, description: "takes its time" }),
       text("never said"),
     ])
     agent.say({ type: "prompt", messageId: "p1", content: "@@long@@" })

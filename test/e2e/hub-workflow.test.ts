@@ -16,6 +16,8 @@ import {
   type TestRunner,
 } from "../kit/runner.ts"
 
+/** Of this run alone: whoever else tests on this machine has sleeps of their own. */
+const LONG = `sleep 714.${process.pid}`
 const TOKEN = "runner-token-of-the-tests"
 let model: ScriptedModel
 let sandbox: Sandbox
@@ -81,11 +83,11 @@ const proof = () => Bun.file(join(sandbox.workDir, "proof.txt"))
 
 test("cancelled while it works, its command ends with it", async () => {
   const id = await begin("slow", [
-    { type: "bash", command: "echo begun > proof.txt; sleep 714; echo over >> proof.txt" },
+    { type: "bash", command: `echo begun > proof.txt; ${LONG}; echo over >> proof.txt` },
   ])
   await untilTrue(() => proof().exists(), "command")
   await api("POST", `/executions/${id}/cancel`, { reason: "enough" })
-  const sleeps = () => Bun.spawnSync(["pgrep", "-fx", "sleep 714"]).stdout.toString()
+  const sleeps = () => Bun.spawnSync(["pgrep", "-fx", LONG]).stdout.toString()
   await untilTrue(() => sleeps() === "", "end of the command")
   expect(await statusOf(id)).toBe("cancelled")
   expect(await proof().text()).toBe("begun\n")

@@ -46,8 +46,10 @@ const bash = (id: string, command: string, more: object = {}) => ({
   command,
   ...more,
 })
+/** Of this run alone: whoever else tests on this machine has sleeps of their own. */
+const sleep = (seconds: number) => `sleep ${seconds}.${process.pid}`
 const running = (words: string) => {
-  const found = Bun.spawnSync(["pgrep", "-f", words]).stdout.toString()
+  const found = Bun.spawnSync(["pgrep", "-fx", words]).stdout.toString()
   return found.split("\n").filter(Boolean).length
 }
 
@@ -83,9 +85,11 @@ describe("a command", () => {
   })
 
   test("that takes too long is ended with all it has started", async () => {
-    const envelope = await execute("slow", [bash("a", "sleep 711 & sleep 711", { timeoutMs: 500 })])
+    const envelope = await execute("slow", [
+      bash("a", `${sleep(711)} & ${sleep(711)}`, { timeoutMs: 500 }),
+    ])
     expect(envelope?.error).toContain("took longer than 500 ms")
-    expect(running("^sleep 711$")).toBe(0)
+    expect(running(sleep(711))).toBe(0)
   })
 
   test("says at most 64000 characters", async () => {
@@ -238,11 +242,11 @@ test("an abort ends commands and turns of a workflow, and it is answered as canc
   order("abort", [
     {
       type: "parallel",
-      steps: [bash("b", "sleep 712"), { type: "agent", id: "a", goal: "@@endless@@" }],
+      steps: [bash("b", sleep(712)), { type: "agent", id: "a", goal: "@@endless@@" }],
     },
     bash("never", "touch never"),
   ])
-  await c.agent.until(() => running("^sleep 712$") > 0, "command")
+  await c.agent.until(() => running(sleep(712)) > 0, "command")
   await c.agent.until(
     () => c.model.requests.some((one) => JSON.stringify(one.messages).includes("@@endless@@")),
     "turn",
@@ -255,7 +259,7 @@ test("an abort ends commands and turns of a workflow, and it is answered as canc
     status: "cancelled",
     error: "stopped by the user",
   })
-  expect(running("^sleep 712$")).toBe(0)
+  expect(running(sleep(712))).toBe(0)
   expect(existsSync(join(c.runner.sandbox.workDir, "never"))).toBeFalse()
 })
 
@@ -317,16 +321,16 @@ describe("from a shell", () => {
   })
 
   test("interrupting it cancels the run", async () => {
-    const workflow = await file("slow.json", { steps: [bash("a", "sleep 713")] })
+    const workflow = await file("slow.json", { steps: [bash("a", sleep(713))] })
     const child = Bun.spawn([requireBinary(), "workflow", "run", workflow], {
       cwd: c.runner.sandbox.root,
       env: { ...c.runner.sandbox.environment },
       stdout: "ignore",
       stderr: "ignore",
     })
-    await c.agent.until(() => running("^sleep 713$") > 0, "command")
+    await c.agent.until(() => running(sleep(713)) > 0, "command")
     child.kill("SIGINT")
     await child.exited
-    await c.agent.until(() => running("^sleep 713$") === 0, "end of the command")
+    await c.agent.until(() => running(sleep(713)) === 0, "end of the command")
   })
 })
