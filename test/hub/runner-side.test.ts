@@ -379,3 +379,26 @@ test("a session that has ended lets no runner in", () => {
   expect(core.closed).toEqual([["a", 1000, "Session terminated"]])
   expect(core.session.refusal("h")).toBe(410)
 })
+
+test("a question to the runner that it does not answer in two minutes lapses", () => {
+  const core = createCore()
+  core.greet("a")
+  const reply = core.session.clients.request({ type: "diff" }, "test")
+  if (!reply.ok) throw new Error("it was not asked")
+  const last = () => core.told.findLast(({ type }) => type === "answer")
+  core.clock.advance(119_000)
+  expect(last()).toBeUndefined()
+  core.clock.advance(1000)
+  expect(last()).toMatchObject({ requestId: reply["requestId"], asked: "diff", status: "expired" })
+})
+
+test("what could not be undone is said in the conversation", () => {
+  const core = createCore()
+  const next = core.greet("a")
+  core.say("a", { type: "reverted", messageIds: [], error: "a turn is running", seq: next })
+  expect(core.session.recent(1)[0]).toMatchObject({
+    role: "system",
+    status: "error",
+    error: "not undone: a turn is running",
+  })
+})
