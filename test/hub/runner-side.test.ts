@@ -113,6 +113,26 @@ describe("the stream", () => {
     expect(acks().at(-1)).toBe(next + 1)
   })
 
+  test("words are written at once when there are 2,048 characters of them", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    const say = (delta: string, seq: number) =>
+      core.say("a", {
+        type: "message.part.text-delta",
+        turnId: "t",
+        partId: "p",
+        delta,
+        ...origin,
+        seq,
+      })
+    const written = () => core.sql.all<{ size: number }>("SELECT size FROM parts")[0]?.size
+    say("a", next)
+    say("b".repeat(2047), next + 1)
+    expect(written()).toBe(1)
+    say("c", next + 2)
+    expect(written()).toBe(2049)
+  })
+
   test("with a frame missing is asked for again from what is stored", () => {
     const core = createCore()
     const next = core.greet("a")
