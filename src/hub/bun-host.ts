@@ -85,6 +85,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
           mkdirSync(blobs(id), { recursive: true, mode: 0o700 })
           writeFileSync(join(blobs(id), blob), Buffer.from(base64, "base64"), { mode: 0o600 })
         },
+        get: (blob) => {
+          const file = join(blobs(id), blob)
+          return existsSync(file) ? readFileSync(file, "base64") : undefined
+        },
       },
       alarm,
       now: clock.now,

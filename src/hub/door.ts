@@ -144,6 +144,9 @@ const create = async (host: DoorHost, name: string, request: Request): Promise<R
   }
   const settings = parseClientMessage({ type: "config", config: config ?? {} })
   if (!settings.ok) return refuse(400, settings.problem)
+  if (JSON.stringify(config ?? {}).length > MAX_CONFIG) {
+    return refuse(400, `config: at most ${MAX_CONFIG} characters are kept`)
+  }
   const session = host.create(name)
   if (typeof title === "string") session.setTitle(title)
   if (settings.message.type === "config") session.configure(settings.message.config)
@@ -152,6 +155,7 @@ const create = async (host: DoorHost, name: string, request: Request): Promise<R
 }
 
 const MAX_BODY = 4 * 1024 * 1024
+const MAX_CONFIG = 500_000
 
 const bodyOf = async (request: Request): Promise<Record<string, unknown> | undefined> => {
   if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined

@@ -1,5 +1,6 @@
 /** The session agent as a Durable Object: the same core and the same door, on the Workers runtime. One object a session. */
 import { eventStream } from "./connections.ts"
+import { type DurableBlobs, durableBlobs } from "./durable-blobs.ts"
 import { callObject, takeCall } from "./durable-calls.ts"
 import { durableAnswer } from "./durable-requests.ts"
 import type { Ports } from "./core/ports.ts"
@@ -26,12 +27,14 @@ export class SessionAgent {
   readonly #state: DurableState
   readonly #environment: DurableEnvironment
   readonly #sockets: DurableSockets
+  readonly #blobs: DurableBlobs
   #session: Session | undefined
 
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#state = state
     this.#environment = environment
     this.#sockets = durableSockets(state)
+    this.#blobs = durableBlobs(state)
     // A ping is answered without waking the object.
     state.setWebSocketAutoResponse(
       new workers.WebSocketRequestResponsePair('{"type":"ping"}', '{"type":"pong"}'),
@@ -101,7 +104,7 @@ export class SessionAgent {
     return {
       sql: durableSql(state),
       sockets: this.#sockets,
-      blobs: { put: (id, mime, base64) => putBlob(state, id, mime, base64) },
+      blobs: this.#blobs,
       alarm: {
         set: (at) =>
           state.waitUntil(
@@ -146,7 +149,7 @@ export class SessionAgent {
         return names.map((id) => ({ id }))
       },
       terminate: async () => this.#session?.terminate("a client ended it"),
-      artifact: (_session, id) => getBlob(this.#state, id),
+      artifact: (_session, id) => this.#blobs.find(id),
       hook: async () => new Response("", { status: 404 }),
       upgrade: (_request, _session, role) => {
         const pair = new workers.WebSocketPair()
@@ -157,42 +160,6 @@ export class SessionAgent {
       stream: (_session, begin) => eventStream(this.#sockets.streams, crypto.randomUUID(), begin),
     }
   }
-}
-
-/** Rows hold at most 2 MB: what is bigger lies in several. Bytes, not base64. */
-const CHUNK = 1_000_000
-
-const putBlob = ({ storage }: DurableState, id: string, mime: string, base64: string): void => {
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
-  storage.sql.exec(
-    "CREATE TABLE IF NOT EXISTS blobs (id TEXT, place INTEGER, mime TEXT, bytes BLOB, PRIMARY KEY (id, place))",
-  )
-  for (let start = 0; start < bytes.length; start += CHUNK) {
-    const chunk = bytes.slice(start, start + CHUNK)
-    storage.sql.exec(
-      "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?)",
-      id,
-      start,
-      mime,
-      chunk.buffer,
-    )
-  }
-}
-
-const getBlob = (state: DurableState, id: string) => {
-  if (!hasTable(state, "blobs")) return undefined
-  const rows = state.storage.sql
-    .exec("SELECT mime, bytes FROM blobs WHERE id = ? ORDER BY place", id)
-    .toArray() as { mime: string; bytes: ArrayBuffer }[]
-  const [first] = rows
-  if (!first) return undefined
-  const whole = new Uint8Array(rows.reduce((sum, { bytes }) => sum + bytes.byteLength, 0))
-  let at = 0
-  for (const { bytes } of rows) {
-    whole.set(new Uint8Array(bytes), at)
-    at += bytes.byteLength
-  }
-  return { mime: first.mime, body: whole }
 }
 
 const objectOf = (namespace: DurableNamespace, name: string) =>

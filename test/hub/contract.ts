@@ -94,6 +94,19 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
       test("is refused by a session that is not there", async () => {
         expect(await knock("nobody", TOKEN)).toBe(404)
       })
+      test("is closed with 1000 and the reason when another one comes", async () => {
+        const address = `${host.url.replace(/^http/, "ws")}/sessions/s1/ws?role=runner&token=${TOKEN}`
+        const first = new WebSocket(address)
+        const closed = new Promise<string>((resolve) =>
+          first.addEventListener("close", ({ code, reason }) => resolve(`${code} ${reason}`)),
+        )
+        await new Promise((resolve) => first.addEventListener("open", resolve))
+        runner()
+        const clientOfIt = await client()
+        await clientOfIt.until(() => clientOfIt.state("runner") !== undefined, "second runner")
+        await host.disturb()
+        expect(await closed).toBe("1000 Replaced by new runner connection")
+      })
       test("is configured, and replaces the one that was there", async () => {
         const first = runner()
         await until(
@@ -261,6 +274,158 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
       })
     })
 
+    describe("what a client asks of the runner", () => {
+      /** The frame that the runner gets of it, and the event that the client gets of the answer. */
+      const asking = async (
+        message: Record<string, unknown>,
+        frame: Record<string, unknown>,
+        answer: (requestId: string) => Parameters<FakeRunner["send"]>[0],
+      ) => {
+        const one = await client()
+        const lazy = runner({ eager: false })
+        await one.until(() => one.state("agent") !== undefined, "runner")
+        const { requestId } = await one.ask(message)
+        await host.disturb()
+        await until(
+          () => lazy.frames.some((got) => "requestId" in got && got.requestId === requestId),
+          "question at the runner",
+        )
+        expect(
+          lazy.frames.find((got) => "requestId" in got && got.requestId === requestId),
+        ).toMatchObject(frame)
+        lazy.send(answer(String(requestId)))
+        const found = () =>
+          one.events.find((event) => event["requestId"] === requestId && event["type"] === "answer")
+        await one.until(() => found() !== undefined, "answer")
+        return found()
+      }
+
+      test("a command is run, and its result comes as an event", async () => {
+        expect(
+          await asking(
+            { type: "command", command: "compact", args: "now" },
+            { type: "opencode-command", command: "compact", args: "now" },
+            (requestId) => ({
+              type: "command-result",
+              requestId,
+              command: "compact",
+              result: "shorter",
+            }),
+          ),
+        ).toMatchObject({
+          asked: "command",
+          status: "answered",
+          result: { command: "compact", result: "shorter" },
+        })
+      })
+      const diffOf = (diff: string) => (requestId: string) => {
+        const files = [{ path: "a.txt", status: "modified" as const, diff }]
+        return { type: "diff" as const, requestId, data: { files } }
+      }
+      test("a diff comes as an event", async () => {
+        expect(await asking({ type: "diff" }, { type: "diff" }, diffOf("+a"))).toMatchObject({
+          asked: "diff",
+          result: { files: [{ path: "a.txt", diff: "+a" }] },
+        })
+      })
+      test("a diff too long to be kept is words that say so", async () => {
+        const long = "+a line of a file\n".repeat(200_000)
+        expect(await asking({ type: "diff" }, { type: "diff" }, diffOf(long))).toMatchObject({
+          status: "answered",
+          result: { error: expect.stringContaining("too long to be kept") as string },
+        })
+      })
+      test("a review is made, and its findings come as an event", async () => {
+        expect(
+          await asking({ type: "review" }, { type: "review" }, (requestId) => ({
+            type: "review-result",
+            requestId,
+            error: "there is nothing to review",
+          })),
+        ).toMatchObject({ asked: "review", result: { error: "there is nothing to review" } })
+      })
+      test("a channel gets a fresh conversation", async () => {
+        const place = { channelType: "chat", channelId: "7" }
+        expect(
+          await asking(
+            { type: "new-session", ...place },
+            { type: "new-session", ...place },
+            (requestId) => ({ type: "session-reset", requestId, ...place }),
+          ),
+        ).toMatchObject({ asked: "new-session", result: { channel: "chat:7" } })
+      })
+      test("a message is undone with its answer, for every client", async () => {
+        const [one, two] = [await client(), await client()]
+        const eager = runner()
+        const { messageId } = await one.ask({ type: "prompt", content: "undo me" })
+        await one.until(() => one.messages().length === 2 && one.queue().length === 0, "answer")
+        expect(await one.ask({ type: "revert", messageId: "none" })).toMatchObject({
+          error: { code: "not-found" },
+        })
+        expect(await one.ask({ type: "revert", messageId })).toMatchObject({ ok: true })
+        await until(() => eager.frames.some(({ type }) => type === "revert"), "revert")
+        eager.send({ type: "reverted", messageIds: [String(messageId)] })
+        await two.until(() => two.messages().length === 0, "empty conversation")
+        expect((await client()).messages()).toEqual([])
+      })
+      test("settings reach the runner that is there and the next one, whole", async () => {
+        const one = await client()
+        const first = runner()
+        const configs = (of: FakeRunner) =>
+          of.frames.flatMap((frame) => (frame.type === "opencode-config" ? [frame.config] : []))
+        await until(() => configs(first).length === 1, "first configuration")
+        await one.ask({ type: "config", config: { instructions: ["be brief"] } })
+        await until(() => configs(first).length === 2, "changed configuration")
+        await host.disturb()
+        await one.ask({ type: "config", config: { isOrchestrator: true } })
+        await first.stop()
+        const second = runner()
+        await until(() => configs(second).length === 1, "configuration of the next")
+        expect(configs(second)[0]).toMatchObject({
+          instructions: ["be brief"],
+          isOrchestrator: true,
+        })
+      })
+      test("messages older than a snapshot are read page by page", async () => {
+        const one = await client()
+        runner()
+        for (const content of ["one", "two", "three"]) {
+          await one.ask({ type: "prompt", content })
+          await one.until(() => one.queue().length === 0, "answer")
+        }
+        const said = async (before: number) => {
+          const page = (await one.ask({ type: "history", before, limit: 2 })) as {
+            messages: { parts: { text: string }[] }[]
+            before?: number
+          }
+          return {
+            texts: page.messages.map(({ parts }) => parts[0]?.text),
+            before: page.before ?? 0,
+          }
+        }
+        const newest = await said(1_000_000)
+        expect(newest.texts).toEqual(["three", "three"])
+        expect((await said(newest.before)).texts).toEqual(["two", "two"])
+      })
+      test("files of a prompt arrive whole, also big ones, after a death and when it is asked again", async () => {
+        const bytes = Buffer.from(Uint8Array.from({ length: 2_400_000 }, (_, index) => index % 251))
+        const url = `data:application/octet-stream;base64,${bytes.toString("base64")}`
+        const attachments = [
+          { type: "file", mime: "application/octet-stream", url, filename: "big.bin" },
+          { type: "file", mime: "text/plain", url: "data:,small" },
+        ]
+        const asked = { content: "look", clientRequestId: "files", attachments }
+        const first = (await (await post("prompt", asked)).json()) as Record<string, unknown>
+        expect(first).toMatchObject({ ok: true, fresh: true })
+        await host.restart()
+        expect(await (await post("prompt", asked)).json()).toEqual({ ...first, fresh: false })
+        const late = runner()
+        await until(() => late.prompts.length === 1, "prompt")
+        expect(late.prompts[0]?.attachments?.map((file) => file.url === url)).toEqual([true, false])
+        expect(late.prompts[0]?.attachments?.[1]).toEqual(attachments[1] as never)
+      })
+    })
+
     describe("a client that slept", () => {
       test("reads only what it missed", async () => {
         const one = await client()
@@ -369,6 +534,24 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         ).rejects.toThrow("there is no session s9")
         const listed = await fetch(`${host.url}/sessions?token=${host.clientToken}`)
         expect(JSON.stringify(await listed.json())).toContain('"s2"')
+      })
+      test("makes a webhook that works with its secret only", async () => {
+        const asking = runner()
+        const { data } = await asking.uplink.request("trigger-api", {
+          action: "create",
+          payload: { name: "on push", config: { type: "webhook", prompt: "somebody pushed" } },
+        })
+        const { trigger } = data as { trigger: { path: string; secret: string } }
+        const call = (secret: string) =>
+          fetch(`${host.url}${trigger.path}`, {
+            method: "POST",
+            headers: { Authorization: `Bearer ${secret}` },
+            body: "{}",
+          })
+        expect((await call("wrong")).status).toBe(401)
+        expect((await call(trigger.secret)).status).toBe(202)
+        await until(() => asking.prompts.length === 1, "prompt of the hook")
+        expect(asking.prompts[0]?.content).toContain("somebody pushed")
       })
       test("runs a workflow on the runner that asked", async () => {
         const asking = runner()

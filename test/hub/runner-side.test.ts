@@ -113,6 +113,26 @@ describe("the stream", () => {
     expect(acks().at(-1)).toBe(next + 1)
   })
 
+  test("words are written at once when there are 2,048 characters of them", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    const say = (delta: string, seq: number) =>
+      core.say("a", {
+        type: "message.part.text-delta",
+        turnId: "t",
+        partId: "p",
+        delta,
+        ...origin,
+        seq,
+      })
+    const written = () => core.sql.all<{ size: number }>("SELECT size FROM parts")[0]?.size
+    say("a", next)
+    say("b".repeat(2047), next + 1)
+    expect(written()).toBe(1)
+    say("c", next + 2)
+    expect(written()).toBe(2049)
+  })
+
   test("with a frame missing is asked for again from what is stored", () => {
     const core = createCore()
     const next = core.greet("a")
@@ -378,4 +398,27 @@ test("a session that has ended lets no runner in", () => {
   expect(core.sent("a").at(-1)).toEqual({ type: "stop" } as never)
   expect(core.closed).toEqual([["a", 1000, "Session terminated"]])
   expect(core.session.refusal("h")).toBe(410)
+})
+
+test("a question to the runner that it does not answer in two minutes lapses", () => {
+  const core = createCore()
+  core.greet("a")
+  const reply = core.session.clients.request({ type: "diff" }, "test")
+  if (!reply.ok) throw new Error("it was not asked")
+  const last = () => core.told.findLast(({ type }) => type === "answer")
+  core.clock.advance(119_000)
+  expect(last()).toBeUndefined()
+  core.clock.advance(1000)
+  expect(last()).toMatchObject({ requestId: reply["requestId"], asked: "diff", status: "expired" })
+})
+
+test("what could not be undone is said in the conversation", () => {
+  const core = createCore()
+  const next = core.greet("a")
+  core.say("a", { type: "reverted", messageIds: [], error: "a turn is running", seq: next })
+  expect(core.session.recent(1)[0]).toMatchObject({
+    role: "system",
+    status: "error",
+    error: "not undone: a turn is running",
+  })
 })

@@ -29,6 +29,10 @@ type Verbs = {
 /** Nobody types faster than this; a script that does is told so. */
 const MOST_QUEUED = 100
 const ASK_MS = 120_000
+/** What goes into a row as it is: a character may take three bytes, and a row holds less than 2 MB. */
+const MOST_TEXT = 500_000
+
+const isBase64 = (url: string): boolean => /^data:[^,]*;base64,/i.test(url)
 
 export const createClientSide = (parts: Parts, flush: () => void): ClientSide => {
   const { ports, changes } = parts
@@ -119,6 +123,9 @@ const verbsOf = (parts: Parts): Verbs => {
     prompt: ({ type, clientRequestId, ...rest }) => {
       const channel = channelKey(rest)
       const prompt: Prompt = { type, messageId: ports.newId(), ...rest, ...channelAddress(channel) }
+      if (rest.attachments?.some(({ url }) => url.length > MOST_TEXT && !isBase64(url))) {
+        return refuse("bad-request", "attachments: a data URL of this size must be base64")
+      }
       const waiting = ports.sql.all("SELECT 1 FROM queue WHERE status = 'queued'").length
       if (waiting >= MOST_QUEUED) return refuse("too-many", `${waiting} prompts wait already`)
       const added = queue.add(prompt, channel, clientRequestId)
@@ -146,7 +153,7 @@ const verbsOf = (parts: Parts): Verbs => {
       if (question === undefined)
         return queue.promote(id) ? { ok: true } : refuse("too-late", "too late")
       // The agent waits for an answer, and this is what the person wants it to hear first.
-      const prompt = JSON.parse(row.prompt) as Prompt
+      const prompt = queue.promptOf(row)
       queue.finish(id, "done")
       showPrompt(parts, prompt, row.channel)
       return { ...answer(question, "question", prompt.content, by), answered: question }
@@ -170,7 +177,11 @@ const verbsOf = (parts: Parts): Verbs => {
       })),
     config: ({ config }) => {
       const known = JSON.parse(state.kept("config") ?? "{}") as object
-      state.keep("config", JSON.stringify({ ...known, ...config }))
+      const all = JSON.stringify({ ...known, ...config })
+      if (all.length > MOST_TEXT) {
+        return refuse("bad-request", `config: at most ${MOST_TEXT} characters are kept`)
+      }
+      state.keep("config", all)
       if (hasRunner()) say({ type: "opencode-config", config })
       return { ok: true }
     },

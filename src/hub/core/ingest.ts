@@ -21,6 +21,8 @@ export const createIngest = (parts: Parts): ((frame: Outbound<IngestedType>) => 
 
 /** A tool may print without end; a client that wants it all has the sandbox. */
 const RESULT_CHARACTERS = 100_000
+/** The answer to a client's question is one row, and a character may take three bytes of its 2 MB. */
+const ANSWER_CHARACTERS = 500_000
 
 const tableOf = (parts: Parts): Ingest => {
   const { messages, queue, interactions, state, changes, link, ports } = parts
@@ -28,9 +30,12 @@ const tableOf = (parts: Parts): Ingest => {
   const begin = (frame: Outbound<"message.create">) =>
     messages.begin(frame.turnId, frame.messageId, channelKey(frame))
   const answered = (id: string, kind: string, result: unknown) => {
+    const text = JSON.stringify(result)
     const row = sql.all(
       "UPDATE asks SET status = 'answered', result = ? WHERE id = ? AND status = 'open' RETURNING id",
-      JSON.stringify(result),
+      text.length <= ANSWER_CHARACTERS
+        ? text
+        : JSON.stringify({ error: `the answer is too long to be kept: ${text.length} characters` }),
       id,
     )
     parts.deadlines.clear("ask", id)
@@ -169,7 +174,15 @@ const tableOf = (parts: Parts): Ingest => {
       state.show("session", { status: "ended" })
       ports.ended()
     },
-    reverted: ({ messageIds }) => messages.remove(messageIds),
+    reverted: ({ messageIds, error }) => {
+      messages.remove(messageIds)
+      if (error !== undefined)
+        messages.say("system", {
+          channel: "web:default",
+          content: "",
+          error: `not undone: ${error}`,
+        })
+    },
     diff: ({ requestId, data, error }) => answered(requestId, "diff", { ...data, error }),
     "review-result": ({ requestId, data, diffFiles, error }) =>
       answered(requestId, "review", { data, diffFiles, error }),

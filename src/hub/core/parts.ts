@@ -41,7 +41,7 @@ export const createParts = (ports: Ports): Parts => {
     words,
     link,
     deadlines,
-    queue: createQueue(sql, changes, now),
+    queue: createQueue(ports, changes),
     interactions: createInteractions(sql, changes, now),
     state: createState(sql, changes),
     commit: (work) => {

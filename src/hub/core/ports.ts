@@ -24,6 +24,8 @@ export interface Sockets {
 /** Base64 never goes into a row: it is put here, and the row says where. */
 export interface Blobs {
   readonly put: (id: string, mime: string, base64: string) => void
+  /** What was put, as base64. */
+  readonly get: (id: string) => string | undefined
 }
 
 export interface Alarm {

@@ -17,7 +17,7 @@ export const dispatch = (parts: Parts): void => {
   for (;;) {
     const row = queue.claim()
     if (!row) return
-    const prompt = JSON.parse(row.prompt) as Prompt
+    const prompt = queue.promptOf(row)
     showPrompt(parts, prompt, row.channel)
     deadlines.set("prompt", row.id, ports.now() + PROMPT_MS)
     parts.say(prompt)

@@ -1,7 +1,8 @@
 /** The prompt queue: a line for each channel, one prompt of it at work. The claim is one conditional UPDATE. */
 import type { Inbound } from "../../protocol/index.ts"
+import { stowAttachments, unstowAttachments } from "./attachments.ts"
 import type { Changes } from "./changes.ts"
-import { one, type Sql } from "./ports.ts"
+import { one, type Ports } from "./ports.ts"
 
 export type Prompt = Inbound<"prompt">
 
@@ -31,6 +32,8 @@ export interface Queue {
   /** The next prompt of any channel that has none at work; it is at work from now on. */
   readonly claim: () => QueueRow | undefined
   readonly find: (id: string) => QueueRow | undefined
+  /** The prompt of a row, whole: its files are elsewhere. */
+  readonly promptOf: (row: Pick<QueueRow, "prompt">) => Prompt
   readonly processing: (channel?: string) => readonly QueueRow[]
   readonly setError: (id: string, error: string) => void
   /** The one end of a prompt; false when it has ended already. */
@@ -45,7 +48,11 @@ export interface Queue {
 
 const columns = "id, channel, prompt, status, stopping, error"
 
-export const createQueue = (sql: Sql, changes: Changes, now: () => number): Queue => {
+export const createQueue = (
+  ports: Pick<Ports, "sql" | "blobs" | "now" | "newId">,
+  changes: Changes,
+): Queue => {
+  const { sql, now } = ports
   const note = () => changes.note("queue", "")
   const changed = (rows: readonly unknown[]): boolean => {
     if (rows.length > 0) note()
@@ -53,11 +60,14 @@ export const createQueue = (sql: Sql, changes: Changes, now: () => number): Queu
   }
   const find = (id: string) =>
     one(sql.all<QueueRow>(`SELECT ${columns} FROM queue WHERE id = ?`, id))
+  const promptOf = (row: Pick<QueueRow, "prompt">) =>
+    unstowAttachments(ports, JSON.parse(row.prompt) as Prompt)
   return {
+    promptOf,
     add: (prompt, channel, request, first = false) => {
       const known = request === undefined ? undefined : byRequest(sql, request)
       if (known) {
-        const same = sameAsking(JSON.parse(known.prompt) as Prompt, prompt)
+        const same = sameAsking(promptOf(known), prompt)
         return same && known.channel === channel ? { id: known.id, fresh: false } : undefined
       }
       const place = note()
@@ -68,7 +78,7 @@ export const createQueue = (sql: Sql, changes: Changes, now: () => number): Queu
         channel,
         place,
         first ? place : 0,
-        JSON.stringify(prompt),
+        JSON.stringify(stowAttachments(ports, prompt)),
         now(),
       )
       return { id: prompt.messageId, fresh: true }
@@ -147,7 +157,7 @@ export const createQueue = (sql: Sql, changes: Changes, now: () => number): Queu
   }
 }
 
-const byRequest = (sql: Sql, request: string) =>
+const byRequest = (sql: Ports["sql"], request: string) =>
   one(
     sql.all<{ id: string; prompt: string; channel: string }>(
       "SELECT id, prompt, channel FROM queue WHERE client_request_id = ?",

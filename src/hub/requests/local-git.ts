@@ -19,11 +19,13 @@ export const localGit = ({ workDir, environment }: LocalGitOptions): GitHostOpti
     call: token
       ? githubApi(apiUrl, token)
       : gh
-        ? callGh(gh)
+        ? callGh(gh, environment)
         : () => Promise.reject(new Refusal(NO_GIT_HOST)),
     origin: async (session) => {
       const { stdout } = await execa("git", ["remote", "get-url", "origin"], {
         cwd: workDir(session),
+        env: environment,
+        extendEnv: false,
         reject: false,
       })
       return stdout === undefined || stdout === "" ? undefined : stdout
@@ -31,15 +33,32 @@ export const localGit = ({ workDir, environment }: LocalGitOptions): GitHostOpti
   }
 }
 
+/** How `gh` ends when nobody is signed in. */
+const NOT_SIGNED_IN = 4
+
+/** The token stays with `gh`: it is not asked for, and stands neither in arguments nor in what is said here. */
 const callGh =
-  (gh: string): GitHostOptions["call"] =>
+  (gh: string, environment: LocalGitOptions["environment"]): GitHostOptions["call"] =>
   async (method, path, body) => {
     const args = ["api", "-X", method, path.slice(1), ...(body ? ["--input", "-"] : [])]
-    const { exitCode, stdout, stderr } = await execa(gh, args, {
-      ...(body && { input: JSON.stringify(body) }),
+    const { exitCode, stdout, stderr, timedOut } = await execa(gh, args, {
+      ...(body ? { input: JSON.stringify(body) } : { stdin: "ignore" }),
+      env: { ...environment, GH_PROMPT_DISABLED: "1", GH_NO_UPDATE_NOTIFIER: "1", NO_COLOR: "1" },
+      extendEnv: false,
       reject: false,
       timeout: LIMIT_MS,
     })
-    if (exitCode !== 0) throw new Refusal(`gh: ${stderr.trim().slice(-300)}`)
-    return stdout === "" ? {} : (JSON.parse(stdout) as unknown)
+    if (exitCode === 0) return stdout === "" ? {} : (JSON.parse(stdout) as unknown)
+    if (timedOut) throw new Refusal(`gh did not answer within ${LIMIT_MS / 1000} s`)
+    if (exitCode === NOT_SIGNED_IN) {
+      throw new Refusal(
+        "gh is here, but nobody is signed in: `gh auth login`, or give GITHUB_TOKEN",
+      )
+    }
+    const [, said, status] = /^gh: (.*) \(HTTP (\d+)\)$/m.exec(stderr) ?? []
+    throw new Refusal(
+      status === undefined
+        ? `gh: ${stderr.trim().slice(-300)}`
+        : `the git host answered ${status}: ${said}`,
+    )
   }

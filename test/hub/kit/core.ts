@@ -38,6 +38,7 @@ export const createCore = (
   const told: Record<string, unknown>[] = []
   const closed: (readonly [string, number, string])[] = []
   const reports: string[] = []
+  const blobs = new Map<string, string>()
   let ids = 0
   let cancelAlarm = () => {}
   const session: Session = createSession({
@@ -52,7 +53,7 @@ export const createCore = (
       subscribe: () => {},
       close: (...args) => void closed.push(args),
     },
-    blobs: { put: () => {} },
+    blobs: { put: (id, _mime, base64) => void blobs.set(id, base64), get: (id) => blobs.get(id) },
     alarm: {
       set: (at) => {
         cancelAlarm()
