@@ -72,10 +72,10 @@ const figures = {
   alone: [] as number[],
   row: [] as number[],
 }
-await alone(5)
+await alone(25)
 await ours("none")
 for (let run = 0; run < RUNS; run += 1) {
-  figures.alone.push(await alone(5))
+  figures.alone.push(await alone(25))
   const { first, again } = await ours("none")
   figures.first.push(first)
   figures.again.push(again)

@@ -56,7 +56,7 @@ const alone = async (configDir?: string): Promise<{ healthy: number; configured:
   const opencode = await startOpenCode({
     config: configDir === undefined ? model.config : {},
     env: configDir === undefined ? {} : { OPENCODE_CONFIG_DIR: configDir },
-    pollMs: 5,
+    pollMs: 25,
   })
   const healthy = performance.now() - started
   const headers = { authorization: `Basic ${btoa(`opencode:${opencode.password}`)}` }

@@ -62,13 +62,19 @@ export async function startOpenCode({
     await rm(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
   }
 
-  for (let attempt = 0; !(await isHealthy(call)); attempt++) {
+  let healthy = false
+  for (let attempt = 0; !healthy; attempt++) {
     if (child.exitCode !== null || attempt * pollMs > 20_000) {
       const why = await errors.text()
       await stop()
       throw new Error(`OpenCode did not start: ${why}`)
     }
-    await Bun.sleep(pollMs)
+    // Asked again while earlier questions hang: whoever waits for those would take it for slower than it is.
+    const asked = isHealthy(call).then((answer) => (healthy ||= answer))
+    await Promise.race([
+      Bun.sleep(pollMs),
+      asked.then((is) => (is ? undefined : Bun.sleep(pollMs))),
+    ])
   }
   return { url, password, directory, stop }
 }
