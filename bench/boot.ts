@@ -10,7 +10,7 @@ import { createSandbox, scriptedConfig } from "../test/kit/runner.ts"
 import { startTestSessionAgent } from "../test/kit/session-agent.ts"
 import { ms, say, spread } from "./measure.ts"
 
-const RUNS = 5
+const RUNS = 9
 const SLEEPS_MS = 1000 + 2000 + 3000
 const model = await startScriptedModel()
 

@@ -466,11 +466,16 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         }),
         ...(secrets && { local: secretOperations(secrets) }),
       })
-      await host.start()
+      agent.begin()
+      try {
+        await host.start()
+      } catch (error) {
+        await agent.stop()
+        throw error
+      }
       // Their turns go on in OpenCode otherwise, for nobody.
       for (const id of workflows.recover())
         void channels.stop(channelOf(id), "the workflow has ended")
-      agent.begin()
       uplink.start()
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })

@@ -222,8 +222,9 @@ export const createAgent = (options: AgentOptions): Agent => {
     }
   }
 
-  const ready = async ({ client, url }: RunningAgent): Promise<void> => {
-    const models = await client.models()
+  /** Prompts may come when it can be heard as well; it is asked for its models meanwhile. */
+  const ready = async ({ client, url }: RunningAgent, heard?: Promise<void>): Promise<void> => {
+    const [models] = await Promise.all([client.models(), heard])
     options.onReady({ client, url, models, defaultModel: defaultModel(models, settings.model) })
   }
 
@@ -255,8 +256,7 @@ export const createAgent = (options: AgentOptions): Agent => {
         room: options.room,
       }
       void runEventStream(stream, gone)
-      await subscribed.promise
-      await ready(agent)
+      await ready(agent, subscribed.promise)
       if (!agent.adopted) void warmUp({ client: agent.client, clock, log }, gone)
     },
     reload: async (agent, gone, from, to) => {

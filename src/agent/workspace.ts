@@ -64,9 +64,11 @@ export const writeRooms = async (
   { home, data, environment }: AgentDirectories,
   opencodeVersion: string,
 ): Promise<void> => {
-  await mkdir(home, { recursive: true, mode: 0o700 })
-  await mkdir(data, { recursive: true, mode: 0o700 })
-  await writeEmptyConfig(join(environment["XDG_CONFIG_HOME"] ?? "", "opencode"), opencodeVersion)
+  await Promise.all([
+    mkdir(home, { recursive: true, mode: 0o700 }),
+    mkdir(data, { recursive: true, mode: 0o700 }),
+    writeEmptyConfig(join(environment["XDG_CONFIG_HOME"] ?? "", "opencode"), opencodeVersion),
+  ])
 }
 
 /** Written beside the old one and put in its place whole; tells which files were left out because they do not load. */
@@ -125,11 +127,11 @@ const writeEmptyConfig = async (directory: string, opencodeVersion: string): Pro
  */
 const writePluginStub = async (directory: string, opencodeVersion: string): Promise<void> => {
   const dependencies = { "@opencode-ai/plugin": opencodeVersion }
-  await writeAtomically(join(directory, "package.json"), json({ dependencies }))
-  await writeAtomically(
-    join(directory, "package-lock.json"),
-    json({ lockfileVersion: 3, packages: { "": { dependencies } } }),
-  )
+  const lock = { lockfileVersion: 3, packages: { "": { dependencies } } }
+  await Promise.all([
+    writeAtomically(join(directory, "package.json"), json({ dependencies })),
+    writeAtomically(join(directory, "package-lock.json"), json(lock)),
+  ])
 }
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`

@@ -89,9 +89,11 @@ export const isTaken = (port: number): boolean => listenersOn(port).length > 0
 
 /** Asked before anyone connects: a connection to a port where nobody listens may connect to itself and take it. */
 export const listensOn = (pid: number, port: number): boolean => {
+  const sockets = socketsOf(pid)
+  // The kernel takes milliseconds to write its table of sockets: it is not asked while the process has none.
+  if (sockets?.length === 0) return false
   const listeners = listenersOn(port)
   if (listeners.length === 0) return false
-  const sockets = socketsOf(pid)
   if (sockets !== undefined) return listeners.some(({ inode }) => sockets.includes(inode))
   // A container's root may not look into another user's process; whose socket it is stands in the table all the same.
   const uid = userOf(pid)
