@@ -15,7 +15,7 @@ const SLEEPS_MS = 1000 + 2000 + 3000
 const model = await startScriptedModel()
 
 const untilOk = async (ask: () => Promise<boolean>): Promise<void> => {
-  while (!(await ask().catch(() => false))) await Bun.sleep(5)
+  while (!(await ask().catch(() => false))) await Bun.sleep(25)
 }
 
 /** With `again` the same sandbox boots a second time, as after a restart. */
