@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { readInvocation } from "../../src/config.ts"
 import { helpText } from "../../src/help.ts"
 import { withSecrets, withSecretsFile } from "../../src/secret-sources.ts"
+import { runToEnd } from "../kit/run-to-end.ts"
 import { repositoryRoot } from "../kit/runner.ts"
 
 let root: string
@@ -31,27 +32,22 @@ const program = async (name: string, text: string) => {
 }
 
 const start = async (env: Record<string, string> = {}, args: readonly string[] = []) => {
-  const child = Bun.spawn(["/bin/bash", join(repositoryRoot, "start.sh"), ...args], {
-    env: {
-      PATH: `${root}/bin:/usr/bin:/bin`,
-      HOME: root,
-      WORK_DIR: join(root, "workspace"),
-      ...env,
+  const { out, err, code, pid } = await runToEnd(
+    ["/bin/bash", join(repositoryRoot, "start.sh"), ...args],
+    {
+      env: {
+        PATH: `${root}/bin:/usr/bin:/bin`,
+        HOME: root,
+        WORK_DIR: join(root, "workspace"),
+        ...env,
+      },
     },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-  })
-  const [out, err, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
+  )
   const tagged = (tag: string) =>
     out
       .split("\n")
       .flatMap((line) => (line.startsWith(`${tag}:`) ? [line.slice(tag.length + 1)] : []))
-  return { out, err, code, pid: child.pid, tagged }
+  return { out, err, code, pid, tagged }
 }
 
 test("it becomes the runner: same process, its exit code, in the workspace", async () => {

@@ -2,41 +2,30 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { runToEnd } from "../kit/run-to-end.ts"
 import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 
 const binary = requireBinary()
 
-const runToEnd = async (args: readonly string[], env: Record<string, string> = {}) => {
-  const child = Bun.spawn([binary, ...args], {
-    env,
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-  })
-  const [out, err, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  return { out, err, code }
-}
+const sandpiper = (args: readonly string[], env: Record<string, string> = {}) =>
+  runToEnd([binary, ...args], { env })
 
 test("--version prints the version and the commit", async () => {
-  const { out, code } = await runToEnd(["--version"])
+  const { out, code } = await sandpiper(["--version"])
   expect(out).toMatch(/^sandpiper \d+\.\d+\.\d+ \([0-9a-f]{7,}\)\n$/)
   expect(code).toBe(0)
 })
 
 test("--help teaches", async () => {
-  const { out, code } = await runToEnd(["--help"])
+  const { out, code } = await sandpiper(["--help"])
   expect(out).toContain("sandpiper up")
   expect(out).toContain("DO_WS_URL")
   expect(code).toBe(0)
 })
 
 test("a bad setting ends it with code 2, naming the variable, before anything is started", async () => {
-  const { err, code } = await runToEnd(["run"], { GATEWAY_PORT: "many" })
+  const { err, code } = await sandpiper(["run"], { GATEWAY_PORT: "many" })
   expect(err).toContain("GATEWAY_PORT")
   expect(err).toContain("DO_WS_URL")
   expect(code).toBe(2)

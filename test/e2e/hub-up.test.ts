@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { connectClient } from "../hub/kit/client.ts"
 import { freePort } from "../hub/kit/free-port.ts"
 import { until } from "../hub/kit/until.ts"
+import { runToEnd } from "../kit/run-to-end.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 
 const binary = requireBinary()
@@ -39,20 +40,7 @@ const startUp = async () => {
   return child
 }
 
-const sandpiper = async (...args: readonly string[]) => {
-  const child = Bun.spawn([binary, ...args], {
-    env: environment,
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-  })
-  const [out, err, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  return { out, err, code }
-}
+const sandpiper = (...args: readonly string[]) => runToEnd([binary, ...args], { env: environment })
 
 test("without an up there is nothing to chat with, and it says so", async () => {
   const { err, code } = await sandpiper("chat", "hello")

@@ -5,6 +5,7 @@ import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
 import { hang, text, tool } from "../kit/model.ts"
+import { runToEnd } from "../kit/run-to-end.ts"
 import { requireBinary } from "../kit/runner.ts"
 
 let c: Conversation
@@ -264,20 +265,11 @@ test("an abort ends commands and turns of a workflow, and it is answered as canc
 })
 
 describe("from a shell", () => {
-  const shell = async (...words: readonly string[]) => {
-    const child = Bun.spawn([requireBinary(), "workflow", ...words], {
+  const shell = (...words: readonly string[]) =>
+    runToEnd([requireBinary(), "workflow", ...words], {
       cwd: c.runner.sandbox.root,
-      env: { ...c.runner.sandbox.environment },
-      stdout: "pipe",
-      stderr: "pipe",
+      env: c.runner.sandbox.environment,
     })
-    const [out, err, code] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-      child.exited,
-    ])
-    return { out, err, code }
-  }
   const file = async (name: string, content: unknown) => {
     await writeFile(join(c.runner.sandbox.root, name), JSON.stringify(content))
     return name

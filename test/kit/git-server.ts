@@ -2,6 +2,7 @@
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { runToEnd } from "./run-to-end.ts"
 
 export interface GitServer {
   readonly origin: string
@@ -106,7 +107,7 @@ const backend = async (root: string, request: Request): Promise<Response> => {
 }
 
 const run = async (cwd: string, ...words: readonly string[]): Promise<string> => {
-  const child = Bun.spawn(["git", ...words], {
+  const { out, err, code } = await runToEnd(["git", ...words], {
     cwd,
     env: {
       PATH: process.env["PATH"] ?? "",
@@ -117,14 +118,7 @@ const run = async (cwd: string, ...words: readonly string[]): Promise<string> =>
       GIT_COMMITTER_NAME: "Tester",
       GIT_COMMITTER_EMAIL: "tester@example.com",
     },
-    stdout: "pipe",
-    stderr: "pipe",
   })
-  const [out, err, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
   if (code !== 0) throw new Error(`git ${words.join(" ")}: ${err}`)
   return out.trim()
 }

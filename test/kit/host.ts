@@ -4,6 +4,7 @@ import { plannedDirectory } from "../../src/host/workspace.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { createLog } from "../../src/log.ts"
 import { configOf, requireBinary, type Sandbox } from "./runner.ts"
+import { runToEnd } from "./run-to-end.ts"
 
 export interface TestHost extends Host {
   /** Where the agent is to work. */
@@ -62,7 +63,7 @@ export const startHost = async (
     parts,
     progress,
     git: async (cwd, ...words) => {
-      const child = Bun.spawn(["git", ...words], {
+      const { out, err, code } = await runToEnd(["git", ...words], {
         cwd,
         env: {
           PATH,
@@ -70,15 +71,7 @@ export const startHost = async (
           GIT_TERMINAL_PROMPT: "0",
           SANDPIPER_API_TOKEN: API_TOKEN,
         },
-        stdin: "ignore",
-        stdout: "pipe",
-        stderr: "pipe",
       })
-      const [out, err, code] = await Promise.all([
-        new Response(child.stdout).text(),
-        new Response(child.stderr).text(),
-        child.exited,
-      ])
       return { code, out: `${out}${err}` }
     },
   }

@@ -1,0 +1,27 @@
+/** A program run to its end, with all that it said. */
+
+export interface Ended {
+  readonly out: string
+  readonly err: string
+  readonly code: number
+  /** Which it was. */
+  readonly pid: number
+}
+
+export const runToEnd = async (
+  command: readonly string[],
+  options: { readonly env: Record<string, string>; readonly cwd?: string },
+): Promise<Ended> => {
+  const child = Bun.spawn([...command], {
+    ...options,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { out, err, code, pid: child.pid }
+}
