@@ -94,7 +94,13 @@ const versionOf = async (program: string, flag: string): Promise<string> => {
     extendEnv: false,
     env: { HOME: "/tmp", PATH: "/usr/local/bin:/usr/bin:/bin" },
   })
-  return /\d+\.\d+[\w.-]*|\bv\d+\S*/.exec(all)?.[0] ?? ""
+  return versionIn(all)
+}
+
+/** Some write a line or two of their log before they answer, and the time in it looks like a version. */
+export const versionIn = (said: string): string => {
+  const answer = said.replaceAll(/^\[.*$/gm, "")
+  return /\d+\.\d+[\w.-]*|\bv\d+\S*/.exec(answer)?.[0] ?? ""
 }
 
 const LEAST_BYTES = 64 * 1024 * 1024

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { examine } from "../src/doctor.ts"
+import { examine, versionIn } from "../src/doctor.ts"
 import { configOf, createSandbox, type Sandbox } from "./kit/runner.ts"
 
 let sandbox: Sandbox
@@ -83,4 +83,11 @@ test("a service that is wanted and not installed is a warning", async () => {
   const { healthy, line } = await look({ SANDPIPER_SERVICES: "all", PATH: "/nonexistent" })
   expect(line("ttyd")).toBe("warn  ttyd               not installed")
   expect(healthy).toBeTrue()
+})
+
+test("a version is found behind lines of a log, and nothing where there is none", () => {
+  const log = "[2026-01-02T03:04:05.678Z] info  Wrote default config file"
+  expect(versionIn(`${log}\n4.117.0 7a4f8c with Code 1.99.3`)).toBe("4.117.0")
+  expect(versionIn("git version 2.39.5")).toBe("2.39.5")
+  expect(versionIn(log)).toBe("")
 })
