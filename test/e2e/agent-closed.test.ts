@@ -19,7 +19,11 @@ let agent: TestSessionAgent
 
 beforeAll(async () => {
   model = await startScriptedModel()
-  agent = startTestSessionAgent({ config: scriptedConfig(model) })
+  // A token of its own: other tests, which run at the same time, may show theirs to the whole machine.
+  agent = startTestSessionAgent({
+    config: scriptedConfig(model),
+    token: "the-runner-token-of-this-test",
+  })
 })
 
 afterAll(async () => {

@@ -104,7 +104,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         runner()
         const clientOfIt = await client()
         await clientOfIt.until(() => clientOfIt.state("runner") !== undefined, "second runner")
-        await host.disturb()
+        // Not disturbed in between: workerd does not evict an object while one of its sockets is closing.
         expect(await closed).toBe("1000 Replaced by new runner connection")
       })
       test("is configured, and replaces the one that was there", async () => {
