@@ -8,12 +8,12 @@ import { join } from "node:path"
 import { WebSocket } from "ws"
 import { systemClock } from "../src/lib/clock.ts"
 import { openStateDb } from "../src/lib/state-db.ts"
-import { createLog } from "../src/log.ts"
 import type { OutboundFrame } from "../src/protocol/index.ts"
 import { openOutboxStore } from "../src/uplink/outbox-store.ts"
 import { createOutbox } from "../src/uplink/outbox.ts"
 import { createUplink } from "../src/uplink/uplink.ts"
 import { say } from "./measure.ts"
+import { silentLog } from "../test/kit/log.ts"
 
 const frames = (count: number): OutboundFrame[] =>
   Array.from({ length: count }, (_, index) => ({
@@ -85,7 +85,7 @@ const ours = async (count: number) => {
     epoch: "e",
     outbox,
     clock: systemClock,
-    log: createLog({ level: "error", format: "json", secrets: [], write: () => {}, now: Date.now }),
+    log: silentLog,
     active: () => [],
     onFrame: () => {},
     onConnected: () => {},

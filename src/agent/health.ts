@@ -13,6 +13,7 @@ export interface HealthWait {
   /** What it wrote last, as the end of a sentence. */
   readonly words: () => Promise<string>
   readonly limitMs: number
+  readonly pollMs?: number
   readonly clock: Clock
   readonly signal: AbortSignal
 }
@@ -26,7 +27,7 @@ const MOST_PROBES = 20
  * new one is made while the ones before still wait, and whichever is answered first counts.
  */
 export const waitForHealth = async (wait: HealthWait): Promise<string> => {
-  const { clock, signal, limitMs } = wait
+  const { clock, signal, limitMs, pollMs = POLL_MS } = wait
   const answered = Promise.withResolvers<string>()
   const until = clock.now() + limitMs
   let waiting = 0
@@ -47,7 +48,7 @@ export const waitForHealth = async (wait: HealthWait): Promise<string> => {
       throw new LaunchError("exit", `OpenCode ${end} before it was ready${await wait.words()}`)
     }
     if (waiting < MOST_PROBES && wait.listens()) void probe()
-    const version = await Promise.race([answered.promise, sleep(clock, POLL_MS, signal)])
+    const version = await Promise.race([answered.promise, sleep(clock, pollMs, signal)])
     if (version !== undefined) return version
   }
   const why = last === undefined ? "it does not listen" : describeError(last)

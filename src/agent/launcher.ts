@@ -94,12 +94,14 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
     }
   }
 
+  const drop = ({ entry, exited }: Spawned) => asAgent(entry, exited, false).stop("now")
+
   const takeAhead = async (order: LaunchOrder): Promise<Spawned | undefined> => {
     const early = await ahead
     ahead = undefined
     if (!early) return undefined
     if (early.entry.processHash === order.processHash && early.end() === undefined) return early
-    await asAgent(early.entry, early.exited, false).stop("now")
+    await drop(early)
     return undefined
   }
 
@@ -220,7 +222,7 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
     stop: async () => {
       const early = await ahead
       ahead = undefined
-      if (early) await asAgent(early.entry, early.exited, false).stop("now")
+      if (early) await drop(early)
     },
   }
 }

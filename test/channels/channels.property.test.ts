@@ -7,19 +7,12 @@ import { openChannelStore } from "../../src/channels/channel-store.ts"
 import { type Channels, createChannels } from "../../src/channels/channels.ts"
 import { openJobStore } from "../../src/channels/job-store.ts"
 import type { Clock } from "../../src/lib/clock.ts"
-import { createLog } from "../../src/log.ts"
 import type { Outbound, OutboundFrame } from "../../src/protocol/index.ts"
 import { recordings } from "../turn/recorded.ts"
 import { createFakeAgent } from "./fake-agent.ts"
+import { silentLog as log } from "../kit/log.ts"
 
 const seed = Date.now() % 2 ** 31
-const log = createLog({
-  level: "error",
-  format: "json",
-  secrets: [],
-  write: () => {},
-  now: () => 0,
-})
 
 /** Conversations that end well by themselves. */
 const calm = recordings.filter(({ name, isOld }) =>

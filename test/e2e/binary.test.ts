@@ -87,18 +87,11 @@ const isAlive = (pid: number): boolean => {
 test("up answers what is piped into it, with no key and no other set-up, and ends", async () => {
   const sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   const { PATH = "", HOME = "", OPENCODE_BIN = "", SANDPIPER_STATE_DIR = "" } = sandbox.environment
-  const child = Bun.spawn([binary, "up"], {
+  const { out, err, code } = await runToEnd([binary, "up"], {
     cwd: sandbox.workDir,
     env: { PATH, HOME, OPENCODE_BIN, SANDPIPER_STATE_DIR, GATEWAY_PORT: "0" },
-    stdin: new Blob(["good morning\nrun: echo it really ran > proof.txt; cat proof.txt\n"]),
-    stdout: "pipe",
-    stderr: "pipe",
+    input: "good morning\nrun: echo it really ran > proof.txt; cat proof.txt\n",
   })
-  const [out, err, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
   expect(err).toBe("")
   expect(out).toContain("scripted demo model")
   expect(out).toContain("> good morning")

@@ -5,11 +5,11 @@ import { join } from "node:path"
 import { hashOf } from "../../src/hub/keys.ts"
 import { type LocalHub, startLocalHub } from "../../src/hub/local-hub.ts"
 import { systemClock } from "../../src/lib/clock.ts"
-import { createLog } from "../../src/log.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { until } from "../hub/kit/until.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
 import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { silentLog } from "../kit/log.ts"
 
 const binary = requireBinary()
 const TOKEN = "runner-token-of-the-tests"
@@ -27,7 +27,7 @@ beforeAll(async () => {
     port: 0,
     environment: sandbox.environment,
     clock: systemClock,
-    log: createLog({ level: "error", format: "json", secrets: [], write: () => {}, now: Date.now }),
+    log: silentLog,
     clientToken: "client-token-of-the-tests",
     self: [binary],
   })

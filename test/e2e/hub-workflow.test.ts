@@ -6,7 +6,6 @@ import { hashOf } from "../../src/hub/keys.ts"
 import { type LocalHub, startLocalHub } from "../../src/hub/local-hub.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { readFact } from "../../src/lib/state-db.ts"
-import { createLog } from "../../src/log.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
 import {
   createSandbox,
@@ -15,6 +14,7 @@ import {
   startRunner,
   type TestRunner,
 } from "../kit/runner.ts"
+import { silentLog } from "../kit/log.ts"
 
 /** Of this run alone: whoever else tests on this machine has sleeps of their own. */
 const LONG = `sleep 714.${process.pid}`
@@ -34,7 +34,7 @@ beforeAll(async () => {
     port: 0,
     environment: sandbox.environment,
     clock: systemClock,
-    log: createLog({ level: "error", format: "json", secrets: [], write: () => {}, now: Date.now }),
+    log: silentLog,
     clientToken: "client-token-of-the-tests",
   })
   const session = hub.create("test-session")

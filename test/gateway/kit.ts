@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto"
 import { systemClock } from "../../src/lib/clock.ts"
 import { type Gateway, type GatewayOptions, startGateway } from "../../src/gateway/gateway.ts"
-import { createLog } from "../../src/log.ts"
+import { recordingLog } from "../kit/log.ts"
 
 export const SESSION = "session-of-the-test"
 export const SECRET = "a key of the gateway's tests"
@@ -29,13 +29,7 @@ export const startTestGateway = (change: Partial<GatewayOptions> = {}): TestGate
     allowedOrigins: ["https://app.example.com"],
     backends: { vscode: 1, vnc: 2, ttyd: 3 },
     clock: systemClock,
-    log: createLog({
-      level: "debug",
-      format: "json",
-      secrets: [],
-      write: (line) => void lines.push(line),
-      now: Date.now,
-    }),
+    log: recordingLog(lines),
     opencodePort: () => undefined,
     parts: () => ({ agent: { state: "ready", since: Date.now(), essential: true } }),
     gauges: () => [],

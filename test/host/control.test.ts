@@ -6,18 +6,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { askControl, type Control, findControl, startControl } from "../../src/host/control.ts"
 import { credentialsOf, parseCredentialRequest, repositoryName } from "../../src/host/repository.ts"
-import { createLog, describeError } from "../../src/log.ts"
+import { describeError } from "../../src/log.ts"
+import { silentLog as log } from "../kit/log.ts"
 
 let stateDir: string
 let control: Control
 const ran: string[] = []
-const log = createLog({
-  level: "error",
-  format: "json",
-  secrets: [],
-  write: () => {},
-  now: Date.now,
-})
 
 beforeEach(async () => {
   stateDir = await mkdtemp(join(tmpdir(), "control-"))

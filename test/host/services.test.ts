@@ -9,7 +9,7 @@ import type { ServiceState } from "../../src/host/service-state.ts"
 import { type Service, servicesOf } from "../../src/host/service-table.ts"
 import { createServices, type Services } from "../../src/host/services.ts"
 import { systemClock } from "../../src/lib/clock.ts"
-import { createLog } from "../../src/log.ts"
+import { recordingLog } from "../kit/log.ts"
 
 let root: string
 let lines: string[]
@@ -34,13 +34,7 @@ const start = async (services: readonly Service[], owner = root) => {
     environment: { PATH: process.env["PATH"] ?? "", HOME: root },
     owner,
     clock: systemClock,
-    log: createLog({
-      level: "debug",
-      format: "json",
-      secrets: [],
-      write: (line) => void lines.push(line),
-      now: Date.now,
-    }),
+    log: recordingLog(lines),
     onChange: (name, state) => void states.set(name, [...(states.get(name) ?? []), state]),
     policy: { backoff: { min: 20, max: 100 }, steadyMs: 60_000, mostFailures: 4 },
   })

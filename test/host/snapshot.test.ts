@@ -7,16 +7,9 @@ import { createHibernation, type HibernationOptions } from "../../src/host/hiber
 import { lifeOf, scrubField, scrubFiles, watchForRestore } from "../../src/host/snapshot.ts"
 import { type Moment, restoredBetween } from "../../src/host/snapshot-state.ts"
 import { openStateDb, readFact, scrubFact, writeFact, writeOut } from "../../src/lib/state-db.ts"
-import { createLog } from "../../src/log.ts"
 import { createManualClock } from "../kit/clock.ts"
+import { silentLog as log } from "../kit/log.ts"
 
-const log = createLog({
-  level: "error",
-  format: "json",
-  secrets: [],
-  write: () => {},
-  now: Date.now,
-})
 const moment = (change: Partial<Moment> = {}): Moment => ({
   bootId: "a",
   wall: 1_000_000,

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type LocalHub, startLocalHub } from "../../src/hub/local-hub.ts"
 import { systemClock } from "../../src/lib/clock.ts"
-import { createLog } from "../../src/log.ts"
 import { holdContract } from "./contract.ts"
 import { CLIENT_TOKEN } from "./kit/hub.ts"
+import { silentLog } from "../kit/log.ts"
 
 const start = async (stateDir: string, port: number): Promise<LocalHub> => {
   const hub = await startLocalHub({
@@ -15,7 +15,7 @@ const start = async (stateDir: string, port: number): Promise<LocalHub> => {
     port,
     environment: {},
     clock: systemClock,
-    log: createLog({ level: "error", format: "json", secrets: [], write: () => {}, now: Date.now }),
+    log: silentLog,
     clientToken: CLIENT_TOKEN,
   })
   await hub.resume()

@@ -4,18 +4,12 @@ import { execa } from "execa"
 import { chmod, mkdir, mkdtemp, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createLog } from "../../src/log.ts"
 import { type GitApi, startGitApi } from "./kit/git-api.ts"
 import { startTestLocalHub, type TestLocalHub } from "./kit/local-hub.ts"
+import { recordingLog } from "../kit/log.ts"
 
 const startWith = async (environment: Record<string, string>, logged: string[] = []) => {
-  const log = createLog({
-    level: "debug",
-    format: "json",
-    secrets: [],
-    write: (line) => void logged.push(line),
-    now: Date.now,
-  })
+  const log = recordingLog(logged)
   const setup = await startTestLocalHub({ environment, log })
   const git = (...args: string[]) => execa("git", args, { cwd: setup.folder })
   await git("init", "-q")

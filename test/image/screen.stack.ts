@@ -8,8 +8,8 @@ import { carriersOf, commandOf, listenerOf, listProcesses } from "../../src/host
 import { servicesOf } from "../../src/host/service-table.ts"
 import { createServices, type Services } from "../../src/host/services.ts"
 import { systemClock } from "../../src/lib/clock.ts"
-import { createLog } from "../../src/log.ts"
 import { freePort } from "../kit/free-port.ts"
+import { recordingLog } from "../kit/log.ts"
 
 const screen = ["xvfb", "fluxbox", "x11vnc", "websockify"]
 const number = 600 + (process.pid % 300)
@@ -51,13 +51,7 @@ beforeAll(async () => {
     environment: { PATH: process.env["PATH"] ?? "", HOME: root },
     owner: root,
     clock: systemClock,
-    log: createLog({
-      level: "debug",
-      format: "json",
-      secrets: [],
-      write: (line) => void lines.push(line),
-      now: Date.now,
-    }),
+    log: recordingLog(lines),
     onChange: (name, { phase }) => void phases.set(name, phase),
   })
   await services.start()

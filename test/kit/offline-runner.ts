@@ -4,10 +4,10 @@
  */
 import { systemClock } from "../../src/lib/clock.ts"
 import { openStateDb } from "../../src/lib/state-db.ts"
-import { createLog } from "../../src/log.ts"
 import { openOutboxStore, readEpoch } from "../../src/uplink/outbox-store.ts"
 import { createOutbox } from "../../src/uplink/outbox.ts"
 import { createUplink } from "../../src/uplink/uplink.ts"
+import { silentLog } from "./log.ts"
 
 const [url = "", token = "", stateDir = "", count = "0"] = process.argv.slice(2)
 const db = openStateDb(stateDir)
@@ -26,7 +26,7 @@ const uplink = createUplink({
   epoch: readEpoch(db, () => crypto.randomUUID()),
   outbox,
   clock: systemClock,
-  log: createLog({ level: "error", format: "json", secrets: [], write: () => {}, now: Date.now }),
+  log: silentLog,
   policy: { backoff: { min: 50, max: 200 }, stableMs: 1000, maxRefusals: 5 },
   active: () => [],
   onFrame: () => {},

@@ -4,6 +4,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { z } from "zod"
+import { waitForHealth } from "../../src/agent/health.ts"
+import { systemClock } from "../../src/lib/clock.ts"
 import { freePort } from "./free-port.ts"
 
 interface OpenCodeOptions {
@@ -62,30 +64,29 @@ export async function startOpenCode({
     await rm(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
   }
 
-  let healthy = false
-  for (let attempt = 0; !healthy; attempt++) {
-    if (child.exitCode !== null || attempt * pollMs > 20_000) {
-      const why = await errors.text()
-      await stop()
-      throw new Error(`OpenCode did not start: ${why}`)
-    }
-    // Asked again while earlier questions hang: whoever waits for those would take it for slower than it is.
-    const asked = isHealthy(call).then((answer) => (healthy ||= answer))
-    await Promise.race([
-      Bun.sleep(pollMs),
-      asked.then((is) => (is ? undefined : Bun.sleep(pollMs))),
-    ])
+  try {
+    await waitForHealth({
+      client: {
+        health: async () => health.parse(await (await call("GET", "/global/health")).json()),
+      },
+      listens: () => true,
+      end: () => (child.exitCode === null ? undefined : `exited with code ${child.exitCode}`),
+      words: async () => `; it said: ${await errors.text()}`,
+      limitMs: 20_000,
+      pollMs,
+      clock: systemClock,
+      signal: new AbortController().signal,
+    })
+  } catch (error) {
+    await stop()
+    throw error
   }
   return { url, password, directory, stop }
 }
 
 type Call = (method: "GET" | "POST", path: string) => Promise<Response>
 
-const isHealthy = (call: Call): Promise<boolean> =>
-  call("GET", "/global/health").then(
-    ({ ok }) => ok,
-    () => false,
-  )
+const health = z.object({ version: z.string() })
 
 /** The shells of its tools outlive its process; only an abort ends them. */
 async function abortBusySessions(call: Call): Promise<void> {

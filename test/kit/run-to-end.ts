@@ -10,11 +10,14 @@ export interface Ended {
 
 export const runToEnd = async (
   command: readonly string[],
-  options: { readonly env: Record<string, string>; readonly cwd?: string },
+  {
+    input,
+    ...options
+  }: { readonly env: Record<string, string>; readonly cwd?: string; readonly input?: string },
 ): Promise<Ended> => {
   const child = Bun.spawn([...command], {
     ...options,
-    stdin: "ignore",
+    stdin: input === undefined ? "ignore" : new Blob([input]),
     stdout: "pipe",
     stderr: "pipe",
   })

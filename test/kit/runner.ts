@@ -5,8 +5,8 @@ import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { readInvocation, type Config } from "../../src/config.ts"
 import { createDaemon, type Daemon, type DaemonOptions } from "../../src/daemon.ts"
-import { createLog, type Log } from "../../src/log.ts"
 import type { Inbound } from "../../src/protocol/index.ts"
+import { recordingLog } from "./log.ts"
 import type { ScriptedModel } from "./model.ts"
 
 const PLATFORM = `${process.platform}-${process.arch}`
@@ -97,7 +97,7 @@ export const startRunner = async (
     config,
     link,
     version: "test",
-    log: recordingLog(config, lines),
+    log: recordingLog(lines, config.secrets),
     ...more,
   })
   const gateway = await daemon.start()
@@ -112,15 +112,6 @@ export const startRunner = async (
     },
   }
 }
-
-const recordingLog = (config: Config, lines: string[]): Log =>
-  createLog({
-    level: "debug",
-    format: "json",
-    secrets: config.secrets,
-    write: (line) => void lines.push(line),
-    now: Date.now,
-  })
 
 /** What a session agent sends so that OpenCode talks to the scripted model. */
 export const scriptedConfig = (model: ScriptedModel): Inbound<"opencode-config">["config"] => ({

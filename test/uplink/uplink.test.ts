@@ -4,7 +4,6 @@ import { createHash } from "node:crypto"
 import { afterEach, describe, expect, test } from "bun:test"
 import { createServer } from "node:net"
 import { systemClock } from "../../src/lib/clock.ts"
-import { createLog } from "../../src/log.ts"
 import type { CommandFrame, OutboundFrame } from "../../src/protocol/index.ts"
 import { openOutboxStore } from "../../src/uplink/outbox-store.ts"
 import { createOutbox, type OutboxStore } from "../../src/uplink/outbox.ts"
@@ -13,6 +12,7 @@ import { createUplink, type Uplink, type UplinkOptions } from "../../src/uplink/
 import { createManualClock } from "../kit/clock.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 import { startTcpProxy } from "../kit/tcp-proxy.ts"
+import { recordingLog } from "../kit/log.ts"
 
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
@@ -67,13 +67,7 @@ const link = (
     }),
     clock: systemClock,
     // No secret is told to the log: what it hides it must know by shape.
-    log: createLog({
-      level: "debug",
-      format: "json",
-      secrets: [],
-      write: (line) => void lines.push(line),
-      now: Date.now,
-    }),
+    log: recordingLog(lines),
     policy: quick,
     active: () => [],
     onFrame: (frame) => void heard.push(frame),

@@ -5,11 +5,11 @@
 import type { Database } from "bun:sqlite"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "../../../src/lib/state-db.ts"
-import { createLog } from "../../../src/log.ts"
 import type { CommandFrame, Inbound, OutboundFrame } from "../../../src/protocol/index.ts"
 import { openOutboxStore, readEpoch } from "../../../src/uplink/outbox-store.ts"
 import { createOutbox } from "../../../src/uplink/outbox.ts"
 import { createUplink, type Uplink } from "../../../src/uplink/uplink.ts"
+import { silentLog } from "../../kit/log.ts"
 
 interface Turn {
   readonly messageId: string
@@ -82,7 +82,7 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
       next: () => (dead ? undefined : outbox.next()),
     },
     clock: systemClock,
-    log: createLog({ level: "error", format: "json", secrets: [], write: () => {}, now: Date.now }),
+    log: silentLog,
     policy: { backoff: { min: 5, max: 20 }, stableMs: 1000, maxRefusals: 1000 },
     active: () =>
       turns.map(({ messageId, turnId, channelType, channelId }) => ({

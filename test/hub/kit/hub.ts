@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { type Hub, type HubOptions, startHub } from "../../../src/hub/bun-host.ts"
 import { hashOf } from "../../../src/hub/keys.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
-import { createLog } from "../../../src/log.ts"
+import { recordingLog } from "../../kit/log.ts"
 
 export const CLIENT_TOKEN = "client-token-of-the-tests"
 export const RUNNER_TOKEN = "runner-token-of-the-tests"
@@ -25,13 +25,7 @@ export const startTestHub = async (
   const log: string[] = []
   const hub = await startHub({
     clock: systemClock,
-    log: createLog({
-      level: "debug",
-      format: "json",
-      secrets: [],
-      write: (line) => void log.push(line),
-      now: Date.now,
-    }),
+    log: recordingLog(log),
     clientToken: CLIENT_TOKEN,
     answer: () => Promise.reject(new Error("nothing is asked here")),
     executed: () => {},

@@ -5,9 +5,9 @@ import { join } from "node:path"
 import { hashOf } from "../../../src/hub/keys.ts"
 import { type LocalHub, type LocalHubOptions, startLocalHub } from "../../../src/hub/local-hub.ts"
 import { type Clock, systemClock } from "../../../src/lib/clock.ts"
-import { createLog } from "../../../src/log.ts"
 import { type FakeRunner, startFakeRunner } from "./fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "./hub.ts"
+import { silentLog } from "../../kit/log.ts"
 
 export interface TestLocalHub {
   readonly hub: LocalHub
@@ -26,7 +26,7 @@ export const startTestLocalHub = async (
     port: 0,
     environment: { PATH: "/usr/bin:/bin" },
     clock: systemClock,
-    log: createLog({ level: "error", format: "json", secrets: [], write: () => {}, now: Date.now }),
+    log: silentLog,
     clientToken: CLIENT_TOKEN,
     ...options,
   })

@@ -1,0 +1,19 @@
+/** Logs for parts under test: one that nobody reads, one that is kept. */
+import { createLog, type Log } from "../../src/log.ts"
+
+export const recordingLog = (lines: string[], secrets: readonly string[] = []): Log =>
+  createLog({
+    level: "debug",
+    format: "json",
+    secrets,
+    write: (line) => void lines.push(line),
+    now: Date.now,
+  })
+
+export const silentLog: Log = createLog({
+  level: "error",
+  format: "json",
+  secrets: [],
+  write: () => {},
+  now: Date.now,
+})
