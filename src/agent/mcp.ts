@@ -1,4 +1,5 @@
 /** MCP servers, as the session agent names them and as OpenCode's configuration does. Pure. */
+import { isWebUrl } from "../lib/web-url.ts"
 import type { Inbound } from "../protocol/index.ts"
 
 export type McpServers = NonNullable<Inbound<"opencode-config">["config"]["mcpServers"]>
@@ -47,9 +48,6 @@ const problemsOf = (server: McpServer): readonly string[] => {
     ...(words.some((word) => word.includes("\0")) ? ["a word of it has a zero byte"] : []),
   ]
 }
-
-export const isWebUrl = (text: string): boolean =>
-  URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol)
 
 /** A token, and a value of visible characters, spaces and tabs: what no client would send, no server would see. */
 const isHeader = (name: string, value: string): boolean =>

@@ -1,6 +1,7 @@
 /** What OpenCode is started with: base file + what the session agent sent + provider keys -> files and environment. Pure. */
+import { isWebUrl } from "../lib/web-url.ts"
 import type { Inbound } from "../protocol/index.ts"
-import { isWebUrl, mcpProblems, mcpSettings } from "./mcp.ts"
+import { mcpProblems, mcpSettings } from "./mcp.ts"
 
 export type RuntimeConfig = Inbound<"opencode-config">["config"]
 

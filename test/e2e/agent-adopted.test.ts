@@ -1,7 +1,8 @@
 /** A runner dies and another takes its place: the agent goes on, or is ended whole. */
 import { afterEach, beforeAll, afterAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
-import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
+import { startBusyTurn } from "../kit/busy-turn.ts"
+import { type ScriptedModel, startScriptedModel } from "../kit/model.ts"
 import { agentPid, processesOf } from "../kit/processes.ts"
 import {
   createSandbox,
@@ -44,17 +45,8 @@ const startVictim = async (extra: Record<string, string> = {}) => {
   return victim
 }
 
-const busyTurn = async (messageId: string, seconds: number) => {
-  model.on(messageId, [
-    reply(tool("bash", { command: `sleep ${seconds}; echo slept`, description: "works" })),
-    text(`${messageId} is done`),
-  ])
-  agent.say({ type: "prompt", messageId, content: `@@${messageId}@@` })
-  await agent.frame(
-    "message.part.tool-update",
-    (frame) => frame.messageId === messageId && frame.status === "running",
-  )
-}
+const busyTurn = (messageId: string, seconds: number) =>
+  startBusyTurn({ agent, model }, messageId, seconds)
 
 const finalize = (messageId: string) =>
   agent.frame("message.finalize", (frame) => frame.messageId === messageId)

@@ -1,6 +1,7 @@
 /** New configurations while the agent runs: what touches a turn, what restarts, what is refused, who is answered. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
+import { startBusyTurn } from "../kit/busy-turn.ts"
 import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { agentPid } from "../kit/processes.ts"
 import { scriptedConfig, startRunner, type TestRunner } from "../kit/runner.ts"
@@ -42,18 +43,8 @@ const idleFor = (messageId: string) =>
 const finalize = (messageId: string) =>
   agent.frames.find((frame) => frame.type === "message.finalize" && frame.messageId === messageId)
 
-/** A turn that is in the middle of a tool call of some seconds. */
-const busyTurn = async (messageId: string, seconds: number) => {
-  model.on(messageId, [
-    reply(tool("bash", { command: `sleep ${seconds}; echo slept`, description: "works" })),
-    text(`${messageId} is done`),
-  ])
-  agent.say({ type: "prompt", messageId, content: `@@${messageId}@@` })
-  await agent.frame(
-    "message.part.tool-update",
-    (frame) => frame.messageId === messageId && frame.status === "running",
-  )
-}
+const busyTurn = (messageId: string, seconds: number) =>
+  startBusyTurn({ agent, model }, messageId, seconds)
 
 describe("the first configuration", () => {
   test("is answered once, as a start", () => {
