@@ -1,5 +1,5 @@
 /** The agent as the daemon sees it: OpenCode kept running with the configuration that is wanted, and listened to. */
-import { chmod, mkdir } from "node:fs/promises"
+import { chmod, mkdir, rm } from "node:fs/promises"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../lib/clock.ts"
@@ -7,6 +7,7 @@ import { createRing } from "../lib/ring.ts"
 import { createRedactor, describeError, type Log } from "../log.ts"
 import { findOpenCode, pathWithRipgrep } from "./binaries.ts"
 import { type Blueprint, createBlueprints } from "./blueprint.ts"
+import { readCatalogue } from "./catalogue.ts"
 import { checkCode } from "./check-code.ts"
 import type { AgentClient } from "./client.ts"
 import { readConfigFiles } from "./config-files.ts"
@@ -119,10 +120,13 @@ export const createAgent = (options: AgentOptions): Agent => {
   const source = settings.opencodeConfigSource
   const files = existsSync(source) ? readConfigFiles(source) : embedConfigFiles()
 
+  const catalogue = readCatalogue(opencodeVersion)
+
   const blueprint = (runtime: RuntimeConfig): Blueprint =>
     createBlueprints({
       directories,
       files,
+      catalogue,
       user: user && { ...user, home: existsSync(user.home) ? user.home : directories.home },
       opencodeVersion,
       workDir: settings.workDir,
@@ -179,6 +183,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       directories,
       settings: made.settings,
       files: made.files,
+      catalogue: made.catalogue,
       opencodeVersion,
       checkCode: async (code) => {
         // It is checked by whoever runs it later, and they must be able to read it.
@@ -189,7 +194,9 @@ export const createAgent = (options: AgentOptions): Agent => {
     for (const { path, problem } of leftOut) log.error("agent.file-left-out", { path, problem })
     await options.installMore(directories.config)
     // Only what is new: OpenCode runs by now, and files of its own come and go.
-    for (const path of [directories.config, directories.authFile]) await options.giveToUser(path)
+    const { config, authFile, catalogueFile } = directories
+    for (const path of [config, authFile, ...(made.catalogue === undefined ? [] : [catalogueFile])])
+      await options.giveToUser(path)
     await options.handOver(settings.workDir)
   }
 
@@ -207,7 +214,7 @@ export const createAgent = (options: AgentOptions): Agent => {
   const processOrder = (made: Blueprint): ProcessOrder => ({
     binary: findOpenCode(search),
     version: opencodeVersion,
-    processHash: made.processHash,
+    startHash: made.startHash,
     password: settings.opencodePassword,
     environment: made.environment,
     makeRoom,
@@ -238,6 +245,10 @@ export const createAgent = (options: AgentOptions): Agent => {
         ...processOrder(made),
         hash: made.hash,
         prepare: () => install(made),
+        // Another version has models of its own, and finds them when it finds no file.
+        known: async (version) => {
+          if (version !== opencodeVersion) await rm(directories.catalogueFile, { force: true })
+        },
         signal,
       })
     },

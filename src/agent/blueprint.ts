@@ -1,5 +1,6 @@
 /** Everything that one configuration means for OpenCode: files, settings, environment, and what tells it from others. */
 import { join } from "node:path"
+import type { Catalogue } from "./catalogue.ts"
 import { type ConfigFiles, baseSettings, filesFor, isLoaded } from "./config-files.ts"
 import { agentEnvironment, offline } from "./environment.ts"
 import { composeSettings, type RuntimeConfig, type Settings } from "./settings.ts"
@@ -11,14 +12,19 @@ export interface Blueprint {
   readonly settings: Settings
   readonly files: ConfigFiles
   readonly environment: Readonly<Record<string, string>>
+  /** The models that OpenCode is told of; else it lays out all that it knows. */
+  readonly catalogue: string | undefined
   readonly hash: string
-  /** Of what a running process cannot take: code that it has imported, its environment, who it runs as. */
+  /** Of what a running process cannot take: what it was started with, and what it reads once. */
   readonly processHash: string
+  /** Of what it must be started with: the code that it imports, its environment, who it runs as. */
+  readonly startHash: string
 }
 
 export interface BlueprintOptions {
   readonly directories: AgentDirectories
   readonly files: ConfigFiles
+  readonly catalogue: Catalogue
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly environmentAllow: readonly string[]
   readonly ownVariables: ReadonlySet<string>
@@ -55,12 +61,13 @@ export const createBlueprints =
       ],
       sentencesFile: directories.sentencesFile,
     })
+    const passed = agentEnvironment({
+      environment: options.environment,
+      allow: options.environmentAllow,
+      own: options.ownVariables,
+    })
     const environment = {
-      ...agentEnvironment({
-        environment: options.environment,
-        allow: options.environmentAllow,
-        own: options.ownVariables,
-      }),
+      ...passed,
       ...(user && { USER: user.name, LOGNAME: user.name, HOME: user.home }),
       ...directories.environment,
       ...offline,
@@ -68,7 +75,11 @@ export const createBlueprints =
       ...options.extraEnvironment,
     }
     const code = Object.entries(files).filter(([path]) => isLoaded(path) || path.startsWith("lib/"))
-    const processHash = hashOf([
+    const allowed = options.environmentAllow.filter((name) => name in passed)
+    const catalogue = options.catalogue.suffices(settings, allowed)
+      ? options.catalogue.text
+      : undefined
+    const startHash = hashOf([
       code,
       environment,
       options.opencodeVersion,
@@ -76,8 +87,9 @@ export const createBlueprints =
       user?.uid,
       runtime.isOrchestrator === true,
     ])
+    const processHash = hashOf([startHash, catalogue !== undefined])
     const hash = hashOf([processHash, settings, files])
-    return { runtime, settings, files, environment, hash, processHash }
+    return { runtime, settings, files, environment, catalogue, hash, processHash, startHash }
   }
 
 const hashOf = (value: unknown): string =>

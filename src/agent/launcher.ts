@@ -28,6 +28,8 @@ export interface LaunchOrder extends ProcessOrder {
   readonly hash: string
   /** Writes the configuration. */
   readonly prepare: () => Promise<void>
+  /** It is well, says which version it is, and has read nothing yet. */
+  readonly known: (version: string) => Promise<void>
   readonly signal: AbortSignal
 }
 
@@ -100,7 +102,7 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
     const early = await ahead
     ahead = undefined
     if (!early) return undefined
-    if (early.entry.processHash === order.processHash && early.end() === undefined) return early
+    if (early.entry.startHash === order.startHash && early.end() === undefined) return early
     await drop(early)
     return undefined
   }
@@ -122,6 +124,7 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
         clock,
         signal: order.signal,
       })
+      await order.known(version)
       await checkConfig(agent.client)
       await agent.reloaded(order.hash)
       log.info("agent.healthy", { version, pid: entry.pid, url: entry.url })

@@ -14,7 +14,7 @@ const runRecord = z.object({
   version: z.string(),
   /** Of the configuration it runs with. */
   hash: z.string(),
-  processHash: z.string(),
+  startHash: z.string(),
   /** Inherited by everything it starts; finds what outlived it. */
   mark: z.string(),
 })

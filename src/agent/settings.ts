@@ -47,6 +47,8 @@ const providerKeyVariables: Readonly<Record<string, string>> = {
   DEEPSEEK_API_KEY: "deepseek",
 }
 
+export const keyedProviders: readonly string[] = Object.values(providerKeyVariables)
+
 export const providerKeysOf = (environment: Environment): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(providerKeyVariables).flatMap(([variable, provider]) => {

@@ -20,7 +20,7 @@ export interface SpawnOptions {
 export interface ProcessOrder {
   readonly binary: string
   readonly version: string
-  readonly processHash: string
+  readonly startHash: string
   /** Given by the operator; else one is made for each process. */
   readonly password: string | undefined
   readonly environment: Readonly<Record<string, string>>
@@ -61,7 +61,7 @@ export const spawnAgent = async (
     version: order.version,
     // None that could be wanted: whoever finds it so ends it.
     hash: "",
-    processHash: order.processHash,
+    startHash: order.startHash,
   }
   await options.record.write(entry)
   return { entry, end: () => end, exited }

@@ -17,6 +17,8 @@ export interface AgentDirectories {
   readonly data: string
   /** The providers' keys. */
   readonly authFile: string
+  /** The models that there are; without it OpenCode takes its own list. */
+  readonly catalogueFile: string
   readonly home: string
   readonly environment: Readonly<Record<string, string>>
   readonly logFile: string
@@ -25,6 +27,7 @@ export interface AgentDirectories {
 export const agentDirectories = (stateDir: string): AgentDirectories => {
   const root = join(stateDir, "opencode")
   const config = join(root, "config")
+  const catalogueFile = join(root, "models.json")
   const xdg = (name: string) => join(root, "xdg", name)
   return {
     root,
@@ -33,10 +36,12 @@ export const agentDirectories = (stateDir: string): AgentDirectories => {
     sentencesFile: join(config, "instructions", "session.md"),
     data: join(xdg("data"), "opencode"),
     authFile: join(xdg("data"), "opencode", "auth.json"),
+    catalogueFile,
     home: join(root, "home"),
     logFile: join(root, "opencode.log"),
     environment: {
       OPENCODE_CONFIG_DIR: config,
+      OPENCODE_MODELS_PATH: catalogueFile,
       XDG_CONFIG_HOME: xdg("config"),
       XDG_DATA_HOME: xdg("data"),
       XDG_STATE_HOME: xdg("state"),
@@ -49,6 +54,7 @@ export interface WorkspaceOptions {
   readonly directories: AgentDirectories
   readonly settings: Settings
   readonly files: ConfigFiles
+  readonly catalogue: string | undefined
   readonly opencodeVersion: string
   /** Path -> problem, of the files that do not load. */
   readonly checkCode: (files: readonly CodeFile[]) => Promise<ReadonlyMap<string, string>>
@@ -86,6 +92,8 @@ export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonl
   await rename(draft, directories.config)
   await writeSettings(directories, options.settings)
   await writeAtomically(directories.authFile, json(options.settings.auth))
+  if (options.catalogue === undefined) await rm(directories.catalogueFile, { force: true })
+  else await writeAtomically(directories.catalogueFile, options.catalogue)
   return leftOut
 }
 

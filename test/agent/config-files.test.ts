@@ -51,6 +51,7 @@ describe("a blueprint", () => {
   const options = (): BlueprintOptions => ({
     directories: agentDirectories("/state"),
     files: readConfigFiles(folder),
+    catalogue: { suffices: () => true, text: "{}" },
     environment: { PATH: "/bin" },
     environmentAllow: [],
     ownVariables: new Set(),
@@ -85,6 +86,16 @@ describe("a blueprint", () => {
     expect(one.processHash).not.toBe(other.processHash)
   })
 
+  test("of other models needs a new process, but not one that is started with something else", () => {
+    const [one, other] = [
+      of(options())({}),
+      of({ ...options(), catalogue: { suffices: () => false, text: "{}" } })({}),
+    ]
+    expect(one.processHash).not.toBe(other.processHash)
+    expect(one.startHash).toBe(other.startHash)
+    expect([one.catalogue, other.catalogue]).toEqual(["{}", undefined])
+  })
+
   test("of an orchestrator needs a new process: it has other tools", () => {
     const [one, other] = [of(options())({}), of(options())({ isOrchestrator: true })]
     expect(one.processHash).not.toBe(other.processHash)
@@ -98,11 +109,13 @@ describe("the configuration directory", () => {
     const directories = agentDirectories(state)
     await Bun.write(join(directories.config, "tools/stale.js"), "old")
     await Bun.write(join(directories.data, "opencode.db"), "sessions")
+    await Bun.write(directories.catalogueFile, "models of another configuration")
     const broken = join(`${directories.config}.new`, "tools/send_image.js")
     const leftOut = await writeWorkspace({
       directories,
       settings: { config: { share: "disabled" }, auth: {}, instructions: "hello\n" },
       files: readConfigFiles(folder),
+      catalogue: undefined,
       opencodeVersion: "9.9.9",
       checkCode: async () => new Map([[broken, "it does not load"]]),
     })
@@ -120,6 +133,7 @@ describe("the configuration directory", () => {
     ])
     expect(await Bun.file(join(directories.data, "opencode.db")).text()).toBe("sessions")
     expect(await Bun.file(join(directories.config, "package-lock.json")).text()).toContain("9.9.9")
+    expect(await Bun.file(directories.catalogueFile).exists()).toBe(false)
     await rm(state, { recursive: true })
   })
 })

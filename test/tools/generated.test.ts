@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test"
 import { readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { generatedDocs } from "../../docs/build.ts"
+import { generatedCatalogue } from "../../src/agent/catalogue-build.ts"
 import { generatedTools } from "../../tools/build.ts"
 
 const root = join(import.meta.dir, "../..")
@@ -22,6 +23,11 @@ const stale = async (folder: string, files: ReadonlyMap<string, string>): Promis
 describe("generated files", () => {
   test("of the tools are fresh, else: bun tools/build.ts", async () => {
     expect(await stale("opencode-config", await generatedTools())).toEqual([])
+  })
+
+  test("of the models are those of the pinned OpenCode, else: bun src/agent/catalogue-build.ts", async () => {
+    const made = new Map([["catalogue.ndjson", await generatedCatalogue()]])
+    expect(await stale("src/agent", made)).toEqual([])
   })
 
   test("of the docs are fresh, else: bun docs/build.ts", async () => {

@@ -1,0 +1,5 @@
+/** A file that the program carries; the import gives its path. */
+declare module "*.ndjson" {
+  const path: string
+  export default path
+}

@@ -1,0 +1,76 @@
+/** Which models OpenCode is told of: those that can be used, all of its own where more are wanted. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { chmod } from "node:fs/promises"
+import { join } from "node:path"
+import { agentPid } from "../kit/processes.ts"
+import { startRunner } from "../kit/runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+import type { Inbound } from "../../src/protocol/index.ts"
+
+let agent: TestSessionAgent
+beforeAll(() => {
+  agent = startTestSessionAgent({ config: { providerKeys: { anthropic: "k" } } })
+})
+afterAll(() => agent.stop())
+
+const modelsAfter = async (config: Inbound<"opencode-config">["config"]) => {
+  const from = agent.frames.length
+  agent.say({ type: "opencode-config", config })
+  const { models } = await agent.frame("models", () => true, from)
+  const { restarted } = await agent.frame("opencode-config-applied", () => true, from)
+  return { restarted, providers: models.map(({ provider }) => provider).toSorted() }
+}
+
+test("a key for a known provider is taken while it runs, one for another brings it the whole catalogue", async () => {
+  const runner = await startRunner(agent)
+  const { models } = await agent.frame("models")
+  expect(models.map(({ provider }) => provider)).toEqual(["anthropic"])
+  const file = Bun.file(join(runner.sandbox.stateDir, "opencode/models.json"))
+  expect(Object.keys(await file.json())).toContain("anthropic")
+  const pid = agentPid(runner)
+
+  const known = await modelsAfter({ providerKeys: { anthropic: "k", openrouter: "k" } })
+  expect(known).toEqual({ restarted: false, providers: ["anthropic", "openrouter"] })
+  expect(agentPid(runner)).toBe(pid)
+
+  const other = await modelsAfter({ providerKeys: { anthropic: "k", cerebras: "k" } })
+  expect(other).toEqual({ restarted: true, providers: ["anthropic", "cerebras"] })
+  expect(await file.exists()).toBe(false)
+  await runner.stop()
+})
+
+/** Says that it is well and of another version, and when it is first asked for more, what it finds. */
+const otherVersion = `#!${process.execPath}
+import { existsSync, writeFileSync } from "node:fs"
+Bun.serve({
+  hostname: "127.0.0.1",
+  port: Number(process.argv[process.argv.indexOf("--port") + 1]),
+  fetch: ({ url }) => {
+    if (new URL(url).pathname === "/global/health") return Response.json({ healthy: true, version: "9.9.9" })
+    writeFileSync(import.meta.dir + "/found", String(existsSync(process.env.OPENCODE_MODELS_PATH)))
+    return new Response("no", { status: 500 })
+  },
+})
+`
+
+test("an OpenCode of another version finds its own models, whatever was laid ready", async () => {
+  const runner = await startRunner(
+    agent,
+    {},
+    {
+      furnish: async (sandbox) => {
+        const program = join(sandbox.root, "opencode")
+        await Bun.write(program, otherVersion)
+        await chmod(program, 0o755)
+        sandbox.environment["OPENCODE_BIN"] = program
+      },
+    },
+  )
+  const found = () =>
+    Bun.file(join(runner.sandbox.root, "found"))
+      .text()
+      .catch(() => "")
+  while ((await found()) === "") await Bun.sleep(20)
+  expect(await found()).toBe("false")
+  await runner.stop()
+})
