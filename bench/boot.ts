@@ -51,7 +51,7 @@ const portOf = async (name: string) => [`${name}_PORT`, String(await freePort())
 /** OpenCode alone: healthy, and able to say what it was configured with, as /ready asks for. */
 const alone = async (pollMs: number): Promise<number> => {
   const started = performance.now()
-  const opencode = await startOpenCode({ config: model.config, pollMs })
+  const opencode = await startOpenCode({ config: model.config, ownModels: true, pollMs })
   const headers = { authorization: `Basic ${btoa(`opencode:${opencode.password}`)}` }
   const answers = (path: string) => async () =>
     (await fetch(`${opencode.url}${path}`, { headers })).ok

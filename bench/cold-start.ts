@@ -1,6 +1,6 @@
 /**
  * How long from exec to an open door, and to a working agent? Beside `opencode serve` alone, in the same run: as it comes,
- * and with the very configuration, tools and plugin that the runner gives it.
+ * and with the very configuration, tools, plugin and catalogue of models that the runner gives it.
  */
 import { cp, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -18,7 +18,7 @@ const model = await startScriptedModel()
 
 /** Exec of the binary to `/health` 200, and to the session agent hearing `idle`. */
 const runner = async (
-  keep?: (configDir: string) => Promise<void>,
+  keep?: (directory: string) => Promise<void>,
 ): Promise<{ health: number; idle: number }> => {
   const agent = startTestSessionAgent({ config: scriptedConfig(model) })
   const sandbox = await createSandbox(agent)
@@ -33,7 +33,7 @@ const runner = async (
   const idle = performance.now() - started
   child.kill("SIGTERM")
   await child.exited
-  await keep?.(join(sandbox.stateDir, "opencode/config"))
+  await keep?.(join(sandbox.stateDir, "opencode"))
   await sandbox.remove()
   await agent.stop()
   return { health, idle }
@@ -50,11 +50,18 @@ const answered = async (url: string, headers: Record<string, string>, started: n
 }
 
 /** OpenCode alone, in the same kind of directory: healthy, and then able to say what it was configured with. */
-const alone = async (configDir?: string): Promise<{ healthy: number; configured: number }> => {
+const alone = async (given?: string): Promise<{ healthy: number; configured: number }> => {
   const started = performance.now()
   const opencode = await startOpenCode({
-    config: configDir === undefined ? model.config : {},
-    env: configDir === undefined ? {} : { OPENCODE_CONFIG_DIR: configDir },
+    config: given === undefined ? model.config : {},
+    env:
+      given === undefined
+        ? {}
+        : {
+            OPENCODE_CONFIG_DIR: join(given, "config"),
+            OPENCODE_MODELS_PATH: join(given, "models.json"),
+          },
+    ownModels: true,
     pollMs: 25,
   })
   const healthy = performance.now() - started
@@ -69,7 +76,10 @@ const kept = await mkdtemp(join(tmpdir(), "cold-start-"))
 const ours: { health: number; idle: number }[] = []
 const theirs: { healthy: number; configured: number }[] = []
 const furnished: { healthy: number; configured: number }[] = []
-await runner((configDir) => cp(configDir, kept, { recursive: true }))
+await runner(async (directory) => {
+  for (const name of ["config", "models.json"])
+    await cp(join(directory, name), join(kept, name), { recursive: true })
+})
 await alone()
 for (let run = 0; run < RUNS; run += 1) {
   theirs.push(await alone())
@@ -86,7 +96,7 @@ say("sandpiper: exec to /health 200", ms(spread(ours.map((run) => run.health))))
 say("sandpiper: exec to agentStatus idle", ms(idle))
 say("opencode serve alone: exec to healthy", ms(spread(theirs.map((run) => run.healthy))))
 say("opencode serve alone: exec to healthy and configured", ms(bare))
-say("opencode serve with the runner's tools and plugin: the same", ms(configured))
+say("opencode serve with the runner's tools, plugin and models: the same", ms(configured))
 const shareOver = (other: number) => `${((100 * (idle.median - other)) / idle.median).toFixed(1)} %`
 say("the daemon's part of the time to idle, over OpenCode alone", shareOver(bare.median))
-say("the same, over OpenCode with the runner's tools", shareOver(configured.median))
+say("the same, over OpenCode with the runner's tools and models", shareOver(configured.median))

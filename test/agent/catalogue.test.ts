@@ -71,6 +71,7 @@ test("OpenCode offers the same models, to the last word of each, as from its own
   const ask = async (env: Record<string, string>) => {
     const opencode = await startOpenCode({
       config: { disabled_providers: ["opencode"] },
+      ownModels: true,
       env: { OPENCODE_AUTH_CONTENT: auth, ...env },
     })
     const authorization = `Basic ${btoa(`opencode:${opencode.password}`)}`

@@ -12,6 +12,8 @@ interface OpenCodeOptions {
   /** Merged over a configuration that shares and updates nothing. */
   readonly config: Readonly<Record<string, unknown>>
   readonly env?: Readonly<Record<string, string>>
+  /** With every model that it knows of, and the time that takes; else it knows those of `config` alone. */
+  readonly ownModels?: boolean
   /** How often it is asked whether it is up. */
   readonly pollMs?: number
 }
@@ -29,11 +31,17 @@ export interface OpenCode {
 export async function startOpenCode({
   config,
   env = {},
+  ownModels = false,
   pollMs = 200,
 }: OpenCodeOptions): Promise<OpenCode> {
   const root = await mkdtemp(join(tmpdir(), "opencode-"))
   const directory = join(root, "workspace")
-  await Promise.all([mkdir(directory), stubPluginInstall(join(root, "config", "opencode"))])
+  const models = join(root, "models.json")
+  await Promise.all([
+    mkdir(directory),
+    stubPluginInstall(join(root, "config", "opencode")),
+    writeFile(models, "{}"),
+  ])
   const port = await freePort()
   const password = randomBytes(12).toString("hex")
   const errors = Bun.file(join(root, "stderr.log"))
@@ -44,6 +52,7 @@ export async function startOpenCode({
     stderr: errors,
     env: {
       ...closedEnvironment(root),
+      ...(!ownModels && { OPENCODE_MODELS_PATH: models }),
       OPENCODE_SERVER_PASSWORD: password,
       OPENCODE_CONFIG_CONTENT: JSON.stringify({ autoupdate: false, share: "disabled", ...config }),
       ...env,
