@@ -15,6 +15,7 @@ let client: AgentClient
 beforeAll(async () => {
   scripted = await startScriptedModel()
   opencode = await startOpenCode({
+    ownModels: true,
     config: {
       ...scripted.config,
       enabled_providers: ["scripted", "groq"],

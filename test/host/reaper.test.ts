@@ -1,4 +1,4 @@
-/** Which zombies are nobody's, and that nobody else's are taken; the whole runner as PID 1 is in test/e2e/boot-pid1.test.ts. */
+/** Which zombies are nobody's, and that nobody else's are taken; the whole runner as PID 1 is in test/soak/boot-pid1.soak.ts. */
 import { expect, test } from "bun:test"
 import { join } from "node:path"
 import { leftOver } from "../../src/host/reaper.ts"

@@ -1,9 +1,17 @@
 /** What must not bring the gateway down: too many, too much, too slow. Its memory is measured in a process of its own. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { Socket } from "bun"
-import { type Apart, startApart } from "./apart.ts"
+import { type Apart, startApart } from "../gateway/apart.ts"
 import { createManualClock, type ManualClock } from "../kit/clock.ts"
-import { api, API_TOKEN, logIn, makeToken, speak, startTestGateway, statusOf } from "./kit.ts"
+import {
+  api,
+  API_TOKEN,
+  logIn,
+  makeToken,
+  speak,
+  startTestGateway,
+  statusOf,
+} from "../gateway/kit.ts"
 
 const MB = 1024 * 1024
 let uploaded = 0

@@ -10,11 +10,11 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startTcpProxy } from "../kit/tcp-proxy.ts"
-import { connectClient } from "./kit/client.ts"
-import { type FakeRunner, startFakeRunner } from "./kit/fake-runner.ts"
-import { freePort } from "./kit/free-port.ts"
-import { CLIENT_TOKEN, RUNNER_TOKEN, startTestHub, type TestHub } from "./kit/hub.ts"
-import { until } from "./kit/until.ts"
+import { connectClient } from "../hub/kit/client.ts"
+import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
+import { freePort } from "../hub/kit/free-port.ts"
+import { CLIENT_TOKEN, RUNNER_TOKEN, startTestHub, type TestHub } from "../hub/kit/hub.ts"
+import { until } from "../hub/kit/until.ts"
 
 const DELTAS = 1000
 const TURNS = 10
