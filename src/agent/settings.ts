@@ -162,11 +162,13 @@ const customProvider = ({ displayName, baseUrl, models }: CustomProvider) => ({
   name: displayName,
   options: { baseURL: baseUrl },
   models: Object.fromEntries(
-    models.map(({ id, name, contextLimit, outputLimit }) => [
+    models.map(({ id, name, contextLimit, outputLimit, inputs }) => [
       id,
       {
         name: name ?? id,
         tool_call: true,
+        // OpenCode keeps from a model what it is not said to take, and tells the model that it cannot see it.
+        ...(inputs && { attachment: true, modalities: { input: inputs, output: ["text"] } }),
         ...((contextLimit !== undefined || outputLimit !== undefined) && {
           limit: { context: contextLimit ?? 128_000, output: outputLimit ?? 8192 },
         }),

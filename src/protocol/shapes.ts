@@ -53,6 +53,7 @@ const customProvider = z.object({
       name: z.string().optional(),
       contextLimit: count.optional(),
       outputLimit: count.optional(),
+      inputs: z.array(z.enum(["text", "audio", "image", "video", "pdf"])).optional(),
     }),
   ),
 })

@@ -55,7 +55,9 @@ describe("settings", () => {
       {
         tools: { webfetch: false },
         providerKeys: { openai: "from-session" },
-        customProviders: [{ ...provider, models: [{ id: "m", contextLimit: 1000 }] }],
+        customProviders: [
+          { ...provider, models: [{ id: "m", contextLimit: 1000, inputs: ["text", "image"] }] },
+        ],
       },
       { environment: { OPENAI_API_KEY: "from-env", ANTHROPIC_API_KEY: "a" } },
     )
@@ -66,7 +68,15 @@ describe("settings", () => {
         npm: "@ai-sdk/openai-compatible",
         name: "Mine",
         options: { baseURL: "http://x/v1" },
-        models: { m: { name: "m", tool_call: true, limit: { context: 1000, output: 8192 } } },
+        models: {
+          m: {
+            name: "m",
+            tool_call: true,
+            attachment: true,
+            modalities: { input: ["text", "image"], output: ["text"] },
+            limit: { context: 1000, output: 8192 },
+          },
+        },
       },
     })
     expect(auth).toEqual({

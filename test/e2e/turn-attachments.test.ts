@@ -10,10 +10,6 @@ let c: Conversation
 beforeAll(async () => {
   c = await startConversation({}, async (sandbox) => {
     await makeRepository(sandbox)
-    // What a model can see is for the project to say when the session agent's providers do not.
-    const sees = { attachment: true, modalities: { input: ["text", "image"], output: ["text"] } }
-    const provider = { scripted: { models: { m1: sees } } }
-    await Bun.write(join(sandbox.workDir, "opencode.json"), JSON.stringify({ provider }))
     const models = join(sandbox.root, "models")
     await Bun.write(join(models, "ggml-base.en.bin"), "a model")
     // Stand-ins: what is tried here is the way of the words, not the hearing.
@@ -31,13 +27,29 @@ const seenByModel = () => JSON.stringify(c.model.requests.at(-1)?.messages)
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 
-test("an image is shown to the model", async () => {
+const image = {
+  type: "file",
+  mime: "image/png",
+  url: `data:image/png;base64,${PNG}`,
+  filename: "point.png",
+} as const
+
+test("an image is shown to a model that takes images", async () => {
   c.model.on("image", [text("a point")])
-  const url = `data:image/png;base64,${PNG}`
-  await c.ask("i1", "@@image@@", {
-    attachments: [{ type: "file", mime: "image/png", url, filename: "point.png" }],
-  })
+  await c.ask("i1", "@@image@@", { model: "scripted/m1", attachments: [image] })
   expect(seenByModel()).toContain(PNG)
+})
+
+test("an image is kept from a model that does not say that it takes images, which is told so", async () => {
+  c.model.on("blind", [text("I cannot see it")])
+  await c.ask("i2", "@@blind@@", {
+    channelType: "web",
+    channelId: "blind",
+    model: "scripted/m2",
+    attachments: [image],
+  })
+  expect(seenByModel()).not.toContain(PNG)
+  expect(seenByModel()).toContain("does not support image input")
 })
 
 test("a PDF's words reach the model, and the file the workspace", async () => {
@@ -117,5 +129,5 @@ test("git does not see what was attached", async () => {
   const { stdout } = Bun.spawnSync(["git", "status", "--porcelain"], {
     cwd: c.runner.sandbox.workDir,
   })
-  expect(stdout.toString()).toBe("?? opencode.json\n")
+  expect(stdout.toString()).toBe("")
 })

@@ -121,7 +121,7 @@ export const scriptedConfig = (model: ScriptedModel): Inbound<"opencode-config">
       displayName: "Scripted model",
       baseUrl: model.url,
       apiKey: model.apiKey,
-      models: ["m1", "m2", "m3"].map((id) => ({ id })),
+      models: [{ id: "m1", inputs: ["text", "image"] }, { id: "m2" }, { id: "m3" }],
     },
   ],
 })

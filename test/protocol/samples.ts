@@ -49,7 +49,9 @@ const commands: SampleOfEach<CommandFrame> = {
           displayName: "Our own",
           baseUrl: "https://models.example",
           apiKey: "key",
-          models: [{ id: "m", name: "M", contextLimit: 1000, outputLimit: 100 }],
+          models: [
+            { id: "m", name: "M", contextLimit: 1000, outputLimit: 100, inputs: ["text", "image"] },
+          ],
         },
       ],
       mcpServers: {
