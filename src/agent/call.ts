@@ -1,5 +1,6 @@
 /** One HTTP call to OpenCode: authorised, with a deadline, and with errors that say what may be done about them. */
 import { z } from "zod"
+import { describeError } from "../log.ts"
 
 export class AgentCallError extends Error {
   override readonly name = "AgentCallError"
@@ -87,8 +88,9 @@ export const createCall = (address: AgentAddress): Call => {
         return exchange(method, path, options)
       })
       .catch((error: unknown) => {
-        const detail = error instanceof Error ? error.message : String(error)
-        throw new AgentCallError(name, undefined, { detail, cause: error })
+        // The runtime's advice on how to look into it is for nobody who reads this.
+        const detail = describeError(error).replace(/ For more information, .*$/s, "")
+        throw new AgentCallError(name, undefined, { detail })
       })
     if (!answer.ok) throw new AgentCallError(name, answer.status, errorOf(answer.text))
     const parsed = schema.safeParse(answer.text === "" ? undefined : parseJson(answer.text))

@@ -93,6 +93,8 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     if ("job" in next) return void run(next.job, agent, undefined)
     const slot = open(undefined)
     const { signal } = slot.stopping
+    // Stopped, refused or gone with its OpenCode, it may leave something half done.
+    isWhole = false
     slot.over = next.chore
       .run(agent, ports.sessions.sessionOf(key), signal)
       .finally(() => close(slot))
@@ -196,7 +198,6 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       close(slot)
     }
     const chores = slots.filter(({ over }) => over !== undefined)
-    if (chores.length > 0) isWhole = false
     for (const { stopping: chore } of chores) chore.abort(new Error(reason))
     for (const entry of held) entry.stop ??= reason
     const stopping = turns()

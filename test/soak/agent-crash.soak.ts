@@ -1,6 +1,14 @@
 /** OpenCode dies, hangs, loses its port, and leaves things behind: what the channel hears and what is left. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { hang, reply, type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
+import {
+  hang,
+  overflow,
+  reply,
+  type ScriptedModel,
+  startScriptedModel,
+  text,
+  tool,
+} from "../kit/model.ts"
 import { scriptedConfig, startRunner, type TestRunner } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 import { agentPid, processesOf } from "../kit/processes.ts"
@@ -68,6 +76,60 @@ describe("kill -9 in mid-turn", () => {
     expect(agentPid(runner)).not.toBe(pid)
     // Of the old one and its tool nothing is left: everything that runs is the new one.
     expect(processesOf(runner).map(({ pid: one }) => one)).toEqual([agentPid(runner)])
+  })
+})
+
+describe("kill -9 while the conversation is shortened", () => {
+  /** The call that shortens is about the conversation before it, and so goes by that one's name. */
+  const converse = async (name: string) => {
+    model.on(name, [text(`some history of ${name}`), hang()])
+    says(name, `@@${name}@@`)
+    await idleFor(name)
+  }
+  const shortening = async (asked: number) => {
+    await agent.until(() => model.requests.length === asked, "the call that shortens")
+    process.kill(agentPid(runner), "SIGKILL")
+  }
+  const answersNext = async (name: string, history: string) => {
+    model.on(name, [text(`the answer to ${name}`)])
+    says(name, `@@${name}@@ and now?`)
+    await idleFor(name)
+    expect(finalTextOf(name)).toMatchObject({
+      reason: "end_turn",
+      finalText: `the answer to ${name}`,
+    })
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain(`some history of ${history}`)
+  }
+
+  test("by a prompt that was too long ends that prompt once, and the next one is answered itself", async () => {
+    await converse("before-long")
+    model.on("too-long", [overflow()])
+    const asked = model.requests.length
+    says("too-long", "@@too-long@@")
+    await shortening(asked + 2)
+    await idleFor("too-long")
+    const ends = agent.frames.filter(
+      (frame) =>
+        (frame.type === "error" || frame.type === "complete") && frame.messageId === "too-long",
+    )
+    expect(ends).toMatchObject([
+      { type: "error", error: "OpenCode was killed by SIGKILL" },
+      { type: "complete" },
+    ])
+    await answersNext("after-long", "before-long")
+  })
+
+  test("by `compact` ends the command once with an error, and the next prompt is answered itself", async () => {
+    await converse("before-compact")
+    const asked = model.requests.length
+    agent.say({ type: "opencode-command", command: "compact", requestId: "k1" })
+    await shortening(asked + 1)
+    const { error } = await agent.frame("command-result", ({ requestId }) => requestId === "k1")
+    expect(error).toMatch(/^OpenCode: POST \S+ got no answer: ECONNRESET: .*unexpectedly\.$/)
+    await answersNext("after-compact", "before-compact")
+    expect(
+      agent.frames.filter((frame) => frame.type === "command-result" && frame.requestId === "k1"),
+    ).toHaveLength(1)
   })
 })
 
