@@ -1,46 +1,28 @@
-/** One prompt through every part: session agent, link, OpenCode, model, event stream, link, session agent. */
+/** One prompt through every part: session agent, link, OpenCode, model, event stream, link, session c.agent. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
-import {
-  httpError,
-  reply,
-  type ScriptedModel,
-  startScriptedModel,
-  text,
-  tool,
-} from "../kit/model.ts"
-import { scriptedConfig, startRunner, type TestRunner } from "../kit/runner.ts"
-import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+import { type Conversation, leaveEmpty, startConversation } from "../kit/conversation.ts"
+import { httpError, reply, text, tool } from "../kit/model.ts"
 
-let model: ScriptedModel
-let agent: TestSessionAgent
-let runner: TestRunner
+let c: Conversation
 
 beforeAll(async () => {
-  model = await startScriptedModel()
-  agent = startTestSessionAgent({ config: scriptedConfig(model) })
-  runner = await startRunner(agent)
-  await agent.frame("agentStatus", ({ status }) => status === "idle")
+  c = await startConversation({}, { furnish: leaveEmpty })
 })
-
-afterAll(async () => {
-  await runner.stop()
-  await agent.stop()
-  await model.stop()
-})
+afterAll(() => c.stop())
 
 const idleFor = (messageId: string) =>
-  agent.frame("agentStatus", (frame) => frame.status === "idle" && frame.messageId === messageId)
+  c.agent.frame("agentStatus", (frame) => frame.status === "idle" && frame.messageId === messageId)
 
 const framesOf = (messageId: string) =>
-  agent.frames.filter((frame) => "messageId" in frame && frame.messageId === messageId)
+  c.agent.frames.filter((frame) => "messageId" in frame && frame.messageId === messageId)
 
 describe("a prompt with text, two tool calls and a final text", () => {
   const first = "I will look around first. ✓ "
   const last = "Two files were made: done.\nBye 👋"
 
   test("arrives whole, in order, each frame once", async () => {
-    model.on("two-tools", [
+    c.model.on("two-tools", [
       reply(
         text(first, { chunks: 5 }),
         tool("bash", { command: "echo one > a.txt", description: "a" }),
@@ -48,7 +30,7 @@ describe("a prompt with text, two tool calls and a final text", () => {
       reply(tool("bash", { command: "echo two > b.txt; cat a.txt", description: "b" })),
       text(last, { chunks: 7 }),
     ])
-    agent.say({ type: "prompt", messageId: "p1", content: "please @@two-tools@@" })
+    c.agent.say({ type: "prompt", messageId: "p1", content: "please @@two-tools@@" })
     await idleFor("p1")
 
     const frames = framesOf("p1")
@@ -76,27 +58,27 @@ describe("a prompt with text, two tool calls and a final text", () => {
       expect(statuses).toEqual(["pending", "running", "completed"])
     }
     expect(updates.at(-1)).toMatchObject({ toolName: "bash", result: "one\n" })
-    expect(await Bun.file(join(runner.sandbox.workDir, "b.txt")).text()).toBe("two\n")
-    expect(agent.problems).toEqual([])
-    expect(agent.repeats()).toBe(0)
+    expect(await Bun.file(join(c.runner.sandbox.workDir, "b.txt")).text()).toBe("two\n")
+    expect(c.agent.problems).toEqual([])
+    expect(c.agent.repeats()).toBe(0)
   })
 
   test("is answered in the conversation that the channel already has", async () => {
-    model.on("two-tools", [text("now this")])
-    agent.say({ type: "prompt", messageId: "p2", content: "and now?" })
+    c.model.on("two-tools", [text("now this")])
+    c.agent.say({ type: "prompt", messageId: "p2", content: "and now?" })
     await idleFor("p2")
-    const created = agent.frames.filter((frame) => frame.type === "channel-session-created")
+    const created = c.agent.frames.filter((frame) => frame.type === "channel-session-created")
     expect(created).toHaveLength(1)
     expect(framesOf("p2").find((frame) => frame.type === "message.finalize")).toMatchObject({
       finalText: "now this",
     })
-    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("Two files were made")
+    expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("Two files were made")
   })
 })
 
 test("a model's error ends the turn with its words", async () => {
-  model.on("refused", [httpError(400, { message: "the scripted refusal" })])
-  agent.say({ type: "prompt", messageId: "p3", content: "@@refused@@" })
+  c.model.on("refused", [httpError(400, { message: "the scripted refusal" })])
+  c.agent.say({ type: "prompt", messageId: "p3", content: "@@refused@@" })
   await idleFor("p3")
   const types = framesOf("p3").map((frame) => frame.type)
   expect(types.filter((type) => type === "complete")).toHaveLength(1)
@@ -104,27 +86,27 @@ test("a model's error ends the turn with its words", async () => {
 })
 
 test("a frame that makes no sense is dropped and the link goes on", async () => {
-  agent.sayRaw("not json")
-  agent.sayRaw('{"type":"prompt","messageId":7}')
-  agent.sayRaw('{"type":"no-such-verb"}')
-  agent.say({ type: "prompt", messageId: "p4", content: "still there?" })
+  c.agent.sayRaw("not json")
+  c.agent.sayRaw('{"type":"prompt","messageId":7}')
+  c.agent.sayRaw('{"type":"no-such-verb"}')
+  c.agent.say({ type: "prompt", messageId: "p4", content: "still there?" })
   await idleFor("p4")
-  expect(runner.log.filter((line) => line.includes("link.frame-dropped"))).toHaveLength(3)
+  expect(c.runner.log.filter((line) => line.includes("link.frame-dropped"))).toHaveLength(3)
 })
 
 test("every connection is told once how things stand, then the tunnels and the models", async () => {
-  const before = agent.frames.length
-  agent.close(1011, "Internal error")
-  await agent.until(() => agent.connections() === 2, "the next connection")
-  await agent.frame("models", () => true, before)
-  await agent.frame("opencode-config-applied", () => true, before)
-  const told = agent.frames.slice(before).map(({ type }) => type)
+  const before = c.agent.frames.length
+  c.agent.close(1011, "Internal error")
+  await c.agent.until(() => c.agent.connections() === 2, "the next connection")
+  await c.agent.frame("models", () => true, before)
+  await c.agent.frame("opencode-config-applied", () => true, before)
+  const told = c.agent.frames.slice(before).map(({ type }) => type)
   expect(told).toEqual(["agentStatus", "tunnels", "models", "opencode-config-applied"])
-  expect(agent.frames[before]).toMatchObject({ type: "agentStatus", status: "idle" })
+  expect(c.agent.frames[before]).toMatchObject({ type: "agentStatus", status: "idle" })
 })
 
 test("no secret is in the log", () => {
-  const log = runner.log.join("\n")
-  expect(log).not.toContain(agent.token)
+  const log = c.runner.log.join("\n")
+  expect(log).not.toContain(c.agent.token)
   expect(log).not.toContain("a secret of the tests only")
 })

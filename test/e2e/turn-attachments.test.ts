@@ -8,14 +8,19 @@ const programs = join(import.meta.dir, "../kit/programs")
 
 let c: Conversation
 beforeAll(async () => {
-  c = await startConversation({}, async (sandbox) => {
-    await makeRepository(sandbox)
-    const models = join(sandbox.root, "models")
-    await Bun.write(join(models, "ggml-base.en.bin"), "a model")
-    // Stand-ins: what is tried here is the way of the words, not the hearing.
-    const path = [programs, sandbox.environment["PATH"]].join(delimiter)
-    Object.assign(sandbox.environment, { WHISPER_MODELS: models, PATH: path })
-  })
+  c = await startConversation(
+    {},
+    {
+      furnish: async (sandbox) => {
+        await makeRepository(sandbox)
+        const models = join(sandbox.root, "models")
+        await Bun.write(join(models, "ggml-base.en.bin"), "a model")
+        // Stand-ins: what is tried here is the way of the words, not the hearing.
+        const path = [programs, sandbox.environment["PATH"]].join(delimiter)
+        Object.assign(sandbox.environment, { WHISPER_MODELS: models, PATH: path })
+      },
+    },
+  )
 })
 afterAll(() => c.stop())
 

@@ -1,10 +1,13 @@
 /** A runner with its model and its session agent, and the words a test of turns needs to speak with them. */
 import { join } from "node:path"
 import { execa } from "execa"
+import type { DaemonOptions } from "../../src/daemon.ts"
 import type { Inbound, Outbound, OutboundFrame } from "../../src/protocol/index.ts"
 import { type ScriptedModel, startScriptedModel } from "./model.ts"
 import { type Sandbox, scriptedConfig, startRunner, type TestRunner } from "./runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "./session-agent.ts"
+
+type AgentConfig = Inbound<"opencode-config">["config"]
 
 export interface Conversation {
   readonly model: ScriptedModel
@@ -39,13 +42,20 @@ export const answerOf = (agent: TestSessionAgent, messageId: string): Answer => 
   return { frames, of, text: deltas.join(""), final: of("message.finalize").at(-1) }
 }
 
+export interface ConversationOptions extends Partial<DaemonOptions> {
+  /** Beside what the model needs. */
+  readonly agentConfig?: AgentConfig
+  /** Puts things into the sandbox before anything starts in it; else a repository. */
+  readonly furnish?: (sandbox: Sandbox) => Promise<unknown>
+}
+
 export const startConversation = async (
   environment: Record<string, string> = {},
-  furnish: (sandbox: Sandbox) => Promise<unknown> = makeRepository,
+  { agentConfig = {}, furnish = makeRepository, ...daemon }: ConversationOptions = {},
 ): Promise<Conversation> => {
   const model = await startScriptedModel()
-  const agent = startTestSessionAgent({ config: scriptedConfig(model) })
-  const runner = await startRunner(agent, environment, { furnish })
+  const agent = startTestSessionAgent({ config: { ...scriptedConfig(model), ...agentConfig } })
+  const runner = await startRunner(agent, environment, { furnish, ...daemon })
   await agent.frame("agentStatus", ({ status }) => status === "idle")
   const say: Conversation["say"] = (messageId, content, more = {}) =>
     agent.say({ type: "prompt", messageId, content, ...more })
@@ -73,6 +83,9 @@ export const startConversation = async (
     },
   }
 }
+
+/** For a sandbox whose workspace is empty. */
+export const leaveEmpty = async (): Promise<void> => {}
 
 /** OpenCode keeps track of changes only in a repository that is there when it starts. */
 export const makeRepository = async ({ workDir }: Pick<Sandbox, "workDir">): Promise<void> => {

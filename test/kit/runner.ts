@@ -113,6 +113,15 @@ export const startRunner = async (
   }
 }
 
+/** A runner in a process of its own, to be killed. */
+export const spawnRunner = ({ environment }: Sandbox, extra: Record<string, string> = {}) =>
+  Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), "run"], {
+    env: { ...environment, ...extra },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore",
+  })
+
 /** What a session agent sends so that OpenCode talks to the scripted model. */
 export const scriptedConfig = (model: ScriptedModel): Inbound<"opencode-config">["config"] => ({
   customProviders: [

@@ -2,49 +2,38 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { startBusyTurn } from "../kit/busy-turn.ts"
-import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
+import { type Conversation, leaveEmpty, startConversation } from "../kit/conversation.ts"
+import { reply, startScriptedModel, text, tool } from "../kit/model.ts"
 import { agentPid } from "../kit/processes.ts"
-import { scriptedConfig, startRunner, type TestRunner } from "../kit/runner.ts"
-import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+import { scriptedConfig } from "../kit/runner.ts"
 import type { Inbound } from "../../src/protocol/index.ts"
 
-let model: ScriptedModel
-let agent: TestSessionAgent
-let runner: TestRunner
+let c: Conversation
 
 beforeAll(async () => {
-  model = await startScriptedModel()
-  agent = startTestSessionAgent({ config: scriptedConfig(model) })
-  runner = await startRunner(agent, { CONFIG_DRAIN_SECONDS: "5" })
-  await agent.frame("agentStatus", ({ status }) => status === "idle")
+  c = await startConversation({ CONFIG_DRAIN_SECONDS: "5" }, { furnish: leaveEmpty })
 })
-
-afterAll(async () => {
-  await runner.stop()
-  await agent.stop()
-  await model.stop()
-})
+afterAll(() => c.stop())
 
 type AgentConfig = Inbound<"opencode-config">["config"]
 
-const answers = () => agent.frames.filter((frame) => frame.type === "opencode-config-applied")
+const answers = () => c.agent.frames.filter((frame) => frame.type === "opencode-config-applied")
 
 /** Says a configuration and waits for its answer. */
 const configure = async (config: AgentConfig) => {
   const before = answers().length
-  agent.say({ type: "opencode-config", config })
-  await agent.until(() => answers().length > before, "an answer to the configuration")
+  c.agent.say({ type: "opencode-config", config })
+  await c.agent.until(() => answers().length > before, "an answer to the configuration")
   return answers().at(-1)
 }
 
 const idleFor = (messageId: string) =>
-  agent.frame("agentStatus", (frame) => frame.status === "idle" && frame.messageId === messageId)
+  c.agent.frame("agentStatus", (frame) => frame.status === "idle" && frame.messageId === messageId)
 
 const finalize = (messageId: string) =>
-  agent.frames.find((frame) => frame.type === "message.finalize" && frame.messageId === messageId)
+  c.agent.frames.find((frame) => frame.type === "message.finalize" && frame.messageId === messageId)
 
-const busyTurn = (messageId: string, seconds: number) =>
-  startBusyTurn({ agent, model }, messageId, seconds)
+const busyTurn = (messageId: string, seconds: number) => startBusyTurn(c, messageId, seconds)
 
 describe("the first configuration", () => {
   test("is answered once, as a start", () => {
@@ -53,59 +42,62 @@ describe("the first configuration", () => {
   })
 
   test("tells the models of the session agent and no other", () => {
-    const told = agent.frames.find((frame) => frame.type === "models")
+    const told = c.agent.frames.find((frame) => frame.type === "models")
     expect(told?.type === "models" && told.models.map(({ provider }) => provider)).toEqual([
       "scripted",
     ])
   })
 
   test("is followed by a warm-up that asks no model and leaves no session", async () => {
-    await agent.until(() => runner.log.some((line) => line.includes('"agent.warm"')), "the warm-up")
-    expect(model.requests).toEqual([])
-    expect(model.titleRequests).toEqual([])
+    await c.agent.until(
+      () => c.runner.log.some((line) => line.includes('"agent.warm"')),
+      "the warm-up",
+    )
+    expect(c.model.requests).toEqual([])
+    expect(c.model.titleRequests).toEqual([])
   })
 
   test("leaves the workspace clean and the keys unreadable to others", async () => {
     const listing = await Array.fromAsync(
-      new Bun.Glob("**/*").scan({ cwd: runner.sandbox.workDir, dot: true }),
+      new Bun.Glob("**/*").scan({ cwd: c.runner.sandbox.workDir, dot: true }),
     )
     expect(listing).toEqual([])
-    const auth = join(runner.sandbox.stateDir, "opencode/xdg/data/opencode/auth.json")
+    const auth = join(c.runner.sandbox.stateDir, "opencode/xdg/data/opencode/auth.json")
     expect((await Bun.file(auth).stat()).mode & 0o777).toBe(0o600)
-    expect(await Bun.file(auth).text()).toContain(model.apiKey)
+    expect(await Bun.file(auth).text()).toContain(c.model.apiKey)
   })
 })
 
 describe("a configuration while a turn runs", () => {
   test("that changes nothing leaves process and turn alone", async () => {
-    const pid = agentPid(runner)
+    const pid = agentPid(c.runner)
     await busyTurn("same", 2)
-    expect(await configure(scriptedConfig(model))).toMatchObject({
+    expect(await configure(scriptedConfig(c.model))).toMatchObject({
       success: true,
       restarted: false,
     })
     expect(finalize("same")).toBeUndefined()
     await idleFor("same")
     expect(finalize("same")).toMatchObject({ reason: "end_turn", finalText: "same is done" })
-    expect(agentPid(runner)).toBe(pid)
+    expect(agentPid(c.runner)).toBe(pid)
   })
 
   test("that the process can take waits for the turn and restarts nothing", async () => {
-    const pid = agentPid(runner)
+    const pid = agentPid(c.runner)
     await busyTurn("soft", 2)
     const answer = configure({ instructions: ["Always end with the word plover."] })
     await idleFor("soft")
     expect(finalize("soft")).toMatchObject({ reason: "end_turn", finalText: "soft is done" })
     expect(await answer).toMatchObject({ success: true, restarted: false })
-    expect(agentPid(runner)).toBe(pid)
-    model.on("told", [text("yes")])
-    agent.say({ type: "prompt", messageId: "told", content: "@@told@@" })
+    expect(agentPid(c.runner)).toBe(pid)
+    c.model.on("told", [text("yes")])
+    c.agent.say({ type: "prompt", messageId: "told", content: "@@told@@" })
     await idleFor("told")
-    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("end with the word plover")
+    expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("end with the word plover")
   })
 
   test("that needs a new process ends the turn first, then restarts, and is answered once", async () => {
-    const pid = agentPid(runner)
+    const pid = agentPid(c.runner)
     const before = answers().length
     await busyTurn("hard", 2)
     const answer = configure({ isOrchestrator: true })
@@ -113,37 +105,37 @@ describe("a configuration while a turn runs", () => {
     expect(finalize("hard")).toMatchObject({ reason: "end_turn", finalText: "hard is done" })
     expect(await answer).toMatchObject({ success: true, restarted: true })
     expect(answers()).toHaveLength(before + 1)
-    expect(agentPid(runner)).not.toBe(pid)
+    expect(agentPid(c.runner)).not.toBe(pid)
   })
 
   test("that needs a new process waits for that turn alone: what is queued behind it runs after", async () => {
-    const pid = agentPid(runner)
+    const pid = agentPid(c.runner)
     await busyTurn("ahead", 3)
-    model.on("behind", [
+    c.model.on("behind", [
       reply(tool("bash", { command: "sleep 3; echo slept", description: "works" })),
       text("behind is done"),
     ])
-    agent.say({ type: "prompt", messageId: "behind", content: "@@behind@@" })
+    c.agent.say({ type: "prompt", messageId: "behind", content: "@@behind@@" })
     const answer = configure({ isOrchestrator: false })
     await idleFor("behind")
     expect(await answer).toMatchObject({ success: true, restarted: true })
     expect(finalize("ahead")).toMatchObject({ reason: "end_turn", finalText: "ahead is done" })
     expect(finalize("behind")).toMatchObject({ reason: "end_turn", finalText: "behind is done" })
-    const order = agent.frames.map((frame) =>
+    const order = c.agent.frames.map((frame) =>
       frame.type === "message.finalize" ? frame.messageId : frame.type,
     )
     const places = ["ahead", "opencode-config-applied", "behind"].map((name) =>
       order.lastIndexOf(name),
     )
     expect(places).toEqual(places.toSorted((a, b) => a - b))
-    expect(agentPid(runner)).not.toBe(pid)
+    expect(agentPid(c.runner)).not.toBe(pid)
   })
 
   test("that waits too long ends the turn with that reason", async () => {
     await busyTurn("endless", 300)
     expect(await configure({ isOrchestrator: true })).toMatchObject({ success: true })
     expect(
-      JSON.stringify(agent.frames.filter((f) => "messageId" in f && f.messageId === "endless")),
+      JSON.stringify(c.agent.frames.filter((f) => "messageId" in f && f.messageId === "endless")),
     ).toContain("a new configuration could wait no longer")
   })
 })
@@ -151,27 +143,27 @@ describe("a configuration while a turn runs", () => {
 describe("twenty configurations in a burst", () => {
   test("are one restart with the last, and each is answered", async () => {
     const before = answers().length
-    const starts = () => runner.log.filter((line) => line.includes("agent.healthy")).length
+    const starts = () => c.runner.log.filter((line) => line.includes("agent.healthy")).length
     const startedBefore = starts()
     for (let count = 1; count <= 20; count += 1) {
       const instructions = [`Burst number ${count}.`]
-      agent.say({ type: "opencode-config", config: { instructions, isOrchestrator: false } })
+      c.agent.say({ type: "opencode-config", config: { instructions, isOrchestrator: false } })
     }
-    await agent.until(() => answers().length === before + 20, "twenty answers")
+    await c.agent.until(() => answers().length === before + 20, "twenty answers")
     expect(
       answers()
         .slice(before)
         .every(({ success, restarted }) => success && restarted),
     ).toBe(true)
     expect(starts()).toBe(startedBefore + 1)
-    const file = join(runner.sandbox.stateDir, "opencode/config/instructions/session.md")
+    const file = join(c.runner.sandbox.stateDir, "opencode/config/instructions/session.md")
     expect(await Bun.file(file).text()).toBe("Burst number 20.\n")
   })
 })
 
 describe("a configuration that cannot be", () => {
   test("is refused whole with every problem, and the running one stays", async () => {
-    const pid = agentPid(runner)
+    const pid = agentPid(c.runner)
     const answer = await configure({
       instructions: ["This must not come into force."],
       customProviders: [
@@ -182,29 +174,29 @@ describe("a configuration that cannot be", () => {
     expect(answer).toMatchObject({ success: false, restarted: false })
     const error = answer?.error ?? ""
     for (const part of ["a b", "http or https", "none has no model"]) expect(error).toContain(part)
-    expect(agentPid(runner)).toBe(pid)
+    expect(agentPid(c.runner)).toBe(pid)
     expect(await configure({ tools: { webfetch: false } })).toMatchObject({ success: true })
-    const file = join(runner.sandbox.stateDir, "opencode/config/instructions/session.md")
+    const file = join(c.runner.sandbox.stateDir, "opencode/config/instructions/session.md")
     expect(await Bun.file(file).text()).toBe("Burst number 20.\n")
   })
 })
 
 describe("another provider", () => {
   test("is used at once, without a restart, and its key is in no answer", async () => {
-    const pid = agentPid(runner)
+    const pid = agentPid(c.runner)
     const other = await startScriptedModel()
     other.on(() => true, [text("from the other one")])
     const [provider] = scriptedConfig(other).customProviders ?? []
-    const from = agent.frames.length
+    const from = c.agent.frames.length
     if (!provider) throw new Error("no provider")
     await configure({ customProviders: [{ ...provider, providerId: "other" }] })
-    const { models } = await agent.frame("models", () => true, from)
+    const { models } = await c.agent.frame("models", () => true, from)
     expect(models.map(({ provider: name }) => name)).toEqual(["other"])
-    agent.say({ type: "prompt", messageId: "other", content: "hello", model: "other/m2" })
+    c.agent.say({ type: "prompt", messageId: "other", content: "hello", model: "other/m2" })
     await idleFor("other")
     expect(finalize("other")).toMatchObject({ finalText: "from the other one" })
-    expect(agentPid(runner)).toBe(pid)
-    expect(JSON.stringify(agent.frames)).not.toContain(other.apiKey)
+    expect(agentPid(c.runner)).toBe(pid)
+    expect(JSON.stringify(c.agent.frames)).not.toContain(other.apiKey)
     await other.stop()
   })
 })

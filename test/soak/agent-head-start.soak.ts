@@ -1,31 +1,22 @@
 /** OpenCode is started before its configuration is known: what comes of that process when things go another way. */
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { join } from "node:path"
-import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { text } from "../kit/model.ts"
 import { agentPid, processesOf } from "../kit/processes.ts"
 import {
   createSandbox,
-  repositoryRoot,
   type Sandbox,
   scriptedConfig,
+  spawnRunner,
   startRunner,
   type TestRunner,
 } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+import { useStage } from "../kit/stage.ts"
 
-let model: ScriptedModel
+const stage = useStage()
 let agent: TestSessionAgent
-let runner: TestRunner | undefined
-
-beforeAll(async () => {
-  model = await startScriptedModel()
-})
-afterAll(() => model.stop())
-afterEach(async () => {
-  await runner?.stop()
-  runner = undefined
-  await agent.stop()
-})
+let runner: TestRunner
 
 const PATIENT = { CONFIG_WAIT_SECONDS: "600" }
 const started = (sandbox: Sandbox) =>
@@ -33,28 +24,28 @@ const started = (sandbox: Sandbox) =>
 const idle = () => agent.frame("agentStatus", ({ status }) => status === "idle")
 
 test("it is there before a configuration is, is the one that works with it, and is the only one", async () => {
-  agent = startTestSessionAgent()
-  runner = await startRunner(agent, PATIENT)
+  agent = stage.put(startTestSessionAgent())
+  runner = stage.put(await startRunner(agent, PATIENT))
   await started(runner.sandbox)
   const pid = agentPid(runner)
   expect(agent.frames.some((frame) => frame.type === "opencode-config-applied")).toBe(false)
-  agent.say({ type: "opencode-config", config: scriptedConfig(model) })
+  agent.say({ type: "opencode-config", config: scriptedConfig(stage.model()) })
   await idle()
   expect(await agent.frame("opencode-config-applied")).toMatchObject({ success: true })
   expect(processesOf(runner).map((found) => found.pid)).toEqual([pid])
-  model.on("first", [text("as configured")])
+  stage.model().on("first", [text("as configured")])
   agent.say({ type: "prompt", messageId: "first", content: "@@first@@" })
   expect(await agent.frame("message.finalize")).toMatchObject({ finalText: "as configured" })
 })
 
 test("a configuration that needs another process gets one, and the first is ended", async () => {
-  agent = startTestSessionAgent()
-  runner = await startRunner(agent, PATIENT)
+  agent = stage.put(startTestSessionAgent())
+  runner = stage.put(await startRunner(agent, PATIENT))
   await started(runner.sandbox)
   const pid = agentPid(runner)
   agent.say({
     type: "opencode-config",
-    config: { ...scriptedConfig(model), isOrchestrator: true },
+    config: { ...scriptedConfig(stage.model()), isOrchestrator: true },
   })
   await idle()
   expect(await agent.frame("opencode-config-applied")).toMatchObject({ success: true })
@@ -63,31 +54,26 @@ test("a configuration that needs another process gets one, and the first is ende
 })
 
 test("a runner that is stopped before any configuration came leaves no process", async () => {
-  agent = startTestSessionAgent()
+  agent = stage.put(startTestSessionAgent())
   const sandbox = await createSandbox(agent)
-  runner = await startRunner(agent, PATIENT, { in: sandbox })
+  const stopped = await startRunner(agent, PATIENT, { in: sandbox })
   await started(sandbox)
-  await runner.stop()
-  runner = undefined
+  await stopped.stop()
   expect(processesOf({ sandbox })).toEqual([])
 })
 
 test("a runner that is killed before any configuration came leaves one that the next runner ends", async () => {
-  agent = startTestSessionAgent({ config: scriptedConfig(model) })
+  agent = stage.put(startTestSessionAgent({ config: scriptedConfig(stage.model()) }))
   const sandbox = await createSandbox(agent)
   const nobody = { DO_WS_URL: "ws://127.0.0.1:1/nobody", ...PATIENT }
-  const victim = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), "run"], {
-    env: { ...sandbox.environment, ...nobody },
-    stdout: "ignore",
-    stderr: "ignore",
-  })
+  const victim = spawnRunner(sandbox, nobody)
   const record = Bun.file(join(sandbox.stateDir, "opencode-run.json"))
   while (!(await record.exists())) await Bun.sleep(10)
   const pid = agentPid({ sandbox })
   victim.kill("SIGKILL")
   await victim.exited
   expect(agentPid({ sandbox })).toBe(pid)
-  runner = await startRunner(agent, {}, { in: sandbox })
+  runner = stage.put(await startRunner(agent, {}, { in: sandbox }))
   await idle()
   expect(processesOf(runner)).toHaveLength(1)
   expect(agentPid(runner)).not.toBe(pid)

@@ -2,18 +2,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import type { Inbound } from "../../src/protocol/index.ts"
+import { type Conversation, leaveEmpty, startConversation } from "../kit/conversation.ts"
 import { startHttpMcp } from "../kit/mcp-server.ts"
-import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
+import { reply, text, tool } from "../kit/model.ts"
 import { processesOf } from "../kit/processes.ts"
-import { repositoryRoot, scriptedConfig, startRunner, type TestRunner } from "../kit/runner.ts"
-import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+import { repositoryRoot } from "../kit/runner.ts"
 
 const KEY = "the key of the remote server"
 const program = join(repositoryRoot, "test/kit/mcp-server.ts")
 const remote = startHttpMcp(KEY)
-let model: ScriptedModel
-let agent: TestSessionAgent
-let runner: TestRunner
+let c: Conversation
 
 type McpServers = NonNullable<Inbound<"opencode-config">["config"]["mcpServers"]>
 
@@ -25,43 +23,36 @@ const near = {
 const far = { type: "remote" as const, url: remote.url, headers: { "x-key": KEY } }
 
 beforeAll(async () => {
-  model = await startScriptedModel()
-  agent = startTestSessionAgent({
-    config: { ...scriptedConfig(model), mcpServers: { near, far } },
-  })
-  runner = await startRunner(agent)
-  await agent.frame("agentStatus", ({ status }) => status === "idle")
+  const agentConfig = { mcpServers: { near, far } }
+  c = await startConversation({}, { agentConfig, furnish: leaveEmpty })
 })
-
 afterAll(async () => {
-  await runner.stop()
-  await agent.stop()
-  await model.stop()
+  await c.stop()
   await remote.stop()
 })
 
-const answers = () => agent.frames.filter((frame) => frame.type === "opencode-config-applied")
+const answers = () => c.agent.frames.filter((frame) => frame.type === "opencode-config-applied")
 
 const configure = async (mcpServers: McpServers) => {
   const before = answers().length
-  agent.say({ type: "opencode-config", config: { mcpServers } })
-  await agent.until(() => answers().length > before, "an answer to the configuration")
+  c.agent.say({ type: "opencode-config", config: { mcpServers } })
+  await c.agent.until(() => answers().length > before, "an answer to the configuration")
   return answers().at(-1)
 }
 
 /** The servers that run as processes of OpenCode's. */
-const serving = () => processesOf(runner).filter(({ command }) => command.includes(program))
+const serving = () => processesOf(c.runner).filter(({ command }) => command.includes(program))
 
 const finalText = async (messageId: string) => {
-  const frame = await agent.frame("message.finalize", (found) => found.messageId === messageId)
+  const frame = await c.agent.frame("message.finalize", (found) => found.messageId === messageId)
   return frame.finalText
 }
 
 const callTool = async (messageId: string, name: string) => {
-  model.on(messageId, [reply(tool(name, { words: messageId })), text("done")])
-  agent.say({ type: "prompt", messageId, content: `@@${messageId}@@` })
+  c.model.on(messageId, [reply(tool(name, { words: messageId })), text("done")])
+  c.agent.say({ type: "prompt", messageId, content: `@@${messageId}@@` })
   expect(await finalText(messageId)).toBe("done")
-  const updates = agent.frames.filter(
+  const updates = c.agent.frames.filter(
     (frame) => frame.type === "message.part.tool-update" && frame.messageId === messageId,
   )
   return updates.at(-1)
@@ -103,12 +94,12 @@ test("a bad one is refused by its name, and those before stay", async () => {
 
 test("one that is taken away is ended, its tools with it", async () => {
   expect(await configure({})).toMatchObject({ success: true })
-  await agent.until(() => serving().length === 0, "the servers are ended")
+  await c.agent.until(() => serving().length === 0, "the servers are ended")
   const gone = await callTool("nobody", "near_say")
   expect(gone).toMatchObject({ toolName: "invalid" })
   expect(gone).toHaveProperty("result", expect.stringContaining("unavailable tool 'near_say'"))
 })
 
 test("its key is in no log", () => {
-  expect(runner.log.join("\n")).not.toContain(KEY)
+  expect(c.runner.log.join("\n")).not.toContain(KEY)
 })

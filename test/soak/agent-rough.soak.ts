@@ -1,8 +1,8 @@
 /** A rough start: a port that is taken, a configuration that kills, a flood of log lines. */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { chmod, mkdir } from "node:fs/promises"
 import { join } from "node:path"
-import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { text } from "../kit/model.ts"
 import { agentPid, processesOf } from "../kit/processes.ts"
 import {
   createSandbox,
@@ -12,31 +12,22 @@ import {
   type TestRunner,
 } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+import { useStage } from "../kit/stage.ts"
 
-let model: ScriptedModel
+const stage = useStage()
 let agent: TestSessionAgent
 let sandbox: Sandbox
-let runner: TestRunner | undefined
-
-beforeAll(async () => {
-  model = await startScriptedModel()
-})
-afterAll(() => model.stop())
-afterEach(async () => {
-  await runner?.stop()
-  runner = undefined
-  await agent.stop()
-})
+let runner: TestRunner
 
 /** OpenCode behind a script that does `first` before it becomes OpenCode. */
 const start = async (first: string, extra: Record<string, string> = {}) => {
-  agent = startTestSessionAgent({ config: scriptedConfig(model) })
+  agent = stage.put(startTestSessionAgent({ config: scriptedConfig(stage.model()) }))
   sandbox = await createSandbox(agent)
   const wrapper = join(sandbox.root, "opencode")
   const real = sandbox.environment["OPENCODE_BIN"]
   await Bun.write(wrapper, `#!/bin/sh\n${first}\nexec ${real} "$@"\n`)
   await chmod(wrapper, 0o755)
-  runner = await startRunner(agent, { OPENCODE_BIN: wrapper, ...extra }, { in: sandbox })
+  runner = stage.put(await startRunner(agent, { OPENCODE_BIN: wrapper, ...extra }, { in: sandbox }))
   return runner
 }
 
@@ -45,7 +36,7 @@ const idle = () => agent.frame("agentStatus", ({ status }) => status === "idle")
 const answers = () => agent.frames.filter((frame) => frame.type === "opencode-config-applied")
 
 const prompt = async (messageId: string) => {
-  model.enqueue(text(`${messageId} works`))
+  stage.model().enqueue(text(`${messageId} works`))
   agent.say({ type: "prompt", messageId, content: "hello" })
   const { finalText } = await agent.frame(
     "message.finalize",
@@ -102,12 +93,14 @@ describe("a configuration", () => {
   })
 
   test("that OpenCode does not accept is told apart from a crash", async () => {
-    agent = startTestSessionAgent({ config: scriptedConfig(model) })
+    agent = stage.put(startTestSessionAgent({ config: scriptedConfig(stage.model()) }))
     sandbox = await createSandbox(agent)
     const source = join(sandbox.root, "image-config")
     await mkdir(source)
     await Bun.write(join(source, "opencode.json"), '{"share": 7}')
-    runner = await startRunner(agent, { OPENCODE_CONFIG_SOURCE: source }, { in: sandbox })
+    runner = stage.put(
+      await startRunner(agent, { OPENCODE_CONFIG_SOURCE: source }, { in: sandbox }),
+    )
     await agent.until(() => answers().length === 1, "an answer")
     expect(answers()[0]?.error).toContain("OpenCode refuses its configuration")
     expect(answers()[0]?.error).toContain("share")

@@ -30,6 +30,18 @@ const start = async (as: "pid1" | "plain", env: Record<string, string> = {}): Pr
   return running
 }
 
+/** In the middle of a turn whose tool takes its time. */
+const startInTurn = async (as: "pid1" | "plain"): Promise<Booted> => {
+  const running = await start(as)
+  model?.on("long", [
+    tool("bash", { command: LONG, description: "takes its time" }),
+    text("never said"),
+  ])
+  agent.say({ type: "prompt", messageId: "p1", content: "@@long@@" })
+  await agent.frame("message.part.tool-update", ({ status }) => status === "running")
+  return running
+}
+
 afterEach(async () => {
   // By SIGTERM: a runner that is killed leaves OpenCode to the next one, and here there is none.
   if (booted?.child.exitCode === null) await booted.stop()
@@ -79,13 +91,7 @@ describe.each(["pid1", "plain"] as const)("as %s", (as) => {
   })
 
   test("SIGTERM in the middle of a turn ends it, tells the session agent, and exits with 0 in time", async () => {
-    const running = await start(as)
-    model?.on("long", [
-      tool("bash", { command: LONG, description: "takes its time" }),
-      text("never said"),
-    ])
-    agent.say({ type: "prompt", messageId: "p1", content: "@@long@@" })
-    await agent.frame("message.part.tool-update", ({ status }) => status === "running")
+    const running = await startInTurn(as)
     const { code, ms } = await running.stop()
     expect(code).toBe(0)
     expect(ms).toBeLessThan(10_000)
@@ -93,13 +99,7 @@ describe.each(["pid1", "plain"] as const)("as %s", (as) => {
   })
 
   test("SIGTERM ends a turn in time and in the same way when OpenCode hangs and stops nothing", async () => {
-    const running = await start(as)
-    model?.on("long", [
-      tool("bash", { command: LONG, description: "takes its time" }),
-      text("never said"),
-    ])
-    agent.say({ type: "prompt", messageId: "p1", content: "@@long@@" })
-    await agent.frame("message.part.tool-update", ({ status }) => status === "running")
+    const running = await startInTurn(as)
     await freezeOpenCode(sandbox)
     const { code, ms } = await running.stop()
     expect(code).toBe(0)

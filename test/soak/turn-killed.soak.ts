@@ -1,10 +1,9 @@
 /** A runner that is killed in the middle of a turn, alone or with OpenCode, and the one that comes after it. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
-import { join } from "node:path"
 import { answerOf } from "../kit/conversation.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
 import { killOpenCode } from "../kit/opencode-processes.ts"
-import { createSandbox, repositoryRoot, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { createSandbox, type Sandbox, scriptedConfig, spawnRunner } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 
 const on = (channelId: string) => ({ channelType: "test", channelId })
@@ -39,13 +38,8 @@ describe("the runner, killed", () => {
     await killOpenCode(sandbox)
   })
 
-  const spawnRunner = () => {
-    const life = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), "run"], {
-      env: { ...sandbox.environment, LOG_LEVEL: "warn" },
-      stdin: "ignore",
-      stdout: "ignore",
-      stderr: "ignore",
-    })
+  const startLife = () => {
+    const life = spawnRunner(sandbox, { LOG_LEVEL: "warn" })
     lives.push(life)
     return life
   }
@@ -67,13 +61,13 @@ describe("the runner, killed", () => {
   test("alone goes on with the same turn where it stopped, word for word", async () => {
     const words = Array.from({ length: 80 }, (_, n) => `word-${n} `).join("")
     model.on("survives", [text(words, { chunks: 80, delayMs: 60 })])
-    let runner = spawnRunner()
+    let runner = startLife()
     await idle()
     agent.say({ type: "prompt", messageId: "survives", content: "@@survives@@", ...on("s") })
     await agent.frame("message.part.text-delta", ({ messageId }) => messageId === "survives")
     runner.kill("SIGKILL")
     await runner.exited
-    runner = spawnRunner()
+    runner = startLife()
     await completed("survives")
     const answer = answerOf(agent, "survives")
     expect(answer.text).toBe(words)
@@ -89,7 +83,7 @@ describe("the runner, killed", () => {
   test("together with OpenCode ends the turn that was lost with an error, runs what waited, and says nothing twice", async () => {
     const before = agent.frames.length
     const hellos = agent.hellos.length
-    let runner = spawnRunner()
+    let runner = startLife()
     await idle(before)
     model.on("lost", [text("some words ".repeat(50), { chunks: 50, delayMs: 60 })])
     model.on("waits", [text("I waited")])
@@ -100,7 +94,7 @@ describe("the runner, killed", () => {
     runner.kill("SIGKILL")
     await runner.exited
     expect(await killOpenCode(sandbox)).toBe(1)
-    runner = spawnRunner()
+    runner = startLife()
     await agent.until(() => agent.hellos.length === hellos + 2, "the second life")
     expect(agent.hellos.at(-1)?.active).toMatchObject([
       { messageId: "lost", channelKey: "test:a" },
