@@ -21,6 +21,7 @@ import { followLog, type LogTail } from "./log-tail.ts"
 import { mcpSecrets } from "./mcp.ts"
 import { defaultModel } from "./models.ts"
 import type { AgentUser, Processes } from "./ports.ts"
+import { hasOtherConfig } from "./other-config.ts"
 import { openRunRecord, RUN_RECORD } from "./run-record.ts"
 import type { RuntimeConfig } from "./settings.ts"
 import type { ProviderModels } from "./shapes.ts"
@@ -118,7 +119,8 @@ export const createAgent = (options: AgentOptions): Agent => {
     self: options.self,
   }
   const source = settings.opencodeConfigSource
-  const files = existsSync(source) ? readConfigFiles(source) : embedConfigFiles()
+  const ownFiles = embedConfigFiles()
+  const files = existsSync(source) ? readConfigFiles(source) : ownFiles
 
   const catalogue = readCatalogue(opencodeVersion)
 
@@ -126,6 +128,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     createBlueprints({
       directories,
       files,
+      ownFiles,
       catalogue,
       user: user && { ...user, home: existsSync(user.home) ? user.home : directories.home },
       opencodeVersion,
@@ -179,11 +182,14 @@ export const createAgent = (options: AgentOptions): Agent => {
   })
 
   const install = async (made: Blueprint): Promise<void> => {
+    // Not before the working directory is there: what it holds is cloned.
+    const isOurs = !hasOtherConfig(settings.workDir, made.environment["HOME"])
+    const models = isOurs ? made.catalogue : undefined
     const leftOut = await writeWorkspace({
       directories,
       settings: made.settings,
       files: made.files,
-      catalogue: made.catalogue,
+      catalogue: models,
       opencodeVersion,
       checkCode: async (code) => {
         // It is checked by whoever runs it later, and they must be able to read it.
@@ -195,7 +201,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     await options.installMore(directories.config)
     // Only what is new: OpenCode runs by now, and files of its own come and go.
     const { config, authFile, catalogueFile } = directories
-    for (const path of [config, authFile, ...(made.catalogue === undefined ? [] : [catalogueFile])])
+    for (const path of [config, authFile, ...(models === undefined ? [] : [catalogueFile])])
       await options.giveToUser(path)
     await options.handOver(settings.workDir)
   }

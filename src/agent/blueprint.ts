@@ -24,6 +24,8 @@ export interface Blueprint {
 export interface BlueprintOptions {
   readonly directories: AgentDirectories
   readonly files: ConfigFiles
+  /** Those that the program carries. */
+  readonly ownFiles: ConfigFiles
   readonly catalogue: Catalogue
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly environmentAllow: readonly string[]
@@ -75,8 +77,13 @@ export const createBlueprints =
       ...options.extraEnvironment,
     }
     const code = Object.entries(files).filter(([path]) => isLoaded(path) || path.startsWith("lib/"))
-    const allowed = options.environmentAllow.filter((name) => name in passed)
-    const catalogue = options.catalogue.suffices(settings, allowed)
+    const beside = {
+      allowedVariables: options.environmentAllow.filter((name) => name in passed),
+      plugins: Object.keys(files).filter(
+        (path) => path.startsWith("plugins/") && files[path] !== options.ownFiles[path],
+      ),
+    }
+    const catalogue = options.catalogue.suffices(settings, beside)
       ? options.catalogue.text
       : undefined
     const startHash = hashOf([

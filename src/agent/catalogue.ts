@@ -8,9 +8,17 @@ import { z } from "zod"
 import part from "./catalogue.ndjson" with { type: "file" }
 import type { Settings } from "./settings.ts"
 
+/** What else may bring a provider with it; which, only OpenCode knows. */
+export interface Beside {
+  /** Variables that the operator lets through: any may be a key. */
+  readonly allowedVariables: readonly string[]
+  /** Plugins that are not the runner's. */
+  readonly plugins: readonly string[]
+}
+
 export interface Catalogue {
   /** Whether all that this configuration can use is in the part. */
-  readonly suffices: (settings: Settings, allowedVariables: readonly string[]) => boolean
+  readonly suffices: (settings: Settings, beside: Beside) => boolean
   /** As OpenCode reads it from a file. */
   readonly text: string
 }
@@ -23,10 +31,10 @@ export const readCatalogue = (opencodeVersion: string): Catalogue => {
   const { opencode, others } = heading.parse(JSON.parse(first))
   const beyond = new Set(others)
   return {
-    suffices: ({ auth, config }, allowedVariables) =>
+    suffices: ({ auth, config }, { allowedVariables, plugins }) =>
       opencode === opencodeVersion &&
-      // Any variable may be the key of some provider; which, only OpenCode knows.
-      allowedVariables.length === 0 &&
+      allowedVariables.length + plugins.length === 0 &&
+      config["plugin"] === undefined &&
       !needsNoKey(config) &&
       [...Object.keys(auth), ...namesOf(config["provider"])].every((id) => !beyond.has(id)),
     text: `{${providers.map((line) => line.slice(1, -1)).join(",")}}`,

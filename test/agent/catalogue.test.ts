@@ -6,11 +6,14 @@ import { join } from "node:path"
 import { z } from "zod"
 import manifest from "../../package.json" with { type: "json" }
 import { readCatalogue } from "../../src/agent/catalogue.ts"
+import { hasOtherConfig } from "../../src/agent/other-config.ts"
 import { keyedProviders, type Settings } from "../../src/agent/settings.ts"
 import { startOpenCode } from "../kit/opencode.ts"
 
 const VERSION = manifest.dependencies["opencode-ai"]
 const catalogue = readCatalogue(VERSION)
+
+const NOTHING = { allowedVariables: [], plugins: [] }
 
 const settings = (config: Settings["config"], ...keys: string[]): Settings => ({
   config: { disabled_providers: ["opencode"], ...config },
@@ -20,42 +23,66 @@ const settings = (config: Settings["config"], ...keys: string[]): Settings => ({
 
 describe("the part suffices", () => {
   test("for every provider that the runner takes a key for by name", () => {
-    expect(catalogue.suffices(settings({}, ...keyedProviders), [])).toBe(true)
+    expect(catalogue.suffices(settings({}, ...keyedProviders), NOTHING)).toBe(true)
   })
 
   test("for providers that no catalogue knows", () => {
     const provider = { "our-own": { models: {} }, anthropic: { options: {} } }
-    expect(catalogue.suffices(settings({ provider }, "our-own"), [])).toBe(true)
+    expect(catalogue.suffices(settings({ provider }, "our-own"), NOTHING)).toBe(true)
   })
 
   test("where OpenCode's own provider is not among those that are enabled", () => {
     const config = { disabled_providers: [], enabled_providers: ["anthropic"] }
-    expect(catalogue.suffices(settings(config), [])).toBe(true)
+    expect(catalogue.suffices(settings(config), NOTHING)).toBe(true)
   })
 })
 
 describe("the part does not suffice", () => {
   test("for the key of another provider", () => {
-    expect(catalogue.suffices(settings({}, "anthropic", "cerebras"), [])).toBe(false)
+    expect(catalogue.suffices(settings({}, "anthropic", "cerebras"), NOTHING)).toBe(false)
   })
 
   test("for the settings of another provider", () => {
-    expect(catalogue.suffices(settings({ provider: { azure: {} } }), [])).toBe(false)
+    expect(catalogue.suffices(settings({ provider: { azure: {} } }), NOTHING)).toBe(false)
   })
 
   test("where a variable passes that may be some provider's key", () => {
-    expect(catalogue.suffices(settings({}), ["CEREBRAS_API_KEY"])).toBe(false)
+    expect(
+      catalogue.suffices(settings({}), { ...NOTHING, allowedVariables: ["CEREBRAS_API_KEY"] }),
+    ).toBe(false)
+  })
+
+  test("where a plugin that is not ours may bring a provider", () => {
+    expect(catalogue.suffices(settings({}), { ...NOTHING, plugins: ["plugins/x.js"] })).toBe(false)
+    expect(catalogue.suffices(settings({ plugin: ["x"] }), NOTHING)).toBe(false)
   })
 
   test("where OpenCode's own provider, which needs no key, is on", () => {
-    expect(catalogue.suffices(settings({ disabled_providers: [] }), [])).toBe(false)
+    expect(catalogue.suffices(settings({ disabled_providers: [] }), NOTHING)).toBe(false)
     const enabled = { disabled_providers: [], enabled_providers: ["opencode"] }
-    expect(catalogue.suffices(settings(enabled), [])).toBe(false)
+    expect(catalogue.suffices(settings(enabled), NOTHING)).toBe(false)
   })
 
   test("for another version of OpenCode", () => {
-    expect(readCatalogue("9.9.9").suffices(settings({}), [])).toBe(false)
+    expect(readCatalogue("9.9.9").suffices(settings({}), NOTHING)).toBe(false)
   })
+})
+
+test.each([
+  ["the project", "work/repo/opencode.json", true],
+  ["a folder above it", "work/opencode.jsonc", true],
+  ["the project's folder for it", "work/repo/.opencode/opencode.json", true],
+  ["the project's plugins", "work/repo/.opencode/plugin/x.ts", true],
+  ["the user", "home/.opencode/opencode.jsonc", true],
+  ["an installed OpenCode", "home/.opencode/bin/opencode", false],
+  ["a project below", "work/repo/sub/opencode.json", false],
+])("configuration of %s is seen for what it is", async (_whose, path, expected) => {
+  const folder = await mkdtemp(join(tmpdir(), "other-config-"))
+  const [workDir, home] = [join(folder, "work/repo"), join(folder, "home")]
+  expect(hasOtherConfig(workDir, home)).toBe(false)
+  await Bun.write(join(folder, path), "{}")
+  expect(hasOtherConfig(workDir, home)).toBe(expected)
+  await rm(folder, { recursive: true })
 })
 
 const offered = z.object({

@@ -51,6 +51,7 @@ describe("a blueprint", () => {
   const options = (): BlueprintOptions => ({
     directories: agentDirectories("/state"),
     files: readConfigFiles(folder),
+    ownFiles: {},
     catalogue: { suffices: () => true, text: "{}" },
     environment: { PATH: "/bin" },
     environmentAllow: [],

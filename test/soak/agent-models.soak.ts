@@ -39,6 +39,24 @@ test("a key for a known provider is taken while it runs, one for another brings 
   await runner.stop()
 })
 
+test("a provider that the project's own configuration names has its models", async () => {
+  const from = agent.frames.length
+  const runner = await startRunner(
+    agent,
+    {},
+    {
+      furnish: ({ workDir }) => {
+        const provider = { cerebras: { options: { apiKey: "k" } } }
+        return Bun.write(join(workDir, "opencode.json"), JSON.stringify({ provider }))
+      },
+    },
+  )
+  const { models } = await agent.frame("models", () => true, from)
+  expect(models.map(({ provider }) => provider).toSorted()).toEqual(["anthropic", "cerebras"])
+  expect(models.every((provider) => provider.models.length > 0)).toBe(true)
+  await runner.stop()
+})
+
 /** Says that it is well and of another version, and when it is first asked for more, what it finds. */
 const otherVersion = `#!${process.execPath}
 import { existsSync, writeFileSync } from "node:fs"
