@@ -33,6 +33,7 @@ export class Commons {
         const call = (name: string, ...args: readonly unknown[]) =>
           callObject<void>(environment.SESSIONS, session, name, args)
         if (effect.do === "order") return call("order", id, effect.frame)
+        if (effect.do === "cancel") return call("cancel", effect.executionId)
         const prompt = { type: "prompt", messageId: id, content: effect.content }
         return call("prompt", { ...prompt, ...channelAddress("web:default") }, "web:default")
       },

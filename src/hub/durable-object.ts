@@ -83,6 +83,7 @@ export class SessionAgent {
       prompt: (...asked: Parameters<Session["prompt"]>) => session().prompt(...asked),
       note: (...noted: Parameters<Session["note"]>) => session().note(...noted),
       order: (...ordered: Parameters<Session["order"]>) => session().order(...ordered),
+      cancel: (...cancelled: Parameters<Session["cancel"]>) => session().cancel(...cancelled),
     }
   }
 

@@ -48,6 +48,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     const target = hub.find(session)
     if (!target) throw new Error(`there is no session ${session}`)
     if (effect.do === "order") return target.order(id, effect.frame)
+    if (effect.do === "cancel") return target.cancel(effect.executionId)
     const prompt = { type: "prompt", messageId: id, content: effect.content } as const
     target.prompt({ ...prompt, ...channelAddress("web:default") }, "web:default")
   }

@@ -2,6 +2,7 @@
 import type { Prompt } from "./queue.ts"
 import type { Parts } from "./parts.ts"
 import { channelAddress } from "./channel.ts"
+import { orderAgain, sendOrders } from "./orders.ts"
 
 /** The runner confirms a stop by the end of the turn; if it does not, the channel goes on without it. */
 const STOP_MS = 15_000
@@ -35,13 +36,6 @@ export const showPrompt = ({ messages }: Parts, prompt: Prompt, channel: string)
     { channel, content, ...(author && { author }), ...(files && { extra: { files } }) },
     { id: messageId, promptId: messageId },
   )
-}
-
-const sendOrders = ({ ports, say }: Parts): void => {
-  const orders = ports.sql.all<{ frame: string }>(
-    "UPDATE orders SET sent = 1 WHERE sent = 0 RETURNING frame",
-  )
-  for (const { frame } of orders) say(JSON.parse(frame) as Parameters<typeof say>[0])
 }
 
 /** The one end of a prompt, however it is heard of. */
@@ -98,10 +92,7 @@ export const reconcile = (parts: Parts): void => {
     messages.endOf(id, "canceled", why)
     settlePrompt(parts, id)
   }
-  // What has no answer yet may have been lost on the way; a runner that has it answers it once all the same.
-  parts.ports.sql.run(
-    "UPDATE orders SET sent = 0 WHERE json_extract(frame, '$.type') = 'workflow-execute'",
-  )
+  orderAgain(parts)
   for (const { channel, stopping } of queue.processing()) {
     if (stopping === 1) parts.say({ type: "abort", ...channelAddress(channel) })
   }

@@ -44,8 +44,10 @@ const statements = [
     answer TEXT, answered_by TEXT, at INTEGER NOT NULL)`,
   `CREATE TABLE IF NOT EXISTS asks (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)`,
-  // Frames for the runner that wait for it: each is handed over once.
+  // Runs of workflows that the runner is to carry out: each is ordered anew on a new connection until it is answered.
   "CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, frame TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0)",
+  // Runs that were cancelled: the runner is told on every connection until it has answered, and the row outlives that.
+  "CREATE TABLE IF NOT EXISTS cancels (execution TEXT PRIMARY KEY, answered INTEGER NOT NULL DEFAULT 0)",
   "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, type TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)",
   `CREATE TABLE IF NOT EXISTS artifacts (
     id TEXT PRIMARY KEY, mime TEXT NOT NULL, bytes INTEGER NOT NULL, description TEXT NOT NULL, at INTEGER NOT NULL)`,
