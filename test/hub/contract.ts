@@ -17,6 +17,8 @@ export interface ContractHost {
   /** Dies and comes back with what it has written. */
   readonly restart: () => Promise<void>
   readonly stop: () => Promise<void>
+  /** How many blobs lie with the first session, as somebody sees it who looks at the disk. */
+  readonly blobs: () => number
 }
 
 const TOKEN = "runner-token-of-the-tests"
@@ -426,6 +428,40 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         await until(() => late.prompts.length === 1, "prompt")
         expect(late.prompts[0]?.attachments?.map((file) => file.url === url)).toEqual([true, false])
         expect(late.prompts[0]?.attachments?.[1]).toEqual(attachments[1] as never)
+      })
+      test("files of a prompt are kept until it is over and no longer; asked again, it is still the same", async () => {
+        const url = (text: string) => `data:text/plain;base64,${btoa(text)}`
+        const asked = (text: string) => ({
+          content: "look",
+          clientRequestId: "files",
+          attachments: [{ type: "file", mime: "text/plain", url: url(text) }],
+        })
+        const first = (await (await post("prompt", asked("one"))).json()) as Record<string, unknown>
+        await until(() => host.blobs() === 1, "blob")
+        const lost = runner({ eager: false })
+        await until(() => lost.prompts.length === 1, "prompt")
+        lost.kill()
+        await host.restart()
+        expect(host.blobs()).toBe(1)
+        const lazy = runner({ eager: false, stateDir: join(folder, "next") })
+        await until(() => lazy.prompts.length === 1, "the same prompt")
+        expect(lazy.prompts[0]?.attachments?.[0]?.url).toBe(url("one"))
+        expect(host.blobs()).toBe(1)
+        lazy.send({ type: "screenshot", data: btoa("pixels"), description: "a screen" })
+        await until(() => host.blobs() === 2, "screenshot")
+        lazy.work(100)
+        await until(() => host.blobs() === 1, "blob gone")
+        await host.disturb()
+        expect(await (await post("prompt", asked("one"))).json()).toEqual({
+          ...first,
+          fresh: false,
+        })
+        expect((await post("prompt", asked("two"))).status).toBe(409)
+        const one = await client()
+        const artifacts = one.events[0]?.["artifacts"] as { id: string }[] | undefined
+        const path = `/sessions/s1/artifacts/${artifacts?.[0]?.id}?token=${host.clientToken}`
+        expect(await (await fetch(host.url + path)).text()).toBe("pixels")
+        expect(host.blobs()).toBe(1)
       })
     })
 

@@ -4,7 +4,7 @@ import { keepArtifact } from "./artifacts.ts"
 import { channelKey } from "./channel.ts"
 import { answerOrders, confirmCancel, WORKFLOW_CHANNEL } from "./orders.ts"
 import type { Parts } from "./parts.ts"
-import { endPrompt, reconcile } from "./prompts.ts"
+import { endPrompt, reconcile, withdrawAll } from "./prompts.ts"
 
 /** Frames about the link itself, and words, are dealt with where they arrive. */
 type Elsewhere = "hello" | "ping" | "message.part.text-delta" | "message.part.reasoning-delta"
@@ -175,6 +175,7 @@ const tableOf = (parts: Parts): Ingest => {
       messages.putPart(messageId, "transcript", "transcript", { transcript }),
     "self-terminate": () => {
       state.show("session", { status: "ended" })
+      withdrawAll(parts, undefined)
       ports.ended()
     },
     reverted: ({ messageIds, error }) => {

@@ -67,17 +67,27 @@ export const stopPrompts = (parts: Parts, channel: string | undefined): number =
   return running.length
 }
 
-/** The runner did not confirm a stop, or sat on a prompt beyond all budgets: the channel goes on. */
-export const giveUp = (parts: Parts, id: string, kind: "stop" | "prompt"): void => {
+/** Takes everything out that is not begun, in one channel or in all; tells how many prompts that are. */
+export const withdrawAll = ({ ports, queue }: Parts, channel: string | undefined): number =>
+  ports.sql
+    .all<{ id: string; channel: string }>("SELECT id, channel FROM queue WHERE status = 'queued'")
+    .filter((row) => channel === undefined || row.channel === channel)
+    .filter(({ id }) => queue.withdraw(id)).length
+
+const reasons = {
+  stop: "the runner did not confirm the stop",
+  prompt: "the runner did not end the turn in time",
+  session: "the session has ended",
+} as const
+
+/** The runner did not confirm a stop, sat on a prompt beyond all budgets, or is not let in again: it is over without it. */
+export const giveUp = (parts: Parts, id: string, kind: keyof typeof reasons): void => {
   const { queue, messages } = parts
   if (queue.find(id)?.status !== "processing") return
-  const why =
-    kind === "stop"
-      ? "the runner did not confirm the stop"
-      : "the runner did not end the turn in time"
+  const why = reasons[kind]
   queue.setError(id, why)
-  queue.finish(id, kind === "stop" ? "canceled" : "failed")
-  messages.endOf(id, kind === "stop" ? "canceled" : "error", why)
+  queue.finish(id, kind === "prompt" ? "failed" : "canceled")
+  messages.endOf(id, kind === "prompt" ? "error" : "canceled", why)
   settlePrompt(parts, id)
 }
 

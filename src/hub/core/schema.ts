@@ -37,6 +37,9 @@ const statements = [
     dispatched_at INTEGER, ended_at INTEGER)`,
   "CREATE UNIQUE INDEX IF NOT EXISTS one_processing ON queue (channel) WHERE status = 'processing'",
   "CREATE INDEX IF NOT EXISTS queue_open ON queue (channel, status, priority, place)",
+  // The blobs with the files of prompts that are not over: a prompt's end takes its rows away, then the blobs go.
+  `CREATE TABLE IF NOT EXISTS files (
+    prompt TEXT NOT NULL, place INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (prompt, place))`,
   `CREATE TABLE IF NOT EXISTS interactions (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL CHECK (kind IN ('question', 'permission')), prompt_id TEXT,
     channel TEXT NOT NULL, payload TEXT NOT NULL,

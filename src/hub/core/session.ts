@@ -6,11 +6,12 @@ import { keepArtifact } from "./artifacts.ts"
 import { cancelRun, takeOrder } from "./orders.ts"
 import { createParts, type Parts } from "./parts.ts"
 import type { Ports } from "./ports.ts"
-import { dispatch, giveUp, reconcile, stopPrompts } from "./prompts.ts"
+import { dispatch, giveUp, reconcile, stopPrompts, withdrawAll } from "./prompts.ts"
 import type { Prompt } from "./queue.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "./same-text.ts"
+import { hasEnded } from "./state.ts"
 
 export interface Session {
   readonly runner: RunnerSide
@@ -70,8 +71,7 @@ export const createSession = (ports: Ports): Session => {
   const parts = createParts(ports)
   const { state, queue, link, commit } = parts
   const runner = createRunnerSide(parts)
-  const ended = () =>
-    (state.shown("session") as { status?: string } | undefined)?.status === "ended"
+  const ended = () => hasEnded(state)
 
   return {
     runner,
@@ -124,6 +124,8 @@ export const createSession = (ports: Ports): Session => {
       const { connection } = link.now()
       commit(() => {
         state.show("session", { status: "ended", why })
+        withdrawAll(parts, undefined)
+        for (const { id } of queue.processing()) giveUp(parts, id, "session")
         parts.say({ type: "stop" })
       })
       if (connection !== null) ports.sockets.close(connection, 1000, "Session terminated")
@@ -132,6 +134,7 @@ export const createSession = (ports: Ports): Session => {
     woke: (connections) => {
       const { connection } = link.now()
       if (connection !== null && !connections.includes(connection)) runner.closed(connection)
+      parts.attachments.sweep()
       parts.deadlines.arm()
     },
     snapshot: () => {
