@@ -1,6 +1,6 @@
 /** The session agent on one machine: sessions as SQLite files in the state directory, one loopback server for all. */
 import type { Server, ServerWebSocket } from "bun"
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../log.ts"
@@ -9,6 +9,7 @@ import { openBunSql } from "./bun-sql.ts"
 import { type Connections, createConnections, eventStream } from "./connections.ts"
 import type { Ports } from "./core/ports.ts"
 import { createSession, type Session } from "./core/session.ts"
+import { digestOf } from "./digest.ts"
 import { type DoorHost, enter } from "./door.ts"
 import { hashOf } from "./keys.ts"
 import { timerAlarm } from "./timer-alarm.ts"
@@ -89,10 +90,13 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
           const file = join(blobs(id), blob)
           return existsSync(file) ? readFileSync(file, "base64") : undefined
         },
+        remove: (blob) => rmSync(join(blobs(id), blob), { force: true }),
+        ids: () => (existsSync(blobs(id)) ? readdirSync(blobs(id)) : []),
       },
       alarm,
       now: clock.now,
       newId: () => crypto.randomUUID(),
+      digest: digestOf,
       chance: Math.random,
       later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
       answer: (frame) => options.answer(id, frame),

@@ -32,6 +32,16 @@ export const durableBlobs = (state: DurableState): DurableBlobs => {
       const found = find(id)
       return found && Buffer.from(found.body).toString("base64")
     },
+    remove: (id) => {
+      if (hasTable(state, "blobs")) sql.exec("DELETE FROM blobs WHERE id = ?", id)
+    },
+    ids: () =>
+      hasTable(state, "blobs")
+        ? sql
+            .exec("SELECT DISTINCT id FROM blobs")
+            .toArray()
+            .map(({ id }) => String(id))
+        : [],
     put: (id, mime, base64) => {
       const bytes = Uint8Array.from(Buffer.from(base64, "base64"))
       sql.exec(

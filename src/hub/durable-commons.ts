@@ -1,8 +1,8 @@
 /** What all sessions of a deployment share, in one Durable Object: tables, triggers, the list of sessions. */
-import { createHash } from "node:crypto"
 import type { Outbound, RequestFrame } from "../protocol/index.ts"
 import { channelAddress } from "./core/channel.ts"
 import { routeOf } from "./core/routes.ts"
+import { digestOf } from "./digest.ts"
 import { callObject, takeCall } from "./durable-calls.ts"
 import { durableSql } from "./durable-sql.ts"
 import type { DurableEnvironment, DurableState } from "./durable-types.ts"
@@ -21,7 +21,7 @@ export class Commons {
       tools: {
         now: () => Date.now(),
         newId: () => crypto.randomUUID(),
-        hash: (value) => `sha256:${createHash("sha256").update(canonical(value)).digest("hex")}`,
+        hash: (value) => digestOf(canonical(value)),
       },
       alarm: {
         set: (at) =>
@@ -33,6 +33,7 @@ export class Commons {
         const call = (name: string, ...args: readonly unknown[]) =>
           callObject<void>(environment.SESSIONS, session, name, args)
         if (effect.do === "order") return call("order", id, effect.frame)
+        if (effect.do === "cancel") return call("cancel", effect.executionId)
         const prompt = { type: "prompt", messageId: id, content: effect.content }
         return call("prompt", { ...prompt, ...channelAddress("web:default") }, "web:default")
       },

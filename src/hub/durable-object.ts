@@ -2,6 +2,7 @@
 import { eventStream } from "./connections.ts"
 import { type DurableBlobs, durableBlobs } from "./durable-blobs.ts"
 import { callObject, takeCall } from "./durable-calls.ts"
+import { digestOf } from "./digest.ts"
 import { durableAnswer } from "./durable-requests.ts"
 import type { Ports } from "./core/ports.ts"
 import { routeOf } from "./core/routes.ts"
@@ -83,6 +84,7 @@ export class SessionAgent {
       prompt: (...asked: Parameters<Session["prompt"]>) => session().prompt(...asked),
       note: (...noted: Parameters<Session["note"]>) => session().note(...noted),
       order: (...ordered: Parameters<Session["order"]>) => session().order(...ordered),
+      cancel: (...cancelled: Parameters<Session["cancel"]>) => session().cancel(...cancelled),
     }
   }
 
@@ -113,6 +115,7 @@ export class SessionAgent {
       },
       now: () => Date.now(),
       newId: () => crypto.randomUUID(),
+      digest: digestOf,
       chance: Math.random,
       later: (ms, run) => {
         const timer = setTimeout(run, ms)

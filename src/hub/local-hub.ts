@@ -1,5 +1,5 @@
 /** The whole session agent of one machine: sessions, what they share, their children, the git host. */
-import { createHash, randomBytes } from "node:crypto"
+import { randomBytes } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../lib/clock.ts"
@@ -8,6 +8,7 @@ import type { RequestFrame } from "../protocol/index.ts"
 import { type Hub, startHub } from "./bun-host.ts"
 import { openBunSql } from "./bun-sql.ts"
 import { channelAddress } from "./core/channel.ts"
+import { digestOf } from "./digest.ts"
 import { createChildren } from "./requests/children.ts"
 import { type Commons, createCommons } from "./requests/commons.ts"
 import type { Deliver } from "./requests/effects.ts"
@@ -48,6 +49,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     const target = hub.find(session)
     if (!target) throw new Error(`there is no session ${session}`)
     if (effect.do === "order") return target.order(id, effect.frame)
+    if (effect.do === "cancel") return target.cancel(effect.executionId)
     const prompt = { type: "prompt", messageId: id, content: effect.content } as const
     target.prompt({ ...prompt, ...channelAddress("web:default") }, "web:default")
   }
@@ -59,7 +61,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     tools: {
       now: clock.now,
       newId: () => crypto.randomUUID(),
-      hash: (value) => `sha256:${createHash("sha256").update(canonical(value)).digest("hex")}`,
+      hash: (value) => digestOf(canonical(value)),
     },
     alarm,
     deliver,

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { until } from "./kit/until.ts"
+import { startTcpProxy, type TcpProxy } from "../kit/tcp-proxy.ts"
 
 export interface ContractHost {
   /** Of its HTTP address. */
@@ -16,6 +17,8 @@ export interface ContractHost {
   /** Dies and comes back with what it has written. */
   readonly restart: () => Promise<void>
   readonly stop: () => Promise<void>
+  /** How many blobs lie with the first session, as somebody sees it who looks at the disk. */
+  readonly blobs: () => number
 }
 
 const TOKEN = "runner-token-of-the-tests"
@@ -25,6 +28,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
   let folder: string
   const runners: FakeRunner[] = []
   const clients: TestClient[] = []
+  const wires: TcpProxy[] = []
 
   const put = (session: string, body: object) =>
     fetch(`${host.url}/sessions/${session}`, {
@@ -65,6 +69,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
     afterEach(async () => {
       for (const one of clients.splice(0)) one.close()
       await Promise.all(runners.splice(0).map((one) => one.stop()))
+      await Promise.all(wires.splice(0).map((one) => one.stop()))
       await host.stop()
       await rm(folder, { recursive: true, force: true })
     })
@@ -424,6 +429,40 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         expect(late.prompts[0]?.attachments?.map((file) => file.url === url)).toEqual([true, false])
         expect(late.prompts[0]?.attachments?.[1]).toEqual(attachments[1] as never)
       })
+      test("files of a prompt are kept until it is over and no longer; asked again, it is still the same", async () => {
+        const url = (text: string) => `data:text/plain;base64,${btoa(text)}`
+        const asked = (text: string) => ({
+          content: "look",
+          clientRequestId: "files",
+          attachments: [{ type: "file", mime: "text/plain", url: url(text) }],
+        })
+        const first = (await (await post("prompt", asked("one"))).json()) as Record<string, unknown>
+        await until(() => host.blobs() === 1, "blob")
+        const lost = runner({ eager: false })
+        await until(() => lost.prompts.length === 1, "prompt")
+        lost.kill()
+        await host.restart()
+        expect(host.blobs()).toBe(1)
+        const lazy = runner({ eager: false, stateDir: join(folder, "next") })
+        await until(() => lazy.prompts.length === 1, "the same prompt")
+        expect(lazy.prompts[0]?.attachments?.[0]?.url).toBe(url("one"))
+        expect(host.blobs()).toBe(1)
+        lazy.send({ type: "screenshot", data: btoa("pixels"), description: "a screen" })
+        await until(() => host.blobs() === 2, "screenshot")
+        lazy.work(100)
+        await until(() => host.blobs() === 1, "blob gone")
+        await host.disturb()
+        expect(await (await post("prompt", asked("one"))).json()).toEqual({
+          ...first,
+          fresh: false,
+        })
+        expect((await post("prompt", asked("two"))).status).toBe(409)
+        const one = await client()
+        const artifacts = one.events[0]?.["artifacts"] as { id: string }[] | undefined
+        const path = `/sessions/s1/artifacts/${artifacts?.[0]?.id}?token=${host.clientToken}`
+        expect(await (await fetch(host.url + path)).text()).toBe("pixels")
+        expect(host.blobs()).toBe(1)
+      })
     })
 
     describe("a client that slept", () => {
@@ -567,6 +606,75 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
             ),
           "order",
         )
+      })
+    })
+
+    describe("a run that is cancelled while its runner cannot hear it", () => {
+      const executionOf = (frame: FakeRunner["frames"][number]) =>
+        frame.type === "workflow-execute"
+          ? `run ${frame.executionId}`
+          : frame.type === "abort" && frame.channelType === "workflow"
+            ? `stop ${frame.channelId}`
+            : undefined
+      const told = (of: FakeRunner) => of.frames.flatMap((frame) => executionOf(frame) ?? [])
+
+      /** A run on a runner whose wire is dead and does not look it, cancelled from another session. */
+      const cancelUnheard = async () => {
+        const wire = await startTcpProxy(Number(new URL(host.url).port))
+        wires.push(wire)
+        const working = runner({ url: `ws://127.0.0.1:${wire.port}/sessions/s1/ws` })
+        await put("s2", { runnerToken: TOKEN })
+        const asking = runner({
+          url: `${host.url.replace(/^http/, "ws")}/sessions/s2/ws`,
+          stateDir: join(folder, "asking"),
+        })
+        const { request } = working.uplink
+        await request("workflow-sync", {
+          name: "W",
+          data: { steps: [{ type: "bash", command: "true" }] },
+        })
+        const run = async () =>
+          String((await request("workflow-run", { workflowId: "w" })).execution["id"])
+        const id = await run()
+        await until(() => told(working).includes(`run ${id}`), "order")
+        wire.freeze()
+        const payload = { executionId: id }
+        await asking.uplink.request("execution-api", { action: "cancel", payload })
+        const status = async () => {
+          const { data } = await asking.uplink.request("execution-api", { action: "get", payload })
+          return (data as { execution: { status: string } }).execution.status
+        }
+        return { wire, working, id, run, status }
+      }
+
+      test("is stopped when it can, once, and no result makes it a success", async () => {
+        const { wire, working, id, run, status } = await cancelUnheard()
+        await host.disturb()
+        // Time for the word to get lost on the wire.
+        await Bun.sleep(100)
+        wire.reset()
+        await until(() => told(working).includes(`stop ${id}`), "stop")
+        const envelope = { ok: true, status: "ok", executionId: id } as const
+        working.send({ type: "workflow-execution-result", executionId: id, envelope })
+        const next = await run()
+        await until(() => told(working).includes(`run ${next}`), "next run")
+        expect(await status()).toBe("cancelled")
+        wire.reset()
+        // Ordered anew on the new connection, because it has no answer; the other has one.
+        await until(() => told(working).filter((line) => line === `run ${next}`).length > 1, "run")
+        expect(told(working).filter((line) => line.endsWith(id))).toEqual([
+          `run ${id}`,
+          `stop ${id}`,
+        ])
+      })
+
+      test("is stopped by the host's next life too", async () => {
+        const { wire, working, id, status } = await cancelUnheard()
+        await host.restart()
+        wire.reset()
+        await until(() => told(working).includes(`stop ${id}`), "stop")
+        expect(await status()).toBe("cancelled")
+        expect(told(working)).toEqual([`run ${id}`, `stop ${id}`])
       })
     })
 

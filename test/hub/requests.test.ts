@@ -258,6 +258,46 @@ describe("workflows", () => {
     )
   })
 
+  test("that are cancelled stay so, whatever their runner says later; who comes to an approval is denied it", async () => {
+    await ask("workflow-sync", { name: "Late", data })
+    const get = async (executionId: string) =>
+      (await ask("execution-api", { action: "get", payload: { executionId } })).data as {
+        execution: Record<string, unknown>
+      }
+    const cancelled = async () => {
+      const { execution } = await ask("workflow-run", { workflowId: "late" })
+      const executionId = String(execution["id"])
+      await until(() => orders().some((order) => order.executionId === executionId), "order")
+      await ask("execution-api", { action: "cancel", payload: { executionId } })
+      return executionId
+    }
+    const [good, waiting] = [await cancelled(), await cancelled()]
+    setup.runner.send({
+      type: "workflow-execution-result",
+      executionId: good,
+      envelope: { ok: true, status: "ok", executionId: good, output: "done" },
+    })
+    setup.runner.send({
+      type: "workflow-execution-result",
+      executionId: waiting,
+      envelope: {
+        ok: true,
+        status: "needs_approval",
+        executionId: waiting,
+        requiresApproval: { stepId: "s", prompt: "Go on?", items: [], resumeToken: "token" },
+      },
+    })
+    const decided = () =>
+      orders().find((order) => order.executionId === waiting && order.payload.kind === "resume")
+    await until(() => decided() !== undefined, "denial")
+    expect(decided()?.payload).toMatchObject({ decision: "deny", resumeToken: "token" })
+    for (const id of [good, waiting]) {
+      const { execution } = await get(id)
+      expect(execution).toMatchObject({ status: "cancelled" })
+      expect(execution).not.toHaveProperty("output")
+    }
+  })
+
   const orders = () =>
     setup.runner.frames.flatMap((frame) => (frame.type === "workflow-execute" ? [frame] : []))
 })

@@ -113,7 +113,12 @@ describe("the stream", () => {
     expect(acks().at(-1)).toBe(next + 1)
   })
 
-  test("words are written at once when there are 2,048 characters of them", () => {
+  test.each([
+    ["a letter of one byte", "a", 1],
+    ["a letter of two", "ß", 2],
+    ["a character of three", "漢", 3],
+    ["an emoji of four, in halves", "👋", 4],
+  ])("words are written at once when there are 2 KiB of them: %s", (_what, sign, bytes) => {
     const core = createCore()
     const next = core.greet("a")
     const say = (delta: string, seq: number) =>
@@ -127,10 +132,16 @@ describe("the stream", () => {
       })
     const written = () => core.sql.all<{ size: number }>("SELECT size FROM parts")[0]?.size
     say("a", next)
-    say("b".repeat(2047), next + 1)
+    const count = Math.ceil(2048 / bytes)
+    const text = sign.repeat(count)
+    const most = Math.floor(2047 / bytes) * sign.length
+    // Cut in the middle, where half of a pair may be on either side.
+    const middle = Math.floor(most / 2) | 1
+    say(text.slice(0, middle), next + 1)
+    say(text.slice(middle, most), next + 2)
     expect(written()).toBe(1)
-    say("c", next + 2)
-    expect(written()).toBe(2049)
+    say(text.slice(most), next + 3)
+    expect(written()).toBe(1 + text.length)
   })
 
   test("with a frame missing is asked for again from what is stored", () => {

@@ -11,8 +11,9 @@ import {
 } from "./client-protocol.ts"
 import { readMessages, readSnapshot } from "./entities.ts"
 import type { Parts } from "./parts.ts"
-import { answerFrame, dispatch, showPrompt, stopPrompts } from "./prompts.ts"
+import { answerFrame, dispatch, showPrompt, stopPrompts, withdrawAll } from "./prompts.ts"
 import type { Prompt } from "./queue.ts"
+import { hasEnded } from "./state.ts"
 
 export interface ClientSide {
   /** A frame of a client's WebSocket. */
@@ -121,6 +122,7 @@ const verbsOf = (parts: Parts): Verbs => {
   }
   return {
     prompt: ({ type, clientRequestId, ...rest }) => {
+      if (hasEnded(state)) return refuse("too-late", "the session has ended")
       const channel = channelKey(rest)
       const prompt: Prompt = { type, messageId: ports.newId(), ...rest, ...channelAddress(channel) }
       if (rest.attachments?.some(({ url }) => url.length > MOST_TEXT && !isBase64(url))) {
@@ -195,12 +197,6 @@ const verbsOf = (parts: Parts): Verbs => {
     },
   }
 }
-
-const withdrawAll = ({ ports, queue }: Parts, channel: string | undefined): number =>
-  ports.sql
-    .all<{ id: string; channel: string }>("SELECT id, channel FROM queue WHERE status = 'queued'")
-    .filter((row) => channel === undefined || row.channel === channel)
-    .filter(({ id }) => queue.withdraw(id)).length
 
 const fromJson = (text: string): unknown => {
   try {

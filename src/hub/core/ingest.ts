@@ -2,8 +2,9 @@
 import type { Outbound, ToldFrame } from "../../protocol/index.ts"
 import { keepArtifact } from "./artifacts.ts"
 import { channelKey } from "./channel.ts"
+import { answerOrders, confirmCancel, WORKFLOW_CHANNEL } from "./orders.ts"
 import type { Parts } from "./parts.ts"
-import { endPrompt, reconcile } from "./prompts.ts"
+import { endPrompt, reconcile, withdrawAll } from "./prompts.ts"
 
 /** Frames about the link itself, and words, are dealt with where they arrive. */
 type Elsewhere = "hello" | "ping" | "message.part.text-delta" | "message.part.reasoning-delta"
@@ -143,6 +144,8 @@ const tableOf = (parts: Parts): Ingest => {
     aborted: (frame) => {
       const { phase, barrier } = link.now()
       if (phase === "reconciling" && frame.channelId === barrier) reconcile(parts)
+      if (frame.channelType === WORKFLOW_CHANNEL && frame.channelId !== undefined)
+        confirmCancel(parts, frame.channelId)
     },
     "workflow-chat-message": (frame) =>
       messages.say(frame.role, {
@@ -172,6 +175,7 @@ const tableOf = (parts: Parts): Ingest => {
       messages.putPart(messageId, "transcript", "transcript", { transcript }),
     "self-terminate": () => {
       state.show("session", { status: "ended" })
+      withdrawAll(parts, undefined)
       ports.ended()
     },
     reverted: ({ messageIds, error }) => {
@@ -193,7 +197,7 @@ const tableOf = (parts: Parts): Ingest => {
       answered(frame.requestId, "new-session", { channel: channelKey(frame) })
     },
     "workflow-execution-result": ({ executionId, envelope }) => {
-      sql.run("DELETE FROM orders WHERE json_extract(frame, '$.executionId') = ?", executionId)
+      answerOrders(parts, executionId)
       ports.executed(executionId, envelope)
     },
     "opencode-config-applied": ({ success, restarted, error }) =>

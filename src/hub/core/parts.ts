@@ -1,5 +1,6 @@
 /** The session's working parts, made once and shared by its two sides: the runner's and the clients'. */
 import type { InboundFrame } from "../../protocol/index.ts"
+import { type Attachments, createAttachments } from "./attachments.ts"
 import { type Changes, createChanges } from "./changes.ts"
 import { createDeadlines, type Deadlines } from "./deadlines.ts"
 import { createInteractions, type Interactions } from "./interactions.ts"
@@ -15,6 +16,7 @@ export interface Parts {
   readonly changes: Changes
   readonly messages: Messages
   readonly words: Words
+  readonly attachments: Attachments
   readonly queue: Queue
   readonly interactions: Interactions
   readonly link: Link
@@ -31,6 +33,7 @@ export const createParts = (ports: Ports): Parts => {
   const changes = createChanges(sql, sockets)
   const messages = createMessages(sql, changes, now, newId)
   const words = createWords(messages, ports, changes.rev)
+  const attachments = createAttachments(ports)
   const link = createLink(sql)
   const deadlines = createDeadlines(sql, ports.alarm)
   let outgoing: InboundFrame[] = []
@@ -41,7 +44,8 @@ export const createParts = (ports: Ports): Parts => {
     words,
     link,
     deadlines,
-    queue: createQueue(ports, changes),
+    attachments,
+    queue: createQueue(ports, changes, attachments),
     interactions: createInteractions(sql, changes, now),
     state: createState(sql, changes),
     commit: (work) => {
@@ -59,9 +63,11 @@ export const createParts = (ports: Ports): Parts => {
           for (const frame of told) sockets.send(connection, JSON.stringify(frame))
         }
         deadlines.arm()
+        attachments.remove()
         return result
       } catch (error) {
         outgoing = []
+        attachments.forget()
         words.forget()
         messages.forget()
         link.forget()

@@ -26,6 +26,10 @@ export interface Blobs {
   readonly put: (id: string, mime: string, base64: string) => void
   /** What was put, as base64. */
   readonly get: (id: string) => string | undefined
+  /** One that is not there is gone already. */
+  readonly remove: (id: string) => void
+  /** Every blob of this session. */
+  readonly ids: () => readonly string[]
 }
 
 export interface Alarm {
@@ -40,6 +44,8 @@ export interface Ports {
   readonly alarm: Alarm
   readonly now: () => number
   readonly newId: () => string
+  /** A short name that this text has and no other. */
+  readonly digest: (text: string) => string
   /** Any number from 0 to 1, for what many sessions of one host do over and over and should not all do at once. */
   readonly chance: () => number
   /** A moment's wait that need not survive: what depends on it is safe without it. Returns its cancellation. */

@@ -2,6 +2,7 @@
 import type { Prompt } from "./queue.ts"
 import type { Parts } from "./parts.ts"
 import { channelAddress } from "./channel.ts"
+import { orderAgain, sendOrders } from "./orders.ts"
 
 /** The runner confirms a stop by the end of the turn; if it does not, the channel goes on without it. */
 const STOP_MS = 15_000
@@ -37,13 +38,6 @@ export const showPrompt = ({ messages }: Parts, prompt: Prompt, channel: string)
   )
 }
 
-const sendOrders = ({ ports, say }: Parts): void => {
-  const orders = ports.sql.all<{ frame: string }>(
-    "UPDATE orders SET sent = 1 WHERE sent = 0 RETURNING frame",
-  )
-  for (const { frame } of orders) say(JSON.parse(frame) as Parameters<typeof say>[0])
-}
-
 /** The one end of a prompt, however it is heard of. */
 export const endPrompt = (parts: Parts, id: string): void => {
   const row = parts.queue.find(id)
@@ -73,17 +67,27 @@ export const stopPrompts = (parts: Parts, channel: string | undefined): number =
   return running.length
 }
 
-/** The runner did not confirm a stop, or sat on a prompt beyond all budgets: the channel goes on. */
-export const giveUp = (parts: Parts, id: string, kind: "stop" | "prompt"): void => {
+/** Takes everything out that is not begun, in one channel or in all; tells how many prompts that are. */
+export const withdrawAll = ({ ports, queue }: Parts, channel: string | undefined): number =>
+  ports.sql
+    .all<{ id: string; channel: string }>("SELECT id, channel FROM queue WHERE status = 'queued'")
+    .filter((row) => channel === undefined || row.channel === channel)
+    .filter(({ id }) => queue.withdraw(id)).length
+
+const reasons = {
+  stop: "the runner did not confirm the stop",
+  prompt: "the runner did not end the turn in time",
+  session: "the session has ended",
+} as const
+
+/** The runner did not confirm a stop, sat on a prompt beyond all budgets, or is not let in again: it is over without it. */
+export const giveUp = (parts: Parts, id: string, kind: keyof typeof reasons): void => {
   const { queue, messages } = parts
   if (queue.find(id)?.status !== "processing") return
-  const why =
-    kind === "stop"
-      ? "the runner did not confirm the stop"
-      : "the runner did not end the turn in time"
+  const why = reasons[kind]
   queue.setError(id, why)
-  queue.finish(id, kind === "stop" ? "canceled" : "failed")
-  messages.endOf(id, kind === "stop" ? "canceled" : "error", why)
+  queue.finish(id, kind === "prompt" ? "failed" : "canceled")
+  messages.endOf(id, kind === "prompt" ? "error" : "canceled", why)
   settlePrompt(parts, id)
 }
 
@@ -98,10 +102,7 @@ export const reconcile = (parts: Parts): void => {
     messages.endOf(id, "canceled", why)
     settlePrompt(parts, id)
   }
-  // What has no answer yet may have been lost on the way; a runner that has it answers it once all the same.
-  parts.ports.sql.run(
-    "UPDATE orders SET sent = 0 WHERE json_extract(frame, '$.type') = 'workflow-execute'",
-  )
+  orderAgain(parts)
   for (const { channel, stopping } of queue.processing()) {
     if (stopping === 1) parts.say({ type: "abort", ...channelAddress(channel) })
   }

@@ -1,6 +1,6 @@
 /** The prompt queue: a line for each channel, one prompt of it at work. The claim is one conditional UPDATE. */
 import type { Inbound } from "../../protocol/index.ts"
-import { stowAttachments, unstowAttachments } from "./attachments.ts"
+import type { Attachments } from "./attachments.ts"
 import type { Changes } from "./changes.ts"
 import { one, type Ports } from "./ports.ts"
 
@@ -32,7 +32,7 @@ export interface Queue {
   /** The next prompt of any channel that has none at work; it is at work from now on. */
   readonly claim: () => QueueRow | undefined
   readonly find: (id: string) => QueueRow | undefined
-  /** The prompt of a row, whole: its files are elsewhere. */
+  /** The prompt of a row, whole: its files are elsewhere, and only until it ends. */
   readonly promptOf: (row: Pick<QueueRow, "prompt">) => Prompt
   readonly processing: (channel?: string) => readonly QueueRow[]
   readonly setError: (id: string, error: string) => void
@@ -49,25 +49,27 @@ export interface Queue {
 const columns = "id, channel, prompt, status, stopping, error"
 
 export const createQueue = (
-  ports: Pick<Ports, "sql" | "blobs" | "now" | "newId">,
+  { sql, now }: Pick<Ports, "sql" | "now">,
   changes: Changes,
+  attachments: Attachments,
 ): Queue => {
-  const { sql, now } = ports
   const note = () => changes.note("queue", "")
   const changed = (rows: readonly unknown[]): boolean => {
     if (rows.length > 0) note()
     return rows.length > 0
   }
+  const ended = (id: string, rows: readonly unknown[]): boolean => {
+    if (rows.length > 0) attachments.release(id)
+    return changed(rows)
+  }
   const find = (id: string) =>
     one(sql.all<QueueRow>(`SELECT ${columns} FROM queue WHERE id = ?`, id))
-  const promptOf = (row: Pick<QueueRow, "prompt">) =>
-    unstowAttachments(ports, JSON.parse(row.prompt) as Prompt)
   return {
-    promptOf,
+    promptOf: (row) => attachments.unstow(JSON.parse(row.prompt) as Prompt),
     add: (prompt, channel, request, first = false) => {
       const known = request === undefined ? undefined : byRequest(sql, request)
       if (known) {
-        const same = sameAsking(promptOf(known), prompt)
+        const same = sameAsking(JSON.parse(known.prompt) as Prompt, attachments.outline(prompt))
         return same && known.channel === channel ? { id: known.id, fresh: false } : undefined
       }
       const place = note()
@@ -78,7 +80,7 @@ export const createQueue = (
         channel,
         place,
         first ? place : 0,
-        JSON.stringify(stowAttachments(ports, prompt)),
+        JSON.stringify(attachments.stow(prompt)),
         now(),
       )
       return { id: prompt.messageId, fresh: true }
@@ -105,7 +107,8 @@ export const createQueue = (
     setError: (id, error) =>
       sql.run("UPDATE queue SET error = ? WHERE id = ? AND ended_at IS NULL", error, id),
     finish: (id, status) =>
-      changed(
+      ended(
+        id,
         sql.all(
           "UPDATE queue SET status = ?, ended_at = ? WHERE id = ? AND status IN ('queued', 'processing') RETURNING id",
           status,
@@ -128,6 +131,7 @@ export const createQueue = (
         // Who was told to stop and is gone has stopped.
         if (stopping === 1) {
           sql.run("UPDATE queue SET status = 'canceled', ended_at = ? WHERE id = ?", now(), id)
+          attachments.release(id)
         } else {
           sql.run(
             "UPDATE queue SET status = 'queued', priority = place, dispatched_at = NULL WHERE id = ?",
@@ -139,7 +143,8 @@ export const createQueue = (
       return lost
     },
     withdraw: (id) =>
-      changed(
+      ended(
+        id,
         sql.all(
           "UPDATE queue SET status = 'canceled', ended_at = ? WHERE id = ? AND status = 'queued' RETURNING id",
           now(),

@@ -24,9 +24,10 @@ export interface RunnerSide {
   readonly flush: () => void
 }
 
-/** Words wait at most this long, and at most this many, before they are written. */
+/** Words wait at most this long, and at most this many bytes of them, before they are written. */
 const BATCH_MS = 250
-const BATCH_CHARACTERS = 2048
+/** What waits is not acknowledged: the runner keeps it in its outbox, which is bounded by bytes, and may send it again. */
+const BATCH_BYTES = 2048
 /** Many sessions may write in one thread, each for a while: they are not to do it all at the same moment. */
 const BATCH_SPREAD_MS = 50
 /** A runner that knows no `aborted` with a channel is taken at its word after this. */
@@ -127,7 +128,7 @@ export const createRunnerSide = (parts: Parts): RunnerSide => {
       const kind = frame.type === "message.part.text-delta" ? "text" : "reasoning"
       const { turnId, partId, delta } = frame
       if (words.take(turnId, partId, kind, delta)) {
-        if (words.waiting() >= BATCH_CHARACTERS) return flush()
+        if (words.waiting() >= BATCH_BYTES) return flush()
         cancelBatch ??= ports.later(BATCH_MS - BATCH_SPREAD_MS * ports.chance(), flush)
         return
       }

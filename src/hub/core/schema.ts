@@ -37,6 +37,9 @@ const statements = [
     dispatched_at INTEGER, ended_at INTEGER)`,
   "CREATE UNIQUE INDEX IF NOT EXISTS one_processing ON queue (channel) WHERE status = 'processing'",
   "CREATE INDEX IF NOT EXISTS queue_open ON queue (channel, status, priority, place)",
+  // The blobs with the files of prompts that are not over: a prompt's end takes its rows away, then the blobs go.
+  `CREATE TABLE IF NOT EXISTS files (
+    prompt TEXT NOT NULL, place INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (prompt, place))`,
   `CREATE TABLE IF NOT EXISTS interactions (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL CHECK (kind IN ('question', 'permission')), prompt_id TEXT,
     channel TEXT NOT NULL, payload TEXT NOT NULL,
@@ -44,8 +47,10 @@ const statements = [
     answer TEXT, answered_by TEXT, at INTEGER NOT NULL)`,
   `CREATE TABLE IF NOT EXISTS asks (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)`,
-  // Frames for the runner that wait for it: each is handed over once.
+  // Runs of workflows that the runner is to carry out: each is ordered anew on a new connection until it is answered.
   "CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, frame TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0)",
+  // Runs that were cancelled: the runner is told on every connection until it has answered, and the row outlives that.
+  "CREATE TABLE IF NOT EXISTS cancels (execution TEXT PRIMARY KEY, answered INTEGER NOT NULL DEFAULT 0)",
   "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, type TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)",
   `CREATE TABLE IF NOT EXISTS artifacts (
     id TEXT PRIMARY KEY, mime TEXT NOT NULL, bytes INTEGER NOT NULL, description TEXT NOT NULL, at INTEGER NOT NULL)`,

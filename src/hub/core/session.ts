@@ -1,15 +1,17 @@
 /** One session: the runner's side, the clients' side and the deadlines, over the host's ports. */
-import type { CommandFrame } from "../../protocol/index.ts"
+import type { Inbound } from "../../protocol/index.ts"
 import { type ClientSide, createClientSide } from "./client-side.ts"
 import { readMessages, readSnapshot } from "./entities.ts"
 import { keepArtifact } from "./artifacts.ts"
+import { cancelRun, takeOrder } from "./orders.ts"
 import { createParts, type Parts } from "./parts.ts"
 import type { Ports } from "./ports.ts"
-import { dispatch, giveUp, reconcile, stopPrompts } from "./prompts.ts"
+import { dispatch, giveUp, reconcile, stopPrompts, withdrawAll } from "./prompts.ts"
 import type { Prompt } from "./queue.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "./same-text.ts"
+import { hasEnded } from "./state.ts"
 
 export interface Session {
   readonly runner: RunnerSide
@@ -27,8 +29,10 @@ export interface Session {
     channel: string,
     options?: { first?: boolean; interrupt?: boolean },
   ) => void
-  /** A frame the runner gets when it is there; a workflow that it is to run it gets until it has answered. */
-  readonly order: (id: string, frame: CommandFrame) => void
+  /** A workflow that the runner is to run: it is told when it is there, and again until it has answered. */
+  readonly order: (id: string, frame: Inbound<"workflow-execute">) => void
+  /** Stops a run for good: the runner is told until it has answered, and no order for it is taken any more. */
+  readonly cancel: (executionId: string) => void
   /** A line in the conversation that nobody is to answer; said again under its id it stays one. */
   readonly note: (line: Note) => void
   readonly config: () => object
@@ -67,8 +71,7 @@ export const createSession = (ports: Ports): Session => {
   const parts = createParts(ports)
   const { state, queue, link, commit } = parts
   const runner = createRunnerSide(parts)
-  const ended = () =>
-    (state.shown("session") as { status?: string } | undefined)?.status === "ended"
+  const ended = () => hasEnded(state)
 
   return {
     runner,
@@ -99,13 +102,10 @@ export const createSession = (ports: Ports): Session => {
       }),
     order: (id, frame) =>
       commit(() => {
-        ports.sql.run(
-          "INSERT OR IGNORE INTO orders (id, frame) VALUES (?, ?)",
-          id,
-          JSON.stringify(frame),
-        )
+        takeOrder(parts, id, frame)
         dispatch(parts)
       }),
+    cancel: (executionId) => commit(() => cancelRun(parts, executionId)),
     note: ({ id, role, content, channel = "web:default", image }) =>
       commit(() => {
         const artifact = image && keepArtifact(parts, image.mime, image.base64, content, id)
@@ -124,6 +124,8 @@ export const createSession = (ports: Ports): Session => {
       const { connection } = link.now()
       commit(() => {
         state.show("session", { status: "ended", why })
+        withdrawAll(parts, undefined)
+        for (const { id } of queue.processing()) giveUp(parts, id, "session")
         parts.say({ type: "stop" })
       })
       if (connection !== null) ports.sockets.close(connection, 1000, "Session terminated")
@@ -132,6 +134,7 @@ export const createSession = (ports: Ports): Session => {
     woke: (connections) => {
       const { connection } = link.now()
       if (connection !== null && !connections.includes(connection)) runner.closed(connection)
+      parts.attachments.sweep()
       parts.deadlines.arm()
     },
     snapshot: () => {

@@ -30,3 +30,7 @@ export const createState = (sql: Sql, changes: Changes): State => {
     kept: (name) => read("meta", name),
   }
 }
+
+/** For good: an ended session lets no runner in. */
+export const hasEnded = (state: State): boolean =>
+  (state.shown("session") as { status?: string } | undefined)?.status === "ended"

@@ -4,6 +4,7 @@
  */
 import type { Messages, WordKind } from "./messages.ts"
 import type { Ports } from "./ports.ts"
+import { bytesOf } from "./text.ts"
 
 export interface Words {
   /** True when the words could wait; false when they must be written now, with what waited before them. */
@@ -22,6 +23,7 @@ export interface Words {
     kind: WordKind,
     delta: string,
   ) => void
+  /** How many bytes are to be written. */
   readonly waiting: () => number
   /** Tells clients what they have not heard yet: before anything else that they are told. */
   readonly tell: () => void
@@ -91,7 +93,7 @@ export const createWords = (
       part.size += delta.length
       // At the next turn of the loop: a host that is behind tells many words at once, and so catches up.
       cancelTelling ??= later(0, tell)
-      waiting += delta.length
+      waiting += bytesOf(delta)
       return true
     },
     write: () => {

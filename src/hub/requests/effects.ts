@@ -3,7 +3,8 @@ import type { Inbound } from "../../protocol/index.ts"
 import type { Sql } from "../core/ports.ts"
 
 export type Effect =
-  | { readonly do: "order"; readonly frame: Inbound<"workflow-execute"> | Inbound<"abort"> }
+  | { readonly do: "order"; readonly frame: Inbound<"workflow-execute"> }
+  | { readonly do: "cancel"; readonly executionId: string }
   | { readonly do: "prompt"; readonly content: string }
 
 export interface Effects {
@@ -28,6 +29,8 @@ export const createEffects = (
       JSON.stringify(effect),
     ),
   deliver: async () => {
+    // Who asks for it may be in the middle of a session's transaction, and that session may be the one to do it.
+    await Promise.resolve()
     const waiting = sql.all<{ id: string; session: string; effect: string }>(
       "SELECT * FROM effects",
     )

@@ -111,6 +111,13 @@ export const createExecutions = (sql: Sql, { now }: Tools, effects: Effects): Ex
   },
   executed: (id, envelope) => {
     const status = statuses[envelope.status]
+    const token = envelope.requiresApproval?.resumeToken
+    const [cancelled] = sql.all<ExecutionRow>(
+      "SELECT * FROM executions WHERE id = ? AND status = 'cancelled'",
+      id,
+    )
+    // It came to its approval before it heard of the cancel, and would wait for ever.
+    if (cancelled && token !== undefined) return resume(sql, cancelled, token, "deny", effects)
     sql.run(
       `UPDATE executions SET status = ?, steps = ?, output = ?, error = ?, approval = ?, ended_at = ?
        WHERE id = ? AND status IN ('running', 'waiting_approval')`,
@@ -166,6 +173,7 @@ export const executionHandlers = (
           throw new Refusal(`the run is ${row.status}: it waits for no decision`)
         if (approval.resumeToken !== asked.resumeToken)
           throw new Refusal("resumeToken: is not the one that came with the approval")
+        sql.run("UPDATE executions SET status = 'running', approval = NULL WHERE id = ?", row.id)
         resume(sql, row, asked.resumeToken, asked.approve ? "approve" : "deny", effects)
         return { data: { success: true, status: asked.approve ? "running" : "cancelled" } }
       }
@@ -176,13 +184,9 @@ export const executionHandlers = (
         const approval = JSON.parse(row.approval ?? "{}") as { resumeToken?: string }
         if (approval.resumeToken !== undefined)
           resume(sql, row, approval.resumeToken, "deny", effects)
-        // At work: its channel bears its name.
-        else {
-          const frame = { type: "abort", channelType: "workflow", channelId: row.id } as const
-          effects.add(`${row.id}/cancel`, row.session, { do: "order", frame })
-        }
+        else effects.add(`${row.id}/cancel`, row.session, { do: "cancel", executionId: row.id })
         sql.run(
-          "UPDATE executions SET status = 'cancelled', error = ?, ended_at = ? WHERE id = ?",
+          "UPDATE executions SET status = 'cancelled', approval = NULL, error = ?, ended_at = ? WHERE id = ?",
           reason ?? "cancelled",
           tools.now(),
           row.id,
@@ -200,7 +204,6 @@ const resume = (
   decision_: "approve" | "deny",
   effects: Effects,
 ): void => {
-  sql.run("UPDATE executions SET status = 'running', approval = NULL WHERE id = ?", row.id)
   const { data } = one(
     sql.all<{ data: string }>(
       "SELECT data FROM workflow_versions WHERE workflow = ? AND hash = ? ORDER BY place DESC LIMIT 1",

@@ -1,4 +1,5 @@
 /** A session's core with nothing around it: rows in memory, sockets that only listen, time in the test's hand. */
+import { digestOf } from "../../../src/hub/digest.ts"
 import { openBunSql } from "../../../src/hub/bun-sql.ts"
 import type { Ports, Sql } from "../../../src/hub/core/ports.ts"
 import { createSession, type Session } from "../../../src/hub/core/session.ts"
@@ -9,6 +10,7 @@ export interface Core {
   readonly session: Session
   readonly clock: ManualClock
   readonly sql: Sql
+  readonly blobs: Map<string, string>
   /** Frames that a connection was sent, oldest first. */
   readonly sent: (connection: string) => readonly (InboundFrame & Record<string, unknown>)[]
   readonly told: readonly Record<string, unknown>[]
@@ -33,12 +35,12 @@ export const createCore = (
   sql: Sql = openBunSql(":memory:"),
   clock = createManualClock(1_000_000),
   answer: Ports["answer"] = () => Promise.reject(new Error("nothing is asked here")),
+  blobs: Map<string, string> = new Map(),
 ): Core => {
   const sent = new Map<string, (InboundFrame & Record<string, unknown>)[]>()
   const told: Record<string, unknown>[] = []
   const closed: (readonly [string, number, string])[] = []
   const reports: string[] = []
-  const blobs = new Map<string, string>()
   let ids = 0
   let cancelAlarm = () => {}
   const session: Session = createSession({
@@ -53,7 +55,12 @@ export const createCore = (
       subscribe: () => {},
       close: (...args) => void closed.push(args),
     },
-    blobs: { put: (id, _mime, base64) => void blobs.set(id, base64), get: (id) => blobs.get(id) },
+    blobs: {
+      put: (id, _mime, base64) => void blobs.set(id, base64),
+      get: (id) => blobs.get(id),
+      remove: (id) => void blobs.delete(id),
+      ids: () => [...blobs.keys()],
+    },
     alarm: {
       set: (at) => {
         cancelAlarm()
@@ -66,6 +73,7 @@ export const createCore = (
       ids += 1
       return `id-${ids}`
     },
+    digest: digestOf,
     chance: () => 0,
     later: clock.after,
     answer,
@@ -80,6 +88,7 @@ export const createCore = (
     session,
     clock,
     sql,
+    blobs,
     sent: framesOf,
     told,
     closed,
@@ -106,6 +115,6 @@ export const createCore = (
       say(connection, { type: "agentStatus", status: "idle", seq: from + 1 })
       return from + 2
     },
-    forget: () => createCore(sql, clock, answer),
+    forget: () => createCore(sql, clock, answer, blobs),
   }
 }

@@ -1,4 +1,5 @@
 /** The Durable Object on the real workerd, in this process's care: can be put to sleep, evicted and started again. */
+import { Database } from "bun:sqlite"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -11,6 +12,8 @@ export interface Workerd {
   /** The object loses its memory; its sockets stay. */
   readonly hibernate: (session?: string) => Promise<void>
   readonly restart: () => Promise<void>
+  /** How many blobs the sessions have, read from the objects' own files. */
+  readonly blobs: () => number
   readonly stop: () => Promise<void>
 }
 
@@ -70,9 +73,24 @@ export const startWorkerd = async (script: string): Promise<Workerd> => {
       await current.dispose()
       current = await launch()
     },
+    blobs: () =>
+      [...new Bun.Glob("**/*.sqlite").scanSync(folder)].reduce(
+        (sum, file) => sum + blobsIn(join(folder, file)),
+        0,
+      ),
     stop: async () => {
       await current.dispose()
       await rm(folder, { recursive: true, force: true })
     },
+  }
+}
+
+const blobsIn = (file: string): number => {
+  const db = new Database(file, { readonly: true })
+  try {
+    const tables = db.query("SELECT 1 FROM sqlite_master WHERE name = 'blobs'").all()
+    return tables.length === 0 ? 0 : db.query("SELECT DISTINCT id FROM blobs").all().length
+  } finally {
+    db.close()
   }
 }
