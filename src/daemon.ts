@@ -387,7 +387,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await Bun.spawn(["sync"]).exited
     },
     services: host.services,
-    reconnect: (why) => uplink.redial(why, readSecretsAgain()),
+    renewSecrets: () => renewSecrets(),
+    // Only where they are read again is the link's token among them.
+    reconnect: (why) => uplink.redial(why, options.readAgain && own.runnerToken),
     // A pull under a running turn would change the files that it works on.
     refresh: async () => {
       await channels.settled()
@@ -396,18 +398,18 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
   let stopWatching = () => {}
 
-  /** Returns the link's token, when there is a place to read it from again. */
-  const readSecretsAgain = (): string | undefined => {
-    if (!options.readAgain) return undefined
+  const renewSecrets = () => {
+    const before = own
     try {
-      own = options.readAgain()
+      own = options.readAgain?.() ?? own
       log.hide(own.secrets)
-      gateway?.renewKey(own.jwtSecret)
-      log.info("secrets.read-again")
+      gateway?.restored(own.jwtSecret)
+      if (options.readAgain) log.info("secrets.read-again")
     } catch (error) {
       log.warn("secrets.not-read-again", { error: describeError(error) })
+      own = before
+      gateway?.restored(own.jwtSecret)
     }
-    return own.runnerToken
   }
 
   const stop = async (ending: Ending) => {
