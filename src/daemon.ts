@@ -21,6 +21,7 @@ import { readBootId } from "./host/boot-id.ts"
 import { createHibernation } from "./host/hibernation.ts"
 import { createHost } from "./host/host.ts"
 import { createProcesses } from "./host/processes.ts"
+import type { MissingProgram } from "./host/services.ts"
 import { openSecrets } from "./host/open-secrets.ts"
 import { createMask } from "./host/secret-mask.ts"
 import { createRunCommand } from "./host/secret-command.ts"
@@ -73,6 +74,8 @@ export interface Daemon {
   /** Resolves when the runner has nothing more to do, of its own accord or because it was stopped. */
   readonly done: Promise<Ending>
   readonly stop: (ending: Ending) => Promise<void>
+  /** What the services that are wanted lack. */
+  readonly missingPrograms: () => readonly MissingProgram[]
 }
 
 /** The OpenCode that is pinned: what is prepared for it must name its very version. */
@@ -485,5 +488,6 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     done: done.promise,
     stop,
+    missingPrograms: host.services.missing,
   }
 }
