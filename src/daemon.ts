@@ -21,6 +21,7 @@ import { readBootId } from "./host/boot-id.ts"
 import { createHibernation } from "./host/hibernation.ts"
 import { createHost } from "./host/host.ts"
 import { createProcesses } from "./host/processes.ts"
+import type { MissingProgram } from "./host/services.ts"
 import { openSecrets } from "./host/open-secrets.ts"
 import { createMask } from "./host/secret-mask.ts"
 import { createRunCommand } from "./host/secret-command.ts"
@@ -73,6 +74,8 @@ export interface Daemon {
   /** Resolves when the runner has nothing more to do, of its own accord or because it was stopped. */
   readonly done: Promise<Ending>
   readonly stop: (ending: Ending) => Promise<void>
+  /** What the services that are wanted lack. */
+  readonly missingPrograms: () => readonly MissingProgram[]
 }
 
 /** The OpenCode that is pinned: what is prepared for it must name its very version. */
@@ -387,7 +390,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await Bun.spawn(["sync"]).exited
     },
     services: host.services,
-    reconnect: (why) => uplink.redial(why, readSecretsAgain()),
+    renewSecrets: () => renewSecrets(),
+    // Only where they are read again is the link's token among them.
+    reconnect: (why) => uplink.redial(why, options.readAgain && own.runnerToken),
     // A pull under a running turn would change the files that it works on.
     refresh: async () => {
       await channels.settled()
@@ -396,18 +401,18 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
   let stopWatching = () => {}
 
-  /** Returns the link's token, when there is a place to read it from again. */
-  const readSecretsAgain = (): string | undefined => {
-    if (!options.readAgain) return undefined
+  const renewSecrets = () => {
+    const before = own
     try {
-      own = options.readAgain()
+      own = options.readAgain?.() ?? own
       log.hide(own.secrets)
-      gateway?.renewKey(own.jwtSecret)
-      log.info("secrets.read-again")
+      gateway?.restored(own.jwtSecret)
+      if (options.readAgain) log.info("secrets.read-again")
     } catch (error) {
       log.warn("secrets.not-read-again", { error: describeError(error) })
+      own = before
+      gateway?.restored(own.jwtSecret)
     }
-    return own.runnerToken
   }
 
   const stop = async (ending: Ending) => {
@@ -483,5 +488,6 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     done: done.promise,
     stop,
+    missingPrograms: host.services.missing,
   }
 }

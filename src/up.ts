@@ -7,6 +7,7 @@ import type { Config } from "./config.ts"
 import { createDaemon, type Daemon } from "./daemon.ts"
 import { startDemoModel } from "./demo/demo.ts"
 import { onKeptPort } from "./demo/kept-port.ts"
+import type { MissingProgram } from "./host/services.ts"
 import { removeAddress, writeAddress } from "./hub/address.ts"
 import { startChat } from "./hub/chat.ts"
 import { hashOf } from "./hub/keys.ts"
@@ -73,7 +74,9 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
     hub: { url: hub.url, token: clientToken },
     session: config.sessionId,
     greeting: () => {
-      const links = options.interactive ? linksOf(config.services, port, token) : []
+      const links = options.interactive
+        ? linksOf(config.services, daemon.missingPrograms(), port, token)
+        : []
       return [greeting(config, demo !== undefined), ...links].join("\n")
     },
   })
@@ -108,11 +111,24 @@ const pages = {
   ttyd: ["Terminal", "/ttyd/?"],
 } as const
 
-/** What a person opens beside the chat; the token in each is for this session only. */
-const linksOf = (services: Config["services"], port: number, token: string): readonly string[] =>
+/**
+ * What a person opens beside the chat; the token in each is for this session only. What is wanted and cannot be had gets
+ * a line that says what it lacks.
+ */
+export const linksOf = (
+  services: Config["services"],
+  missing: readonly MissingProgram[],
+  port: number,
+  token: string,
+): readonly string[] =>
   services.map((name) => {
     const [title, path] = pages[name]
-    return `${title.padEnd(9)} http://localhost:${port}${path}token=${token}`
+    const lacks = missing.filter(({ group }) => group === name).map(({ program }) => program)
+    const words =
+      lacks.length > 0
+        ? `is not there: install ${lacks.join(", ")} and start again`
+        : `http://localhost:${port}${path}token=${token}`
+    return `${title.padEnd(9)} ${words}`
   })
 
 const demoConfig = (url: string): RuntimeConfig => ({

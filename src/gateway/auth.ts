@@ -45,7 +45,10 @@ export interface Auth {
     target: Target,
     peer: string,
   ) => Promise<Refusal | undefined>
-  /** Another key for the tokens to come; who is in stays in. */
+  /**
+   * The key for the tokens to come. With another one than before, cookies and tickets of before open nothing; with the
+   * same one they are as good as the tokens that made them.
+   */
   readonly renewKey: (jwtSecret: string | undefined) => void
   readonly sessions: Sessions
   readonly tickets: Tickets
@@ -60,6 +63,7 @@ const RENEW_MS = 60_000
 const BEARER = /^bearer +([^\s]+)$/i
 
 export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions): Auth => {
+  let current = jwtSecret
   let key = keyOf(jwtSecret)
   const apiDigest = digest(apiToken)
   const sessions = createSessions(now)
@@ -70,15 +74,17 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
   const isApiToken = (token: string): boolean => timingSafeEqual(digest(token), apiDigest)
 
   const isGood = async (token: string): Promise<boolean> => {
-    if (key === undefined || token.length > LONGEST_TOKEN) return false
+    const used = key
+    if (used === undefined || token.length > LONGEST_TOKEN) return false
     try {
-      const { payload } = await jwtVerify(token, key, {
+      const { payload } = await jwtVerify(token, used, {
         algorithms: ["HS256"],
         requiredClaims: ["exp", "sub", "sid"],
         clockTolerance: TOLERANCE_SECONDS,
         currentDate: new Date(now()),
       })
-      return payload.sub !== "" && payload["sid"] === sessionId
+      // The key may have become another while this one was at work.
+      return used === key && payload.sub !== "" && payload["sid"] === sessionId
     } catch {
       return false
     }
@@ -156,7 +162,11 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
       return isApiToken(token) || (await isGood(token)) ? undefined : refuse(peer)
     },
     renewKey: (secret) => {
+      if (secret === current) return
       key = keyOf(secret)
+      current = secret
+      sessions.forgetAll()
+      tickets.forgetAll()
     },
     sessions,
     tickets,

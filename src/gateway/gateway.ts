@@ -9,6 +9,7 @@ import type { Answer } from "./http/answer.ts"
 import { createMetrics, type Gauge } from "./metrics.ts"
 import { createDialer } from "./net/dial.ts"
 import { isReady, type Parts, readyReport } from "./ready.ts"
+import { passedOn } from "./routes.ts"
 import { startServer } from "./server.ts"
 import { createTunnels, pathOf, type Tunnel } from "./tunnels.ts"
 
@@ -47,8 +48,11 @@ export interface Gateway {
   /** Sends the whole list of tunnels again: after a reconnect, and as the answer to a question about it. */
   readonly announceTunnels: () => void
   readonly deleteTunnel: (name: string) => void
-  /** Tokens are checked with this from now on. */
-  readonly renewKey: (jwtSecret: string | undefined) => void
+  /**
+   * The sandbox was restored: whoever is connected to a backend is dropped, since nobody knows who is at the other end,
+   * and tokens are checked with this key from now on. The agent's own calls go on.
+   */
+  readonly restored: (jwtSecret: string | undefined) => void
   readonly stop: () => Promise<void>
 }
 
@@ -176,7 +180,11 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     deleteTunnel: (name) => {
       if (!tunnels.remove(name)) tunnels.announce()
     },
-    renewKey: auth.renewKey,
+    restored: (jwtSecret) => {
+      const connections = server.drop(({ note }) => passedOn.has(note))
+      log.info("gateway.dropped", { connections })
+      auth.renewKey(jwtSecret)
+    },
     stop: async () => {
       await server.stop()
       dialer.closeIdle()

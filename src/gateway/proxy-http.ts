@@ -113,7 +113,7 @@ const carry = (
     exchange.status = 101
     const text = answerForClient(head, errand, exchange.head.host, "upgrade")
     exchange.write(Buffer.concat([Buffer.from(text, "latin1"), rest]))
-    splice(exchange, upstream, clock, errand.opened())
+    splice(exchange, upstream, rest, clock, errand.opened())
   }
 
   upstream.listen({

@@ -1,19 +1,26 @@
 /** Joins two sockets byte by byte, so that frames, close codes and extensions pass as they are and neither end is outrun. */
 import type { Clock } from "../lib/clock.ts"
 import type { RequestHead } from "./http/head.ts"
+import { closeFrame, createFrameFinder } from "./http/ws-frames.ts"
 import type { Exchange } from "./net/exchange.ts"
 import type { Upstream } from "./net/dial.ts"
 
 /** When one end has hung up, the other has this long to do the same, and so often as long to take what waits for it. */
 const HANG_UP_MS = 10_000
 const PATIENCE = 60
+/** 1012, "service restart", is the code that asks a client to come again; 1001 is also said by a page that is left. */
+const FAREWELL = closeFrame(1012, "the sandbox was restored: connect again")
 
+/** `early` is what the backend has said already, and the client has been told. */
 export const splice = (
   exchange: Exchange,
   upstream: Upstream,
+  early: Buffer,
   clock: Clock,
   over: () => void,
 ): void => {
+  const frames = createFrameFinder()
+  frames.feed(early)
   let clientDone = false
   let backendDone = false
   let cancel = () => {}
@@ -50,24 +57,29 @@ export const splice = (
   // Set before the client is taken over, which may bring its first bytes at once.
   upstream.listen({
     data: (bytes) => {
+      frames.feed(bytes)
       if (!client.write(bytes)) upstream.pause()
     },
     end: backendLeft,
     gone: backendLeft,
     drained: drained(exchange.resume),
   })
-  const client = exchange.takeOver({
-    data: (bytes) => {
-      if (!upstream.outlet.write(bytes)) exchange.pause()
+  const client = exchange.takeOver(
+    {
+      data: (bytes) => {
+        if (!upstream.outlet.write(bytes)) exchange.pause()
+      },
+      end: () => {
+        clientDone = true
+        upstream.outlet.finish()
+        hangUp()
+      },
+      gone: finish,
+      drained: drained(upstream.resume),
     },
-    end: () => {
-      clientDone = true
-      upstream.outlet.finish()
-      hangUp()
-    },
-    gone: finish,
-    drained: drained(upstream.resume),
-  })
+    // In the middle of a frame it would be read as part of it.
+    () => (frames.isBetween() ? FAREWELL : undefined),
+  )
 }
 
 /** A WebSocket by all its signs; anything else that asks to be upgraded is answered as plain HTTP. */

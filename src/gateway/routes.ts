@@ -51,6 +51,13 @@ export const routes = [
 export type Route = (typeof routes)[number]
 export type RouteName = Route["name"]
 
+/** Whoever calls these comes from outside and is passed on to a backend; the runner itself answers the others. */
+export const passedOn: ReadonlySet<string> = new Set(
+  routes
+    .filter(({ access }) => access === "person" || access === "opencode")
+    .map(({ name }) => name),
+)
+
 const byFirstPart = new Map<string, Route>(
   routes
     .filter(({ path }) => !path.includes("?") && !path.startsWith("//"))

@@ -20,6 +20,8 @@ export interface ServerOptions {
 export interface Server {
   readonly port: number
   readonly sockets: () => number
+  /** Ends at once the connections that serve what is meant, and tells how many those were. */
+  readonly drop: (isMeant: (exchange: Exchange) => boolean) => number
   /** Takes no new work, gives what runs a while, and ends. */
   readonly stop: () => Promise<void>
 }
@@ -102,6 +104,8 @@ export const startServer = (options: ServerOptions): Server => {
   return {
     port: listener.port,
     sockets: () => connections.size,
+    drop: (isMeant) =>
+      [...connections.values()].filter((connection) => connection.drop(isMeant)).length,
     stop: async () => {
       stopping = true
       listener.stop(false)

@@ -5,6 +5,7 @@ export interface Tickets {
   readonly issue: (scope: string) => { readonly ticket: string; readonly expiresAt: number }
   /** What the ticket opens; it is worth nothing afterwards. */
   readonly redeem: (ticket: string) => string | undefined
+  readonly forgetAll: () => void
 }
 
 const TICKET_MS = 30_000
@@ -28,5 +29,6 @@ export const createTickets = (now: () => number): Tickets => {
       tickets.delete(ticket)
       return found && found.expiresAt > now() ? found.scope : undefined
     },
+    forgetAll: () => tickets.clear(),
   }
 }

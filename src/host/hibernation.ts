@@ -18,6 +18,8 @@ export interface HibernationOptions {
   /** Writes everything out that is still in memory. */
   readonly sync: () => Promise<void>
   readonly services: { readonly start: () => Promise<void>; readonly stop: () => Promise<void> }
+  /** The secrets of before may be others now, and whoever came in with them is out. */
+  readonly renewSecrets: () => void
   /** Connections of before are worth nothing: makes new ones. */
   readonly reconnect: (why: string) => void
   /** What was fresh before may be old by now. */
@@ -95,6 +97,8 @@ export const createHibernation = (options: HibernationOptions): Hibernation => {
     },
     restored: async (why) => {
       log.warn("host.restored", { why })
+      // First: waking may take a while, in which nobody is to come in with what was good before.
+      options.renewSecrets()
       await wake(why)
       options.reconnect(why)
       await options.refresh()

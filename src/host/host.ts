@@ -14,7 +14,7 @@ import { writePersona } from "./persona.ts"
 import { credentialsOf, withoutCredentials } from "./repository.ts"
 import type { ServiceState } from "./service-state.ts"
 import { servicesOf } from "./service-table.ts"
-import { createServices } from "./services.ts"
+import { createServices, type Services } from "./services.ts"
 import { lifeOf } from "./snapshot.ts"
 import { handOver, type User } from "./users.ts"
 import { plannedDirectory, prepareAll } from "./workspace.ts"
@@ -53,7 +53,7 @@ export interface Host {
   readonly directoryReady: () => Promise<void>
   /** A pattern that names them all. */
   readonly personaFiles: string
-  readonly services: { readonly start: () => Promise<void>; readonly stop: () => Promise<void> }
+  readonly services: Pick<Services, "start" | "stop" | "missing">
   /** After a restore with memory: clones are brought up to date, as far as the settings allow it. */
   readonly refresh: () => Promise<void>
   readonly stop: () => Promise<void>

@@ -23,6 +23,8 @@ export interface Service {
   readonly needs?: string
   /** When it counts as ready; without one, as soon as it runs. */
   readonly answersOn?: { readonly port: number } | { readonly socket: string }
+  /** The rest of its group is of use without it. */
+  readonly optional?: true
   /** What an earlier life of it may have left behind. */
   readonly locks?: "display" | "code-server"
 }
@@ -40,7 +42,13 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     answersOn: { socket: `/tmp/.X11-unix/X${displayNumber(display)}` },
     locks: "display",
   },
-  { name: "fluxbox", group: "vnc", command: ["fluxbox", "-display", display], needs: "xvfb" },
+  {
+    name: "fluxbox",
+    group: "vnc",
+    command: ["fluxbox", "-display", display],
+    needs: "xvfb",
+    optional: true,
+  },
   {
     name: "x11vnc",
     group: "vnc",

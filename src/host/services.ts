@@ -12,7 +12,7 @@ import {
   type ServiceState,
   stepService,
 } from "./service-state.ts"
-import { displayNumber, type Service } from "./service-table.ts"
+import { displayNumber, type Service, type ServiceGroup } from "./service-table.ts"
 
 export interface ServicesOptions {
   readonly services: readonly Service[]
@@ -31,8 +31,16 @@ export interface ServicesOptions {
   readonly policy?: ServicePolicy
 }
 
+/** A program that is not installed, and what cannot be had without it. */
+export interface MissingProgram {
+  readonly group: ServiceGroup
+  readonly program: string
+}
+
 export interface Services {
   readonly start: () => Promise<void>
+  /** Found by looking, so it is true before anything has been started. */
+  readonly missing: () => readonly MissingProgram[]
   /** The last lines that a service printed. */
   readonly output: (name: string) => readonly string[]
   readonly stop: () => Promise<void>
@@ -59,6 +67,10 @@ export const createServices = (options: ServicesOptions): Services => {
       if (ended > 0) options.log.warn("services.stale-ended", { processes: ended })
       for (const one of watched.values()) one.start()
     },
+    missing: () =>
+      options.services
+        .filter((service) => service.optional !== true && !isInstalled(service, options))
+        .map(({ group, command: [program] }) => ({ group, program })),
     output: (name) => watched.get(name)?.output.read() ?? [],
     stop: async () => {
       await Promise.all([...watched.values()].map((one) => one.stop()))
@@ -114,9 +126,9 @@ const watch = (
   }
 
   const spawn = async () => {
-    const [program] = service.command
-    const path = options.environment["PATH"] ?? ""
-    if (Bun.which(program, { PATH: path }) === null) return happened({ type: "missing", program })
+    if (!isInstalled(service, options)) {
+      return happened({ type: "missing", program: service.command[0] })
+    }
     try {
       if (service.needs !== undefined) await whenReady(service.needs)
       await clearLocks()
@@ -189,6 +201,11 @@ const watch = (
     },
   }
 }
+
+const isInstalled = (
+  { command: [program] }: Service,
+  { environment }: Pick<ServicesOptions, "environment">,
+): boolean => Bun.which(program, { PATH: environment["PATH"] ?? "" }) !== null
 
 /** Ready means that the very process we started, or a child of it, is the one that listens. */
 const isAnswering = async ({ answersOn }: Service, pid: number): Promise<boolean> => {

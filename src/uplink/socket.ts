@@ -13,6 +13,8 @@ export interface SocketEvents {
 
 export interface Socket {
   readonly send: (text: string) => void
+  /** False from the peer's close frame on: whatever is sent then is thrown away without a word. */
+  readonly isOpen: () => boolean
   /** Bytes handed over that the network has not taken yet. */
   readonly buffered: () => number
   /** Ends it with a close frame; `drop` ends it without a word. */
@@ -106,6 +108,7 @@ export const dial = (options: SocketOptions): Socket => {
     send: (text) => {
       if (!over) socket.send(text)
     },
+    isOpen: () => !over && socket.readyState === WebSocket.OPEN,
     buffered: () => socket.bufferedAmount,
     close: (code, reason) =>
       end(() => {

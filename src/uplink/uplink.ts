@@ -210,7 +210,8 @@ export const createUplink = (options: UplinkOptions): Uplink => {
     pumpScheduled = false
     if (!connection || connection.mode === "greeting") return settle()
     const { socket, mode } = connection
-    for (;;) {
+    // What is left when it closes is for the next connection.
+    while (socket.isOpen()) {
       if (socket.buffered() > MAX_BUFFERED_BYTES) {
         if (!pumpScheduled) clock.after(BUSY_POLL_MS, pump)
         pumpScheduled = true

@@ -1,7 +1,7 @@
-/** The image's one command, without the image: start.sh with `up` as the first process, in a terminal, a service beside it. */
+/** The image's one command, without the image: start.sh with `up` as the first process, in a terminal, services beside it. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { mkdir, readdir, symlink, writeFile } from "node:fs/promises"
+import { delimiter, join } from "node:path"
 import { programsOf, requireRoot } from "../kit/boot.ts"
 import { freePort } from "../kit/free-port.ts"
 import { createSandbox, repositoryRoot, requireBinary, type Sandbox } from "../kit/runner.ts"
@@ -20,6 +20,19 @@ const seen = async (what: string | RegExp, limitMs = 45_000): Promise<string> =>
   }
 }
 
+/** The programs of this PATH in one folder, but for one: a machine on which that is not installed. */
+const pathWithout = async (program: string, path: string, folder: string): Promise<string> => {
+  if (Bun.which(program, { PATH: path }) === null) return path
+  await mkdir(folder)
+  for (const directory of path.split(delimiter)) {
+    for (const name of await readdir(directory).catch(() => [])) {
+      // The first of a name is the one that counts.
+      if (name !== program) await symlink(join(directory, name), join(folder, name)).catch(() => {})
+    }
+  }
+  return folder
+}
+
 beforeAll(async () => {
   requireBinary()
   requireRoot()
@@ -34,14 +47,14 @@ beforeAll(async () => {
   const namespace = ["unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
   child = Bun.spawn([...namespace, "bash", join(repositoryRoot, "start.sh"), "up"], {
     env: {
-      PATH: `${programs}:${PATH}`,
+      PATH: `${programs}:${await pathWithout("ttyd", PATH, join(sandbox.root, "path"))}`,
       HOME,
       OPENCODE_BIN,
       SANDPIPER_STATE_DIR,
       WORK_DIR: sandbox.workDir,
       GATEWAY_PORT: String(gateway),
       VSCODE_PORT: String(editor),
-      SANDPIPER_SERVICES: "vscode",
+      SANDPIPER_SERVICES: "vscode,ttyd",
       TERM: "xterm",
     },
     terminal: {
@@ -64,6 +77,8 @@ test("a person gets a chat that works, and links that open the services to them 
   await seen("Ready. The agent works in")
   expect(screen).toContain(sandbox.workDir)
   const link = await seen(/http:\/\/localhost:\d+\/vscode\/\?token=[\w.-]+/)
+  await seen("Terminal  is not there: install ttyd and start again")
+  expect(screen).not.toContain("/ttyd/")
   const open = async (address: string) => {
     const answer = await fetch(address.replace("localhost", "127.0.0.1"))
     return { status: answer.status, text: await answer.text() }

@@ -112,6 +112,25 @@ test("one that is not installed is off, and the others run", async () => {
   })
 })
 
+test("what is not installed is known without starting anything, but for what the others do without", () => {
+  const created = createServices({
+    services: [
+      { name: "gone", group: "vnc", command: ["no-such-program-at-all"] },
+      { name: "frill", group: "vnc", command: ["no-such-frill-at-all"], optional: true },
+      { name: "fine", group: "ttyd", command: ["sleep", "600"] },
+    ],
+    display: ":4711",
+    home: root,
+    cwd: root,
+    environment: { PATH: process.env["PATH"] ?? "" },
+    owner: root,
+    clock: systemClock,
+    log: recordingLog(lines),
+    onChange: () => {},
+  })
+  expect(created.missing()).toEqual([{ group: "vnc", program: "no-such-program-at-all" }])
+})
+
 test("one that only crashes is given up, with its last words in the log", async () => {
   const bad: Service = {
     name: "bad",

@@ -144,6 +144,7 @@ describe("the hooks", () => {
         start: async () => void order.push("services on"),
         stop: async () => void order.push("services off"),
       },
+      renewSecrets: () => void order.push("renew secrets"),
       reconnect: (why) => void order.push(`reconnect: ${why}`),
       refresh: async () => void order.push("refresh"),
       ...change,
@@ -190,11 +191,12 @@ describe("the hooks", () => {
     expect(order.slice(-2)).toEqual(["put back", "services on"])
   })
 
-  test("a restore wakes it and makes new connections", async () => {
+  test("a restore renews secrets before anything else, wakes it and makes new connections", async () => {
     const hibernation = create()
     await hibernation.runHook("pre-snapshot")
     await hibernation.restored("the clock jumped by 600 s")
-    expect(order.slice(-4)).toEqual([
+    expect(order.slice(-5)).toEqual([
+      "renew secrets",
       "put back",
       "services on",
       "reconnect: the clock jumped by 600 s",

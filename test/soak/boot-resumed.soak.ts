@@ -74,15 +74,17 @@ const writeSecrets = async (lines: readonly string[]): Promise<string> => {
 const environmentOfAgent = () =>
   booted.inside("sh", "-c", "cat /proc/$(pgrep -of 'opencode serve')/environ | tr '\\0' '\\n'")
 
-/** What the gateway answers to somebody whose token is made with this key. */
-const personWith = async (key: string): Promise<number> => {
-  const token = await new SignJWT({ sid: "test-session" })
+const tokenOf = (key: string): Promise<string> =>
+  new SignJWT({ sid: "test-session" })
     .setProtectedHeader({ alg: "HS256" })
     .setSubject("the test")
     .setExpirationTime("5m")
     .sign(new TextEncoder().encode(key))
+
+/** What the gateway answers to somebody whose token is made with this key. */
+const personWith = async (key: string): Promise<number> => {
   const answer = await fetch(`http://127.0.0.1:${await booted.port()}/metrics`, {
-    headers: { authorization: `Bearer ${token}` },
+    headers: { authorization: `Bearer ${await tokenOf(key)}` },
   })
   return answer.status
 }
@@ -182,6 +184,75 @@ test("under another boot the same runner dials anew with the secrets of now, in 
   const log = await booted.log()
   expect(log).toContain('"host.restored","part":"host","why":"the kernel was booted anew"')
   expect(log).not.toContain(FRESH_TOKEN)
+})
+
+test("with another key for people only, those of before are out with their cookies, and a tool that waits for its answer gets it", async () => {
+  await prepare()
+  const app = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 0,
+    fetch: (request, server) => {
+      if (server.upgrade(request)) return undefined
+      return new Response(
+        new ReadableStream({ start: (controller) => controller.enqueue("data: first\n\n") }),
+      )
+    },
+    websocket: { message: (socket, said) => void socket.send(said) },
+  })
+  more.push(() => app.stop(true))
+  const file = await writeSecrets([`JWT_SECRET=${FIRST_KEY}`])
+  const { JWT_SECRET: _inTheFile, ...environment } = sandbox.environment
+  sandbox = { ...sandbox, environment }
+  await start({ RUNNER_SECRETS_FILE: file })
+  model.on("tunnel", [tool("register_tunnel", { name: "web", port: app.port }), text("done")])
+  await prompt("tunnel")
+  const gateway = `127.0.0.1:${await booted.port()}`
+  const enter = async (key: string) => {
+    const address = `http://${gateway}/t/web/?token=${await tokenOf(key)}`
+    const answer = await fetch(address, { redirect: "manual", headers: { accept: "text/html" } })
+    return answer.headers.get("set-cookie")?.split(";")[0] ?? ""
+  }
+  const open = async (cookie: string) => {
+    const socket = new WebSocket(`ws://${gateway}/t/web/ws`, { headers: { cookie } })
+    more.push(() => socket.close())
+    await new Promise((resolve) => socket.addEventListener("open", resolve, { once: true }))
+    return socket
+  }
+  const cookie = await enter(FIRST_KEY)
+  const socket = await open(cookie)
+  const closed = new Promise((resolve) =>
+    socket.addEventListener("close", ({ code, reason }) => resolve({ code, reason })),
+  )
+  const page = await fetch(`http://${gateway}/t/web/`, { headers: { cookie } })
+  const stream = page.body?.getReader()
+  await stream?.read()
+
+  model.on("asks", [tool("list_sessions", {}), text("Nobody.")])
+  agent.say({ type: "prompt", messageId: "asks", content: "@@asks@@" })
+  const { requestId } = await agent.frame("list-child-sessions")
+  await writeSecrets([`JWT_SECRET=${FRESH_KEY}`])
+  await otherBoot("second")
+
+  expect(await closed).toEqual({ code: 1012, reason: "the sandbox was restored: connect again" })
+  expect(await stream?.read().catch(() => "cut")).toBe("cut")
+  const old = await fetch(`http://${gateway}/t/web/`, { headers: { cookie } })
+  expect(old.status).toBe(401)
+  const again = await open(await enter(FRESH_KEY))
+  const echoed = new Promise((resolve) =>
+    again.addEventListener("message", resolve, { once: true }),
+  )
+  await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
+  again.send("still here")
+  expect(await echoed).toMatchObject({ data: "still here" })
+
+  agent.say({ type: "list-child-sessions-result", requestId, children: [] })
+  await completed("asks")
+  expect(answerOf("asks")).toBe("Nobody.")
+  const called = agent.frames.flatMap((frame) =>
+    frame.type === "message.part.tool-update" && frame.messageId === "asks" ? [frame.status] : [],
+  )
+  expect(called.at(-1)).toBe("completed")
 })
 
 test("a fresh file that cannot be used is told of, and the runner goes on with what it has", async () => {

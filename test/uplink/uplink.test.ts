@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite"
 import { createHash } from "node:crypto"
 import { afterEach, describe, expect, test } from "bun:test"
-import { createServer } from "node:net"
+import { connect, createServer, type Socket } from "node:net"
 import { systemClock } from "../../src/lib/clock.ts"
 import type { CommandFrame, OutboundFrame } from "../../src/protocol/index.ts"
 import { openOutboxStore } from "../../src/uplink/outbox-store.ts"
@@ -165,33 +165,74 @@ describe("a half-open link", () => {
   })
 })
 
+/** A server that never ends a connection by itself, as one whose WebSockets are hibernated keeps them after its close frame. */
+const lingering = async (serve: (socket: Socket, head: Buffer) => void) => {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("error", () => {})
+    socket.once("data", (head) => serve(socket, head as Buffer))
+    cleanups.push(() => socket.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  cleanups.push(() => server.close())
+  const address = server.address()
+  return { url: `ws://127.0.0.1:${typeof address === "object" && address ? address.port : 0}/` }
+}
+
+const accepted = (head: Buffer): string => {
+  const key = /sec-websocket-key: (.*)\r\n/i.exec(head.toString())?.[1] ?? ""
+  const accept = createHash("sha1")
+    .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+    .digest("base64")
+  return `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`
+}
+
+const closing = (code: number, reason: string): Buffer => {
+  const words = Buffer.from(reason)
+  return Buffer.concat([Buffer.from([0x88, 2 + words.length, code >> 8, code & 255]), words])
+}
+
 describe("when the session agent says that it is over", () => {
   test("a replaced runner ends within 2 s of the close frame, though the connection stays open", async () => {
-    // Sends the close frame of a Durable Object's hibernated socket, and then nothing: no end of the connection.
-    const server = createServer((socket) => {
-      socket.on("error", () => {})
-      socket.once("data", (data) => {
-        const key = /sec-websocket-key: (.*)\r\n/i.exec(data.toString())?.[1] ?? ""
-        const accept = createHash("sha1")
-          .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
-          .digest("base64")
-        socket.write(
-          `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
-        )
-        const reason = Buffer.from("Replaced by new runner connection")
-        socket.write(Buffer.concat([Buffer.from([0x88, 2 + reason.length, 0x03, 0xe8]), reason]))
-      })
+    const { url } = await lingering((socket, head) => {
+      socket.write(accepted(head))
+      socket.write(closing(1000, "Replaced by new runner connection"))
     })
-    // A half-closed peer would be answered by the default; this one leaves its end open for good.
-    server.on("connection", (socket) => (socket.allowHalfOpen = true))
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    cleanups.push(() => server.close())
-    const address = server.address()
-    const port = typeof address === "object" && address ? address.port : 0
     const started = Date.now()
-    const { ended } = link({ url: `ws://127.0.0.1:${port}/`, token: "t" })
+    const { ended } = link({ url, token: "t" })
     expect(await ended).toMatchObject({ code: 0 })
     expect(Date.now() - started).toBeLessThan(2000)
+  })
+
+  test("what is made after its close frame waits for the next connection, though this one stays open", async () => {
+    const agent = sessionAgent({ protocol: 1 })
+    const answered = Promise.withResolvers<void>()
+    let sayClose = () => {}
+    let connections = 0
+    const { url } = await lingering((socket, head) => {
+      connections += 1
+      if (connections === 1) {
+        socket.write(accepted(head))
+        sayClose = () => void socket.write(closing(1011, "Internal error"))
+        // The runner's own close frame: it has seen the one that came.
+        socket.on("data", (bytes) => bytes[0] === 0x88 && answered.resolve())
+        return
+      }
+      const onward = connect(Number(new URL(agent.url).port), "127.0.0.1")
+      onward.on("error", () => {})
+      onward.write(head)
+      socket.pipe(onward).pipe(socket)
+    })
+    const opened = Promise.withResolvers<void>()
+    const uplink = link(
+      { url, token: agent.token },
+      { timing: { welcomeMs: 30 }, onConnected: opened.resolve },
+    )
+    await opened.promise
+    sayClose()
+    await answered.promise
+    for (const index of upTo(20)) uplink.send(numbered(index))
+    await agent.until(() => agent.frames.length >= 20, "20 frames", 5000)
+    expect(numbersOf(agent)).toEqual(upTo(20))
   })
 
   test.each(["Session terminated", "Session hibernating"])(

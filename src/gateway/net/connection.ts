@@ -18,6 +18,11 @@ export interface Connection {
   /** No new request after this one. */
   readonly retire: () => void
   readonly close: () => void
+  /**
+   * Ends it at once when what it serves is meant, or an answer that the client has not taken yet. A socket that is no
+   * longer HTTP takes leave first. True when it was ended.
+   */
+  readonly drop: (isMeant: (exchange: Exchange) => boolean) => boolean
   /** Ends what has taken too long. */
   readonly sweep: (now: number) => void
 }
@@ -49,6 +54,9 @@ export const createConnection = (options: ConnectionOptions): Connection => {
   let reader: BodyReader | undefined
   let listener: ClientListener | undefined
   let exchange: Exchange | undefined
+  /** The one before: its answer may still be waiting for the client. */
+  let last: Exchange | undefined
+  let farewell: () => Uint8Array | undefined = () => undefined
   let touchedAt = now()
   let paused = false
   let retired = false
@@ -127,7 +135,9 @@ export const createConnection = (options: ConnectionOptions): Connection => {
     exchange = undefined
     listener = undefined
     reader = undefined
-    if (done) options.over(done)
+    if (done === undefined) return
+    last = done
+    options.over(done)
   }
 
   /** The request's body, as far as it is here. */
@@ -205,9 +215,10 @@ export const createConnection = (options: ConnectionOptions): Connection => {
         if (isOpen() && head.version === "1.1")
           outlet.write(Buffer.from(`HTTP/1.1 ${line}\r\n\r\n`))
       },
-      takeOver: (to) => {
+      takeOver: (to, words) => {
         phase = "raw"
         listener = to
+        farewell = words
         const early = held
         held = undefined
         if (early !== undefined) to.data(early)
@@ -215,7 +226,9 @@ export const createConnection = (options: ConnectionOptions): Connection => {
         return {
           write,
           finish: outlet.finish,
-          end: () => void socket.end(),
+          end: () => {
+            if (isOpen()) socket.end()
+          },
           resume,
           waiting: outlet.waiting,
         }
@@ -296,6 +309,22 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       if (phase === "head") linger()
     },
     close: () => void socket.end(),
+    drop: (isMeant) => {
+      const served = exchange ?? (outlet.waiting() > 0 ? last : undefined)
+      if (served === undefined || !isMeant(served)) return false
+      // Behind bytes that the client does not take, nothing that is said would reach it.
+      const words = outlet.waiting() > 0 ? undefined : farewell()
+      const left = listener
+      over()
+      left?.gone()
+      if (words !== undefined && outlet.write(words)) {
+        linger()
+      } else {
+        phase = "closing"
+        socket.terminate()
+      }
+      return true
+    },
     sweep: (at) => {
       const since = at - touchedAt
       if (phase === "closing") {

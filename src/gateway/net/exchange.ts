@@ -28,8 +28,11 @@ export interface Exchange {
   readonly cut: () => void
   /** A whole answer at once. */
   readonly answer: (answer: Answer) => void
-  /** From here on the connection is no longer HTTP: bytes go to the listener as they come. */
-  readonly takeOver: (listener: ClientListener) => RawClient
+  /**
+   * From here on the connection is no longer HTTP: bytes go to the listener as they come. `farewell` is what is said
+   * when the gateway ends it, if something can be said now.
+   */
+  readonly takeOver: (listener: ClientListener, farewell: () => Uint8Array | undefined) => RawClient
   /** Something between answers, such as 100 or 102. */
   readonly interim: (line: string) => void
   /** The client is still there and has not been answered yet. */
