@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
+import { openUntilClosed } from "./kit/close-frame.ts"
 import { until } from "./kit/until.ts"
 import { startTcpProxy, type TcpProxy } from "../kit/tcp-proxy.ts"
 
@@ -101,16 +102,13 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
       })
       test("is closed with 1000 and the reason when another one comes", async () => {
         const address = `${host.url.replace(/^http/, "ws")}/sessions/s1/ws?role=runner&token=${TOKEN}`
-        const first = new WebSocket(address)
-        const closed = new Promise<string>((resolve) =>
-          first.addEventListener("close", ({ code, reason }) => resolve(`${code} ${reason}`)),
-        )
-        await new Promise((resolve) => first.addEventListener("open", resolve))
+        const first = await openUntilClosed(address)
         runner()
         const clientOfIt = await client()
         await clientOfIt.until(() => clientOfIt.state("runner") !== undefined, "second runner")
         // Not disturbed in between: workerd does not evict an object while one of its sockets is closing.
-        expect(await closed).toBe("1000 Replaced by new runner connection")
+        expect(await first.closed).toBe("1000 Replaced by new runner connection")
+        first.end()
       })
       test("is configured, and replaces the one that was there", async () => {
         const first = runner()
