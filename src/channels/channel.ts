@@ -1,4 +1,5 @@
 /** One channel: a queue, and at most one turn at work, unless a prompt steers it. */
+import { AgentCallError } from "../agent/client.ts"
 import type { AgentEvent } from "../agent/events.ts"
 import { describeError } from "../log.ts"
 import type { Outbound } from "../protocol/index.ts"
@@ -12,7 +13,11 @@ import type { StoredJob } from "./job-store.ts"
 import { type Job, jobId } from "./jobs.ts"
 import { type Posting, type RunningTurn, runTurn } from "./perform.ts"
 import { makeReady } from "./ready.ts"
+import { untilAnswering } from "./unanswered.ts"
 import { commandResult, endUnstarted } from "./unstarted.ts"
+
+/** Of a job that an OpenCode which is well leaves without an answer. */
+const MOST_TRIES = 2
 
 /** The signal is a stop of the channel, with its reason. */
 export type Work<Result> = (
@@ -27,7 +32,8 @@ interface Chore {
   readonly fail: (error: Error) => void
 }
 
-type Waiting = { readonly job: Job } | { readonly chore: Chore }
+/** `tries` is how often a job was begun and nobody answered. */
+type Waiting = { readonly job: Job; readonly tries: number } | { readonly chore: Chore }
 
 /** What is at work: a job that is made ready, then its turn; or a chore. */
 interface Slot {
@@ -90,7 +96,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     if (ports.isPaused()) return ports.onIdle()
     const next = queue.shift()
     if (!next) return ports.onIdle()
-    if ("job" in next) return void run(next.job, agent, undefined)
+    if ("job" in next) return void run(next, agent, undefined)
     const slot = open(undefined)
     const { signal } = slot.stopping
     // Stopped, refused or gone with its OpenCode, it may leave something half done.
@@ -100,7 +106,11 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       .finally(() => close(slot))
   }
 
-  const run = async (job: Job, agent: ReadyAgent, steered: RunningTurn | undefined) => {
+  const run = async (
+    { job, tries }: { readonly job: Job; readonly tries: number },
+    agent: ReadyAgent,
+    steered: RunningTurn | undefined,
+  ) => {
     const slot = open(job)
     const { signal } = slot.stopping
     try {
@@ -122,9 +132,15 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       if (joins) steered.tell({ type: "overtaken", userMessageId: identity.userMessageId })
       running.tell({ type: "start" })
     } catch (error) {
+      const isCurrent = () => ports.agent() === agent && !signal.aborted
+      const isUnanswered = error instanceof AgentCallError && error.status === undefined
+      // A death shows in calls before it is told.
+      if (isUnanswered) await untilAnswering(agent.client, isCurrent, clock)
       if (signal.aborted) return
-      // OpenCode went away under it: the next one takes the job up.
-      if (ports.agent() !== agent) queue.unshift({ job })
+      // Nothing was begun: the next OpenCode takes the job up, or this one, which answers again.
+      const isLost = ports.agent() !== agent
+      if (isLost || (isUnanswered && tries < MOST_TRIES))
+        queue.unshift({ job, tries: isLost ? 0 : tries + 1 })
       else finish(job, { type: "error", error: describeError(error) })
       close(slot)
     }
@@ -228,8 +244,8 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     add: (job) => {
       const steered = steerable(job)
       const agent = ports.agent()
-      if (steered && agent) return void run(job, agent, steered)
-      queue.push({ job })
+      if (steered && agent) return void run({ job, tries: 0 }, agent, steered)
+      queue.push({ job, tries: 0 })
       drain()
     },
     exclusively: (work) =>
@@ -251,7 +267,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       for (const turn of told) turn.tell({ type: "agent", event })
     },
     restore: (stored) => {
-      if (stored.state === "queued") queue.push({ job: stored.job })
+      if (stored.state === "queued") queue.push({ job: stored.job, tries: 0 })
       else held.push({ stored, stop: undefined })
     },
     agentReady: (agent) => {
