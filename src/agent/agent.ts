@@ -10,7 +10,7 @@ import { type Blueprint, createBlueprints } from "./blueprint.ts"
 import { readCatalogue } from "./catalogue.ts"
 import { checkCode } from "./check-code.ts"
 import type { AgentClient } from "./client.ts"
-import { readConfigFiles } from "./config-files.ts"
+import { isCarried, readConfigFiles } from "./config-files.ts"
 import { embedConfigFiles } from "./embed.ts" with { type: "macro" }
 import { type EventStreamOptions, runEventStream } from "./event-stream.ts"
 import { waitForConfig } from "./first-config.ts"
@@ -192,6 +192,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       catalogue: models,
       opencodeVersion,
       checkCode: async (code) => {
+        if (isCarried(made.files, ownFiles)) return new Map()
         // It is checked by whoever runs it later, and they must be able to read it.
         await options.giveToUser(`${directories.config}.new`)
         return checkCode(code, { runtime: options.self, owner: user })

@@ -1,7 +1,7 @@
 /** Everything that one configuration means for OpenCode: files, settings, environment, and what tells it from others. */
 import { join } from "node:path"
 import type { Catalogue } from "./catalogue.ts"
-import { type ConfigFiles, baseSettings, filesFor, isLoaded } from "./config-files.ts"
+import { type ConfigFiles, baseSettings, filesFor, isCode } from "./config-files.ts"
 import { agentEnvironment, offline } from "./environment.ts"
 import { composeSettings, type RuntimeConfig, type Settings } from "./settings.ts"
 import type { AgentDirectories } from "./workspace.ts"
@@ -76,7 +76,7 @@ export const createBlueprints =
       OPENCODE_EXPERIMENTAL_BASH_DEFAULT_TIMEOUT_MS: String(options.bashTimeoutMs),
       ...options.extraEnvironment,
     }
-    const code = Object.entries(files).filter(([path]) => isLoaded(path) || path.startsWith("lib/"))
+    const code = Object.entries(files).filter(([path]) => isCode(path))
     const beside = {
       allowedVariables: options.environmentAllow.filter((name) => name in passed),
       plugins: Object.keys(files).filter(

@@ -63,6 +63,8 @@ export const checkCode = async (
 const importAll = async (files: readonly CodeFile[], { runtime, owner }: CheckOptions) => {
   const result = await execa(runtime, ["-e", script, JSON.stringify(files)], {
     env: { BUN_BE_BUN: "1", PATH: "/usr/bin:/bin" },
+    // A runtime obeys a bunfig.toml and an .env where it starts, and the workspace is anybody's.
+    cwd: "/",
     extendEnv: false,
     reject: false,
     timeout: LIMIT_MS,

@@ -45,6 +45,13 @@ export const isLoaded = (path: string): boolean => /^(tools|plugins)\/[^/]+\.[jt
 
 export const isTool = (path: string): boolean => toolName(path) !== undefined
 
+/** Code that is imported, or that such code imports. */
+export const isCode = (path: string): boolean => isLoaded(path) || path.startsWith("lib/")
+
+/** All code is what the program carries, which its tests have loaded. */
+export const isCarried = (files: ConfigFiles, own: ConfigFiles): boolean =>
+  Object.entries(files).every(([path, text]) => !isCode(path) || own[path] === text)
+
 /** The base of the settings; a file of the image that is no JSON object stops the start with its name. */
 export const baseSettings = (files: ConfigFiles): Readonly<Record<string, unknown>> =>
   z.record(z.string(), z.unknown()).parse(JSON.parse(files["opencode.json"] ?? "{}"))

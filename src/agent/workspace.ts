@@ -82,11 +82,12 @@ export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonl
   const { directories, files, opencodeVersion } = options
   const draft = `${directories.config}.new`
   await writeEmptyConfig(draft, opencodeVersion)
-  for (const [path, text] of Object.entries(files)) {
-    if (path === "opencode.json") continue
-    await mkdir(dirname(join(draft, path)), { recursive: true, mode: 0o700 })
-    await writeFile(join(draft, path), text, { mode: 0o600 })
-  }
+  const written = Object.entries(files).filter(([path]) => path !== "opencode.json")
+  const folders = new Set(written.map(([path]) => dirname(join(draft, path))))
+  await Promise.all([...folders].map((folder) => mkdir(folder, { recursive: true, mode: 0o700 })))
+  await Promise.all(
+    written.map(([path, text]) => writeFile(join(draft, path), text, { mode: 0o600 })),
+  )
   const leftOut = await leaveOutBroken(options, draft)
   await rm(directories.config, { recursive: true, force: true })
   await rename(draft, directories.config)

@@ -29,6 +29,19 @@ test("a good tool passes, and nothing to check needs no process", async () => {
   expect(await checkCode([{ path: "/x.js", isTool: true }], nowhere)).toEqual(new Map())
 })
 
+test("what lies in the working directory for a runtime to obey means nothing to it", async () => {
+  await Bun.write(join(folder, "bunfig.toml"), 'preload = ["./preload.js"]\n')
+  await Bun.write(join(folder, "preload.js"), 'require("node:fs").writeFileSync("ran", "yes")')
+  const before = process.cwd()
+  process.chdir(folder)
+  try {
+    expect(await check({ "good.js": good })).toEqual({})
+  } finally {
+    process.chdir(before)
+  }
+  expect(await Bun.file(join(folder, "ran")).exists()).toBe(false)
+})
+
 test("each broken file is named with its problem, and the others pass", async () => {
   const problems = await check({
     "a_good.js": good,

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type BlueprintOptions, createBlueprints } from "../../src/agent/blueprint.ts"
-import { filesFor, readConfigFiles } from "../../src/agent/config-files.ts"
+import { filesFor, isCarried, readConfigFiles } from "../../src/agent/config-files.ts"
 import { embedConfigFiles } from "../../src/agent/embed.ts"
 import { writeWorkspace, agentDirectories } from "../../src/agent/workspace.ts"
 
@@ -45,6 +45,15 @@ test("orchestrators get neither complete_session nor notify_parent", () => {
 test("the program carries its own settings and the plugin that hides the password", () => {
   expect(embedConfigFiles()["opencode.json"]).toContain('"share": "disabled"')
   expect(Object.keys(embedConfigFiles())).toContain("plugins/hide-password.js")
+})
+
+test("code is carried by the program when every file of it is, those that tools import too", () => {
+  const own = embedConfigFiles()
+  expect(isCarried(own, own)).toBe(true)
+  expect(isCarried(filesFor(own, true), own)).toBe(true)
+  expect(isCarried({ ...own, "instructions/more.md": "words" }, own)).toBe(true)
+  expect(isCarried({ ...own, "lib/tools.js": "other" }, own)).toBe(false)
+  expect(isCarried({ ...own, "plugins/more.js": "other" }, own)).toBe(false)
 })
 
 describe("a blueprint", () => {

@@ -1,5 +1,7 @@
 /** The compiled binary itself: what a person types, what a sandbox runs. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtemp, readdir, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
@@ -29,6 +31,19 @@ test("a bad setting ends it with code 2, naming the variable, before anything is
   expect(err).toContain("GATEWAY_PORT")
   expect(err).toContain("DO_WS_URL")
   expect(code).toBe(2)
+})
+
+test("what lies in the working directory for a runtime to obey means nothing to it", async () => {
+  const cwd = await mkdtemp(join(tmpdir(), "workspace-"))
+  await Bun.write(join(cwd, "bunfig.toml"), 'preload = ["./preload.js"]\n')
+  await Bun.write(join(cwd, "preload.js"), 'require("node:fs").writeFileSync("ran", "yes")')
+  await Bun.write(join(cwd, ".env"), "GATEWAY_PORT=many\n")
+  const { err, code } = await runToEnd([binary, "run"], { env: {}, cwd })
+  expect(code).toBe(2)
+  expect(err).toContain("DO_WS_URL")
+  expect(err).not.toContain("GATEWAY_PORT")
+  expect(await readdir(cwd)).not.toContain("ran")
+  await rm(cwd, { recursive: true })
 })
 
 describe("run", () => {
