@@ -1,5 +1,5 @@
 /** The agent as the daemon sees it: OpenCode kept running with the configuration that is wanted, and listened to. */
-import { chmod, mkdir, rm } from "node:fs/promises"
+import { chmod, chown, mkdir, rm } from "node:fs/promises"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../lib/clock.ts"
@@ -212,9 +212,13 @@ export const createAgent = (options: AgentOptions): Agent => {
     await mkdir(settings.workDir, { recursive: true })
     await mkdir(directories.root, { recursive: true, mode: 0o700 })
     // Passing through is all that the agent's user may do here; what is the runner's own stays closed.
-    if (user) await chmod(settings.stateDir, 0o711)
+    if (user) {
+      for (const path of [settings.stateDir, directories.root]) await chmod(path, 0o711)
+      // Whoever owns it could put anything in the place of what the runner reads and writes there.
+      await chown(directories.root, 0, 0)
+    }
     await writeRooms(directories, opencodeVersion)
-    await options.giveToUser(directories.root)
+    for (const room of directories.rooms) await options.giveToUser(room)
     await options.handOver(settings.workDir)
   }
 

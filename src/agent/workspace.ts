@@ -1,16 +1,20 @@
 /**
  * OpenCode's directories, all below the state directory: configuration is wiped and written anew at each start,
  * sessions stay. The user's repository gets no file of ours.
+ *
+ * What is in them is the agent's, and the runner may be root: a link that lies there is never followed.
  */
-import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises"
-import { dirname, join } from "node:path"
+import { lstat, mkdir, rename, rm, writeFile } from "node:fs/promises"
+import { dirname, join, relative, sep } from "node:path"
 import { type ConfigFiles, isLoaded, isTool } from "./config-files.ts"
 import type { CodeFile } from "./check-code.ts"
 import type { Settings } from "./settings.ts"
 
 export interface AgentDirectories {
-  /** Everything that is OpenCode's, and nothing that is the runner's. */
+  /** Everything that is OpenCode's is below it; the names in it are the runner's to give. */
   readonly root: string
+  /** What in it is the agent's to write to from the start. */
+  readonly rooms: readonly string[]
   readonly config: string
   readonly configFile: string
   readonly sentencesFile: string
@@ -21,6 +25,7 @@ export interface AgentDirectories {
   readonly catalogueFile: string
   readonly home: string
   readonly environment: Readonly<Record<string, string>>
+  /** Among the runner's own files: it is read and cut by its name. */
   readonly logFile: string
 }
 
@@ -38,7 +43,8 @@ export const agentDirectories = (stateDir: string): AgentDirectories => {
     authFile: join(xdg("data"), "opencode", "auth.json"),
     catalogueFile,
     home: join(root, "home"),
-    logFile: join(root, "opencode.log"),
+    rooms: [join(root, "home"), join(root, "xdg")],
+    logFile: join(stateDir, "opencode.log"),
     environment: {
       OPENCODE_CONFIG_DIR: config,
       OPENCODE_MODELS_PATH: catalogueFile,
@@ -67,14 +73,26 @@ export interface LeftOut {
 
 /** What OpenCode finds at its start: places to write to, and a configuration of the user's that says nothing. */
 export const writeRooms = async (
-  { home, data, environment }: AgentDirectories,
+  { root, home, data, environment }: AgentDirectories,
   opencodeVersion: string,
 ): Promise<void> => {
+  const userConfig = join(environment["XDG_CONFIG_HOME"] ?? "", "opencode")
+  for (const way of [data, userConfig]) await clearWay(root, way)
   await Promise.all([
     mkdir(home, { recursive: true, mode: 0o700 }),
     mkdir(data, { recursive: true, mode: 0o700 }),
-    writeEmptyConfig(join(environment["XDG_CONFIG_HOME"] ?? "", "opencode"), opencodeVersion),
+    writeEmptyConfig(userConfig, opencodeVersion),
   ])
+}
+
+/** Takes away what lies on the way to a directory and is none: a link there would lead the runner's hand elsewhere. */
+const clearWay = async (root: string, directory: string): Promise<void> => {
+  let at = root
+  for (const name of relative(root, directory).split(sep)) {
+    at = join(at, name)
+    const found = await lstat(at).catch(() => undefined)
+    if (found && !found.isDirectory()) await rm(at)
+  }
 }
 
 /** Written beside the old one and put in its place whole; tells which files were left out because they do not load. */
@@ -92,6 +110,7 @@ export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonl
   await rm(directories.config, { recursive: true, force: true })
   await rename(draft, directories.config)
   await writeSettings(directories, options.settings)
+  await clearWay(directories.root, dirname(directories.authFile))
   await writeAtomically(directories.authFile, json(options.settings.auth))
   if (options.catalogue === undefined) await rm(directories.catalogueFile, { force: true })
   else await writeAtomically(directories.catalogueFile, options.catalogue)
@@ -100,9 +119,10 @@ export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonl
 
 /** What a reload changes: OpenCode reads these again without a new process. */
 export const writeSettings = async (
-  { configFile, sentencesFile }: AgentDirectories,
+  { root, configFile, sentencesFile }: AgentDirectories,
   settings: Settings,
 ): Promise<void> => {
+  await clearWay(root, dirname(sentencesFile))
   await mkdir(dirname(sentencesFile), { recursive: true, mode: 0o700 })
   await writeAtomically(sentencesFile, settings.instructions)
   await writeAtomically(configFile, json(settings.config))
@@ -148,8 +168,8 @@ const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 /** Readers see the old file or the new one, never half of it; the contents may be keys. */
 export const writeAtomically = async (path: string, text: string): Promise<void> => {
   const draft = `${path}.new`
-  await writeFile(draft, text, { mode: 0o600 })
-  // The mode above counts only for a file that is made; a draft that a crash left behind keeps its own.
-  await chmod(draft, 0o600)
+  // What a crash left behind has a mode of its own, and what the agent laid there may lead elsewhere.
+  await rm(draft, { recursive: true, force: true })
+  await writeFile(draft, text, { mode: 0o600, flag: "wx" })
   await rename(draft, path)
 }

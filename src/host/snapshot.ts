@@ -1,5 +1,6 @@
 /** The machine put to sleep and woken: secrets out of files before, and a watch that notices afterwards. */
-import { chown, readFile, rm, stat, writeFile } from "node:fs/promises"
+import { constants } from "node:fs"
+import { lchown, open, readFile, rm, writeFile } from "node:fs/promises"
 import { z } from "zod"
 import type { Clock } from "../lib/clock.ts"
 import { readBootId } from "./boot-id.ts"
@@ -64,21 +65,31 @@ export interface Scrubbed {
 export const scrubFiles = async (paths: readonly string[]): Promise<Scrubbed> => {
   const kept: { path: string; content: Buffer; uid: number; gid: number }[] = []
   for (const path of paths) {
-    const content = await readFile(path).catch(() => undefined)
-    if (content === undefined) continue
-    const { uid, gid } = await stat(path)
-    kept.push({ path, content, uid, gid })
-    // Overwritten first: the blocks of a removed file stay readable in an image of the disk.
-    await writeFile(path, Buffer.alloc(content.length), { flush: true })
+    // They lie in the agent's directories: a link there may lead to a file that is none of theirs.
+    const file = await open(path, constants.O_RDWR | constants.O_NOFOLLOW).catch(() => undefined)
+    if (file === undefined) continue
+    try {
+      const { uid, gid, nlink } = await file.stat()
+      // Another name of the same file tells whose it is as little as a link does.
+      if (nlink !== 1) continue
+      const content = await file.readFile()
+      kept.push({ path, content, uid, gid })
+      // Overwritten first: the blocks of a removed file stay readable in an image of the disk.
+      await file.write(Buffer.alloc(content.length), 0, content.length, 0)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
     await rm(path)
   }
   return {
     files: kept.map(({ path }) => path),
     putBack: async () => {
       for (const { path, content, uid, gid } of kept) {
-        await writeFile(path, content, { mode: 0o600 })
+        await rm(path, { recursive: true, force: true })
+        await writeFile(path, content, { mode: 0o600, flag: "wx" })
         // Their reader may be the agent's user, and nobody else reads them.
-        await chown(path, uid, gid)
+        await lchown(path, uid, gid)
       }
     },
   }

@@ -25,8 +25,8 @@ export const createGitIdentities = (folder: string): GitIdentities => {
       return rm(fileOf(sessionId), { force: true })
     }
     known.set(sessionId, identity)
-    // Readable, for OpenCode may run as another user; the directory around it is closed to all but the two.
-    await mkdir(folder, { recursive: true, mode: 0o755 })
+    // Readable, for OpenCode may run as another user, to whoever knows the session's name.
+    await mkdir(folder, { recursive: true, mode: 0o711 })
     // Swapped in whole: a shell may be starting at this very moment.
     await writeFile(`${fileOf(sessionId)}.new`, identity, { mode: 0o644 })
     await rename(`${fileOf(sessionId)}.new`, fileOf(sessionId))

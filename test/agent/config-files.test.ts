@@ -1,12 +1,18 @@
 /** The files that OpenCode gets: from a folder, for whom, and what tells one set from another. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { mkdtemp, rm } from "node:fs/promises"
+import { mkdtemp, readdir, rm, symlink } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type BlueprintOptions, createBlueprints } from "../../src/agent/blueprint.ts"
 import { filesFor, isCarried, readConfigFiles } from "../../src/agent/config-files.ts"
 import { embedConfigFiles } from "../../src/agent/embed.ts"
-import { writeWorkspace, agentDirectories } from "../../src/agent/workspace.ts"
+import {
+  type AgentDirectories,
+  agentDirectories,
+  writeRooms,
+  writeSettings,
+  writeWorkspace,
+} from "../../src/agent/workspace.ts"
 
 let folder: string
 beforeAll(async () => {
@@ -110,6 +116,52 @@ describe("a blueprint", () => {
     const [one, other] = [of(options())({}), of(options())({ isOrchestrator: true })]
     expect(one.processHash).not.toBe(other.processHash)
     expect(Object.keys(other.files)).not.toContain("tools/complete_session.js")
+  })
+})
+
+describe("a link that the agent laid in its directories", () => {
+  const settings = { config: { share: "disabled" }, auth: {}, instructions: "hello\n" }
+  const install = (directories: AgentDirectories) =>
+    writeWorkspace({
+      directories,
+      settings,
+      files: readConfigFiles(folder),
+      catalogue: "{}",
+      opencodeVersion: "1",
+      checkCode: async () => new Map(),
+    })
+
+  test("is not followed by anything that is written there", async () => {
+    const state = await mkdtemp(join(tmpdir(), "state-"))
+    const elsewhere = await mkdtemp(join(tmpdir(), "elsewhere-"))
+    const victim = join(elsewhere, "victim")
+    await Bun.write(victim, "untouched")
+    await Bun.write(join(elsewhere, "opencode/kept"), "untouched")
+    const directories = agentDirectories(state)
+    await writeRooms(directories, "1")
+    await install(directories)
+
+    const lay = async (path: string, target: string) => {
+      await rm(path, { recursive: true, force: true })
+      await symlink(target, path)
+    }
+    await lay(join(directories.root, "xdg/data"), elsewhere)
+    await lay(join(directories.root, "xdg/config"), elsewhere)
+    await lay(join(directories.config, "instructions"), elsewhere)
+    await lay(`${directories.configFile}.new`, victim)
+    await lay(`${directories.catalogueFile}.new`, victim)
+
+    await writeSettings(directories, { ...settings, instructions: "again\n" })
+    expect(await Bun.file(directories.sentencesFile).text()).toBe("again\n")
+    await writeRooms(directories, "1")
+    await lay(`${directories.authFile}.new`, victim)
+    await install(directories)
+
+    expect(await Bun.file(victim).text()).toBe("untouched")
+    expect((await readdir(elsewhere)).toSorted()).toEqual(["opencode", "victim"])
+    expect(await readdir(join(elsewhere, "opencode"))).toEqual(["kept"])
+    expect(await Bun.file(directories.authFile).text()).toBe("{}\n")
+    for (const path of [state, elsewhere]) await rm(path, { recursive: true })
   })
 })
 

@@ -107,6 +107,18 @@ describe.if(process.getuid?.() === 0)("an agent that runs as another user", () =
     )
   })
 
+  test("cannot put anything in the place of what the runner reads and writes", async () => {
+    const { stateDir } = runner.sandbox
+    const tried = [
+      `ln -sf /etc/shadow ${stateDir}/opencode.log`,
+      `mv ${stateDir}/opencode/config ${stateDir}/opencode/old`,
+      `ln -s /etc ${stateDir}/opencode/config.new`,
+      `ln -s /etc/shadow ${stateDir}/opencode/models.json.new`,
+    ]
+    const seen = await shell("swap", tried.map((command) => `${command} 2>&1`).join("; "))
+    expect(seen.match(/Permission denied/g)).toHaveLength(tried.length)
+  })
+
   test("can read neither the runner's state nor its processes", async () => {
     const { stateDir } = runner.sandbox
     const files = [

@@ -1,6 +1,16 @@
 /** Snapshots: what leaves the disk before, what is noticed after, and that nobody sleeps for ever. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
-import { chown, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
+import {
+  chown,
+  link,
+  mkdtemp,
+  readFile,
+  readdir,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createHibernation, type HibernationOptions } from "../../src/host/hibernation.ts"
@@ -87,6 +97,17 @@ describe("secrets on the disk", () => {
     const { mode, uid } = await stat(path)
     expect(mode & 0o777).toBe(0o600)
     expect(uid).toBe(owner)
+  })
+
+  test("are looked for in no file that a link leads to, of either kind", async () => {
+    const victim = join(root, "victim")
+    const [soft, hard] = [join(root, "soft"), join(root, "hard")]
+    await writeFile(victim, "untouched")
+    await symlink(victim, soft)
+    await link(victim, hard)
+    const scrubbed = await scrubFiles([soft, hard])
+    expect(scrubbed.files).toEqual([])
+    expect(await readFile(victim, "utf8")).toBe("untouched")
   })
 
   test("beside what is still needed are written over, and come back", async () => {

@@ -114,7 +114,7 @@ test("a flood of log lines passes through little memory and leaves a bounded fil
   const before = process.memoryUsage().rss
   await idle()
   await prompt("through")
-  const file = join(sandbox.stateDir, "opencode/opencode.log")
+  const file = join(sandbox.stateDir, "opencode.log")
   await agent.until(() => Bun.file(file).size < 17 * 1024 * 1024, "the file is cut")
   expect(process.memoryUsage().rss - before).toBeLessThan(80 * 1024 * 1024)
   expect(started.log.some((line) => line.includes("agent.log-skipped"))).toBe(true)
