@@ -19,6 +19,10 @@ const TRANSCRIBE_MS = 120_000
 /** A tenth of a second of 16 kHz, 16 bit, one channel, and the header. */
 const SHORTEST_WAVE = 44 + 3200
 
+/** What sound comes in. Playlists are left out: they would have ffmpeg read any file of this machine. */
+const CONTAINERS =
+  "3gp,aac,aiff,amr,asf,au,avi,caf,flac,m4a,matroska,mov,mp3,mp4,mpeg,mpegts,ogg,w64,wav,webm"
+
 export const createTranscribe =
   (options: AudioOptions) =>
   async (bytes: Uint8Array, signal: AbortSignal): Promise<string> => {
@@ -42,7 +46,9 @@ const convert = async (
 ): Promise<void> => {
   const quiet = ["-nostdin", "-hide_banner", "-loglevel", "error", "-y"]
   const form = ["-vn", "-ar", "16000", "-ac", "1", "-c:a", "pcm_s16le"]
-  await run("ffmpeg", [...quiet, "-i", source, ...form, wave], options, signal, `${wave}.log`)
+  const only = ["-protocol_whitelist", "file", "-format_whitelist", CONTAINERS]
+  const args = [...quiet, ...only, "-i", source, ...form, wave]
+  await run("ffmpeg", args, options, signal, `${wave}.log`)
   // ffmpeg ends well on a file without sound, and leaves a header or nothing at all.
   const size = await stat(wave).then(
     (file) => file.size,

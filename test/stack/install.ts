@@ -11,6 +11,7 @@ const programs: Readonly<Record<string, string>> = {
   websockify: "websockify",
   xsetroot: "x11-xserver-utils",
   chromium: "chromium",
+  ffmpeg: "ffmpeg",
   pgrep: "procps",
   "g++": "g++",
   make: "make",
