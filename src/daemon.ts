@@ -35,7 +35,7 @@ import { openStateDb, readFact, scrubFact, writeFact, writeOut } from "./lib/sta
 import { describeError, type Log } from "./log.ts"
 import { createAttachments } from "./prompt/attachments.ts"
 import { createTranscribe } from "./prompt/audio.ts"
-import { readPdf } from "./prompt/documents.ts"
+import { createReadPdf } from "./prompt/documents.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createPrepare } from "./prompt/prepare.ts"
 import { createSaveFile } from "./prompt/save-file.ts"
@@ -146,6 +146,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
+  const self = options.self ?? [process.execPath]
+  const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
   const workDir = plannedDirectory(config.workDir, config.repositories)
   const mint = createIdMint(clock.now)
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
@@ -172,7 +174,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       nameAuthor: gitIdentities.set,
       attachments: createAttachments({
         save: createSaveFile(workDir),
-        readPdf,
+        readPdf: createReadPdf({ self, owner: user, clock }),
         transcribe: createTranscribe({
           path: config.environment["PATH"] ?? "",
           modelsDir: config.whisperModels,
@@ -193,7 +195,6 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onChildSession: (child, parent) => void gitIdentities.inherit(child, parent),
   })
 
-  const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
   const environment = agentEnvironment({
     environment: config.environment,
     allow: config.agentEnvAllow ?? [],
@@ -209,7 +210,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const host = createHost({
     config,
     current: () => own,
-    self: options.self ?? [process.execPath],
+    self,
     apiToken,
     user,
     environment,

@@ -20,6 +20,7 @@ export type CommandName =
   | "sessions"
   | "doctor"
   | "git-credential"
+  | "read-pdf"
   | "hook"
   | "workflow"
 
@@ -448,6 +449,7 @@ export const commands: Record<
     doc: "git's credential helper: asks the running runner",
     operands: ["get", "store", "erase"],
   },
+  "read-pdf": { doc: "the text of the PDF on standard input, as JSON; the runner asks itself" },
 }
 
 export const settings: readonly (readonly [string, Knob])[] = Object.entries<Knob>(knobs)

@@ -42,6 +42,8 @@ const main = async (): Promise<number> => {
       return workflow(config, words)
     case "git-credential":
       return gitCredential(config)
+    case "read-pdf":
+      return readPdf()
   }
 }
 
@@ -79,6 +81,11 @@ const doctor = async (config: Config): Promise<number> => {
 const gitCredential = async (config: Config): Promise<number> => {
   const { answerGit } = await import("./host/credential-helper.ts")
   return print(await answerGit(config, await Bun.stdin.text()))
+}
+
+const readPdf = async (): Promise<number> => {
+  const { textOfPdf } = await import("./prompt/pdf.ts")
+  return print(JSON.stringify(await textOfPdf(new Uint8Array(await Bun.stdin.arrayBuffer()))))
 }
 
 const HOOK_LIMIT_MS = 50_000

@@ -17,6 +17,8 @@ const opencodeBinary = join(packageDirectory(`opencode-${PLATFORM}`), "bin/openc
 const ripgrepFolder = join(packageDirectory(`@vscode/ripgrep-${PLATFORM}`), "bin")
 
 export const repositoryRoot = join(import.meta.dir, "../..")
+/** How the program is started without being built. */
+export const runnerFromSource = [process.execPath, join(repositoryRoot, "src/main.ts")]
 export const binaryPath = join(repositoryRoot, "dist/sandpiper")
 
 export interface Sandbox {
@@ -94,6 +96,7 @@ export const startRunner = async (
   const config = configOf({ ...sandbox.environment, ...extra })
   const lines: string[] = []
   const daemon = createDaemon({
+    self: runnerFromSource,
     config,
     link,
     version: "test",
@@ -115,7 +118,7 @@ export const startRunner = async (
 
 /** A runner in a process of its own, to be killed. */
 export const spawnRunner = ({ environment }: Sandbox, extra: Record<string, string> = {}) =>
-  Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), "run"], {
+  Bun.spawn([...runnerFromSource, "run"], {
     env: { ...environment, ...extra },
     stdin: "ignore",
     stdout: "ignore",

@@ -4,7 +4,9 @@ import { mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createAttachments } from "../../src/prompt/attachments.ts"
-import { readPdf } from "../../src/prompt/documents.ts"
+import { createReadPdf } from "../../src/prompt/documents.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { runnerFromSource } from "../kit/runner.ts"
 import { AttachmentError } from "../../src/prompt/fetch-file.ts"
 import { safeName } from "../../src/prompt/file-kind.ts"
 import { createSaveFile } from "../../src/prompt/save-file.ts"
@@ -43,7 +45,7 @@ const prepare = async (
   const problems: string[] = []
   const read = createAttachments({
     save: createSaveFile(workDir),
-    readPdf,
+    readPdf: createReadPdf({ self: runnerFromSource, owner: undefined, clock: systemClock }),
     transcribe,
     onTranscript: (_prompt, transcript) => void transcripts.push(transcript),
     onProblem: (_prompt, problem) => void problems.push(problem),
