@@ -126,6 +126,7 @@ const measure = async (kind: "on disk" | "off") => {
       log,
       onEvent: channels.agentEvent,
       onSubscribed: () => subscribed.resolve(),
+      onFirstEvent: () => {},
       room: uplink.room,
     },
     stop.signal,

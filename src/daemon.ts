@@ -262,6 +262,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       counted.eventStreamLost()
       channels.streamGap()
     },
+    onFirstEvent: channels.streamGap,
     room: uplink.room,
     onReady: ({ client, url, models: known, defaultModel }) => {
       ready = url

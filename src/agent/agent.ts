@@ -75,6 +75,7 @@ export interface AgentOptions {
   }
   readonly onEvent: EventStreamOptions["onEvent"]
   readonly onGap: () => void
+  readonly onFirstEvent: EventStreamOptions["onFirstEvent"]
   readonly room: EventStreamOptions["room"]
   readonly onReady: (ready: {
     readonly client: AgentClient
@@ -275,6 +276,7 @@ export const createAgent = (options: AgentOptions): Agent => {
           subscribed.resolve()
           if (gap) options.onGap()
         },
+        onFirstEvent: options.onFirstEvent,
         room: options.room,
       }
       void runEventStream(stream, gone)

@@ -17,6 +17,11 @@ export interface EventStreamOptions {
   readonly onEvent: (event: AgentEvent) => void
   /** Subscribed: `gap` when an earlier subscription was lost, so what is not durable in between is unknown. */
   readonly onSubscribed: (gap: boolean) => void
+  /**
+   * The first event of a subscription is here. OpenCode greets before it listens to itself: what happened between the
+   * greeting and now was told to nobody.
+   */
+  readonly onFirstEvent: () => void
   /** Something to wait for before more is read, when what the events become has nowhere to go. */
   readonly room: () => Promise<void> | undefined
   /** Of OpenCode: how often it sends a heartbeat depends on it. */
@@ -84,6 +89,7 @@ const createDelivery = (options: EventStreamOptions) => {
   const isRepeat = createMemory()
   /** The last number of each session; only sessions that were heard of are in it. */
   const numbers = new Map<string, number>()
+  let isGreetingOnly = false
 
   const take = (parsed: ParsedEvent | undefined): void => {
     if (parsed?.kind === "durable") {
@@ -125,7 +131,12 @@ const createDelivery = (options: EventStreamOptions) => {
   return (data: string, subscribedBefore: boolean): boolean | Promise<boolean> => {
     const parsed = read(data)
     if (parsed?.kind === "event" && parsed.event.type === "connected") {
+      isGreetingOnly = true
       return subscribed(subscribedBefore)
+    }
+    if (isGreetingOnly) {
+      isGreetingOnly = false
+      options.onFirstEvent()
     }
     if (parsed?.kind === "durable" && isHole(numbers.get(parsed.sessionId), parsed.seq)) {
       return closeHole(parsed)

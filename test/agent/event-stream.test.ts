@@ -84,6 +84,8 @@ const start = (
   })
   const events: AgentEvent[] = []
   const gaps: boolean[] = []
+  /** How many events had come before each first one of a subscription. */
+  const firsts: number[] = []
   const lines: string[] = []
   const over = new AbortController()
   const client = createAgentClient({
@@ -100,6 +102,7 @@ const start = (
       log,
       onEvent: (one) => void events.push(one),
       onSubscribed: (gap) => void gaps.push(gap),
+      onFirstEvent: () => void firsts.push(events.length),
       room: () => undefined,
       ...(options.silenceMs !== undefined && { silenceMs: options.silenceMs }),
     },
@@ -121,7 +124,7 @@ const start = (
     if (!found) throw new Error("unreachable")
     return found
   }
-  return { subscription, events, gaps, lines, asked, until, over, run }
+  return { subscription, events, gaps, firsts, lines, asked, until, over, run }
 }
 
 const titles = (events: readonly AgentEvent[]) =>
@@ -136,6 +139,22 @@ test("events are delivered in order, an event and its durable copy once", async 
   expect(events.map(({ type }) => type)).toEqual(["session", "session", "idle"])
   expect(titles(events)).toEqual(["a", "only durable"])
   expect(gaps).toEqual([false])
+})
+
+test("the first event of each subscription is told before it is delivered: until then nothing was heard", async () => {
+  const { subscription, events, firsts, until } = start()
+  const first = await subscription(1)
+  first.send(connected)
+  await Bun.sleep(50)
+  expect(firsts).toEqual([])
+  first.send(idle("s1"), idle("s2"))
+  await until(() => events.length === 2)
+  expect(firsts).toEqual([0])
+  first.cut()
+  const second = await subscription(2)
+  second.send(connected, event("server.heartbeat", {}), idle("s3"))
+  await until(() => events.length === 4)
+  expect(firsts).toEqual([0, 2])
 })
 
 describe("a stream that is cut", () => {
