@@ -45,7 +45,7 @@ export const createReadPdf =
     let isOver = false
     let isTooBig = false
     const watch = async () => {
-      while (!isOver) {
+      while (!isOver && !isTooBig) {
         isTooBig = (await residentBytes(child.pid)) > memoryBytes
         if (isTooBig) child.kill("SIGKILL")
         await sleep(clock, LOOK_MS)
