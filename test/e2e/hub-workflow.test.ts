@@ -2,23 +2,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { Database } from "bun:sqlite"
 import { join } from "node:path"
-import { hashOf } from "../../src/hub/keys.ts"
-import { type LocalHub, startLocalHub } from "../../src/hub/local-hub.ts"
-import { systemClock } from "../../src/lib/clock.ts"
+import type { LocalHub } from "../../src/hub/local-hub.ts"
 import { readFact } from "../../src/lib/state-db.ts"
+import { RUNNER_TOKEN } from "../hub/kit/hub.ts"
+import { startHubBeside } from "../hub/kit/local-hub.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
-import {
-  createSandbox,
-  type Sandbox,
-  scriptedConfig,
-  startRunner,
-  type TestRunner,
-} from "../kit/runner.ts"
-import { silentLog } from "../kit/log.ts"
+import { createSandbox, type Sandbox, startRunner, type TestRunner } from "../kit/runner.ts"
 
 /** Of this run alone: whoever else tests on this machine has sleeps of their own. */
 const LONG = `sleep 714.${process.pid}`
-const TOKEN = "runner-token-of-the-tests"
 let model: ScriptedModel
 let sandbox: Sandbox
 let hub: LocalHub
@@ -27,20 +19,9 @@ let apiToken: string
 
 beforeAll(async () => {
   model = await startScriptedModel()
-  sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: TOKEN })
-  hub = await startLocalHub({
-    stateDir: join(sandbox.root, "hub"),
-    workDir: sandbox.workDir,
-    port: 0,
-    environment: sandbox.environment,
-    clock: systemClock,
-    log: silentLog,
-    clientToken: "client-token-of-the-tests",
-  })
-  const session = hub.create("test-session")
-  session.setRunnerToken(await hashOf(TOKEN))
-  session.configure(scriptedConfig(model))
-  const link = { url: hub.runnerUrl("test-session"), token: TOKEN }
+  sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: RUNNER_TOKEN })
+  hub = await startHubBeside(sandbox, "test-session", model)
+  const link = { url: hub.runnerUrl("test-session"), token: RUNNER_TOKEN }
   runner = await startRunner(link, {}, { in: sandbox })
   // What OpenCode's tools carry.
   const db = new Database(join(sandbox.stateDir, "state.db"), { readonly: true })

@@ -2,17 +2,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { hashOf } from "../../src/hub/keys.ts"
-import { type LocalHub, startLocalHub } from "../../src/hub/local-hub.ts"
-import { systemClock } from "../../src/lib/clock.ts"
+import type { LocalHub } from "../../src/hub/local-hub.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { until } from "../hub/kit/until.ts"
+import { RUNNER_TOKEN } from "../hub/kit/hub.ts"
+import { startHubBeside } from "../hub/kit/local-hub.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
-import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
-import { silentLog } from "../kit/log.ts"
+import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 
 const binary = requireBinary()
-const TOKEN = "runner-token-of-the-tests"
 let model: ScriptedModel
 let sandbox: Sandbox
 let hub: LocalHub
@@ -20,23 +18,14 @@ let parent: FakeRunner
 
 beforeAll(async () => {
   model = await startScriptedModel()
-  sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: TOKEN })
-  hub = await startLocalHub({
+  sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: RUNNER_TOKEN })
+  hub = await startHubBeside(sandbox, "parent", model, {
     stateDir: sandbox.stateDir,
-    workDir: sandbox.workDir,
-    port: 0,
-    environment: sandbox.environment,
-    clock: systemClock,
-    log: silentLog,
-    clientToken: "client-token-of-the-tests",
     self: [binary],
   })
-  const session = hub.create("parent")
-  session.setRunnerToken(await hashOf(TOKEN))
-  session.configure(scriptedConfig(model))
   parent = startFakeRunner({
     url: hub.runnerUrl("parent"),
-    token: TOKEN,
+    token: RUNNER_TOKEN,
     stateDir: join(sandbox.root, "parent"),
   })
 })

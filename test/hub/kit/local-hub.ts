@@ -8,6 +8,8 @@ import { type Clock, systemClock } from "../../../src/lib/clock.ts"
 import { type FakeRunner, startFakeRunner } from "./fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "./hub.ts"
 import { silentLog } from "../../kit/log.ts"
+import type { ScriptedModel } from "../../kit/model.ts"
+import { type Sandbox, scriptedConfig } from "../../kit/runner.ts"
 
 export interface TestLocalHub {
   readonly hub: LocalHub
@@ -16,20 +18,42 @@ export interface TestLocalHub {
   readonly stop: () => Promise<void>
 }
 
-export const startTestLocalHub = async (
-  options: Partial<LocalHubOptions> & { readonly clock?: Clock } = {},
-): Promise<TestLocalHub> => {
-  const folder = await mkdtemp(join(tmpdir(), "local-hub-"))
-  const hub = await startLocalHub({
-    stateDir: join(folder, "state"),
-    workDir: folder,
+const startHubIn = (
+  places: Pick<LocalHubOptions, "stateDir" | "workDir" | "environment">,
+  options: Partial<LocalHubOptions>,
+): Promise<LocalHub> =>
+  startLocalHub({
+    ...places,
     port: 0,
-    environment: { PATH: "/usr/bin:/bin" },
     clock: systemClock,
     log: silentLog,
     clientToken: CLIENT_TOKEN,
     ...options,
   })
+
+/** Beside a sandbox, with one session that talks to the scripted model; its runner is the test's to start. */
+export const startHubBeside = async (
+  { root, workDir, environment }: Sandbox,
+  session: string,
+  model: ScriptedModel,
+  options: Partial<LocalHubOptions> = {},
+): Promise<LocalHub> => {
+  const hub = await startHubIn({ stateDir: join(root, "hub"), workDir, environment }, options)
+  const made = hub.create(session)
+  made.setRunnerToken(await hashOf(RUNNER_TOKEN))
+  made.configure(scriptedConfig(model))
+  return hub
+}
+
+export const startTestLocalHub = async (
+  options: Partial<LocalHubOptions> & { readonly clock?: Clock } = {},
+): Promise<TestLocalHub> => {
+  const folder = await mkdtemp(join(tmpdir(), "local-hub-"))
+  const environment = { PATH: "/usr/bin:/bin" }
+  const hub = await startHubIn(
+    { stateDir: join(folder, "state"), workDir: folder, environment },
+    options,
+  )
   hub.create("s1").setRunnerToken(await hashOf(RUNNER_TOKEN))
   await hub.resume()
   const runner = startFakeRunner({
