@@ -125,7 +125,11 @@ const measure = async (kind: string, { port, cookie }: Peer): Promise<Record<str
 }
 
 const peersOf = async (backend: number): Promise<readonly Peer[]> => {
-  const ours = start([process.execPath, join(here, "../test/gateway/serve.ts"), String(backend)])
+  const ours = start([
+    process.execPath,
+    join(here, "../test/runner/gateway/serve.ts"),
+    String(backend),
+  ])
   const { port, cookie } = JSON.parse(await firstLine(ours.stdout)) as {
     port: number
     cookie: string

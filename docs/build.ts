@@ -1,6 +1,6 @@
 /** Writes the documents that are made from the tables. */
 import { join } from "node:path"
-import { operations } from "../src/operations/index.ts"
+import { operations } from "../src/wire/operations/index.ts"
 import { tools } from "../tools/index.ts"
 import { renderApi } from "./render/api.ts"
 import { renderProtocol } from "./render/protocol.ts"

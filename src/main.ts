@@ -2,16 +2,22 @@
  * Commands and flags -> Config -> run. Signals come in here, and only here does the process end. Each command loads its
  * own parts: what the others need would cost every start tens of milliseconds.
  */
-import { type Config, ConfigError, printableConfig, readInvocation, type Words } from "./config.ts"
-import { helpText } from "./help.ts"
-import { withSecrets, withSecretsFile } from "./secret-sources.ts"
-import type { Ending } from "./daemon.ts"
-import { descendantsOf, endAll, listProcesses } from "./host/processes.ts"
-import { startReaper } from "./host/reaper.ts"
-import { type HubAddress, readAddress } from "./hub/address.ts"
+import {
+  type Config,
+  ConfigError,
+  printableConfig,
+  readInvocation,
+  type Words,
+} from "./settings/config.ts"
+import { helpText } from "./cli/help.ts"
+import { withSecrets, withSecretsFile } from "./settings/secret-sources.ts"
+import type { Ending } from "./runner/daemon.ts"
+import { descendantsOf, endAll, listProcesses } from "./runner/host/processes.ts"
+import { startReaper } from "./runner/host/reaper.ts"
+import { type HubAddress, readAddress } from "./hub/hosts/bun/address.ts"
 import { systemClock, within } from "./lib/clock.ts"
-import { createLog, describeError, type Log } from "./log.ts"
-import { commit, version } from "./version.ts"
+import { createLog, describeError, type Log } from "./lib/log.ts"
+import { commit, version } from "./lib/version.ts"
 
 const main = async (): Promise<number> => {
   const env = withSecrets(process.env)
@@ -55,7 +61,7 @@ const run = async (config: Config, log: Log, readAgain: () => Config): Promise<n
   const asked = signalled()
   const reaper = startReaper({ clock: systemClock, log })
   const link = { url: config.doUrl ?? "", token: config.runnerToken ?? "" }
-  const { createDaemon } = await import("./daemon.ts")
+  const { createDaemon } = await import("./runner/daemon.ts")
   const daemon = createDaemon({ config, link, version, log, self: self(), readAgain })
   await daemon.start()
   const ending = await Promise.race([daemon.done, asked, inputEnded(config)])
@@ -72,33 +78,33 @@ const self = (): readonly string[] =>
   Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main]
 
 const doctor = async (config: Config): Promise<number> => {
-  const { examine } = await import("./doctor.ts")
+  const { examine } = await import("./cli/doctor.ts")
   const { lines, healthy } = await examine(config)
   print(`${lines.join("\n")}\n`)
   return healthy ? 0 : 1
 }
 
 const gitCredential = async (config: Config): Promise<number> => {
-  const { answerGit } = await import("./host/credential-helper.ts")
+  const { answerGit } = await import("./runner/host/credential-helper.ts")
   return print(await answerGit(config, await Bun.stdin.text()))
 }
 
 const readPdf = async (): Promise<number> => {
-  const { textOfPdf } = await import("./prompt/pdf.ts")
+  const { textOfPdf } = await import("./runner/prompt/pdf.ts")
   return print(JSON.stringify(await textOfPdf(new Uint8Array(await Bun.stdin.arrayBuffer()))))
 }
 
 const HOOK_LIMIT_MS = 50_000
 
 const hook = async (config: Config): Promise<number> => {
-  const { askControl, findControl } = await import("./host/control.ts")
+  const { askControl, findControl } = await import("./runner/host/control.ts")
   const control = await findControl(config.stateDir)
   const report = await askControl(control, `/hooks/${config.operand}`, {}, HOOK_LIMIT_MS)
   return print(`${JSON.stringify(report)}\n`)
 }
 
 const workflow = async (config: Config, words: Words): Promise<number> => {
-  const { runFromShell } = await import("./workflow/shell.ts")
+  const { runFromShell } = await import("./cli/workflow-shell.ts")
   const { ok, report } = await runFromShell(config, words)
   print(`${JSON.stringify(report, undefined, 2)}\n`)
   return ok ? 0 : 1
@@ -108,7 +114,7 @@ const up = async (config: Config, log: Log): Promise<number> => {
   const asked = signalled()
   const reaper = startReaper({ clock: systemClock, log })
   const interactive = process.stdin.isTTY === true
-  const { startUp } = await import("./up.ts")
+  const { startUp } = await import("./cli/up.ts")
   const everything = await startUp({
     config,
     version,
@@ -124,7 +130,7 @@ const up = async (config: Config, log: Log): Promise<number> => {
 }
 
 const chat = async (config: Config, words: Words): Promise<number> => {
-  const { startChat } = await import("./hub/chat.ts")
+  const { startChat } = await import("./cli/chat.ts")
   const talk = startChat({
     input: process.stdin,
     output: process.stdout,
@@ -143,7 +149,7 @@ const sessions = async (config: Config): Promise<number> => {
   const { url, token } = hubOf(config)
   const answer = await fetch(`${url}/sessions`, { headers: { Authorization: `Bearer ${token}` } })
   if (!answer.ok) throw new Error(`the hub answered HTTP ${answer.status}`)
-  const { describeSessions } = await import("./hub/describe-sessions.ts")
+  const { describeSessions } = await import("./cli/describe-sessions.ts")
   return print(describeSessions(await answer.json()))
 }
 

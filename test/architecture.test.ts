@@ -29,25 +29,31 @@ const importsOf = async (file: string): Promise<readonly Import[]> => {
 const imports = (await Promise.all(sources.map(importsOf))).flat()
 
 const pure = (file: string): boolean =>
-  /^src\/(operations|protocol|turn)\//.test(file) ||
+  /^src\/(wire|runner\/turn)\//.test(file) ||
   file.endsWith("-state.ts") ||
-  ["events", "event-schemas", "parse-event", "mcp", "settings", "models", "shapes"].includes(
-    /^src\/agent\/(.*)\.ts$/.exec(file)?.[1] ?? "",
-  ) ||
-  file === "src/prompt/body.ts" ||
-  file.startsWith("src/hub/core/")
+  [
+    "events/events",
+    "events/event-schemas",
+    "events/parse-event",
+    "config/mcp",
+    "config/settings",
+    "config/models",
+    "client/shapes",
+  ].includes(/^src\/runner\/opencode\/(.*)\.ts$/.exec(file)?.[1] ?? "") ||
+  file === "src/runner/prompt/body.ts" ||
+  file.startsWith("src/hub/session/")
 
 /** The layer a file is in; a file imports its own layer's folder and lower layers. */
 const layers: readonly (readonly [RegExp, number])[] = [
-  [/^src\/(lib\/|log\.ts|(config|knobs|secret-sources|help|version)\.ts)/, 0],
-  [/^src\/(operations|protocol)\/|^src\/agent\/(events|event-schemas|parse-event)\.ts/, 1],
+  [/^src\/(lib|settings)\//, 0],
+  [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/turn\/|-state\.ts$|^src\/agent\/(settings|mcp|models|shapes)\.ts|^src\/prompt\/body\.ts|^src\/hub\/core\//,
+    /^src\/runner\/turn\/|-state\.ts$|^src\/runner\/opencode\/(config\/(settings|mcp|models)|client\/shapes)\.ts|^src\/runner\/prompt\/body\.ts|^src\/hub\/session\//,
     2,
   ],
-  [/^src\/(uplink|agent|prompt|host|demo)\//, 3],
-  [/^src\/(channels|inbound|gateway|workflow|hub)\//, 4],
-  [/^src\/(daemon|up|doctor|main)\.ts/, 5],
+  [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],
+  [/^src\/runner\/(channels|commands|gateway|sandbox|workflow)\/|^src\/hub\//, 4],
+  [/^src\/(runner\/daemon\.ts|cli\/|main\.ts)/, 5],
 ]
 
 const layerOf = (file: string): number => {
@@ -57,7 +63,7 @@ const layerOf = (file: string): number => {
   return layer
 }
 
-const folderOf = (file: string): string => file.split("/").slice(0, 2).join("/")
+const folderOf = (file: string): string => file.split("/").slice(0, 3).join("/")
 
 describe("who may import whom", () => {
   test("every source file has a layer", () => {
@@ -75,7 +81,7 @@ describe("who may import whom", () => {
   })
 
   test("the edges know nothing of one another", () => {
-    const edges = ["src/uplink", "src/agent", "src/prompt", "src/host"]
+    const edges = ["link", "opencode", "prompt", "host"].map((name) => `src/runner/${name}`)
     const wrong = imports
       .filter(({ from, to }) => edges.includes(folderOf(from)) && edges.includes(folderOf(to)))
       .filter(({ from, to }) => folderOf(from) !== folderOf(to))
@@ -111,7 +117,7 @@ describe("the tools, which run in OpenCode", () => {
     const files = [...new Glob("tools/**/*.ts").scanSync(root)]
     const wrong = (await Promise.all(files.map(importsOf)))
       .flat()
-      .filter(({ to }) => !/^(tools|src\/operations)\/|^zod$|^node:/.test(to))
+      .filter(({ to }) => !/^(tools|src\/wire\/operations)\/|^zod$|^node:/.test(to))
       .map(({ from, to }) => `${from} imports ${to}`)
     expect(wrong).toEqual([])
   })

@@ -1,6 +1,6 @@
 /** Writes to a chat outside, with an image from a file if there is one. */
 import { z } from "zod"
-import { flag, prose, text } from "../src/operations/fields.ts"
+import { flag, prose, text } from "../src/wire/operations/fields.ts"
 import { callOperation, operationNamed } from "./gateway.ts"
 import { base64, readImage } from "./image.ts"
 import { defineTool } from "./tool.ts"

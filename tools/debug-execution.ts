@@ -1,6 +1,6 @@
 /** Joins a run of a workflow with its steps, and says what to do next. */
 import { z } from "zod"
-import { text } from "../src/operations/fields.ts"
+import { text } from "../src/wire/operations/fields.ts"
 import { callOperation, operationNamed } from "./gateway.ts"
 import { defineTool } from "./tool.ts"
 

@@ -1,5 +1,5 @@
 /** Makes a tool of an operation: its input is the arguments, its reply is what the model reads. */
-import type { Operation, ToolRow } from "../src/operations/index.ts"
+import type { Operation, ToolRow } from "../src/wire/operations/index.ts"
 import { callOperation } from "./gateway.ts"
 import { defineTool, type Tool } from "./tool.ts"
 

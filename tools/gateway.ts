@@ -1,6 +1,6 @@
 /** Calls the gateway's API for a tool: the address and the token are in the agent's environment. */
 import { z } from "zod"
-import { type Operation, type OperationName, operations } from "../src/operations/index.ts"
+import { type Operation, type OperationName, operations } from "../src/wire/operations/index.ts"
 import type { ToolContext } from "./tool.ts"
 
 export interface Call {

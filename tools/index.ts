@@ -1,5 +1,5 @@
 /** Every tool that OpenCode offers to the model, by name: made from the operations, or written by hand. */
-import { operations, toolsOf } from "../src/operations/index.ts"
+import { operations, toolsOf } from "../src/wire/operations/index.ts"
 import { browserScreenshot } from "./browser-screenshot.ts"
 import { channelReply } from "./channel-reply.ts"
 import { debugExecution } from "./debug-execution.ts"

@@ -1,6 +1,6 @@
 /** Deletes memories that are old or of little use, after a look at which those would be. */
 import { z } from "zod"
-import { flag, text, wholeNumber } from "../src/operations/fields.ts"
+import { flag, text, wholeNumber } from "../src/wire/operations/fields.ts"
 import { callOperation, operationNamed } from "./gateway.ts"
 import { defineTool } from "./tool.ts"
 

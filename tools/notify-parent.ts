@@ -1,6 +1,6 @@
 /** Writes to the session that started this one. */
 import { z } from "zod"
-import { flag, text } from "../src/operations/fields.ts"
+import { flag, text } from "../src/wire/operations/fields.ts"
 import { callOperation, operationNamed } from "./gateway.ts"
 import { defineTool } from "./tool.ts"
 

@@ -1,7 +1,7 @@
 /** Has Parallel fill in what is not known of a thing. */
 import { z } from "zod"
-import { oneOf, openObject } from "../src/operations/fields.ts"
-import { shown } from "../src/operations/render.ts"
+import { oneOf, openObject } from "../src/wire/operations/fields.ts"
+import { shown } from "../src/wire/operations/render.ts"
 import { runTask } from "./parallel-api.ts"
 import { defineTool } from "./tool.ts"
 

@@ -1,7 +1,7 @@
 /** Has Parallel research a question at length. */
 import { z } from "zod"
-import { oneOf, text } from "../src/operations/fields.ts"
-import { shown } from "../src/operations/render.ts"
+import { oneOf, text } from "../src/wire/operations/fields.ts"
+import { shown } from "../src/wire/operations/render.ts"
 import { runTask } from "./parallel-api.ts"
 import { defineTool } from "./tool.ts"
 

@@ -1,6 +1,6 @@
 /** Reads web pages through Parallel. */
 import { z } from "zod"
-import { flag, text, texts } from "../src/operations/fields.ts"
+import { flag, text, texts } from "../src/wire/operations/fields.ts"
 import { callParallel } from "./parallel-api.ts"
 import { defineTool } from "./tool.ts"
 

@@ -1,6 +1,6 @@
 /** Searches the web through Parallel. */
 import { z } from "zod"
-import { text, texts, wholeNumber } from "../src/operations/fields.ts"
+import { text, texts, wholeNumber } from "../src/wire/operations/fields.ts"
 import { callParallel } from "./parallel-api.ts"
 import { defineTool } from "./tool.ts"
 

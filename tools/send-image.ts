@@ -1,7 +1,7 @@
 /** Shows an image to the user. */
 import { basename } from "node:path"
 import { z } from "zod"
-import { prose, text } from "../src/operations/fields.ts"
+import { prose, text } from "../src/wire/operations/fields.ts"
 import { attached, readImage, showImage } from "./image.ts"
 import { defineTool } from "./tool.ts"
 

@@ -1,6 +1,6 @@
 /** Waits for some seconds, and shows how many are left. */
 import { z } from "zod"
-import { prose } from "../src/operations/fields.ts"
+import { prose } from "../src/wire/operations/fields.ts"
 import { defineTool } from "./tool.ts"
 import { waitFor } from "./wait.ts"
 

@@ -1,7 +1,7 @@
 /** Creates a trigger, or changes one, from arguments that name its kind. */
 import { z } from "zod"
-import { flag, oneOf, openObject, prose, text } from "../src/operations/fields.ts"
-import { shown } from "../src/operations/render.ts"
+import { flag, oneOf, openObject, prose, text } from "../src/wire/operations/fields.ts"
+import { shown } from "../src/wire/operations/render.ts"
 import { callOperation, operationNamed } from "./gateway.ts"
 import { defineTool } from "./tool.ts"
 

@@ -1,6 +1,6 @@
 /** A tool as OpenCode takes it from a file's default export. */
 import { z } from "zod"
-import { prose } from "../src/operations/fields.ts"
+import { prose } from "../src/wire/operations/fields.ts"
 
 export interface ToolContext {
   readonly sessionID: string

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { z } from "zod"
-import { text } from "../src/operations/fields.ts"
+import { text } from "../src/wire/operations/fields.ts"
 import { runProgram } from "./programs.ts"
 import { defineTool } from "./tool.ts"
 

@@ -1,6 +1,6 @@
 /** Ends the model's turn: the next event comes as a prompt of its own, and waiting for it costs nothing. */
 import { z } from "zod"
-import { oneOf, prose, texts } from "../src/operations/fields.ts"
+import { oneOf, prose, texts } from "../src/wire/operations/fields.ts"
 import { defineTool } from "./tool.ts"
 
 export const waitForEvent = defineTool({

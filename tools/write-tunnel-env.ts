@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises"
 import { isAbsolute, join, relative } from "node:path"
 import { z } from "zod"
-import { flag, text } from "../src/operations/fields.ts"
+import { flag, text } from "../src/wire/operations/fields.ts"
 import { callOperation, operationNamed } from "./gateway.ts"
 import { defineTool } from "./tool.ts"
 

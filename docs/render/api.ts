@@ -1,7 +1,7 @@
 /** docs/api.md: every operation as its route. */
-import type { Operation } from "../../src/operations/index.ts"
-import { toolsOf } from "../../src/operations/index.ts"
-import { failures } from "../../src/operations/openapi.ts"
+import type { Operation } from "../../src/wire/operations/index.ts"
+import { toolsOf } from "../../src/wire/operations/index.ts"
+import { failures } from "../../src/wire/operations/openapi.ts"
 import { briefly, fieldsOf, heading, table } from "./markdown.ts"
 
 export const renderApi = (operations: readonly Operation[]): string =>

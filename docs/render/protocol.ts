@@ -1,7 +1,7 @@
 /** docs/protocol.md: every frame of the link. */
 import { z } from "zod"
-import { wireRequests } from "../../src/operations/index.ts"
-import { inboundMessages, outboundMessages } from "../../src/protocol/index.ts"
+import { wireRequests } from "../../src/wire/operations/index.ts"
+import { inboundMessages, outboundMessages } from "../../src/wire/frames/index.ts"
 import { briefly, fieldsOf, heading, table } from "./markdown.ts"
 
 interface Row {

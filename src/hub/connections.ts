@@ -1,5 +1,5 @@
 /** The open connections of one session in this process, by their id: sockets and event streams alike. */
-import type { Sockets } from "./core/ports.ts"
+import type { Sockets } from "./session/ports.ts"
 
 export interface Connection {
   readonly send: (text: string) => void

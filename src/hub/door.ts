@@ -1,8 +1,8 @@
 /** The hub's one door over HTTP, the same in every host: who may come in, and what each address answers. */
-import { parseClientMessage, type RefusalCode } from "./core/client-protocol.ts"
-import { type Route, routeOf } from "./core/routes.ts"
-import { sameText } from "./core/same-text.ts"
-import type { Session } from "./core/session.ts"
+import { parseClientMessage, type RefusalCode } from "../wire/clients/client-protocol.ts"
+import { type Route, routeOf } from "./session/routes.ts"
+import { sameText } from "./session/same-text.ts"
+import type { Session } from "./session/session.ts"
 import { hashOf } from "./keys.ts"
 
 export interface DoorHost {

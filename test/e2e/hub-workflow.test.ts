@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { Database } from "bun:sqlite"
 import { join } from "node:path"
-import type { LocalHub } from "../../src/hub/local-hub.ts"
+import type { LocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
 import { readFact } from "../../src/lib/state-db.ts"
 import { RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startHubBeside } from "../hub/kit/local-hub.ts"

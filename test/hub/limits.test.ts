@@ -1,7 +1,7 @@
 /** The limits of the smaller host hold for everything a session writes: 100 values a statement, rows below 2 MB. */
 import { expect, test } from "bun:test"
-import { openBunSql } from "../../src/hub/bun-sql.ts"
-import type { Sql, SqlValue } from "../../src/hub/core/ports.ts"
+import { openBunSql } from "../../src/hub/hosts/bun/bun-sql.ts"
+import type { Sql, SqlValue } from "../../src/hub/session/ports.ts"
 import { createCore } from "./kit/core.ts"
 
 const origin = { messageId: "p1", channelType: "web", channelId: "default" }

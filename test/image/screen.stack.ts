@@ -4,9 +4,14 @@ import { existsSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { carriersOf, commandOf, listenerOf, listProcesses } from "../../src/host/processes.ts"
-import { servicesOf } from "../../src/host/service-table.ts"
-import { createServices, type Services } from "../../src/host/services.ts"
+import {
+  carriersOf,
+  commandOf,
+  listenerOf,
+  listProcesses,
+} from "../../src/runner/host/processes.ts"
+import { servicesOf } from "../../src/runner/host/service-table.ts"
+import { createServices, type Services } from "../../src/runner/host/services.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { freePort } from "../kit/free-port.ts"
 import { recordingLog } from "../kit/log.ts"

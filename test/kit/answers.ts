@@ -1,7 +1,7 @@
 /** What a session agent that is content with everything answers to each request. */
-import { operations } from "../../src/operations/index.ts"
-import type { RequestFrame } from "../../src/protocol/index.ts"
-import { sampleOf } from "../operations/samples.ts"
+import { operations } from "../../src/wire/operations/index.ts"
+import type { RequestFrame } from "../../src/wire/frames/index.ts"
+import { sampleOf } from "../wire/operations/samples.ts"
 
 const keyOf = (type: string, action: unknown): string =>
   typeof action === "string" ? `${type} ${action}` : type

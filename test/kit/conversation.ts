@@ -1,8 +1,8 @@
 /** A runner with its model and its session agent, and the words a test of turns needs to speak with them. */
 import { join } from "node:path"
 import { execa } from "execa"
-import type { DaemonOptions } from "../../src/daemon.ts"
-import type { Inbound, Outbound, OutboundFrame } from "../../src/protocol/index.ts"
+import type { DaemonOptions } from "../../src/runner/daemon.ts"
+import type { Inbound, Outbound, OutboundFrame } from "../../src/wire/frames/index.ts"
 import { type ScriptedModel, startScriptedModel } from "./model.ts"
 import { type Sandbox, scriptedConfig, startRunner, type TestRunner } from "./runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "./session-agent.ts"

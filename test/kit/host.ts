@@ -1,8 +1,8 @@
 /** The machine's side of a runner alone, without OpenCode: for what happens before and beside it. */
-import { createHost, type Host, type PartState } from "../../src/host/host.ts"
-import { plannedDirectory } from "../../src/host/workspace.ts"
+import { createHost, type Host, type PartState } from "../../src/runner/host/host.ts"
+import { plannedDirectory } from "../../src/runner/host/workspace.ts"
 import { systemClock } from "../../src/lib/clock.ts"
-import { createLog } from "../../src/log.ts"
+import { createLog } from "../../src/lib/log.ts"
 import { configOf, requireBinary, type Sandbox } from "./runner.ts"
 import { runToEnd } from "./run-to-end.ts"
 

@@ -1,5 +1,5 @@
 /** Logs for parts under test: one that nobody reads, one that is kept. */
-import { createLog, type Log } from "../../src/log.ts"
+import { createLog, type Log } from "../../src/lib/log.ts"
 
 export const recordingLog = (lines: string[], secrets: readonly string[] = []): Log =>
   createLog({

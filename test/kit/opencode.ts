@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { z } from "zod"
-import { waitForHealth } from "../../src/agent/health.ts"
+import { waitForHealth } from "../../src/runner/opencode/launch/health.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { freePort } from "./free-port.ts"
 

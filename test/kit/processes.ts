@@ -1,5 +1,5 @@
 /** What a test's runner has started, as /proc shows it: found by the state directory in the environment. */
-import { carriersOf, commandOf, listProcesses } from "../../src/host/processes.ts"
+import { carriersOf, commandOf, listProcesses } from "../../src/runner/host/processes.ts"
 import type { TestRunner } from "./runner.ts"
 
 interface Found {

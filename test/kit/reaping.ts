@@ -3,9 +3,9 @@
  * that differ and 200 orphans at the same time. Prints what came of them as JSON.
  */
 import { execa } from "execa"
-import { listProcesses } from "../../src/host/processes.ts"
-import { startReaper } from "../../src/host/reaper.ts"
-import { createLog } from "../../src/log.ts"
+import { listProcesses } from "../../src/runner/host/processes.ts"
+import { startReaper } from "../../src/runner/host/reaper.ts"
+import { createLog } from "../../src/lib/log.ts"
 import { createManualClock } from "./clock.ts"
 
 const CHILDREN = 200

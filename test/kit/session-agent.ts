@@ -7,7 +7,7 @@ import {
   type OutboundFrame,
   parseOutbound,
   type RequestFrame,
-} from "../../src/protocol/index.ts"
+} from "../../src/wire/frames/index.ts"
 
 interface Options {
   readonly token?: string

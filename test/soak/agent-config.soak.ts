@@ -6,7 +6,7 @@ import { type Conversation, leaveEmpty, startConversation } from "../kit/convers
 import { reply, startScriptedModel, text, tool } from "../kit/model.ts"
 import { agentPid } from "../kit/processes.ts"
 import { scriptedConfig } from "../kit/runner.ts"
-import type { Inbound } from "../../src/protocol/index.ts"
+import type { Inbound } from "../../src/wire/frames/index.ts"
 
 let c: Conversation
 

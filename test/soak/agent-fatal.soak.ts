@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { chmod } from "node:fs/promises"
 import { join } from "node:path"
-import { makeToken } from "../gateway/kit.ts"
+import { makeToken } from "../runner/gateway/kit.ts"
 import { type ScriptedModel, startScriptedModel } from "../kit/model.ts"
 import { createSandbox, scriptedConfig, startRunner, type TestRunner } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"

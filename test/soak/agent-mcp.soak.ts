@@ -1,7 +1,7 @@
 /** MCP servers of the session agent's choice: their tools work, they start and end with the configuration. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
-import type { Inbound } from "../../src/protocol/index.ts"
+import type { Inbound } from "../../src/wire/frames/index.ts"
 import { type Conversation, leaveEmpty, startConversation } from "../kit/conversation.ts"
 import { startHttpMcp } from "../kit/mcp-server.ts"
 import { reply, text, tool } from "../kit/model.ts"

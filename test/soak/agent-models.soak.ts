@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { agentPid } from "../kit/processes.ts"
 import { startRunner } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
-import type { Inbound } from "../../src/protocol/index.ts"
+import type { Inbound } from "../../src/wire/frames/index.ts"
 
 let agent: TestSessionAgent
 beforeAll(() => {

@@ -1,7 +1,7 @@
 /** What must not bring the gateway down: too many, too much, too slow. Its memory is measured in a process of its own. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { Socket } from "bun"
-import { type Apart, startApart } from "../gateway/apart.ts"
+import { type Apart, startApart } from "../runner/gateway/apart.ts"
 import { createManualClock, type ManualClock } from "../kit/clock.ts"
 import {
   api,
@@ -11,7 +11,7 @@ import {
   speak,
   startTestGateway,
   statusOf,
-} from "../gateway/kit.ts"
+} from "../runner/gateway/kit.ts"
 
 const MB = 1024 * 1024
 let uploaded = 0

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { LocalHub } from "../../src/hub/local-hub.ts"
+import type { LocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { until } from "../hub/kit/until.ts"
 import { RUNNER_TOKEN } from "../hub/kit/hub.ts"

@@ -1,7 +1,7 @@
 /** A terminal in a browser, through the gateway: what is typed is run, and what it says is seen. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { WebSocket } from "ws"
-import { logIn, makeToken, startTestGateway, type TestGateway } from "../gateway/kit.ts"
+import { logIn, makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
 import { type Browser, startBrowser } from "./kit.ts"
 import { startTtydDouble, type TtydDouble } from "./ttyd-double.ts"
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
-import { api, makeToken, startTestGateway, type TestGateway } from "../gateway/kit.ts"
+import { api, makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
 import {
   type Browser,
   freePort,

@@ -1,6 +1,6 @@
 /** The sandbox's screen in a browser: Xvfb, x11vnc, websockify and noVNC behind the gateway, told by its pixels. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { makeToken, startTestGateway, type TestGateway } from "../gateway/kit.ts"
+import { makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
 import { type Browser, freePort, listening, start, startBrowser, until } from "./kit.ts"
 
 const display = `:${100 + (process.pid % 800)}`

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
-import { createTranscribe } from "../../src/prompt/audio.ts"
+import { createTranscribe } from "../../src/runner/prompt/audio.ts"
 
 /** Tells how many seconds of sound it was given. */
 const whisper = `#!/bin/sh

@@ -1,7 +1,7 @@
 /** VS Code in a browser, through the gateway: a file is opened, changed and saved, and the change is on the disk. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
-import { makeToken, startTestGateway, type TestGateway } from "../gateway/kit.ts"
+import { makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
 import {
   type Browser,
   freePort,

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test"
 import { readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { generatedDocs } from "../../docs/build.ts"
-import { generatedCatalogue } from "../../src/agent/catalogue-build.ts"
+import { generatedCatalogue } from "../../src/runner/opencode/config/catalogue-build.ts"
 import { generatedTools } from "../../tools/build.ts"
 
 const root = join(import.meta.dir, "../..")
@@ -25,9 +25,9 @@ describe("generated files", () => {
     expect(await stale("opencode-config", await generatedTools())).toEqual([])
   })
 
-  test("of the models are those of the pinned OpenCode, else: bun src/agent/catalogue-build.ts", async () => {
+  test("of the models are those of the pinned OpenCode, else: bun src/runner/opencode/config/catalogue-build.ts", async () => {
     const made = new Map([["catalogue.ndjson", await generatedCatalogue()]])
-    expect(await stale("src/agent", made)).toEqual([])
+    expect(await stale("src/runner/opencode/config", made)).toEqual([])
   })
 
   test("of the docs are fresh, else: bun docs/build.ts", async () => {

@@ -1,7 +1,7 @@
 /** The pure parts of the tools that are written by hand, and how a tool reads its arguments. */
 import { describe, expect, test } from "bun:test"
 import { z } from "zod"
-import { flag, openObject, text, wholeNumber } from "../../src/operations/fields.ts"
+import { flag, openObject, text, wholeNumber } from "../../src/wire/operations/fields.ts"
 import { explain } from "../../tools/debug-execution.ts"
 import { mimeOf } from "../../tools/image.ts"
 import { handWritten, tools, toolsFrom } from "../../tools/index.ts"
@@ -9,7 +9,7 @@ import { choosePruned } from "../../tools/memory-prune.ts"
 import { configOf } from "../../tools/sync-trigger.ts"
 import { readArguments } from "../../tools/tool.ts"
 import { envLines } from "../../tools/write-tunnel-env.ts"
-import { operations } from "../../src/operations/index.ts"
+import { operations } from "../../src/wire/operations/index.ts"
 
 describe("arguments", () => {
   const input = z.object({

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test"
 import { Glob } from "bun"
 import { join } from "node:path"
 import { z } from "zod"
-import { findRoute } from "../../src/gateway/routes.ts"
+import { findRoute } from "../../src/runner/gateway/routes.ts"
 import { tools } from "../../tools/index.ts"
 
 const root = join(import.meta.dir, "../..")

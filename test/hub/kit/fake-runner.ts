@@ -5,10 +5,10 @@
 import type { Database } from "bun:sqlite"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { openStateDb, readFact, writeFact } from "../../../src/lib/state-db.ts"
-import type { CommandFrame, Inbound, OutboundFrame } from "../../../src/protocol/index.ts"
-import { openOutboxStore, readEpoch } from "../../../src/uplink/outbox-store.ts"
-import { createOutbox } from "../../../src/uplink/outbox.ts"
-import { createUplink, type Uplink } from "../../../src/uplink/uplink.ts"
+import type { CommandFrame, Inbound, OutboundFrame } from "../../../src/wire/frames/index.ts"
+import { openOutboxStore, readEpoch } from "../../../src/runner/link/outbox-store.ts"
+import { createOutbox } from "../../../src/runner/link/outbox.ts"
+import { createUplink, type Uplink } from "../../../src/runner/link/uplink.ts"
 import { silentLog } from "../../kit/log.ts"
 
 interface Turn {

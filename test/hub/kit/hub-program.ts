@@ -1,8 +1,8 @@
 /** A hub in a process of its own, to be killed. Arguments: state directory, port, session, its configuration as JSON. */
 import { hashOf } from "../../../src/hub/keys.ts"
-import { startLocalHub } from "../../../src/hub/local-hub.ts"
+import { startLocalHub } from "../../../src/hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
-import { createLog } from "../../../src/log.ts"
+import { createLog } from "../../../src/lib/log.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "./hub.ts"
 
 const [stateDir = "", port = "0", name = "s1", config = "{}"] = process.argv.slice(2)

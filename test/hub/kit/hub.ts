@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type Hub, type HubOptions, startHub } from "../../../src/hub/bun-host.ts"
+import { type Hub, type HubOptions, startHub } from "../../../src/hub/hosts/bun/bun-host.ts"
 import { hashOf } from "../../../src/hub/keys.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { recordingLog } from "../../kit/log.ts"

@@ -3,7 +3,11 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { hashOf } from "../../../src/hub/keys.ts"
-import { type LocalHub, type LocalHubOptions, startLocalHub } from "../../../src/hub/local-hub.ts"
+import {
+  type LocalHub,
+  type LocalHubOptions,
+  startLocalHub,
+} from "../../../src/hub/hosts/bun/local-hub.ts"
 import { type Clock, systemClock } from "../../../src/lib/clock.ts"
 import { type FakeRunner, startFakeRunner } from "./fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "./hub.ts"

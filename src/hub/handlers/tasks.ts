@@ -1,0 +1,110 @@
+/** The board of tasks that sessions share, and the notifications they send one another. */
+import { one, type Sql } from "../session/ports.ts"
+import { Refusal, type TableHandlers } from "./table.ts"
+import type { Tools } from "./tools.ts"
+
+interface TaskRow {
+  id: string
+  title: string
+  description: string | null
+  status: string
+  session: string | null
+  created_by: string
+  parent: string | null
+  blocked_by: string
+  result: string | null
+  created_at: number
+  updated_at: number
+}
+
+const STATUSES = ["pending", "in_progress", "blocked", "completed", "failed", "cancelled"]
+
+export const taskHandlers = (
+  sql: Sql,
+  { now, newId }: Tools,
+): Pick<TableHandlers, "task-create" | "task-list" | "task-update" | "task-my"> => {
+  const find = (id: string) => one(sql.all<TaskRow>("SELECT * FROM tasks WHERE id = ?", id))
+  const mustExist = (id: string) => {
+    const row = find(id)
+    if (!row) throw new Refusal(`there is no task ${id}`)
+    return row
+  }
+  /** A task is blocked as long as one that it waits for is not completed. */
+  const taskOf = (row: TaskRow) => {
+    const blockedBy = JSON.parse(row.blocked_by) as string[]
+    const waits = blockedBy.some((id) => find(id)?.status !== "completed")
+    return {
+      id: row.id,
+      title: row.title,
+      status: row.status === "pending" && waits ? "blocked" : row.status,
+      createdBySessionId: row.created_by,
+      blockedBy,
+      createdAt: row.created_at,
+      updatedAt: row.updated_at,
+      ...(row.description !== null && { description: row.description }),
+      ...(row.session !== null && { sessionId: row.session }),
+      ...(row.parent !== null && { parentTaskId: row.parent }),
+      ...(row.result !== null && { result: row.result }),
+    }
+  }
+  const list = (status: string | undefined, mine?: string) =>
+    sql
+      .all<TaskRow>("SELECT * FROM tasks ORDER BY place")
+      .filter((row) => mine === undefined || row.session === mine)
+      .map(taskOf)
+      .filter((task) => status === undefined || task.status === status)
+  const checkStatus = (status: string | undefined) => {
+    if (status !== undefined && !STATUSES.includes(status)) {
+      throw new Refusal(`status: must be one of ${STATUSES.join(", ")}`)
+    }
+  }
+  return {
+    "task-create": (
+      { title, description, sessionId, parentTaskId, blockedBy = [] },
+      { session },
+    ) => {
+      for (const id of [...blockedBy, ...(parentTaskId === undefined ? [] : [parentTaskId])])
+        mustExist(id)
+      const id = newId()
+      sql.run(
+        `INSERT INTO tasks (id, title, description, status, session, created_by, parent, blocked_by, created_at, updated_at)
+         VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?)`,
+        id,
+        title,
+        description ?? null,
+        sessionId ?? null,
+        session,
+        parentTaskId ?? null,
+        JSON.stringify(blockedBy),
+        now(),
+        now(),
+      )
+      return { task: taskOf(mustExist(id)) }
+    },
+    "task-list": ({ status, limit = 100 }) => {
+      checkStatus(status)
+      return { tasks: list(status).slice(0, limit) }
+    },
+    "task-my": ({ status }, { session }) => {
+      checkStatus(status)
+      return { tasks: list(status, session) }
+    },
+    "task-update": ({ taskId, status, result, description, sessionId, title }) => {
+      mustExist(taskId)
+      checkStatus(status)
+      sql.run(
+        `UPDATE tasks SET status = coalesce(?, status), result = coalesce(?, result),
+           description = coalesce(?, description), session = coalesce(?, session), title = coalesce(?, title),
+           updated_at = ? WHERE id = ?`,
+        status ?? null,
+        result ?? null,
+        description ?? null,
+        sessionId ?? null,
+        title ?? null,
+        now(),
+        taskId,
+      )
+      return { task: taskOf(mustExist(taskId)) }
+    },
+  }
+}

@@ -1,0 +1,14 @@
+/** `diff`: what the agent has changed in this session's conversations, as unified patches. */
+import { describeError } from "../../lib/log.ts"
+import { changedFiles } from "./changed-files.ts"
+import type { Verb } from "./verb.ts"
+
+export const diff: Verb<"diff"> = async (ports, { requestId }) => {
+  try {
+    const files = await changedFiles(ports)
+    ports.send({ type: "diff", requestId, data: { files: [...files] } })
+  } catch (error) {
+    const reason = describeError(error)
+    ports.send({ type: "diff", requestId, data: { files: [] }, error: reason })
+  }
+}

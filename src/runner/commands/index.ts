@@ -1,0 +1,56 @@
+/** What the session agent may say, and who does it. The map is total: a verb without an entry does not compile. */
+import { describeError } from "../../lib/log.ts"
+import type { CommandFrame, Inbound } from "../../wire/frames/index.ts"
+import { abort } from "./abort.ts"
+import { answer } from "./answer.ts"
+import { diff } from "./diff.ts"
+import { init } from "./init.ts"
+import { newSession } from "./new-session.ts"
+import { opencodeCommand } from "./opencode-command.ts"
+import { opencodeConfig } from "./opencode-config.ts"
+import { permissionReply } from "./permission-reply.ts"
+import { prompt } from "./prompt.ts"
+import { revert } from "./revert.ts"
+import { review } from "./review.ts"
+import { stop } from "./stop.ts"
+import { tunnelDelete } from "./tunnel-delete.ts"
+import type { InboundPorts, Verb } from "./verb.ts"
+import { workflowExecute } from "./workflow-execute.ts"
+
+/** Frames about the link itself end in the uplink and never come here. */
+type LinkFrame = "pong" | "welcome" | "ack"
+type VerbName = Exclude<CommandFrame["type"], LinkFrame>
+
+const verbs: { readonly [Name in VerbName]: Verb<Name> } = {
+  abort,
+  answer,
+  diff,
+  init,
+  "new-session": newSession,
+  "opencode-command": opencodeCommand,
+  "opencode-config": opencodeConfig,
+  "permission-reply": permissionReply,
+  prompt,
+  revert,
+  review,
+  stop,
+  "tunnel-delete": tunnelDelete,
+  "workflow-execute": workflowExecute,
+}
+
+/** Each frame is taken up as it comes, so that an abort or an answer overtakes the prompts that wait in a queue. */
+export const createInbound =
+  (ports: InboundPorts) =>
+  (frame: CommandFrame): void => {
+    if (!isVerb(frame)) return
+    const run: (ports: InboundPorts, frame: never) => void | Promise<void> = verbs[frame.type]
+    const failed = (error: unknown) =>
+      ports.log.error("inbound.failed", { type: frame.type, error: describeError(error) })
+    try {
+      void Promise.resolve(run(ports, frame as never)).catch(failed)
+    } catch (error) {
+      failed(error)
+    }
+  }
+
+const isVerb = (frame: CommandFrame): frame is Inbound<VerbName> => Object.hasOwn(verbs, frame.type)

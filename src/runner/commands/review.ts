@@ -1,0 +1,25 @@
+/** `review`: a model reads the changes in a conversation of its own; findings come back in the wire's form, or why not. */
+import { describeError } from "../../lib/log.ts"
+import { changedFiles } from "./changed-files.ts"
+import { readFindings, reviewPrompt, retryPrompt, toReview } from "./review-text.ts"
+import type { Verb } from "./verb.ts"
+
+export const review: Verb<"review"> = async (ports, { requestId }) => {
+  const { channels, send } = ports
+  try {
+    const files = await changedFiles(ports)
+    const diffFiles = files.map(({ path, status, diff }) => ({ path, status, diff }))
+    if (files.length === 0) {
+      const data = toReview([], { overallSummary: "There are no changes to review.", files: [] })
+      return send({ type: "review-result", requestId, data, diffFiles })
+    }
+    const found = await channels.converse("Review of the changes", async (ask) => {
+      const first = readFindings(await ask(reviewPrompt(files)))
+      return first.ok ? first : readFindings(await ask(retryPrompt(first.problem)))
+    })
+    if (!found.ok) throw new Error(`the model's review could not be read: ${found.problem}`)
+    send({ type: "review-result", requestId, data: toReview(files, found.findings), diffFiles })
+  } catch (error) {
+    send({ type: "review-result", requestId, error: describeError(error) })
+  }
+}

@@ -1,0 +1,96 @@
+/** One service's life as a pure machine: started, watched, rested after a crash, given up when it only crashes. */
+import { type BackoffRange, backoffMs } from "../../lib/backoff.ts"
+
+export type ServiceState =
+  | { readonly phase: "idle" }
+  | { readonly phase: "starting" | "ready"; readonly tries: Tries; readonly startedAt: number }
+  | { readonly phase: "resting"; readonly tries: Tries; readonly why: string }
+  | { readonly phase: "failed"; readonly why: string }
+  /** Not installed: nothing is wrong, there is nothing to watch. */
+  | { readonly phase: "off"; readonly why: string }
+  | { readonly phase: "stopped" }
+
+interface Tries {
+  /** Crashes in a row, none of them after a steady while. */
+  readonly failures: number
+  readonly restarts: number
+}
+
+export type ServiceEvent =
+  | { readonly type: "start"; readonly at: number }
+  | { readonly type: "missing"; readonly program: string }
+  | { readonly type: "answers" }
+  /** It runs and does not answer: it is ended, and then has exited like any other. */
+  | { readonly type: "late" }
+  | { readonly type: "exited"; readonly at: number; readonly why: string }
+  | { readonly type: "rested"; readonly at: number }
+  | { readonly type: "stop" }
+
+export type ServiceEffect =
+  | { readonly do: "spawn" }
+  | { readonly do: "end" }
+  | { readonly do: "rest"; readonly ms: number }
+
+export interface ServicePolicy {
+  readonly backoff: BackoffRange
+  /** One that has run this long is healthy: its next crash counts as the first. */
+  readonly steadyMs: number
+  readonly mostFailures: number
+}
+
+export const defaultServicePolicy: ServicePolicy = {
+  backoff: { min: 250, max: 30_000 },
+  steadyMs: 30_000,
+  mostFailures: 8,
+}
+
+export const idleService: ServiceState = { phase: "idle" }
+
+type Step = readonly [ServiceState, readonly ServiceEffect[]]
+
+export const stepService = (
+  state: ServiceState,
+  event: ServiceEvent,
+  policy: ServicePolicy,
+  random: number,
+): Step => {
+  switch (event.type) {
+    case "start":
+      if (state.phase !== "idle" && state.phase !== "stopped") return [state, []]
+      return started(event.at, { failures: 0, restarts: 0 })
+    case "missing":
+      return [{ phase: "off", why: `${event.program} is not installed` }, []]
+    case "answers":
+      return [state.phase === "starting" ? { ...state, phase: "ready" } : state, []]
+    case "late":
+      return [state, state.phase === "starting" ? [{ do: "end" }] : []]
+    case "exited":
+      return exited(state, event, policy, random)
+    case "rested":
+      if (state.phase !== "resting") return [state, []]
+      return started(event.at, { ...state.tries, restarts: state.tries.restarts + 1 })
+    case "stop":
+      return [{ phase: "stopped" }, [{ do: "end" }]]
+  }
+}
+
+const started = (at: number, tries: Tries): Step => [
+  { phase: "starting", tries, startedAt: at },
+  [{ do: "spawn" }],
+]
+
+const exited = (
+  state: ServiceState,
+  { at, why }: { readonly at: number; readonly why: string },
+  policy: ServicePolicy,
+  random: number,
+): Step => {
+  if (state.phase !== "starting" && state.phase !== "ready") return [state, []]
+  const steady = at - state.startedAt >= policy.steadyMs
+  const failures = steady ? 1 : state.tries.failures + 1
+  if (failures >= policy.mostFailures) {
+    return [{ phase: "failed", why: `given up after ${failures} tries: ${why}` }, []]
+  }
+  const ms = backoffMs(failures - 1, policy.backoff, random)
+  return [{ phase: "resting", tries: { ...state.tries, failures }, why }, [{ do: "rest", ms }]]
+}

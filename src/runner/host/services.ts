@@ -1,0 +1,241 @@
+/** Starts the sandbox's services, watches each become ready, restarts what crashes and ends them all. */
+import { createRing, type Ring } from "../../lib/ring.ts"
+import { type Clock, sleep } from "../../lib/clock.ts"
+import { describeError, type Log } from "../../lib/log.ts"
+import { answers, clearCodeServerLocks, clearDisplayLock } from "./locks.ts"
+import { carriersOf, descendantsOf, endAll, listensOn, listProcesses } from "./processes.ts"
+import {
+  defaultServicePolicy,
+  idleService,
+  type ServiceEvent,
+  type ServicePolicy,
+  type ServiceState,
+  stepService,
+} from "./service-state.ts"
+import { displayNumber, type Service, type ServiceGroup } from "./service-table.ts"
+
+export interface ServicesOptions {
+  readonly services: readonly Service[]
+  readonly display: string
+  readonly home: string
+  readonly cwd: string
+  /** All that the services see of the runner's environment. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Who they run as, when that is not the runner. */
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined
+  /** Marks the processes of this runner's services, so that the next runner knows whose they were. */
+  readonly owner: string
+  readonly clock: Clock
+  readonly log: Log
+  readonly onChange: (name: string, state: ServiceState) => void
+  readonly policy?: ServicePolicy
+}
+
+/** A program that is not installed, and what cannot be had without it. */
+export interface MissingProgram {
+  readonly group: ServiceGroup
+  readonly program: string
+}
+
+export interface Services {
+  readonly start: () => Promise<void>
+  /** Found by looking, so it is true before anything has been started. */
+  readonly missing: () => readonly MissingProgram[]
+  /** The last lines that a service printed. */
+  readonly output: (name: string) => readonly string[]
+  readonly stop: () => Promise<void>
+}
+
+const OWNER = "SANDPIPER_SERVICE_OF"
+const START_LIMIT_MS = 30_000
+const PROBE_MS = 50
+const END_GRACE_MS = 1500
+const RING = { lines: 200, lineLength: 500 }
+
+export const createServices = (options: ServicesOptions): Services => {
+  const { clock } = options
+  const watched = new Map<string, Watched>()
+  const whenReady = (name: string): Promise<void> => watched.get(name)?.ready() ?? Promise.resolve()
+  for (const service of options.services) {
+    watched.set(service.name, watch(service, options, whenReady))
+  }
+  /** Also finds what has left its process group and its parent behind. */
+  const ours = () => carriersOf(OWNER, options.owner, listProcesses())
+  return {
+    start: async () => {
+      const ended = await endAll(ours, clock)
+      if (ended > 0) options.log.warn("services.stale-ended", { processes: ended })
+      for (const one of watched.values()) one.start()
+    },
+    missing: () =>
+      options.services
+        .filter((service) => service.optional !== true && !isInstalled(service, options))
+        .map(({ group, command: [program] }) => ({ group, program })),
+    output: (name) => watched.get(name)?.output.read() ?? [],
+    stop: async () => {
+      await Promise.all([...watched.values()].map((one) => one.stop()))
+      await endAll(ours, clock)
+    },
+  }
+}
+
+interface Watched {
+  readonly start: () => void
+  readonly ready: () => Promise<void>
+  readonly output: Ring
+  readonly stop: () => Promise<void>
+}
+
+const watch = (
+  service: Service,
+  options: ServicesOptions,
+  whenReady: (name: string) => Promise<void>,
+): Watched => {
+  const { clock, policy = defaultServicePolicy } = options
+  const log = options.log.child({ service: service.name })
+  const output = createRing(RING)
+  let state = idleService
+  let child: Bun.Subprocess | undefined
+  let cancelRest = () => {}
+  let readiness = Promise.withResolvers<void>()
+
+  const happened = (event: ServiceEvent) => {
+    const [next, effects] = stepService(state, event, policy, Math.random())
+    if (next !== state) {
+      if (next.phase !== state.phase) report(next)
+      if (state.phase === "ready") readiness = Promise.withResolvers()
+      state = next
+      if (state.phase === "ready") readiness.resolve()
+    }
+    for (const effect of effects) {
+      if (effect.do === "spawn") void spawn()
+      if (effect.do === "end") void end()
+      if (effect.do === "rest") {
+        cancelRest = clock.after(effect.ms, () => happened({ type: "rested", at: clock.now() }))
+      }
+    }
+  }
+
+  const report = (next: ServiceState) => {
+    options.onChange(service.name, next)
+    if (next.phase === "resting" || next.phase === "failed") {
+      log.warn("service.down", { why: next.why, output: output.read(5) })
+    } else {
+      log.info(`service.${next.phase}`, "why" in next ? { why: next.why } : {})
+    }
+  }
+
+  const spawn = async () => {
+    if (!isInstalled(service, options)) {
+      return happened({ type: "missing", program: service.command[0] })
+    }
+    try {
+      if (service.needs !== undefined) await whenReady(service.needs)
+      await clearLocks()
+      if (state.phase !== "starting") return
+      child = Bun.spawn([...service.command], {
+        cwd: options.cwd,
+        env: { ...options.environment, DISPLAY: options.display, [OWNER]: options.owner },
+        stdin: "ignore",
+        stdout: "pipe",
+        stderr: "pipe",
+        // A process group of its own: its children end with it.
+        detached: true,
+        ...(options.user && { uid: options.user.uid, gid: options.user.gid }),
+      })
+      const mine = child
+      for (const stream of [mine.stdout, mine.stderr]) {
+        if (stream instanceof ReadableStream) void readLines(stream, output.push)
+      }
+      void awaitExit(mine)
+      await probe(mine)
+    } catch (error) {
+      happened({ type: "exited", at: clock.now(), why: describeError(error) })
+    }
+  }
+
+  const awaitExit = async (mine: Bun.Subprocess) => {
+    await mine.exited
+    // What it has started is of no use without it, and may hold its port.
+    signalGroup(mine.pid, "SIGKILL")
+    happened({ type: "exited", at: clock.now(), why: exitWords(mine) })
+  }
+
+  const clearLocks = async () => {
+    const removed =
+      service.locks === "display"
+        ? await clearDisplayLock(displayNumber(options.display))
+        : service.locks === "code-server"
+          ? await clearCodeServerLocks(options.home)
+          : []
+    if (removed.length > 0) log.info("service.stale-locks-removed", { removed })
+  }
+
+  const probe = async (mine: Bun.Subprocess) => {
+    const until = clock.now() + START_LIMIT_MS
+    while (mine.exitCode === null && mine.signalCode === null) {
+      if (await isAnswering(service, mine.pid)) return happened({ type: "answers" })
+      if (clock.now() >= until) return happened({ type: "late" })
+      await sleep(clock, PROBE_MS)
+    }
+  }
+
+  const end = async () => {
+    cancelRest()
+    const mine = child
+    if (mine === undefined) return
+    signalGroup(mine.pid, "SIGTERM")
+    const cancel = clock.after(END_GRACE_MS, () => signalGroup(mine.pid, "SIGKILL"))
+    await mine.exited
+    cancel()
+    signalGroup(mine.pid, "SIGKILL")
+  }
+
+  return {
+    start: () => happened({ type: "start", at: clock.now() }),
+    ready: () => readiness.promise,
+    output,
+    stop: async () => {
+      happened({ type: "stop" })
+      await end()
+    },
+  }
+}
+
+const isInstalled = (
+  { command: [program] }: Service,
+  { environment }: Pick<ServicesOptions, "environment">,
+): boolean => Bun.which(program, { PATH: environment["PATH"] ?? "" }) !== null
+
+/** Ready means that the very process we started, or a child of it, is the one that listens. */
+const isAnswering = async ({ answersOn }: Service, pid: number): Promise<boolean> => {
+  if (answersOn === undefined) return true
+  if ("socket" in answersOn) return answers(answersOn.socket)
+  const { port } = answersOn
+  return (
+    listensOn(pid, port) ||
+    descendantsOf(pid, listProcesses()).some((row) => listensOn(row.pid, port))
+  )
+}
+
+const exitWords = ({ signalCode, exitCode }: Bun.Subprocess): string =>
+  signalCode === null ? `exited with code ${exitCode}` : `killed by ${signalCode}`
+
+const signalGroup = (pid: number, signal: "SIGTERM" | "SIGKILL"): void => {
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // The whole group is gone already.
+  }
+}
+
+const readLines = async (stream: ReadableStream<Uint8Array>, take: (line: string) => void) => {
+  const decoder = new TextDecoder()
+  let rest = ""
+  for await (const bytes of stream) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n")
+    rest = lines.pop() ?? ""
+    for (const line of lines) take(line)
+  }
+  if (rest !== "") take(rest)
+}

@@ -1,0 +1,85 @@
+/** The outbox on disk: a row a batch of frames, so that a burst of a thousand costs one insert. */
+import type { Database } from "bun:sqlite"
+import { readFact, writeFact } from "../../lib/state-db.ts"
+import type { OutboxStore } from "./outbox.ts"
+
+const HEAD = "outbox.head"
+const EPOCH = "outbox.epoch"
+
+/** What is on disk exactly when the frames are: `write` runs inside their transaction, `done` when it is through. */
+export interface Alongside {
+  readonly write: () => void
+  readonly done: () => void
+}
+
+export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStore => {
+  db.run(
+    "CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, lines TEXT NOT NULL) STRICT",
+  )
+  const insert = db.query("INSERT INTO outbox (seq, count, lines) VALUES (?, ?, ?)")
+  const all = db.query<{ seq: number; lines: string }, []>(
+    "SELECT seq, lines FROM outbox ORDER BY seq",
+  )
+  const forget = db.query("DELETE FROM outbox WHERE seq + count <= ?")
+  const cut = db.query("DELETE FROM outbox WHERE seq >= ?")
+  const straddling = db.query<{ seq: number; lines: string }, [number, number]>(
+    "SELECT seq, lines FROM outbox WHERE seq < ? AND seq + count > ?",
+  )
+  const add = (seq: number, lines: readonly string[]) => {
+    if (lines.length > 0) insert.run(seq, lines.length, lines.join("\n"))
+  }
+  let head = Number(readFact(db, HEAD) ?? 1)
+  const setHead = (headSeq: number) => {
+    if (headSeq === head) return
+    head = headSeq
+    forget.run(headSeq)
+    writeFact(db, HEAD, String(headSeq))
+  }
+  type Write = (headSeq: number, seq: number, lines: readonly string[]) => void
+  const together = (write: Write): Write => {
+    const transaction = db.transaction((...given: Parameters<Write>) => {
+      write(...given)
+      alongside?.write()
+    })
+    return (...given) => {
+      const before = head
+      try {
+        transaction(...given)
+      } catch (error) {
+        // Rolled back on disk, so it is here too: the next write must say it again.
+        head = before
+        throw error
+      }
+      alongside?.done()
+    }
+  }
+  return {
+    load: () => {
+      const headSeq = Number(readFact(db, HEAD) ?? 1)
+      const lines = all
+        .all()
+        .flatMap((row) => row.lines.split("\n").slice(Math.max(0, headSeq - row.seq)))
+      return { headSeq, lines }
+    },
+    append: together((headSeq, seq, lines) => {
+      add(seq, lines)
+      setHead(headSeq)
+    }),
+    rewrite: together((headSeq, seq, lines) => {
+      const row = straddling.get(seq, seq)
+      cut.run(row ? row.seq : seq)
+      if (row) add(row.seq, row.lines.split("\n").slice(0, seq - row.seq))
+      add(seq, lines)
+      setHead(headSeq)
+    }),
+  }
+}
+
+/** Names this state directory to the session agent: the same as long as the directory lives. */
+export const readEpoch = (db: Database, random: () => string): string => {
+  const known = readFact(db, EPOCH)
+  if (known !== undefined) return known
+  const made = random()
+  writeFact(db, EPOCH, made)
+  return made
+}

@@ -1,0 +1,247 @@
+/** OpenCode's HTTP calls, each typed, each with a deadline. What they may fail with stands in call.ts. */
+import { z } from "zod"
+import {
+  type AgentExchange,
+  type AgentSession,
+  type DurableEvent,
+  durableEvent,
+  exchange,
+  type FileDiff,
+  fileDiff,
+  named,
+  pendingPermission,
+  type PendingPermission,
+  pendingQuestion,
+  type PendingQuestion,
+  providers,
+  session,
+  todos,
+} from "./answers.ts"
+import { type AgentAddress, AgentCallError, createCall, errorOf, headersFor } from "./call.ts"
+import { statusSchema } from "../events/event-schemas.ts"
+import type { SessionStatus, TodoItem } from "../events/events.ts"
+import type { ModelRef } from "../config/models.ts"
+import type { PromptBody, ProviderModels } from "./shapes.ts"
+
+export type { AgentExchange, FileDiff } from "./answers.ts"
+export { AgentCallError } from "./call.ts"
+export type { PromptBody, PromptPart, ProviderModels } from "./shapes.ts"
+
+export interface CommandBody {
+  readonly command: string
+  readonly arguments: string
+  /** `provider/model`. */
+  readonly model?: string
+  readonly agent?: string
+  readonly messageID?: string
+}
+
+export type PermissionReply = "once" | "always" | "reject"
+
+export interface AgentClient {
+  readonly health: () => Promise<{ readonly version: string }>
+  /** Fails when OpenCode cannot use its configuration; health says nothing of it. */
+  readonly checkConfig: () => Promise<void>
+
+  readonly createSession: (title?: string) => Promise<string>
+  readonly sessionExists: (sessionId: string) => Promise<boolean>
+  /** Of every session there is. */
+  readonly sessionIds: () => Promise<readonly string[]>
+  readonly readSession: (sessionId: string) => Promise<AgentSession>
+  readonly renameSession: (sessionId: string, title: string) => Promise<void>
+  readonly deleteSession: (sessionId: string) => Promise<void>
+  /** A copy of the conversation, up to but without the message when one is named. */
+  readonly fork: (sessionId: string, messageId?: string) => Promise<string>
+  /** The sessions of its sub-agents. */
+  readonly children: (sessionId: string) => Promise<readonly AgentSession[]>
+  readonly todo: (sessionId: string) => Promise<readonly TodoItem[]>
+  readonly statuses: () => Promise<ReadonlyMap<string, SessionStatus>>
+
+  readonly prompt: (sessionId: string, body: PromptBody) => Promise<void>
+  readonly abort: (sessionId: string) => Promise<void>
+  /** Answers when the turn is done. An unknown command fails with 500. */
+  readonly command: (
+    sessionId: string,
+    body: CommandBody,
+    signal?: AbortSignal,
+  ) => Promise<AgentExchange>
+  readonly shell: (
+    sessionId: string,
+    body: { readonly agent: string; readonly command: string; readonly model?: ModelRef },
+    signal?: AbortSignal,
+  ) => Promise<void>
+  /** Compaction; answers when it is done. */
+  readonly summarize: (sessionId: string, model: ModelRef, signal?: AbortSignal) => Promise<void>
+
+  readonly messages: (sessionId: string, limit?: number) => Promise<readonly AgentExchange[]>
+  readonly message: (sessionId: string, messageId: string) => Promise<AgentExchange>
+  readonly deleteMessage: (sessionId: string, messageId: string) => Promise<void>
+  /** Fails while the session is busy (409; 500 before 1.2). The messages stay until the next prompt. */
+  readonly revert: (sessionId: string, messageId: string, partId?: string) => Promise<AgentSession>
+  readonly unrevert: (sessionId: string) => Promise<void>
+  /** Since 1.2 nothing comes without a message to look at. */
+  readonly diff: (sessionId: string, messageId?: string) => Promise<readonly FileDiff[]>
+
+  /** Requests of aborted turns stay in both lists for ever: only those of a busy session are open. */
+  readonly questions: () => Promise<readonly PendingQuestion[]>
+  /** OpenCode 1.18 fails here with 400 while a web fetch without a time limit asks. */
+  readonly permissions: () => Promise<readonly PendingPermission[]>
+  readonly replyQuestion: (
+    requestId: string,
+    answers: readonly (readonly string[])[],
+  ) => Promise<void>
+  readonly rejectQuestion: (requestId: string) => Promise<void>
+  readonly replyPermission: (
+    permissionId: string,
+    reply: PermissionReply,
+    message?: string,
+  ) => Promise<void>
+  readonly allowOnce: (permissionId: string) => Promise<void>
+
+  /** Names of the connected providers and their models; OpenCode's own answer holds their keys and is not kept. */
+  readonly models: () => Promise<readonly ProviderModels[]>
+  readonly toolIds: () => Promise<readonly string[]>
+  readonly commands: () => Promise<readonly { readonly name: string }[]>
+  readonly skills: () => Promise<readonly { readonly name: string }[]>
+  readonly agents: () => Promise<readonly { readonly name: string }[]>
+
+  readonly setAuth: (provider: string, key: string) => Promise<void>
+  readonly removeAuth: (provider: string) => Promise<void>
+  /** Has configuration and new files read again; aborts what runs. */
+  readonly dispose: () => Promise<void>
+
+  /** The event stream's response; it ends with the signal. */
+  readonly openEvents: (signal: AbortSignal) => Promise<Response>
+  /** What is durable after these numbers; a session that is not named comes with all it has. */
+  readonly history: (after: Readonly<Record<string, number>>) => Promise<readonly DurableEvent[]>
+}
+
+/** OpenCode never answers connections made while it is just coming up, so a health call must give up early. */
+const HEALTH_MS = 1000
+/** The first of these makes OpenCode load everything it has, which takes long where the machine is busy. */
+const LOADING_MS = 30_000
+/** Calls that answer when a turn is done. */
+const TURN_MS = 30 * 60_000
+
+const done = z.unknown()
+const health = z.object({ healthy: z.literal(true), version: z.string() })
+
+export const createAgentClient = (address: AgentAddress): AgentClient => {
+  const call = createCall(address)
+  const of = (sessionId: string, rest = "") => `/session/${encodeURIComponent(sessionId)}${rest}`
+  const messageOf = (sessionId: string, messageId: string) =>
+    of(sessionId, `/message/${encodeURIComponent(messageId)}`)
+  const get = <Schema extends z.ZodType>(path: string, schema: Schema) => call("GET", path, schema)
+  const post = async (path: string, body: unknown = {}) => {
+    await call("POST", path, done, { body })
+  }
+  const replyPermission: AgentClient["replyPermission"] = (permissionId, reply, message) =>
+    post(`/permission/${encodeURIComponent(permissionId)}/reply`, { reply, message })
+
+  return {
+    health: () => call("GET", "/global/health", health, { deadlineMs: HEALTH_MS }),
+    checkConfig: async () => {
+      await call("GET", "/config", done, { deadlineMs: LOADING_MS })
+    },
+
+    createSession: async (title) =>
+      (await call("POST", "/session", session, { body: { title } })).id,
+    sessionExists: async (sessionId) => {
+      try {
+        return (await get(of(sessionId), session)).id === sessionId
+      } catch (error) {
+        if (error instanceof AgentCallError && error.isDefinite) return false
+        throw error
+      }
+    },
+    sessionIds: async () => (await get("/session", z.array(session))).map(({ id }) => id),
+    readSession: (sessionId) => get(of(sessionId), session),
+    renameSession: async (sessionId, title) => {
+      await call("PATCH", of(sessionId), done, { body: { title } })
+    },
+    deleteSession: async (sessionId) => {
+      await call("DELETE", of(sessionId), done)
+    },
+    fork: async (sessionId, messageID) =>
+      (await call("POST", of(sessionId, "/fork"), session, { body: { messageID } })).id,
+    children: (sessionId) => get(of(sessionId, "/children"), z.array(session)),
+    todo: (sessionId) => get(of(sessionId, "/todo"), todos),
+    statuses: async () =>
+      new Map(Object.entries(await get("/session/status", z.record(z.string(), statusSchema)))),
+
+    prompt: (sessionId, body) => post(of(sessionId, "/prompt_async"), body),
+    abort: (sessionId) => post(of(sessionId, "/abort")),
+    command: (sessionId, body, signal) =>
+      call("POST", of(sessionId, "/command"), exchange, { body, deadlineMs: TURN_MS, signal }),
+    shell: async (sessionId, body, signal) => {
+      await call("POST", of(sessionId, "/shell"), done, { body, deadlineMs: TURN_MS, signal })
+    },
+    summarize: async (sessionId, body, signal) => {
+      await call("POST", of(sessionId, "/summarize"), done, { body, deadlineMs: TURN_MS, signal })
+    },
+
+    messages: (sessionId, limit) =>
+      get(
+        of(sessionId, limit === undefined ? "/message" : `/message?limit=${limit}`),
+        z.array(exchange),
+      ),
+    message: (sessionId, messageId) => get(messageOf(sessionId, messageId), exchange),
+    deleteMessage: async (sessionId, messageId) => {
+      await call("DELETE", messageOf(sessionId, messageId), done)
+    },
+    revert: (sessionId, messageID, partID) =>
+      call("POST", of(sessionId, "/revert"), session, { body: { messageID, partID } }),
+    unrevert: (sessionId) => post(of(sessionId, "/unrevert")),
+    diff: (sessionId, messageId) => {
+      const query = messageId === undefined ? "" : `?messageID=${encodeURIComponent(messageId)}`
+      return get(of(sessionId, `/diff${query}`), z.array(fileDiff))
+    },
+
+    questions: () => get("/question", z.array(pendingQuestion)),
+    permissions: () => get("/permission", z.array(pendingPermission)),
+    replyQuestion: (requestId, answers) =>
+      post(`/question/${encodeURIComponent(requestId)}/reply`, { answers }),
+    rejectQuestion: (requestId) => post(`/question/${encodeURIComponent(requestId)}/reject`),
+    replyPermission,
+    allowOnce: (permissionId) => replyPermission(permissionId, "once"),
+
+    models: () => call("GET", "/config/providers", providers, { deadlineMs: LOADING_MS }),
+    toolIds: () => get("/experimental/tool/ids", z.array(z.string())),
+    commands: () => get("/command", z.array(named)),
+    skills: () => get("/skill", z.array(named)),
+    agents: () => get("/agent", z.array(named)),
+
+    setAuth: async (provider, key) => {
+      const body = { type: "api", key }
+      await call("PUT", `/auth/${encodeURIComponent(provider)}`, done, { body })
+    },
+    removeAuth: async (provider) => {
+      await call("DELETE", `/auth/${encodeURIComponent(provider)}`, done)
+    },
+    dispose: async () => {
+      await call("POST", "/instance/dispose", done, { body: {}, deadlineMs: LOADING_MS })
+    },
+
+    openEvents: (signal) => openEvents(address, signal),
+    history: (after) => call("POST", "/sync/history", z.array(durableEvent), { body: after }),
+  }
+}
+
+/** The stream of all directories, which survives a dispose; else that of this one. */
+const openEvents = async (address: AgentAddress, signal: AbortSignal): Promise<Response> => {
+  const open = (path: string) =>
+    fetch(address.url + path, {
+      headers: { ...headersFor(address), accept: "text/event-stream" },
+      signal,
+      // Liveness is the reader's business; the runtime's own limit knows nothing of heartbeats.
+      timeout: false,
+    })
+  const isStream = (response: Response) =>
+    response.ok && (response.headers.get("content-type") ?? "").includes("text/event-stream")
+  const global = await open("/global/event")
+  if (isStream(global)) return global
+  await global.body?.cancel()
+  const local = await open("/event")
+  if (isStream(local)) return local
+  throw new AgentCallError("GET /event", local.status, errorOf(await local.text()))
+}

@@ -1,0 +1,26 @@
+/** Makes a prompt ready for OpenCode: its attachments read, its author named, its models chosen. */
+import type { MintId, PromptBody } from "../opencode/client/shapes.ts"
+import type { Inbound } from "../../wire/frames/index.ts"
+import { attributionLine } from "./attribution.ts"
+import { type PreparedFiles, promptBody } from "./body.ts"
+import { modelChain } from "./model-chain.ts"
+
+export interface PrepareOptions {
+  readonly mint: MintId
+  /** Commits made for this prompt bear its author's name. */
+  readonly nameAuthor: (sessionId: string, prompt: Inbound<"prompt">) => Promise<void>
+  readonly attachments: (prompt: Inbound<"prompt">, signal: AbortSignal) => Promise<PreparedFiles>
+}
+
+export const createPrepare =
+  ({ mint, attachments, nameAuthor }: PrepareOptions) =>
+  async (
+    prompt: Inbound<"prompt">,
+    context: { readonly defaultModel: string | undefined; readonly sessionId: string },
+    signal: AbortSignal,
+  ): Promise<{ readonly body: PromptBody; readonly models: readonly string[] }> => {
+    const models = modelChain(prompt, context.defaultModel)
+    await nameAuthor(context.sessionId, prompt)
+    const files = await attachments(prompt, signal)
+    return { body: promptBody(prompt.content, attributionLine(prompt), files, mint), models }
+  }

@@ -1,0 +1,58 @@
+/** Tool calls of a turn: each moves forward only, and each reaches an end. Pure. */
+import type { AgentToolPart, ToolStatus } from "../opencode/events/events.ts"
+
+export interface ToolCall {
+  readonly callId: string
+  readonly toolName: string
+  readonly status: ToolStatus
+  /** The sub-agent's session that made the call; absent for the turn's own calls. */
+  readonly childSessionId?: string
+}
+
+export interface ToolUpdate extends ToolCall {
+  readonly args?: unknown
+  readonly result?: string
+  readonly error?: string
+}
+
+const rank: Record<ToolStatus, number> = { pending: 0, running: 1, completed: 2, error: 2 }
+
+/** The calls after this part, and the update to send: none when it says nothing new or comes late. */
+export const onToolPart = (
+  tools: readonly ToolCall[],
+  part: AgentToolPart,
+  isChild: boolean,
+): { readonly tools: readonly ToolCall[]; readonly update: ToolUpdate | undefined } => {
+  const childSessionId = isChild ? part.sessionId : undefined
+  // Providers number their calls per conversation: a sub-agent's may bear the same id as ours.
+  const index = tools.findLastIndex(
+    (call) => call.callId === part.callId && call.childSessionId === childSessionId,
+  )
+  const known = tools[index]
+  if (known && rank[part.status] <= rank[known.status]) return { tools, update: undefined }
+  const call: ToolCall = {
+    callId: part.callId,
+    toolName: part.tool,
+    status: part.status,
+    ...(childSessionId !== undefined && { childSessionId }),
+  }
+  return {
+    tools: index === -1 ? [...tools, call] : tools.with(index, call),
+    update: {
+      ...call,
+      ...(part.input !== undefined && part.status !== "pending" && { args: part.input }),
+      ...(part.output !== undefined && { result: part.output }),
+      ...(part.error !== undefined && { error: part.error }),
+    },
+  }
+}
+
+export const isRunning = (call: ToolCall): boolean => rank[call.status] < rank.completed
+
+/** At the end of a turn what still runs did not complete, and is never reported as if it had. */
+export const cancelRunning = (
+  tools: readonly ToolCall[],
+): { readonly tools: readonly ToolCall[]; readonly updates: readonly ToolUpdate[] } => ({
+  tools: tools.map((call) => (isRunning(call) ? { ...call, status: "error" } : call)),
+  updates: tools.filter(isRunning).map((call) => ({ ...call, status: "error", error: "canceled" })),
+})

@@ -1,0 +1,128 @@
+/** The chat as a person has it: what is typed goes out, what comes back is shown, Ctrl-C stops, the exit code tells. */
+import { afterEach, beforeEach, expect, test } from "bun:test"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { PassThrough } from "node:stream"
+import { type ChatOptions, startChat } from "../../src/cli/chat.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
+import { CLIENT_TOKEN, RUNNER_TOKEN, startTestHub, type TestHub } from "../hub/kit/hub.ts"
+import { until } from "../hub/kit/until.ts"
+
+let hub: TestHub
+let runner: FakeRunner
+let folder: string
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "chat-"))
+  hub = await startTestHub()
+  runner = startFakeRunner({
+    url: hub.hub.runnerUrl("s1"),
+    token: RUNNER_TOKEN,
+    stateDir: folder,
+    answer: ({ content }) => [`you said ${content}`],
+  })
+})
+afterEach(async () => {
+  await runner.stop()
+  await hub.stop()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const chat = (options: Partial<ChatOptions> = {}) => {
+  const input = new PassThrough()
+  const output = new PassThrough()
+  let shown = ""
+  output.on("data", (data: Buffer) => (shown += data.toString()))
+  const started = startChat({
+    input,
+    output,
+    interactive: false,
+    clock: systemClock,
+    hub: { url: hub.hub.url, token: CLIENT_TOKEN },
+    session: "s1",
+    ...options,
+  })
+  return { ...started, input, shown: () => shown }
+}
+
+test("one prompt is asked, answered and ends with 0", async () => {
+  const talk = chat({ text: "hello", model: "a/b" })
+  await until(() => runner.busy() === 1, "turn")
+  expect(runner.prompts[0]).toMatchObject({ content: "hello", model: "a/b" })
+  runner.work(9)
+  expect(await talk.finished).toBe(0)
+  expect(talk.shown()).toBe("you said hello\n\n")
+})
+
+test("Ctrl-C stops the turn and the exit code is 130; at rest it leaves", async () => {
+  const talk = chat({ text: "long" })
+  await until(() => runner.busy() === 1, "turn")
+  talk.interrupt()
+  expect(await talk.finished).toBe(130)
+  expect(runner.busy()).toBe(0)
+  const idle = chat()
+  await until(() => hub.hub.find("s1")?.status().working === 0, "rest")
+  idle.interrupt()
+  expect(await idle.finished).toBe(0)
+})
+
+test("a turn that fails ends with 1 and its words", async () => {
+  const talk = chat({ text: "break" })
+  await until(() => runner.busy() === 1, "turn")
+  const origin = {
+    messageId: runner.prompts[0]?.messageId ?? "",
+    channelType: "web",
+    channelId: "default",
+  }
+  runner.send({ type: "error", error: "the model is on fire", ...origin })
+  runner.send({ type: "complete", ...origin })
+  expect(await talk.finished).toBe(1)
+  expect(talk.shown()).toContain("✗ the model is on fire")
+})
+
+test("lines of a script are taken one by one: the next one answers a question", async () => {
+  const talk = chat()
+  talk.input.write("first\n2\nsecond\n")
+  talk.input.end()
+  await until(() => runner.busy() === 1, "turn")
+  const { messageId = "" } = runner.prompts[0] ?? {}
+  const origin = { messageId, channelType: "web", channelId: "default" }
+  runner.send({ type: "question", questionId: "q", text: "Which?", options: ["a", "b"], ...origin })
+  await until(() => runner.frames.some((frame) => frame.type === "answer"), "answer")
+  expect(runner.frames.find((frame) => frame.type === "answer")).toMatchObject({ answer: "b" })
+  runner.work(9)
+  await until(() => runner.prompts.length === 2, "second prompt")
+  runner.work(9)
+  expect(await talk.finished).toBe(0)
+  expect(talk.shown()).toContain("? Which?\n  1. a\n  2. b")
+  expect(talk.shown()).toContain("you said second")
+})
+
+test("a hub that is restarted in between is found again", async () => {
+  const talk = chat({ text: "patience" })
+  await until(() => runner.busy() === 1, "turn")
+  const { port } = hub.hub
+  const { stateDir } = hub
+  await hub.hub.stop()
+  hub = await startTestHub({ stateDir, port }, undefined)
+  runner.work(9)
+  expect(await talk.finished).toBe(0)
+  expect(talk.shown()).toContain("you said patience")
+  await rm(stateDir, { recursive: true, force: true })
+})
+
+test("a session that is not there is said to be so, with 2", async () => {
+  const talk = chat({ text: "x", session: "nowhere" })
+  expect(await talk.finished).toBe(2)
+  expect(talk.shown()).toContain("HTTP 404")
+})
+
+test("a session agent that is gone for good ends the chat with 1", async () => {
+  const talk = chat({ text: "x", patienceMs: 200 })
+  await until(() => runner.busy() === 1, "turn")
+  await hub.hub.stop()
+  expect(await talk.finished).toBe(1)
+  expect(talk.shown()).toContain("is gone")
+})

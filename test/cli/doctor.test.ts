@@ -1,0 +1,93 @@
+/** The doctor: a line for each thing, and an exit code for the worst of them. */
+import { afterEach, beforeEach, expect, test } from "bun:test"
+import { writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { examine, versionIn } from "../../src/cli/doctor.ts"
+import { configOf, createSandbox, type Sandbox } from "../kit/runner.ts"
+
+let sandbox: Sandbox
+let agent: ReturnType<typeof Bun.serve>
+beforeEach(async () => {
+  agent = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () => new Response("", { headers: { date: new Date().toUTCString() } }),
+  })
+  sandbox = await createSandbox({ url: `ws://127.0.0.1:${agent.port}/`, token: "unused" })
+})
+afterEach(async () => {
+  await agent.stop(true)
+  await sandbox.remove()
+})
+
+const look = async (env: Record<string, string> = {}) => {
+  const { lines, healthy } = await examine(configOf({ ...sandbox.environment, ...env }))
+  return {
+    healthy,
+    line: (what: string) => lines.find((line) => line.slice(6).startsWith(what)) ?? "",
+  }
+}
+
+test("a machine where all is well is healthy, and each thing has its line", async () => {
+  const { healthy, line } = await look()
+  expect(line("opencode")).toMatch(/^ok +opencode +\S+opencode 1\.18\.33$/)
+  expect(line("git")).toMatch(/^ok +git +\/\S+ 2\.\d+/)
+  expect(line("workspace")).toMatch(/^ok .* is writable, [\d.]+ GiB free$/)
+  expect(line("state directory")).toStartWith("ok")
+  expect(line("session agent")).toStartWith("ok")
+  expect(line("clock")).toMatch(/^ok .* -?[0-3] s from the session agent's$/)
+  expect(line("model")).toStartWith("warn")
+  expect(healthy).toBeTrue()
+})
+
+test("without OpenCode it is not", async () => {
+  const { healthy, line } = await look({ OPENCODE_BIN: "/nonexistent/opencode" })
+  expect(line("opencode")).toBe(
+    "bad   opencode           OPENCODE_BIN: /nonexistent/opencode is not an executable file",
+  )
+  expect(healthy).toBeFalse()
+})
+
+test("a workspace that cannot be written to is named with the reason", async () => {
+  await writeFile(join(sandbox.root, "file"), "")
+  const { healthy, line } = await look({ WORK_DIR: join(sandbox.root, "file/below") })
+  expect(line("workspace")).toMatch(/^bad .*ENOTDIR/)
+  expect(healthy).toBeFalse()
+})
+
+test("a port that somebody else holds is named with its holder", async () => {
+  const { healthy, line } = await look({ GATEWAY_PORT: String(agent.port) })
+  expect(line(`port ${agent.port}`)).toContain(`held by pid ${process.pid}`)
+  expect(healthy).toBeFalse()
+})
+
+test("a session agent out of reach is named", async () => {
+  const { healthy, line } = await look({ DO_WS_URL: "ws://127.0.0.1:1/" })
+  expect(line("session agent")).toStartWith("bad")
+  expect(healthy).toBeFalse()
+})
+
+test("a clock that is minutes off is named", async () => {
+  const wrong = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () =>
+      new Response("", { headers: { date: new Date(Date.now() - 600_000).toUTCString() } }),
+  })
+  const { line } = await look({ DO_WS_URL: `ws://127.0.0.1:${wrong.port}/` })
+  expect(line("clock")).toMatch(/^bad .* 60[0-5] s from/)
+  await wrong.stop(true)
+})
+
+test("a service that is wanted and not installed is a warning", async () => {
+  const { healthy, line } = await look({ SANDPIPER_SERVICES: "all", PATH: "/nonexistent" })
+  expect(line("ttyd")).toBe("warn  ttyd               not installed")
+  expect(healthy).toBeTrue()
+})
+
+test("a version is found behind lines of a log, and nothing where there is none", () => {
+  const log = "[2026-01-02T03:04:05.678Z] info  Wrote default config file"
+  expect(versionIn(`${log}\n4.117.0 7a4f8c with Code 1.99.3`)).toBe("4.117.0")
+  expect(versionIn("git version 2.39.5")).toBe("2.39.5")
+  expect(versionIn(log)).toBe("")
+})

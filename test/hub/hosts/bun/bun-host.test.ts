@@ -1,0 +1,66 @@
+/** The contract, held by the host on one machine. */
+import { expect, test } from "bun:test"
+import { existsSync, readdirSync } from "node:fs"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type LocalHub, startLocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
+import { systemClock } from "../../../../src/lib/clock.ts"
+import { holdContract } from "../../contract.ts"
+import { CLIENT_TOKEN } from "../../kit/hub.ts"
+import { silentLog } from "../../../kit/log.ts"
+
+const start = async (stateDir: string, port: number): Promise<LocalHub> => {
+  const hub = await startLocalHub({
+    stateDir,
+    workDir: stateDir,
+    port,
+    environment: {},
+    clock: systemClock,
+    log: silentLog,
+    clientToken: CLIENT_TOKEN,
+  })
+  await hub.resume()
+  return hub
+}
+
+const blobsIn = (stateDir: string): readonly string[] => {
+  const folder = join(stateDir, "hub", "blobs", "s1")
+  return existsSync(folder) ? readdirSync(folder) : []
+}
+
+holdContract("the hub on bun:sqlite", async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
+  let current = await start(stateDir, 0)
+  return {
+    url: current.url,
+    clientToken: CLIENT_TOKEN,
+    disturb: async () => {},
+    restart: async () => {
+      const { port } = current
+      await current.stop()
+      current = await start(stateDir, port)
+    },
+    blobs: () => blobsIn(stateDir).length,
+    stop: async () => {
+      await current.stop()
+      await rm(stateDir, { recursive: true, force: true })
+    },
+  }
+})
+
+test("a blob that a killed hub has left without its row is gone when the next one is up", async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
+  const first = await start(stateDir, 0)
+  const url = `data:text/plain;base64,${btoa("kept")}`
+  const attachments = [{ type: "file" as const, mime: "text/plain", url }]
+  first.create("s1").clients.request({ type: "prompt", content: "look", attachments }, "test")
+  const kept = blobsIn(stateDir)
+  await first.stop()
+  await writeFile(join(stateDir, "hub", "blobs", "s1", "left"), "half a prompt")
+  const second = await start(stateDir, 0)
+  expect(blobsIn(stateDir)).toEqual(kept)
+  expect(kept).toHaveLength(1)
+  await second.stop()
+  await rm(stateDir, { recursive: true, force: true })
+})

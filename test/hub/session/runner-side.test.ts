@@ -1,0 +1,435 @@
+/** The runner's side of a session, frame by frame: what is taken, what is handed out, what is said when. */
+import { describe, expect, test } from "bun:test"
+import { openBunSql } from "../../../src/hub/hosts/bun/bun-sql.ts"
+import type { Sql } from "../../../src/hub/session/ports.ts"
+import { createCore } from "../kit/core.ts"
+
+const prompt = (messageId: string) => ({ type: "prompt", messageId, content: messageId }) as const
+const promptsTo = (frames: readonly { type: string; messageId?: unknown }[]) =>
+  frames.flatMap(({ type, messageId }) => (type === "prompt" ? [messageId] : []))
+const origin = { messageId: "p1", channelType: "web", channelId: "default" }
+
+describe("what a runner tells from before", () => {
+  test("is waited for: an old idle hands out nothing, and a prompt that ended meanwhile is not run again", () => {
+    const core = createCore()
+    core.greet("a")
+    core.session.prompt(prompt("p1"), "web:default")
+    expect(promptsTo(core.sent("a"))).toEqual(["p1"])
+    core.session.runner.closed("a")
+    core.greet("b", { nextSeq: 3, settle: false })
+    core.say("b", { type: "agentStatus", status: "idle", seq: 3 })
+    expect(promptsTo(core.sent("b"))).toEqual([])
+    core.say("b", { type: "complete", ...origin, seq: 4 })
+    const barrier = core.sent("b").find((frame) => frame.type === "abort")
+    core.say("b", { ...barrier, type: "aborted", seq: 5 })
+    expect(promptsTo(core.sent("b"))).toEqual([])
+    expect(core.session.status()).toMatchObject({ working: 0, queued: 0 })
+  })
+
+  test("decides what it has lost: that goes back to the front of its line and out again, once", () => {
+    const core = createCore()
+    core.greet("a")
+    core.session.prompt(prompt("p1"), "web:default")
+    core.session.prompt(prompt("p2"), "web:default")
+    core.session.runner.closed("a")
+    core.greet("b", { nextSeq: 3 })
+    expect(promptsTo(core.sent("b"))).toEqual(["p1"])
+  })
+
+  test("keeps what it still runs, and other channels go on with what is ready", () => {
+    const core = createCore()
+    core.greet("a")
+    core.session.prompt(prompt("p1"), "web:default")
+    core.session.runner.closed("a")
+    core.session.prompt({ ...prompt("p2"), channelType: "chat", channelId: "1" }, "chat:1")
+    const active = [{ messageId: "p1", channelKey: "web:default", turnId: "t1" }]
+    core.greet("b", { nextSeq: 3, active, settle: false })
+    const barrier = core.sent("b").find((frame) => frame.type === "abort")
+    core.say("b", { ...barrier, type: "aborted", seq: 3 })
+    expect(promptsTo(core.sent("b"))).toEqual(["p2"])
+    expect(core.session.status()).toMatchObject({ working: 2 })
+  })
+
+  test("is taken for told when a runner that knows no barrier is silent for ten seconds", () => {
+    const core = createCore()
+    core.session.prompt(prompt("p1"), "web:default")
+    core.greet("a", { settle: false })
+    core.say("a", { type: "agentStatus", status: "idle", seq: 1 })
+    expect(promptsTo(core.sent("a"))).toEqual([])
+    core.clock.advance(10_000)
+    expect(promptsTo(core.sent("a"))).toEqual(["p1"])
+  })
+})
+
+test("a runner that comes back in mid-turn is shown as idle when the turn is over", () => {
+  const core = createCore()
+  const next = core.greet("a")
+  const agent = () => (core.session.snapshot()["state"] as { agent?: unknown }).agent
+  expect(agent()).toEqual({ status: "idle" })
+  core.say("a", { type: "agentStatus", status: "tool_calling", detail: "bash", seq: next })
+  expect(agent()).toEqual({ status: "tool_calling", detail: "bash" })
+  core.say("a", { type: "agentStatus", status: "thinking", ...origin, seq: next + 1 })
+  expect(agent()).toEqual({ status: "tool_calling", detail: "bash" })
+  core.say("a", { type: "agentStatus", status: "idle", ...origin, seq: next + 2 })
+  expect(agent()).toEqual({ status: "idle" })
+})
+
+describe("the stream", () => {
+  test("is acknowledged after the write, within 50 ms, cumulatively", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.clock.advance(50)
+    core.say("a", { type: "title", title: "x", seq: next })
+    core.say("a", { type: "title", title: "y", seq: next + 1 })
+    const before = core.sent("a").length
+    core.clock.advance(50)
+    expect(core.sent("a").slice(before)).toEqual([{ type: "ack", seq: next + 1 }] as never)
+  })
+
+  test("words are acknowledged only when their batch is written", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.say("a", {
+      type: "message.part.text-delta",
+      turnId: "t",
+      partId: "p",
+      delta: "a",
+      ...origin,
+      seq: next,
+    })
+    core.clock.advance(60)
+    core.say("a", {
+      type: "message.part.text-delta",
+      turnId: "t",
+      partId: "p",
+      delta: "b",
+      ...origin,
+      seq: next + 1,
+    })
+    core.clock.advance(100)
+    const acks = () => core.sent("a").flatMap((frame) => (frame.type === "ack" ? [frame.seq] : []))
+    expect(acks().at(-1)).toBe(next)
+    core.clock.advance(250)
+    expect(acks().at(-1)).toBe(next + 1)
+  })
+
+  test.each([
+    ["a letter of one byte", "a", 1],
+    ["a letter of two", "ß", 2],
+    ["a character of three", "漢", 3],
+    ["an emoji of four, in halves", "👋", 4],
+  ])("words are written at once when there are 2 KiB of them: %s", (_what, sign, bytes) => {
+    const core = createCore()
+    const next = core.greet("a")
+    const say = (delta: string, seq: number) =>
+      core.say("a", {
+        type: "message.part.text-delta",
+        turnId: "t",
+        partId: "p",
+        delta,
+        ...origin,
+        seq,
+      })
+    const written = () => core.sql.all<{ size: number }>("SELECT size FROM parts")[0]?.size
+    say("a", next)
+    const count = Math.ceil(2048 / bytes)
+    const text = sign.repeat(count)
+    const most = Math.floor(2047 / bytes) * sign.length
+    // Cut in the middle, where half of a pair may be on either side.
+    const middle = Math.floor(most / 2) | 1
+    say(text.slice(0, middle), next + 1)
+    say(text.slice(middle, most), next + 2)
+    expect(written()).toBe(1)
+    say(text.slice(most), next + 3)
+    expect(written()).toBe(1 + text.length)
+  })
+
+  test("with a frame missing is asked for again from what is stored", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.say("a", { type: "title", title: "lost before", seq: next + 1 })
+    expect(core.closed).toEqual([["a", 4000, "Resend from what is stored"]])
+    core.say("a", { type: "title", title: "late", seq: next })
+    core.greet("b", { nextSeq: next })
+    expect(core.sent("b")[0]).toMatchObject({ type: "welcome", lastSeq: next - 1 })
+  })
+
+  test("a frame that came before changes nothing", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.say("a", {
+      type: "usage",
+      turnId: "t",
+      model: "m",
+      input: 5,
+      output: 1,
+      reasoning: 0,
+      cacheRead: 0,
+      cacheWrite: 0,
+      seq: next,
+    })
+    core.say("a", {
+      type: "usage",
+      turnId: "t",
+      model: "m",
+      input: 5,
+      output: 1,
+      reasoning: 0,
+      cacheRead: 0,
+      cacheWrite: 0,
+      seq: next,
+    })
+    expect(core.session.snapshot()["usage"]).toMatchObject({ input: 5 })
+  })
+
+  test("a frame that makes no sense keeps its place, and a malformed request is answered", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.session.runner.said("a", `{"type":"memory-write","requestId":"r1","seq":${next}}`)
+    core.session.runner.said("a", "not json")
+    core.say("a", { type: "title", title: "after", seq: next + 1 })
+    expect(core.closed).toEqual([])
+    expect(core.session.status().title).toBe("after")
+    expect(core.sent("a").find((frame) => frame.type === "memory-write-result")).toMatchObject({
+      requestId: "r1",
+      error: expect.stringContaining("malformed request"),
+    })
+  })
+
+  test("a frame that cannot be written is tried again, then left out; what waited before it is kept", () => {
+    const sql = openBunSql(":memory:")
+    const failing: Sql = {
+      ...sql,
+      run: (query, ...values) => {
+        if (values.includes('"poison"')) throw new Error("disk I/O error")
+        sql.run(query, ...values)
+      },
+    }
+    const core = createCore(failing)
+    const next = core.greet("a")
+    core.say("a", {
+      type: "message.part.text-delta",
+      turnId: "t",
+      partId: "p",
+      delta: "one ",
+      ...origin,
+      seq: next,
+    })
+    core.say("a", {
+      type: "message.part.text-delta",
+      turnId: "t",
+      partId: "p",
+      delta: "two ",
+      ...origin,
+      seq: next + 1,
+    })
+    core.say("a", { type: "title", title: "poison", seq: next + 2 })
+    expect(core.closed).toHaveLength(1)
+    core.session.runner.opened("b")
+    core.say("b", {
+      type: "hello",
+      protocol: 2,
+      runner: { name: "t", version: "0" },
+      sessionId: "s",
+      epoch: "e",
+      nextSeq: next + 1,
+      active: [],
+    })
+    core.say("b", {
+      type: "message.part.text-delta",
+      turnId: "t",
+      partId: "p",
+      delta: "two ",
+      ...origin,
+      seq: next + 1,
+    })
+    core.say("b", { type: "title", title: "poison", seq: next + 2 })
+    core.say("b", { type: "title", title: "fine", seq: next + 3 })
+    expect(core.closed).toHaveLength(1)
+    expect(core.session.status().title).toBe("fine")
+    expect(core.session.recent(5)[0]?.parts[0]?.text).toBe("one two ")
+  })
+
+  test("without a hello is taken as it comes: configured at its first frame, prompted when idle", () => {
+    const core = createCore()
+    core.session.prompt(prompt("p1"), "web:default")
+    core.session.runner.opened("old")
+    core.say("old", { type: "agentStatus", status: "idle" })
+    expect(core.sent("old").map(({ type }) => type)).toEqual(["init", "opencode-config", "prompt"])
+    core.say("old", { type: "complete" })
+    expect(core.session.status()).toMatchObject({ working: 0 })
+  })
+
+  test("of a runner that was replaced is not listened to", () => {
+    const core = createCore()
+    core.greet("a")
+    core.greet("b", { epoch: "other" })
+    core.say("a", { type: "title", title: "from the grave", seq: 3 })
+    expect(core.session.status().title).toBeUndefined()
+    expect(core.closed).toEqual([["a", 1000, "Replaced by new runner connection"]])
+    core.session.runner.closed("a")
+    expect(core.session.status().connected).toBeTrue()
+  })
+})
+
+describe("a stop", () => {
+  test("that the runner does not confirm in fifteen seconds frees the channel", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.session.prompt(prompt("p1"), "web:default")
+    core.say("a", { type: "message.create", turnId: "t1", ...origin, seq: next })
+    core.session.prompt(prompt("p2"), "web:default")
+    core.session.clients.request({ type: "abort" }, "test")
+    core.clock.advance(14_000)
+    expect(promptsTo(core.sent("a"))).toEqual(["p1"])
+    core.clock.advance(1000)
+    expect(promptsTo(core.sent("a"))).toEqual(["p1", "p2"])
+    expect(core.session.recent(9)[1]).toMatchObject({
+      status: "canceled",
+      error: "the runner did not confirm the stop",
+    })
+    core.say("a", {
+      type: "message.part.text-delta",
+      turnId: "t1",
+      partId: "p",
+      delta: "too late",
+      ...origin,
+      seq: next + 1,
+    })
+    expect(core.session.recent(9)[1]?.parts).toEqual([])
+  })
+
+  test("that the runner does not confirm closes what was streaming: its later words are left out", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.session.prompt(prompt("p1"), "web:default")
+    const say = (delta: string, seq: number) =>
+      core.say("a", {
+        type: "message.part.text-delta",
+        turnId: "t1",
+        partId: "p",
+        delta,
+        ...origin,
+        seq,
+      })
+    say("in ", next)
+    say("time", next + 1)
+    core.session.clients.request({ type: "abort" }, "test")
+    core.clock.advance(15_000)
+    say(" and too late", next + 2)
+    expect(core.session.recent(9)[1]?.parts.map(({ text }) => text)).toEqual(["in time"])
+  })
+
+  test("asked for while the runner is away reaches it when it comes back", () => {
+    const core = createCore()
+    core.greet("a")
+    core.session.prompt(prompt("p1"), "web:default")
+    core.session.runner.closed("a")
+    core.session.clients.request({ type: "abort" }, "test")
+    core.greet("b", {
+      nextSeq: 3,
+      active: [{ messageId: "p1", channelKey: "web:default", turnId: "t" }],
+    })
+    const aborts = core.sent("b").filter((frame) => frame.type === "abort")
+    expect(aborts.at(-1)).toEqual({
+      type: "abort",
+      channelType: "web",
+      channelId: "default",
+    } as never)
+  })
+})
+
+describe("a question", () => {
+  test("answered while the runner is away is answered when it comes back", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.session.prompt(prompt("p1"), "web:default")
+    core.say("a", { type: "question", questionId: "q", text: "?", ...origin, seq: next })
+    core.session.runner.closed("a")
+    expect(
+      core.session.clients.request({ type: "answer", id: "q", answer: "yes" }, "test"),
+    ).toEqual({ ok: true })
+    core.greet("b", {
+      nextSeq: next + 1,
+      active: [{ messageId: "p1", channelKey: "web:default", turnId: "t" }],
+    })
+    expect(core.sent("b").find((frame) => frame.type === "answer")).toEqual({
+      type: "answer",
+      questionId: "q",
+      answer: "yes",
+    } as never)
+  })
+
+  test("is answered by a prompt that is promoted, and lapses with its turn", () => {
+    const core = createCore()
+    const next = core.greet("a")
+    core.session.prompt(prompt("p1"), "web:default")
+    core.say("a", { type: "question", questionId: "q", text: "?", ...origin, seq: next })
+    core.say("a", { type: "question", questionId: "q2", text: "?", ...origin, seq: next + 1 })
+    core.session.prompt(prompt("p2"), "web:default")
+    expect(core.session.clients.request({ type: "promote", id: "p2" }, "test")).toMatchObject({
+      ok: true,
+      answered: "q",
+    })
+    expect(core.sent("a").at(-1)).toEqual({
+      type: "answer",
+      questionId: "q",
+      answer: "p2",
+    } as never)
+    core.say("a", { type: "complete", ...origin, seq: next + 2 })
+    expect(
+      core.session.clients.request({ type: "answer", id: "q2", answer: "x" }, "test"),
+    ).toMatchObject({ error: { code: "too-late" } })
+    expect(promptsTo(core.sent("a"))).toEqual(["p1"])
+  })
+})
+
+test("keys of the configuration reach the runner and no client", () => {
+  const core = createCore()
+  core.session.clients.request(
+    { type: "config", config: { providerKeys: { openai: "sk-secret" } } },
+    "test",
+  )
+  core.greet("a")
+  expect(core.sent("a").find((frame) => frame.type === "opencode-config")).toMatchObject({
+    config: { providerKeys: { openai: "sk-secret" } },
+  })
+  expect(JSON.stringify([core.session.snapshot(), core.told])).not.toContain("sk-secret")
+})
+
+test("a session that has ended lets no runner in", () => {
+  const core = createCore()
+  expect(core.session.refusal("h")).toBe(503)
+  core.session.setRunnerToken("h")
+  expect(core.session.refusal("x")).toBe(401)
+  expect(core.session.refusal("")).toBe(401)
+  expect(core.session.refusal("h")).toBeUndefined()
+  core.greet("a")
+  core.session.terminate("enough")
+  expect(core.sent("a").at(-1)).toEqual({ type: "stop" } as never)
+  expect(core.closed).toEqual([["a", 1000, "Session terminated"]])
+  expect(core.session.refusal("h")).toBe(410)
+})
+
+test("a question to the runner that it does not answer in two minutes lapses", () => {
+  const core = createCore()
+  core.greet("a")
+  const reply = core.session.clients.request({ type: "diff" }, "test")
+  if (!reply.ok) throw new Error("it was not asked")
+  const last = () => core.told.findLast(({ type }) => type === "answer")
+  core.clock.advance(119_000)
+  expect(last()).toBeUndefined()
+  core.clock.advance(1000)
+  expect(last()).toMatchObject({ requestId: reply["requestId"], asked: "diff", status: "expired" })
+})
+
+test("what could not be undone is said in the conversation", () => {
+  const core = createCore()
+  const next = core.greet("a")
+  core.say("a", { type: "reverted", messageIds: [], error: "a turn is running", seq: next })
+  expect(core.session.recent(1)[0]).toMatchObject({
+    role: "system",
+    status: "error",
+    error: "not undone: a turn is running",
+  })
+})

@@ -1,0 +1,149 @@
+/** Calls that are made twice are done once, and every call says where it comes from. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
+import { ApiError, type Caller } from "../../../src/runner/gateway/api.ts"
+import { createOnce } from "../../../src/runner/gateway/idempotency.ts"
+import { operations } from "../../../src/wire/operations/index.ts"
+import { API_TOKEN, startTestGateway, type TestGateway } from "./kit.ts"
+
+type Fields = Record<string, unknown>
+
+let gateway: TestGateway
+let asked: { readonly type: string; readonly caller: Caller }[] = []
+let answer: () => Promise<Fields> = async () => ({})
+
+beforeAll(() => {
+  gateway = startTestGateway({
+    ask: (type, _fields, caller) => {
+      asked.push({ type, caller })
+      return answer()
+    },
+  })
+})
+afterAll(() => gateway.stop())
+afterEach(() => {
+  asked = []
+})
+
+const spawn = (key: string | undefined, body: Fields, headers: Record<string, string> = {}) =>
+  fetch(`${gateway.url}/api/spawn-child`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${API_TOKEN}`,
+      ...(key !== undefined && { "idempotency-key": key }),
+      ...headers,
+    },
+    body: JSON.stringify(body),
+  })
+
+const task = { task: "t", workspace: "w" }
+
+describe("a call with a key", () => {
+  test("that is made again gets the first answer and is not done again", async () => {
+    let child = 0
+    answer = async () => ({ childSessionId: `s${(child += 1)}` })
+    const first = await (await spawn("k1", task)).json()
+    expect(await (await spawn("k1", task)).json()).toEqual(first)
+    expect(asked).toHaveLength(1)
+    expect(await (await spawn("k2", task)).json()).toEqual({ childSessionId: "s2" })
+  })
+
+  test("that is still under way is waited for", async () => {
+    const { promise, resolve } = Promise.withResolvers<Fields>()
+    answer = () => promise
+    const both = [spawn("k3", task), spawn("k3", task)]
+    while (asked.length === 0) await Bun.sleep(1)
+    resolve({ childSessionId: "s3" })
+    const bodies = await Promise.all((await Promise.all(both)).map((response) => response.json()))
+    expect(bodies).toEqual([{ childSessionId: "s3" }, { childSessionId: "s3" }])
+    expect(asked).toHaveLength(1)
+  })
+
+  test("that failed fails again, with the same words: it may have been done", async () => {
+    answer = () => Promise.reject(new ApiError(504, "unanswered", "no answer"))
+    const first = await spawn("k4", task)
+    answer = async () => ({ childSessionId: "s4" })
+    const second = await spawn("k4", task)
+    expect([first.status, second.status]).toEqual([504, 504])
+    expect(await second.json()).toEqual(await first.json())
+    expect(asked).toHaveLength(1)
+  })
+
+  test("that was used for something else is 409", async () => {
+    answer = async () => ({ childSessionId: "s5" })
+    await spawn("k5", task)
+    const other = await spawn("k5", { ...task, task: "another" })
+    expect(other.status).toBe(409)
+    expect(await other.json()).toMatchObject({ code: "key-reused", requestId: expect.any(String) })
+    expect(asked).toHaveLength(1)
+  })
+
+  test("and a bad input does nothing, so that the corrected call is done", async () => {
+    answer = async () => ({ childSessionId: "s6" })
+    expect((await spawn("k6", { task: "t" })).status).toBe(400)
+    expect((await spawn("k6", task)).status).toBe(200)
+  })
+
+  test("is not needed: without one every call is done", async () => {
+    answer = async () => ({ childSessionId: "s7" })
+    await spawn(undefined, task)
+    await spawn(undefined, task)
+    expect(asked).toHaveLength(2)
+  })
+})
+
+describe("what is remembered", () => {
+  test("is forgotten after its time, the oldest first when there is too much", async () => {
+    let now = 0
+    const once = createOnce<number>({ now: () => now, keepMs: 100, most: 2 })
+    let runs = 0
+    const run = async () => (runs += 1)
+    expect([await once("a", "x", run), await once("a", "x", run)]).toEqual([1, 1])
+    now = 101
+    expect(await once("a", "x", run)).toBe(2)
+    for (const key of ["b", "c", "d"]) await once(key, "x", run)
+    expect(await once("a", "x", run)).toBe(6)
+    expect(await once("d", "x", run)).toBe(5)
+  })
+})
+
+describe("a call of a tool", () => {
+  test("hands on the session, the message and the call that it comes from", async () => {
+    answer = async () => ({ childSessionId: "s8" })
+    await spawn("k8", task, {
+      "x-opencode-session-id": "ses_1",
+      "x-opencode-message-id": "msg_1",
+      "x-opencode-call-id": "call_1",
+    })
+    answer = () => Promise.reject(new ApiError(502, "refused", "no"))
+    await spawn("k9", task, { "x-opencode-call-id": "call_2" })
+    const line = gateway.log.find(
+      (entry) => entry.includes("api.refused") && entry.includes("call_2"),
+    )
+    expect(line).toContain('"callId":"call_2"')
+    expect(asked[0]?.caller).toEqual({ sessionId: "ses_1", messageId: "msg_1", callId: "call_1" })
+  })
+})
+
+describe("the OpenAPI document", () => {
+  test("has every operation, behind the token", async () => {
+    const url = `${gateway.url}/api/openapi.json`
+    expect((await fetch(url)).status).toBe(401)
+    const response = await fetch(url, { headers: { authorization: `Bearer ${API_TOKEN}` } })
+    const document = (await response.json()) as {
+      readonly openapi: string
+      readonly paths: Record<string, Record<string, { readonly operationId: string }>>
+    }
+    expect(document.openapi).toBe("3.1.0")
+    const ids = Object.values(document.paths).flatMap((path) =>
+      Object.values(path).map(({ operationId }) => operationId),
+    )
+    expect(ids.toSorted()).toEqual(operations.map(({ name }) => name).toSorted())
+    expect(document.paths["/api/tasks/{id}"]?.["put"]).toMatchObject({
+      parameters: expect.arrayContaining([
+        expect.objectContaining({ name: "id", in: "path", required: true }),
+      ]),
+      requestBody: expect.anything(),
+      responses: { 200: expect.anything(), 504: expect.anything() },
+    })
+  })
+})

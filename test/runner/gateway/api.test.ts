@@ -1,0 +1,168 @@
+/** The tools' API by its front door: every operation of the table, and every way it can fail. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
+import { ApiError } from "../../../src/runner/gateway/api.ts"
+import { findRoute, routes } from "../../../src/runner/gateway/routes.ts"
+import { operations } from "../../../src/wire/operations/index.ts"
+import { sampleOf } from "../../wire/operations/samples.ts"
+import { api, API_TOKEN, logIn, startTestGateway, type TestGateway } from "./kit.ts"
+
+type Fields = Record<string, unknown>
+let gateway: TestGateway
+let asked: { type: string; fields: Fields }[] = []
+let told: { type: string; fields: Fields }[] = []
+let answer: () => Promise<Fields> = async () => ({})
+
+beforeAll(() => {
+  gateway = startTestGateway({
+    ask: (type, fields) => {
+      asked.push({ type, fields })
+      return answer()
+    },
+    tell: (type, fields) => void told.push({ type, fields }),
+  })
+})
+afterAll(() => gateway.stop())
+afterEach(() => {
+  asked = []
+  told = []
+})
+
+/** The request that a tool makes of an input: path parameters, then query or body. */
+const call = (operation: (typeof operations)[number], input: Fields) => {
+  const rest = { ...input }
+  const path = operation.path.replaceAll(/:(\w+)/g, (_, name: string) => {
+    const value = String(rest[name])
+    delete rest[name]
+    return encodeURIComponent(value)
+  })
+  const plain = path.slice("/api".length)
+  if (operation.method === "GET" || operation.method === "DELETE") {
+    const query = new URLSearchParams(
+      Object.entries(rest).map(([key, value]) => [key, String(value)] as [string, string]),
+    )
+    return api(gateway, operation.method, `${plain}?${query.toString()}`)
+  }
+  return api(gateway, operation.method, plain, rest)
+}
+
+describe("every operation of the table", () => {
+  for (const operation of operations) {
+    const { served, name } = operation
+    if (served.by === "session") {
+      test(`${name} asks the session agent and replies with its answer`, async () => {
+        const sample = sampleOf(name)
+        answer = async () => sample.result as Fields
+        const response = await call(operation, sample.input)
+        expect(await response.json()).toEqual((sample.reply ?? sample.result) as Fields)
+        expect(asked).toEqual([
+          {
+            type: served.request.type,
+            fields: served.toFields(operation.input.parse(sample.input)),
+          },
+        ])
+        expect(told).toHaveLength(served.announce ? 1 : 0)
+      })
+    }
+    if (served.by === "frame") {
+      test(`${name} tells the session agent and knows its reply`, async () => {
+        const response = await call(operation, sampleOf(name).input)
+        expect(await response.json()).toEqual(served.reply)
+        expect(told).toHaveLength(1)
+      })
+    }
+  }
+})
+
+describe("what goes wrong", () => {
+  const status = async (run: Promise<Response>) => {
+    const response = await run
+    const body = (await response.json()) as Fields
+    return [response.status, body["code"], typeof body["requestId"]]
+  }
+  test.each([
+    [502, "refused"],
+    [503, "offline"],
+    [504, "unanswered"],
+  ] as const)("in the link is %d %s", async (code, word) => {
+    answer = () => Promise.reject(new ApiError(code, word, "the words of it"))
+    expect(await status(api(gateway, "GET", "/child-sessions"))).toEqual([code, word, "string"])
+  })
+  test("in an answer that lacks something is 502 and names it", async () => {
+    answer = async () => ({})
+    const response = await api(gateway, "GET", "/child-sessions")
+    expect(response.status).toBe(502)
+    expect(JSON.stringify(await response.json())).toContain("children")
+  })
+  test("in us is 500 without a word of it", async () => {
+    answer = () => Promise.reject(new Error("the database's password is x"))
+    const response = await api(gateway, "GET", "/child-sessions")
+    expect(response.status).toBe(500)
+    expect(await response.text()).not.toContain("password")
+  })
+  test("in the input is 400 and names the field", async () => {
+    const response = await api(gateway, "POST", "/spawn-child", { workspace: "w" })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      code: "bad-input",
+      error: expect.stringContaining("task"),
+    })
+  })
+  test.each(["not json", "[1]", '"text"', "null", '{"a":'])(
+    "in the body is 400: %s",
+    async (body) => {
+      const response = await fetch(`${gateway.url}/api/spawn-child`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${API_TOKEN}` },
+        body,
+      })
+      expect([response.status, ((await response.json()) as Fields)["error"]]).toEqual([
+        400,
+        "the body must be a JSON object",
+      ])
+    },
+  )
+  test("in the address is 404, in what this sandbox has not 501", async () => {
+    expect((await api(gateway, "GET", "/no-such-thing")).status).toBe(404)
+    expect(await status(api(gateway, "POST", "/secrets/list", {}))).toEqual([
+      501,
+      "not-implemented",
+      "string",
+    ])
+  })
+  test("a body of more than 8 MiB is 413, one of nearly that is read", async () => {
+    answer = async () => ({ childSessionId: "c" })
+    const task = "x".repeat(8 * 1024 * 1024)
+    expect((await api(gateway, "POST", "/spawn-child", { workspace: "w", task })).status).toBe(413)
+    const shorter = task.slice(100)
+    expect(
+      (await api(gateway, "POST", "/spawn-child", { workspace: "w", task: shorter })).status,
+    ).toBe(200)
+  })
+})
+
+describe("the table of routes", () => {
+  test("has a row for every operation", () => {
+    for (const { path } of operations) expect(findRoute(path, "")?.access).toBe("tool")
+  })
+  test("opens nothing but /health to everybody", () => {
+    const open = routes.filter(({ access }) => access === "open").map(({ path }) => path)
+    expect(open).toEqual(["/health"])
+  })
+  test("every row that is not open is closed to a stranger", async () => {
+    for (const { path, access } of routes) {
+      if (path.startsWith("//")) continue
+      const response = await fetch(`${gateway.url}${path.replace("/*", "/").replace(":name", "x")}`)
+      if (access === "open") expect(response.status).toBe(200)
+      else if (access === "opencode") expect(response.status).toBe(502)
+      else expect(response.status).toBe(401)
+    }
+  })
+  test("an address without a row is 404, for whoever asks", async () => {
+    const cookie = await logIn(gateway)
+    for (const path of ["/", "/admin", "/metricsx", "/ready/x", "/apis", "/t", "/index.html"]) {
+      const headers = { cookie, authorization: `Bearer ${API_TOKEN}` }
+      const response = await fetch(`${gateway.url}${path}`, { headers, redirect: "manual" })
+      expect(response.status).toBe(404)
+    }
+  })
+})

@@ -1,0 +1,84 @@
+/** The gateway as a part of the runner: its questions reach the session agent, its tunnels are known there. */
+import { Database } from "bun:sqlite"
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { join } from "node:path"
+import { startRunner, type TestRunner } from "../../kit/runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../../kit/session-agent.ts"
+
+let agent: TestSessionAgent
+let runner: TestRunner
+let token = ""
+
+beforeAll(async () => {
+  agent = startTestSessionAgent()
+  // OpenCode is not needed here; that it does not start is what /ready has to tell.
+  runner = await startRunner(agent, { OPENCODE_BIN: "/bin/false" })
+  const db = new Database(join(runner.sandbox.stateDir, "state.db"), { readonly: true })
+  const fact = db
+    .query<{ value: string }, []>("SELECT value FROM facts WHERE name = 'agent.api-token'")
+    .get()
+  token = fact?.value.split(" ")[1] ?? ""
+  db.close()
+  await agent.until(agent.isConnected, "a link")
+})
+
+afterAll(async () => {
+  await runner.stop()
+  await agent.stop()
+})
+
+const call = (method: string, path: string, body?: unknown) =>
+  fetch(`${runner.gatewayUrl}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}` },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+
+test("a tool's question is asked of the session agent, and its answer is the reply", async () => {
+  const reply = call("GET", "/api/child-sessions")
+  const { requestId } = await agent.frame("list-child-sessions")
+  agent.say({ type: "list-child-sessions-result", requestId, children: [{ id: "c1" }] })
+  expect(await (await reply).json()).toEqual({ children: [{ id: "c1" }] })
+})
+
+test("a no of the session agent is 502 with its words", async () => {
+  const reply = call("GET", "/api/session-status?sessionId=s2")
+  const { requestId } = await agent.frame("get-session-status")
+  agent.say({ type: "get-session-status-result", requestId, error: "no such session" })
+  const response = await reply
+  expect(response.status).toBe(502)
+  expect(await response.json()).toMatchObject({ error: "no such session", code: "refused" })
+})
+
+test("tunnels are told when they change, when asked to go, and on every new connection", async () => {
+  const tunnel = { name: "web", port: 3123, protocol: "auto" as const, path: "/t/web" }
+  await call("POST", "/api/tunnels", { name: "web", port: 3123 })
+  await agent.frame("tunnels", ({ tunnels }) => tunnels.length === 1)
+  const before = agent.frames.length
+  agent.close(1001, "going away")
+  const again = await agent.frame("tunnels", () => true, before)
+  expect(again.tunnels).toEqual([tunnel])
+  agent.say({ type: "tunnel-delete", name: "web" })
+  await agent.frame("tunnels", ({ tunnels }) => tunnels.length === 0, before)
+})
+
+test("/ready says that prompts cannot run, and why", async () => {
+  const response = await call("GET", "/ready")
+  expect(response.status).toBe(503)
+  expect(await response.json()).toMatchObject({
+    ready: false,
+    parts: { link: { state: "ready", essential: true }, agent: { essential: true } },
+  })
+})
+
+test("/metrics has the link's numbers", async () => {
+  const text = await (await call("GET", "/metrics")).text()
+  expect(text).toMatch(/sandpiper_link_reconnects_total [1-9]/)
+  expect(text).toMatch(/sandpiper_outbox_frames \d/)
+  expect(text).toContain('sandpiper_http_requests_total{route="api",status="200"}')
+})
+
+test("the API's token is not in the log", () => {
+  expect(token).toHaveLength(64)
+  expect(runner.log.join("\n")).not.toContain(token)
+})

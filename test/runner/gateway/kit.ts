@@ -1,0 +1,129 @@
+/** A gateway for a test, small backends behind it, and clients that speak in raw bytes. */
+import { createHmac } from "node:crypto"
+import { systemClock } from "../../../src/lib/clock.ts"
+import {
+  type Gateway,
+  type GatewayOptions,
+  startGateway,
+} from "../../../src/runner/gateway/gateway.ts"
+import { recordingLog } from "../../kit/log.ts"
+
+export const SESSION = "session-of-the-test"
+export const SECRET = "a key of the gateway's tests"
+export const API_TOKEN = "api-token-of-the-tests-0123456789abcdef"
+
+export interface TestGateway extends Gateway {
+  readonly url: string
+  readonly log: string[]
+  readonly announced: unknown[]
+  /** What is remembered across a restart. */
+  readonly memory: { tunnels: string | undefined }
+}
+
+export const startTestGateway = (change: Partial<GatewayOptions> = {}): TestGateway => {
+  const lines: string[] = []
+  const announced: unknown[] = []
+  const memory: { tunnels: string | undefined } = { tunnels: undefined }
+  const gateway = startGateway({
+    host: "127.0.0.1",
+    port: 0,
+    sessionId: SESSION,
+    jwtSecret: SECRET,
+    apiToken: API_TOKEN,
+    allowedOrigins: ["https://app.example.com"],
+    backends: { vscode: 1, vnc: 2, ttyd: 3 },
+    clock: systemClock,
+    log: recordingLog(lines),
+    opencodePort: () => undefined,
+    parts: () => ({ agent: { state: "ready", since: Date.now(), essential: true } }),
+    gauges: () => [],
+    loadTunnels: () => memory.tunnels,
+    saveTunnels: (text) => {
+      memory.tunnels = text
+    },
+    announceTunnels: (tunnels) => void announced.push(tunnels),
+    ask: async () => ({}),
+    tell: () => {},
+    ...change,
+  })
+  return { ...gateway, url: `http://127.0.0.1:${gateway.port}`, log: lines, announced, memory }
+}
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url")
+
+interface TokenChange {
+  readonly header?: Record<string, unknown>
+  readonly claims?: Record<string, unknown>
+  readonly secret?: string
+  readonly signature?: string
+}
+
+/** A token as the platform signs it, or changed as an attacker would. */
+export const makeToken = ({ header, claims, secret, signature }: TokenChange = {}): string => {
+  const now = Math.floor(Date.now() / 1000)
+  const body = [
+    encode({ alg: "HS256", typ: "JWT", ...header }),
+    encode({ sub: "user-1", sid: SESSION, iat: now, exp: now + 900, ...claims }),
+  ].join(".")
+  const signed = createHmac("sha256", secret ?? SECRET)
+    .update(body)
+    .digest("base64url")
+  return `${body}.${signature ?? signed}`
+}
+
+/** The cookie of a person who has just come in. */
+export const logIn = async (
+  gateway: { readonly url: string },
+  path = "/vscode/",
+): Promise<string> => {
+  const response = await fetch(`${gateway.url}${path}?token=${makeToken()}`, {
+    redirect: "manual",
+    headers: { accept: "text/html" },
+  })
+  const cookie = response.headers.get("set-cookie")?.split(";")[0]
+  if (cookie === undefined) throw new Error(`no cookie, status ${response.status}`)
+  return cookie
+}
+
+export const api = (
+  gateway: { readonly url: string },
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Response> =>
+  fetch(`${gateway.url}/api${path}`, {
+    method,
+    headers: { authorization: `Bearer ${API_TOKEN}`, "content-type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+
+/** Sends bytes as they are and returns all that comes back until the other end closes or falls silent. */
+export const speak = (port: number, text: string | Uint8Array, quietMs = 300): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let got = ""
+    let quiet: Timer | undefined
+    const finish = () => {
+      clearTimeout(quiet)
+      resolve(got)
+    }
+    Bun.connect({
+      hostname: "127.0.0.1",
+      port,
+      socket: {
+        open: (socket) => void socket.write(text),
+        data: (socket, bytes) => {
+          got += bytes.toString("latin1")
+          clearTimeout(quiet)
+          quiet = setTimeout(() => {
+            socket.terminate()
+            finish()
+          }, quietMs)
+        },
+        close: finish,
+        error: finish,
+      },
+    }).catch(reject)
+  })
+
+export const statusOf = (answer: string): number =>
+  Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0)

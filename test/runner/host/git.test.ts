@@ -1,0 +1,283 @@
+/** Repositories from a real git host over HTTP: private, several, there already, out of reach. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
+import { existsSync } from "node:fs"
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { type GitServer, startGitServer } from "../../kit/git-server.ts"
+import { startHost, type TestHost } from "../../kit/host.ts"
+import { createSandbox, type Sandbox } from "../../kit/runner.ts"
+
+const TOKEN = "ghp_the-token-of-the-git-tests"
+
+let server: GitServer
+let sandbox: Sandbox
+let host: TestHost | undefined
+const hosts: TestHost[] = []
+
+beforeEach(async () => {
+  server = await startGitServer(TOKEN)
+  await server.commit("project", "README.md", "first\n")
+  sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
+})
+afterEach(async () => {
+  for (const one of hosts.splice(0)) await one.stop()
+  await server.stop()
+  await sandbox.remove()
+})
+
+const start = async (env: Record<string, string>, memory?: Map<string, string>) => {
+  await host?.stop()
+  host = await startHost(sandbox, env, memory)
+  hosts.push(host)
+  await host.prepared()
+  return { host, place: host }
+}
+
+const project = () => ({ REPO_URL: server.url("project"), GITHUB_TOKEN: TOKEN })
+const clone = () => join(sandbox.workDir, "project")
+const readClone = (file: string) => readFile(join(clone(), file), "utf8")
+
+describe("a private repository", () => {
+  test("is cloned below the workspace, and the agent is to work there", async () => {
+    const { host: running, place } = await start(project())
+    expect(place.directory).toBe(clone())
+    expect(await readClone("README.md")).toBe("first\n")
+    expect(running.parts.get("workspace")?.state).toBe("ready")
+    expect(running.progress.join("\n")).toMatch(/Receiving objects: +\d+%/)
+  })
+
+  test("can be fetched from and pushed to by whoever works in the clone", async () => {
+    const { host: running } = await start({
+      ...project(),
+      GIT_USER_NAME: 'A "quoted" Person',
+      GIT_USER_EMAIL: "a@b.example",
+    })
+    await writeFile(join(clone(), "new.txt"), "new\n")
+    await mkdir(join(clone(), ".opencode"))
+    await writeFile(join(clone(), ".opencode/x"), "")
+    await running.git(clone(), "add", "--all")
+    expect((await running.git(clone(), "commit", "-m", "more")).code).toBe(0)
+    expect((await running.git(clone(), "log", "-1", "--format=%an <%ae>")).out).toBe(
+      'A "quoted" Person <a@b.example>\n',
+    )
+    expect((await running.git(clone(), "show", "--stat", "--format=")).out).not.toContain(
+      ".opencode",
+    )
+    expect(await running.git(clone(), "push", "--quiet")).toEqual({ code: 0, out: "" })
+  })
+
+  test("leaves its token in no file, neither of the clone nor of git's configuration nor of the state", async () => {
+    await start(project())
+    const found = Bun.spawnSync(["grep", "-rlF", TOKEN, sandbox.root]).stdout.toString()
+    expect(found).toBe("")
+    expect(await readClone(".git/config")).toContain(`url = ${server.url("project")}`)
+  })
+
+  test("gets the token to its own host only", async () => {
+    const other = await startGitServer("another token altogether")
+    await other.commit("theirs", "a", "a")
+    const { host: running } = await start(project())
+    const { code } = await running.git(sandbox.workDir, "clone", other.url("theirs"))
+    expect(code).not.toBe(0)
+    expect(other.passwords).toEqual([])
+    // The same machine under another name is another host, too.
+    const aliased = server.url("project").replace("127.0.0.1", "localhost")
+    const before = server.passwords.length
+    await running.git(sandbox.workDir, "clone", aliased, "again")
+    expect(server.passwords.length).toBe(before)
+    await other.stop()
+  })
+
+  test("with a password in its address is cloned without it in the remote", async () => {
+    const url = server.url("project").replace("http://", `http://someone:${TOKEN}@`)
+    const { place } = await start({ REPO_URL: url })
+    expect(place.directory).toBe(clone())
+    expect(await readClone(".git/config")).not.toContain(TOKEN)
+    const context = join(sandbox.stateDir, "persona/00-repo-context.md")
+    expect(await readFile(context, "utf8")).not.toContain(TOKEN)
+  })
+
+  test("with a wrong token is a warning, and leaves nothing behind", async () => {
+    const { host: running } = await start({
+      ...project(),
+      GITHUB_TOKEN: "ghp_wrong-one-altogether",
+    })
+    expect(running.parts.get("workspace")).toMatchObject({ state: "degraded" })
+    expect(running.parts.get("workspace")?.why).toContain("Authentication failed")
+    expect(await readdir(sandbox.workDir)).toEqual([])
+    expect(running.log.join("\n")).not.toContain("ghp_wrong")
+  })
+
+  test("that is out of reach is a warning, too, and is had at the next start", async () => {
+    const { host: running } = await start({
+      ...project(),
+      REPO_URL: "http://127.0.0.1:1/project.git",
+    })
+    expect(running.parts.get("workspace")?.why).toContain("Failed to connect")
+    const { place } = await start(project())
+    expect(place.directory).toBe(clone())
+  })
+})
+
+describe("branch, ref and depth", () => {
+  test("a branch is checked out", async () => {
+    await server.commit("project", "b.txt", "of the branch\n", "feature")
+    await start({ ...project(), REPO_BRANCH: "feature" })
+    expect(await readClone("b.txt")).toBe("of the branch\n")
+  })
+
+  test("a commit is checked out, also when a shallow clone does not hold it", async () => {
+    const wanted = await server.commit("project", "b.txt", "wanted\n")
+    await server.commit("project", "b.txt", "later\n")
+    await start({ ...project(), REPO_REF: wanted, REPO_DEPTH: "1" })
+    expect(await readClone("b.txt")).toBe("wanted\n")
+  })
+
+  test("a tag is checked out", async () => {
+    await server.tag("project", "v1")
+    await server.commit("project", "README.md", "second\n")
+    await start({ ...project(), REPO_REF: "v1" })
+    expect(await readClone("README.md")).toBe("first\n")
+  })
+
+  test("one that does not exist is a warning, and leaves no half of a clone", async () => {
+    const { host: running } = await start({ ...project(), REPO_BRANCH: "no-such-branch" })
+    expect(running.parts.get("workspace")?.why).toContain("no-such-branch")
+    expect(await readdir(sandbox.workDir)).toEqual([])
+  })
+})
+
+describe("a clone that is there already", () => {
+  const memory = () => new Map<string, string>()
+
+  test("keeps its uncommitted work, also in another life of the sandbox", async () => {
+    const known = memory()
+    await start(project(), known)
+    await writeFile(join(clone(), "README.md"), "half a thought")
+    await writeFile(join(clone(), "untracked"), "another")
+    await server.commit("project", "README.md", "second\n")
+    known.set("host.life", "an earlier boot")
+    known.delete("host.pulled-at")
+    const { host: running, place } = await start(project(), known)
+    expect(place.directory).toBe(clone())
+    expect(await readClone("README.md")).toBe("half a thought")
+    expect(await readClone("untracked")).toBe("another")
+    expect(running.log.join("\n")).toContain("uncommitted work")
+  })
+
+  test("that is clean moves forward in another life, not at a mere restart", async () => {
+    const known = memory()
+    await start(project(), known)
+    await server.commit("project", "README.md", "second\n")
+    await start(project(), known)
+    expect(await readClone("README.md")).toBe("first\n")
+    known.set("host.life", "an earlier boot")
+    await start(project(), known)
+    expect(await readClone("README.md")).toBe("second\n")
+  })
+
+  test("is not pulled again before its time, nor when that is switched off", async () => {
+    const known = memory()
+    known.set("host.life", "an earlier boot")
+    await start(project(), known)
+    await server.commit("project", "README.md", "second\n")
+    known.set("host.life", "another boot")
+    await start(project(), known)
+    expect(await readClone("README.md")).toBe("first\n")
+    known.set("host.life", "a third")
+    await start({ ...project(), GIT_PULL_EVERY_SECONDS: "0", GIT_PULL_ON_RESTORE: "never" }, known)
+    expect(await readClone("README.md")).toBe("first\n")
+    await start({ ...project(), GIT_PULL_EVERY_SECONDS: "0", GIT_PULL_ON_RESTORE: "always" }, known)
+    expect(await readClone("README.md")).toBe("second\n")
+  })
+
+  test("with commits of its own is left as it is when the remote went elsewhere", async () => {
+    const known = memory()
+    const { host: running } = await start(
+      { ...project(), GIT_USER_NAME: "x", GIT_USER_EMAIL: "x@y.example" },
+      known,
+    )
+    await writeFile(join(clone(), "mine"), "mine")
+    await running.git(clone(), "add", "mine")
+    await running.git(clone(), "commit", "-m", "mine")
+    await server.commit("project", "README.md", "second\n")
+    known.set("host.life", "an earlier boot")
+    const again = await start({ ...project(), GIT_PULL_EVERY_SECONDS: "0" }, known)
+    expect(again.place.directory).toBe(clone())
+    expect(await readClone("README.md")).toBe("first\n")
+    expect(again.host.parts.get("workspace")?.state).toBe("degraded")
+  })
+
+  test("gets a ref that it lacks, and stays where it is", async () => {
+    await start(project())
+    const wanted = await server.commit("project", "README.md", "second\n")
+    const { host: running } = await start({ ...project(), REPO_REF: wanted })
+    expect(await readClone("README.md")).toBe("first\n")
+    expect((await running.git(clone(), "cat-file", "-t", wanted)).out).toBe("commit\n")
+  })
+
+  test("whose host is gone is still the place to work in", async () => {
+    await start(project())
+    const { place } = await start({ ...project(), REPO_REF: "f".repeat(40) })
+    expect(place.directory).toBe(clone())
+  })
+})
+
+test("a directory of that name that is no clone is left alone", async () => {
+  await mkdir(clone())
+  await writeFile(join(clone(), "precious"), "mine")
+  const { host: running } = await start(project())
+  expect(await readClone("precious")).toBe("mine")
+  expect(running.parts.get("workspace")?.why).toContain("is no clone")
+})
+
+test("half a clone that a crash left is thrown away", async () => {
+  await mkdir(join(sandbox.workDir, "project.cloning"))
+  await writeFile(join(sandbox.workDir, "project.cloning/rest"), "")
+  await start(project())
+  expect(await readdir(sandbox.workDir)).toEqual(["project"])
+})
+
+test("several repositories are cloned, each with its own token; one that fails stops no other", async () => {
+  const other = await startGitServer("token-of-the-other")
+  await other.commit("lib", "a", "of the other\n")
+  const { host: running, place } = await start({
+    ...project(),
+    REPOS_JSON: JSON.stringify([
+      { url: "http://127.0.0.1:1/nowhere.git" },
+      { url: other.url("lib"), name: "library", token: "token-of-the-other" },
+    ]),
+  })
+  expect(place.directory).toBe(clone())
+  expect((await readdir(sandbox.workDir)).toSorted()).toEqual(["library", "project"])
+  expect(running.parts.get("workspace")?.why).toContain("nowhere")
+  expect(new Set(other.passwords)).toEqual(new Set(["token-of-the-other"]))
+  await other.stop()
+})
+
+test("git's own settings of the user stay, and start after start adds nothing to them", async () => {
+  const home = sandbox.environment["HOME"] ?? ""
+  await writeFile(join(home, ".gitconfig"), "[alias]\n\tst = status\n")
+  await start(project())
+  const once = await readFile(join(home, ".gitconfig"), "utf8")
+  await start(project())
+  expect(await readFile(join(home, ".gitconfig"), "utf8")).toBe(once)
+  expect(once).toContain("st = status")
+})
+
+test("a disk that is full is a warning, and leaves nothing half done", async () => {
+  if (process.getuid?.() !== 0)
+    throw new Error("this test mounts a small disk and must run as root")
+  const disk = join(sandbox.root, "disk")
+  await mkdir(disk)
+  Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk])
+  try {
+    await server.commit("project", "big", "x".repeat(3_000_000))
+    const { host: running } = await start({ ...project(), WORK_DIR: disk })
+    expect(running.parts.get("workspace")?.state).toBe("degraded")
+    expect(running.parts.get("workspace")?.why).toMatch(/No space left|write error|index-pack/)
+    expect(existsSync(join(disk, "project"))).toBeFalse()
+  } finally {
+    Bun.spawnSync(["umount", disk])
+  }
+})

@@ -1,0 +1,125 @@
+/** The tree of processes, real ones and written ones. */
+import { describe, expect, test } from "bun:test"
+import { once } from "node:events"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import {
+  carriersOf,
+  commandOf,
+  descendantsOf,
+  endAll,
+  isAlive,
+  listProcesses,
+  listenerOf,
+  parseListeners,
+  parseStat,
+  readProcess,
+  signalProcess,
+} from "../../../src/runner/host/processes.ts"
+import { systemClock } from "../../../src/lib/clock.ts"
+
+const numbers = (from: number) => Array.from({ length: 30 }, (_, index) => from + index).join(" ")
+
+describe("a line of /proc/<pid>/stat", () => {
+  test("is read past a name with spaces and parentheses", () => {
+    const line = `42 (a b) (c) ) S 7 ${numbers(100)}`
+    expect(parseStat(line)).toEqual({ pid: 42, parent: 7, startTime: 117, isZombie: false })
+  })
+
+  test("of a zombie says so", () => {
+    expect(parseStat(`42 (x) Z 7 ${numbers(100)}`)?.isZombie).toBe(true)
+  })
+
+  test("that is no such line is nothing", () => {
+    for (const text of ["", "nonsense", "42 (x", "(x) S 1"]) expect(parseStat(text)).toBeUndefined()
+  })
+})
+
+describe("the tree", () => {
+  const row = (pid: number, parent: number) => ({ pid, parent, startTime: pid, isZombie: false })
+
+  test("holds children of children, not the others", () => {
+    const table = [row(1, 0), row(2, 1), row(3, 2), row(4, 3), row(5, 1)]
+    expect(descendantsOf(2, table).map(({ pid }) => pid)).toEqual([3, 4])
+  })
+
+  test("that goes round ends all the same", () => {
+    expect(descendantsOf(2, [row(2, 3), row(3, 2)]).map(({ pid }) => pid)).toEqual([3])
+  })
+})
+
+describe("a port", () => {
+  test("is found among the listening sockets only", () => {
+    const table = [
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode",
+      "   0: 0100007F:1000 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1",
+      "   1: 0100007F:1000 0100007F:2000 01 00000000:00000000 00:00000000 00000000     0        0 222 1",
+    ].join("\n")
+    expect(parseListeners(table, 4096)).toEqual([{ inode: "111", uid: 0 }])
+    expect(parseListeners(table, 4097)).toEqual([])
+  })
+
+  test("is known for another user's process, also to a root that may not look into it", async () => {
+    if (process.getuid?.() !== 0)
+      throw new Error("this test runs a process as another user and needs root")
+    // As in a container: root without CAP_SYS_PTRACE.
+    const script = `
+      const { listensOn } = await import("./src/runner/host/processes.ts")
+      const child = Bun.spawn(["perl", "-MIO::Socket::INET", "-e", "$s = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1'); $| = 1; print $s->sockport, qq(\\n); sleep 60"], { uid: 65534, gid: 65534, stdout: "pipe" })
+      for await (const bytes of child.stdout) {
+        const port = Number(new TextDecoder().decode(bytes))
+        console.log(listensOn(child.pid, port), listensOn(process.pid, port), listensOn(child.pid, port + 1))
+        child.kill("SIGKILL")
+        break
+      }`
+    const drop = ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
+    const root = Bun.spawn([...drop, process.execPath, "-e", script], {
+      cwd: join(import.meta.dir, "../../.."),
+      stdout: "pipe",
+      stderr: "inherit",
+    })
+    expect(await new Response(root.stdout).text()).toBe("true false false\n")
+  })
+
+  test("leads to the process that holds it", async () => {
+    const server = createServer().listen(0, "127.0.0.1")
+    await once(server, "listening")
+    const address = server.address()
+    const port = typeof address === "object" && address ? address.port : 0
+    expect(listenerOf(port)?.pid).toBe(process.pid)
+    expect(commandOf(process.pid)).toContain("bun")
+    server.close()
+    await once(server, "close")
+    expect(listenerOf(port)).toBeUndefined()
+  })
+})
+
+describe("a daemon that gave up its parent", () => {
+  test("is found by a variable it inherited, and ended with its children", async () => {
+    const value = crypto.randomUUID()
+    // Two forks and a session of its own: no parent leads to it any more.
+    const child = Bun.spawn(["sh", "-c", "setsid sh -c '(sleep 300 & sleep 300) & ' & "], {
+      env: { PATH: process.env["PATH"] ?? "", TEST_MARK: value },
+    })
+    await child.exited
+    const find = () => carriersOf("TEST_MARK", value, listProcesses())
+    for (let left = 100; find().length < 2 && left > 0; left -= 1) await Bun.sleep(20)
+    expect(descendantsOf(process.pid, listProcesses()).some((row) => find().includes(row))).toBe(
+      false,
+    )
+    expect(await endAll(find, systemClock)).toBeGreaterThanOrEqual(2)
+    expect(find()).toEqual([])
+  })
+})
+
+describe("a pid that is used again", () => {
+  test("is not the process that was meant, and is not signalled", () => {
+    const self = readProcess(process.pid)
+    if (!self) throw new Error("no /proc")
+    expect(isAlive(self)).toBe(true)
+    const earlier = { ...self, startTime: self.startTime - 1 }
+    expect(isAlive(earlier)).toBe(false)
+    signalProcess(earlier, "SIGKILL")
+    expect(isAlive(self)).toBe(true)
+  })
+})

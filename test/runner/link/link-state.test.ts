@@ -1,0 +1,142 @@
+import { describe, expect, test } from "bun:test"
+import * as fc from "fast-check"
+import {
+  defaultLinkPolicy as policy,
+  firstDial,
+  isFinal,
+  type LinkEffect,
+  type LinkEvent,
+  type LinkState,
+  stepLink,
+} from "../../../src/runner/link/link-state.ts"
+
+/** Runs events one after the other and gives the last state with everything that was to be done. */
+const run = (events: readonly LinkEvent[]): { state: LinkState; effects: LinkEffect[] } => {
+  let [state] = firstDial
+  const effects: LinkEffect[] = []
+  for (const event of events) {
+    const [next, asked] = stepLink(state, event, policy, 0.5)
+    state = next
+    effects.push(...asked)
+  }
+  return { state, effects }
+}
+
+const opened = (at = 0): LinkEvent => ({ type: "opened", at })
+const closed = (code: number, reason = "", at = 0): LinkEvent => ({
+  type: "closed",
+  code,
+  reason,
+  at,
+})
+const refused = (status: number): LinkEvent => ({ type: "refused", status })
+const failed = (at = 0): LinkEvent => ({ type: "failed", error: "ECONNREFUSED", at })
+const retry: LinkEvent = { type: "retry" }
+const waits = (effects: readonly LinkEffect[]) =>
+  effects.flatMap((effect) => (effect.do === "wait" ? [effect.ms] : []))
+
+describe("while it cannot connect", () => {
+  test("it waits longer each time, up to half a minute", () => {
+    const { effects } = run(Array.from({ length: 8 }, () => [failed(), retry]).flat())
+    expect(waits(effects)).toEqual([750, 1500, 3000, 6000, 12_000, 22_500, 22_500, 22_500])
+  })
+
+  test("503 is retried for ever: the session agent is not ready yet", () => {
+    const { state } = run(Array.from({ length: 100 }, () => [refused(503), retry]).flat())
+    expect(state.name).toBe("dialing")
+  })
+})
+
+describe.each([401, 403, 404, 410])("refused with %i", (status) => {
+  test("five times in a row, it ends with code 3 and says why", () => {
+    const { state, effects } = run(Array.from({ length: 5 }, () => [refused(status), retry]).flat())
+    expect(state.name).toBe("refused")
+    expect(effects.at(-1)).toMatchObject({ do: "end", code: 3 })
+    expect(JSON.stringify(effects.at(-1))).toContain(`HTTP ${status}`)
+  })
+
+  test("four times, and anything else in between, it goes on", () => {
+    const four = Array.from({ length: 4 }, () => [refused(status), retry]).flat()
+    expect(run([...four, refused(503), retry, ...four]).state.name).toBe("dialing")
+    expect(run([...four, failed(), retry, ...four]).state.name).toBe("dialing")
+    expect(run([...four, opened(), closed(1006), retry, ...four]).state.name).toBe("dialing")
+  })
+})
+
+describe("when an open link ends", () => {
+  test("after a good while it dials again from the shortest wait", () => {
+    const { effects } = run([failed(), retry, failed(), retry, opened(0), closed(1006, "", 20_000)])
+    expect(waits(effects).at(-1)).toBe(750)
+  })
+
+  test("at once after opening it keeps waiting longer", () => {
+    const { effects } = run([failed(), retry, failed(), retry, opened(0), closed(1006, "", 50)])
+    expect(waits(effects).at(-1)).toBe(3000)
+  })
+
+  test("because another runner took its place, it ends with code 0", () => {
+    const { state, effects } = run([opened(), closed(1000, "Replaced by new runner connection")])
+    expect(state.name).toBe("replaced")
+    expect(effects.at(-1)).toMatchObject({ do: "end", code: 0 })
+  })
+
+  test.each(["Session terminated", "Session hibernating"])(
+    "with %s it stops for good",
+    (reason) => {
+      const { state, effects } = run([opened(), closed(1000, reason)])
+      expect(state.name).toBe("stopped")
+      expect(effects.at(-1)).toMatchObject({ do: "end", code: 0, why: reason })
+    },
+  )
+
+  test("with 1000 and no final reason it dials again", () => {
+    expect(run([opened(), closed(1000, "Session refreshing")]).state.name).toBe("waiting")
+  })
+})
+
+test("in any order of events it dials once for each wait, and a final state stays final", () => {
+  const event = fc.oneof(
+    fc.nat(100_000).map(opened),
+    fc.record({
+      type: fc.constant("closed" as const),
+      code: fc.constantFrom(1000, 1001, 1006, 1011),
+      reason: fc.constantFrom("", "Session terminated", "Replaced by new runner connection", "x"),
+      at: fc.nat(100_000),
+    }),
+    fc.constantFrom(200, 401, 403, 404, 410, 500, 503).map(refused),
+    fc.nat(100_000).map(failed),
+    fc.constant(retry),
+    fc.constant<LinkEvent>({ type: "stop" }),
+  )
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 60, size: "max" }), (events) => {
+      let [state, first] = firstDial
+      let dials = first.length
+      let timers = 0
+      let ends = 0
+      for (const happens of events) {
+        const before = state
+        const [next, effects] = stepLink(state, happens, policy, Math.random())
+        if (isFinal(before)) {
+          expect(next).toBe(before)
+          expect(effects).toEqual([])
+        }
+        for (const effect of effects) {
+          if (effect.do === "dial") dials += 1
+          if (effect.do === "wait") {
+            timers += 1
+            expect(effect.ms).toBeGreaterThanOrEqual(500)
+            expect(effect.ms).toBeLessThanOrEqual(30_000)
+          }
+          if (effect.do === "end") ends += 1
+        }
+        expect(dials).toBeLessThanOrEqual(timers + 1)
+        if (!isFinal(next)) expect(next.name === "waiting").toBe(timers === dials)
+        if (isFinal(next) && !isFinal(before) && happens.type === "stop") ends += 1
+        state = next
+      }
+      expect(ends).toBe(isFinal(state) ? 1 : 0)
+    }),
+    { numRuns: 10_000 },
+  )
+})

@@ -1,0 +1,223 @@
+/** Every call of the client, made to a real OpenCode. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import {
+  AgentCallError,
+  createAgentClient,
+  type AgentClient,
+} from "../../../../src/runner/opencode/client/client.ts"
+import { createIdMint } from "../../../../src/runner/opencode/client/ids.ts"
+import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../../../kit/model.ts"
+import { type OpenCode, startOpenCode } from "../../../kit/opencode.ts"
+
+const mint = createIdMint(Date.now)
+const model = { providerID: "scripted", modelID: "m1" }
+let scripted: ScriptedModel
+let opencode: OpenCode
+let client: AgentClient
+
+beforeAll(async () => {
+  scripted = await startScriptedModel()
+  opencode = await startOpenCode({
+    ownModels: true,
+    config: {
+      ...scripted.config,
+      enabled_providers: ["scripted", "groq"],
+      permission: { "*": "allow", webfetch: "ask" },
+      command: { greet: { template: "say hello to $ARGUMENTS", description: "greets" } },
+    },
+  })
+  await Bun.$`git init -q && git -c user.name=t -c user.email=t@t commit -q --allow-empty -m first`.cwd(
+    opencode.directory,
+  )
+  client = createAgentClient(opencode)
+})
+
+afterAll(async () => {
+  await opencode.stop()
+  await scripted.stop()
+})
+
+/** Prompts and waits until the session has an answer and is idle. */
+const turn = async (sessionId: string, words: string): Promise<string> => {
+  const messageID = mint("msg")
+  await client.prompt(sessionId, {
+    messageID,
+    model,
+    parts: [{ type: "text", id: mint("prt"), text: words }],
+  })
+  await eventually(async () => {
+    const [statuses, messages] = await Promise.all([client.statuses(), client.messages(sessionId)])
+    const answers = messages.filter(({ message }) => message.role === "assistant")
+    return !statuses.has(sessionId) && answers.at(-1)?.message.completed === true
+  })
+  return messageID
+}
+
+const eventually = async (condition: () => Promise<boolean>) => {
+  for (let left = 200; !(await condition()); left -= 1) {
+    if (left === 0) throw new Error("it never came")
+    await Bun.sleep(50)
+  }
+}
+
+const failure = async (call: Promise<unknown>): Promise<AgentCallError> => {
+  const error = await call.catch((caught: unknown) => caught)
+  if (error instanceof AgentCallError) return error
+  throw new Error(`not an AgentCallError: ${String(error)}`)
+}
+
+describe("a session", () => {
+  test("is made, found, renamed, forked and deleted", async () => {
+    const id = await client.createSession("the first title")
+    expect(await client.sessionExists(id)).toBe(true)
+    await client.renameSession(id, "another")
+    expect(await client.readSession(id)).toMatchObject({ id, title: "another" })
+    const fork = await client.fork(id)
+    expect(fork).not.toBe(id)
+    expect(await client.children(id)).toEqual([])
+    await client.deleteSession(fork)
+    expect(await client.sessionExists(fork)).toBe(false)
+  })
+
+  test("gives back its messages, its diff and its todo list, and takes a message back", async () => {
+    scripted.on("write", [
+      reply(tool("bash", { command: "echo new > made.txt", description: "makes a file" })),
+      reply(
+        tool("todowrite", { todos: [{ content: "rest", status: "pending", priority: "low" }] }),
+      ),
+      text("written"),
+    ])
+    const id = await client.createSession()
+    const messageId = await turn(id, "@@write@@")
+    expect(await client.messages(id, 1)).toHaveLength(1)
+    expect((await client.message(id, messageId)).message).toMatchObject({ role: "user" })
+    expect(await client.todo(id)).toEqual([{ content: "rest", status: "pending", priority: "low" }])
+    await eventually(async () => (await client.diff(id, messageId)).length === 1)
+    expect(await client.diff(id, messageId)).toMatchObject([
+      { file: "made.txt", status: "added", additions: 1 },
+    ])
+    expect(await client.revert(id, messageId)).toMatchObject({ revertedTo: messageId })
+    expect(await Bun.file(join(opencode.directory, "made.txt")).exists()).toBe(false)
+    await client.unrevert(id)
+    expect(await Bun.file(join(opencode.directory, "made.txt")).text()).toBe("new\n")
+  })
+
+  test("runs a command and a compaction to their ends", async () => {
+    scripted.enqueue(text("hello, all"), text("a summary"))
+    const id = await client.createSession()
+    const answer = await client.command(id, {
+      command: "greet",
+      arguments: "all",
+      model: "scripted/m1",
+    })
+    expect(answer.parts.find((part) => part.kind === "text")).toMatchObject({ text: "hello, all" })
+    await client.summarize(id, model)
+    expect((await client.messages(id)).some(({ message }) => message.isSummary)).toBe(true)
+    const unknown = await failure(client.command(id, { command: "no-such", arguments: "" }))
+    expect(unknown.message).toContain("/command")
+  })
+})
+
+describe("what the agent asks", () => {
+  test("is listed and answered", async () => {
+    scripted.on("asks", [
+      reply(
+        tool("question", {
+          questions: [
+            { question: "Which?", header: "W", options: [{ label: "Red", description: "r" }] },
+          ],
+        }),
+      ),
+      reply(tool("webfetch", { url: "http://127.0.0.1:1/", format: "text", timeout: 5 })),
+      text("thanks"),
+    ])
+    const id = await client.createSession()
+    const ended = turn(id, "@@asks@@")
+    await eventually(async () => (await client.questions()).length > 0)
+    const [question] = await client.questions()
+    expect(question).toMatchObject({
+      sessionId: id,
+      questions: [{ text: "Which?", options: ["Red"] }],
+    })
+    await client.replyQuestion(question?.requestId ?? "", [["Red"]])
+    await eventually(async () => (await client.permissions()).length > 0)
+    const [permission] = await client.permissions()
+    expect(permission).toMatchObject({ sessionId: id, title: "webfetch" })
+    await client.replyPermission(permission?.permissionId ?? "", "reject", "not today")
+    await ended
+  })
+})
+
+describe("what there is", () => {
+  test("is listed by name, and no key comes with it", async () => {
+    const models = await client.models()
+    expect(
+      models.find(({ provider }) => provider === "scripted")?.models.map(({ id }) => id),
+    ).toContain("m1")
+    expect(JSON.stringify(models)).not.toContain(scripted.apiKey)
+    expect(await client.toolIds()).toContain("bash")
+    expect((await client.commands()).map(({ name }) => name)).toContain("greet")
+    expect((await client.agents()).map(({ name }) => name)).toContain("build")
+    expect(Array.isArray(await client.skills())).toBe(true)
+  })
+})
+
+describe("a provider's key", () => {
+  test("is set and taken away without a restart", async () => {
+    const has = async () => (await client.models()).some(({ provider }) => provider === "groq")
+    await client.setAuth("groq", "a-key-of-the-test")
+    await client.dispose()
+    const after = await has()
+    await client.removeAuth("groq")
+    await client.dispose()
+    expect([after, await has()]).toEqual([true, false])
+  })
+})
+
+describe("the durable history", () => {
+  test("comes back after a number, contiguous", async () => {
+    scripted.enqueue(text("for the record"))
+    const id = await client.createSession()
+    await turn(id, "something")
+    const all = (await client.history({})).filter(({ sessionId }) => sessionId === id)
+    expect(all.map(({ seq }) => seq)).toEqual(all.map((_, index) => index))
+    const rest = (await client.history({ [id]: 3 })).filter(({ sessionId }) => sessionId === id)
+    expect(rest[0]?.seq).toBe(4)
+    const known = (await client.sessionIds()).map((one) => [one, Number.MAX_SAFE_INTEGER])
+    expect(await client.history(Object.fromEntries(known))).toEqual([])
+  })
+})
+
+describe("a failed call", () => {
+  test("says what was asked, with which status, and whether asking again may help", async () => {
+    const missing = await failure(client.readSession("ses_none"))
+    expect(missing).toMatchObject({ status: 404, isDefinite: true, isRetryable: false })
+    const wrong = createAgentClient({ ...opencode, password: "wrong" })
+    expect(await failure(wrong.health())).toMatchObject({ status: 401, isRetryable: false })
+    const nobody = createAgentClient({ ...opencode, url: "http://127.0.0.1:1" })
+    expect(await failure(nobody.health())).toMatchObject({ status: undefined, isRetryable: true })
+  })
+
+  test("names the busy session", async () => {
+    scripted.on("long", [
+      reply(tool("bash", { command: "sleep 30", description: "waits" })),
+      text("late"),
+    ])
+    const id = await client.createSession()
+    const messageID = mint("msg")
+    await client.prompt(id, {
+      messageID,
+      model,
+      parts: [{ type: "text", id: mint("prt"), text: "@@long@@" }],
+    })
+    await eventually(async () => (await client.statuses()).has(id))
+    expect(await failure(client.revert(id, messageID))).toMatchObject({
+      status: 409,
+      errorName: "SessionBusyError",
+      isRetryable: true,
+    })
+    await client.abort(id)
+    await eventually(async () => !(await client.statuses()).has(id))
+  })
+})

@@ -1,0 +1,72 @@
+/** Following a log file that grows, is cut, and bursts. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { appendFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { followLog } from "../../../../src/runner/opencode/launch/log-tail.ts"
+import { createManualClock } from "../../../kit/clock.ts"
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "tail-"))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const follow = (name: string, more: { maxFileBytes?: number } = {}) => {
+  const file = join(folder, name)
+  writeFileSync(file, "")
+  const lines: string[] = []
+  let skipped = 0
+  const tail = followLog(
+    {
+      file,
+      clock: createManualClock(),
+      onLine: (line) => void lines.push(line),
+      onSkipped: (bytes) => void (skipped += bytes),
+      ...more,
+    },
+    true,
+  )
+  return { file, lines, tail, skipped: () => skipped }
+}
+
+test("lines come whole, also when they are written in pieces", async () => {
+  const { file, lines, tail } = follow("pieces")
+  appendFileSync(file, "one\ntw")
+  await tail.catchUp()
+  expect(lines).toEqual(["one"])
+  appendFileSync(file, "o\n\nthree\n")
+  await tail.catchUp()
+  expect(lines).toEqual(["one", "two", "three"])
+})
+
+test("of a burst only the end is read, and the file is cut when it is large", async () => {
+  const { file, lines, tail, skipped } = follow("burst", { maxFileBytes: 1024 * 1024 })
+  const line = `${"x".repeat(99)}\n`
+  appendFileSync(file, line.repeat(30_000))
+  appendFileSync(file, "the last words\n")
+  await tail.catchUp()
+  expect(lines.at(-1)).toBe("the last words")
+  expect(lines.length).toBeLessThan(3000)
+  expect(skipped()).toBeGreaterThan(2_000_000)
+  expect(statSync(file).size).toBe(0)
+  appendFileSync(file, "and on\n")
+  await tail.catchUp()
+  expect(lines.at(-1)).toBe("and on")
+})
+
+test("a file that another one took the place of is read from its beginning", async () => {
+  const { file, lines, tail } = follow("replaced")
+  appendFileSync(file, "a long line of the first one\n")
+  await tail.catchUp()
+  writeFileSync(file, "new\n")
+  await tail.catchUp()
+  expect(lines).toEqual(["a long line of the first one", "new"])
+})
+
+test("a file that is not there is no failure", async () => {
+  const { file, lines, tail } = follow("missing")
+  rmSync(file)
+  await tail.catchUp()
+  expect(lines).toEqual([])
+})

@@ -1,0 +1,172 @@
+/** Tunnels: ports that the agent serves, under a path and under a host of their own. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import {
+  api,
+  makeToken,
+  speak,
+  startTestGateway,
+  statusOf,
+  type TestGateway,
+} from "../gateway/kit.ts"
+
+let app: Bun.Server<undefined>
+let gateway: TestGateway
+let cookie: string
+
+beforeAll(async () => {
+  app = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) =>
+      new Response(
+        `${new URL(request.url).pathname} for ${request.headers.get("x-forwarded-host")}`,
+      ),
+  })
+  gateway = startTestGateway()
+  await api(gateway, "POST", "/tunnels", { name: "Web_1", port: app.port })
+})
+afterAll(async () => {
+  await gateway.stop()
+  await app.stop(true)
+})
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  fetch(`${gateway.url}${path}`, { redirect: "manual", headers: { cookie, ...headers } })
+
+beforeAll(async () => {
+  const response = await fetch(`${gateway.url}/t/Web_1/?token=${makeToken()}`)
+  cookie = response.headers.get("set-cookie")?.split(";")[0] ?? ""
+})
+
+describe("a tunnel", () => {
+  test("is served below its name", async () => {
+    expect(await (await get("/t/Web_1/a/b")).text()).toStartWith("/a/b for 127.0.0.1")
+  })
+  test("without its slash is a redirect to it", async () => {
+    const response = await get("/t/Web_1?x=1")
+    expect([response.status, response.headers.get("location")]).toEqual([302, "/t/Web_1/?x=1"])
+  })
+  test("of an unknown name is 404, though there is only one other", async () => {
+    expect((await get("/t/web_1/")).status).toBe(404)
+    expect((await get("/t/Web_1x/")).status).toBe(404)
+    expect((await get("/t/none/")).status).toBe(404)
+  })
+  test("is told to the session agent once for each change", async () => {
+    const before = gateway.announced.length
+    await api(gateway, "POST", "/tunnels", { name: "more", port: app.port, protocol: "http" })
+    await api(gateway, "POST", "/tunnels", { name: "more", port: app.port, protocol: "http" })
+    await api(gateway, "DELETE", "/tunnels/more")
+    expect(gateway.announced.slice(before)).toEqual([
+      [
+        { name: "Web_1", port: app.port, protocol: "auto", path: "/t/Web_1" },
+        { name: "more", port: app.port, protocol: "http", path: "/t/more" },
+      ],
+      [{ name: "Web_1", port: app.port, protocol: "auto", path: "/t/Web_1" }],
+    ])
+  })
+  test("that is not there cannot be removed", async () => {
+    expect((await api(gateway, "DELETE", "/tunnels/none")).status).toBe(404)
+    gateway.deleteTunnel("none")
+    expect(gateway.announced.at(-1)).toHaveLength(1)
+  })
+  test("says whether something listens on its port", async () => {
+    const free = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
+    const { port } = free
+    await api(gateway, "POST", "/tunnels", { name: "later", port })
+    const listening = async () => {
+      const { tunnels } = (await (await api(gateway, "GET", "/tunnels")).json()) as {
+        tunnels: { name: string; listening: boolean }[]
+      }
+      return tunnels.find(({ name }) => name === "later")?.listening
+    }
+    expect(await listening()).toBe(true)
+    free.stop(true)
+    expect(await listening()).toBe(false)
+    await api(gateway, "DELETE", "/tunnels/later")
+  })
+  test("is still there after a restart of the runner, unless its port is now another's", () => {
+    const tunnels = gateway.memory.tunnels
+    const again = startTestGateway({ loadTunnels: () => tunnels })
+    again.announceTunnels()
+    expect(again.announced).toEqual([
+      [{ name: "Web_1", port: app.port, protocol: "auto", path: "/t/Web_1" }],
+    ])
+    void again.stop()
+    const taken = startTestGateway({ loadTunnels: () => tunnels, opencodePort: () => app.port })
+    taken.announceTunnels()
+    expect(taken.announced).toEqual([[]])
+    void taken.stop()
+  })
+  test("what was remembered and makes no sense is forgotten", () => {
+    const broken = startTestGateway({ loadTunnels: () => '[{"name":"../x","port":1}]' })
+    broken.announceTunnels()
+    expect(broken.announced).toEqual([[]])
+    void broken.stop()
+  })
+  test("to OpenCode's port is refused also while OpenCode is not running", async () => {
+    const other = startTestGateway({ opencodeReserved: 4096 })
+    const answer = await api(other, "POST", "/tunnels", { name: "x", port: 4096 })
+    expect(answer.status).toBe(409)
+    expect(await answer.json()).toMatchObject({
+      error: "port 4096 belongs to OpenCode: choose another",
+      requestId: expect.any(String),
+    })
+    await other.stop()
+  })
+  test("there are 64 at most", async () => {
+    const many = startTestGateway()
+    const statuses = []
+    for (let at = 0; at < 65; at += 1) {
+      statuses.push(
+        (await api(many, "POST", "/tunnels", { name: `n${at}`, port: 20_000 + at })).status,
+      )
+    }
+    expect(statuses.slice(-2)).toEqual([200, 409])
+    await many.stop()
+  })
+  test("on the other loopback address is found too", async () => {
+    const six = Bun.serve({ hostname: "::1", port: 0, fetch: () => new Response("six") })
+    await api(gateway, "POST", "/tunnels", { name: "six", port: six.port })
+    expect(await (await get("/t/six/")).text()).toBe("six")
+    await api(gateway, "DELETE", "/tunnels/six")
+    await six.stop(true)
+  })
+})
+
+describe("a host that begins with a tunnel's name", () => {
+  const host = "web_1--sandbox.example.com"
+  test("is that tunnel from its root on", async () => {
+    const response = await get("/api/x", { host })
+    expect(await response.text()).toBe(`/api/x for ${host}`)
+    expect(await (await get("/", { host })).text()).toBe(`/ for ${host}`)
+  })
+  test("is closed like everything else", async () => {
+    const response = await fetch(`${gateway.url}/`, { headers: { host } })
+    expect(response.status).toBe(401)
+  })
+  test("lets a person in on that host", async () => {
+    const url = `${gateway.url}/deep?token=${makeToken()}`
+    const response = await fetch(url, {
+      redirect: "manual",
+      headers: { host, accept: "text/html" },
+    })
+    expect([response.status, response.headers.get("location")]).toEqual([302, "/deep"])
+    expect(response.headers.get("set-cookie")).toContain("Secure; SameSite=None; Partitioned")
+  })
+  test("sends nobody to another host", async () => {
+    const head = `GET //evil.example/?token=${makeToken()} HTTP/1.1\r\nHost: ${host}\r\nAccept: text/html\r\n\r\n`
+    const answer = await speak(gateway.port, head)
+    expect(statusOf(answer)).toBe(400)
+    expect(answer).not.toContain("evil")
+  })
+  test("that only looks like one is the gateway's own", async () => {
+    for (const other of [
+      "none--sandbox.example.com",
+      "web_1-sandbox.example.com",
+      "x.web_1--s.example",
+    ]) {
+      expect((await get("/", { host: other })).status).toBe(404)
+      expect((await get("/health", { host: other })).status).toBe(200)
+    }
+  })
+})

@@ -1,0 +1,148 @@
+/** Small builders, so that a test of the machine reads as what happens. */
+import type {
+  AgentError,
+  AgentEvent,
+  AgentMessage,
+  AgentPart,
+  AgentToolPart,
+  SessionStatus,
+} from "../../../src/runner/opencode/events/events.ts"
+import type { Outbound, OutboundFrame } from "../../../src/wire/frames/index.ts"
+import { step } from "../../../src/runner/turn/step.ts"
+import {
+  type Effect,
+  newTurn,
+  type SessionSnapshot,
+  type Turn,
+  type TurnEvent,
+  type TurnSettings,
+} from "../../../src/runner/turn/turn.ts"
+
+export const SESSION = "ses_1"
+export const PROMPT = "msg_prompt"
+
+export const user = (id = PROMPT, createdAt = 1000): AgentMessage => ({
+  id,
+  sessionId: SESSION,
+  role: "user",
+  createdAt,
+  completed: false,
+  isSummary: false,
+})
+
+export const assistant = (id: string, more: Partial<AgentMessage> = {}): AgentMessage => ({
+  id,
+  sessionId: SESSION,
+  role: "assistant",
+  parentId: PROMPT,
+  createdAt: 2000,
+  completed: false,
+  isSummary: false,
+  ...more,
+})
+
+export const done = (id: string, more: Partial<AgentMessage> = {}): AgentMessage =>
+  assistant(id, { completed: true, finish: "stop", ...more })
+
+export const textPart = (messageId: string, id: string, text = "", ended = false): AgentPart => ({
+  id,
+  messageId,
+  sessionId: SESSION,
+  kind: "text",
+  text,
+  ended,
+  synthetic: false,
+})
+
+export const stepStart = (messageId: string, id: string): AgentPart => ({
+  id,
+  messageId,
+  sessionId: SESSION,
+  kind: "other",
+  type: "step-start",
+})
+
+export const toolPart = (
+  messageId: string,
+  callId: string,
+  status: "pending" | "running" | "completed" | "error",
+): AgentToolPart => ({
+  id: `prt_${callId}`,
+  messageId,
+  sessionId: SESSION,
+  kind: "tool",
+  callId,
+  tool: "bash",
+  status,
+  ...(status === "completed" && { output: "out" }),
+})
+
+type SessionEvent = Exclude<AgentEvent, { type: "connected" | "heartbeat" }>
+
+export const say = {
+  message: (message: AgentMessage): SessionEvent => ({
+    type: "message",
+    sessionId: message.sessionId,
+    message,
+  }),
+  part: (part: AgentPart): SessionEvent => ({ type: "part", sessionId: part.sessionId, part }),
+  delta: (messageId: string, partId: string, delta: string): SessionEvent => ({
+    type: "delta",
+    sessionId: SESSION,
+    messageId,
+    partId,
+    delta,
+  }),
+  idle: (): SessionEvent => ({ type: "idle", sessionId: SESSION }),
+  error: (error: AgentError): SessionEvent => ({ type: "error", sessionId: SESSION, error }),
+  retry: (attempt: number, next: number, message = "busy"): SessionEvent => ({
+    type: "status",
+    sessionId: SESSION,
+    status: { type: "retry", attempt, next, message },
+  }),
+}
+
+/** A turn in a test's hand: what it is told, what it sent and what it asked for. */
+export const start = (settings: Partial<TurnSettings> = {}) => {
+  let turn: Turn = newTurn(
+    {
+      promptId: "p1",
+      turnId: "t1",
+      channelType: "web",
+      channelId: "default",
+      sessionId: SESSION,
+      userMessageId: PROMPT,
+    },
+    settings,
+  )
+  let now = 10_000
+  const effects: Effect[] = []
+  const tell = (event: TurnEvent): readonly Effect[] => {
+    const [next, made] = step(turn, event, now)
+    turn = next
+    effects.push(...made)
+    return made
+  }
+  const hand = {
+    turn: () => turn,
+    effects,
+    tell,
+    wait: (ms: number) => void (now += ms),
+    hear: (...events: readonly SessionEvent[]) => {
+      for (const event of events) tell({ type: "agent", event })
+    },
+    read: (
+      messages: SessionSnapshot["messages"],
+      why: "end" | "look" | "recheck" | "gap" | "resume" = "end",
+      status: SessionStatus = { type: "idle" },
+    ) => tell({ type: "read", why, snapshot: { status, messages, children: [] } }),
+    frames: (): readonly OutboundFrame[] =>
+      effects.flatMap((effect) => (effect.do === "send" ? [effect.frame] : [])),
+    sent: <Type extends OutboundFrame["type"]>(type: Type): readonly Outbound<Type>[] =>
+      hand.frames().filter((frame): frame is Outbound<Type> => frame.type === type),
+    did: (name: Effect["do"]): readonly Effect[] => effects.filter((effect) => effect.do === name),
+    outcome: () => effects.find((effect) => effect.do === "ended")?.outcome,
+  }
+  tell({ type: "start" })
+  return hand
+}

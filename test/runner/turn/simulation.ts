@@ -1,0 +1,152 @@
+/** A turn against a recording, with everything that can go wrong in between decided by a tape of numbers. */
+import type { OutboundFrame } from "../../../src/wire/frames/index.ts"
+import {
+  changedTexts,
+  changedTurn,
+  restoreTurn,
+  type SavedText,
+  type SavedTurn,
+} from "../../../src/runner/turn/saved.ts"
+import { step } from "../../../src/runner/turn/step.ts"
+import {
+  newTurn,
+  type Outcome,
+  type ReadReason,
+  type Turn,
+  type TurnEvent,
+} from "../../../src/runner/turn/turn.ts"
+import { createStore, type Recorded, type RecordedPrompt } from "./recorded.ts"
+
+export interface Run {
+  readonly frames: readonly OutboundFrame[]
+  readonly outcomes: readonly Outcome[]
+  /** The stream was cut or the runner killed: words may come late, and in one piece. */
+  readonly isBroken: boolean
+  readonly turn: Turn
+}
+
+export interface Troubles {
+  /** Of a thousand events, how many are followed by each. */
+  readonly cut: number
+  readonly kill: number
+  readonly repeat: number
+}
+
+/** What a store on disk has: written as the outbox is, whole or not at all. */
+const createDisk = () => {
+  let turn: SavedTurn | undefined
+  let written: Turn | undefined
+  const texts = new Map<string, SavedText>()
+  return {
+    write: (now: Turn): void => {
+      turn = changedTurn(now, written) ?? turn
+      for (const part of changedTexts(now, written)) texts.set(part.id, part)
+      written = now
+    },
+    read: (): Turn => {
+      if (!turn) throw new Error("nothing was written")
+      const saved: SavedTurn = JSON.parse(JSON.stringify(turn))
+      written = undefined
+      return restoreTurn(saved, [...texts.values()])
+    },
+  }
+}
+
+export const simulate = (
+  prompt: RecordedPrompt,
+  tape: readonly number[],
+  troubles: Troubles = { cut: 20, kill: 20, repeat: 60 },
+): Run => {
+  let place = 0
+  const draw = (below: number): number => {
+    const value = tape[place % Math.max(1, tape.length)] ?? 0
+    place += 1
+    return value % below
+  }
+  const { sessionId, userMessageId, events } = prompt
+  const identity = {
+    promptId: "prompt-1",
+    turnId: "turn-1",
+    channelType: "web",
+    channelId: "default",
+    sessionId,
+    userMessageId,
+  }
+  const store = createStore(prompt)
+  const disk = createDisk()
+  const frames: OutboundFrame[] = []
+  const outcomes: Outcome[] = []
+  let turn = newTurn(identity)
+  let reads: { readonly why: ReadReason; readonly due: number }[] = []
+  let timers = new Map<string, number>()
+  let now = events[0]?.at ?? 0
+  let index = 0
+  let isBroken = false
+  /** What may be said again: an event that was missed cannot come later. */
+  const heard: Recorded[] = []
+
+  const tell = (event: TurnEvent): void => {
+    const [next, effects] = step(turn, event, now)
+    turn = next
+    for (const effect of effects) {
+      if (effect.do === "send") frames.push(effect.frame)
+      if (effect.do === "read") reads.push({ why: effect.why, due: index + draw(4) })
+      if (effect.do === "timer") timers.set(effect.name, now + effect.ms)
+      if (effect.do === "ended") outcomes.push(effect.outcome)
+    }
+    disk.write(turn)
+  }
+  const answerReads = (isLast: boolean): void => {
+    const due = reads.filter((read) => isLast || read.due <= index)
+    reads = reads.filter((read) => !due.includes(read))
+    for (const { why } of due) tell({ type: "read", why, snapshot: store.snapshot() })
+  }
+  const fireTimers = (until: number): void => {
+    for (const [name, at] of [...timers].toSorted(([, a], [, b]) => a - b)) {
+      if (at > until) continue
+      timers.delete(name)
+      now = Math.max(now, at)
+      tell({ type: "timer", name: name as "look" })
+    }
+  }
+  /** Events that nobody hears. */
+  const miss = (count: number): void => {
+    for (const recorded of events.slice(index, index + count)) store.apply(recorded)
+    index = Math.min(events.length, index + count)
+  }
+
+  tell({ type: "start" })
+  while (index < events.length) {
+    const recorded = events[index]
+    if (!recorded) break
+    fireTimers(recorded.at)
+    now = recorded.at
+    index += 1
+    store.apply(recorded)
+    heard.push(recorded)
+    tell({ type: "agent", event: recorded.event })
+    const fate = draw(1000)
+    if (fate < troubles.cut) {
+      isBroken = true
+      miss(draw(12))
+      tell({ type: "gap" })
+    } else if (fate < troubles.cut + troubles.kill) {
+      isBroken = true
+      reads = []
+      timers = new Map()
+      turn = disk.read()
+      miss(draw(12))
+      tell({ type: "resume" })
+    } else if (fate < troubles.cut + troubles.kill + troubles.repeat) {
+      const earlier = heard[draw(heard.length)]
+      // A delta bears an id and the reader of the stream knows those it has seen; all else may come twice.
+      if (earlier && earlier.event.type !== "delta") tell({ type: "agent", event: earlier.event })
+    }
+    answerReads(false)
+  }
+  for (let round = 0; round < 20 && turn.phase !== "ended"; round += 1) {
+    answerReads(true)
+    fireTimers(now + 10_000)
+  }
+  return { frames, outcomes, isBroken, turn }
+}

@@ -1,0 +1,111 @@
+/** The turn machine against every recording of the real OpenCode, in random orders of things going wrong. */
+import { describe, expect, test } from "bun:test"
+import { array, assert, constantFrom, nat, property } from "fast-check"
+import type { Outbound } from "../../../src/wire/frames/index.ts"
+import { createStore, type RecordedPrompt, recordings } from "./recorded.ts"
+import { type Run, simulate } from "./simulation.ts"
+
+const RUNS = 20_000
+const seed = Date.now() % 2 ** 31
+
+const framesOf = <Type extends Run["frames"][number]["type"]>(run: Run, type: Type) =>
+  run.frames.filter((frame): frame is Outbound<Type> => frame.type === type)
+
+/** The answer as OpenCode stores it: what is left of each message after its last beginning. */
+const storedAnswer = (prompt: RecordedPrompt): ReadonlyMap<string, string> => {
+  const store = createStore(prompt)
+  for (const recorded of prompt.events) store.apply(recorded)
+  const parents = new Set<string>([prompt.userMessageId])
+  const answer = new Map<string, string>()
+  let asked = false
+  for (const { message, parts } of store.snapshot().messages) {
+    if (message.id === prompt.userMessageId) asked = true
+    if (message.role === "user" && asked) parents.add(message.id)
+    if (message.role === "user" || message.isSummary || !parents.has(message.parentId ?? ""))
+      continue
+    const last = parts.findLastIndex((part) => part.kind === "other" && part.type === "step-start")
+    for (const part of parts.slice(Math.max(0, last))) {
+      if (part.kind === "text" && !part.synthetic) answer.set(part.id, part.text)
+    }
+  }
+  return answer
+}
+
+const byName = new Map(recordings.map((prompt) => [prompt.name, prompt]))
+const answers = new Map(recordings.map((prompt) => [prompt, storedAnswer(prompt)]))
+
+/** Blanks at the end of a text are not in the older OpenCode's store, though they were said. */
+const comparable = (prompt: RecordedPrompt, text: string): string =>
+  prompt.isOld ? text.replaceAll(/\s+/g, "") : text
+
+const wordsByPart = (run: Run): ReadonlyMap<string, string> => {
+  const words = new Map<string, string>()
+  for (const { partId = "", delta } of framesOf(run, "message.part.text-delta")) {
+    words.set(partId, (words.get(partId) ?? "") + delta)
+  }
+  for (const { droppedParts = [] } of framesOf(run, "retry")) {
+    for (const id of droppedParts) words.delete(id)
+  }
+  return words
+}
+
+/** In this one a provider hangs until the script aborts: what is void depends on which retry was heard of. */
+const isExact = ({ name }: RecordedPrompt): boolean => !name.includes("err_chunk_timeout")
+
+const check = (prompt: RecordedPrompt, run: Run): void => {
+  expect(run.turn.phase).toBe("ended")
+  expect(run.outcomes).toHaveLength(1)
+  const creates = framesOf(run, "message.create")
+  const finals = framesOf(run, "message.finalize")
+  expect(creates.length).toBeLessThanOrEqual(1)
+  expect(finals).toHaveLength(creates.length)
+  expect(framesOf(run, "complete")).toHaveLength(1)
+  expect(run.frames.at(-1)).toMatchObject({ type: "agentStatus", status: "idle" })
+  for (const frame of run.frames) {
+    expect(frame).toMatchObject({ messageId: "prompt-1", channelType: "web", channelId: "default" })
+  }
+  const ended = new Set<string>()
+  for (const { callId, childSessionId, status } of framesOf(run, "message.part.tool-update")) {
+    const call = `${childSessionId ?? ""}/${callId}`
+    expect(ended.has(call)).toBe(false)
+    if (status === "completed" || status === "error") ended.add(call)
+  }
+  const final = finals[0]
+  if (!final || !isExact(prompt)) return
+  const stored = answers.get(prompt) ?? new Map<string, string>()
+  const said = wordsByPart(run)
+  for (const [id, text] of stored) {
+    expect(comparable(prompt, said.get(id) ?? "")).toBe(comparable(prompt, text))
+  }
+  expect([...said.keys()].filter((id) => !stored.has(id))).toEqual([])
+  expect(comparable(prompt, final.finalText ?? "")).toBe(
+    comparable(prompt, [...stored.values()].join("")),
+  )
+  if (run.isBroken) return
+  const joined = framesOf(run, "message.part.text-delta").map(({ delta }) => delta)
+  if (framesOf(run, "retry").length === 0) expect(joined.join("")).toBe(final.finalText ?? "")
+}
+
+describe("recorded streams", () => {
+  test("are there, of both dialects", () => {
+    expect(recordings.filter(({ isOld }) => isOld).length).toBeGreaterThan(15)
+    expect(recordings.filter(({ isOld }) => !isOld).length).toBeGreaterThan(15)
+  })
+
+  for (const prompt of recordings) {
+    test(`${prompt.name} ends once with the words that OpenCode stored`, () => {
+      check(prompt, simulate(prompt, [0], { cut: 0, kill: 0, repeat: 0 }))
+    })
+  }
+
+  test(`end once, whole and alone, however they are cut, repeated or outlived (seed ${seed})`, () => {
+    const tape = array(nat(11_999), { minLength: 1, maxLength: 60 })
+    assert(
+      property(constantFrom(...byName.keys()), tape, (name, numbers) => {
+        const prompt = byName.get(name)
+        if (prompt) check(prompt, simulate(prompt, numbers))
+      }),
+      { numRuns: RUNS, seed },
+    )
+  }, 60_000)
+})
