@@ -8,7 +8,7 @@ import {
   printableConfig,
   readInvocation,
   type Words,
-} from "./settings/config.ts"
+} from "./settings/settings.ts"
 import { helpText } from "./cli/help.ts"
 import { withSecrets, withSecretsFile } from "./settings/secret-sources.ts"
 import type { Ending } from "./runner/daemon.ts"
@@ -90,21 +90,21 @@ const gitCredential = async (config: Config): Promise<number> => {
 }
 
 const readPdf = async (): Promise<number> => {
-  const { textOfPdf } = await import("./runner/prompt/pdf.ts")
+  const { textOfPdf } = await import("./runner/prompt/pdf-text.ts")
   return print(JSON.stringify(await textOfPdf(new Uint8Array(await Bun.stdin.arrayBuffer()))))
 }
 
 const HOOK_LIMIT_MS = 50_000
 
 const hook = async (config: Config): Promise<number> => {
-  const { askControl, findControl } = await import("./runner/host/control.ts")
+  const { askControl, findControl } = await import("./runner/host/control-socket.ts")
   const control = await findControl(config.stateDir)
   const report = await askControl(control, `/hooks/${config.operand}`, {}, HOOK_LIMIT_MS)
   return print(`${JSON.stringify(report)}\n`)
 }
 
 const workflow = async (config: Config, words: Words): Promise<number> => {
-  const { runFromShell } = await import("./cli/workflow-shell.ts")
+  const { runFromShell } = await import("./cli/workflow.ts")
   const { ok, report } = await runFromShell(config, words)
   print(`${JSON.stringify(report, undefined, 2)}\n`)
   return ok ? 0 : 1
@@ -149,7 +149,7 @@ const sessions = async (config: Config): Promise<number> => {
   const { url, token } = hubOf(config)
   const answer = await fetch(`${url}/sessions`, { headers: { Authorization: `Bearer ${token}` } })
   if (!answer.ok) throw new Error(`the hub answered HTTP ${answer.status}`)
-  const { describeSessions } = await import("./cli/describe-sessions.ts")
+  const { describeSessions } = await import("./cli/sessions.ts")
   return print(describeSessions(await answer.json()))
 }
 

@@ -36,11 +36,11 @@ const pure = (file: string): boolean =>
     "events/event-schemas",
     "events/parse-event",
     "config/mcp",
-    "config/settings",
+    "config/compose-config",
     "config/models",
-    "client/shapes",
+    "client/types",
   ].includes(/^src\/runner\/opencode\/(.*)\.ts$/.exec(file)?.[1] ?? "") ||
-  file === "src/runner/prompt/body.ts" ||
+  file === "src/runner/prompt/prompt-body.ts" ||
   file.startsWith("src/hub/session/")
 
 /** The layer a file is in; a file imports its own layer's folder and lower layers. */
@@ -48,7 +48,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/turn\/|-state\.ts$|^src\/runner\/opencode\/(config\/(settings|mcp|models)|client\/shapes)\.ts|^src\/runner\/prompt\/body\.ts|^src\/hub\/session\//,
+    /^src\/runner\/turn\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|mcp|models)|client\/types)\.ts|^src\/runner\/prompt\/prompt-body\.ts|^src\/hub\/session\//,
     2,
   ],
   [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],

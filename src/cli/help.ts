@@ -1,5 +1,5 @@
 /** What `--help` prints: the commands, every setting, and what to type first. */
-import { commands, settings } from "../settings/knobs.ts"
+import { commands, settings } from "../settings/table.ts"
 
 export const helpText = (version: string): string => {
   const rows = settings.map(([, knob]) => {

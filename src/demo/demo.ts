@@ -1,7 +1,7 @@
 /** The demo model: everything around it is real, only the model is a script, so it needs no key and no network. */
 import { providerConfig } from "./provider.ts"
 import { type ModelServer, startModelServer } from "./server.ts"
-import { answer } from "./words.ts"
+import { answer } from "./commands.ts"
 
 export const startDemoModel = ({
   port = 0,

@@ -1,7 +1,7 @@
 /** Secrets that no environment ever showed: handed over by a descriptor at the start, or kept in a file of the platform's. */
 import { closeSync, readFileSync, statSync } from "node:fs"
-import { ConfigError } from "./config.ts"
-import { type Environment, knobs } from "./knobs.ts"
+import { ConfigError } from "./settings.ts"
+import { type Environment, knobs } from "./table.ts"
 
 /**
  * The environment with the secrets that the starter handed over by a file descriptor, `NAME=value` each, ended by

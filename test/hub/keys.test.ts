@@ -1,7 +1,7 @@
 /** Hashes and derived keys. */
 import { expect, test } from "bun:test"
 import * as fc from "fast-check"
-import { sameText } from "../../src/hub/session/same-text.ts"
+import { sameText } from "../../src/lib/constant-time.ts"
 import { gatewayKey, hashOf } from "../../src/hub/keys.ts"
 
 test("a token's hash is SHA-256", async () => {

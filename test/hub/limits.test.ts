@@ -1,6 +1,6 @@
 /** The limits of the smaller host hold for everything a session writes: 100 values a statement, rows below 2 MB. */
 import { expect, test } from "bun:test"
-import { openBunSql } from "../../src/hub/hosts/bun/bun-sql.ts"
+import { openBunSql } from "../../src/hub/hosts/bun/sql.ts"
 import type { Sql, SqlValue } from "../../src/hub/session/ports.ts"
 import { createCore } from "./kit/core.ts"
 

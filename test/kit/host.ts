@@ -1,6 +1,6 @@
 /** The machine's side of a runner alone, without OpenCode: for what happens before and beside it. */
 import { createHost, type Host, type PartState } from "../../src/runner/host/host.ts"
-import { plannedDirectory } from "../../src/runner/host/workspace.ts"
+import { plannedDirectory } from "../../src/runner/host/prepare-repositories.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { createLog } from "../../src/lib/log.ts"
 import { configOf, requireBinary, type Sandbox } from "./runner.ts"

@@ -1,5 +1,5 @@
 /** A model that says exactly what a test scripts, served to a real OpenCode over HTTP. */
-import { isTitleRequest } from "../../src/demo/chores.ts"
+import { isTitleRequest } from "../../src/demo/opencode-requests.ts"
 import { providerConfig } from "../../src/demo/provider.ts"
 import { type Reply, text } from "../../src/demo/reply.ts"
 import { type ChatRequest, lastUserText, textOf } from "../../src/demo/request.ts"

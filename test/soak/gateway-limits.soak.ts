@@ -1,7 +1,7 @@
 /** What must not bring the gateway down: too many, too much, too slow. Its memory is measured in a process of its own. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { Socket } from "bun"
-import { type Apart, startApart } from "../runner/gateway/apart.ts"
+import { type Apart, startApart } from "../runner/gateway/separate-process.ts"
 import { createManualClock, type ManualClock } from "../kit/clock.ts"
 import {
   api,

@@ -3,9 +3,9 @@ import { z } from "zod"
 import type { Outbound } from "../../wire/frames/index.ts"
 import { one, type Sql } from "../session/ports.ts"
 import type { Effects } from "../shared-store/effects.ts"
-import { readPayload } from "./payload.ts"
-import { Refusal, type TableHandlers } from "./table.ts"
-import type { Tools } from "./tools.ts"
+import { readPayload } from "./read-payload.ts"
+import { Refusal, type TableHandlers } from "./handler-table.ts"
+import type { Tools } from "./handler-context.ts"
 import type { WorkflowRow, Workflows } from "./workflows.ts"
 
 type Envelope = Outbound<"workflow-execution-result">["envelope"]

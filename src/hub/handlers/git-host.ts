@@ -1,5 +1,5 @@
 /** Pull requests and repositories: over GitHub's API with a token, or through `gh` when somebody is signed in there. */
-import { type OutsideHandlers, Refusal } from "./table.ts"
+import { type OutsideHandlers, Refusal } from "./handler-table.ts"
 
 export type GitHost = Pick<
   OutsideHandlers,

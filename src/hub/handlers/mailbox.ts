@@ -1,7 +1,7 @@
 /** Notifications from session to session, to a user, or to a handle. */
 import { one, type Sql } from "../session/ports.ts"
-import { Refusal, type TableHandlers } from "./table.ts"
-import type { Tools } from "./tools.ts"
+import { Refusal, type TableHandlers } from "./handler-table.ts"
+import type { Tools } from "./handler-context.ts"
 
 interface MailRow {
   place: number

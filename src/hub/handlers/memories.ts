@@ -1,7 +1,7 @@
 /** What sessions remember from one to the next, found by its words. */
 import { one, type Sql } from "../session/ports.ts"
-import { Refusal, type TableHandlers } from "./table.ts"
-import type { Tools } from "./tools.ts"
+import { Refusal, type TableHandlers } from "./handler-table.ts"
+import type { Tools } from "./handler-context.ts"
 
 interface MemoryRow {
   place: number

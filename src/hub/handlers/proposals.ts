@@ -1,9 +1,9 @@
 /** Proposed changes to workflows: reviewed, then applied, and only to the version they were made for. */
 import { z } from "zod"
 import { one, type Sql } from "../session/ports.ts"
-import { readPayload } from "./payload.ts"
-import { Refusal } from "./table.ts"
-import type { Tools } from "./tools.ts"
+import { readPayload } from "./read-payload.ts"
+import { Refusal } from "./handler-table.ts"
+import type { Tools } from "./handler-context.ts"
 import { checkDefinition, type Workflows } from "./workflows.ts"
 
 interface ProposalRow {

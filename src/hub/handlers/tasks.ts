@@ -1,7 +1,7 @@
 /** The board of tasks that sessions share, and the notifications they send one another. */
 import { one, type Sql } from "../session/ports.ts"
-import { Refusal, type TableHandlers } from "./table.ts"
-import type { Tools } from "./tools.ts"
+import { Refusal, type TableHandlers } from "./handler-table.ts"
+import type { Tools } from "./handler-context.ts"
 
 interface TaskRow {
   id: string

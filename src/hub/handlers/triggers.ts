@@ -1,12 +1,12 @@
 /** Triggers: a schedule, a webhook or a hand that starts a workflow or writes a prompt; each firing happens once. */
 import { one, type Sql } from "../session/ports.ts"
-import { sameText } from "../session/same-text.ts"
+import { sameText } from "../../lib/constant-time.ts"
 import { nextTime, parseCron } from "../shared-store/cron.ts"
 import type { Effects } from "../shared-store/effects.ts"
 import type { Executions } from "./executions.ts"
-import { readPayload } from "./payload.ts"
-import { Refusal, type TableHandlers } from "./table.ts"
-import type { Tools } from "./tools.ts"
+import { readPayload } from "./read-payload.ts"
+import { Refusal, type TableHandlers } from "./handler-table.ts"
+import type { Tools } from "./handler-context.ts"
 import {
   changed,
   listed,

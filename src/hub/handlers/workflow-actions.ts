@@ -1,8 +1,8 @@
 /** The actions of `workflow-api` that are about a workflow itself: reading, changing, its past. */
 import { z } from "zod"
 import { one, type Sql } from "../session/ports.ts"
-import { readPayload } from "./payload.ts"
-import { Refusal } from "./table.ts"
+import { readPayload } from "./read-payload.ts"
+import { Refusal } from "./handler-table.ts"
 import type { Workflows } from "./workflows.ts"
 
 const text = z.string().min(1)

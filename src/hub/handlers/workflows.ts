@@ -1,7 +1,7 @@
 /** Workflows: kept in versions, each named by its hash, so that every change can be taken back. */
 import { one, type Sql } from "../session/ports.ts"
-import { Refusal, type TableHandlers } from "./table.ts"
-import type { Tools } from "./tools.ts"
+import { Refusal, type TableHandlers } from "./handler-table.ts"
+import type { Tools } from "./handler-context.ts"
 
 export interface WorkflowRow {
   id: string

@@ -1,5 +1,5 @@
 /** Acknowledgements to the runner: of what is written, for many frames at once, never long after. */
-import type { Parts } from "./parts.ts"
+import type { Parts } from "./session-context.ts"
 
 export interface Acks {
   /** A frame was taken: it is acknowledged soon, once it is written. */

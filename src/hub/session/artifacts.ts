@@ -1,5 +1,5 @@
 /** Things too big for a row: the bytes go to the host's blobs, the row says what and where. */
-import type { Parts } from "./parts.ts"
+import type { Parts } from "./session-context.ts"
 
 const BASE64_PER_BYTE = 4 / 3
 

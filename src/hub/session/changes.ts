@@ -3,7 +3,7 @@
  * client that slept asks with its last number and gets only what it missed.
  */
 import { one, type Sockets, type Sql } from "./ports.ts"
-import { readEntity } from "./entities.ts"
+import { readEntity } from "./client-views.ts"
 
 export type ChangeKind =
   | "message"

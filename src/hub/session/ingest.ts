@@ -2,9 +2,9 @@
 import type { Outbound, ToldFrame } from "../../wire/frames/index.ts"
 import { keepArtifact } from "./artifacts.ts"
 import { channelKey } from "./channel.ts"
-import { answerOrders, confirmCancel, WORKFLOW_CHANNEL } from "./orders.ts"
-import type { Parts } from "./parts.ts"
-import { endPrompt, reconcile, withdrawAll } from "./prompts.ts"
+import { answerOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
+import type { Parts } from "./session-context.ts"
+import { endPrompt, reconcile, withdrawAll } from "./prompt-lifecycle.ts"
 
 /** Frames about the link itself, and words, are dealt with where they arrive. */
 type Elsewhere = "hello" | "ping" | "message.part.text-delta" | "message.part.reasoning-delta"

@@ -1,6 +1,6 @@
 /** The conversation: messages and their parts, a row each. Ended messages do not change any more. */
 import { type Changes, refOf } from "./changes.ts"
-import { type PartRow, textOf } from "./entities.ts"
+import { type PartRow, textOf } from "./client-views.ts"
 import { one, type Sql, type SqlValue } from "./ports.ts"
 import { cutText } from "./text.ts"
 

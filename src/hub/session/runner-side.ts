@@ -12,9 +12,9 @@ import { createAcks } from "./acks.ts"
 import { channelKey } from "./channel.ts"
 import { createIngest } from "./ingest.ts"
 import { staysReady } from "./link.ts"
-import type { Parts } from "./parts.ts"
-import { dispatch, reconcile } from "./prompts.ts"
-import { createRpc } from "./rpc.ts"
+import type { Parts } from "./session-context.ts"
+import { dispatch, reconcile } from "./prompt-lifecycle.ts"
+import { createRpc } from "./runner-requests.ts"
 
 export interface RunnerSide {
   readonly opened: (connection: string) => void

@@ -1,17 +1,17 @@
 /** One session: the runner's side, the clients' side and the deadlines, over the host's ports. */
 import type { Inbound } from "../../wire/frames/index.ts"
-import { type ClientSide, createClientSide } from "./client-side.ts"
-import { readMessages, readSnapshot } from "./entities.ts"
+import { type ClientSide, createClientSide } from "./client-verbs.ts"
+import { readMessages, readSnapshot } from "./client-views.ts"
 import { keepArtifact } from "./artifacts.ts"
-import { cancelRun, takeOrder } from "./orders.ts"
-import { createParts, type Parts } from "./parts.ts"
+import { cancelRun, takeOrder } from "./workflow-orders.ts"
+import { createParts, type Parts } from "./session-context.ts"
 import type { Ports } from "./ports.ts"
-import { dispatch, giveUp, reconcile, stopPrompts, withdrawAll } from "./prompts.ts"
+import { dispatch, giveUp, reconcile, stopPrompts, withdrawAll } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
-import { sameText } from "./same-text.ts"
-import { hasEnded } from "./state.ts"
+import { sameText } from "../../lib/constant-time.ts"
+import { hasEnded } from "./named-values.ts"
 
 export interface Session {
   readonly runner: RunnerSide

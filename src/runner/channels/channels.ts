@@ -4,22 +4,22 @@
  */
 import type { AgentClient } from "../opencode/client/client.ts"
 import type { AgentEvent } from "../opencode/events/events.ts"
-import type { MintId, PromptBody } from "../opencode/client/shapes.ts"
+import type { MintId, PromptBody } from "../opencode/client/types.ts"
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import type { Inbound, Outbound, OutboundFrame } from "../../wire/frames/index.ts"
 import type { Outcome, PermissionReply, Turn, TurnSettings } from "../turn/turn.ts"
 import type { ChannelStore } from "./agent-sessions.ts"
-import { createAwaited, type JobReport } from "./awaited.ts"
+import { createAwaited, type JobReport } from "./job-waiters.ts"
 import { type Channel, createChannel, type Work } from "./channel.ts"
 import { type ChannelAddress, keyOf } from "../../wire/channel.ts"
-import { createListeners, type Listener } from "./listeners.ts"
+import { createListeners, type Listener } from "./event-routing.ts"
 import type { JobStore } from "./job-store.ts"
 import { type Job, jobAddress, jobId } from "./jobs.ts"
-import { createLedger, type Ledger } from "./ledger.ts"
+import { createLedger, type Ledger } from "./turn-persistence.ts"
 import { createPrivateTurns, type PrivateTurns } from "./private-turn.ts"
-import { type PresentState, presentState } from "./repeated.ts"
-import { createSummaries, type Summaries } from "./summaries.ts"
+import { type PresentState, presentState } from "./duplicate-job.ts"
+import { createSummaries, type Summaries } from "./wait-for-summary.ts"
 
 /** The agent, once it can work: healthy, configured and listened to. */
 export interface ReadyAgent {

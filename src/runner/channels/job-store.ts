@@ -4,10 +4,10 @@
  * a job said twice is not done twice and a prompt can be taken back.
  */
 import type { Database } from "bun:sqlite"
-import type { SavedText, SavedTurn } from "../turn/saved.ts"
+import type { SavedText, SavedTurn } from "../turn/turn-record.ts"
 import type { Outcome } from "../turn/turn.ts"
 import type { Job } from "./jobs.ts"
-import type { Posting } from "./perform.ts"
+import type { Posting } from "./turn-effects.ts"
 
 export type StoredJob =
   | { readonly state: "queued"; readonly job: Job }

@@ -1,12 +1,12 @@
 /** A turn that nobody watches: the runner asks a model something for itself and gets the answer's text. */
-import type { MintId } from "../opencode/client/shapes.ts"
+import type { MintId } from "../opencode/client/types.ts"
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import { answerText } from "../turn/text.ts"
 import { defaultBudgets, newTurn } from "../turn/turn.ts"
 import type { ReadyAgent } from "./channels.ts"
-import type { Listener } from "./listeners.ts"
-import { type RunningTurn, runTurn } from "./perform.ts"
+import type { Listener } from "./event-routing.ts"
+import { type RunningTurn, runTurn } from "./turn-effects.ts"
 
 export interface PrivateTurns {
   /** Opens a conversation of its own, has it used, and takes it away again. */

@@ -1,7 +1,7 @@
 /** `abort`: ends what runs and waits, on one channel or on all; `aborted` follows when it has really ended. */
 import { addressOf } from "../../wire/channel.ts"
 import { sleep } from "../../lib/clock.ts"
-import type { Verb } from "./verb.ts"
+import type { Verb } from "./command.ts"
 
 /** An agent that does not stop must not leave the session agent without an answer. */
 const LIMIT_MS = 15_000

@@ -1,7 +1,7 @@
 /** What the agent has changed, over all conversations of this session, file by file. */
 import type { AgentClient, FileDiff } from "../opencode/client/client.ts"
 import { type FilePatch, mergePatches, toPatch } from "./patch.ts"
-import type { InboundPorts } from "./verb.ts"
+import type { InboundPorts } from "./command.ts"
 
 export const changedFiles = async ({
   channels,

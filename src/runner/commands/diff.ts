@@ -1,7 +1,7 @@
 /** `diff`: what the agent has changed in this session's conversations, as unified patches. */
 import { describeError } from "../../lib/log.ts"
 import { changedFiles } from "./changed-files.ts"
-import type { Verb } from "./verb.ts"
+import type { Verb } from "./command.ts"
 
 export const diff: Verb<"diff"> = async (ports, { requestId }) => {
   try {

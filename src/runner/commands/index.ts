@@ -14,7 +14,7 @@ import { revert } from "./revert.ts"
 import { review } from "./review.ts"
 import { stop } from "./stop.ts"
 import { tunnelDelete } from "./tunnel-delete.ts"
-import type { InboundPorts, Verb } from "./verb.ts"
+import type { InboundPorts, Verb } from "./command.ts"
 import { workflowExecute } from "./workflow-execute.ts"
 
 /** Frames about the link itself end in the uplink and never come here. */

@@ -1,5 +1,5 @@
 /** `new-session`: the channel's conversation ends, and its next prompt begins another. */
-import type { Verb } from "./verb.ts"
+import type { Verb } from "./command.ts"
 
 export const newSession: Verb<"new-session"> = async (
   { channels, send },

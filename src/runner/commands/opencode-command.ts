@@ -3,7 +3,7 @@ import { describeError } from "../../lib/log.ts"
 import { addressOf } from "../../wire/channel.ts"
 import type { ReadyAgent } from "../channels/channels.ts"
 import { parseModel } from "../opencode/config/models.ts"
-import type { Verb } from "./verb.ts"
+import type { Verb } from "./command.ts"
 
 type Own = (agent: ReadyAgent, sessionId: string, signal: AbortSignal) => Promise<string>
 

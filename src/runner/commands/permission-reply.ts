@@ -1,5 +1,5 @@
 /** `permission-reply`: a person's decision. An id that nobody asked under grants nothing. */
-import type { Verb } from "./verb.ts"
+import type { Verb } from "./command.ts"
 
 export const permissionReply: Verb<"permission-reply"> = (
   { channels, log },

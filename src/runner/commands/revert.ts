@@ -1,7 +1,7 @@
 /** `revert`: a prompt and all that followed it on its channel are taken back, files included; `reverted` names them. */
 import { describeError } from "../../lib/log.ts"
 import { addressOfKey } from "../../wire/channel.ts"
-import type { Verb } from "./verb.ts"
+import type { Verb } from "./command.ts"
 
 export const revert: Verb<"revert"> = async ({ channels, jobs, send, log }, { messageId }) => {
   const known = jobs.messageOf(messageId)

@@ -2,7 +2,7 @@
 import { describeError } from "../../lib/log.ts"
 import { changedFiles } from "./changed-files.ts"
 import { readFindings, reviewPrompt, retryPrompt, toReview } from "./review-text.ts"
-import type { Verb } from "./verb.ts"
+import type { Verb } from "./command.ts"
 
 export const review: Verb<"review"> = async (ports, { requestId }) => {
   const { channels, send } = ports

@@ -1,7 +1,7 @@
 /** Who may pass: a person by cookie, token or ticket; the agent's tools by this boot's API token. */
 import { createHash, timingSafeEqual } from "node:crypto"
 import { decodeJwt, jwtVerify } from "jose"
-import { createAttempts, type Attempts } from "./attempts.ts"
+import { createAttempts, type Attempts } from "./failed-attempts.ts"
 import { makeCookie, ownCookies } from "./http/cookies.ts"
 import type { RequestHead } from "./http/head.ts"
 import { queryValue, type Target, withoutQuery } from "./http/target.ts"

@@ -1,8 +1,8 @@
 /** What is said when there is nothing to show: a page for people, JSON for programs. */
-import { type Answer, problem } from "./http/answer.ts"
+import { type Answer, problem } from "./http/response.ts"
 import type { RequestHead } from "./http/head.ts"
-import { isPage } from "./http/about.ts"
-import { RETRY_AFTER_SECONDS } from "./attempts.ts"
+import { isPage } from "./http/request-info.ts"
+import { RETRY_AFTER_SECONDS } from "./failed-attempts.ts"
 import type { Refusal } from "./auth.ts"
 
 const refusals = {

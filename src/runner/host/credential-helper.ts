@@ -1,7 +1,7 @@
 /** git's side of a password: what git asks on standard input, answered by the runner or, for other hosts, by nothing. */
-import type { Config } from "../../settings/config.ts"
-import { askControl, ControlError, findControl } from "./control.ts"
-import { parseCredentialRequest } from "./repository.ts"
+import type { Config } from "../../settings/settings.ts"
+import { askControl, ControlError, findControl } from "./control-socket.ts"
+import { parseCredentialRequest } from "./repository-rules.ts"
 
 const LIMIT_MS = 10_000
 

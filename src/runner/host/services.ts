@@ -2,7 +2,7 @@
 import { createRing, type Ring } from "../../lib/ring.ts"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
-import { answers, clearCodeServerLocks, clearDisplayLock } from "./locks.ts"
+import { answers, clearCodeServerLocks, clearDisplayLock } from "./stale-locks.ts"
 import { carriersOf, descendantsOf, endAll, listensOn, listProcesses } from "./processes.ts"
 import {
   defaultServicePolicy,

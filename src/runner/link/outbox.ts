@@ -4,7 +4,7 @@
  * cut sockets and crashes. Nothing is sent before it is stored.
  */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
-import { thin } from "./thin.ts"
+import { thin } from "./compact-frames.ts"
 
 /** The line as the disk keeps it: frames as JSON text, the first of them numbered `headSeq`. */
 export interface OutboxStore {

@@ -6,29 +6,34 @@ import type { Clock } from "../../lib/clock.ts"
 import { createRing } from "../../lib/ring.ts"
 import { createRedactor, describeError, type Log } from "../../lib/log.ts"
 import { findOpenCode, pathWithRipgrep } from "./launch/binaries.ts"
-import { type Blueprint, createBlueprints } from "./config/blueprint.ts"
+import { type Blueprint, createBlueprints } from "./config/launch-plan.ts"
 import { readCatalogue } from "./config/catalogue.ts"
 import { checkCode } from "./config/check-code.ts"
 import type { AgentClient } from "./client/client.ts"
 import { isCarried, readConfigFiles } from "./config/config-files.ts"
 import { embedConfigFiles } from "./config/embed.ts" with { type: "macro" }
 import { type EventStreamOptions, runEventStream } from "./events/event-stream.ts"
-import { waitForConfig } from "./launch/first-config.ts"
+import { waitForConfig } from "./launch/wait-for-config.ts"
 import { checkConfig } from "./launch/launch-error.ts"
 import { createLauncher, type RunningAgent } from "./launch/launcher.ts"
-import { type Applied, createLife } from "./launch/life.ts"
+import { type Applied, createLife } from "./launch/supervisor.ts"
 import { followLog, type LogTail } from "./launch/log-tail.ts"
 import { mcpSecrets } from "./config/mcp.ts"
 import { defaultModel } from "./config/models.ts"
-import type { AgentUser, Processes } from "./launch/ports.ts"
-import { hasOtherConfig } from "./config/other-config.ts"
+import type { AgentUser, Processes } from "./launch/interfaces.ts"
+import { hasOtherConfig } from "./config/foreign-config.ts"
 import { openRunRecord, RUN_RECORD } from "./launch/run-record.ts"
-import type { RuntimeConfig } from "./config/settings.ts"
-import type { ProviderModels } from "./client/shapes.ts"
+import type { RuntimeConfig } from "./config/compose-config.ts"
+import type { ProviderModels } from "./client/types.ts"
 import type { ProcessOrder } from "./launch/spawn.ts"
 import { warmUp } from "./launch/warm-up.ts"
-import { untilHung, type WatchOptions } from "./launch/watch.ts"
-import { agentDirectories, writeRooms, writeSettings, writeWorkspace } from "./config/workspace.ts"
+import { untilHung, type WatchOptions } from "./launch/hang-detector.ts"
+import {
+  agentDirectories,
+  writeRooms,
+  writeSettings,
+  writeWorkspace,
+} from "./config/config-directories.ts"
 
 export interface AgentSettings {
   readonly stateDir: string

@@ -1,6 +1,6 @@
 /** Attachments made fit for a model: images are shown, text is read in, speech is written down, the rest is saved and named. */
 import type { Inbound } from "../../wire/frames/index.ts"
-import type { PreparedFiles } from "./body.ts"
+import type { PreparedFiles } from "./prompt-body.ts"
 import { AttachmentError, fetchFile } from "./fetch-file.ts"
 import { kindOf, safeName } from "./file-kind.ts"
 import type { SaveFile } from "./save-file.ts"

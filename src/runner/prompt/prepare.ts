@@ -1,8 +1,8 @@
 /** Makes a prompt ready for OpenCode: its attachments read, its author named, its models chosen. */
-import type { MintId, PromptBody } from "../opencode/client/shapes.ts"
+import type { MintId, PromptBody } from "../opencode/client/types.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import { attributionLine } from "./attribution.ts"
-import { type PreparedFiles, promptBody } from "./body.ts"
+import { type PreparedFiles, promptBody } from "./prompt-body.ts"
 import { modelChain } from "./model-chain.ts"
 
 export interface PrepareOptions {

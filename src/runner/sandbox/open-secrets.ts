@@ -1,7 +1,7 @@
 /** Secrets from where this sandbox has them: 1Password, a file, or nowhere. */
 import type { Clock } from "../../lib/clock.ts"
 import { createOnePassword } from "./onepassword.ts"
-import { createRunCommand } from "./secret-command.ts"
+import { createRunCommand } from "./run-command.ts"
 import { createSecretsFile } from "./secrets-file.ts"
 import { createSecrets, type Secrets } from "./secrets.ts"
 import type { User } from "../host/users.ts"

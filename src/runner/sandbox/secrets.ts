@@ -1,5 +1,5 @@
 /** Secrets that the agent uses without seeing them: listed by reference, put into files, commands and forms. */
-import type { CommandResult, RunCommand } from "./secret-command.ts"
+import type { CommandResult, RunCommand } from "./run-command.ts"
 import { SecretsError } from "./secrets-error.ts"
 import { createMask, SHORTEST_SECRET } from "./secret-mask.ts"
 import { type Owner, readTemplate, writeSecretFile } from "./workspace-files.ts"

@@ -1,5 +1,5 @@
 /** When OpenCode is really done with a prompt, what the stream missed of it, and how that is to be called. Pure. */
-import { readChildren } from "./children.ts"
+import { readChildren } from "./subagents.ts"
 import { type Draft, read, timer } from "./draft.ts"
 import { canSwitch, isWorthAnother, listAttempts, switchModel } from "./failover.ts"
 import { finish } from "./finish.ts"
@@ -11,8 +11,8 @@ import { onQuestion } from "./questions.ts"
 import { canceled } from "./stopping.ts"
 import { hasWords, inOrder } from "./text.ts"
 import type { Outcome, ReadReason, SessionSnapshot } from "./turn.ts"
-import { LOOK_MS, RECHECK_MS } from "./waits.ts"
-import { sayHeld } from "./words.ts"
+import { LOOK_MS, RECHECK_MS } from "./timeouts.ts"
+import { sayHeld } from "./send-text.ts"
 
 /** A prompt just taken begins seconds later at times: a stop is believed after this many looks that found nothing. */
 const IDLE_READS = 2

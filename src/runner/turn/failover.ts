@@ -1,6 +1,6 @@
 /** Another model: when a prompt may be given to the next of its chain, and how. Never after a tool has run. Pure. */
 import type { AgentError } from "../opencode/events/events.ts"
-import { closeAttempt } from "./closing.ts"
+import { closeAttempt } from "./close-attempt.ts"
 import { address, type Draft, send, setStatus, timer } from "./draft.ts"
 import { post } from "./posting.ts"
 import type { Outcome } from "./turn.ts"

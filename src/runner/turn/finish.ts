@@ -1,5 +1,5 @@
 /** The one terminal transition: every way out of a turn leads here, and is taken once. Pure. */
-import { closeAttempt } from "./closing.ts"
+import { closeAttempt } from "./close-attempt.ts"
 import { address, type Draft, send, setStatus } from "./draft.ts"
 import { rejectPermissions } from "./permissions.ts"
 import { rejectQuestions } from "./questions.ts"

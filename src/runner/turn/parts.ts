@@ -5,7 +5,7 @@ import { showsMessage } from "./messages.ts"
 import { dropAttempt, dropParts } from "./retry.ts"
 import { onDelta, onSnapshot } from "./text.ts"
 import { isRunning, onToolPart } from "./tool-calls.ts"
-import { say } from "./words.ts"
+import { say } from "./send-text.ts"
 
 /** `live` is from the stream, in its order; otherwise the part was read beside it. */
 export const onPart = (turn: Draft, part: AgentPart, live: boolean, at: number): void => {

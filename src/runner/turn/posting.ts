@@ -2,7 +2,7 @@
 import { type Draft, setStatus, timer } from "./draft.ts"
 import { finish } from "./finish.ts"
 import { armBudgets } from "./timers.ts"
-import { LOOK_MS } from "./waits.ts"
+import { LOOK_MS } from "./timeouts.ts"
 
 /** A prompt posted this often without an answer is not posted again. */
 const MAX_POSTS = 3

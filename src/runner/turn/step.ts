@@ -3,7 +3,7 @@
  * are effects. Each kind of event has its own file; every way out leads through `finish` in ending.ts, once.
  */
 import type { AgentEvent } from "../opencode/events/events.ts"
-import { onChildEvent } from "./children.ts"
+import { onChildEvent } from "./subagents.ts"
 import { create, type Draft, ofTurn, read, send } from "./draft.ts"
 import { onIdle, onRead, onReadFailed } from "./ending.ts"
 import { finish } from "./finish.ts"
@@ -13,7 +13,7 @@ import { onPartDelta, onPart } from "./parts.ts"
 import { onPermission, onPermissionReply } from "./permissions.ts"
 import { lookAgain, onPostFailed, start } from "./posting.ts"
 import { onAnswer, onQuestion, onQuestionClosed } from "./questions.ts"
-import { resume } from "./saved.ts"
+import { resume } from "./turn-record.ts"
 import { onRetry } from "./retry.ts"
 import { canceled, stop } from "./stopping.ts"
 import { onGap } from "./text.ts"

@@ -1,6 +1,6 @@
 /** Stopping a turn, on request or because a limit was reached: asked for here, over when OpenCode has really stopped. Pure. */
 import { type Draft, timer } from "./draft.ts"
-import { RECHECK_MS, STOPPING_MS } from "./waits.ts"
+import { RECHECK_MS, STOPPING_MS } from "./timeouts.ts"
 import type { Outcome, Stopped } from "./turn.ts"
 
 export const stop = (turn: Draft, by: Stopped["by"], reason: string): void => {

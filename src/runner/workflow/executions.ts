@@ -11,7 +11,7 @@ import type { Inbound } from "../../wire/frames/index.ts"
 import { canonical, compile } from "./compile.ts"
 import { type Ending, MOST_OUTPUT, run, type StepRecord } from "./run.ts"
 import { channelOf, type PerformStep } from "./steps.ts"
-import type { Envelope, Execution, ExecutionStore, Order } from "./store.ts"
+import type { Envelope, Execution, ExecutionStore, Order } from "./execution-store.ts"
 import { asText } from "./template.ts"
 
 export interface ExecutionsOptions {

@@ -1,12 +1,12 @@
 /** What the steps of a workflow do: commands in the workspace, turns of the agent. Each ends with its output, or throws. */
-import type { JobReport } from "../channels/awaited.ts"
+import type { JobReport } from "../channels/job-waiters.ts"
 import type { Channels } from "../channels/channels.ts"
 import type { Clock } from "../../lib/clock.ts"
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 import type { StepOf } from "./compile.ts"
 import { asText } from "./template.ts"
 import type { Task } from "./run.ts"
-import type { Execution } from "./store.ts"
+import type { Execution } from "./execution-store.ts"
 
 export interface StepPorts {
   readonly channels: Pick<Channels, "take" | "run" | "stop">

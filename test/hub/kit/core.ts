@@ -1,6 +1,6 @@
 /** A session's core with nothing around it: rows in memory, sockets that only listen, time in the test's hand. */
-import { digestOf } from "../../../src/hub/digest.ts"
-import { openBunSql } from "../../../src/hub/hosts/bun/bun-sql.ts"
+import { digestOf } from "../../../src/lib/digest.ts"
+import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
 import type { Ports, Sql } from "../../../src/hub/session/ports.ts"
 import { createSession, type Session } from "../../../src/hub/session/session.ts"
 import type { InboundFrame, OutboundFrame } from "../../../src/wire/frames/index.ts"

@@ -8,7 +8,7 @@ import { openStateDb, readFact, writeFact } from "../../../src/lib/state-db.ts"
 import type { CommandFrame, Inbound, OutboundFrame } from "../../../src/wire/frames/index.ts"
 import { openOutboxStore, readEpoch } from "../../../src/runner/link/outbox-store.ts"
 import { createOutbox } from "../../../src/runner/link/outbox.ts"
-import { createUplink, type Uplink } from "../../../src/runner/link/uplink.ts"
+import { createUplink, type Uplink } from "../../../src/runner/link/link.ts"
 import { silentLog } from "../../kit/log.ts"
 
 interface Turn {

@@ -21,7 +21,7 @@ const CLIENT_TOKEN = "client-token-of-the-tests"
 
 export const bundleWorker = async (): Promise<string> => {
   const built = await Bun.build({
-    entrypoints: [join(import.meta.dir, "../../../src/hub/hosts/durable/durable-object.ts")],
+    entrypoints: [join(import.meta.dir, "../../../src/hub/hosts/durable/worker.ts")],
     target: "node",
     format: "esm",
   })

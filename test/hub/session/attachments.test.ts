@@ -1,6 +1,6 @@
 /** The files of prompts: there as long as the prompt may be sent, gone with its end, and no orphan for long. */
 import { describe, expect, test } from "bun:test"
-import { openBunSql } from "../../../src/hub/hosts/bun/bun-sql.ts"
+import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
 import type { Sql } from "../../../src/hub/session/ports.ts"
 import { type Core, createCore } from "../kit/core.ts"
 

@@ -1,6 +1,6 @@
 /** The runner's side of a session, frame by frame: what is taken, what is handed out, what is said when. */
 import { describe, expect, test } from "bun:test"
-import { openBunSql } from "../../../src/hub/hosts/bun/bun-sql.ts"
+import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
 import type { Sql } from "../../../src/hub/session/ports.ts"
 import { createCore } from "../kit/core.ts"
 

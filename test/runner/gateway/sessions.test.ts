@@ -1,6 +1,6 @@
 /** How long a person stays let in, and what a ticket is good for. */
 import { describe, expect, test } from "bun:test"
-import { createAttempts } from "../../../src/runner/gateway/attempts.ts"
+import { createAttempts } from "../../../src/runner/gateway/failed-attempts.ts"
 import { createAuth } from "../../../src/runner/gateway/auth.ts"
 import { createSessions } from "../../../src/runner/gateway/sessions.ts"
 import { createTickets } from "../../../src/runner/gateway/tickets.ts"

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { openSecrets } from "../../../src/runner/sandbox/open-secrets.ts"
-import { createRunCommand } from "../../../src/runner/sandbox/secret-command.ts"
+import { createRunCommand } from "../../../src/runner/sandbox/run-command.ts"
 import { createSecretsFile } from "../../../src/runner/sandbox/secrets-file.ts"
 import { createSecrets, type Secrets } from "../../../src/runner/sandbox/secrets.ts"
 

@@ -1,6 +1,6 @@
 /** Ways in which a runner of agents has gone wrong before; each is one test that says how this one does not. */
 import { describe, expect, test } from "bun:test"
-import { changedTexts, changedTurn, restoreTurn } from "../../../src/runner/turn/saved.ts"
+import { changedTexts, changedTurn, restoreTurn } from "../../../src/runner/turn/turn-record.ts"
 import { step } from "../../../src/runner/turn/step.ts"
 import {
   assistant,

@@ -6,7 +6,7 @@ import {
   restoreTurn,
   type SavedText,
   type SavedTurn,
-} from "../../../src/runner/turn/saved.ts"
+} from "../../../src/runner/turn/turn-record.ts"
 import { step } from "../../../src/runner/turn/step.ts"
 import {
   newTurn,

@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite"
 import { createLog } from "../../../src/lib/log.ts"
 import { createExecutions, type Executions } from "../../../src/runner/workflow/executions.ts"
 import type { PerformStep } from "../../../src/runner/workflow/steps.ts"
-import { type Envelope, openExecutionStore } from "../../../src/runner/workflow/store.ts"
+import { type Envelope, openExecutionStore } from "../../../src/runner/workflow/execution-store.ts"
 import { createManualClock } from "../../kit/clock.ts"
 
 let db: Database

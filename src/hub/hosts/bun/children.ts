@@ -8,8 +8,8 @@ import { channelAddress } from "../../session/channel.ts"
 import { one, type Sql } from "../../session/ports.ts"
 import type { Session } from "../../session/session.ts"
 import { gatewayKey, hashOf } from "../../keys.ts"
-import { checkOut } from "./check-out.ts"
-import { Refusal } from "../../handlers/table.ts"
+import { checkOut } from "./check-out-repository.ts"
+import { Refusal } from "../../handlers/handler-table.ts"
 
 export interface Task {
   readonly task: string

@@ -1,11 +1,11 @@
 /** One client connection: heads are read one after another, each becomes an exchange, and none is begun before the last is over. */
 import type { Socket } from "bun"
 import { type BodyReader, createBodyReader } from "../http/body.ts"
-import { problem, renderAnswer } from "../http/answer.ts"
+import { problem, renderAnswer } from "../http/response.ts"
 import { BadHead } from "../http/fields.ts"
 import { HEAD_LIMIT, parseRequestHead, type RequestHead } from "../http/head.ts"
-import type { ClientListener, Exchange } from "../proxy/exchange.ts"
-import { createOutlet } from "./outlet.ts"
+import type { ClientListener, Exchange } from "./proxy-request.ts"
+import { createOutlet } from "./socket-writer.ts"
 
 export type ConnectionPhase = "head" | "busy" | "raw" | "closing"
 

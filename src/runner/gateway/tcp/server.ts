@@ -2,8 +2,8 @@
 import type { Socket } from "bun"
 import type { Clock } from "../../../lib/clock.ts"
 import { type Connection, createConnection } from "./connection.ts"
-import type { Exchange } from "../proxy/exchange.ts"
-import { renderAnswer } from "../http/answer.ts"
+import type { Exchange } from "./proxy-request.ts"
+import { renderAnswer } from "../http/response.ts"
 
 export interface ServerOptions {
   readonly host: string

@@ -16,16 +16,16 @@ import {
   providers,
   session,
   todos,
-} from "./answers.ts"
-import { type AgentAddress, AgentCallError, createCall, errorOf, headersFor } from "./call.ts"
+} from "./response-schemas.ts"
+import { type AgentAddress, AgentCallError, createCall, errorOf, headersFor } from "./http-call.ts"
 import { statusSchema } from "../events/event-schemas.ts"
 import type { SessionStatus, TodoItem } from "../events/events.ts"
 import type { ModelRef } from "../config/models.ts"
-import type { PromptBody, ProviderModels } from "./shapes.ts"
+import type { PromptBody, ProviderModels } from "./types.ts"
 
-export type { AgentExchange, FileDiff } from "./answers.ts"
-export { AgentCallError } from "./call.ts"
-export type { PromptBody, PromptPart, ProviderModels } from "./shapes.ts"
+export type { AgentExchange, FileDiff } from "./response-schemas.ts"
+export { AgentCallError } from "./http-call.ts"
+export type { PromptBody, PromptPart, ProviderModels } from "./types.ts"
 
 export interface CommandBody {
   readonly command: string

@@ -1,6 +1,6 @@
 /** Ids in OpenCode's own ascending form: it orders messages by them, so ours must sort where they belong in time. */
 
-import type { MintId } from "./shapes.ts"
+import type { MintId } from "./types.ts"
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

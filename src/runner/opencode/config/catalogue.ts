@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs"
 import { z } from "zod"
 import part from "./catalogue.ndjson" with { type: "file" }
-import type { Settings } from "./settings.ts"
+import type { Settings } from "./compose-config.ts"
 
 /** What else may bring a provider with it; which, only OpenCode knows. */
 export interface Beside {

@@ -1,5 +1,5 @@
 /** Model names: `provider/model` as the wire has them, apart as OpenCode wants them. Pure. */
-import type { ProviderModels } from "../client/shapes.ts"
+import type { ProviderModels } from "../client/types.ts"
 
 export interface ModelRef {
   readonly providerID: string

@@ -8,7 +8,7 @@ import { describeError, type Log } from "../../../lib/log.ts"
 import type { AgentClient } from "../client/client.ts"
 import type { AgentEvent, ParsedEvent } from "./events.ts"
 import { parseAgentEvent, parseDurable } from "./parse-event.ts"
-import { readFrames } from "./frames.ts"
+import { readFrames } from "./sse-frames.ts"
 
 export interface EventStreamOptions {
   readonly client: Pick<AgentClient, "openEvents" | "history" | "sessionIds">

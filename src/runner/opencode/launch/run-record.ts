@@ -1,7 +1,7 @@
 /** Which OpenCode was left running, and how to get back in: what the next runner of this state directory reads. */
 import { readFile, rm } from "node:fs/promises"
 import { z } from "zod"
-import { writeAtomically } from "../config/workspace.ts"
+import { writeAtomically } from "../config/config-directories.ts"
 
 /** Below the state directory. */
 export const RUN_RECORD = "opencode-run.json"

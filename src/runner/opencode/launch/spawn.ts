@@ -2,9 +2,9 @@
 import { chmodSync, closeSync, openSync } from "node:fs"
 import { rename } from "node:fs/promises"
 import { execa } from "execa"
-import { MARK } from "./ending.ts"
+import { MARK } from "./terminate.ts"
 import { LaunchError } from "./launch-error.ts"
-import type { AgentUser, Processes } from "./ports.ts"
+import type { AgentUser, Processes } from "./interfaces.ts"
 import type { RunRecord, RunRecordFile } from "./run-record.ts"
 
 export interface SpawnOptions {

@@ -7,7 +7,7 @@ import { type Clock, sleep } from "../../../lib/clock.ts"
 import { describeError, type Log } from "../../../lib/log.ts"
 import type { AgentClient } from "../client/client.ts"
 import { createIdMint } from "../client/ids.ts"
-import { WARM_UP_MODEL } from "../config/settings.ts"
+import { WARM_UP_MODEL } from "../config/compose-config.ts"
 
 const POLL_MS = 50
 const LIMIT_MS = 20_000

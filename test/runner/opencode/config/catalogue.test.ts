@@ -6,8 +6,11 @@ import { join } from "node:path"
 import { z } from "zod"
 import manifest from "../../../../package.json" with { type: "json" }
 import { readCatalogue } from "../../../../src/runner/opencode/config/catalogue.ts"
-import { hasOtherConfig } from "../../../../src/runner/opencode/config/other-config.ts"
-import { keyedProviders, type Settings } from "../../../../src/runner/opencode/config/settings.ts"
+import { hasOtherConfig } from "../../../../src/runner/opencode/config/foreign-config.ts"
+import {
+  keyedProviders,
+  type Settings,
+} from "../../../../src/runner/opencode/config/compose-config.ts"
 import { startOpenCode } from "../../../kit/opencode.ts"
 
 const VERSION = manifest.dependencies["opencode-ai"]

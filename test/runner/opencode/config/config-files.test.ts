@@ -6,7 +6,7 @@ import { join } from "node:path"
 import {
   type BlueprintOptions,
   createBlueprints,
-} from "../../../../src/runner/opencode/config/blueprint.ts"
+} from "../../../../src/runner/opencode/config/launch-plan.ts"
 import {
   filesFor,
   isCarried,
@@ -19,7 +19,7 @@ import {
   writeRooms,
   writeSettings,
   writeWorkspace,
-} from "../../../../src/runner/opencode/config/workspace.ts"
+} from "../../../../src/runner/opencode/config/config-directories.ts"
 
 let folder: string
 beforeAll(async () => {

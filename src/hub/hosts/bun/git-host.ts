@@ -1,0 +1,64 @@
+/** The git host as this machine reaches it: with a token, or through `gh` when somebody is signed in there. */
+import { execa } from "execa"
+import { githubApi, type GitHostOptions, NO_GIT_HOST } from "../../handlers/git-host.ts"
+import { Refusal } from "../../handlers/handler-table.ts"
+
+export interface LocalGitOptions {
+  /** Where a session's checkout is. */
+  readonly workDir: (session: string) => string
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+const LIMIT_MS = 25_000
+
+export const localGit = ({ workDir, environment }: LocalGitOptions): GitHostOptions => {
+  const token = environment["GITHUB_TOKEN"] || environment["GH_TOKEN"]
+  const apiUrl = environment["GITHUB_API_URL"] || "https://api.github.com"
+  const gh = Bun.which("gh", { PATH: environment["PATH"] ?? "" })
+  return {
+    call: token
+      ? githubApi(apiUrl, token)
+      : gh
+        ? callGh(gh, environment)
+        : () => Promise.reject(new Refusal(NO_GIT_HOST)),
+    origin: async (session) => {
+      const { stdout } = await execa("git", ["remote", "get-url", "origin"], {
+        cwd: workDir(session),
+        env: environment,
+        extendEnv: false,
+        reject: false,
+      })
+      return stdout === undefined || stdout === "" ? undefined : stdout
+    },
+  }
+}
+
+/** How `gh` ends when nobody is signed in. */
+const NOT_SIGNED_IN = 4
+
+/** The token stays with `gh`: it is not asked for, and stands neither in arguments nor in what is said here. */
+const callGh =
+  (gh: string, environment: LocalGitOptions["environment"]): GitHostOptions["call"] =>
+  async (method, path, body) => {
+    const args = ["api", "-X", method, path.slice(1), ...(body ? ["--input", "-"] : [])]
+    const { exitCode, stdout, stderr, timedOut } = await execa(gh, args, {
+      ...(body ? { input: JSON.stringify(body) } : { stdin: "ignore" }),
+      env: { ...environment, GH_PROMPT_DISABLED: "1", GH_NO_UPDATE_NOTIFIER: "1", NO_COLOR: "1" },
+      extendEnv: false,
+      reject: false,
+      timeout: LIMIT_MS,
+    })
+    if (exitCode === 0) return stdout === "" ? {} : (JSON.parse(stdout) as unknown)
+    if (timedOut) throw new Refusal(`gh did not answer within ${LIMIT_MS / 1000} s`)
+    if (exitCode === NOT_SIGNED_IN) {
+      throw new Refusal(
+        "gh is here, but nobody is signed in: `gh auth login`, or give GITHUB_TOKEN",
+      )
+    }
+    const [, said, status] = /^gh: (.*) \(HTTP (\d+)\)$/m.exec(stderr) ?? []
+    throw new Refusal(
+      status === undefined
+        ? `gh: ${stderr.trim().slice(-300)}`
+        : `the git host answered ${status}: ${said}`,
+    )
+  }

@@ -1,0 +1,81 @@
+/** Hands a request to the API as a whole, and keeps the client company while it waits for a long answer. */
+import type { Clock } from "../../lib/clock.ts"
+import type { Api } from "./api.ts"
+import { problem } from "./http/response.ts"
+import type { Target } from "./http/target.ts"
+import type { Exchange } from "./tcp/proxy-request.ts"
+
+const BODY_LIMIT = 8 * 1024 * 1024
+/** Edges in front of the sandbox cut what is silent for some minutes. */
+const HEARTBEAT_MS = 30_000
+
+export const serveApi = (
+  exchange: Exchange,
+  target: Target,
+  api: Api,
+  clock: Clock,
+  failed: (error: unknown) => void,
+): void => {
+  const { head } = exchange
+  if (head.framing.kind === "length" && head.framing.length > BODY_LIMIT) {
+    return exchange.answer(tooLarge())
+  }
+  const parts: Buffer[] = []
+  let size = 0
+  let stopHeartbeat = () => {}
+  const beat = () => {
+    stopHeartbeat = clock.after(HEARTBEAT_MS, () => {
+      exchange.interim("102 Processing")
+      beat()
+    })
+  }
+  const run = async () => {
+    beat()
+    try {
+      const response = await api.fetch(
+        new Request(`http://gateway${target.path}${target.search}`, {
+          method: head.method,
+          headers: passedHeaders(exchange),
+          ...(size > 0 && { body: Buffer.concat(parts) }),
+        }),
+      )
+      const body = new Uint8Array(await response.arrayBuffer())
+      const type = response.headers.get("content-type") ?? "application/json"
+      exchange.answer({ status: response.status, headers: { "content-type": type }, body })
+    } catch (error) {
+      failed(error)
+    } finally {
+      stopHeartbeat()
+    }
+  }
+  const expects = head.headers.some(({ key }) => key === "expect")
+  if (expects && head.framing.kind !== "none") exchange.interim("100 Continue")
+  exchange.receive(
+    {
+      data: (bytes) => {
+        size += bytes.length
+        if (size > BODY_LIMIT) return exchange.answer(tooLarge())
+        parts.push(bytes)
+      },
+      end: () => void run(),
+      gone: () => stopHeartbeat(),
+      drained: () => {},
+    },
+    "decoded",
+  )
+}
+
+const tooLarge = () => problem(413, "too-large", "the body is larger than 8 MiB")
+
+const PASSED = new Set([
+  "content-type",
+  "idempotency-key",
+  "x-opencode-session-id",
+  "x-opencode-message-id",
+  "x-opencode-call-id",
+])
+
+const passedHeaders = ({ head }: Exchange): Record<string, string> =>
+  Object.fromEntries(
+    head.headers.flatMap(({ key, value }) => (PASSED.has(key) ? [[key, value]] : [])),
+  )

@@ -1,0 +1,198 @@
+/** Clones of the session's repositories: made once and whole, afterwards never touched against anyone's work. */
+import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { execa } from "execa"
+import type { Log } from "../../lib/log.ts"
+import { gitConfigText, type GitConfigInput, gitIgnoreText } from "./git-config.ts"
+import { type Repository, repositoryName, withoutCredentials } from "./repository-rules.ts"
+
+export interface GitOptions {
+  /** For every git that is run: no secrets, no prompts. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Who runs it. A clone is the agent's, and its settings may name programs: they are not run as root. */
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined
+  readonly log: Log
+}
+
+/** git said no; the message is its own last words. */
+class GitError extends Error {
+  override readonly name = "GitError"
+}
+
+const CLONE_LIMIT_MS = 15 * 60_000
+const FETCH_LIMIT_MS = 60_000
+const PULL_LIMIT_MS = 20_000
+
+/** Written whole at each start; the users' own files only include it, so that their settings stay theirs. */
+export const writeGitConfig = async (
+  directory: string,
+  input: Omit<GitConfigInput, "ignoreFile">,
+  homes: readonly string[],
+  options: GitOptions,
+): Promise<void> => {
+  const file = join(directory, "config")
+  const ignoreFile = join(directory, "ignore")
+  await mkdir(directory, { recursive: true, mode: 0o755 })
+  await writeFile(ignoreFile, gitIgnoreText)
+  await writeFile(file, gitConfigText({ ...input, ignoreFile }))
+  for (const home of homes) {
+    const words = ["config", "--file", join(home, ".gitconfig")]
+    const known = await git([...words, "--get-all", "include.path"], options, {
+      allowFailure: true,
+    })
+    if (known.split("\n").includes(file)) continue
+    await git([...words, "--add", "include.path", file], options)
+  }
+}
+
+export interface PreparedRepository {
+  readonly directory: string
+  readonly cloned: boolean
+}
+
+export interface PrepareOptions extends GitOptions {
+  readonly workDir: string
+  readonly pull: boolean
+  readonly onProgress: (words: string) => void
+}
+
+export const prepareRepository = async (
+  repository: Repository,
+  options: PrepareOptions,
+): Promise<PreparedRepository> => {
+  const directory = join(options.workDir, repository.name ?? repositoryName(repository.url))
+  if (!(await isFree(directory))) {
+    await keepExisting(directory, repository, options)
+    return { directory, cloned: false }
+  }
+  await clone(directory, repository, options)
+  return { directory, cloned: true }
+}
+
+/** Made beside its place and moved there when complete: half a clone is never taken for one. */
+const clone = async (directory: string, repository: Repository, options: PrepareOptions) => {
+  const { branch, ref, depth } = repository
+  const url = withoutCredentials(repository.url)
+  const draft = `${directory}.cloning`
+  await rm(draft, { recursive: true, force: true })
+  const words = ["clone", "--progress", "--no-recurse-submodules"]
+  if (branch !== undefined) words.push("--branch", branch)
+  if (depth !== undefined) words.push("--depth", String(depth))
+  try {
+    await git([...words, "--", url, draft], options, {
+      limitMs: CLONE_LIMIT_MS,
+      onProgress: options.onProgress,
+    })
+    if (ref !== undefined) await checkOut(draft, ref, options)
+    await rename(draft, directory)
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true })
+    throw error
+  }
+}
+
+const checkOut = async (directory: string, ref: string, options: GitOptions) => {
+  if (await hasRef(directory, ref, options)) {
+    return git(["-C", directory, "checkout", "--quiet", ref, "--"], options)
+  }
+  await fetchRef(directory, ref, options)
+  return git(["-C", directory, "checkout", "--quiet", "--detach", "FETCH_HEAD", "--"], options)
+}
+
+/** What is there belongs to the agent and its people: refs may be added, the working tree only ever moves forward. */
+const keepExisting = async (directory: string, { ref }: Repository, options: PrepareOptions) => {
+  if (!(await exists(join(directory, ".git")))) {
+    throw new GitError(`${directory} is there already and is no clone: it stays as it is`)
+  }
+  if (ref !== undefined && !(await hasRef(directory, ref, options))) {
+    await fetchRef(directory, ref, options)
+  }
+  if (options.pull) await pull(directory, options)
+}
+
+const pull = async (directory: string, options: GitOptions) => {
+  const at = ["-C", directory]
+  const dirty = await git([...at, "status", "--porcelain"], options)
+  if (dirty !== "")
+    return options.log.info("git.not-pulled", { directory, why: "uncommitted work" })
+  const upstream = await git([...at, "rev-parse", "--abbrev-ref", "@{upstream}"], options, {
+    allowFailure: true,
+  })
+  if (upstream === "") return options.log.info("git.not-pulled", { directory, why: "no upstream" })
+  await git([...at, "pull", "--ff-only", "--quiet"], options, { limitMs: PULL_LIMIT_MS })
+  options.log.info("git.pulled", { directory, upstream })
+}
+
+const hasRef = async (directory: string, ref: string, options: GitOptions): Promise<boolean> => {
+  const words = ["-C", directory, "rev-parse", "--verify", "--quiet", `${ref}^{commit}`]
+  return (await git(words, options, { allowFailure: true })) !== ""
+}
+
+const fetchRef = (directory: string, ref: string, options: GitOptions) =>
+  git(["-C", directory, "fetch", "--quiet", "--tags", "origin", ref], options, {
+    limitMs: FETCH_LIMIT_MS,
+  })
+
+interface GitRun {
+  readonly allowFailure?: boolean
+  readonly limitMs?: number
+  readonly onProgress?: (words: string) => void
+}
+
+const git = async (
+  words: readonly string[],
+  { environment, user }: GitOptions,
+  { allowFailure = false, limitMs = 30_000, onProgress }: GitRun = {},
+): Promise<string> => {
+  const child = execa("git", words, {
+    env: { ...environment, GIT_TERMINAL_PROMPT: "0", LC_ALL: "C" },
+    extendEnv: false,
+    stdin: "ignore",
+    reject: false,
+    timeout: limitMs,
+    forceKillAfterDelay: 1000,
+    maxBuffer: 1024 * 1024,
+    ...(user && { uid: user.uid, gid: user.gid }),
+  })
+  if (onProgress) {
+    child.stderr.on("data", (bytes: Buffer) => {
+      const last = bytes
+        .toString("utf8")
+        .split(/[\r\n]/)
+        .findLast((line) => line.includes("%"))
+      if (last !== undefined) onProgress(last.trim())
+    })
+  }
+  const result = await child
+  if (!result.failed) return result.stdout.trim()
+  if (allowFailure) return ""
+  throw new GitError(failureWords(words, result, limitMs))
+}
+
+interface GitFailure {
+  readonly timedOut: boolean
+  readonly stderr: string
+  readonly exitCode?: number | undefined
+  readonly shortMessage?: string | undefined
+}
+
+const failureWords = (words: readonly string[], result: GitFailure, limitMs: number): string => {
+  const verb = words.find((word) => /^[a-z]/.test(word)) ?? "git"
+  if (result.timedOut) return `git ${verb} took longer than ${limitMs / 1000} s`
+  const said = result.stderr.split(/[\r\n]/).filter((line) => /^(fatal|error|remote):/.test(line))
+  const told = said.slice(-3).join("; ") || result.shortMessage || `exit code ${result.exitCode}`
+  return `git ${verb}: ${told}`
+}
+
+/** Not there, or there and empty, as whoever was faster may have made it. */
+const isFree = (directory: string): Promise<boolean> =>
+  readdir(directory).then(
+    (names) => names.length === 0,
+    () => true,
+  )
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  )

@@ -1,0 +1,158 @@
+/** The forms of OpenCode's answers to calls, in the words the rest of the runner uses. Pure. */
+import { z } from "zod"
+import {
+  messageSchema,
+  partSchema,
+  permissionSchema,
+  questionSchema,
+  todoSchema,
+} from "../events/event-schemas.ts"
+import type { AgentMessage, AgentPart, AgentQuestion } from "../events/events.ts"
+import { WARM_UP_MODEL } from "../config/compose-config.ts"
+import type { ProviderModels } from "./types.ts"
+
+export interface AgentExchange {
+  readonly message: AgentMessage
+  readonly parts: readonly AgentPart[]
+}
+
+export interface AgentSession {
+  readonly id: string
+  readonly title: string
+  readonly parentId?: string
+  /** Messages from this one on are taken back. */
+  readonly revertedTo?: string
+}
+
+export interface FileDiff {
+  readonly file: string
+  readonly status: "added" | "modified" | "deleted"
+  readonly additions: number
+  readonly deletions: number
+  /** As a unified diff; OpenCode before 1.2 gives the two texts instead. */
+  readonly patch?: string
+  readonly before?: string
+  readonly after?: string
+}
+
+export interface PendingQuestion {
+  readonly requestId: string
+  readonly sessionId: string
+  readonly questions: readonly AgentQuestion[]
+}
+
+export interface PendingPermission {
+  readonly permissionId: string
+  readonly sessionId: string
+  readonly title: string
+  readonly patterns: readonly string[]
+}
+
+/** A durable event as `POST /sync/history` gives it: `seq` is contiguous in its session. */
+export interface DurableEvent {
+  readonly id: string
+  readonly sessionId: string
+  readonly seq: number
+  readonly type: string
+  readonly data: unknown
+}
+
+export const exchange = z
+  .object({ info: messageSchema, parts: z.array(z.unknown()) })
+  .transform(({ info, parts }): AgentExchange => ({
+    message: info,
+    parts: parts.flatMap((part) => partSchema.safeParse(part).data ?? []),
+  }))
+
+export const session = z
+  .object({
+    id: z.string(),
+    title: z.string().default(""),
+    parentID: z.string().optional(),
+    revert: z.object({ messageID: z.string() }).optional(),
+  })
+  .transform(({ id, title, parentID, revert }): AgentSession => ({
+    id,
+    title,
+    ...(parentID !== undefined && { parentId: parentID }),
+    ...(revert && { revertedTo: revert.messageID }),
+  }))
+
+export const fileDiff = z
+  .object({
+    file: z.string(),
+    status: z.enum(["added", "modified", "deleted"]).optional(),
+    additions: z.number().default(0),
+    deletions: z.number().default(0),
+    patch: z.string().optional(),
+    before: z.string().optional(),
+    after: z.string().optional(),
+  })
+  .transform(({ file, status, additions, deletions, patch, before, after }): FileDiff => ({
+    file,
+    status: status ?? (before === "" ? "added" : after === "" ? "deleted" : "modified"),
+    additions,
+    deletions,
+    ...(patch !== undefined && { patch }),
+    ...(before !== undefined && { before }),
+    ...(after !== undefined && { after }),
+  }))
+
+export const pendingQuestion = questionSchema.transform(
+  ({ id, sessionID, questions }): PendingQuestion => ({
+    requestId: id,
+    sessionId: sessionID,
+    questions,
+  }),
+)
+
+export const pendingPermission = permissionSchema.transform(
+  ({ id, sessionID, title, permission, patterns }): PendingPermission => ({
+    permissionId: id,
+    sessionId: sessionID,
+    title: title ?? permission ?? "permission",
+    patterns,
+  }),
+)
+
+export const durableEvent = z
+  .object({
+    id: z.string(),
+    aggregate_id: z.string(),
+    seq: z.number(),
+    type: z.string(),
+    data: z.unknown(),
+  })
+  .transform(({ id, aggregate_id, seq, type, data }): DurableEvent => ({
+    id,
+    sessionId: aggregate_id,
+    seq,
+    type,
+    data,
+  }))
+
+/** The answer also holds the providers' keys in clear: only names pass. */
+export const providers = z
+  .object({
+    providers: z.array(
+      z.object({
+        id: z.string(),
+        models: z.record(z.string(), z.object({ id: z.string(), name: z.string().optional() })),
+      }),
+    ),
+  })
+  .transform(({ providers: known }): readonly ProviderModels[] =>
+    known
+      .filter(({ id }) => id !== WARM_UP_MODEL.providerID)
+      .map(({ id, models }) => ({
+        provider: id,
+        models: Object.values(models).map((model) => ({
+          id: model.id,
+          name: model.name ?? model.id,
+        })),
+      })),
+  )
+
+export const named = z.object({ name: z.string(), description: z.string().optional() })
+
+export const todos = z.array(todoSchema)

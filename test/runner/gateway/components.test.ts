@@ -1,0 +1,176 @@
+/** What the gateway tells of itself and of the runner: /health, /ready, /metrics. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { createPartsBoard, isReady, type Parts } from "../../../src/runner/gateway/components.ts"
+import { API_TOKEN, logIn, makeToken, startTestGateway, type TestGateway } from "./kit.ts"
+import { countedOver } from "../../../src/runner/gateway/link-requests.ts"
+
+let gateway: TestGateway
+let backend: Bun.Server<undefined>
+let parts: Parts = {}
+
+beforeAll(() => {
+  backend = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("12345") })
+  gateway = startTestGateway({
+    backends: { vscode: backend.port ?? 0, vnc: 2, ttyd: 3 },
+    parts: () => parts,
+    gauges: () => [
+      {
+        name: "of_another_part",
+        help: "h",
+        type: "gauge",
+        values: [{ value: 7, labels: { a: 'b"c' } }],
+      },
+    ],
+  })
+})
+afterAll(async () => {
+  await gateway.stop()
+  await backend.stop(true)
+})
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  fetch(`${gateway.url}${path}`, { headers })
+const token = { authorization: `Bearer ${API_TOKEN}` }
+const starting: Parts = {
+  link: { state: "ready", since: 0, essential: true },
+  agent: {
+    state: "starting",
+    since: 1000,
+    why: "OpenCode exited with code 1",
+    restarts: 2,
+    essential: true,
+  },
+}
+
+test("/health is the same for everybody and says nothing else", async () => {
+  parts = starting
+  for (const headers of [{}, token]) {
+    const response = await get("/health", headers)
+    expect([response.status, await response.text()]).toEqual([200, '{"ok":true}'])
+  }
+  expect((await fetch(`${gateway.url}/health`, { method: "POST" })).status).toBe(405)
+})
+
+test("/health?verbose tells of the parts, to those who may know", async () => {
+  expect((await get("/health?verbose")).status).toBe(401)
+  expect((await get("/health?a&verbose=1")).status).toBe(401)
+  const response = await get("/health?verbose", token)
+  expect(await response.json()).toMatchObject({
+    ok: true,
+    ready: false,
+    parts: { agent: { restarts: 2 } },
+  })
+})
+
+describe("/ready", () => {
+  test("is 503 with the reason while prompts cannot run", async () => {
+    parts = starting
+    const response = await get("/ready", { authorization: `Bearer ${makeToken()}` })
+    expect(response.status).toBe(503)
+    expect(await response.json()).toMatchObject({
+      ready: false,
+      parts: {
+        agent: {
+          state: "starting",
+          why: "OpenCode exited with code 1",
+          since: "1970-01-01T00:00:01.000Z",
+        },
+      },
+    })
+  })
+  test("is 200 when they can", async () => {
+    parts = {
+      ...starting,
+      agent: { state: "ready", since: 0, essential: true },
+      screen: { state: "failed", since: 0, essential: false },
+    }
+    expect((await get(`/ready?token=${makeToken()}`)).status).toBe(200)
+  })
+  test("is closed without a token, and to a cookie alone", async () => {
+    const cookie = await logIn(gateway)
+    expect((await get("/ready", { cookie })).status).toBe(401)
+    expect((await get("/metrics", { cookie })).status).toBe(401)
+  })
+})
+
+test("what breaks in us is 500 without a word of it, and the gateway goes on", async () => {
+  const broken = startTestGateway({
+    parts: () => {
+      throw new Error("words of the inside")
+    },
+  })
+  const response = await fetch(`${broken.url}/ready`, { headers: token })
+  expect(response.status).toBe(500)
+  expect(await response.text()).not.toContain("inside")
+  expect(broken.log.join()).toContain("words of the inside")
+  expect((await fetch(`${broken.url}/health`)).status).toBe(200)
+  await broken.stop()
+})
+
+test("the board of parts keeps since when, and counts what begins again", () => {
+  let now = 1
+  const board = createPartsBoard(["agent"], () => now)
+  expect(isReady(board.read())).toBe(false)
+  board.set("agent", "ready")
+  now = 2
+  board.set("agent", "ready")
+  expect(board.read()["agent"]).toEqual({ state: "ready", since: 1, restarts: 0, essential: true })
+  board.set("agent", "starting", "it went away")
+  now = 3
+  board.set("agent", "ready")
+  expect(board.read()["agent"]).toEqual({ state: "ready", since: 3, restarts: 1, essential: true })
+})
+
+test("/metrics counts requests and bytes by route, and carries other parts' numbers", async () => {
+  const cookie = await logIn(gateway)
+  for (let time = 0; time < 3; time += 1) await (await get("/vscode/", { cookie })).text()
+  await get("/vscode/?token=bad")
+  await get("/nowhere")
+  const response = await get("/metrics", token)
+  const text = await response.text()
+  expect(response.headers.get("content-type")).toContain("text/plain")
+  expect(text).toContain('sandpiper_http_requests_total{route="vscode",status="200"} 3')
+  expect(text).toContain('sandpiper_http_requests_total{route="none",status="404"} 1')
+  expect(text).toMatch(/sandpiper_http_bytes_total\{route="vscode",direction="out"\} [1-9]\d+/)
+  expect(text).toMatch(/sandpiper_auth_failures_total [1-9]/)
+  expect(text).toMatch(/process_resident_memory_bytes \d{7,}/)
+  expect(text).toMatch(/sandpiper_gateway_sockets \d/)
+  expect(text).toContain('of_another_part{a="b\\"c"} 7')
+  for (const line of text.trim().split("\n")) {
+    expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{(\w+="([^"\\]|\\.)*",?)*\})? [\d.e+-]+)$/)
+  }
+})
+
+test("turns are counted by how they end, on their way to the session agent", () => {
+  const sent: unknown[] = []
+  const counted = countedOver((frame) => void sent.push(frame))
+  const turn = { turnId: "t", messageId: "m" }
+  counted.send({ type: "message.finalize", ...turn, reason: "end_turn" })
+  counted.send({ type: "message.finalize", ...turn, reason: "error" })
+  counted.send({ type: "message.finalize", ...turn, reason: "end_turn" })
+  counted.eventStreamLost()
+  const link = {
+    framesOut: 0,
+    bytesOut: 0,
+    framesIn: 0,
+    bytesIn: 0,
+    resent: 0,
+    coalesced: 0,
+    depth: 5,
+    depthBytes: 6,
+    reconnects: 0,
+    unasked: 0,
+    ackLagMs: 8,
+  }
+  const value = (name: string) =>
+    counted.gauges(link, 4).find((gauge) => gauge.name === name)?.values
+  expect(sent).toHaveLength(3)
+  expect(value("sandpiper_turns_total")).toEqual([
+    { value: 2, labels: { outcome: "end_turn" } },
+    { value: 1, labels: { outcome: "error" } },
+  ])
+  expect(value("sandpiper_outbox_frames")).toEqual([{ value: 5 }])
+  expect(value("sandpiper_ack_lag_ms")).toEqual([{ value: 8 }])
+  expect(value("sandpiper_sse_reconnects_total")).toEqual([{ value: 1 }])
+  expect(value("sandpiper_opencode_restarts_total")).toEqual([{ value: 4 }])
+})

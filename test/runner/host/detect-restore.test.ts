@@ -1,0 +1,243 @@
+/** Snapshots: what leaves the disk before, what is noticed after, and that nobody sleeps for ever. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
+import {
+  chown,
+  link,
+  mkdtemp,
+  readFile,
+  readdir,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import {
+  createHibernation,
+  type HibernationOptions,
+} from "../../../src/runner/host/snapshot-hooks.ts"
+import {
+  lifeOf,
+  scrubField,
+  scrubFiles,
+  watchForRestore,
+} from "../../../src/runner/host/detect-restore.ts"
+import { type Moment, restoredBetween } from "../../../src/runner/host/restore-state.ts"
+import { openStateDb, readFact, scrubFact, writeFact, writeOut } from "../../../src/lib/state-db.ts"
+import { createManualClock } from "../../kit/clock.ts"
+import { silentLog as log } from "../../kit/log.ts"
+
+const moment = (change: Partial<Moment> = {}): Moment => ({
+  bootId: "a",
+  wall: 1_000_000,
+  steady: 5000,
+  ...change,
+})
+
+describe("a restore is noticed", () => {
+  test("by another boot of the kernel", () => {
+    expect(restoredBetween(moment(), moment({ bootId: "b" }), 5000)).toBe(
+      "the kernel was booted anew",
+    )
+  })
+
+  test("by wall clock and steady clock drifting apart", () => {
+    const later = moment({ wall: 1_000_000 + 605_000, steady: 10_000 })
+    expect(restoredBetween(moment(), later, 5000)).toBe("the clock jumped by 600 s")
+  })
+
+  test("by a look that comes long after it was due, with both clocks going on", () => {
+    const later = moment({ wall: 1_060_000, steady: 65_000 })
+    expect(restoredBetween(moment(), later, 5000)).toBe("the runner stood still for 55 s")
+  })
+
+  test("not by time passing, nor by a clock that is put right by seconds", () => {
+    const later = moment({ wall: 1_060_000, steady: 65_000 })
+    expect(restoredBetween(moment(), later, 60_000)).toBeUndefined()
+    const right = moment({ wall: 1_015_000, steady: 10_000 })
+    expect(restoredBetween(moment(), right, 5000)).toBeUndefined()
+  })
+
+  test("while the runner runs, once for each", () => {
+    const clock = createManualClock()
+    const told: string[] = []
+    let now = moment()
+    const stop = watchForRestore({
+      clock,
+      moment: () => now,
+      onRestore: (why) => void told.push(why),
+    })
+    clock.advance(5000)
+    now = moment({ bootId: "b" })
+    clock.advance(20_000)
+    expect(told).toEqual(["the kernel was booted anew"])
+    stop()
+    now = moment({ bootId: "c" })
+    clock.advance(20_000)
+    expect(told).toHaveLength(1)
+  })
+})
+
+test("this life has a name that stays", () => {
+  expect(lifeOf()).toBe(lifeOf())
+  expect(lifeOf()).toMatch(/^[0-9a-f-]{36}\/\d+$/)
+})
+
+describe("secrets on the disk", () => {
+  let root: string
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), "snapshot-"))
+  })
+  afterEach(() => rm(root, { recursive: true, force: true }))
+
+  test("in files are gone, and come back as they were, for their owner only", async () => {
+    const path = join(root, "auth.json")
+    await writeFile(path, '{"key":"sk-secret"}')
+    // Only root can give a file away, and only root has an agent of another user.
+    const owner = process.getuid?.() === 0 ? 4242 : (process.getuid?.() ?? 0)
+    await chown(path, owner, process.getgid?.() ?? 0)
+    const scrubbed = await scrubFiles([path, join(root, "never-there")])
+    expect(scrubbed.files).toEqual([path])
+    expect(await readdir(root)).toEqual([])
+    await scrubbed.putBack()
+    expect(await readFile(path, "utf8")).toBe('{"key":"sk-secret"}')
+    const { mode, uid } = await stat(path)
+    expect(mode & 0o777).toBe(0o600)
+    expect(uid).toBe(owner)
+  })
+
+  test("are looked for in no file that a link leads to, of either kind", async () => {
+    const victim = join(root, "victim")
+    const [soft, hard] = [join(root, "soft"), join(root, "hard")]
+    await writeFile(victim, "untouched")
+    await symlink(victim, soft)
+    await link(victim, hard)
+    const scrubbed = await scrubFiles([soft, hard])
+    expect(scrubbed.files).toEqual([])
+    expect(await readFile(victim, "utf8")).toBe("untouched")
+  })
+
+  test("beside what is still needed are written over, and come back", async () => {
+    const path = join(root, "run.json")
+    const content = `${JSON.stringify({ pid: 7, password: 'a "quoted" one', url: "x" })}\n`
+    await writeFile(path, content)
+    const scrubbed = await scrubField(path, "password")
+    expect(scrubbed.files).toEqual([path])
+    expect(JSON.parse(await readFile(path, "utf8"))).toEqual({
+      pid: 7,
+      password: "0".repeat(16),
+      url: "x",
+    })
+    await scrubbed.putBack()
+    expect(await readFile(path, "utf8")).toBe(content)
+    expect((await scrubField(join(root, "never-there"), "password")).files).toEqual([])
+  })
+
+  test("in the database are gone to the last byte, in the file and in the log beside it", async () => {
+    const db = openStateDb(root)
+    writeFact(db, "agent.runtime", '{"providerKeys":{"x":"sk-very-secret-indeed"}}')
+    writeFact(db, "other", "stays")
+    const scrubbed = scrubFact(db, "agent.runtime")
+    writeOut(db)
+    for (const file of await readdir(root)) {
+      expect((await readFile(join(root, file))).includes("sk-very-secret")).toBeFalse()
+    }
+    expect(readFact(db, "other")).toBe("stays")
+    scrubbed?.putBack()
+    expect(readFact(db, "agent.runtime")).toContain("sk-very-secret")
+    db.close()
+  })
+})
+
+describe("the hooks", () => {
+  const order: string[] = []
+  const clock = createManualClock()
+  const create = (change: Partial<HibernationOptions> = {}) => {
+    order.length = 0
+    return createHibernation({
+      clock,
+      log,
+      settled: async () => void order.push("settled"),
+      stopTurns: () => void order.push("stop turns"),
+      flush: async () => {
+        order.push("flush")
+        return true
+      },
+      scrub: async () => {
+        order.push("scrub")
+        return { files: ["x"], putBack: async () => void order.push("put back") }
+      },
+      sync: async () => void order.push("sync"),
+      services: {
+        start: async () => void order.push("services on"),
+        stop: async () => void order.push("services off"),
+      },
+      renewSecrets: () => void order.push("renew secrets"),
+      reconnect: (why) => void order.push(`reconnect: ${why}`),
+      refresh: async () => void order.push("refresh"),
+      ...change,
+    })
+  }
+
+  test("before a snapshot turns finish, frames go out, locks and secrets go, all is written: in this order", async () => {
+    const report = await create().runHook("pre-snapshot")
+    expect(order).toEqual(["settled", "flush", "services off", "scrub", "sync"])
+    expect(report).toEqual({ turns: "finished", flushed: true, scrubbed: 1 })
+  })
+
+  test("a turn that does not finish is ended", async () => {
+    let idle = false
+    const done: (() => void)[] = []
+    const hibernation = create({
+      settled: () =>
+        idle ? Promise.resolve() : new Promise<void>((resolve) => done.push(resolve)),
+      stopTurns: () => {
+        idle = true
+        for (const resolve of done) resolve()
+      },
+    })
+    const asked = hibernation.runHook("pre-snapshot")
+    clock.advance(15_000)
+    expect(await asked).toMatchObject({ turns: "ended" })
+  })
+
+  test("asked twice, it is done once", async () => {
+    const hibernation = create()
+    await Promise.all([hibernation.runHook("pre-snapshot"), hibernation.runHook("pre-snapshot")])
+    expect(order.filter((what) => what === "scrub")).toHaveLength(1)
+  })
+
+  test("what comes while asleep waits, and is taken up after", async () => {
+    const hibernation = create()
+    const taken: string[] = []
+    hibernation.whenAwake(() => void taken.push("before"))
+    await hibernation.runHook("pre-snapshot")
+    hibernation.whenAwake(() => void taken.push("while"))
+    expect(taken).toEqual(["before"])
+    await hibernation.runHook("post-snapshot")
+    expect(taken).toEqual(["before", "while"])
+    expect(order.slice(-2)).toEqual(["put back", "services on"])
+  })
+
+  test("a restore renews secrets before anything else, wakes it and makes new connections", async () => {
+    const hibernation = create()
+    await hibernation.runHook("pre-snapshot")
+    await hibernation.restored("the clock jumped by 600 s")
+    expect(order.slice(-5)).toEqual([
+      "renew secrets",
+      "put back",
+      "services on",
+      "reconnect: the clock jumped by 600 s",
+      "refresh",
+    ])
+  })
+
+  test("without a snapshot it wakes by itself", async () => {
+    const hibernation = create()
+    await hibernation.runHook("pre-snapshot")
+    clock.advance(180_000)
+    while (!order.includes("services on")) await Promise.resolve()
+    expect(order).not.toContain("reconnect: no snapshot was taken")
+  })
+})
