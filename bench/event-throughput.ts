@@ -17,7 +17,7 @@ import { openStateDb } from "../src/lib/state-db.ts"
 import { createLog } from "../src/lib/log.ts"
 import { openOutboxStore } from "../src/runner/link/outbox-store.ts"
 import { createOutbox, type OutboxStore } from "../src/runner/link/outbox.ts"
-import { createUplink } from "../src/runner/link/link.ts"
+import { createLink } from "../src/runner/link/link.ts"
 import { percentile, say } from "./measure.ts"
 
 const here = (path: string) => join(import.meta.dir, path)
@@ -79,7 +79,7 @@ const measure = async (kind: "on disk" | "off") => {
   })
   const connected = Promise.withResolvers<void>()
   const subscribed = Promise.withResolvers<void>()
-  const uplink = createUplink({
+  const uplink = createLink({
     url: `ws://127.0.0.1:${sink.port}/`,
     token: "t",
     sessionId: "bench",

@@ -11,7 +11,7 @@ import { openStateDb } from "../src/lib/state-db.ts"
 import type { OutboundFrame } from "../src/wire/frames/index.ts"
 import { openOutboxStore } from "../src/runner/link/outbox-store.ts"
 import { createOutbox } from "../src/runner/link/outbox.ts"
-import { createUplink } from "../src/runner/link/link.ts"
+import { createLink } from "../src/runner/link/link.ts"
 import { say } from "./measure.ts"
 import { silentLog } from "../test/kit/log.ts"
 
@@ -77,7 +77,7 @@ const ours = async (count: number) => {
   }
   outbox.commit()
   const queued = performance.now() - queueing
-  const uplink = createUplink({
+  const uplink = createLink({
     url: sink.url,
     token: "t",
     sessionId: "s",

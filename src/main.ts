@@ -3,11 +3,11 @@
  * own parts: what the others need would cost every start tens of milliseconds.
  */
 import {
-  type Config,
-  ConfigError,
-  printableConfig,
+  type Settings,
+  SettingsError,
+  printableSettings,
   readInvocation,
-  type Words,
+  type Arguments,
 } from "./settings/settings.ts"
 import { helpText } from "./cli/help.ts"
 import { withSecrets, withSecretsFile } from "./settings/secret-sources.ts"
@@ -27,7 +27,7 @@ const main = async (): Promise<number> => {
   if (invocation.want === "version") return print(`sandpiper ${version} (${commit})\n`)
   const { config, words } = invocation
   const log = logFor(config)
-  log.debug("config", printableConfig(config))
+  log.debug("config", printableSettings(config))
   switch (config.command) {
     case "run":
       return run(config, log, () => {
@@ -56,7 +56,7 @@ const main = async (): Promise<number> => {
 /** Below the ten seconds after which a platform ends the process itself, and with it whatever is half done. */
 const STOP_LIMIT_MS = 9500
 
-const run = async (config: Config, log: Log, readAgain: () => Config): Promise<number> => {
+const run = async (config: Settings, log: Log, readAgain: () => Settings): Promise<number> => {
   // Before anything else: as PID 1 a signal without a handler is lost.
   const asked = signalled()
   const reaper = startReaper({ clock: systemClock, log })
@@ -77,14 +77,14 @@ const run = async (config: Config, log: Log, readAgain: () => Config): Promise<n
 const self = (): readonly string[] =>
   Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main]
 
-const doctor = async (config: Config): Promise<number> => {
+const doctor = async (config: Settings): Promise<number> => {
   const { examine } = await import("./cli/doctor.ts")
   const { lines, healthy } = await examine(config)
   print(`${lines.join("\n")}\n`)
   return healthy ? 0 : 1
 }
 
-const gitCredential = async (config: Config): Promise<number> => {
+const gitCredential = async (config: Settings): Promise<number> => {
   const { answerGit } = await import("./runner/host/credential-helper.ts")
   return print(await answerGit(config, await Bun.stdin.text()))
 }
@@ -96,21 +96,21 @@ const readPdf = async (): Promise<number> => {
 
 const HOOK_LIMIT_MS = 50_000
 
-const hook = async (config: Config): Promise<number> => {
+const hook = async (config: Settings): Promise<number> => {
   const { askControl, findControl } = await import("./runner/host/control-socket.ts")
   const control = await findControl(config.stateDir)
   const report = await askControl(control, `/hooks/${config.operand}`, {}, HOOK_LIMIT_MS)
   return print(`${JSON.stringify(report)}\n`)
 }
 
-const workflow = async (config: Config, words: Words): Promise<number> => {
+const workflow = async (config: Settings, words: Arguments): Promise<number> => {
   const { runFromShell } = await import("./cli/workflow.ts")
   const { ok, report } = await runFromShell(config, words)
   print(`${JSON.stringify(report, undefined, 2)}\n`)
   return ok ? 0 : 1
 }
 
-const up = async (config: Config, log: Log): Promise<number> => {
+const up = async (config: Settings, log: Log): Promise<number> => {
   const asked = signalled()
   const reaper = startReaper({ clock: systemClock, log })
   const interactive = process.stdin.isTTY === true
@@ -129,7 +129,7 @@ const up = async (config: Config, log: Log): Promise<number> => {
   return 0
 }
 
-const chat = async (config: Config, words: Words): Promise<number> => {
+const chat = async (config: Settings, words: Arguments): Promise<number> => {
   const { startChat } = await import("./cli/chat.ts")
   const talk = startChat({
     input: process.stdin,
@@ -145,7 +145,7 @@ const chat = async (config: Config, words: Words): Promise<number> => {
   return talk.finished
 }
 
-const sessions = async (config: Config): Promise<number> => {
+const sessions = async (config: Settings): Promise<number> => {
   const { url, token } = hubOf(config)
   const answer = await fetch(`${url}/sessions`, { headers: { Authorization: `Bearer ${token}` } })
   if (!answer.ok) throw new Error(`the hub answered HTTP ${answer.status}`)
@@ -153,10 +153,10 @@ const sessions = async (config: Config): Promise<number> => {
   return print(describeSessions(await answer.json()))
 }
 
-const hubOf = (config: Config): HubAddress => {
+const hubOf = (config: Settings): HubAddress => {
   const address = readAddress(config.stateDir)
   if (address) return address
-  throw new ConfigError(
+  throw new SettingsError(
     `no session agent runs on ${config.stateDir}: start one with \`sandpiper up\` (SANDPIPER_STATE_DIR, --state-dir)`,
   )
 }
@@ -169,14 +169,14 @@ const signalled = (): Promise<Ending> =>
   })
 
 /** Whoever holds the other end of the pipe is gone, however it went. */
-const inputEnded = (config: Config): Promise<Ending> =>
+const inputEnded = (config: Settings): Promise<Ending> =>
   new Promise((resolve) => {
     if (!config.stopWithStdin) return
     process.stdin.on("end", () => resolve({ code: 0, why: "the standard input has ended" }))
     process.stdin.resume()
   })
 
-const logFor = (config: Config): Log => {
+const logFor = (config: Settings): Log => {
   const terminal = process.stderr.isTTY === true
   return createLog({
     level: config.logLevel,
@@ -195,7 +195,7 @@ const print = (text: string): number => {
 try {
   process.exit(await main())
 } catch (error) {
-  const bad = error instanceof ConfigError
+  const bad = error instanceof SettingsError
   process.stderr.write(`sandpiper: ${describeError(error)}\n`)
   process.exit(bad ? 2 : 1)
 }

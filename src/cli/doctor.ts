@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { execa } from "execa"
 import { findOpenCode } from "../runner/opencode/launch/binaries.ts"
 import { providerKeysOf } from "../runner/opencode/config/compose-config.ts"
-import type { Config } from "../settings/settings.ts"
+import type { Settings } from "../settings/settings.ts"
 import { commandOf, isTaken, listenerOf } from "../runner/host/processes.ts"
 import { type ServiceGroup, servicesOf } from "../runner/host/service-table.ts"
 import { describeError } from "../lib/log.ts"
@@ -23,7 +23,7 @@ export interface Examination {
   readonly healthy: boolean
 }
 
-export const examine = async (config: Config): Promise<Examination> => {
+export const examine = async (config: Settings): Promise<Examination> => {
   const looks = [programs(config), directories(config), clock(config), models(config)]
   const findings = [...(await Promise.all(looks)).flat(), ...ports(config)]
   return {
@@ -53,7 +53,7 @@ const versionFlags: Readonly<Record<string, string>> = {
   websockify: "--help",
 }
 
-const programs = async (config: Config): Promise<readonly Finding[]> => {
+const programs = async (config: Settings): Promise<readonly Finding[]> => {
   const path = config.environment["PATH"] ?? ""
   const services = servicesOf({
     display: config.display,
@@ -74,7 +74,7 @@ const programs = async (config: Config): Promise<readonly Finding[]> => {
   return [await opencode(config, path), ...others]
 }
 
-const opencode = async (config: Config, path: string): Promise<Finding> => {
+const opencode = async (config: Settings, path: string): Promise<Finding> => {
   try {
     const search = { opencodeBin: config.opencodeBin, path, self: process.execPath }
     const binary = findOpenCode(search)
@@ -106,7 +106,7 @@ export const versionIn = (said: string): string => {
 const LEAST_BYTES = 64 * 1024 * 1024
 const COMFORTABLE_BYTES = 1024 * 1024 * 1024
 
-const directories = ({ workDir, stateDir }: Config): Promise<readonly Finding[]> =>
+const directories = ({ workDir, stateDir }: Settings): Promise<readonly Finding[]> =>
   Promise.all(
     [
       ["workspace", workDir],
@@ -128,7 +128,7 @@ const directories = ({ workDir, stateDir }: Config): Promise<readonly Finding[]>
     }),
   )
 
-const ports = (config: Config): readonly Finding[] =>
+const ports = (config: Settings): readonly Finding[] =>
   [
     ["gateway", config.gatewayPort],
     ["opencode", Number(new URL(config.opencodeUrl).port)],
@@ -154,7 +154,7 @@ const SKEW_MS = 60_000
 const REACH_LIMIT_MS = 5000
 
 /** Tokens carry times: a clock that is minutes off makes every one of them look too old or too new. */
-const clock = async ({ doUrl }: Config): Promise<readonly Finding[]> => {
+const clock = async ({ doUrl }: Settings): Promise<readonly Finding[]> => {
   const what = "clock"
   const here = new Date().toISOString()
   if (doUrl === undefined) return [{ what, verdict: "ok", words: `${here}, compared with nothing` }]
@@ -181,7 +181,7 @@ const providers: Readonly<Record<string, string>> = {
   deepseek: "https://api.deepseek.com",
 }
 
-const models = async (config: Config): Promise<readonly Finding[]> => {
+const models = async (config: Settings): Promise<readonly Finding[]> => {
   const keyed = Object.keys(providerKeysOf(config.environment))
   if (keyed.length === 0) {
     const words = "no provider key is set: the session agent must send one"

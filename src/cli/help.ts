@@ -1,8 +1,8 @@
 /** What `--help` prints: the commands, every setting, and what to type first. */
-import { commands, settings } from "../settings/table.ts"
+import { commands, settingRows } from "../settings/table.ts"
 
 export const helpText = (version: string): string => {
-  const rows = settings.map(([, knob]) => {
+  const rows = settingRows.map(([, knob]) => {
     const name = knob.flag ? `--${knob.flag}` : ""
     return `  ${knob.env.padEnd(26)} ${name.padEnd(16)} ${knob.doc}`
   })

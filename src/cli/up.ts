@@ -3,7 +3,7 @@ import { join } from "node:path"
 import type { Readable, Writable } from "node:stream"
 import { SignJWT } from "jose"
 import { providerKeysOf, type RuntimeConfig } from "../runner/opencode/config/compose-config.ts"
-import type { Config } from "../settings/settings.ts"
+import type { Settings } from "../settings/settings.ts"
 import { createDaemon, type Daemon } from "../runner/daemon.ts"
 import { startDemoModel } from "../demo/demo.ts"
 import { onKeptPort } from "../demo/stable-port.ts"
@@ -16,7 +16,7 @@ import { systemClock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 
 export interface UpOptions {
-  readonly config: Config
+  readonly config: Settings
   readonly version: string
   readonly log: Log
   readonly input: Readable
@@ -116,7 +116,7 @@ const pages = {
  * a line that says what it lacks.
  */
 export const linksOf = (
-  services: Config["services"],
+  services: Settings["services"],
   missing: readonly MissingProgram[],
   port: number,
   token: string,
@@ -143,7 +143,7 @@ const demoConfig = (url: string): RuntimeConfig => ({
   ],
 })
 
-const greeting = (config: Config, demo: boolean): string => {
+const greeting = (config: Settings, demo: boolean): string => {
   const model = demo
     ? "No provider key is set, so a scripted demo model answers: it is not an LLM. Everything else is real.\nTry:  run: ls -la   write: hello.txt   ask   plan   think   fail"
     : "Ask for something to be done."

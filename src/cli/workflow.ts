@@ -1,7 +1,7 @@
 /** `sandpiper workflow`: a workflow looked over here, or run by the runner of this sandbox. */
 import { readFile } from "node:fs/promises"
 import { z } from "zod"
-import { type Config, ConfigError, type Words } from "../settings/settings.ts"
+import { type Settings, SettingsError, type Arguments } from "../settings/settings.ts"
 import { askControl, findControl } from "../runner/host/control-socket.ts"
 import type { workflowOrder } from "../wire/frames/workflow.ts"
 import { compile } from "../runner/workflow/compile.ts"
@@ -15,7 +15,7 @@ export interface ShellReport {
 /** Longer than any run takes; whoever does not want to wait interrupts it, and it is cancelled. */
 const LIMIT_MS = 24 * 60 * 60 * 1000
 
-export const runFromShell = async (config: Config, words: Words): Promise<ShellReport> => {
+export const runFromShell = async (config: Settings, words: Arguments): Promise<ShellReport> => {
   const { file = "", variables, deny = false } = words.workflow ?? {}
   const content = await readJson(file)
   if (config.operand === "validate") {
@@ -47,7 +47,7 @@ const stopped = z.object({
 const resumeOrder = (printed: unknown, decision: "approve" | "deny"): Order => {
   const parsed = stopped.safeParse(printed)
   if (!parsed.success)
-    throw new ConfigError("FILE must be what a run that needs approval has printed")
+    throw new SettingsError("FILE must be what a run that needs approval has printed")
   const { executionId, requiresApproval } = parsed.data
   const { resumeToken } = requiresApproval
   return { kind: "resume", executionId, resumeToken, decision, payload: {} }
@@ -55,14 +55,14 @@ const resumeOrder = (printed: unknown, decision: "approve" | "deny"): Order => {
 
 const variablesOf = (text: string | undefined): Record<string, unknown> => {
   const parsed = z.record(z.string(), z.unknown()).safeParse(parseJson(text ?? "{}", "--variables"))
-  if (!parsed.success) throw new ConfigError("--variables must be a JSON object")
+  if (!parsed.success) throw new SettingsError("--variables must be a JSON object")
   return parsed.data
 }
 
 const readJson = async (file: string): Promise<unknown> => {
   const text = await (file === "-" ? Bun.stdin.text() : readFile(file, "utf8")).catch(
     (cause: unknown) => {
-      throw new ConfigError(`${file} cannot be read`, { cause })
+      throw new SettingsError(`${file} cannot be read`, { cause })
     },
   )
   return parseJson(text, file)
@@ -72,6 +72,6 @@ const parseJson = (text: string, where: string): unknown => {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new ConfigError(`${where} is no JSON`, { cause })
+    throw new SettingsError(`${where} is no JSON`, { cause })
   }
 }

@@ -11,12 +11,12 @@ import { agentDirectories } from "./opencode/config/config-directories.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
 import { createChannels } from "./channels/channels.ts"
-import type { Config } from "../settings/settings.ts"
+import type { Settings } from "../settings/settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
 import { secretOperations } from "./sandbox/secret-operations.ts"
 import { askOver, countedOver, tellOver } from "./gateway/link-requests.ts"
-import { createPartsBoard } from "./gateway/components.ts"
+import { createComponentStates } from "./gateway/components.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { createHibernation } from "./host/snapshot-hooks.ts"
 import { createHost } from "./host/host.ts"
@@ -42,21 +42,21 @@ import { createSaveFile } from "./prompt/save-file.ts"
 import type { Outbound } from "../wire/frames/index.ts"
 import { createOutbox } from "./link/outbox.ts"
 import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
-import { createUplink } from "./link/link.ts"
+import { createLink } from "./link/link.ts"
 import { createExecutions } from "./workflow/executions.ts"
 import { findWorkflow, shellOrder } from "./workflow/order-sources.ts"
 import { channelOf, createSteps } from "./workflow/steps.ts"
 import { openExecutionStore } from "./workflow/execution-store.ts"
 
 export interface DaemonOptions {
-  readonly config: Config
+  readonly config: Settings
   /** Where the link goes, who it is: the Config's, or those of a session agent in this process. */
   readonly link: { readonly url: string; readonly token: string }
   readonly version: string
   readonly log: Log
   readonly clock?: Clock
   /** The settings as they are now, for what a restored sandbox is given anew. */
-  readonly readAgain?: () => Config
+  readonly readAgain?: () => Settings
   /** How this program is started; git starts it as its credential helper. */
   readonly self?: readonly string[]
   /** When a silent OpenCode counts as hung; the default is about half a minute. */
@@ -97,7 +97,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const done = Promise.withResolvers<Ending>()
   const stopped = new AbortController()
   /** What prompts need before they can run; told by /ready. */
-  const parts = createPartsBoard(["link", "agent"], clock.now)
+  const parts = createComponentStates(["link", "agent"], clock.now)
   /** Opens /api to the agent's tools, and to nobody else. */
   const apiToken = bootToken(readBootId(), {
     read: () => readFact(db, API_TOKEN_FACT),
@@ -123,7 +123,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })
-  const uplink = createUplink({
+  const uplink = createLink({
     ...options.link,
     sessionId: config.sessionId,
     version: options.version,

@@ -6,18 +6,18 @@ import {
   commands,
   type Context,
   type Environment,
-  type Knob,
-  settings,
-  type Values,
+  type Setting,
+  settingRows,
+  type SettingValues,
 } from "./table.ts"
 import type { repositoryList } from "./fields.ts"
 
 /** A value of the wrong form: `message` says which variable, what it must be and where to set it. Exit code 2. */
-export class ConfigError extends Error {
+export class SettingsError extends Error {
   override readonly name = "ConfigError"
 }
 
-export interface Config extends Values {
+export interface Settings extends SettingValues {
   readonly command: CommandName
   /** The word after a command that takes one. */
   readonly operand: string | undefined
@@ -33,10 +33,10 @@ export interface Config extends Values {
 export type Invocation =
   | { readonly want: "help" }
   | { readonly want: "version" }
-  | { readonly want: "command"; readonly config: Config; readonly words: Words }
+  | { readonly want: "command"; readonly config: Settings; readonly words: Arguments }
 
 /** What stands beside the settings on the command lines of `chat` and `workflow`. */
-export interface Words {
+export interface Arguments {
   readonly text?: string
   readonly json: boolean
   readonly workflow?: {
@@ -57,7 +57,7 @@ export const readInvocation = (
   if (first === undefined) return { want: "help" }
   const named = first.startsWith("-") ? undefined : first
   if (named !== undefined && !isCommand(named)) {
-    throw new ConfigError(
+    throw new SettingsError(
       `unknown command "${named}": expected ${Object.keys(commands).join(", ")} (see sandpiper --help)`,
     )
   }
@@ -71,7 +71,7 @@ export const readInvocation = (
         : { words: { json: false }, flags: rest }
   const { flags, operand } = readFlags(given, commands[command].operands ?? [])
   if (commands[command].operands !== undefined && operand === undefined) {
-    throw new ConfigError(`${command} needs one of: ${commands[command].operands.join(", ")}`)
+    throw new SettingsError(`${command} needs one of: ${commands[command].operands.join(", ")}`)
   }
   return { want: "command", config: readConfig({ command, env, cwd }, flags, operand), words }
 }
@@ -84,7 +84,7 @@ const shortFlags: Readonly<Record<string, string>> = {
 /** `chat` takes a text, `--json`, and short names for two of the flags; what is left are flags like any other's. */
 const readWords = (
   argv: readonly string[],
-): { readonly words: Words; readonly flags: readonly string[] } => {
+): { readonly words: Arguments; readonly flags: readonly string[] } => {
   const texts: string[] = []
   const flags: string[] = []
   let json = false
@@ -104,7 +104,7 @@ const readWords = (
 /** `workflow` takes what to do and a file, and says no to an approval with `--deny`. */
 const readWorkflowWords = (
   argv: readonly string[],
-): { readonly words: Words; readonly flags: readonly string[] } => {
+): { readonly words: Arguments; readonly flags: readonly string[] } => {
   const names: string[] = []
   const flags: string[] = []
   let variables: string | undefined
@@ -123,7 +123,7 @@ const readWorkflowWords = (
   const [verb = "", file, ...more] = names
   const isVerb = commands.workflow.operands?.includes(verb) === true
   if (!isVerb || file === undefined || more.length > 0) {
-    throw new ConfigError("workflow needs validate, run or resume, and then one FILE")
+    throw new SettingsError("workflow needs validate, run or resume, and then one FILE")
   }
   return { words: { json: false, workflow: { file, variables, deny } }, flags: [verb, ...flags] }
 }
@@ -134,7 +134,7 @@ const readFlags = (
   argv: readonly string[],
   operands: readonly string[],
 ): { readonly flags: ReadonlyMap<string, string>; readonly operand: string | undefined } => {
-  const known = new Set(settings.flatMap(([, knob]) => knob.flag ?? []))
+  const known = new Set(settingRows.flatMap(([, knob]) => knob.flag ?? []))
   const flags = new Map<string, string>()
   let operand: string | undefined
   for (let index = 0; index < argv.length; index += 1) {
@@ -145,11 +145,11 @@ const readFlags = (
     }
     const [, name, inline] = /^--([a-z-]+)(?:=(.*))?$/s.exec(word) ?? []
     if (name === undefined || !known.has(name)) {
-      throw new ConfigError(`unknown flag "${word}" (see sandpiper --help)`)
+      throw new SettingsError(`unknown flag "${word}" (see sandpiper --help)`)
     }
     const value = inline ?? argv[(index += 1)]
-    if (value === undefined) throw new ConfigError(`--${name} needs a value after it`)
-    if (flags.has(name)) throw new ConfigError(`--${name} is given twice`)
+    if (value === undefined) throw new SettingsError(`--${name} needs a value after it`)
+    if (flags.has(name)) throw new SettingsError(`--${name} is given twice`)
     flags.set(name, value)
   }
   return { flags, operand }
@@ -159,11 +159,11 @@ const readConfig = (
   context: Context,
   flags: ReadonlyMap<string, string>,
   operand: string | undefined,
-): Config => {
+): Settings => {
   const values: Record<string, unknown> = {}
   const secrets: string[] = []
   const problems: string[] = []
-  for (const [key, knob] of settings) {
+  for (const [key, knob] of settingRows) {
     const given = (knob.flag && flags.get(knob.flag)) || context.env[knob.env]
     const text = given || knob.fallback?.(context) || undefined
     if (text === undefined && knob.requiredBy?.includes(context.command)) {
@@ -179,8 +179,8 @@ const readConfig = (
     values[key] = parsed.data
     if (knob.secret) secrets.push(text)
   }
-  if (problems.length > 0) throw new ConfigError(problems.join("\n"))
-  const parsed = values as unknown as Values
+  if (problems.length > 0) throw new SettingsError(problems.join("\n"))
+  const parsed = values as unknown as SettingValues
   const repositories = repositoriesOf(parsed)
   secrets.push(...repositories.flatMap(secretsOfRepository))
   return Object.freeze({
@@ -195,26 +195,29 @@ const readConfig = (
   })
 }
 
-const repositoriesOf = (values: Values): Config["repositories"] => {
+const repositoriesOf = (values: SettingValues): Settings["repositories"] => {
   const { repoUrl: url, repoBranch: branch, repoRef: ref, repoDepth: depth } = values
   const first = url === undefined ? [] : [{ url, branch, ref, depth }]
   return Object.freeze([...first, ...(values.moreRepositories ?? [])])
 }
 
-const secretsOfRepository = ({ url, token }: Config["repositories"][number]): readonly string[] => [
+const secretsOfRepository = ({
+  url,
+  token,
+}: Settings["repositories"][number]): readonly string[] => [
   ...(token === undefined ? [] : [token]),
   ...(URL.canParse(url) && new URL(url).password !== ""
     ? [decodeURIComponent(new URL(url).password)]
     : []),
 ]
 
-const nameOf = (knob: Knob): string => (knob.flag ? `${knob.env} (--${knob.flag})` : knob.env)
+const nameOf = (knob: Setting): string => (knob.flag ? `${knob.env} (--${knob.flag})` : knob.env)
 
 /** The Config as it may be printed: secrets hidden, the environment left out. */
-export const printableConfig = (config: Config): Record<string, unknown> =>
+export const printableSettings = (config: Settings): Record<string, unknown> =>
   Object.fromEntries(
-    settings.map(([key, knob]) => {
-      const value = config[key as keyof Values]
+    settingRows.map(([key, knob]) => {
+      const value = config[key as keyof SettingValues]
       return [key, knob.secret && value !== undefined ? "[redacted]" : shown(value)]
     }),
   )

@@ -24,7 +24,7 @@ export type CommandName =
   | "hook"
   | "workflow"
 
-export interface Knob<Schema extends z.ZodType = z.ZodType> {
+export interface Setting<Schema extends z.ZodType = z.ZodType> {
   readonly env: string
   readonly flag?: string
   readonly doc: string
@@ -89,7 +89,7 @@ const originList = z
     },
   )
 
-export const knobs = {
+export const settingsTable = {
   doUrl: {
     env: "DO_WS_URL",
     flag: "do-url",
@@ -418,10 +418,10 @@ export const knobs = {
     schema: z.enum(["json", "pretty", "auto"], { error: "must be json, pretty or auto" }),
     fallback: () => "auto",
   },
-} satisfies Record<string, Knob>
+} satisfies Record<string, Setting>
 
-export type Values = {
-  readonly [Key in keyof typeof knobs]: z.output<(typeof knobs)[Key]["schema"]>
+export type SettingValues = {
+  readonly [Key in keyof typeof settingsTable]: z.output<(typeof settingsTable)[Key]["schema"]>
 }
 
 export const commands: Record<
@@ -452,9 +452,10 @@ export const commands: Record<
   "read-pdf": { doc: "the text of the PDF on standard input, as JSON; the runner asks itself" },
 }
 
-export const settings: readonly (readonly [string, Knob])[] = Object.entries<Knob>(knobs)
+export const settingRows: readonly (readonly [string, Setting])[] =
+  Object.entries<Setting>(settingsTable)
 
 /** What the runner itself is set by: none of it is for the agent's eyes, but for the screen it draws on. */
 export const ownVariables: ReadonlySet<string> = new Set(
-  settings.map(([, knob]) => knob.env).filter((name) => name !== knobs.display.env),
+  settingRows.map(([, knob]) => knob.env).filter((name) => name !== settingsTable.display.env),
 )

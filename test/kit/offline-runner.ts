@@ -6,7 +6,7 @@ import { systemClock } from "../../src/lib/clock.ts"
 import { openStateDb } from "../../src/lib/state-db.ts"
 import { openOutboxStore, readEpoch } from "../../src/runner/link/outbox-store.ts"
 import { createOutbox } from "../../src/runner/link/outbox.ts"
-import { createUplink } from "../../src/runner/link/link.ts"
+import { createLink } from "../../src/runner/link/link.ts"
 import { silentLog } from "./log.ts"
 
 const [url = "", token = "", stateDir = "", count = "0"] = process.argv.slice(2)
@@ -18,7 +18,7 @@ const outbox = createOutbox({
     throw error
   },
 })
-const uplink = createUplink({
+const uplink = createLink({
   url,
   token,
   sessionId: "offline",

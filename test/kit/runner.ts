@@ -3,7 +3,7 @@ import { existsSync } from "node:fs"
 import { mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
-import { readInvocation, type Config } from "../../src/settings/settings.ts"
+import { readInvocation, type Settings } from "../../src/settings/settings.ts"
 import { createDaemon, type Daemon, type DaemonOptions } from "../../src/runner/daemon.ts"
 import type { Inbound } from "../../src/wire/frames/index.ts"
 import { recordingLog } from "./log.ts"
@@ -62,7 +62,7 @@ export const createSandbox = async (link: {
   }
 }
 
-export const configOf = (environment: Record<string, string>): Config => {
+export const configOf = (environment: Record<string, string>): Settings => {
   const invocation = readInvocation(["run"], environment, tmpdir())
   if (invocation.want !== "command") throw new Error("unreachable")
   return invocation.config

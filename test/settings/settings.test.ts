@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { ConfigError, printableConfig, readInvocation } from "../../src/settings/settings.ts"
+import { SettingsError, printableSettings, readInvocation } from "../../src/settings/settings.ts"
 import { helpText } from "../../src/cli/help.ts"
 import type { Environment } from "../../src/settings/table.ts"
 
@@ -21,7 +21,7 @@ const problem = (argv: readonly string[], env: Environment = complete): string =
   try {
     read(argv, env)
   } catch (error) {
-    if (error instanceof ConfigError) return error.message
+    if (error instanceof SettingsError) return error.message
     throw error
   }
   throw new Error("no error")
@@ -147,7 +147,7 @@ describe("settings", () => {
 
 describe("printing", () => {
   test("the Config shows no secret", () => {
-    const printed = JSON.stringify(printableConfig(read(["run"])))
+    const printed = JSON.stringify(printableSettings(read(["run"])))
     expect(printed).not.toContain(complete.RUNNER_TOKEN)
     expect(printed).not.toContain(complete.JWT_SECRET)
     expect(printed).toContain("wss://agent.example/ws")

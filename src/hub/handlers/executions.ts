@@ -5,7 +5,7 @@ import { one, type Sql } from "../session/ports.ts"
 import type { Effects } from "../shared-store/effects.ts"
 import { readPayload } from "./read-payload.ts"
 import { Refusal, type TableHandlers } from "./handler-table.ts"
-import type { Tools } from "./handler-context.ts"
+import type { HandlerContext } from "./handler-context.ts"
 import type { WorkflowRow, Workflows } from "./workflows.ts"
 
 type Envelope = Outbound<"workflow-execution-result">["envelope"]
@@ -78,7 +78,11 @@ const statuses = {
   failed: "failed",
 } as const
 
-export const createExecutions = (sql: Sql, { now }: Tools, effects: Effects): Executions => ({
+export const createExecutions = (
+  sql: Sql,
+  { now }: HandlerContext,
+  effects: Effects,
+): Executions => ({
   begin: ({ id, workflow, session, variables = {}, trigger, source }) => {
     if (workflow.enabled !== 1) throw new Refusal(`the workflow ${workflow.slug} is disabled`)
     const made = sql.all(
@@ -134,7 +138,7 @@ export const createExecutions = (sql: Sql, { now }: Tools, effects: Effects): Ex
 
 export const executionHandlers = (
   sql: Sql,
-  tools: Tools,
+  tools: HandlerContext,
   workflows: Workflows,
   executions: Executions,
   effects: Effects,

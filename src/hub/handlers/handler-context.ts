@@ -1,6 +1,6 @@
 /** What the handlers need beside tables. */
 
-export interface Tools {
+export interface HandlerContext {
   readonly now: () => number
   readonly newId: () => string
   /** `sha256:<hex>` of a value's canonical form: the same whatever the order of its keys. */

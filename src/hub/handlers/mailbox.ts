@@ -1,7 +1,7 @@
 /** Notifications from session to session, to a user, or to a handle. */
 import { one, type Sql } from "../session/ports.ts"
 import { Refusal, type TableHandlers } from "./handler-table.ts"
-import type { Tools } from "./handler-context.ts"
+import type { HandlerContext } from "./handler-context.ts"
 
 interface MailRow {
   place: number
@@ -17,7 +17,7 @@ interface MailRow {
 
 export const mailboxHandlers = (
   sql: Sql,
-  { now, newId }: Tools,
+  { now, newId }: HandlerContext,
 ): Pick<TableHandlers, "mailbox-send" | "mailbox-check"> => ({
   "mailbox-send": (mail, { session }) => {
     const receivers = [mail.toSessionId, mail.toUserId, mail.toHandle].filter(

@@ -1,7 +1,7 @@
 /** What sessions remember from one to the next, found by its words. */
 import { one, type Sql } from "../session/ports.ts"
 import { Refusal, type TableHandlers } from "./handler-table.ts"
-import type { Tools } from "./handler-context.ts"
+import type { HandlerContext } from "./handler-context.ts"
 
 interface MemoryRow {
   place: number
@@ -22,7 +22,7 @@ const memoryOf = ({ id, category, content, session, created_at }: MemoryRow) => 
 
 export const memoryHandlers = (
   sql: Sql,
-  { now, newId }: Tools,
+  { now, newId }: HandlerContext,
 ): Pick<TableHandlers, "memory-read" | "memory-write" | "memory-delete"> => ({
   "memory-read": ({ category, query, limit = 50 }) => {
     const words = query === undefined ? undefined : searchOf(query)

@@ -3,7 +3,7 @@ import { z } from "zod"
 import { one, type Sql } from "../session/ports.ts"
 import { readPayload } from "./read-payload.ts"
 import { Refusal } from "./handler-table.ts"
-import type { Tools } from "./handler-context.ts"
+import type { HandlerContext } from "./handler-context.ts"
 import { checkDefinition, type Workflows } from "./workflows.ts"
 
 interface ProposalRow {
@@ -65,7 +65,7 @@ const proposalOf = (row: ProposalRow) => ({
   ...(row.expires_at !== null && { expiresAt: row.expires_at }),
 })
 
-export const proposalActions = (sql: Sql, tools: Tools, workflows: Workflows) => {
+export const proposalActions = (sql: Sql, tools: HandlerContext, workflows: Workflows) => {
   const find = (workflow: string, id: string): ProposalRow => {
     const row = one(
       sql.all<ProposalRow>("SELECT * FROM proposals WHERE id = ? AND workflow = ?", id, workflow),

@@ -1,7 +1,7 @@
 /** The board of tasks that sessions share, and the notifications they send one another. */
 import { one, type Sql } from "../session/ports.ts"
 import { Refusal, type TableHandlers } from "./handler-table.ts"
-import type { Tools } from "./handler-context.ts"
+import type { HandlerContext } from "./handler-context.ts"
 
 interface TaskRow {
   id: string
@@ -21,7 +21,7 @@ const STATUSES = ["pending", "in_progress", "blocked", "completed", "failed", "c
 
 export const taskHandlers = (
   sql: Sql,
-  { now, newId }: Tools,
+  { now, newId }: HandlerContext,
 ): Pick<TableHandlers, "task-create" | "task-list" | "task-update" | "task-my"> => {
   const find = (id: string) => one(sql.all<TaskRow>("SELECT * FROM tasks WHERE id = ?", id))
   const mustExist = (id: string) => {

@@ -6,7 +6,7 @@ import type { Effects } from "../shared-store/effects.ts"
 import type { Executions } from "./executions.ts"
 import { readPayload } from "./read-payload.ts"
 import { Refusal, type TableHandlers } from "./handler-table.ts"
-import type { Tools } from "./handler-context.ts"
+import type { HandlerContext } from "./handler-context.ts"
 import {
   changed,
   listed,
@@ -31,7 +31,7 @@ export interface Triggers {
 
 export const createTriggers = (
   sql: Sql,
-  tools: Tools,
+  tools: HandlerContext,
   workflows: Workflows,
   executions: Executions,
   effects: Effects,

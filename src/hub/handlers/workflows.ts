@@ -1,7 +1,7 @@
 /** Workflows: kept in versions, each named by its hash, so that every change can be taken back. */
 import { one, type Sql } from "../session/ports.ts"
 import { Refusal, type TableHandlers } from "./handler-table.ts"
-import type { Tools } from "./handler-context.ts"
+import type { HandlerContext } from "./handler-context.ts"
 
 export interface WorkflowRow {
   id: string
@@ -32,7 +32,7 @@ interface DataChange {
   readonly notes?: string | undefined
 }
 
-export const createWorkflows = (sql: Sql, { now, hash }: Tools): Workflows => {
+export const createWorkflows = (sql: Sql, { now, hash }: HandlerContext): Workflows => {
   const find = (key: string) => {
     const row = one(
       sql.all<WorkflowRow>("SELECT * FROM workflows WHERE id = ? OR slug = ?", key, key),
@@ -120,7 +120,7 @@ const slugOf = (name: string): string =>
 
 export const workflowHandlers = (
   sql: Sql,
-  tools: Tools,
+  tools: HandlerContext,
   workflows: Workflows,
 ): Pick<TableHandlers, "workflow-list" | "workflow-sync"> => ({
   "workflow-list": () => ({

@@ -1,5 +1,5 @@
 /** Acknowledgements to the runner: of what is written, for many frames at once, never long after. */
-import type { Parts } from "./session-context.ts"
+import type { SessionContext } from "./session-context.ts"
 
 export interface Acks {
   /** A frame was taken: it is acknowledged soon, once it is written. */
@@ -10,7 +10,7 @@ export interface Acks {
 const ACK_MS = 50
 const ACK_FRAMES = 64
 
-export const createAcks = ({ ports, link }: Parts): Acks => {
+export const createAcks = ({ ports, link }: SessionContext): Acks => {
   let frames = 0
   let cancel: (() => void) | undefined
   const stop = () => {

@@ -1,11 +1,11 @@
 /** Things too big for a row: the bytes go to the host's blobs, the row says what and where. */
-import type { Parts } from "./session-context.ts"
+import type { SessionContext } from "./session-context.ts"
 
 const BASE64_PER_BYTE = 4 / 3
 
 /** The same id again is the same artifact. */
 export const keepArtifact = (
-  { ports, changes }: Parts,
+  { ports, changes }: SessionContext,
   mime: string,
   base64: string,
   description: string,

@@ -10,7 +10,7 @@ import {
   type Reply,
 } from "../../wire/clients/verbs.ts"
 import { readMessages, readSnapshot } from "./client-views.ts"
-import type { Parts } from "./session-context.ts"
+import type { SessionContext } from "./session-context.ts"
 import { answerFrame, dispatch, showPrompt, stopPrompts, withdrawAll } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
 import { hasEnded } from "./named-values.ts"
@@ -35,7 +35,7 @@ const MOST_TEXT = 500_000
 
 const isBase64 = (url: string): boolean => /^data:[^,]*;base64,/i.test(url)
 
-export const createClientSide = (parts: Parts, flush: () => void): ClientSide => {
+export const createClientSide = (parts: SessionContext, flush: () => void): ClientSide => {
   const { ports, changes } = parts
   const verbs = verbsOf(parts)
 
@@ -89,7 +89,7 @@ const refuse = (code: RefusalCode, message: string): Reply => ({
   error: { code, message },
 })
 
-const verbsOf = (parts: Parts): Verbs => {
+const verbsOf = (parts: SessionContext): Verbs => {
   const { ports, queue, interactions, link, state, say } = parts
   const hasRunner = () => link.now().connection !== null
   /** Questions to the runner: answered by an event, or by a deadline. */

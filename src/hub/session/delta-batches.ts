@@ -6,7 +6,7 @@ import type { Messages, WordKind } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { bytesOf } from "./text.ts"
 
-export interface Words {
+export interface DeltaBatches {
   /** True when the words could wait; false when they must be written now, with what waited before them. */
   readonly take: (
     messageId: string,
@@ -45,11 +45,11 @@ interface OpenPart {
 /** A row is left well before it is full, so that no batch can overfill it. */
 const ROOM = 400_000
 
-export const createWords = (
+export const createDeltaBatches = (
   messages: Messages,
   { sockets, later }: Pick<Ports, "sockets" | "later">,
   rev: () => number,
-): Words => {
+): DeltaBatches => {
   const open = new Map<string, OpenPart>()
   const keyOf = (messageId: string, base: string) => `${messageId}\n${base}`
   let waiting = 0

@@ -3,7 +3,7 @@ import type { Outbound, ToldFrame } from "../../wire/frames/index.ts"
 import { keepArtifact } from "./artifacts.ts"
 import { channelKey } from "./channel.ts"
 import { answerOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
-import type { Parts } from "./session-context.ts"
+import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, withdrawAll } from "./prompt-lifecycle.ts"
 
 /** Frames about the link itself, and words, are dealt with where they arrive. */
@@ -12,7 +12,7 @@ type IngestedType = Exclude<ToldFrame["type"], Elsewhere>
 type Ingest = { readonly [Type in IngestedType]: (frame: Outbound<Type>) => void }
 
 /** Carries out one frame, inside its transaction. */
-export const createIngest = (parts: Parts): ((frame: Outbound<IngestedType>) => void) => {
+export const createIngest = (parts: SessionContext): ((frame: Outbound<IngestedType>) => void) => {
   const table = tableOf(parts)
   return (frame) => {
     const run: (frame: never) => void = table[frame.type]
@@ -25,7 +25,7 @@ const RESULT_CHARACTERS = 100_000
 /** The answer to a client's question is one row, and a character may take three bytes of its 2 MB. */
 const ANSWER_CHARACTERS = 500_000
 
-const tableOf = (parts: Parts): Ingest => {
+const tableOf = (parts: SessionContext): Ingest => {
   const { messages, queue, interactions, state, changes, link, ports } = parts
   const { sql } = ports
   const begin = (frame: Outbound<"message.create">) =>

@@ -1,6 +1,6 @@
 /** A prompt's way: claimed and sent, stopped, lost and found, ended once. */
 import type { Prompt } from "./queue.ts"
-import type { Parts } from "./session-context.ts"
+import type { SessionContext } from "./session-context.ts"
 import { channelAddress } from "./channel.ts"
 import { orderAgain, sendOrders } from "./workflow-orders.ts"
 
@@ -10,7 +10,7 @@ const STOP_MS = 15_000
 const PROMPT_MS = 3 * 60 * 60 * 1000
 
 /** Hands out whatever may be handed out: every channel's next, until there is none. */
-export const dispatch = (parts: Parts): void => {
+export const dispatch = (parts: SessionContext): void => {
   const { link, queue, deadlines, ports } = parts
   const { phase, ready } = link.now()
   if ((phase !== "open" && phase !== "uncounted") || !ready) return
@@ -26,7 +26,7 @@ export const dispatch = (parts: Parts): void => {
 }
 
 /** A prompt stands in the conversation from when it is worked on, not from when it was typed. */
-export const showPrompt = ({ messages }: Parts, prompt: Prompt, channel: string): void => {
+export const showPrompt = ({ messages }: SessionContext, prompt: Prompt, channel: string): void => {
   const { messageId, content, attachments, authorId, authorName, authorEmail } = prompt
   const author =
     (authorId ?? authorName ?? authorEmail) ? { authorId, authorName, authorEmail } : undefined
@@ -39,7 +39,7 @@ export const showPrompt = ({ messages }: Parts, prompt: Prompt, channel: string)
 }
 
 /** The one end of a prompt, however it is heard of. */
-export const endPrompt = (parts: Parts, id: string): void => {
+export const endPrompt = (parts: SessionContext, id: string): void => {
   const row = parts.queue.find(id)
   if (!row) return
   const status = row.stopping === 1 ? "canceled" : row.error === null ? "done" : "failed"
@@ -48,14 +48,14 @@ export const endPrompt = (parts: Parts, id: string): void => {
   parts.messages.endOf(id, "error", "the turn ended without its last word")
 }
 
-const settlePrompt = (parts: Parts, id: string): void => {
+const settlePrompt = (parts: SessionContext, id: string): void => {
   parts.interactions.expire(id)
   parts.deadlines.clear("prompt", id)
   parts.deadlines.clear("stop", id)
 }
 
 /** Asks for the end of what runs, in one channel or in all; tells how many prompts that are. */
-export const stopPrompts = (parts: Parts, channel: string | undefined): number => {
+export const stopPrompts = (parts: SessionContext, channel: string | undefined): number => {
   const { queue, deadlines, ports } = parts
   const running = queue.processing(channel)
   for (const { id } of running) {
@@ -68,7 +68,10 @@ export const stopPrompts = (parts: Parts, channel: string | undefined): number =
 }
 
 /** Takes everything out that is not begun, in one channel or in all; tells how many prompts that are. */
-export const withdrawAll = ({ ports, queue }: Parts, channel: string | undefined): number =>
+export const withdrawAll = (
+  { ports, queue }: SessionContext,
+  channel: string | undefined,
+): number =>
   ports.sql
     .all<{ id: string; channel: string }>("SELECT id, channel FROM queue WHERE status = 'queued'")
     .filter((row) => channel === undefined || row.channel === channel)
@@ -81,7 +84,7 @@ const reasons = {
 } as const
 
 /** The runner did not confirm a stop, sat on a prompt beyond all budgets, or is not let in again: it is over without it. */
-export const giveUp = (parts: Parts, id: string, kind: keyof typeof reasons): void => {
+export const giveUp = (parts: SessionContext, id: string, kind: keyof typeof reasons): void => {
   const { queue, messages } = parts
   if (queue.find(id)?.status !== "processing") return
   const why = reasons[kind]
@@ -92,7 +95,7 @@ export const giveUp = (parts: Parts, id: string, kind: keyof typeof reasons): vo
 }
 
 /** All the runner had to tell from before has come: what it neither runs nor has ended is lost, and goes back. */
-export const reconcile = (parts: Parts): void => {
+export const reconcile = (parts: SessionContext): void => {
   const { link, queue, messages, interactions, deadlines } = parts
   const { active } = link.now()
   link.change({ phase: "open", barrier: null })

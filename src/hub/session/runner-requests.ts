@@ -1,6 +1,6 @@
 /** Requests of the runner: each is carried out once and answered as often as it is asked. */
 import type { InboundFrame, Parsed, RequestFrame } from "../../wire/frames/index.ts"
-import type { Parts } from "./session-context.ts"
+import type { SessionContext } from "./session-context.ts"
 import { one } from "./ports.ts"
 
 export interface Rpc {
@@ -11,7 +11,7 @@ export interface Rpc {
 
 const RESULT_CHARACTERS = 1_000_000
 
-export const createRpc = ({ ports, link }: Parts): Rpc => {
+export const createRpc = ({ ports, link }: SessionContext): Rpc => {
   /** Those that are being carried out now: a repeated question waits for the same answer. */
   const running = new Set<string>()
   const tell = (frame: Record<string, unknown>) => {

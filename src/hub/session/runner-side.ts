@@ -12,7 +12,7 @@ import { createAcks } from "./acks.ts"
 import { channelKey } from "./channel.ts"
 import { createIngest } from "./ingest.ts"
 import { staysReady } from "./link.ts"
-import type { Parts } from "./session-context.ts"
+import type { SessionContext } from "./session-context.ts"
 import { dispatch, reconcile } from "./prompt-lifecycle.ts"
 import { createRpc } from "./runner-requests.ts"
 
@@ -34,7 +34,7 @@ const BATCH_SPREAD_MS = 50
 const BARRIER_MS = 10_000
 const REPLACED = "Replaced by new runner connection"
 
-export const createRunnerSide = (parts: Parts): RunnerSide => {
+export const createRunnerSide = (parts: SessionContext): RunnerSide => {
   const { ports, link, words, commit, say, deadlines, state } = parts
   const ingest = createIngest(parts)
   const rpc = createRpc(parts)
@@ -214,7 +214,7 @@ export const createRunnerSide = (parts: Parts): RunnerSide => {
   }
 }
 
-const agentSessions = ({ ports }: Parts): Record<string, string> =>
+const agentSessions = ({ ports }: SessionContext): Record<string, string> =>
   Object.fromEntries(
     ports.sql
       .all<{ key: string; agent_session: string }>("SELECT key, agent_session FROM channels")

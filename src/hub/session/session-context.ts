@@ -9,13 +9,13 @@ import { createMessages, type Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { createQueue, type Queue } from "./queue.ts"
 import { createState, type State } from "./named-values.ts"
-import { createWords, type Words } from "./delta-batches.ts"
+import { createDeltaBatches, type DeltaBatches } from "./delta-batches.ts"
 
-export interface Parts {
+export interface SessionContext {
   readonly ports: Ports
   readonly changes: Changes
   readonly messages: Messages
-  readonly words: Words
+  readonly words: DeltaBatches
   readonly attachments: Attachments
   readonly queue: Queue
   readonly interactions: Interactions
@@ -28,11 +28,11 @@ export interface Parts {
   readonly say: (frame: InboundFrame) => void
 }
 
-export const createParts = (ports: Ports): Parts => {
+export const createSessionContext = (ports: Ports): SessionContext => {
   const { sql, sockets, now, newId } = ports
   const changes = createChanges(sql, sockets)
   const messages = createMessages(sql, changes, now, newId)
-  const words = createWords(messages, ports, changes.rev)
+  const words = createDeltaBatches(messages, ports, changes.rev)
   const attachments = createAttachments(ports)
   const link = createLink(sql)
   const deadlines = createDeadlines(sql, ports.alarm)

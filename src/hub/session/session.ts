@@ -4,7 +4,7 @@ import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot } from "./client-views.ts"
 import { keepArtifact } from "./artifacts.ts"
 import { cancelRun, takeOrder } from "./workflow-orders.ts"
-import { createParts, type Parts } from "./session-context.ts"
+import { createSessionContext, type SessionContext } from "./session-context.ts"
 import type { Ports } from "./ports.ts"
 import { dispatch, giveUp, reconcile, stopPrompts, withdrawAll } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
@@ -68,7 +68,7 @@ export interface SessionStatus {
 
 export const createSession = (ports: Ports): Session => {
   migrate(ports.sql)
-  const parts = createParts(ports)
+  const parts = createSessionContext(ports)
   const { state, queue, link, commit } = parts
   const runner = createRunnerSide(parts)
   const ended = () => hasEnded(state)
@@ -155,7 +155,7 @@ export const createSession = (ports: Ports): Session => {
   }
 }
 
-const meetDeadlines = (parts: Parts): void => {
+const meetDeadlines = (parts: SessionContext): void => {
   for (const { kind, ref } of parts.deadlines.takeDue(parts.ports.now())) {
     switch (kind) {
       case "stop":

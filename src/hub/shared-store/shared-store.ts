@@ -14,20 +14,20 @@ import {
   type TableHandlers,
 } from "../handlers/handler-table.ts"
 import { taskHandlers } from "../handlers/tasks.ts"
-import type { Tools } from "../handlers/handler-context.ts"
+import type { HandlerContext } from "../handlers/handler-context.ts"
 import { createTriggers } from "../handlers/triggers.ts"
 import { workflowActions } from "../handlers/workflow-actions.ts"
 import { createWorkflows, workflowHandlers } from "../handlers/workflows.ts"
 
-export interface CommonsOptions {
+export interface SharedStoreOptions {
   readonly sql: Sql
-  readonly tools: Tools
+  readonly tools: HandlerContext
   readonly alarm: Alarm
   readonly deliver: Deliver
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }
 
-export interface Commons {
+export interface SharedStore {
   /** The answer, or nothing when the tables cannot give it. Throws a Refusal in words for the asker. */
   readonly answer: (session: string, frame: RequestFrame) => Record<string, unknown> | undefined
   readonly executed: (
@@ -40,7 +40,13 @@ export interface Commons {
   readonly start: () => void
 }
 
-export const createCommons = ({ sql, tools, alarm, deliver, report }: CommonsOptions): Commons => {
+export const createSharedStore = ({
+  sql,
+  tools,
+  alarm,
+  deliver,
+  report,
+}: SharedStoreOptions): SharedStore => {
   migrateCommons(sql)
   const effects = createEffects(sql, deliver, (error) =>
     report("hub.effect-failed", { error: String(error) }),

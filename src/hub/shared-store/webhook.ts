@@ -1,10 +1,10 @@
 /** A call to a webhook's address: its secret is the bearer token, its body is what the trigger gets. */
-import type { Commons } from "./shared-store.ts"
+import type { SharedStore } from "./shared-store.ts"
 
 const MAX_BODY = 1024 * 1024
 
 export const takeHook = async (
-  commons: Pick<Commons, "hook">,
+  commons: Pick<SharedStore, "hook">,
   trigger: string,
   request: Request,
 ): Promise<Response> => {

@@ -1,6 +1,6 @@
 /** Whether prompts can run, and if not, which part is in the way. */
 
-export interface Part {
+export interface Component {
   readonly state: "starting" | "ready" | "degraded" | "failed" | "off"
   /** When it came into this state, in milliseconds since the epoch. */
   readonly since: number
@@ -10,12 +10,12 @@ export interface Part {
   readonly essential: boolean
 }
 
-export type Parts = Readonly<Record<string, Part>>
+export type Components = Readonly<Record<string, Component>>
 
-export const isReady = (parts: Parts): boolean =>
+export const isReady = (parts: Components): boolean =>
   Object.values(parts).every(({ essential, state }) => !essential || state === "ready")
 
-export const readyReport = (parts: Parts, now: number): Readonly<Record<string, unknown>> => ({
+export const readyReport = (parts: Components, now: number): Readonly<Record<string, unknown>> => ({
   ready: isReady(parts),
   parts: Object.fromEntries(
     Object.entries(parts).map(([name, { since, ...part }]) => [
@@ -25,15 +25,18 @@ export const readyReport = (parts: Parts, now: number): Readonly<Record<string, 
   ),
 })
 
-export interface PartsBoard {
+export interface ComponentStates {
   /** Notes what a part is like now; a part that is what it was keeps its `since`. */
-  readonly set: (name: string, state: Part["state"], why?: string) => void
-  readonly read: () => Parts
+  readonly set: (name: string, state: Component["state"], why?: string) => void
+  readonly read: () => Components
 }
 
 /** `essential` names the parts that prompts need, all of which are starting. */
-export const createPartsBoard = (essential: readonly string[], now: () => number): PartsBoard => {
-  const parts = new Map<string, Part>(
+export const createComponentStates = (
+  essential: readonly string[],
+  now: () => number,
+): ComponentStates => {
+  const parts = new Map<string, Component>(
     essential.map((name) => [name, { state: "starting", since: now(), essential: true }]),
   )
   return {

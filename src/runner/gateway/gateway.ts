@@ -8,7 +8,7 @@ import { type BackendPorts, reservedPorts } from "./proxy/backends.ts"
 import type { Answer } from "./http/response.ts"
 import { createMetrics, type Gauge } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
-import { isReady, type Parts, readyReport } from "./components.ts"
+import { isReady, type Components, readyReport } from "./components.ts"
 import { passedOn } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
 import { createTunnels, pathOf, type Tunnel } from "../sandbox/tunnels.ts"
@@ -27,7 +27,7 @@ export interface GatewayOptions {
   readonly opencodePort: () => number | undefined
   /** The port that is OpenCode's whether it runs or not. */
   readonly opencodeReserved?: number | undefined
-  readonly parts: () => Parts
+  readonly parts: () => Components
   /** More that `/health?verbose` tells to whoever may ask it. */
   readonly details?: () => Readonly<Record<string, unknown>>
   /** Numbers of other parts, for /metrics. */

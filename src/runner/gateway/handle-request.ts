@@ -8,7 +8,7 @@ import { BadHead } from "./http/fields.ts"
 import type { RequestHead } from "./http/head.ts"
 import { type Answer, problem } from "./http/response.ts"
 import { parseTarget, type Target, withoutQuery } from "./http/target.ts"
-import type { Exchange } from "./tcp/proxy-request.ts"
+import type { ProxyRequest } from "./tcp/proxy-request.ts"
 import type { Dialer } from "./tcp/backend-connections.ts"
 import { serveApi } from "./serve-api.ts"
 import { backendDown, methodNotAllowed, notFound, refusal, say } from "./pages.ts"
@@ -42,10 +42,10 @@ const HEALTHY: Answer = {
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"])
 const READ_METHODS = new Set(["GET", "HEAD"])
 
-export const createApp = (options: AppOptions): ((exchange: Exchange) => void) => {
+export const createApp = (options: AppOptions): ((exchange: ProxyRequest) => void) => {
   const { auth, tunnels, clock } = options
 
-  const serve = (exchange: Exchange): void => {
+  const serve = (exchange: ProxyRequest): void => {
     const { head } = exchange
     if (head.method === "CONNECT" || head.method === "TRACE") {
       return exchange.answer(methodNotAllowed(head, "GET and the like"))
@@ -62,7 +62,7 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
     serveRoute(exchange, target, route)
   }
 
-  const serveRoute = (exchange: Exchange, target: Target, route: Route): void => {
+  const serveRoute = (exchange: ProxyRequest, target: Target, route: Route): void => {
     switch (route.name) {
       case "health":
         return exchange.answer(readOnly(exchange.head) ?? HEALTHY)
@@ -94,7 +94,7 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
   }
 
   const asObserver = async (
-    exchange: Exchange,
+    exchange: ProxyRequest,
     target: Target,
     name: "health-verbose" | "ready" | "metrics",
   ) => {
@@ -104,7 +104,7 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
   }
 
   const asPerson = (
-    exchange: Exchange,
+    exchange: ProxyRequest,
     target: Target,
     backend: Backend | undefined,
     tunnel?: Tunnel,
@@ -124,7 +124,7 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
   }
 
   const toBackend = (
-    exchange: Exchange,
+    exchange: ProxyRequest,
     target: Target,
     entry: Entry,
     backend: Backend | undefined,
@@ -174,7 +174,7 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
     )
   }
 
-  const toOpenCode = (exchange: Exchange, target: Target): void => {
+  const toOpenCode = (exchange: ProxyRequest, target: Target): void => {
     const { head } = exchange
     const port = options.opencodePort()
     if (port === undefined) return exchange.answer(backendDown(head, "OpenCode", "down"))
@@ -202,14 +202,17 @@ export const createApp = (options: AppOptions): ((exchange: Exchange) => void) =
   }
 
   /** A request that fails here fails alone: its client is told so, and the runner goes on. */
-  const guarded = async (exchange: Exchange, run: () => Promise<void> | void): Promise<void> => {
+  const guarded = async (
+    exchange: ProxyRequest,
+    run: () => Promise<void> | void,
+  ): Promise<void> => {
     try {
       await run()
     } catch (error) {
       fail(exchange, error)
     }
   }
-  const fail = (exchange: Exchange, error: unknown) => {
+  const fail = (exchange: ProxyRequest, error: unknown) => {
     if (error instanceof BadHead) {
       return exchange.answer(problem(error.status, "malformed", error.message))
     }

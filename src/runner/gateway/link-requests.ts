@@ -2,7 +2,7 @@
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 import type { LinkCounters } from "../link/counters.ts"
 import { RequestError, type RequestFailure } from "../link/pending-requests.ts"
-import type { Uplink } from "../link/link.ts"
+import type { Link } from "../link/link.ts"
 import { ApiError, type ApiPorts } from "./api.ts"
 import type { Gauge } from "./metrics.ts"
 
@@ -15,7 +15,7 @@ const statuses = {
 
 /** The table has checked the fields against the request's type, which is known here by name only. */
 export const askOver =
-  (request: Uplink["request"]): ApiPorts["ask"] =>
+  (request: Link["request"]): ApiPorts["ask"] =>
   async (type, fields, { sessionId }) => {
     try {
       return await request(type as never, { ...fields, opencodeSessionId: sessionId } as never)
@@ -27,7 +27,7 @@ export const askOver =
   }
 
 export interface TellPorts {
-  readonly send: Uplink["send"]
+  readonly send: Link["send"]
   /** The prompt and the channel that an agent session works for. */
   readonly originOf: (sessionId: string) => Readonly<Record<string, string>> | undefined
   /** The agent has said that the session's work is done. */

@@ -3,14 +3,14 @@ import type { Clock } from "../../lib/clock.ts"
 import type { Api } from "./api.ts"
 import { problem } from "./http/response.ts"
 import type { Target } from "./http/target.ts"
-import type { Exchange } from "./tcp/proxy-request.ts"
+import type { ProxyRequest } from "./tcp/proxy-request.ts"
 
 const BODY_LIMIT = 8 * 1024 * 1024
 /** Edges in front of the sandbox cut what is silent for some minutes. */
 const HEARTBEAT_MS = 30_000
 
 export const serveApi = (
-  exchange: Exchange,
+  exchange: ProxyRequest,
   target: Target,
   api: Api,
   clock: Clock,
@@ -75,7 +75,7 @@ const PASSED = new Set([
   "x-opencode-call-id",
 ])
 
-const passedHeaders = ({ head }: Exchange): Record<string, string> =>
+const passedHeaders = ({ head }: ProxyRequest): Record<string, string> =>
   Object.fromEntries(
     head.headers.flatMap(({ key, value }) => (PASSED.has(key) ? [[key, value]] : [])),
   )

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs"
 import { mkdir } from "node:fs/promises"
 import { hostname } from "node:os"
 import { join } from "node:path"
-import type { Config } from "../../settings/settings.ts"
+import type { Settings } from "../../settings/settings.ts"
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
 import { type Control, type Hook, startControl } from "./control-socket.ts"
@@ -22,9 +22,9 @@ import { plannedDirectory, prepareAll } from "./prepare-repositories.ts"
 export type PartState = "starting" | "ready" | "degraded" | "failed" | "off"
 
 export interface HostOptions {
-  readonly config: Config
+  readonly config: Settings
   /** Repositories with their tokens, as they are now: a restored sandbox may have been given others. */
-  readonly current: () => Pick<Config, "repositories" | "githubToken">
+  readonly current: () => Pick<Settings, "repositories" | "githubToken">
   /** How this program is started, for git to start it too. */
   readonly self: readonly string[]
   readonly apiToken: string

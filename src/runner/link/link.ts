@@ -23,7 +23,7 @@ import type { Outbox } from "./outbox.ts"
 import { createPending, type Pending } from "./pending-requests.ts"
 import { dial, type Socket, type SocketOptions } from "./socket.ts"
 
-export interface UplinkOptions {
+export interface LinkOptions {
   readonly url: string
   readonly token: string
   readonly sessionId: string
@@ -47,7 +47,7 @@ export interface UplinkOptions {
   readonly onEnd: (code: 0 | 3, why: string) => void
 }
 
-export interface Uplink {
+export interface Link {
   readonly start: () => void
   readonly send: (frame: OutboundFrame) => void
   /** Asks the session agent; survives a reconnect, and always settles. */
@@ -79,7 +79,7 @@ interface Connection {
   mode: Mode
 }
 
-export const createUplink = (options: UplinkOptions): Uplink => {
+export const createLink = (options: LinkOptions): Link => {
   const { outbox, clock, log, policy = defaultLinkPolicy } = options
   let state: LinkState | undefined
   let connection: Connection | undefined

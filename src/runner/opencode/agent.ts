@@ -6,7 +6,7 @@ import type { Clock } from "../../lib/clock.ts"
 import { createRing } from "../../lib/ring.ts"
 import { createRedactor, describeError, type Log } from "../../lib/log.ts"
 import { findOpenCode, pathWithRipgrep } from "./launch/binaries.ts"
-import { type Blueprint, createBlueprints } from "./config/launch-plan.ts"
+import { type LaunchPlan, createLaunchPlans } from "./config/launch-plan.ts"
 import { readCatalogue } from "./config/catalogue.ts"
 import { checkCode } from "./config/check-code.ts"
 import type { AgentClient } from "./client/client.ts"
@@ -16,7 +16,7 @@ import { type EventStreamOptions, runEventStream } from "./events/event-stream.t
 import { waitForConfig } from "./launch/wait-for-config.ts"
 import { checkConfig } from "./launch/launch-error.ts"
 import { createLauncher, type RunningAgent } from "./launch/launcher.ts"
-import { type Applied, createLife } from "./launch/supervisor.ts"
+import { type Applied, createSupervisor } from "./launch/supervisor.ts"
 import { followLog, type LogTail } from "./launch/log-tail.ts"
 import { mcpSecrets } from "./config/mcp.ts"
 import { defaultModel } from "./config/models.ts"
@@ -130,8 +130,8 @@ export const createAgent = (options: AgentOptions): Agent => {
 
   const catalogue = readCatalogue(opencodeVersion)
 
-  const blueprint = (runtime: RuntimeConfig): Blueprint =>
-    createBlueprints({
+  const blueprint = (runtime: RuntimeConfig): LaunchPlan =>
+    createLaunchPlans({
       directories,
       files,
       ownFiles,
@@ -151,7 +151,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     })(runtime)
 
   let tail: LogTail | undefined
-  const follow = (made: Blueprint) => {
+  const follow = (made: LaunchPlan) => {
     tail?.stop()
     const redact = createRedactor([
       ...Object.values(made.settings.auth).map(({ key }) => key),
@@ -187,7 +187,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     },
   })
 
-  const install = async (made: Blueprint): Promise<void> => {
+  const install = async (made: LaunchPlan): Promise<void> => {
     // Not before the working directory is there: what it holds is cloned.
     const isOurs = !hasOtherConfig(settings.workDir, made.environment["HOME"])
     const models = isOurs ? made.catalogue : undefined
@@ -228,7 +228,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     await options.handOver(settings.workDir)
   }
 
-  const processOrder = (made: Blueprint): ProcessOrder => ({
+  const processOrder = (made: LaunchPlan): ProcessOrder => ({
     binary: findOpenCode(search),
     version: opencodeVersion,
     startHash: made.startHash,
@@ -252,7 +252,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     options.onReady({ client, url, models, defaultModel: defaultModel(models, settings.model) })
   }
 
-  const life = createLife({
+  const life = createSupervisor({
     blueprint,
     known: options.memory.read(),
     remember: options.memory.write,
@@ -331,7 +331,7 @@ export const createAgent = (options: AgentOptions): Agent => {
 }
 
 /** The file with the keys is OpenCode's own while it runs: it is changed by asking. */
-const changeAuth = async ({ client }: RunningAgent, from: Blueprint, to: Blueprint) => {
+const changeAuth = async ({ client }: RunningAgent, from: LaunchPlan, to: LaunchPlan) => {
   const [before, after] = [from.settings.auth, to.settings.auth]
   for (const [provider, { key }] of Object.entries(after)) {
     if (before[provider]?.key !== key) await client.setAuth(provider, key)

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import type { Inbound } from "../../wire/frames/index.ts"
 import { workflowOrder } from "../../wire/frames/workflow.ts"
-import type { Uplink } from "../link/link.ts"
+import type { Link } from "../link/link.ts"
 
 /** An order as a shell sends it, checked like a frame's. */
 export const shellOrder = (order: unknown): Omit<Inbound<"workflow-execute">, "type"> => {
@@ -13,7 +13,7 @@ export const shellOrder = (order: unknown): Omit<Inbound<"workflow-execute">, "t
 
 const kept = z.object({ workflow: z.looseObject({ data: z.unknown() }) })
 
-export const findWorkflow = async (request: Uplink["request"], id: string): Promise<unknown> => {
+export const findWorkflow = async (request: Link["request"], id: string): Promise<unknown> => {
   const { data } = await request("workflow-api", { action: "get", payload: { workflowId: id } })
   const found = kept.safeParse(data)
   if (!found.success) throw new Error(`the session agent has no workflow ${id}`)

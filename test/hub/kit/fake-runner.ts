@@ -8,7 +8,7 @@ import { openStateDb, readFact, writeFact } from "../../../src/lib/state-db.ts"
 import type { CommandFrame, Inbound, OutboundFrame } from "../../../src/wire/frames/index.ts"
 import { openOutboxStore, readEpoch } from "../../../src/runner/link/outbox-store.ts"
 import { createOutbox } from "../../../src/runner/link/outbox.ts"
-import { createUplink, type Uplink } from "../../../src/runner/link/link.ts"
+import { createLink, type Link } from "../../../src/runner/link/link.ts"
 import { silentLog } from "../../kit/log.ts"
 
 interface Turn {
@@ -21,7 +21,7 @@ interface Turn {
 }
 
 export interface FakeRunner {
-  readonly uplink: Uplink
+  readonly uplink: Link
   readonly frames: readonly CommandFrame[]
   readonly prompts: readonly Inbound<"prompt">[]
   readonly endings: readonly string[]
@@ -70,7 +70,7 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
       throw error
     },
   })
-  const uplink = createUplink({
+  const uplink = createLink({
     url: options.url,
     token: options.token,
     sessionId: "s1",

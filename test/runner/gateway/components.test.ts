@@ -1,12 +1,16 @@
 /** What the gateway tells of itself and of the runner: /health, /ready, /metrics. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { createPartsBoard, isReady, type Parts } from "../../../src/runner/gateway/components.ts"
+import {
+  createComponentStates,
+  isReady,
+  type Components,
+} from "../../../src/runner/gateway/components.ts"
 import { API_TOKEN, logIn, makeToken, startTestGateway, type TestGateway } from "./kit.ts"
 import { countedOver } from "../../../src/runner/gateway/link-requests.ts"
 
 let gateway: TestGateway
 let backend: Bun.Server<undefined>
-let parts: Parts = {}
+let parts: Components = {}
 
 beforeAll(() => {
   backend = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("12345") })
@@ -31,7 +35,7 @@ afterAll(async () => {
 const get = (path: string, headers: Record<string, string> = {}) =>
   fetch(`${gateway.url}${path}`, { headers })
 const token = { authorization: `Bearer ${API_TOKEN}` }
-const starting: Parts = {
+const starting: Components = {
   link: { state: "ready", since: 0, essential: true },
   agent: {
     state: "starting",
@@ -109,7 +113,7 @@ test("what breaks in us is 500 without a word of it, and the gateway goes on", a
 
 test("the board of parts keeps since when, and counts what begins again", () => {
   let now = 1
-  const board = createPartsBoard(["agent"], () => now)
+  const board = createComponentStates(["agent"], () => now)
   expect(isReady(board.read())).toBe(false)
   board.set("agent", "ready")
   now = 2

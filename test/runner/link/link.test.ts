@@ -8,7 +8,7 @@ import type { CommandFrame, OutboundFrame } from "../../../src/wire/frames/index
 import { openOutboxStore } from "../../../src/runner/link/outbox-store.ts"
 import { createOutbox, type OutboxStore } from "../../../src/runner/link/outbox.ts"
 import { RequestError } from "../../../src/runner/link/pending-requests.ts"
-import { createUplink, type Uplink, type UplinkOptions } from "../../../src/runner/link/link.ts"
+import { createLink, type Link, type LinkOptions } from "../../../src/runner/link/link.ts"
 import { createManualClock } from "../../kit/clock.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../../kit/session-agent.ts"
 import { startTcpProxy } from "../../kit/tcp-proxy.ts"
@@ -41,7 +41,7 @@ const memoryDb = () => {
 
 const quick = { backoff: { min: 10, max: 40 }, stableMs: 1000, maxRefusals: 5 }
 
-interface Linked extends Uplink {
+interface Linked extends Link {
   readonly log: string[]
   readonly heard: CommandFrame[]
   readonly ended: Promise<{ code: number; why: string }>
@@ -49,12 +49,12 @@ interface Linked extends Uplink {
 
 const link = (
   to: { readonly url: string; readonly token: string },
-  options: Partial<UplinkOptions> & { store?: OutboxStore; maxBytes?: number } = {},
+  options: Partial<LinkOptions> & { store?: OutboxStore; maxBytes?: number } = {},
 ): Linked => {
   const lines: string[] = []
   const heard: CommandFrame[] = []
   const ended = Promise.withResolvers<{ code: number; why: string }>()
-  const uplink = createUplink({
+  const uplink = createLink({
     url: to.url,
     token: to.token,
     sessionId: "s",

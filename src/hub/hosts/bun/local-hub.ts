@@ -10,7 +10,7 @@ import { openBunSql } from "./sql.ts"
 import { channelAddress } from "../../session/channel.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { createChildren } from "./children.ts"
-import { type Commons, createCommons } from "../../shared-store/shared-store.ts"
+import { type SharedStore, createSharedStore } from "../../shared-store/shared-store.ts"
 import type { Deliver } from "../../shared-store/effects.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
 import { localGit } from "./git-host.ts"
@@ -56,7 +56,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   const alarm = timerAlarm(clock, () => {
     if (!stopped) commons.alarm()
   })
-  const commons: Commons = createCommons({
+  const commons: SharedStore = createSharedStore({
     sql,
     tools: {
       now: clock.now,

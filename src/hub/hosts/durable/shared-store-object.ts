@@ -6,7 +6,10 @@ import { digestOf } from "../../../lib/digest.ts"
 import { callObject, takeCall } from "./object-calls.ts"
 import { durableSql } from "./sql.ts"
 import type { DurableEnvironment, DurableState } from "./runtime-types.ts"
-import { type Commons as CommonTables, createCommons } from "../../shared-store/shared-store.ts"
+import {
+  type SharedStore as CommonTables,
+  createSharedStore,
+} from "../../shared-store/shared-store.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { canonical } from "../../handlers/handler-context.ts"
 
@@ -16,7 +19,7 @@ export class Commons {
 
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#state = state
-    this.#tables = createCommons({
+    this.#tables = createSharedStore({
       sql: durableSql(state),
       tools: {
         now: () => Date.now(),

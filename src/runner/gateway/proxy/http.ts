@@ -4,7 +4,7 @@ import { createBodyReader } from "../http/body.ts"
 import { answerForClient, type Passage, requestForBackend } from "../http/forward-head.ts"
 import { BadHead } from "../http/fields.ts"
 import { HEAD_LIMIT, parseResponseHead, type ResponseHead } from "../http/head.ts"
-import type { Exchange } from "../tcp/proxy-request.ts"
+import type { ProxyRequest } from "../tcp/proxy-request.ts"
 import type { Dialer, Upstream } from "../tcp/backend-connections.ts"
 import { splice } from "./ws.ts"
 
@@ -25,7 +25,7 @@ const END = Buffer.from("\r\n\r\n")
 /** Asking these again does no harm, so they may go over a connection that might just be closing. */
 const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"])
 
-export const relay = (exchange: Exchange, errand: Errand, ports: ProxyPorts): void => {
+export const relay = (exchange: ProxyRequest, errand: Errand, ports: ProxyPorts): void => {
   const { head } = exchange
   const bytes = Buffer.from(requestForBackend(head, errand), "latin1")
   const repeatable = REPEATABLE.has(head.method) && head.framing.kind === "none"
@@ -44,7 +44,7 @@ export const relay = (exchange: Exchange, errand: Errand, ports: ProxyPorts): vo
 
 /** `unanswered` is called when the connection ends before a byte of an answer has come. */
 const carry = (
-  exchange: Exchange,
+  exchange: ProxyRequest,
   errand: Errand,
   { dialer, clock }: ProxyPorts,
   upstream: Upstream,
@@ -167,5 +167,5 @@ const joined = (head: string, body: Buffer): Buffer => {
   return bytes
 }
 
-const expectsContinue = ({ head }: Exchange): boolean =>
+const expectsContinue = ({ head }: ProxyRequest): boolean =>
   head.headers.some(({ key, value }) => key === "expect" && value.toLowerCase() === "100-continue")

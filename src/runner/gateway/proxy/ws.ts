@@ -2,7 +2,7 @@
 import type { Clock } from "../../../lib/clock.ts"
 import type { RequestHead } from "../http/head.ts"
 import { closeFrame, createFrameFinder } from "../http/ws-frames.ts"
-import type { Exchange } from "../tcp/proxy-request.ts"
+import type { ProxyRequest } from "../tcp/proxy-request.ts"
 import type { Upstream } from "../tcp/backend-connections.ts"
 
 /** When one end has hung up, the other has this long to do the same, and so often as long to take what waits for it. */
@@ -13,7 +13,7 @@ const FAREWELL = closeFrame(1012, "the sandbox was restored: connect again")
 
 /** `early` is what the backend has said already, and the client has been told. */
 export const splice = (
-  exchange: Exchange,
+  exchange: ProxyRequest,
   upstream: Upstream,
   early: Buffer,
   clock: Clock,

@@ -4,7 +4,7 @@ import { type BodyReader, createBodyReader } from "../http/body.ts"
 import { problem, renderAnswer } from "../http/response.ts"
 import { BadHead } from "../http/fields.ts"
 import { HEAD_LIMIT, parseRequestHead, type RequestHead } from "../http/head.ts"
-import type { ClientListener, Exchange } from "./proxy-request.ts"
+import type { ClientListener, ProxyRequest } from "./proxy-request.ts"
 import { createOutlet } from "./socket-writer.ts"
 
 export type ConnectionPhase = "head" | "busy" | "raw" | "closing"
@@ -22,7 +22,7 @@ export interface Connection {
    * Ends it at once when what it serves is meant, or an answer that the client has not taken yet. A socket that is no
    * longer HTTP takes leave first. True when it was ended.
    */
-  readonly drop: (isMeant: (exchange: Exchange) => boolean) => boolean
+  readonly drop: (isMeant: (exchange: ProxyRequest) => boolean) => boolean
   /** Ends what has taken too long. */
   readonly sweep: (now: number) => void
 }
@@ -30,8 +30,8 @@ export interface Connection {
 export interface ConnectionOptions {
   readonly socket: Socket<unknown>
   readonly now: () => number
-  readonly begin: (exchange: Exchange) => void
-  readonly over: (exchange: Exchange) => void
+  readonly begin: (exchange: ProxyRequest) => void
+  readonly over: (exchange: ProxyRequest) => void
   /** What came was no request. */
   readonly refused: (status: number) => void
 }
@@ -53,9 +53,9 @@ export const createConnection = (options: ConnectionOptions): Connection => {
   let held: Buffer | undefined
   let reader: BodyReader | undefined
   let listener: ClientListener | undefined
-  let exchange: Exchange | undefined
+  let exchange: ProxyRequest | undefined
   /** The one before: its answer may still be waiting for the client. */
-  let last: Exchange | undefined
+  let last: ProxyRequest | undefined
   let farewell: () => Uint8Array | undefined = () => undefined
   let touchedAt = now()
   let paused = false
@@ -154,7 +154,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
     if (from.done()) to.end()
   }
 
-  const createExchange = (head: RequestHead): Exchange => {
+  const createExchange = (head: RequestHead): ProxyRequest => {
     const isOpen = () => exchange === self
     const write = (bytes: Uint8Array) => {
       if (!isOpen()) return true
@@ -172,7 +172,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       resume()
       pump()
     }
-    const self: Exchange = {
+    const self: ProxyRequest = {
       head,
       peer,
       note: "none",

@@ -13,7 +13,7 @@ export interface ClientListener {
 }
 
 /** One request and its answer. Once it is over, nothing it is asked to do has an effect. */
-export interface Exchange {
+export interface ProxyRequest {
   readonly head: RequestHead
   readonly peer: string
   /** Lets the body come, in the form it is wanted. Until then it waits with the client. */

@@ -2,15 +2,15 @@
 import type { Socket } from "bun"
 import type { Clock } from "../../../lib/clock.ts"
 import { type Connection, createConnection } from "./connection.ts"
-import type { Exchange } from "./proxy-request.ts"
+import type { ProxyRequest } from "./proxy-request.ts"
 import { renderAnswer } from "../http/response.ts"
 
 export interface ServerOptions {
   readonly host: string
   readonly port: number
   readonly clock: Clock
-  readonly serve: (exchange: Exchange) => void
-  readonly over: (exchange: Exchange) => void
+  readonly serve: (exchange: ProxyRequest) => void
+  readonly over: (exchange: ProxyRequest) => void
   readonly refused: (status: number) => void
   /** Called every second, for whatever else must be swept. */
   readonly tick: () => void
@@ -21,7 +21,7 @@ export interface Server {
   readonly port: number
   readonly sockets: () => number
   /** Ends at once the connections that serve what is meant, and tells how many those were. */
-  readonly drop: (isMeant: (exchange: Exchange) => boolean) => number
+  readonly drop: (isMeant: (exchange: ProxyRequest) => boolean) => number
   /** Takes no new work, gives what runs a while, and ends. */
   readonly stop: () => Promise<void>
 }

@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs"
 import { z } from "zod"
 import part from "./catalogue.ndjson" with { type: "file" }
-import type { Settings } from "./compose-config.ts"
+import type { OpenCodeConfig } from "./compose-config.ts"
 
 /** What else may bring a provider with it; which, only OpenCode knows. */
 export interface Beside {
@@ -18,7 +18,7 @@ export interface Beside {
 
 export interface Catalogue {
   /** Whether all that this configuration can use is in the part. */
-  readonly suffices: (settings: Settings, beside: Beside) => boolean
+  readonly suffices: (settings: OpenCodeConfig, beside: Beside) => boolean
   /** As OpenCode reads it from a file. */
   readonly text: string
 }
@@ -44,7 +44,7 @@ export const readCatalogue = (opencodeVersion: string): Catalogue => {
 const KEYLESS = "opencode"
 
 /** OpenCode's own provider is there for everyone, unless it is turned off. */
-const needsNoKey = (config: Settings["config"]): boolean => {
+const needsNoKey = (config: OpenCodeConfig["config"]): boolean => {
   const [on, off] = [config["enabled_providers"], config["disabled_providers"]]
   if (Array.isArray(off) && off.includes(KEYLESS)) return false
   return !Array.isArray(on) || on.includes(KEYLESS)

@@ -10,7 +10,7 @@ export class SettingsError extends Error {
   override readonly name = "SettingsError"
 }
 
-export interface Settings {
+export interface OpenCodeConfig {
   readonly config: Readonly<Record<string, unknown>>
   /** OpenCode's `auth.json`: provider -> key. */
   readonly auth: Readonly<Record<string, { readonly type: "api"; readonly key: string }>>
@@ -18,7 +18,7 @@ export interface Settings {
   readonly instructions: string
 }
 
-export interface SettingsInput {
+export interface ConfigInput {
   readonly base: Readonly<Record<string, unknown>>
   readonly runtime: RuntimeConfig
   readonly environment: Environment
@@ -82,7 +82,7 @@ const RELAYED = {
   doom_loop: "ask",
 }
 
-export const composeSettings = (input: SettingsInput): Settings => {
+export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
   const { base, runtime, allowedModels } = input
   const { tools: _tools, permission: _permission, ...rest } = base
   const problems = problemsOf(runtime)
@@ -142,7 +142,7 @@ const toolRules = (rules: unknown, toggles: Readonly<Record<string, unknown>>) =
   }
 }
 
-const authOf = ({ environment, runtime }: SettingsInput, custom: readonly CustomProvider[]) => {
+const authOf = ({ environment, runtime }: ConfigInput, custom: readonly CustomProvider[]) => {
   const keys = {
     ...providerKeysOf(environment),
     ...runtime.providerKeys,

@@ -8,7 +8,7 @@ import { lstat, mkdir, rename, rm, writeFile } from "node:fs/promises"
 import { dirname, join, relative, sep } from "node:path"
 import { type ConfigFiles, isLoaded, isTool } from "./config-files.ts"
 import type { CodeFile } from "./check-code.ts"
-import type { Settings } from "./compose-config.ts"
+import type { OpenCodeConfig } from "./compose-config.ts"
 
 export interface AgentDirectories {
   /** Everything that is OpenCode's is below it; the names in it are the runner's to give. */
@@ -58,7 +58,7 @@ export const agentDirectories = (stateDir: string): AgentDirectories => {
 
 export interface WorkspaceOptions {
   readonly directories: AgentDirectories
-  readonly settings: Settings
+  readonly settings: OpenCodeConfig
   readonly files: ConfigFiles
   readonly catalogue: string | undefined
   readonly opencodeVersion: string
@@ -120,7 +120,7 @@ export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonl
 /** What a reload changes: OpenCode reads these again without a new process. */
 export const writeSettings = async (
   { root, configFile, sentencesFile }: AgentDirectories,
-  settings: Settings,
+  settings: OpenCodeConfig,
 ): Promise<void> => {
   await clearWay(root, dirname(sentencesFile))
   await mkdir(dirname(sentencesFile), { recursive: true, mode: 0o700 })

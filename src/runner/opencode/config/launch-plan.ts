@@ -3,13 +3,13 @@ import { join } from "node:path"
 import type { Catalogue } from "./catalogue.ts"
 import { type ConfigFiles, baseSettings, filesFor, isCode } from "./config-files.ts"
 import { agentEnvironment, offline } from "../launch/environment.ts"
-import { composeSettings, type RuntimeConfig, type Settings } from "./compose-config.ts"
+import { composeConfig, type RuntimeConfig, type OpenCodeConfig } from "./compose-config.ts"
 import type { AgentDirectories } from "./config-directories.ts"
 import type { AgentUser } from "../launch/interfaces.ts"
 
-export interface Blueprint {
+export interface LaunchPlan {
   readonly runtime: RuntimeConfig
-  readonly settings: Settings
+  readonly settings: OpenCodeConfig
   readonly files: ConfigFiles
   readonly environment: Readonly<Record<string, string>>
   /** The models that OpenCode is told of; else it lays out all that it knows. */
@@ -21,7 +21,7 @@ export interface Blueprint {
   readonly startHash: string
 }
 
-export interface BlueprintOptions {
+export interface LaunchPlanOptions {
   readonly directories: AgentDirectories
   readonly files: ConfigFiles
   /** Those that the program carries. */
@@ -43,12 +43,12 @@ export interface BlueprintOptions {
 }
 
 /** Throws a SettingsError that says all that is wrong; nothing is touched. */
-export const createBlueprints =
-  (options: BlueprintOptions) =>
-  (runtime: RuntimeConfig): Blueprint => {
+export const createLaunchPlans =
+  (options: LaunchPlanOptions) =>
+  (runtime: RuntimeConfig): LaunchPlan => {
     const { directories, user } = options
     const files = filesFor(options.files, runtime.isOrchestrator === true)
-    const settings = composeSettings({
+    const settings = composeConfig({
       base: baseSettings(options.files),
       runtime,
       environment: options.environment,

@@ -1,7 +1,7 @@
 /** Carries out what the launch machine decides, and tells it what came of it; answers every configuration once. */
 import type { Clock } from "../../../lib/clock.ts"
 import { describeError, type Log } from "../../../lib/log.ts"
-import type { Blueprint } from "../config/launch-plan.ts"
+import type { LaunchPlan } from "../config/launch-plan.ts"
 import {
   type LaunchEffect,
   type LaunchEvent,
@@ -15,18 +15,18 @@ import type { RunningAgent } from "./launcher.ts"
 import { mergeRuntime, type RuntimeConfig } from "../config/compose-config.ts"
 
 export interface LifeOptions {
-  readonly blueprint: (runtime: RuntimeConfig) => Blueprint
+  readonly blueprint: (runtime: RuntimeConfig) => LaunchPlan
   /** The configuration that an earlier runner had in force. */
   readonly known: RuntimeConfig
   readonly remember: (runtime: RuntimeConfig) => void
-  readonly launch: (blueprint: Blueprint, signal: AbortSignal) => Promise<RunningAgent>
+  readonly launch: (blueprint: LaunchPlan, signal: AbortSignal) => Promise<RunningAgent>
   /** Makes it useful: resolves when it is listened to and prompts may come. `gone` ends with the current. */
   readonly bringUp: (agent: RunningAgent, gone: AbortSignal) => Promise<void>
   readonly reload: (
     agent: RunningAgent,
     gone: AbortSignal,
-    from: Blueprint,
-    to: Blueprint,
+    from: LaunchPlan,
+    to: LaunchPlan,
   ) => Promise<void>
   /** Resolves with a reason when a running process does not answer any more. */
   readonly untilHung: (agent: RunningAgent, gone: AbortSignal) => Promise<string | undefined>
@@ -60,10 +60,10 @@ interface Process {
   readonly gone: AbortController
 }
 
-export const createLife = (options: LifeOptions): Life => {
+export const createSupervisor = (options: LifeOptions): Life => {
   const { clock, log } = options
   const ended = Promise.withResolvers<void>()
-  const blueprints = new Map<string, Blueprint>()
+  const blueprints = new Map<string, LaunchPlan>()
   const timers = new Map<string, () => void>()
   let waiting: { readonly serial: number; readonly answer: (applied: Applied) => void }[] = []
   let serial = 0
@@ -77,7 +77,7 @@ export const createLife = (options: LifeOptions): Life => {
     blueprints.set(made.hash, made)
     return { serial: (serial += 1), hash: made.hash, processHash: made.processHash }
   }
-  const blueprintOf = ({ hash }: Plan): Blueprint => {
+  const blueprintOf = ({ hash }: Plan): LaunchPlan => {
     const found = blueprints.get(hash)
     if (!found) throw new Error("a plan without a blueprint")
     return found

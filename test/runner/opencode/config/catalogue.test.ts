@@ -9,7 +9,7 @@ import { readCatalogue } from "../../../../src/runner/opencode/config/catalogue.
 import { hasOtherConfig } from "../../../../src/runner/opencode/config/foreign-config.ts"
 import {
   keyedProviders,
-  type Settings,
+  type OpenCodeConfig,
 } from "../../../../src/runner/opencode/config/compose-config.ts"
 import { startOpenCode } from "../../../kit/opencode.ts"
 
@@ -18,7 +18,7 @@ const catalogue = readCatalogue(VERSION)
 
 const NOTHING = { allowedVariables: [], plugins: [] }
 
-const settings = (config: Settings["config"], ...keys: string[]): Settings => ({
+const settings = (config: OpenCodeConfig["config"], ...keys: string[]): OpenCodeConfig => ({
   config: { disabled_providers: ["opencode"], ...config },
   auth: Object.fromEntries(keys.map((id) => [id, { type: "api", key: "k" }])),
   instructions: "",

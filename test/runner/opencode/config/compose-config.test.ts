@@ -2,17 +2,14 @@
 import { describe, expect, test } from "bun:test"
 import { agentEnvironment } from "../../../../src/runner/opencode/launch/environment.ts"
 import {
-  composeSettings,
+  composeConfig,
   mergeRuntime,
   type RuntimeConfig,
   SettingsError,
 } from "../../../../src/runner/opencode/config/compose-config.ts"
 
-const compose = (
-  runtime: RuntimeConfig,
-  more: Partial<Parameters<typeof composeSettings>[0]> = {},
-) =>
-  composeSettings({
+const compose = (runtime: RuntimeConfig, more: Partial<Parameters<typeof composeConfig>[0]> = {}) =>
+  composeConfig({
     base: { share: "disabled", permission: { "*": "allow" }, tools: { websearch: false } },
     runtime,
     environment: {},

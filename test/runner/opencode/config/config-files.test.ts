@@ -4,8 +4,8 @@ import { mkdtemp, readdir, rm, symlink } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import {
-  type BlueprintOptions,
-  createBlueprints,
+  type LaunchPlanOptions,
+  createLaunchPlans,
 } from "../../../../src/runner/opencode/config/launch-plan.ts"
 import {
   filesFor,
@@ -70,7 +70,7 @@ test("code is carried by the program when every file of it is, those that tools 
 })
 
 describe("a blueprint", () => {
-  const options = (): BlueprintOptions => ({
+  const options = (): LaunchPlanOptions => ({
     directories: agentDirectories("/state"),
     files: readConfigFiles(folder),
     ownFiles: {},
@@ -86,7 +86,7 @@ describe("a blueprint", () => {
     opencodeVersion: "1",
     workDir: "/w",
   })
-  const of = createBlueprints
+  const of = createLaunchPlans
 
   test("is equal for an equal configuration", () => {
     const runtime = { instructions: ["x"] }
@@ -99,7 +99,7 @@ describe("a blueprint", () => {
     expect(one.processHash).toBe(other.processHash)
   })
 
-  test.each<[string, Partial<BlueprintOptions>]>([
+  test.each<[string, Partial<LaunchPlanOptions>]>([
     ["version", { opencodeVersion: "2" }],
     ["environment", { environment: { PATH: "/other" } }],
     ["user", { user: { name: "agent", uid: 7, gid: 7, home: "/" } }],
