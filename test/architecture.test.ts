@@ -53,7 +53,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   ],
   [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],
   [/^src\/runner\/(channels|commands|gateway|sandbox|workflow)\/|^src\/hub\//, 4],
-  [/^src\/(runner\/daemon\.ts|cli\/|main\.ts)/, 5],
+  [/^src\/(runner\/[^/]+\.ts|cli\/|main\.ts)/, 5],
 ]
 
 const layerOf = (file: string): number => {

@@ -50,7 +50,7 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
     port: config.hubPort,
     environment: config.environment,
     clock: systemClock,
-    log: log.child({ part: "hub" }),
+    log: log.child({ component: "hub" }),
     clientToken,
   })
   writeAddress(config.stateDir, { url: hub.url, token: clientToken })

@@ -1,147 +1,141 @@
-/** The diagram in code: makes every part of the runner and joins them. Starts in order, stops in order. */
+/**
+ * Creates every component of the runner and joins them; starts and stops them in order. Logic belongs in the components,
+ * not here.
+ */
 import { join } from "node:path"
 import manifest from "../../package.json"
-import { createAgent } from "./opencode/agent.ts"
-import { agentEnvironment } from "./opencode/launch/environment.ts"
-import { createIdMint } from "./opencode/client/ids.ts"
-import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
-import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
-import { RUN_RECORD } from "./opencode/launch/run-record.ts"
-import { agentDirectories } from "./opencode/config/config-directories.ts"
+import { type Clock, systemClock, within } from "../lib/clock.ts"
+import { createLate } from "../lib/late.ts"
+import { describeError, type Log } from "../lib/log.ts"
+import { openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
+import type { Settings } from "../settings/settings.ts"
+import { ownVariables } from "../settings/table.ts"
+import type { Channels } from "./channels/channels.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
-import { createChannels } from "./channels/channels.ts"
-import type { Settings } from "../settings/settings.ts"
+import { createInbound } from "./commands/index.ts"
+import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
-import { type Gateway, startGateway } from "./gateway/gateway.ts"
-import { secretOperations } from "./sandbox/secret-operations.ts"
-import { askOver, countedOver, tellOver } from "./gateway/link-requests.ts"
-import { createComponentStates } from "./gateway/components.ts"
+import type { Gateway } from "./gateway/gateway.ts"
+import { countedOver } from "./gateway/link-requests.ts"
 import { readBootId } from "./host/boot-id.ts"
-import { createHibernation } from "./host/snapshot-hooks.ts"
+import { watchForRestore } from "./host/detect-restore.ts"
 import { createHost } from "./host/host.ts"
+import { plannedDirectory } from "./host/prepare-repositories.ts"
 import { createProcesses } from "./host/processes.ts"
 import type { MissingProgram } from "./host/services.ts"
-import { openSecrets } from "./sandbox/open-secrets.ts"
-import { createMask } from "./sandbox/secret-mask.ts"
-import { createRunCommand } from "./sandbox/run-command.ts"
-import { scrubField, scrubFiles, watchForRestore } from "./host/detect-restore.ts"
+import { createHibernation, type Hibernation } from "./host/snapshot-hooks.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
-import { plannedDirectory } from "./host/prepare-repositories.ts"
-import { ownVariables } from "../settings/table.ts"
-import { createInbound } from "./commands/index.ts"
-import { type Clock, systemClock, within } from "../lib/clock.ts"
-import { openStateDb, readFact, scrubFact, writeFact, writeOut } from "../lib/state-db.ts"
-import { describeError, type Log } from "../lib/log.ts"
-import { createAttachments } from "./prompt/attachments.ts"
-import { createTranscribe } from "./prompt/audio.ts"
-import { createReadPdf } from "./prompt/read-pdf.ts"
-import { createGitIdentities } from "./prompt/git-identity.ts"
-import { createPrepare } from "./prompt/prepare.ts"
-import { createSaveFile } from "./prompt/save-file.ts"
-import type { Outbound } from "../wire/frames/index.ts"
+import { joinChannels } from "./join-channels.ts"
+import { joinGateway } from "./join-gateway.ts"
+import { joinWorkflows } from "./join-workflows.ts"
+import { createLink } from "./link/link.ts"
 import { createOutbox } from "./link/outbox.ts"
 import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
-import { createLink } from "./link/link.ts"
-import { createExecutions } from "./workflow/executions.ts"
-import { findWorkflow, shellOrder } from "./workflow/order-sources.ts"
-import { channelOf, createSteps } from "./workflow/steps.ts"
-import { openExecutionStore } from "./workflow/execution-store.ts"
+import { type Agent, createAgent } from "./opencode/agent.ts"
+import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
+import { agentEnvironment } from "./opencode/launch/environment.ts"
+import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
+import { createGitIdentities } from "./prompt/git-identity.ts"
+import { createReadiness, type Readiness } from "./readiness.ts"
+import { openSecrets } from "./sandbox/open-secrets.ts"
+import { createRunCommand } from "./sandbox/run-command.ts"
+import { scrubSecrets } from "./snapshot-secrets.ts"
+import type { Executions } from "./workflow/executions.ts"
+import { shellOrder } from "./workflow/order-sources.ts"
+import { channelOf } from "./workflow/steps.ts"
 
 export interface DaemonOptions {
   readonly config: Settings
-  /** Where the link goes, who it is: the Config's, or those of a session agent in this process. */
+  /** Address and token of the session agent: from the settings, or those of a hub in this process. */
   readonly link: { readonly url: string; readonly token: string }
   readonly version: string
   readonly log: Log
   readonly clock?: Clock
-  /** The settings as they are now, for what a restored sandbox is given anew. */
+  /** Reads the settings again after a restore, when the platform may have replaced secrets. */
   readonly readAgain?: () => Settings
-  /** How this program is started; git starts it as its credential helper. */
+  /** The command that starts this program; git starts it as its credential helper. */
   readonly self?: readonly string[]
-  /** When a silent OpenCode counts as hung; the default is about half a minute. */
+  /** When an OpenCode that does not respond counts as hung; the default is about half a minute. */
   readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
 }
 
+/** Why the runner ends, and the exit code. */
 export interface Ending {
   readonly code: number
   readonly why: string
 }
 
 export interface Daemon {
-  /** Resolves when the gateway listens and the link is being made; the agent comes up behind it. */
+  /** Resolves when the gateway listens and the link is dialling; the agent starts in the background. */
   readonly start: () => Promise<Gateway>
-  /** Resolves when the runner has nothing more to do, of its own accord or because it was stopped. */
+  /** Resolves when the runner should end: the session is over, the link was refused, or `stop` has finished. */
   readonly done: Promise<Ending>
   readonly stop: (ending: Ending) => Promise<void>
-  /** What the services that are wanted lack. */
+  /** Programs that the requested services need and that are not installed. */
   readonly missingPrograms: () => readonly MissingProgram[]
 }
 
-/** The OpenCode that is pinned: what is prepared for it must name its very version. */
+/** The pinned OpenCode version: files prepared for OpenCode must name exactly this version. */
 const OPENCODE_VERSION = manifest.dependencies["opencode-ai"]
 const OUTBOX_BYTES = 64 * 1024 * 1024
-/** An end in order takes at most the sum of these, below the ten seconds that a platform waits. */
+/** A shutdown takes at most the sum of these, below the ten seconds that a platform waits. */
 const SETTLE_MS = 4000
 const PROCESSES_MS = 3000
 const FLUSH_MS = 1500
 const CLOSE_MS = 500
-const COMPLETE_MS = 500
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
-const TUNNELS_FACT = "gateway.tunnels"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
   const db = openStateDb(config.stateDir)
   const done = Promise.withResolvers<Ending>()
   const stopped = new AbortController()
-  /** What prompts need before they can run; told by /ready. */
-  const parts = createComponentStates(["link", "agent"], clock.now)
-  /** Opens /api to the agent's tools, and to nobody else. */
+  const settings = createCurrentSettings({ initial: config, readAgain: options.readAgain, log })
+  /** Required by every route below /api; only the agent's tools receive it. */
   const apiToken = bootToken(readBootId(), {
     read: () => readFact(db, API_TOKEN_FACT),
     write: (text) => writeFact(db, API_TOKEN_FACT, text),
   })
+  /** Components that the link and the host need and that need the link and the host themselves. */
+  const joined = createLate<Joined>("the runner's components")
   let gateway: Gateway | undefined
-  /** What the runner keeps to itself; it is read anew when the sandbox is restored. */
-  let own = config
 
-  const uplinkLog = log.child({ part: "link" })
+  const linkLog = log.child({ component: "link" })
   const outbox = createOutbox({
-    // Frames and the turns that they tell of are written together.
+    // One transaction: a frame and the turn or workflow state that it reports.
     store: openOutboxStore(db, {
       write: () => {
-        channels.persist()
-        workflows.persist()
+        joined.get().channels.persist()
+        joined.get().workflows.persist()
       },
       done: () => {
-        channels.persisted()
-        workflows.persisted()
+        joined.get().channels.persisted()
+        joined.get().workflows.persisted()
       },
     }),
     maxBytes: OUTBOX_BYTES,
-    onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
+    onStoreFailure: (error) => linkLog.error("link.not-stored", { error: describeError(error) }),
   })
-  const uplink = createLink({
+  const link = createLink({
     ...options.link,
     sessionId: config.sessionId,
     version: options.version,
     epoch: readEpoch(db, () => crypto.randomUUID()),
     outbox,
     clock,
-    log: uplinkLog,
-    active: () => channels.active(),
+    log: linkLog,
+    active: () => joined.get().channels.active(),
     onFrame: (frame) => {
-      // What comes during the end is for the next runner: nothing here has taken it.
-      if (!stopped.signal.aborted) hibernation.whenAwake(() => inbound(frame))
+      // A frame that arrives during shutdown is not acknowledged: the next runner receives it again.
+      if (stopped.signal.aborted) return
+      joined.get().hibernation.whenAwake(() => joined.get().inbound(frame))
     },
     onConnected: () => {
-      agent.linkOpen()
-      reportReadiness()
-      isGreeted = true
+      joined.get().agent.linkOpen()
+      joined.get().readiness.connected()
       gateway?.announceTunnels()
-      if (models) uplink.send(models)
     },
     onEnd: (code, why) => done.resolve({ code, why }),
   })
@@ -149,50 +143,28 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const self = options.self ?? [process.execPath]
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
   const workDir = plannedDirectory(config.workDir, config.repositories)
-  const mint = createIdMint(clock.now)
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
-  const counted = countedOver(uplink.send)
-  const channels = createChannels({
+  const counted = countedOver(link.send)
+  const channels = joinChannels({
+    config,
     sessions,
     jobs,
-    clock,
-    log: log.child({ part: "channels" }),
-    mint,
+    link,
     send: counted.send,
-    settings: {
-      relayPermissions: config.permissions === "relay",
-      budgets: {
-        firstEvent: config.firstEventSeconds * 1000,
-        progress: config.progressSeconds * 1000,
-        total: config.turnSeconds * 1000,
-      },
-    },
-    prepare: createPrepare({
-      mint,
-      nameAuthor: gitIdentities.set,
-      attachments: createAttachments({
-        save: createSaveFile(workDir),
-        readPdf: createReadPdf({ self, owner: user, clock }),
-        transcribe: createTranscribe({
-          path: config.environment["PATH"] ?? "",
-          modelsDir: config.whisperModels,
-        }),
-        onTranscript: ({ messageId }, transcript) =>
-          uplink.send({ type: "audio-transcript", messageId, transcript }),
-        onProblem: ({ messageId, channelType, channelId }, detail) =>
-          uplink.send({
-            type: "agentStatus",
-            status: "thinking",
-            detail,
-            messageId,
-            channelType,
-            channelId,
-          }),
-      }),
-    }),
-    onChildSession: (child, parent) => void gitIdentities.inherit(child, parent),
+    workDir,
+    self,
+    user,
+    gitIdentities,
+    clock,
+    log: log.child({ component: "channels" }),
+  })
+  const readiness = createReadiness({
+    clock,
+    send: link.send,
+    linkState: link.state,
+    channelStatus: channels.status,
   })
 
   const environment = agentEnvironment({
@@ -202,33 +174,46 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
   const secrets = openSecrets({
     ...config,
-    secretsToken: () => own.secretsToken,
+    secretsToken: () => settings.get().secretsToken,
     environment,
     owner: user,
     clock,
   })
+  const workflows = joinWorkflows({
+    db,
+    channels,
+    link,
+    runCommand: createRunCommand({
+      workDir,
+      environment: {
+        ...environment,
+        ...(user && { USER: user.name, HOME: user.home }),
+        SANDPIPER_API_TOKEN: apiToken,
+      },
+      owner: user,
+      clock,
+    }),
+    clock,
+    log: log.child({ component: "workflow" }),
+  })
   const host = createHost({
     config,
-    current: () => own,
+    current: settings.get,
     self,
     apiToken,
     user,
     environment,
     clock,
-    log: log.child({ part: "host" }),
+    log: log.child({ component: "host" }),
     memory: {
       read: (name) => readFact(db, name),
       write: (name, value) => writeFact(db, name, value),
     },
-    setPart: parts.set,
-    runHook: (hook) => hibernation.runHook(hook),
+    setPart: readiness.setComponent,
+    runHook: (hook) => joined.get().hibernation.runHook(hook),
     runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
   })
 
-  let ready: string | undefined
-  let models: Outbound<"models"> | undefined
-  /** The present connection was told how things stand before it asked. */
-  let isGreeted = false
   const agent = createAgent({
     settings: { ...config, workDir },
     ownVariables,
@@ -237,10 +222,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
       SANDPIPER_API_TOKEN: apiToken,
-      WHISPER_MODELS: config.whisperModels,
-      ...(own.parallelApiKey && { PARALLEL_API_KEY: own.parallelApiKey }),
-      ...(config.parentSessionId && { PARENT_SESSION_ID: config.parentSessionId }),
-      ...(config.publicUrl && { SANDPIPER_PUBLIC_URL: config.publicUrl }),
+      ...toolVariables(settings.get()),
     }),
     hiddenTools: config.parallelApiKey ? [] : ["parallel_*"],
     instructionFiles: [host.personaFiles],
@@ -263,105 +245,47 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       channels.streamGap()
     },
     onFirstEvent: channels.streamGap,
-    room: uplink.room,
-    onReady: ({ client, url, models: known, defaultModel }) => {
-      ready = url
-      parts.set("agent", "ready")
+    room: link.room,
+    onReady: ({ client, url, models, defaultModel }) => {
       channels.agentReady({ client, defaultModel })
-      models = {
-        type: "models",
-        models: known.map((provider) => ({ ...provider, models: [...provider.models] })),
-      }
-      uplink.send(models)
-      reportReadiness()
+      readiness.agentReady(
+        url,
+        models.map((provider) => ({ ...provider, models: [...provider.models] })),
+      )
     },
     onLost: (why) => {
-      ready = undefined
-      parts.set("agent", "starting", why)
+      readiness.agentLost(why)
       channels.agentLost(why)
     },
-    onFatal: (error) => {
-      parts.set("agent", "failed", error)
-      uplink.send({ type: "agentStatus", status: "error", detail: error })
-    },
+    onFatal: readiness.agentFailed,
     quiet: channels.pause,
     goOn: channels.goOn,
     clock,
-    log: log.child({ part: "agent" }),
+    log: log.child({ component: "agent" }),
     ...(options.watch && { watch: options.watch }),
   })
 
-  /** Readiness is a level: whoever asks is told what is true now, at every connection and every change. */
-  const reportReadiness = () =>
-    uplink.send({
-      type: "agentStatus",
-      ...(ready ? channels.status() : { status: "thinking", detail: "starting" }),
-    })
-
   const configure = async (change: RuntimeConfig) => {
     const applied = await agent.configure(change)
-    uplink.send({ type: "opencode-config-applied", ...applied })
+    link.send({ type: "opencode-config-applied", ...applied })
   }
-
-  const bash = createRunCommand({
-    workDir,
-    environment: {
-      ...environment,
-      ...(user && { USER: user.name, HOME: user.home }),
-      SANDPIPER_API_TOKEN: apiToken,
-    },
-    owner: user,
-    clock,
-  })
-  const workflows = createExecutions({
-    store: openExecutionStore(db),
-    perform: createSteps({
-      channels,
-      send: uplink.send,
-      bash: ({ command, cwd, timeoutMs }, signal) =>
-        bash(
-          {
-            program: "bash",
-            // What it prints is one text, in the order in which it was printed.
-            args: ["-c", 'exec 2>&1; eval "$0"', command],
-            cwd,
-            timeoutMs,
-            env: {},
-            signal,
-          },
-          () => createMask([]),
-        ),
-      clock,
-    }),
-    findWorkflow: (id) => findWorkflow(uplink.request, id),
-    answer: (executionId, envelope) =>
-      uplink.send({ type: "workflow-execution-result", executionId, envelope }),
-    clock,
-    newId: () => crypto.randomUUID(),
-    log: log.child({ part: "workflow" }),
-  })
-
   const inbound = createInbound({
     channels,
     workflows,
     jobs,
     sessionIds: sessions.all,
-    send: uplink.send,
-    // A connection begins with `init`, and has been told by then; a second idle would look like a second readiness.
-    reportState: () => {
-      if (!isGreeted) reportReadiness()
-      isGreeted = false
-    },
+    send: link.send,
+    reportState: readiness.reportOnRequest,
     clock,
     configure: (change) => void configure(change),
-    stop: () => done.resolve({ code: 0, why: "the session agent said stop" }),
+    stop: () => done.resolve({ code: 0, why: "the session agent requested a stop" }),
     deleteTunnel: async (name) => gateway?.deleteTunnel(name),
-    log: log.child({ part: "inbound" }),
+    log: log.child({ component: "inbound" }),
   })
 
   const hibernation = createHibernation({
     clock,
-    log: log.child({ part: "host" }),
+    log: log.child({ component: "host" }),
     settled: async () => {
       await workflows.settled()
       await channels.settled()
@@ -370,108 +294,43 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       void workflows.stop(undefined, why)
       void channels.stop(undefined, why)
     },
-    flush: uplink.flush,
-    scrub: async () => {
-      const { authFile, configFile } = agentDirectories(config.stateDir)
-      // The configuration may hold the headers of MCP servers.
-      const files = await scrubFiles([authFile, configFile])
-      // Without its password the OpenCode that it tells of can still be found and ended, but not spoken to.
-      const record = await scrubField(join(config.stateDir, RUN_RECORD), "password")
-      const facts = [RUNTIME_FACT, API_TOKEN_FACT].flatMap((name) => scrubFact(db, name) ?? [])
-      return {
-        files: [...files.files, ...record.files, ...(facts.length > 0 ? ["state.db"] : [])],
-        putBack: async () => {
-          await files.putBack()
-          await record.putBack()
-          for (const fact of facts) fact.putBack()
-        },
-      }
-    },
+    flush: link.flush,
+    scrub: () => scrubSecrets(config.stateDir, db, [RUNTIME_FACT, API_TOKEN_FACT]),
     sync: async () => {
       writeOut(db)
       await Bun.spawn(["sync"]).exited
     },
     services: host.services,
-    renewSecrets: () => renewSecrets(),
-    // Only where they are read again is the link's token among them.
-    reconnect: (why) => uplink.redial(why, options.readAgain && own.runnerToken),
-    // A pull under a running turn would change the files that it works on.
+    renewSecrets: () => {
+      settings.reread()
+      gateway?.restored(settings.get().jwtSecret)
+    },
+    reconnect: (why) => link.redial(why, settings.rereadRunnerToken()),
+    // A pull during a turn would change the files that the turn works on.
     refresh: async () => {
       await channels.settled()
       await host.refresh()
     },
   })
+  joined.set({ channels, workflows, readiness, agent, inbound, hibernation })
+
   let stopWatching = () => {}
-
-  const renewSecrets = () => {
-    const before = own
-    try {
-      own = options.readAgain?.() ?? own
-      log.hide(own.secrets)
-      gateway?.restored(own.jwtSecret)
-      if (options.readAgain) log.info("secrets.read-again")
-    } catch (error) {
-      log.warn("secrets.not-read-again", { error: describeError(error) })
-      own = before
-      gateway?.restored(own.jwtSecret)
-    }
-  }
-
-  const stop = async (ending: Ending) => {
-    if (stopped.signal.aborted) return
-    stopped.abort()
-    log.info("daemon.stopping", { why: ending.why })
-    stopWatching()
-    hibernation.stop()
-    const shuttingDown = "the runner is shutting down"
-    const ended = [workflows.stop(undefined, shuttingDown), channels.stop(undefined, shuttingDown)]
-    await within(clock, SETTLE_MS, Promise.all(ended))
-    await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
-    await uplink.stop(FLUSH_MS)
-    await within(clock, CLOSE_MS, gateway?.stop() ?? Promise.resolve())
-    db.close()
-    done.resolve(ending)
-  }
 
   return {
     start: async () => {
-      gateway = startGateway({
-        host: config.gatewayHost,
-        port: config.gatewayPort,
-        sessionId: config.sessionId,
-        jwtSecret: config.jwtSecret,
+      gateway = joinGateway({
+        config,
+        db,
         apiToken,
-        allowedOrigins: config.allowedOrigins ?? [],
-        backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
+        channels,
+        link,
+        readiness,
+        agent,
+        counted,
+        secrets,
+        onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
-        log: log.child({ part: "gateway" }),
-        opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
-        opencodePort: () => (ready === undefined ? undefined : Number(new URL(ready).port)),
-        parts: () => {
-          const link = uplink.state()
-          parts.set(
-            "link",
-            link === "open" ? "ready" : "starting",
-            link === "open" ? undefined : link,
-          )
-          return parts.read()
-        },
-        details: () => ({ agent: agent.status() }),
-        gauges: () => counted.gauges(uplink.counters(), parts.read()["agent"]?.restarts ?? 0),
-        loadTunnels: () => readFact(db, TUNNELS_FACT),
-        saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
-        announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
-        ask: askOver(uplink.request),
-        tell: tellOver({
-          send: uplink.send,
-          originOf: channels.originOf,
-          // After its tool call is answered, so that the turn ends with it.
-          completed: () => {
-            const ending = { code: 0, why: "the agent completed the session" }
-            clock.after(COMPLETE_MS, () => done.resolve(ending))
-          },
-        }),
-        ...(secrets && { local: secretOperations(secrets) }),
+        log: log.child({ component: "gateway" }),
       })
       agent.begin()
       try {
@@ -480,16 +339,47 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         await agent.stop()
         throw error
       }
-      // Their turns go on in OpenCode otherwise, for nobody.
+      // Turns of workflows that ended with the last process would otherwise continue in OpenCode unobserved.
       for (const id of workflows.recover())
         void channels.stop(channelOf(id), "the workflow has ended")
-      uplink.start()
+      link.start()
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
     },
     done: done.promise,
-    stop,
+    stop: async (ending) => {
+      if (stopped.signal.aborted) return
+      stopped.abort()
+      log.info("daemon.stopping", { why: ending.why })
+      stopWatching()
+      hibernation.stop()
+      const why = "the runner is shutting down"
+      const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
+      await within(clock, SETTLE_MS, Promise.all(turns))
+      await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
+      await link.stop(FLUSH_MS)
+      await within(clock, CLOSE_MS, gateway?.stop() ?? Promise.resolve())
+      db.close()
+      done.resolve(ending)
+    },
     missingPrograms: host.services.missing,
   }
 }
+
+interface Joined {
+  readonly channels: Channels
+  readonly workflows: Executions
+  readonly readiness: Readiness
+  readonly agent: Agent
+  readonly inbound: ReturnType<typeof createInbound>
+  readonly hibernation: Hibernation
+}
+
+/** What the agent's tools need of the settings. */
+const toolVariables = (settings: Settings): Record<string, string> => ({
+  WHISPER_MODELS: settings.whisperModels,
+  ...(settings.parallelApiKey && { PARALLEL_API_KEY: settings.parallelApiKey }),
+  ...(settings.parentSessionId && { PARENT_SESSION_ID: settings.parentSessionId }),
+  ...(settings.publicUrl && { SANDPIPER_PUBLIC_URL: settings.publicUrl }),
+})

@@ -1,0 +1,66 @@
+/** Starts the gateway with what the other components of the runner provide to it. */
+import type { Database } from "bun:sqlite"
+import type { Clock } from "../lib/clock.ts"
+import type { Log } from "../lib/log.ts"
+import { readFact, writeFact } from "../lib/state-db.ts"
+import type { Settings } from "../settings/settings.ts"
+import type { Channels } from "./channels/channels.ts"
+import { type Gateway, startGateway } from "./gateway/gateway.ts"
+import { askOver, type Counted, tellOver } from "./gateway/link-requests.ts"
+import type { Link } from "./link/link.ts"
+import type { Agent } from "./opencode/agent.ts"
+import type { Readiness } from "./readiness.ts"
+import { secretOperations } from "./sandbox/secret-operations.ts"
+import type { Secrets } from "./sandbox/secrets.ts"
+
+export interface JoinGatewayOptions {
+  readonly config: Settings
+  readonly db: Database
+  readonly apiToken: string
+  readonly channels: Channels
+  readonly link: Link
+  readonly readiness: Readiness
+  readonly agent: Agent
+  readonly counted: Counted
+  /** Undefined where the sandbox has no source of secrets. */
+  readonly secrets: Secrets | undefined
+  /** The agent has completed the session. */
+  readonly onCompleted: () => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const COMPLETE_MS = 500
+const TUNNELS_FACT = "gateway.tunnels"
+
+export const joinGateway = (options: JoinGatewayOptions): Gateway => {
+  const { config, db, apiToken, channels, link, readiness, agent, counted, secrets } = options
+  const { clock, log } = options
+  return startGateway({
+    host: config.gatewayHost,
+    port: config.gatewayPort,
+    sessionId: config.sessionId,
+    jwtSecret: config.jwtSecret,
+    apiToken,
+    allowedOrigins: config.allowedOrigins ?? [],
+    backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
+    clock,
+    log,
+    opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
+    opencodePort: readiness.opencodePort,
+    parts: readiness.components,
+    details: () => ({ agent: agent.status() }),
+    gauges: () => counted.gauges(link.counters(), readiness.components()["agent"]?.restarts ?? 0),
+    loadTunnels: () => readFact(db, TUNNELS_FACT),
+    saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
+    announceTunnels: (tunnels) => link.send({ type: "tunnels", tunnels: [...tunnels] }),
+    ask: askOver(link.request),
+    tell: tellOver({
+      send: link.send,
+      originOf: channels.originOf,
+      // Delayed, so that the tool call gets its response and the turn ends with it.
+      completed: () => void clock.after(COMPLETE_MS, options.onCompleted),
+    }),
+    ...(secrets && { local: secretOperations(secrets) }),
+  })
+}

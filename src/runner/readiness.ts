@@ -1,0 +1,82 @@
+/** Whether prompts can run now: the states behind /ready, and the `agentStatus` and `models` frames that report them. */
+import type { Clock } from "../lib/clock.ts"
+import type { Outbound, OutboundFrame } from "../wire/frames/index.ts"
+import type { Channels } from "./channels/channels.ts"
+import {
+  type Components,
+  type ComponentStates,
+  createComponentStates,
+} from "./gateway/components.ts"
+import type { Link } from "./link/link.ts"
+
+export interface ReadinessOptions {
+  readonly clock: Clock
+  readonly send: (frame: OutboundFrame) => void
+  readonly linkState: Link["state"]
+  /** What the channels do while the agent is ready: idle, or working. */
+  readonly channelStatus: Channels["status"]
+}
+
+export interface Readiness {
+  readonly setComponent: ComponentStates["set"]
+  readonly components: () => Components
+  readonly agentReady: (url: string, models: Outbound<"models">["models"]) => void
+  readonly agentLost: (why: string) => void
+  readonly agentFailed: (error: string) => void
+  /** Sends the present state on a new connection. */
+  readonly connected: () => void
+  /** Sends the present state on request. A request that follows `connected` directly is already satisfied. */
+  readonly reportOnRequest: () => void
+  /** OpenCode's port while it is ready. */
+  readonly opencodePort: () => number | undefined
+}
+
+export const createReadiness = (options: ReadinessOptions): Readiness => {
+  const { send } = options
+  const states = createComponentStates(["link", "agent"], options.clock.now)
+  let agentUrl: string | undefined
+  let models: Outbound<"models"> | undefined
+  /** The session agent's `init` follows each connection; a second idle status would look like a second readiness. */
+  let isReportedByConnecting = false
+
+  const report = () =>
+    send({
+      type: "agentStatus",
+      ...(agentUrl ? options.channelStatus() : { status: "thinking", detail: "starting" }),
+    })
+
+  return {
+    setComponent: states.set,
+    components: () => {
+      const link = options.linkState()
+      if (link === "open") states.set("link", "ready")
+      else states.set("link", "starting", link)
+      return states.read()
+    },
+    agentReady: (url, known) => {
+      agentUrl = url
+      states.set("agent", "ready")
+      models = { type: "models", models: known }
+      send(models)
+      report()
+    },
+    agentLost: (why) => {
+      agentUrl = undefined
+      states.set("agent", "starting", why)
+    },
+    agentFailed: (error) => {
+      states.set("agent", "failed", error)
+      send({ type: "agentStatus", status: "error", detail: error })
+    },
+    connected: () => {
+      report()
+      isReportedByConnecting = true
+      if (models) send(models)
+    },
+    reportOnRequest: () => {
+      if (!isReportedByConnecting) report()
+      isReportedByConnecting = false
+    },
+    opencodePort: () => (agentUrl === undefined ? undefined : Number(new URL(agentUrl).port)),
+  }
+}
