@@ -1,13 +1,13 @@
 /** What is installed, what is in the way: a line each, worst told by the exit code. */
 import { mkdir, rm, statfs, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { execa } from "execa"
 import { findOpenCode } from "../runner/opencode/launch/binaries.ts"
 import { providerKeysOf } from "../runner/opencode/config/compose-config.ts"
 import type { Settings } from "../settings/settings.ts"
 import { commandOf, isTaken, listenerOf } from "../runner/host/processes.ts"
 import { type ServiceGroup, servicesOf } from "../runner/host/service-table.ts"
 import { describeError } from "../lib/log.ts"
+import { runCommand } from "../lib/run-command.ts"
 
 /** `bad` keeps the runner from working, `warn` takes something away from it. */
 type Verdict = "ok" | "warn" | "bad"
@@ -86,15 +86,11 @@ const opencode = async (config: Settings, path: string): Promise<Finding> => {
 }
 
 const versionOf = async (program: string, flag: string): Promise<string> => {
-  const { all } = await execa(program, [flag], {
-    all: true,
-    stdin: "ignore",
-    reject: false,
-    timeout: VERSION_LIMIT_MS,
-    extendEnv: false,
+  const { stdout, stderr } = await runCommand(program, [flag], {
+    timeoutMs: VERSION_LIMIT_MS,
     env: { HOME: "/tmp", PATH: "/usr/local/bin:/usr/bin:/bin" },
-  })
-  return versionIn(all)
+  }).catch(() => ({ stdout: "", stderr: "" }))
+  return versionIn(`${stdout}\n${stderr}`)
 }
 
 /** Some write a line or two of their log before they answer, and the time in it looks like a version. */

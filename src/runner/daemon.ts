@@ -7,6 +7,7 @@ import manifest from "../../package.json"
 import { type Clock, systemClock, within } from "../lib/clock.ts"
 import { createLate } from "../lib/late.ts"
 import { describeError, type Log } from "../lib/log.ts"
+import { runCommand } from "../lib/run-command.ts"
 import { openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
@@ -84,6 +85,7 @@ const SETTLE_MS = 4000
 const PROCESSES_MS = 3000
 const FLUSH_MS = 1500
 const CLOSE_MS = 500
+const SYNC_MS = 30_000
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
 
@@ -298,7 +300,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     scrub: () => scrubSecrets(config.stateDir, db, [RUNTIME_FACT, API_TOKEN_FACT]),
     sync: async () => {
       writeOut(db)
-      await Bun.spawn(["sync"]).exited
+      await runCommand("sync", [], { env: config.environment, timeoutMs: SYNC_MS })
     },
     services: host.services,
     renewSecrets: () => {

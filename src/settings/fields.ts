@@ -1,28 +1,9 @@
 /** Forms that settings may have, beyond the plain ones: addresses of repositories, lists in JSON, sets of services. */
 import { z } from "zod"
+import { GIT_NAME_RULE, GIT_URL_RULE, isGitName, isGitUrl } from "../lib/git-url.ts"
 
-export const loopback = (host: string): boolean =>
-  host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host)
-
-/** Transports that only ever fetch: git would run `ext::` addresses as commands. */
-export const gitUrl = z
-  .string()
-  .refine(
-    (text) =>
-      /^[\w.-]+@[\w.-]+:[^-\s]\S*$/.test(text) ||
-      (URL.canParse(text) && isGitTransport(new URL(text)) && !/\s/.test(text)),
-    {
-      error:
-        "must be an https:// or ssh:// address of a repository, or user@host:path (http:// only to this machine)",
-    },
-  )
-const isGitTransport = ({ protocol, hostname }: URL): boolean =>
-  ["https:", "ssh:", "file:"].includes(protocol) || (protocol === "http:" && loopback(hostname))
-
-/** A leading dash would be taken for an option, the rest is what git refuses in a name. */
-export const gitName = z.string().regex(/^(?!-)(?!.*\.\.)[^\s~^:?*[\\\p{Cc}]{1,255}$/u, {
-  error: "must be a branch, a tag or a commit",
-})
+export const gitUrl = z.string().refine(isGitUrl, { error: GIT_URL_RULE })
+export const gitName = z.string().refine(isGitName, { error: GIT_NAME_RULE })
 export const gitDepth = z.coerce
   .number("must be a number of commits")
   .int("must be a number of commits")

@@ -1,6 +1,7 @@
 /** Flags and environment -> one frozen Config. The only reader of the environment; what there is to set stands in knobs.ts. */
 import { resolve } from "node:path"
 import type { z } from "zod"
+import { hideCredentials } from "../lib/git-url.ts"
 import {
   type CommandName,
   commands,
@@ -224,4 +225,4 @@ export const printableSettings = (config: Settings): Record<string, unknown> =>
 
 /** An address may carry a password; the log takes it out of a line as well. */
 const shown = (value: unknown): unknown =>
-  typeof value === "string" ? value.replace(/(:\/\/)[^/@\s]+@/, "$1[redacted]@") : value
+  typeof value === "string" ? hideCredentials(value, "[redacted]@") : value

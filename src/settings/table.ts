@@ -2,12 +2,12 @@
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { z } from "zod"
+import { isLoopback } from "../lib/git-url.ts"
 import {
   gitDepth,
   gitName,
   gitUrl,
   jsonOf,
-  loopback,
   personaList,
   repositoryList,
   serviceList,
@@ -96,7 +96,7 @@ export const settingsTable = {
     doc: "WebSocket address of the session agent",
     schema: urlWith(
       "must be a wss:// URL (ws:// only to a loopback host)",
-      (url) => url.protocol === "wss:" || (url.protocol === "ws:" && loopback(url.hostname)),
+      (url) => url.protocol === "wss:" || (url.protocol === "ws:" && isLoopback(url.hostname)),
     ),
     requiredBy: ["run"],
   },
@@ -243,7 +243,7 @@ export const settingsTable = {
     doc: "where OpenCode is to listen, always this machine; port 0 for any free one",
     schema: urlWith(
       "must be an http:// URL with a loopback host, such as http://127.0.0.1:4096",
-      (url) => url.protocol === "http:" && loopback(url.hostname),
+      (url) => url.protocol === "http:" && isLoopback(url.hostname),
     ),
     fallback: ({ command }) => (command === "up" ? "http://127.0.0.1:0" : "http://127.0.0.1:4096"),
   },

@@ -2,6 +2,7 @@
 import { one, type Sql } from "../session/ports.ts"
 import { Refusal, type TableHandlers } from "./handler-table.ts"
 import type { HandlerContext } from "./handler-context.ts"
+import { hashWorkflow } from "../../wire/workflow/canonical.ts"
 
 export interface WorkflowRow {
   id: string
@@ -32,7 +33,7 @@ interface DataChange {
   readonly notes?: string | undefined
 }
 
-export const createWorkflows = (sql: Sql, { now, hash }: HandlerContext): Workflows => {
+export const createWorkflows = (sql: Sql, { now, digest }: HandlerContext): Workflows => {
   const find = (key: string) => {
     const row = one(
       sql.all<WorkflowRow>("SELECT * FROM workflows WHERE id = ? OR slug = ?", key, key),
@@ -57,7 +58,10 @@ export const createWorkflows = (sql: Sql, { now, hash }: HandlerContext): Workfl
     }),
     setData: (row, { data, version, source, notes }, session) => {
       checkDefinition(data)
-      const named = { hash: hash(data), version: version ?? nextVersion(row.version) }
+      const named = {
+        hash: hashWorkflow(data, digest),
+        version: version ?? nextVersion(row.version),
+      }
       const same = named.hash === row.hash && version === undefined
       if (same) return row
       sql.run(
@@ -146,7 +150,11 @@ export const workflowHandlers = (
       return { success: true, workflow: workflows.show(workflows.find(row.id)) }
     }
     checkDefinition(data)
-    const made = { id: id ?? tools.newId(), hash: tools.hash(data), version: version ?? "1.0.0" }
+    const made = {
+      id: id ?? tools.newId(),
+      hash: hashWorkflow(data, tools.digest),
+      version: version ?? "1.0.0",
+    }
     sql.run(
       `INSERT INTO workflows (id, slug, name, description, version, data, hash, created_at, updated_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,

@@ -1,10 +1,11 @@
 /** Clones of the session's repositories: made once and whole, afterwards never touched against anyone's work. */
 import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { execa } from "execa"
+import { type CommandResult, runCommand } from "../../lib/run-command.ts"
+import { repositoryName, withoutCredentials } from "../../lib/git-url.ts"
 import type { Log } from "../../lib/log.ts"
 import { gitConfigText, type GitConfigInput, gitIgnoreText } from "./git-config.ts"
-import { type Repository, repositoryName, withoutCredentials } from "./repository-rules.ts"
+import type { Repository } from "./repository-rules.ts"
 
 export interface GitOptions {
   /** For every git that is run: no secrets, no prompts. */
@@ -53,7 +54,7 @@ export interface PreparedRepository {
 export interface PrepareOptions extends GitOptions {
   readonly workDir: string
   readonly pull: boolean
-  readonly onProgress: (words: string) => void
+  readonly onProgress: (text: string) => void
 }
 
 export const prepareRepository = async (
@@ -136,52 +137,42 @@ const fetchRef = (directory: string, ref: string, options: GitOptions) =>
 interface GitRun {
   readonly allowFailure?: boolean
   readonly limitMs?: number
-  readonly onProgress?: (words: string) => void
+  readonly onProgress?: (text: string) => void
 }
 
 const git = async (
-  words: readonly string[],
+  args: readonly string[],
   { environment, user }: GitOptions,
   { allowFailure = false, limitMs = 30_000, onProgress }: GitRun = {},
 ): Promise<string> => {
-  const child = execa("git", words, {
+  const result = await runCommand("git", args, {
     env: { ...environment, GIT_TERMINAL_PROMPT: "0", LC_ALL: "C" },
-    extendEnv: false,
-    stdin: "ignore",
-    reject: false,
-    timeout: limitMs,
-    forceKillAfterDelay: 1000,
-    maxBuffer: 1024 * 1024,
-    ...(user && { uid: user.uid, gid: user.gid }),
+    timeoutMs: limitMs,
+    user,
+    ...(onProgress && { onStderr: (chunk) => progressIn(chunk, onProgress) }),
+  }).catch((cause: unknown) => {
+    throw new GitError("git could not be started: is it installed?", { cause })
   })
-  if (onProgress) {
-    child.stderr.on("data", (bytes: Buffer) => {
-      const last = bytes
-        .toString("utf8")
-        .split(/[\r\n]/)
-        .findLast((line) => line.includes("%"))
-      if (last !== undefined) onProgress(last.trim())
-    })
-  }
-  const result = await child
-  if (!result.failed) return result.stdout.trim()
+  if (result.exitCode === 0 && !result.timedOut) return result.stdout.trim()
   if (allowFailure) return ""
-  throw new GitError(failureWords(words, result, limitMs))
+  throw new GitError(failureText(args, result, limitMs))
 }
 
-interface GitFailure {
-  readonly timedOut: boolean
-  readonly stderr: string
-  readonly exitCode?: number | undefined
-  readonly shortMessage?: string | undefined
+/** git rewrites one line with a percentage; only the last of a chunk is current. */
+const progressIn = (chunk: string, onProgress: (text: string) => void) => {
+  const last = chunk.split(/[\r\n]/).findLast((line) => line.includes("%"))
+  if (last !== undefined) onProgress(last.trim())
 }
 
-const failureWords = (words: readonly string[], result: GitFailure, limitMs: number): string => {
-  const verb = words.find((word) => /^[a-z]/.test(word)) ?? "git"
-  if (result.timedOut) return `git ${verb} took longer than ${limitMs / 1000} s`
-  const said = result.stderr.split(/[\r\n]/).filter((line) => /^(fatal|error|remote):/.test(line))
-  const told = said.slice(-3).join("; ") || result.shortMessage || `exit code ${result.exitCode}`
-  return `git ${verb}: ${told}`
+const failureText = (
+  args: readonly string[],
+  { timedOut, stderr, exitCode }: CommandResult,
+  limitMs: number,
+): string => {
+  const command = args.find((arg) => /^[a-z]/.test(arg)) ?? "git"
+  if (timedOut) return `git ${command} took longer than ${limitMs / 1000} s`
+  const lines = stderr.split(/[\r\n]/).filter((line) => /^(fatal|error|remote):/.test(line))
+  return `git ${command}: ${lines.slice(-3).join("; ") || `exit code ${exitCode}`}`
 }
 
 /** Not there, or there and empty, as whoever was faster may have made it. */

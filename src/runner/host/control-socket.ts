@@ -1,8 +1,8 @@
 /** What this machine's own programs may ask of the runner, over loopback and with a token: git's passwords, hooks, workflows. */
-import { timingSafeEqual } from "node:crypto"
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { z } from "zod"
+import { sameText } from "../../lib/constant-time.ts"
 import { describeError, type Log } from "../../lib/log.ts"
 import { type Credential, credentialFor } from "./repository-rules.ts"
 
@@ -87,11 +87,8 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
 
 const refusal = (status: number, error: string): Response => Response.json({ error }, { status })
 
-const carries = (request: Request, token: string): boolean => {
-  const given = Buffer.from(request.headers.get("authorization") ?? "")
-  const wanted = Buffer.from(`Bearer ${token}`)
-  return given.length === wanted.length && timingSafeEqual(given, wanted)
-}
+const carries = (request: Request, token: string): boolean =>
+  sameText(request.headers.get("authorization") ?? "", `Bearer ${token}`)
 
 export class ControlError extends Error {
   override readonly name = "ControlError"

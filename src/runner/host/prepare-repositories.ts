@@ -3,7 +3,8 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { describeError } from "../../lib/log.ts"
 import { type PrepareOptions, prepareRepository } from "./clone-repository.ts"
-import { type Repository, repositoryName, withoutCredentials } from "./repository-rules.ts"
+import { repositoryName, withoutCredentials } from "../../lib/git-url.ts"
+import type { Repository } from "./repository-rules.ts"
 
 interface Prepared {
   readonly repository: Repository

@@ -1,4 +1,5 @@
-/** What a repository is called, where it may come from, and who may be told its token. Pure rules over text. */
+/** Which git host receives which token. Pure; the rules for addresses are in lib/git-url.ts. */
+import { webOrigin } from "../../lib/git-url.ts"
 
 export interface Repository {
   readonly url: string
@@ -16,37 +17,6 @@ export interface Credential {
   readonly origin: string
   readonly username: string
   readonly password: string
-}
-
-/** The address as it may be shown and stored: who it is for travels by the credential helper, never in a file. */
-export const withoutCredentials = (url: string): string => {
-  if (!URL.canParse(url)) return url
-  const parsed = new URL(url)
-  if (!isWeb(parsed)) return url
-  parsed.username = ""
-  parsed.password = ""
-  return parsed.href
-}
-
-/** The last word of the address, fit for a directory. */
-export const repositoryName = (url: string): string => {
-  const last =
-    url
-      .replace(/[?#].*$/, "")
-      .replace(/\/+$/, "")
-      .split(/[/:]/)
-      .at(-1) ?? ""
-  const name = last
-    .replace(/\.git$/, "")
-    .replaceAll(/[^\w.-]+/g, "-")
-    .replace(/^[-.]+/, "")
-  return name === "" ? "repository" : name
-}
-
-const originOf = (url: string): string | undefined => {
-  if (!URL.canParse(url)) return undefined
-  const parsed = new URL(url)
-  return isWeb(parsed) ? parsed.origin : undefined
 }
 
 /** git's user name when a token is the password; GitHub and GitLab both take it. */
@@ -67,14 +37,14 @@ export const credentialsOf = (
     found.set(origin, { origin, username, password })
   }
   for (const { url, token: own } of repositories) {
-    const origin = originOf(url)
+    const origin = webOrigin(url)
     add(origin, TOKEN_USER, own)
     if (origin === undefined) continue
     const { username, password } = new URL(url)
     add(origin, decodeURIComponent(username) || TOKEN_USER, decodeURIComponent(password))
   }
   const [first] = repositories
-  add(first === undefined ? GITHUB : originOf(first.url), TOKEN_USER, token)
+  add(first === undefined ? GITHUB : webOrigin(first.url), TOKEN_USER, token)
   return [...found.values()]
 }
 
@@ -87,8 +57,6 @@ export const credentialFor = (
   }: { readonly protocol?: string | undefined; readonly host?: string | undefined },
 ): Credential | undefined =>
   credentials.find(({ origin }) => origin === `${protocol}://${host?.toLowerCase()}`)
-
-const isWeb = ({ protocol }: URL): boolean => protocol === "https:" || protocol === "http:"
 
 /** git's own lines, `key=value`, as it writes them to a helper. */
 export const parseCredentialRequest = (text: string): Readonly<Record<string, string>> =>

@@ -1,6 +1,7 @@
 /** Starts the sandbox's services, watches each become ready, restarts what crashes and ends them all. */
 import { createRing, type Ring } from "../../lib/ring.ts"
 import { type Clock, sleep } from "../../lib/clock.ts"
+import { signalGroup } from "../../lib/signal-group.ts"
 import { describeError, type Log } from "../../lib/log.ts"
 import { answers, clearCodeServerLocks, clearDisplayLock } from "./stale-locks.ts"
 import { carriersOf, descendantsOf, endAll, listensOn, listProcesses } from "./processes.ts"
@@ -220,14 +221,6 @@ const isAnswering = async ({ answersOn }: Service, pid: number): Promise<boolean
 
 const exitWords = ({ signalCode, exitCode }: Bun.Subprocess): string =>
   signalCode === null ? `exited with code ${exitCode}` : `killed by ${signalCode}`
-
-const signalGroup = (pid: number, signal: "SIGTERM" | "SIGKILL"): void => {
-  try {
-    process.kill(-pid, signal)
-  } catch {
-    // The whole group is gone already.
-  }
-}
 
 const readLines = async (stream: ReadableStream<Uint8Array>, take: (line: string) => void) => {
   const decoder = new TextDecoder()

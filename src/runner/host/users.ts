@@ -1,7 +1,7 @@
 /** Users of this machine: who the agent runs as, what they can reach, and how files become theirs. */
 import { readFileSync, statSync } from "node:fs"
 import { dirname } from "node:path"
-import { execa } from "execa"
+import { runCommand } from "../../lib/run-command.ts"
 
 export interface User {
   readonly name: string
@@ -31,9 +31,17 @@ export const firstClosed = (path: string, user: User): string | undefined => {
   })
 }
 
-/** All that is below the path, links themselves and not what they lead to. */
+const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+const CHOWN_LIMIT_MS = 15 * 60_000
+
+/** Changes the owner of everything below the path; symbolic links themselves, not their targets. */
 export const giveTo = async (path: string, { uid, gid }: User): Promise<void> => {
-  await execa("chown", ["-R", "-h", `${uid}:${gid}`, "--", path])
+  const owner = `${uid}:${gid}`
+  const { exitCode, stderr } = await runCommand("chown", ["-R", "-h", owner, "--", path], {
+    env: { PATH: SYSTEM_PATH },
+    timeoutMs: CHOWN_LIMIT_MS,
+  })
+  if (exitCode !== 0) throw new Error(`${path} cannot be given to ${owner}: ${stderr.trim()}`)
 }
 
 const isOwnedBy = (path: string, user: User): boolean => statSync(path).uid === user.uid

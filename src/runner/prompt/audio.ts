@@ -2,7 +2,7 @@
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { execa, ExecaError } from "execa"
+import { type CommandResult, runCommand } from "../../lib/run-command.ts"
 import { AttachmentError } from "./fetch-file.ts"
 
 export interface AudioOptions {
@@ -48,7 +48,7 @@ const convert = async (
   const form = ["-vn", "-ar", "16000", "-ac", "1", "-c:a", "pcm_s16le"]
   const only = ["-protocol_whitelist", "file", "-format_whitelist", CONTAINERS]
   const args = [...quiet, ...only, "-i", source, ...form, wave]
-  await run("ffmpeg", args, options, signal, `${wave}.log`)
+  await run("ffmpeg", args, options, signal)
   // ffmpeg ends well on a file without sound, and leaves a header or nothing at all.
   const size = await stat(wave).then(
     (file) => file.size,
@@ -66,7 +66,7 @@ const transcribe = async (
   const model = await findModel(options.modelsDir)
   const what = ["--model", model, "--file", wave]
   const how = ["--output-txt", "--output-file", output, "--no-timestamps", "--no-prints"]
-  await run("whisper-cli", [...what, ...how], options, signal, `${output}.log`)
+  await run("whisper-cli", [...what, ...how], options, signal)
   const text = await readFile(`${output}.txt`, "utf8").catch(() => "")
   // Where nobody speaks whisper writes a note in brackets instead of words.
   const said = text.replaceAll(/\[[A-Z_ ]+\]|\([a-z ]+\)/g, "").trim()
@@ -86,34 +86,27 @@ const run = async (
   args: readonly string[],
   { path, convertMs = CONVERT_MS, transcribeMs = TRANSCRIBE_MS }: AudioOptions,
   signal: AbortSignal,
-  words: string,
 ): Promise<void> => {
-  const timeout = program === "ffmpeg" ? convertMs : transcribeMs
+  const timeoutMs = program === "ffmpeg" ? convertMs : transcribeMs
   const binary = Bun.which(program, { PATH: path })
   if (binary === null) throw new AttachmentError(`${program} is not installed`)
-  try {
-    await execa(binary, args, {
-      env: { PATH: path },
-      extendEnv: false,
-      stdin: "ignore",
-      stdout: "ignore",
-      // To a file: these programs are wordy, and one that fills a pipe nobody empties never ends.
-      stderr: { file: words },
-      buffer: false,
-      timeout,
-      forceKillAfterDelay: 1000,
-      cancelSignal: signal,
-    })
-  } catch (error) {
-    const said = await readFile(words, "utf8").catch(() => "")
-    throw new AttachmentError(whyFailed(program, timeout, error, said), { cause: error })
-  }
+  const result = await runCommand(binary, args, { env: { PATH: path }, timeoutMs, signal }).catch(
+    (cause: unknown) => {
+      throw new AttachmentError(`${program} could not be run`, { cause })
+    },
+  )
+  const failure = failureOf(program, timeoutMs, result)
+  if (failure !== undefined) throw new AttachmentError(failure)
 }
 
-const whyFailed = (program: string, timeout: number, error: unknown, said: string): string => {
-  if (!(error instanceof ExecaError)) return `${program} could not be run`
-  if (error.timedOut) return `${program} took longer than ${Math.round(timeout / 1000)} s`
-  if (error.isCanceled) return `${program} was stopped`
-  const last = said.trim().split("\n").at(-1) ?? ""
+const failureOf = (
+  program: string,
+  timeoutMs: number,
+  { exitCode, timedOut, aborted, stderr }: CommandResult,
+): string | undefined => {
+  if (timedOut) return `${program} took longer than ${Math.round(timeoutMs / 1000)} s`
+  if (aborted) return `${program} was stopped`
+  if (exitCode === 0) return undefined
+  const last = stderr.trim().split("\n").at(-1) ?? ""
   return `${program} failed${last === "" ? "" : `: ${last.slice(-200)}`}`
 }

@@ -3,7 +3,9 @@
  * what was done is in the journal, and a run that goes on walks the same way again without doing any of it twice.
  */
 import { describeError } from "../../lib/log.ts"
-import { canonical, compile, type Step, type StepOf } from "./compile.ts"
+import { canonical } from "../../wire/workflow/canonical.ts"
+import type { Step, StepOf } from "../../wire/workflow/definition.ts"
+import { compile } from "./compile.ts"
 import { asText, fill, fillText, type Scope, variableNamed } from "./template.ts"
 
 /** A step at its place in the run: its id, after those of the loops and subworkflows that it stands in. */

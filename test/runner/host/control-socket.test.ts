@@ -13,7 +13,6 @@ import {
 import {
   credentialsOf,
   parseCredentialRequest,
-  repositoryName,
 } from "../../../src/runner/host/repository-rules.ts"
 import { describeError } from "../../../src/lib/log.ts"
 import { silentLog as log } from "../../kit/log.ts"
@@ -139,16 +138,6 @@ describe("who is told which token", () => {
   test("an ssh address gets none", () => {
     expect(credentialsOf([{ url: "git@a.example:x/y.git" }], "t")).toEqual([])
   })
-})
-
-test.each([
-  ["https://a.example/x/project.git", "project"],
-  ["git@a.example:team/project", "project"],
-  ["https://a.example/x/project/", "project"],
-  ["https://a.example/x/..", "repository"],
-  ["https://a.example/x/%2e%2e%2f", "2e-2e-2f"],
-])("the repository %s is called %s", (url, name) => {
-  expect(repositoryName(url)).toBe(name)
 })
 
 test("git's question is read as git writes it", () => {

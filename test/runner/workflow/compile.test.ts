@@ -1,7 +1,8 @@
 /** Workflows as they are written: what is taken, what is refused with which words, and what their hash depends on. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
-import { canonical, compile } from "../../../src/runner/workflow/compile.ts"
+import { compile } from "../../../src/runner/workflow/compile.ts"
+import { canonical } from "../../../src/wire/workflow/canonical.ts"
 
 const of = (...steps: readonly unknown[]) => compile({ steps })
 const problem = (...steps: readonly unknown[]): string => {
@@ -53,7 +54,7 @@ describe("is refused, with its place and why:", () => {
   test.each([
     ["what is no workflow", () => compile(7), "object with steps"],
     ["no steps", () => compile({}), "steps: must be a list"],
-    ["an unknown type", () => of({ type: "email" }), "steps.0.type: has no type"],
+    ["an unknown type", () => of({ type: "email" }), "steps.0.type: is not a known step type"],
     ["a command that is missing", () => of({ type: "bash" }), "steps.0.command: must be a text"],
     [
       "a limit above ten minutes",

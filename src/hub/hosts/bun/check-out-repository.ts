@@ -1,5 +1,12 @@
-/** A child's workspace from a repository: cloned, at a commit, on a branch. */
-import { execa } from "execa"
+/** Clones a repository into a child session's workspace and checks out the given commit and branch. */
+import {
+  GIT_NAME_RULE,
+  GIT_URL_RULE,
+  hideCredentials,
+  isGitName,
+  isGitUrl,
+} from "../../../lib/git-url.ts"
+import { runCommand } from "../../../lib/run-command.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
 
 interface Source {
@@ -13,18 +20,21 @@ const GIT_MS = 50_000
 export const checkOut = async (
   workspace: string,
   { repoUrl = "", branch, ref }: Source,
+  environment: Readonly<Record<string, string | undefined>>,
 ): Promise<void> => {
-  if (!/^(https?:\/\/|ssh:\/\/|git@|file:\/\/|\/)/.test(repoUrl)) {
-    throw new Refusal("repoUrl: must be an address of a repository")
+  if (!isGitUrl(repoUrl)) throw new Refusal(`repoUrl: ${GIT_URL_RULE}`)
+  for (const [field, name] of Object.entries({ ref, branch })) {
+    if (name !== undefined && !isGitName(name)) throw new Refusal(`${field}: ${GIT_NAME_RULE}`)
   }
   const git = async (...args: string[]) => {
-    const { exitCode, stderr } = await execa("git", args, {
+    const { exitCode, stderr } = await runCommand("git", args, {
       cwd: workspace,
-      env: { GIT_TERMINAL_PROMPT: "0" },
-      reject: false,
-      timeout: GIT_MS,
+      env: { ...environment, GIT_TERMINAL_PROMPT: "0" },
+      timeoutMs: GIT_MS,
+    }).catch((cause: unknown) => {
+      throw new Refusal("git could not be started on the session agent's machine", { cause })
     })
-    return exitCode === 0 ? undefined : withoutCredentials(stderr)
+    return exitCode === 0 ? undefined : hideCredentials(stderr).trim().slice(-400)
   }
   const cloned = await git("clone", "--", repoUrl, ".")
   if (cloned !== undefined) throw new Refusal(`git clone failed: ${cloned}`)
@@ -33,14 +43,8 @@ export const checkOut = async (
     if (failed !== undefined) throw new Refusal(`git checkout ${ref} failed: ${failed}`)
   }
   if (branch === undefined) return
-  // A branch that is there is checked out; one that is not begins here.
+  // An existing branch is checked out; otherwise a new one starts at this commit.
   if ((await git("checkout", branch)) === undefined) return
   const failed = await git("checkout", "-b", branch)
   if (failed !== undefined) throw new Refusal(`git checkout -b ${branch} failed: ${failed}`)
 }
-
-const withoutCredentials = (text: unknown): string =>
-  String(text)
-    .replaceAll(/(:\/\/)[^\s/@]+@/g, "$1")
-    .trim()
-    .slice(-400)

@@ -143,7 +143,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
       const workspace = join(folderOf(id), "workspace")
       await mkdir(join(folderOf(id), "state"), { recursive: true, mode: 0o700 })
       await mkdir(workspace, { recursive: true })
-      if (task.repoUrl !== undefined) await checkOut(workspace, task)
+      if (task.repoUrl !== undefined) await checkOut(workspace, task, options.environment)
       const row: ChildRow = {
         id,
         parent,

@@ -1,5 +1,5 @@
 /** The git host as this machine reaches it: with a token, or through `gh` when somebody is signed in there. */
-import { execa } from "execa"
+import { runCommand } from "../../../lib/run-command.ts"
 import { githubApi, type GitHostOptions, NO_GIT_HOST } from "../../handlers/git-host.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
 
@@ -10,6 +10,8 @@ export interface LocalGitOptions {
 }
 
 const LIMIT_MS = 25_000
+/** Characters of a response; `gh` returns whole files in one. */
+const MAX_RESPONSE = 64 * 1024 * 1024
 
 export const localGit = ({ workDir, environment }: LocalGitOptions): GitHostOptions => {
   const token = environment["GITHUB_TOKEN"] || environment["GH_TOKEN"]
@@ -22,13 +24,12 @@ export const localGit = ({ workDir, environment }: LocalGitOptions): GitHostOpti
         ? callGh(gh, environment)
         : () => Promise.reject(new Refusal(NO_GIT_HOST)),
     origin: async (session) => {
-      const { stdout } = await execa("git", ["remote", "get-url", "origin"], {
+      const { stdout } = await runCommand("git", ["remote", "get-url", "origin"], {
         cwd: workDir(session),
         env: environment,
-        extendEnv: false,
-        reject: false,
-      })
-      return stdout === undefined || stdout === "" ? undefined : stdout
+        timeoutMs: LIMIT_MS,
+      }).catch(() => ({ stdout: "" }))
+      return stdout.trim() || undefined
     },
   }
 }
@@ -41,14 +42,13 @@ const callGh =
   (gh: string, environment: LocalGitOptions["environment"]): GitHostOptions["call"] =>
   async (method, path, body) => {
     const args = ["api", "-X", method, path.slice(1), ...(body ? ["--input", "-"] : [])]
-    const { exitCode, stdout, stderr, timedOut } = await execa(gh, args, {
-      ...(body ? { input: JSON.stringify(body) } : { stdin: "ignore" }),
+    const { exitCode, stdout, stderr, timedOut } = await runCommand(gh, args, {
+      ...(body && { input: JSON.stringify(body) }),
+      maxOutput: MAX_RESPONSE,
       env: { ...environment, GH_PROMPT_DISABLED: "1", GH_NO_UPDATE_NOTIFIER: "1", NO_COLOR: "1" },
-      extendEnv: false,
-      reject: false,
-      timeout: LIMIT_MS,
+      timeoutMs: LIMIT_MS,
     })
-    if (exitCode === 0) return stdout === "" ? {} : (JSON.parse(stdout) as unknown)
+    if (exitCode === 0) return stdout.trim() === "" ? {} : (JSON.parse(stdout) as unknown)
     if (timedOut) throw new Refusal(`gh did not answer within ${LIMIT_MS / 1000} s`)
     if (exitCode === NOT_SIGNED_IN) {
       throw new Refusal(

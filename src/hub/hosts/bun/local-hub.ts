@@ -17,7 +17,6 @@ import { localGit } from "./git-host.ts"
 import { outsideHandlers } from "../../handlers/outside-requests.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerOutside, type OutsideType } from "../../handlers/handler-table.ts"
-import { canonical } from "../../handlers/handler-context.ts"
 import { timerAlarm } from "./timer-alarm.ts"
 
 export interface LocalHubOptions {
@@ -61,7 +60,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     tools: {
       now: clock.now,
       newId: () => crypto.randomUUID(),
-      hash: (value) => digestOf(canonical(value)),
+      digest: digestOf,
     },
     alarm,
     deliver,

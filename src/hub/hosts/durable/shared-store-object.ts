@@ -11,7 +11,6 @@ import {
   createSharedStore,
 } from "../../shared-store/shared-store.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
-import { canonical } from "../../handlers/handler-context.ts"
 
 export class Commons {
   readonly #tables: CommonTables
@@ -24,7 +23,7 @@ export class Commons {
       tools: {
         now: () => Date.now(),
         newId: () => crypto.randomUUID(),
-        hash: (value) => digestOf(canonical(value)),
+        digest: digestOf,
       },
       alarm: {
         set: (at) =>

@@ -1,6 +1,6 @@
 /** Imports each file once in a process that is thrown away: what does not load is found before OpenCode meets it. */
-import { execa } from "execa"
 import { z } from "zod"
+import { CommandNotStarted, runCommand } from "../../../lib/run-command.ts"
 
 export interface CodeFile {
   readonly path: string
@@ -61,30 +61,25 @@ export const checkCode = async (
 }
 
 const importAll = async (files: readonly CodeFile[], { runtime, owner }: CheckOptions) => {
-  const result = await execa(runtime, ["-e", script, JSON.stringify(files)], {
+  const result = await runCommand(runtime, ["-e", script, JSON.stringify(files)], {
     env: { BUN_BE_BUN: "1", PATH: "/usr/bin:/bin" },
-    // A runtime obeys a bunfig.toml and an .env where it starts, and the workspace is anybody's.
+    // Bun reads bunfig.toml and .env in its working directory, and anyone may write to the workspace.
     cwd: "/",
-    extendEnv: false,
-    reject: false,
-    timeout: LIMIT_MS,
-    forceKillAfterDelay: 500,
-    stdin: "ignore",
-    maxBuffer: 1024 * 1024,
-    ...owner,
+    timeoutMs: LIMIT_MS,
+    user: owner,
+  }).catch((error: unknown) => {
+    if (error instanceof CommandNotStarted) return undefined
+    throw error
   })
-  const lines = result.stdout.split("\n").filter((line) => line.startsWith(MARK))
+  const lines = (result?.stdout ?? "").split("\n").filter((line) => line.startsWith(MARK))
   const verdicts = new Map(
     lines.map((line) => {
       const { path, problem } = verdict.parse(JSON.parse(line.slice(MARK.length)))
       return [path, problem ?? ""] as const
     }),
   )
-  const ran = result.exitCode !== undefined || result.signal !== undefined
-  const end = !ran
-    ? undefined
-    : result.timedOut
-      ? `it took longer than ${LIMIT_MS / 1000} s`
-      : `code ${result.exitCode}`
-  return { verdicts, end }
+  const end = result?.timedOut
+    ? `it took longer than ${LIMIT_MS / 1000} s`
+    : `code ${result?.exitCode}`
+  return { verdicts, end: result === undefined ? undefined : end }
 }
