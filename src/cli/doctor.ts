@@ -1,4 +1,4 @@
-/** What is installed, what is in the way: a line each, worst told by the exit code. */
+/** `sandpiper doctor`: checks this machine, one line per finding. The exit code is 1 if a finding prevents a start. */
 import { mkdir, rm, statfs, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { findOpenCode } from "../runner/opencode/launch/binaries.ts"
@@ -7,15 +7,16 @@ import type { Settings } from "../settings/settings.ts"
 import { commandOf, isTaken, listenerOf } from "../runner/host/processes.ts"
 import { type ServiceGroup, servicesOf } from "../runner/host/service-table.ts"
 import { describeError } from "../lib/log.ts"
+import { type Command, print } from "./command.ts"
 import { runCommand } from "../lib/run-command.ts"
 
-/** `bad` keeps the runner from working, `warn` takes something away from it. */
+/** `bad` prevents the runner from working; `warn` disables a feature. */
 type Verdict = "ok" | "warn" | "bad"
 
 interface Finding {
   readonly what: string
   readonly verdict: Verdict
-  readonly words: string
+  readonly text: string
 }
 
 export interface Examination {
@@ -23,12 +24,18 @@ export interface Examination {
   readonly healthy: boolean
 }
 
-export const examine = async (config: Settings): Promise<Examination> => {
-  const looks = [programs(config), directories(config), clock(config), models(config)]
-  const findings = [...(await Promise.all(looks)).flat(), ...ports(config)]
+export const doctor: Command = async ({ settings }) => {
+  const { lines, healthy } = await examine(settings)
+  print(`${lines.join("\n")}\n`)
+  return healthy ? 0 : 1
+}
+
+export const examine = async (settings: Settings): Promise<Examination> => {
+  const checks = [programs(settings), directories(settings), clock(settings), models(settings)]
+  const findings = [...(await Promise.all(checks)).flat(), ...ports(settings)]
   return {
     lines: findings.map(
-      ({ what, verdict, words }) => `${verdict.padEnd(5)} ${what.padEnd(18)} ${words}`,
+      ({ what, verdict, text }) => `${verdict.padEnd(5)} ${what.padEnd(18)} ${text}`,
     ),
     healthy: findings.every(({ verdict }) => verdict !== "bad"),
   }
@@ -36,7 +43,7 @@ export const examine = async (config: Settings): Promise<Examination> => {
 
 const VERSION_LIMIT_MS = 5000
 
-/** Programs beside OpenCode that something is lost without, and how each is asked for its version. */
+/** Programs beside OpenCode that features depend on, with the flag that prints their version. */
 const extras: readonly (readonly [string, string])[] = [
   ["git", "--version"],
   ["rg", "--version"],
@@ -53,35 +60,35 @@ const versionFlags: Readonly<Record<string, string>> = {
   websockify: "--help",
 }
 
-const programs = async (config: Settings): Promise<readonly Finding[]> => {
-  const path = config.environment["PATH"] ?? ""
+const programs = async (settings: Settings): Promise<readonly Finding[]> => {
+  const path = settings.environment["PATH"] ?? ""
   const services = servicesOf({
-    display: config.display,
-    workDir: config.workDir,
+    display: settings.display,
+    workDir: settings.workDir,
     ports: { vscode: 0, vnc: 0, rawVnc: 0, ttyd: 0 },
   })
-  const wanted = (group: ServiceGroup) => config.services.includes(group)
-  const watched = services
-    .filter(({ group }) => wanted(group))
+  const isRequested = (group: ServiceGroup) => settings.services.includes(group)
+  const requested = services
+    .filter(({ group }) => isRequested(group))
     .map(({ command: [program] }) => [program, versionFlags[program] ?? "--version"] as const)
   const others = await Promise.all(
-    [...extras, ...watched].map(async ([program, flag]): Promise<Finding> => {
+    [...extras, ...requested].map(async ([program, flag]): Promise<Finding> => {
       const found = Bun.which(program, { PATH: path })
-      if (found === null) return { what: program, verdict: "warn", words: "not installed" }
-      return { what: program, verdict: "ok", words: `${found} ${await versionOf(found, flag)}` }
+      if (found === null) return { what: program, verdict: "warn", text: "not installed" }
+      return { what: program, verdict: "ok", text: `${found} ${await versionOf(found, flag)}` }
     }),
   )
-  return [await opencode(config, path), ...others]
+  return [await opencode(settings, path), ...others]
 }
 
-const opencode = async (config: Settings, path: string): Promise<Finding> => {
+const opencode = async (settings: Settings, path: string): Promise<Finding> => {
   try {
-    const search = { opencodeBin: config.opencodeBin, path, self: process.execPath }
+    const search = { opencodeBin: settings.opencodeBin, path, self: process.execPath }
     const binary = findOpenCode(search)
-    const words = `${binary} ${await versionOf(binary, "--version")}`
-    return { what: "opencode", verdict: "ok", words }
+    const text = `${binary} ${await versionOf(binary, "--version")}`
+    return { what: "opencode", verdict: "ok", text }
   } catch (error) {
-    return { what: "opencode", verdict: "bad", words: describeError(error) }
+    return { what: "opencode", verdict: "bad", text: describeError(error) }
   }
 }
 
@@ -93,10 +100,10 @@ const versionOf = async (program: string, flag: string): Promise<string> => {
   return versionIn(`${stdout}\n${stderr}`)
 }
 
-/** Some write a line or two of their log before they answer, and the time in it looks like a version. */
-export const versionIn = (said: string): string => {
-  const answer = said.replaceAll(/^\[.*$/gm, "")
-  return /\d+\.\d+[\w.-]*|\bv\d+\S*/.exec(answer)?.[0] ?? ""
+/** Some programs print log lines first, and the time in such a line looks like a version. */
+export const versionIn = (output: string): string => {
+  const withoutLog = output.replaceAll(/^\[.*$/gm, "")
+  return /\d+\.\d+[\w.-]*|\bv\d+\S*/.exec(withoutLog)?.[0] ?? ""
 }
 
 const LEAST_BYTES = 64 * 1024 * 1024
@@ -115,55 +122,58 @@ const directories = ({ workDir, stateDir }: Settings): Promise<readonly Finding[
         await rm(probe)
         const { bavail, bsize } = await statfs(directory)
         const free = bavail * bsize
-        const words = `${directory} is writable, ${(free / 1024 ** 3).toFixed(1)} GiB free`
+        const text = `${directory} is writable, ${(free / 1024 ** 3).toFixed(1)} GiB free`
         const verdict = free < LEAST_BYTES ? "bad" : free < COMFORTABLE_BYTES ? "warn" : "ok"
-        return { what, verdict, words }
+        return { what, verdict, text }
       } catch (error) {
-        return { what, verdict: "bad", words: `${directory}: ${describeError(error)}` }
+        return { what, verdict: "bad", text: `${directory}: ${describeError(error)}` }
       }
     }),
   )
 
-const ports = (config: Settings): readonly Finding[] =>
+const ports = (settings: Settings): readonly Finding[] =>
   [
-    ["gateway", config.gatewayPort],
-    ["opencode", Number(new URL(config.opencodeUrl).port)],
-    ...(config.services.includes("vscode") ? [["code-server", config.vscodePort] as const] : []),
-    ...(config.services.includes("vnc") ? [["noVNC", config.vncPort] as const] : []),
-    ...(config.services.includes("ttyd") ? [["ttyd", config.ttydPort] as const] : []),
+    ["gateway", settings.gatewayPort],
+    ["opencode", Number(new URL(settings.opencodeUrl).port)],
+    ...(settings.services.includes("vscode")
+      ? [["code-server", settings.vscodePort] as const]
+      : []),
+    ...(settings.services.includes("vnc") ? [["noVNC", settings.vncPort] as const] : []),
+    ...(settings.services.includes("ttyd") ? [["ttyd", settings.ttydPort] as const] : []),
   ].flatMap(([name, port]): readonly Finding[] => {
     if (port === 0) return []
     const what = `port ${port}`
-    if (!isTaken(Number(port))) return [{ what, verdict: "ok", words: `free, for ${name}` }]
+    if (!isTaken(Number(port))) return [{ what, verdict: "ok", text: `free, for ${name}` }]
     const holder = listenerOf(Number(port))
-    // The agent's own processes are closed to a container's root.
+    // In a container, root cannot inspect the processes of the agent's user.
     if (holder === undefined) {
-      return [{ what, verdict: "ok", words: `for ${name}, held by a process of another user` }]
+      return [{ what, verdict: "ok", text: `for ${name}, held by a process of another user` }]
     }
     const command = commandOf(holder.pid)
     const ours = /sandpiper|opencode|code-server|websockify|ttyd/.test(command)
-    const words = `for ${name}, held by pid ${holder.pid}: ${command}`
-    return [{ what, verdict: ours ? "ok" : "bad", words }]
+    const text = `for ${name}, held by pid ${holder.pid}: ${command}`
+    return [{ what, verdict: ours ? "ok" : "bad", text }]
   })
 
 const SKEW_MS = 60_000
 const REACH_LIMIT_MS = 5000
 
-/** Tokens carry times: a clock that is minutes off makes every one of them look too old or too new. */
+/** Tokens contain times: with a clock that is minutes off they are all rejected as expired or not yet valid. */
 const clock = async ({ doUrl }: Settings): Promise<readonly Finding[]> => {
   const what = "clock"
   const here = new Date().toISOString()
-  if (doUrl === undefined) return [{ what, verdict: "ok", words: `${here}, compared with nothing` }]
+  if (doUrl === undefined)
+    return [{ what, verdict: "ok", text: `${here}, not compared (DO_WS_URL is not set)` }]
   const reply = await reach(doUrl.replace(/^ws/, "http"))
   if (typeof reply === "string") {
-    return [{ what: "session agent", verdict: "bad", words: `${doUrl}: ${reply}` }]
+    return [{ what: "session agent", verdict: "bad", text: `${doUrl}: ${reply}` }]
   }
-  const found: Finding = { what: "session agent", verdict: "ok", words: "reachable" }
+  const found: Finding = { what: "session agent", verdict: "ok", text: "reachable" }
   const there = Date.parse(reply.headers.get("date") ?? "")
-  if (Number.isNaN(there)) return [found, { what, verdict: "ok", words: here }]
+  if (Number.isNaN(there)) return [found, { what, verdict: "ok", text: here }]
   const skew = Date.now() - there
-  const words = `${here}, ${Math.round(skew / 1000)} s from the session agent's`
-  return [found, { what, verdict: Math.abs(skew) > SKEW_MS ? "bad" : "ok", words }]
+  const text = `${here}, ${Math.round(skew / 1000)} s from the session agent's`
+  return [found, { what, verdict: Math.abs(skew) > SKEW_MS ? "bad" : "ok", text }]
 }
 
 const providers: Readonly<Record<string, string>> = {
@@ -177,20 +187,20 @@ const providers: Readonly<Record<string, string>> = {
   deepseek: "https://api.deepseek.com",
 }
 
-const models = async (config: Settings): Promise<readonly Finding[]> => {
-  const keyed = Object.keys(providerKeysOf(config.environment))
+const models = async (settings: Settings): Promise<readonly Finding[]> => {
+  const keyed = Object.keys(providerKeysOf(settings.environment))
   if (keyed.length === 0) {
-    const words = "no provider key is set: the session agent must send one"
-    return [{ what: "model", verdict: "warn", words }]
+    const text = "no provider key is set: the session agent must provide one"
+    return [{ what: "model", verdict: "warn", text }]
   }
   return Promise.all(
     keyed.map(async (provider): Promise<Finding> => {
       const url = providers[provider] ?? ""
       const reply = await reach(url)
-      // Any answer will do: what is asked here is the way there, not the key.
+      // Any response counts: this checks the network path, not the key.
       if (typeof reply !== "string")
-        return { what: "model", verdict: "ok", words: `${provider} answers at ${url}` }
-      return { what: "model", verdict: "warn", words: `${provider} at ${url}: ${reply}` }
+        return { what: "model", verdict: "ok", text: `${provider} is reachable at ${url}` }
+      return { what: "model", verdict: "warn", text: `${provider} at ${url}: ${reply}` }
     }),
   )
 }

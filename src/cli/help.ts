@@ -1,15 +1,14 @@
-/** What `--help` prints: the commands, every setting, and what to type first. */
-import { commands, settingRows } from "../settings/table.ts"
+/** The text of `sandpiper --help`: usage, commands, every setting by group, examples, exit codes. */
+import { commands } from "../settings/commands.ts"
+import type { SettingGroup } from "../settings/setting.ts"
+import { settingGroups } from "../settings/table.ts"
 
-export const helpText = (version: string): string => {
-  const rows = settingRows.map(([, knob]) => {
-    const name = knob.flag ? `--${knob.flag}` : ""
-    return `  ${knob.env.padEnd(26)} ${name.padEnd(16)} ${knob.doc}`
-  })
-  return `sandpiper ${version} - the runner daemon of an AI coding sandbox
+export const helpText = (
+  version: string,
+): string => `sandpiper ${version} - the runner daemon of an AI coding sandbox
 
 Usage
-  sandpiper up                       try it: a working agent in this terminal, nothing else needed
+  sandpiper up                       start here: a working agent in this terminal, no setup needed
   sandpiper run [flags]              inside a sandbox, linked to a session agent
   sandpiper --do-url URL ...         the same as run
   sandpiper chat [--session S] [-m MODEL] [--json] "text"
@@ -21,18 +20,25 @@ ${Object.entries(commands)
   .map(([name, { doc }]) => `  ${name.padEnd(15)} ${doc}`)
   .join("\n")}
 
-Every setting is a variable; some have a flag too, which wins.
-${rows.join("\n")}
+Settings: environment variables. Some have a flag too, which takes precedence.
+${Object.entries<SettingGroup>(settingGroups).map(describeGroup).join("\n")}
 
-Provider keys (ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY, ...) are read from the environment; without
-any, \`up\` uses a scripted demo model that needs no network.
+Provider keys (ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY, ...) are read from the environment. Without
+one, \`up\` uses a scripted demo model that needs no network.
 
 Examples
   sandpiper up --work-dir ~/my-project
   sandpiper chat "what changed since yesterday?"
   DO_WS_URL=wss://agent.example/ws RUNNER_TOKEN=... SESSION_ID=s1 JWT_SECRET=... sandpiper run
 
-Exit codes: 0 ended as asked, 1 failed, 2 bad flag or setting, 3 refused by the session agent,
-130 the turn was stopped.
+Exit codes: 0 success, 1 failure, 2 bad flag or setting, 3 refused by the session agent,
+130 the turn was cancelled.
 `
+
+const describeGroup = ([title, group]: readonly [string, SettingGroup]): string => {
+  const rows = Object.values(group).map(({ env, flag, doc }) => {
+    const option = flag ? `--${flag}` : ""
+    return `  ${env.padEnd(26)} ${option.padEnd(16)} ${doc}`
+  })
+  return ["", title, ...rows].join("\n")
 }

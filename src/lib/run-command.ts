@@ -105,9 +105,8 @@ export const runCommand = async (
   }
 }
 
-interface Child {
+type Child = PromiseLike<StartResult> & {
   readonly nodeChildProcess: Pick<ChildProcess, "once">
-  readonly then: Promise<StartResult>["then"]
 }
 
 interface StartResult {
@@ -120,10 +119,12 @@ const exitCodeOf = (child: Child, program: string): Promise<number> =>
   new Promise((resolve, reject) => {
     child.nodeChildProcess.once("exit", (code) => resolve(code ?? KILLED_EXIT_CODE))
     // With `reject: false` a failed start is a result without an exit code and without a signal.
-    void child.then(({ exitCode, signal, cause }) => {
+    const checkStart = async () => {
+      const { exitCode, signal, cause } = await child
       if (exitCode !== undefined || signal !== undefined) return
       reject(new CommandNotStarted(`${program} could not be started`, { cause }))
-    })
+    }
+    void checkStart()
   })
 
 const collect = (

@@ -1,6 +1,60 @@
-/** Forms that settings may have, beyond the plain ones: addresses of repositories, lists in JSON, sets of services. */
+/** Forms of values that several settings share, each with the sentence that follows the setting's name in an error. */
 import { z } from "zod"
 import { GIT_NAME_RULE, GIT_URL_RULE, isGitName, isGitUrl } from "../lib/git-url.ts"
+
+export const secret = z.string().min(16, "must be at least 16 characters long")
+export const someText = z.string().min(1, "must not be empty")
+export const file = z.string().min(1, "must be a file")
+export const directory = z.string().min(1, "must be a directory")
+export const seconds = z.coerce
+  .number("must be a number of seconds")
+  .min(0, "must not be negative")
+  .max(86_400, "must be at most a day (86400)")
+export const port = z.coerce
+  .number("must be a port number, 0 to 65535")
+  .int("must be a port number, 0 to 65535")
+  .min(0, "must be a port number, 0 to 65535")
+  .max(65_535, "must be a port number, 0 to 65535")
+
+/** Checked as a URL and kept as text, since a URL object is mutable. */
+export const urlWith = (error: string, isValid: (url: URL) => boolean) =>
+  z.string().refine((text) => URL.canParse(text) && isValid(new URL(text)), { error })
+
+const listOf = (text: string): readonly string[] =>
+  text.split(",").flatMap((entry) => entry.trim() || [])
+
+export const nameList = z
+  .string()
+  .transform(listOf)
+  .refine((names) => names.every((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)), {
+    error: "must be names of variables separated by commas",
+  })
+
+const MODEL = /^[^/\s]+\/\S+$/
+
+export const model = z.string().regex(MODEL, {
+  error: "must be provider/model, such as anthropic/claude-sonnet-4",
+})
+
+export const modelList = z
+  .string()
+  .transform(listOf)
+  .refine((models) => models.length > 0 && models.every((name) => MODEL.test(name)), {
+    error: "must be models separated by commas, such as anthropic/claude-sonnet-4,openai/*",
+  })
+
+/** Origins exactly as browsers send them: one with a default port or a path would never match. */
+export const originList = z
+  .string()
+  .transform((text) => listOf(text.toLowerCase()))
+  .refine(
+    (origins) =>
+      origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin),
+    {
+      error:
+        "must be origins separated by commas, such as https://app.example.com,http://localhost:3000",
+    },
+  )
 
 export const gitUrl = z.string().refine(isGitUrl, { error: GIT_URL_RULE })
 export const gitName = z.string().refine(isGitName, { error: GIT_NAME_RULE })

@@ -77,7 +77,7 @@ test("a person gets a chat that works, and links that open the services to them 
   await seen("Ready. The agent works in")
   expect(screen).toContain(sandbox.workDir)
   const link = await seen(/http:\/\/localhost:\d+\/vscode\/\?token=[\w.-]+/)
-  await seen("Terminal  is not there: install ttyd and start again")
+  await seen("Terminal  not available: install ttyd and restart")
   expect(screen).not.toContain("/ttyd/")
   const open = async (address: string) => {
     const answer = await fetch(address.replace("localhost", "127.0.0.1"))

@@ -128,7 +128,7 @@ describe("secrets", () => {
       let secrets: readonly string[] = []
       try {
         const invocation = readInvocation(["up"], { [name]: value }, "/")
-        if (invocation.want === "command") secrets = invocation.config.secrets
+        if (invocation.want === "command") secrets = invocation.settings.secrets
       } catch {
         // A port or a number: no secret takes that form.
       }

@@ -65,7 +65,7 @@ export const createSandbox = async (link: {
 export const configOf = (environment: Record<string, string>): Settings => {
   const invocation = readInvocation(["run"], environment, tmpdir())
   if (invocation.want !== "command") throw new Error("unreachable")
-  return invocation.config
+  return invocation.settings
 }
 
 export interface TestRunner {

@@ -1,7 +1,9 @@
+/** Command line and environment -> settings: what is accepted, and the error for everything else. */
 import { describe, expect, test } from "bun:test"
-import { SettingsError, printableSettings, readInvocation } from "../../src/settings/settings.ts"
+import { printableSettings, readInvocation } from "../../src/settings/settings.ts"
+import { SettingsError } from "../../src/settings/settings-error.ts"
 import { helpText } from "../../src/cli/help.ts"
-import type { Environment } from "../../src/settings/table.ts"
+import type { Environment } from "../../src/settings/setting.ts"
 
 const complete = {
   DO_WS_URL: "wss://agent.example/ws",
@@ -14,7 +16,7 @@ const complete = {
 const read = (argv: readonly string[], env: Environment = complete) => {
   const invocation = readInvocation(argv, env, "/somewhere")
   if (invocation.want !== "command") throw new Error(`got ${invocation.want}`)
-  return invocation.config
+  return invocation.settings
 }
 
 const problem = (argv: readonly string[], env: Environment = complete): string => {
@@ -28,16 +30,16 @@ const problem = (argv: readonly string[], env: Environment = complete): string =
 }
 
 describe("the command line", () => {
-  test("without any word shows the help", () => {
+  test("an empty command line shows the help", () => {
     expect(readInvocation([], {}, "/")).toEqual({ want: "help" })
   })
 
-  test("asks for help and version anywhere, needing no setting", () => {
+  test("--help and --version work at any position and without any setting", () => {
     expect(readInvocation(["run", "--help"], {}, "/")).toEqual({ want: "help" })
     expect(readInvocation(["--version"], {}, "/")).toEqual({ want: "version" })
   })
 
-  test("with flags and no command means run", () => {
+  test("flags without a command mean `run`", () => {
     const config = read([
       "--opencode-url",
       "http://localhost:4096",
@@ -60,28 +62,62 @@ describe("the command line", () => {
     })
   })
 
-  test("takes --flag=value, and a flag wins over its variable", () => {
+  test("--flag=value is accepted, and a flag takes precedence over its variable", () => {
     expect(read(["run", "--session-id=s3"]).sessionId).toBe("s3")
   })
 
   test.each([
     [["run", "--no-such-flag", "x"], 'unknown flag "--no-such-flag"'],
-    [["run", "stray"], 'unknown flag "stray"'],
+    [["run", "stray"], 'unexpected argument "stray"'],
+    [["sessions", "s1", "s2"], 'unexpected argument "s1"'],
+    [["run", "-x"], 'unknown flag "-x"'],
+    [["run", "--json"], 'unknown flag "--json"'],
+    [["run", "--session-id", "--do-url"], "--session-id needs a value"],
+    [["chat", "--json=yes", "hello"], "--json takes no value"],
+    [["chat", "-m"], "-m needs a value"],
+    [["chat", "--session", "a", "--session-id", "b"], "--session-id is given twice"],
+    [["workflow"], "workflow needs one of: validate, run, resume"],
+    [["workflow", "run"], "workflow run needs a FILE"],
+    [["workflow", "run", "a.json", "b.json"], 'unexpected argument "b.json"'],
+    [["workflow", "run", "a.json", "--variables"], "--variables needs a value"],
     [["fly"], 'unknown command "fly"'],
     [["run", "--session-id"], "--session-id needs a value"],
     [["run", "--session-id", "a", "--session-id", "b"], "--session-id is given twice"],
     [["hook"], "hook needs one of: pre-snapshot, post-snapshot"],
-    [["hook", "post-office"], 'unknown flag "post-office"'],
-  ])("%j is refused with a word on what is wrong", (argv, words) => {
-    expect(problem(argv)).toContain(words)
+    [["hook", "post-office"], 'pre-snapshot, post-snapshot, not "post-office"'],
+    [["hook", "pre-snapshot", "now"], 'unexpected argument "now"'],
+  ])("the command line %j is rejected with the error '%s'", (argv, text) => {
+    expect(problem(argv)).toContain(text)
+  })
+
+  test("chat takes words as one text, short flags and --json", () => {
+    const argv = ["chat", "what", "-m", "a/b", "changed?", "--session=s9", "--json"]
+    const invocation = readInvocation(argv, complete, "/")
+    expect(invocation).toMatchObject({
+      settings: { command: "chat", model: "a/b", sessionId: "s9" },
+      args: { text: "what changed?", json: true },
+    })
+  })
+
+  test("words after -- are text even if they look like flags", () => {
+    const invocation = readInvocation(["chat", "--", "--help", "-5"], complete, "/")
+    expect(invocation).toMatchObject({ args: { text: "--help -5" } })
+  })
+
+  test("workflow takes an operand, a file and its own flags in any order", () => {
+    const argv = ["workflow", "--deny", "resume", "--variables", '{"a":1}', "-"]
+    expect(readInvocation(argv, complete, "/")).toMatchObject({
+      settings: { operand: "resume" },
+      args: { workflow: { file: "-", variables: '{"a":1}', deny: true } },
+    })
   })
 })
 
 describe("settings", () => {
-  test("missing ones are all named, with what each is for", () => {
-    const told = problem(["run"], {})
+  test("one error names all missing settings", () => {
+    const message = problem(["run"], {})
     for (const name of ["DO_WS_URL (--do-url)", "RUNNER_TOKEN", "SESSION_ID", "JWT_SECRET"]) {
-      expect(told).toContain(name)
+      expect(message).toContain(name)
     }
   })
 
@@ -110,57 +146,57 @@ describe("settings", () => {
     ["PERSONA_FILES_JSON", '[{"filename":1}]', "must be a JSON list of {filename"],
     ["SANDPIPER_SERVICES", "vnc,fax", "must be all, none, or some of"],
     ["GIT_PULL_ON_RESTORE", "sometimes", "must be never, restore or always"],
-  ])("%s=%s is refused, naming it and what it must be", (name, value, words) => {
-    const told = problem(["run"], { ...complete, [name]: value })
-    expect(told).toContain(name)
-    expect(told).toContain(words)
-    expect(told).not.toContain(value === "short" ? "short " : "fifteen")
+  ])("%s=%s is rejected with an error that contains '%s'", (name, value, text) => {
+    const message = problem(["run"], { ...complete, [name]: value })
+    expect(message).toContain(name)
+    expect(message).toContain(text)
+    expect(message).not.toContain(value === "short" ? "short " : "fifteen")
   })
 
   test.each(["ws://localhost:8787/ws", "ws://127.0.0.1:1/", "ws://[::1]:2/"])(
-    "%s needs no TLS, since it never leaves the machine",
+    "the loopback address %s is accepted without TLS",
     (url) => expect(read(["run"], { ...complete, DO_WS_URL: url }).doUrl).toBe(url),
   )
 
-  test("an empty variable counts as none", () => {
+  test("an empty variable counts as not set", () => {
     expect(problem(["run"], { ...complete, RUNNER_TOKEN: "" })).toContain("RUNNER_TOKEN")
     expect(read(["run"], { ...complete, GATEWAY_PORT: "" }).gatewayPort).toBe(9000)
   })
 
-  test("up needs none of them", () => {
+  test("up requires no settings", () => {
     const config = read(["up"], { HOME: "/home/someone" })
     expect(config).toMatchObject({ command: "up", sessionId: "local", workDir: "/somewhere" })
     expect(config.gatewayHost).toBe("127.0.0.1")
   })
 
-  test("state lives below the user's state directory unless said otherwise", () => {
+  test("the default state directory is below the user's state home", () => {
     expect(read(["run"]).stateDir).toBe("/home/someone/.local/state/sandpiper")
     expect(read(["run"], { ...complete, SANDPIPER_STATE_DIR: "here" }).stateDir).toBe(
       "/somewhere/here",
     )
   })
 
-  test("cannot be changed afterwards", () => {
+  test("settings are frozen", () => {
     expect(Object.isFrozen(read(["run"]))).toBeTrue()
   })
 })
 
-describe("printing", () => {
-  test("the Config shows no secret", () => {
+describe("printed settings and help", () => {
+  test("printed settings contain no secret", () => {
     const printed = JSON.stringify(printableSettings(read(["run"])))
     expect(printed).not.toContain(complete.RUNNER_TOKEN)
     expect(printed).not.toContain(complete.JWT_SECRET)
     expect(printed).toContain("wss://agent.example/ws")
   })
 
-  test("every secret is known to the log", () => {
+  test("every secret value is collected for the log's redaction", () => {
     const config = read(["run"], { ...complete, OPENCODE_SERVER_PASSWORD: "another long secret" })
     expect(config.secrets.toSorted()).toEqual(
       [complete.RUNNER_TOKEN, complete.JWT_SECRET, "another long secret"].toSorted(),
     )
   })
 
-  test("the help names every variable of the table", () => {
+  test("the help names variables of the settings table", () => {
     const help = helpText("1.2.3")
     for (const name of ["DO_WS_URL", "RUNNER_TOKEN", "SANDPIPER_STATE_DIR", "LOG_FORMAT"]) {
       expect(help).toContain(name)
@@ -168,10 +204,10 @@ describe("printing", () => {
   })
 })
 
-test("ALLOWED_ORIGINS are origins as browsers write them", () => {
+test("ALLOWED_ORIGINS accepts only origins as browsers send them", () => {
   const originsOf = (origins: string) => {
     const invocation = readInvocation(["up"], { ALLOWED_ORIGINS: origins }, "/tmp")
-    return invocation.want === "command" ? invocation.config.allowedOrigins : undefined
+    return invocation.want === "command" ? invocation.settings.allowedOrigins : undefined
   }
   expect(originsOf("https://App.example.com, http://localhost:3000")).toEqual([
     "https://app.example.com",

@@ -10,10 +10,7 @@ import {
   findControl,
   startControl,
 } from "../../../src/runner/host/control-socket.ts"
-import {
-  credentialsOf,
-  parseCredentialRequest,
-} from "../../../src/runner/host/repository-rules.ts"
+import { credentialsOf, parseCredentialRequest } from "../../../src/runner/host/repository-rules.ts"
 import { describeError } from "../../../src/lib/log.ts"
 import { silentLog as log } from "../../kit/log.ts"
 

@@ -1,11 +1,11 @@
-/** What `sandpiper up` shows a person beside the chat. */
+/** The links that `sandpiper up` shows above the chat. */
 import { expect, test } from "bun:test"
-import { linksOf } from "../../src/cli/up.ts"
+import { linksOf } from "../../src/cli/local-stack.ts"
 
 const shown = (...missing: Parameters<typeof linksOf>[1]) =>
   linksOf(["vnc", "vscode", "ttyd"], missing, 9000, "the.token")
 
-test("each service that is wanted and installed has a link", () => {
+test("each requested and installed service has a link with a token", () => {
   expect(shown()).toEqual([
     "Screen    http://localhost:9000/vnc/vnc.html?path=vnc/websockify&autoconnect=true&token=the.token",
     "Editor    http://localhost:9000/vscode/?token=the.token",
@@ -13,17 +13,17 @@ test("each service that is wanted and installed has a link", () => {
   ])
 })
 
-test("one that lacks a program has a line that says which, and no link", () => {
+test("a service with missing programs has a line that names them instead of a link", () => {
   const [screen, editor, terminal] = shown(
     { group: "vnc", program: "x11vnc" },
     { group: "vnc", program: "websockify" },
     { group: "ttyd", program: "ttyd" },
   )
-  expect(screen).toBe("Screen    is not there: install x11vnc, websockify and start again")
+  expect(screen).toBe("Screen    not available: install x11vnc, websockify and restart")
   expect(editor).toContain("/vscode/?token=the.token")
-  expect(terminal).toBe("Terminal  is not there: install ttyd and start again")
+  expect(terminal).toBe("Terminal  not available: install ttyd and restart")
 })
 
-test("what is not wanted is not spoken of", () => {
+test("a service that was not requested has no line", () => {
   expect(linksOf([], [{ group: "ttyd", program: "ttyd" }], 9000, "the.token")).toEqual([])
 })

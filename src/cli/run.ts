@@ -1,0 +1,42 @@
+/** `sandpiper run`: the runner daemon of a sandbox, until a signal, the link or the session agent ends it. */
+import { systemClock, within } from "../lib/clock.ts"
+import { version } from "../lib/version.ts"
+import type { Ending } from "../runner/daemon.ts"
+import { descendantsOf, endAll, listProcesses } from "../runner/host/processes.ts"
+import { startReaper } from "../runner/host/reaper.ts"
+import type { Settings } from "../settings/settings.ts"
+import { type Command, STOP_LIMIT_MS, untilSignal } from "./command.ts"
+
+export const run: Command = async ({ settings, log, rereadSettings }) => {
+  const signalled = untilSignal()
+  const reaper = startReaper({ clock: systemClock, log })
+  const { createDaemon } = await import("../runner/daemon.ts")
+  const daemon = createDaemon({
+    config: settings,
+    link: { url: settings.doUrl ?? "", token: settings.runnerToken ?? "" },
+    version,
+    log,
+    self: selfCommand(),
+    readAgain: rereadSettings,
+  })
+  await daemon.start()
+  const ending = await Promise.race([daemon.done, signalled, untilInputEnds(settings)])
+  const inTime = await within(systemClock, STOP_LIMIT_MS, daemon.stop(ending))
+  reaper.stop()
+  // Processes that the agent or a service left behind would outlive the runner.
+  await endAll(() => descendantsOf(process.pid, listProcesses()), systemClock)
+  log.info("daemon.ended", { ...ending, inTime })
+  return ending.code
+}
+
+/** The command that starts this program again: the binary alone, or the runtime with the source. */
+const selfCommand = (): readonly string[] =>
+  Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main]
+
+/** The parent process holds the other end of the pipe; it closes even if the parent is killed. */
+const untilInputEnds = ({ stopWithStdin }: Settings): Promise<Ending> =>
+  new Promise((resolve) => {
+    if (!stopWithStdin) return
+    process.stdin.on("end", () => resolve({ code: 0, why: "the standard input has ended" }))
+    process.stdin.resume()
+  })

@@ -1,0 +1,136 @@
+/** The command line, parsed with node:util's parseArgs: command, flags, arguments, and one error sentence per mistake. */
+import { parseArgs } from "node:util"
+import { type CommandName, commands, type CommandSyntax, isCommand } from "./commands.ts"
+import { SettingsError } from "./settings-error.ts"
+import { settingRows } from "./table.ts"
+
+/** The arguments of a command beside its settings. */
+export interface Arguments {
+  /** The prompt of `chat`. */
+  readonly text?: string
+  readonly json: boolean
+  readonly workflow?: {
+    readonly file: string
+    readonly variables: string | undefined
+    readonly deny: boolean
+  }
+}
+
+export interface CommandLine {
+  readonly command: CommandName
+  /** The word after a command that requires one, such as `pre-snapshot`. */
+  readonly operand: string | undefined
+  /** Flags of settings, by name. */
+  readonly flags: ReadonlyMap<string, string>
+  readonly args: Arguments
+}
+
+const SEE_HELP = "(see sandpiper --help)"
+
+export const parseCommandLine = (
+  argv: readonly string[],
+): CommandLine | { readonly want: "help" | "version" } => {
+  const [first] = argv
+  const end = argv.indexOf("--")
+  const given = end === -1 ? argv : argv.slice(0, end)
+  if (first === undefined || first === "help") return { want: "help" }
+  if (given.includes("--help") || given.includes("-h")) return { want: "help" }
+  if (given.includes("--version") || given.includes("-v")) return { want: "version" }
+  if (first.startsWith("-")) return parseArguments("run", argv)
+  if (isCommand(first)) return parseArguments(first, argv.slice(1))
+  const expected = Object.keys(commands).join(", ")
+  throw new SettingsError(`unknown command "${first}": expected ${expected} ${SEE_HELP}`)
+}
+
+const parseArguments = (command: CommandName, argv: readonly string[]): CommandLine => {
+  const syntax = commands[command]
+  const { values, switches, positionals } = readTokens(argv, syntax)
+  const operand = syntax.operands && takeOperand(command, syntax.operands, positionals)
+  const words = operand === undefined ? positionals : positionals.slice(1)
+  const known = new Set(settingFlags())
+  const flags = new Map([...values].filter(([name]) => known.has(name)))
+  const rest = { command, operand, flags }
+  switch (syntax.argument) {
+    case "text":
+      return {
+        ...rest,
+        args: { json: switches.has("json"), ...(words.length > 0 && { text: words.join(" ") }) },
+      }
+    case "file": {
+      const [file, ...more] = words
+      if (file === undefined) throw new SettingsError(`${command} ${operand} needs a FILE`)
+      rejectExtra(more)
+      const workflow = { file, variables: values.get("variables"), deny: switches.has("deny") }
+      return { ...rest, args: { json: false, workflow } }
+    }
+    default:
+      rejectExtra(words)
+      return { ...rest, args: { json: false } }
+  }
+}
+
+const takeOperand = (
+  command: CommandName,
+  operands: readonly string[],
+  [word]: readonly string[],
+): string => {
+  if (word !== undefined && operands.includes(word)) return word
+  const problem = word === undefined ? "" : `, not "${word}"`
+  throw new SettingsError(`${command} needs one of: ${operands.join(", ")}${problem}`)
+}
+
+const rejectExtra = ([word]: readonly string[]): void => {
+  if (word !== undefined) throw new SettingsError(`unexpected argument "${word}" ${SEE_HELP}`)
+}
+
+const settingFlags = (): readonly string[] => settingRows.flatMap(([, { flag }]) => flag ?? [])
+
+interface Tokens {
+  /** Flags with values, aliases replaced by what they stand for. */
+  readonly values: ReadonlyMap<string, string>
+  readonly switches: ReadonlySet<string>
+  readonly positionals: readonly string[]
+}
+
+const readTokens = (argv: readonly string[], syntax: CommandSyntax): Tokens => {
+  const aliases = syntax.aliases ?? {}
+  const withValue = [...settingFlags(), ...(syntax.flags ?? []), ...Object.keys(aliases)]
+  const isSwitch = (name: string) => syntax.switches?.includes(name) === true
+  const { tokens } = parseArgs({
+    args: [...argv],
+    options: {
+      ...Object.fromEntries(withValue.map((name) => [name, optionNamed(name)])),
+      ...Object.fromEntries((syntax.switches ?? []).map((name) => [name, { type: "boolean" }])),
+    },
+    // Not strict: the errors below say what to do.
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  })
+  const values = new Map<string, string>()
+  const switches = new Set<string>()
+  const positionals: string[] = []
+  for (const token of tokens) {
+    if (token.kind === "positional") positionals.push(token.value)
+    if (token.kind !== "option") continue
+    const { rawName, value, inlineValue } = token
+    const name = aliases[token.name] ?? token.name
+    if (isSwitch(name)) {
+      if (inlineValue) throw new SettingsError(`${rawName} takes no value`)
+      switches.add(name)
+      continue
+    }
+    if (!withValue.includes(token.name)) {
+      throw new SettingsError(`unknown flag "${rawName}" ${SEE_HELP}`)
+    }
+    if (value === undefined || (!inlineValue && /^-./.test(value))) {
+      throw new SettingsError(`${rawName} needs a value after it`)
+    }
+    if (values.has(name)) throw new SettingsError(`--${name} is given twice`)
+    values.set(name, value)
+  }
+  return { values, switches, positionals }
+}
+
+const optionNamed = (name: string): { readonly type: "string"; readonly short?: string } =>
+  name.length === 1 ? { type: "string", short: name } : { type: "string" }

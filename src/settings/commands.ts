@@ -1,0 +1,61 @@
+/** Every command of the program: its line of help, and the arguments and flags that only this command takes. */
+
+export type CommandName =
+  | "run"
+  | "up"
+  | "chat"
+  | "sessions"
+  | "doctor"
+  | "git-credential"
+  | "read-pdf"
+  | "hook"
+  | "workflow"
+
+export interface CommandSyntax {
+  readonly doc: string
+  /** The command requires one of these words as its first argument. */
+  readonly operands?: readonly string[]
+  /** What may follow: one file, or any number of words that form a text. Nothing if absent. */
+  readonly argument?: "file" | "text"
+  /** Flags without a value. */
+  readonly switches?: readonly string[]
+  /** Flags with a value that are not settings. */
+  readonly flags?: readonly string[]
+  /** Further names for flags of settings; one letter is written with one dash. */
+  readonly aliases?: Readonly<Record<string, string>>
+}
+
+export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
+  run: {
+    doc: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (default if flags are given)",
+  },
+  up: { doc: "everything on this machine: a session agent, a runner, and a chat in this terminal" },
+  chat: {
+    doc: "send a prompt to a session of the running `up`; without text, a conversation",
+    argument: "text",
+    switches: ["json"],
+    aliases: { m: "model", session: "session-id" },
+  },
+  sessions: { doc: "list the sessions of the running `up`" },
+  doctor: { doc: "check this machine: programs, directories, ports, clock, model; one line each" },
+  hook: {
+    doc: "pre-snapshot: prepare the running runner for a snapshot; post-snapshot: resume it",
+    operands: ["pre-snapshot", "post-snapshot"],
+  },
+  workflow: {
+    doc: "validate FILE; run FILE in the running runner; resume FILE, the output of a run that waits for approval",
+    operands: ["validate", "run", "resume"],
+    argument: "file",
+    switches: ["deny"],
+    flags: ["variables"],
+  },
+  "git-credential": {
+    doc: "git's credential helper (git calls it): asks the running runner for a token",
+    operands: ["get", "store", "erase"],
+  },
+  "read-pdf": {
+    doc: "print the text of the PDF on standard input as JSON (the runner calls it)",
+  },
+}
+
+export const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)

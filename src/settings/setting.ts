@@ -1,0 +1,28 @@
+/** What a row of the settings table is made of. */
+import type { z } from "zod"
+import type { CommandName } from "./commands.ts"
+
+export interface Setting<Schema extends z.ZodType = z.ZodType> {
+  /** The environment variable. */
+  readonly env: string
+  /** The flag without its dashes, for the few settings that have one. */
+  readonly flag?: string
+  /** One line for `--help`. */
+  readonly doc: string
+  readonly schema: Schema
+  /** Used when neither flag nor variable is set. An empty text leaves the setting unset. */
+  readonly fallback?: (context: Context) => string
+  readonly requiredBy?: readonly CommandName[]
+  /** The value is hidden in logs and in printed settings. */
+  readonly secret?: true
+}
+
+export type SettingGroup = Readonly<Record<string, Setting>>
+
+export interface Context {
+  readonly command: CommandName
+  readonly env: Environment
+  readonly cwd: string
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>

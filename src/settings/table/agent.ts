@@ -1,0 +1,95 @@
+/** Settings of the agent: the OpenCode process, its user, its models, and the time limits of turns. */
+import { z } from "zod"
+import { isLoopback } from "../../lib/git-url.ts"
+import { directory, model, modelList, nameList, seconds, secret, urlWith } from "../fields.ts"
+import type { SettingGroup } from "../setting.ts"
+
+export const agentSettings = {
+  opencodeUrl: {
+    env: "OPENCODE_URL",
+    flag: "opencode-url",
+    doc: "where OpenCode listens, always a loopback address; port 0 for any free one",
+    schema: urlWith(
+      "must be an http:// URL with a loopback host, such as http://127.0.0.1:4096",
+      (url) => url.protocol === "http:" && isLoopback(url.hostname),
+    ),
+    fallback: ({ command }) => (command === "up" ? "http://127.0.0.1:0" : "http://127.0.0.1:4096"),
+  },
+  opencodePassword: {
+    env: "OPENCODE_SERVER_PASSWORD",
+    doc: "OpenCode's password, at least 16 characters; generated at every start if not set",
+    schema: secret.optional(),
+    secret: true,
+  },
+  opencodeBin: {
+    env: "OPENCODE_BIN",
+    doc: "the OpenCode binary; otherwise `opencode` beside this program or on PATH",
+    schema: z.string().min(1).optional(),
+  },
+  opencodeConfigSource: {
+    env: "OPENCODE_CONFIG_SOURCE",
+    doc: "directory with opencode.json, tools and skills that replaces the built-in ones",
+    schema: directory,
+    fallback: () => "/opencode-config",
+  },
+  agentUser: {
+    env: "AGENT_USER",
+    doc: "user that OpenCode and its tools run as if the runner is root; default `agent` if that user exists",
+    schema: z
+      .string()
+      .regex(/^[a-z_][a-z0-9_-]{0,31}$/, { error: "must be the name of a user" })
+      .optional(),
+  },
+  agentEnvAllow: {
+    env: "AGENT_ENV_ALLOW",
+    doc: "further variables that the agent may see, separated by commas; never the runner's own",
+    schema: nameList.optional(),
+  },
+  model: {
+    env: "SANDPIPER_MODEL",
+    flag: "model",
+    doc: "provider/model of prompts that name none",
+    schema: model.optional(),
+  },
+  agentModels: {
+    env: "AGENT_MODELS",
+    doc: "the only models that may be used, separated by commas: provider/model or provider/*",
+    schema: modelList.optional(),
+  },
+  agentBashSeconds: {
+    env: "AGENT_BASH_SECONDS",
+    doc: "time limit of an agent's command that sets none itself",
+    schema: seconds,
+    fallback: () => "360",
+  },
+  permissions: {
+    env: "SANDPIPER_PERMISSIONS",
+    doc: "OpenCode's permission requests: `allow` each one, or `relay` them to the session agent",
+    schema: z.enum(["allow", "relay"], { error: "must be allow or relay" }),
+    fallback: () => "allow",
+  },
+  firstEventSeconds: {
+    env: "TURN_FIRST_EVENT_SECONDS",
+    doc: "a turn without any event of the model in this time ends",
+    schema: seconds,
+    fallback: () => "90",
+  },
+  progressSeconds: {
+    env: "TURN_PROGRESS_SECONDS",
+    doc: "a turn without progress for this long ends, unless a tool is running",
+    schema: seconds,
+    fallback: () => "300",
+  },
+  turnSeconds: {
+    env: "TURN_LIMIT_SECONDS",
+    doc: "time limit of a whole turn",
+    schema: seconds,
+    fallback: () => "7200",
+  },
+  whisperModels: {
+    env: "WHISPER_MODELS",
+    doc: "directory with whisper.cpp's models (ggml-*.bin), for voice messages",
+    schema: directory,
+    fallback: () => "/models/whisper",
+  },
+} satisfies SettingGroup

@@ -1,0 +1,63 @@
+/** Settings of the gateway: its address, its tokens, and the ports behind it. */
+import { z } from "zod"
+import { originList, port, secret, urlWith } from "../fields.ts"
+import type { SettingGroup } from "../setting.ts"
+
+export const gatewaySettings = {
+  jwtSecret: {
+    env: "JWT_SECRET",
+    doc: "key of the gateway's JWTs (HS256), at least 16 characters",
+    schema: secret,
+    requiredBy: ["run"],
+    secret: true,
+  },
+  gatewayPort: {
+    env: "GATEWAY_PORT",
+    flag: "gateway-port",
+    doc: "port of the gateway, 0 for any free one",
+    schema: port,
+    fallback: () => "9000",
+  },
+  gatewayHost: {
+    env: "GATEWAY_HOST",
+    doc: "address the gateway listens on",
+    schema: z.string().min(1, "must be an address"),
+    fallback: ({ command }) => (command === "up" ? "127.0.0.1" : "0.0.0.0"),
+  },
+  allowedOrigins: {
+    env: "ALLOWED_ORIGINS",
+    doc: "further origins whose pages may open WebSockets of the gateway, separated by commas",
+    schema: originList.optional(),
+  },
+  publicUrl: {
+    env: "SANDPIPER_PUBLIC_URL",
+    doc: "public address of the gateway, for the tool write_tunnel_env",
+    schema: urlWith("must be an http:// or https:// URL", (url) =>
+      /^https?:$/.test(url.protocol),
+    ).optional(),
+  },
+  vscodePort: {
+    env: "VSCODE_PORT",
+    doc: "local port of code-server, behind /vscode/",
+    schema: port,
+    fallback: () => "8765",
+  },
+  vncPort: {
+    env: "VNC_PORT",
+    doc: "local port of noVNC, behind /vnc/",
+    schema: port,
+    fallback: () => "6080",
+  },
+  ttydPort: {
+    env: "TTYD_PORT",
+    doc: "local port of ttyd, behind /ttyd/",
+    schema: port,
+    fallback: () => "7681",
+  },
+  rawVncPort: {
+    env: "VNC_RAW_PORT",
+    doc: "local port of the VNC server itself; only noVNC connects to it",
+    schema: port,
+    fallback: () => "5900",
+  },
+} satisfies SettingGroup

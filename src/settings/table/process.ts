@@ -1,0 +1,35 @@
+/** Settings of this process: logs, its end, and the session agent that `up` starts. */
+import { z } from "zod"
+import { port } from "../fields.ts"
+import type { SettingGroup } from "../setting.ts"
+
+export const processSettings = {
+  hubPort: {
+    env: "HUB_PORT",
+    flag: "hub-port",
+    doc: "loopback port of the session agent that `up` starts, 0 for any free one",
+    schema: port,
+    fallback: () => "0",
+  },
+  stopWithStdin: {
+    env: "STOP_WITH_STDIN",
+    doc: "1: the runner stops when its standard input ends, as a child process of the hub does",
+    schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
+    fallback: () => "0",
+  },
+  logLevel: {
+    env: "LOG_LEVEL",
+    flag: "log-level",
+    doc: "debug, info, warn or error",
+    schema: z.enum(["debug", "info", "warn", "error"], {
+      error: "must be debug, info, warn or error",
+    }),
+    fallback: ({ command }) => (command === "up" ? "warn" : "info"),
+  },
+  logFormat: {
+    env: "LOG_FORMAT",
+    doc: "json, pretty, or auto: pretty on a terminal",
+    schema: z.enum(["json", "pretty", "auto"], { error: "must be json, pretty or auto" }),
+    fallback: () => "auto",
+  },
+} satisfies SettingGroup

@@ -1,0 +1,91 @@
+/** Settings of the workspace: directories, repositories, git, persona files. */
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { z } from "zod"
+import {
+  directory,
+  gitDepth,
+  gitName,
+  gitUrl,
+  jsonOf,
+  personaList,
+  repositoryList,
+  seconds,
+} from "../fields.ts"
+import type { SettingGroup } from "../setting.ts"
+
+export const workspaceSettings = {
+  workDir: {
+    env: "WORK_DIR",
+    flag: "work-dir",
+    doc: "the directory the agent works in",
+    schema: directory,
+    fallback: ({ command, cwd }) => (command === "up" ? cwd : "/workspace"),
+  },
+  stateDir: {
+    env: "SANDPIPER_STATE_DIR",
+    flag: "state-dir",
+    doc: "files that must survive a restart: outbox, channel map, OpenCode's sessions and configuration",
+    schema: directory,
+    fallback: ({ env }) =>
+      join(env["XDG_STATE_HOME"] || join(env["HOME"] || homedir(), ".local", "state"), "sandpiper"),
+  },
+  repoUrl: {
+    env: "REPO_URL",
+    doc: "repository that is cloned into the workspace; the agent works in it",
+    schema: gitUrl.optional(),
+  },
+  repoBranch: { env: "REPO_BRANCH", doc: "branch of REPO_URL", schema: gitName.optional() },
+  repoRef: {
+    env: "REPO_REF",
+    doc: "commit or tag of REPO_URL that a new clone checks out",
+    schema: gitName.optional(),
+  },
+  repoDepth: {
+    env: "REPO_DEPTH",
+    doc: "number of commits of REPO_URL to fetch; all if not set",
+    schema: gitDepth.optional(),
+  },
+  moreRepositories: {
+    env: "REPOS_JSON",
+    doc: "further repositories: [{url, branch?, ref?, depth?, name?, token?}, ...]",
+    schema: jsonOf(
+      repositoryList,
+      "a JSON list of {url, branch?, ref?, depth?, name?, token?}",
+    ).optional(),
+    secret: true,
+  },
+  gitUserName: {
+    env: "GIT_USER_NAME",
+    doc: "author name of commits",
+    schema: z.string().max(200).optional(),
+  },
+  gitUserEmail: {
+    env: "GIT_USER_EMAIL",
+    doc: "author email of commits",
+    schema: z.string().max(200).optional(),
+  },
+  githubToken: {
+    env: "GITHUB_TOKEN",
+    doc: "git's password for the host of REPO_URL only (github.com if REPO_URL is not set)",
+    schema: z.string().min(1).optional(),
+    secret: true,
+  },
+  gitPullOnRestore: {
+    env: "GIT_PULL_ON_RESTORE",
+    doc: "when a clean clone is fast-forwarded: never, restore (after a snapshot or reboot), always (at every start)",
+    schema: z.enum(["never", "restore", "always"], { error: "must be never, restore or always" }),
+    fallback: () => "restore",
+  },
+  gitPullEverySeconds: {
+    env: "GIT_PULL_EVERY_SECONDS",
+    doc: "minimum time between two pulls",
+    schema: seconds,
+    fallback: () => "300",
+  },
+  personaFiles: {
+    env: "PERSONA_FILES_JSON",
+    doc: "files that the agent always reads: [{filename, content, sortOrder?}, ...]",
+    schema: jsonOf(personaList, "a JSON list of {filename, content, sortOrder?}").optional(),
+  },
+} satisfies SettingGroup
