@@ -15,6 +15,11 @@ test("the image pins the versions of OpenCode and Bun that the tests use", () =>
   expect(pin("BUN_VERSION")).toBe(manifest.devDependencies.bun)
 })
 
+test("the label of the image has the version of package.json", () => {
+  const versions = [...dockerfile.matchAll(/ VERSION=(\S+)/g)].map(([, version]) => version)
+  expect(new Set(versions)).toEqual(new Set([manifest.version]))
+})
+
 test("every version is pinned exactly, once, before the first stage of the Dockerfile", () => {
   const head = dockerfile.slice(0, dockerfile.indexOf("\nFROM "))
   for (const name of ["NODE", "NPM", "BUN", "OPENCODE", "AGENT_BROWSER", "CODE_SERVER", "TTYD"]) {
