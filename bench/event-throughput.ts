@@ -79,7 +79,7 @@ const measure = async (kind: "on disk" | "off") => {
   })
   const connected = Promise.withResolvers<void>()
   const subscribed = Promise.withResolvers<void>()
-  const link = createLink({
+  const uplink = createLink({
     url: `ws://127.0.0.1:${sink.port}/`,
     token: "t",
     sessionId: "bench",
@@ -112,7 +112,7 @@ const measure = async (kind: "on disk" | "off") => {
     clock: systemClock,
     log,
     mint,
-    send: link.send,
+    send: uplink.send,
     prepare: async ({ content }) => ({
       body: { messageID: mint("msg"), parts: [{ type: "text", id: mint("prt"), text: content }] },
       models: ["fake/m"],
@@ -127,11 +127,11 @@ const measure = async (kind: "on disk" | "off") => {
       onEvent: channels.agentEvent,
       onSubscribed: () => subscribed.resolve(),
       onFirstEvent: () => {},
-      room: link.room,
+      room: uplink.room,
     },
     stop.signal,
   )
-  link.start()
+  uplink.start()
   await Promise.all([connected.promise, subscribed.promise])
   channels.agentReady({ client, defaultModel: "fake/m" })
 
@@ -151,7 +151,7 @@ const measure = async (kind: "on disk" | "off") => {
   const burst = await ask("burst", `deltas=${BURST} rate=0`)
   const rssAfter = await peakRssMb()
   stop.abort()
-  await link.stop(100)
+  await uplink.stop(100)
   opencode.stop()
   sink.stop()
   db.close()

@@ -65,7 +65,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
     2,
   ],
   [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],
-  [/^src\/runner\/(channels|commands|gateway|sandbox|workflow)\/|^src\/(hub|fleet)\//, 4],
+  [/^src\/runner\/(broker|channels|commands|gateway|sandbox|workflow)\/|^src\/(hub|fleet)\//, 4],
   // The files directly in src/runner create the parts and join them.
   [/^src\/(runner\/[^/]+\.ts$|cli\/|main\.ts$)/, 5],
 ]
