@@ -66,7 +66,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   ],
   [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],
   [/^src\/runner\/(broker|channels|commands|gateway|sandbox|workflow)\/|^src\/(hub|fleet)\//, 4],
-  // The files directly in src/runner create the parts and join them.
+  // The files directly in src/runner create the modules and join them.
   [/^src\/(runner\/[^/]+\.ts$|cli\/|main\.ts$)/, 5],
 ]
 

@@ -1,4 +1,4 @@
-/** The `host` part of a runner without OpenCode: repositories, services, hooks and the control socket. */
+/** The `host` module of a runner without OpenCode: repositories, services, hooks and the control socket. */
 import { createHost, type Host, type PartState } from "../../src/runner/host/host.ts"
 import { plannedDirectory } from "../../src/runner/host/prepare-repositories.ts"
 import { systemClock } from "../../src/lib/clock.ts"
