@@ -1,11 +1,11 @@
 # The sandbox image. Targets: `full` (the default: with screen, browser and speech recognition) and `slim` (without).
 #
-# Layers stand in the order of how seldom they change: a change of the runner rebuilds the last ones only.
+# Layers that change rarely come first: a change of the runner rebuilds only the last layers.
 #   docker build -t sandpiper . --build-arg NPM_CONFIG_REGISTRY="$(npm config get registry)" \
 #     --build-arg IMAGE_BUILD_VERSION="$(scripts/image-version)"
 
-# Every version, in one place. test/image/pins.test.ts holds them against package.json. Node is the one that
-# code-server and agent-browser ask for.
+# Every version in one place. test/image/pins.test.ts compares them with package.json. code-server and agent-browser
+# determine the version of Node.
 ARG DEBIAN=debian:bookworm-slim
 ARG NODE_VERSION=24.21.0
 ARG NODE_SHA256_AMD64=61ecf27ad70afee991b671c28561eb497028294a67d132f9bbaac9ad73f81d3b
@@ -20,8 +20,8 @@ ARG TTYD_VERSION=1.7.7
 ARG TTYD_SHA256_AMD64=8a217c968aba172e0dbf3f34447218dc015bc4d5e59bf51db2f2cd12b7be4f55
 ARG TTYD_SHA256_ARM64=b38acadd89d1d396a0f5649aa52c539edbad07f4bc7348b27b4f4b7219dd4165
 ARG WHISPER_TAG=v1.7.6
-# A name here makes OpenCode, terminals and editor run as that user, who cannot read the runner's memory and cannot
-# install packages either; without one they are root, as the runner is.
+# If set, OpenCode, terminals and editor run as this user, who can neither read the runner's memory nor install packages.
+# If empty, they run as root like the runner.
 ARG AGENT_USER=
 
 # 1. System packages.
@@ -33,10 +33,10 @@ RUN apt-get update \
       ripgrep sudo unzip wget xz-utils \
  && rm -rf /var/lib/apt/lists/*
 
-# 2. Node and npm, 3. Bun: as the npm registry carries them, by version and checksum.
+# 2. Node and npm, 3. Bun: from the npm registry, by version and checksum.
 FROM system AS node
 ARG NODE_VERSION NODE_SHA256_AMD64 NODE_SHA256_ARM64 NPM_VERSION NPM_SHA256 BUN_VERSION TARGETARCH=amd64
-# Where the registry is is the builder's to say: it may be a mirror of theirs.
+# The builder chooses the registry, which may be a mirror.
 ARG NPM_CONFIG_REGISTRY
 ARG CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
 RUN set -eu; cd /tmp; \
@@ -57,7 +57,7 @@ RUN set -eu; cd /tmp; \
     rm node.tgz npm.tgz; node --version; npm --version
 RUN npm install --global --no-fund --no-audit "bun@$BUN_VERSION" && bun --version && rm -rf /root/.npm
 
-# 4. OpenCode and agent-browser. The browser they drive is the system's own, so none is downloaded.
+# 4. OpenCode and agent-browser. They use the browser of the system, so none is downloaded.
 FROM node AS agent
 ARG OPENCODE_VERSION AGENT_BROWSER_VERSION NPM_CONFIG_REGISTRY
 ARG CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
@@ -65,8 +65,8 @@ RUN npm install --global --no-fund --no-audit \
       "opencode-ai@$OPENCODE_VERSION" "agent-browser@$AGENT_BROWSER_VERSION" \
  && opencode --version && rm -rf /root/.npm
 
-# 5. code-server is built here and copied: its compilers stay behind. 6. ttyd is one file. What cannot be had is
-# written down in /usr/share/sandpiper/missing and left out; `full` does not accept that, `slim` does.
+# 5. code-server is built in its own stage and copied without its compilers. 6. ttyd is one file. A program that cannot be
+# built or fetched is recorded in /usr/share/sandpiper/missing and left out; `slim` accepts that, `full` fails.
 FROM node AS code-server
 ARG CODE_SERVER_VERSION NPM_CONFIG_REGISTRY
 ARG CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
@@ -99,7 +99,7 @@ FROM agent AS tools
 COPY --from=code-server /out/ /
 COPY --from=ttyd /out/ /
 
-# 7. The runner, compiled: a change of it rebuilds this and what copies it, nothing above.
+# 7. The compiled runner. A change of the source rebuilds this stage and those that copy from it.
 FROM agent AS runner
 WORKDIR /runner
 ARG NPM_CONFIG_REGISTRY
@@ -110,32 +110,32 @@ COPY . .
 ARG COMMIT=unknown
 RUN COMMIT="$COMMIT" bun run build
 
-# 8. Everything of ours in one tree: the program, the workflow command, start.sh, OpenCode's files, the shell's: those of
-# shells that somebody logs in to, and the one of all others, such as the editor's.
+# 8. All our files in one tree: the binary, the workflow command, start.sh, OpenCode's files, and shell settings for login
+# shells (profile.d) and for others such as the editor's (bash.bashrc).
 FROM system AS ours
 COPY --from=runner /runner/dist/sandpiper /out/usr/local/bin/sandpiper
 COPY opencode-config/ /out/opencode-config/
 COPY skills/ /out/opencode-config/skills/
 COPY start.sh /out/start.sh
 RUN set -eu; chmod 755 /out/start.sh; \
-    printf '%s\n' '#!/bin/sh' '# The agent and its shells are not told where the runner keeps its state.' \
+    printf '%s\n' '#!/bin/sh' '# The agent and its shells do not have SANDPIPER_STATE_DIR in their environment.' \
       'SANDPIPER_STATE_DIR="${SANDPIPER_STATE_DIR:-/var/lib/sandpiper}" exec sandpiper workflow "$@"' \
       > /out/usr/local/bin/workflow; \
     chmod 755 /out/usr/local/bin/workflow; \
     mkdir -p /out/workspace /out/models/whisper /out/etc/profile.d; \
     printf '%s\n' \
-      '# Shells of the sandbox: where they stand, and colours for those who look at them.' \
+      '# Prompt and colours for the shells of the sandbox.' \
       'PS1="\[\e[36m\]sandbox\[\e[0m\] \w \$ "' \
       'alias ll="ls -la --color=auto"' \
       > /out/etc/profile.d/sandpiper.sh; \
     { cat /etc/bash.bashrc; echo '. /etc/profile.d/sandpiper.sh'; } > /out/etc/bash.bashrc
 
-# 9. The image without screen and speech.
+# 9. The image without screen and speech recognition.
 FROM tools AS slim
 ARG AGENT_USER
 RUN test -z "$AGENT_USER" || useradd --create-home --shell /bin/bash "$AGENT_USER"
 COPY --from=ours /out/ /
-ARG IMAGE_BUILD_VERSION=unversioned VERSION=0.1.0 COMMIT=unknown
+ARG IMAGE_BUILD_VERSION=unversioned VERSION=0.2.0 COMMIT=unknown
 ENV HOME=/root DISPLAY=:99 LANG=C.UTF-8 WORK_DIR=/workspace SANDPIPER_STATE_DIR=/var/lib/sandpiper \
     SANDPIPER_SERVICES=vscode,ttyd AGENT_USER=${AGENT_USER} IMAGE_BUILD_VERSION=${IMAGE_BUILD_VERSION}
 LABEL org.opencontainers.image.title="sandpiper (slim)" org.opencontainers.image.version=${VERSION} \
@@ -145,7 +145,7 @@ EXPOSE 4096 9000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s CMD curl -fsS "http://127.0.0.1:${GATEWAY_PORT:-9000}/health" || exit 1
 ENTRYPOINT ["/bin/bash", "/start.sh"]
 
-# 10. Speech recognition; its models are mounted at /models/whisper.
+# 10. Speech recognition. Models are mounted at /models/whisper.
 FROM system AS whisper
 ARG WHISPER_TAG
 ARG WHISPER_URL=https://github.com/ggml-org/whisper.cpp
@@ -167,14 +167,14 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=whisper /out/ /
 
-# 12. The whole image. Ours come last here, too.
+# 12. The complete image. Our files come last here too.
 FROM desktop AS full
 ARG ALLOW_MISSING=no
 RUN test "$ALLOW_MISSING" = yes || ! grep -r . /usr/share/sandpiper/missing
 ARG AGENT_USER
 RUN test -z "$AGENT_USER" || useradd --create-home --shell /bin/bash "$AGENT_USER"
 COPY --from=ours /out/ /
-ARG IMAGE_BUILD_VERSION=unversioned VERSION=0.1.0 COMMIT=unknown
+ARG IMAGE_BUILD_VERSION=unversioned VERSION=0.2.0 COMMIT=unknown
 ENV HOME=/root DISPLAY=:99 LANG=C.UTF-8 WORK_DIR=/workspace SANDPIPER_STATE_DIR=/var/lib/sandpiper \
     SANDPIPER_SERVICES=all AGENT_USER=${AGENT_USER} AGENT_BROWSER_EXECUTABLE_PATH=/usr/bin/chromium \
     AGENT_BROWSER_PROFILE=/var/tmp/agent-browser-profile PLAYWRIGHT_BROWSERS_PATH=/ms-playwright \

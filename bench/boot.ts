@@ -1,6 +1,6 @@
 /**
- * How long from start.sh to /ready? Beside OpenCode alone, and beside the same steps one after the other with fixed
- * sleeps between them: 1 s for the screen, 2 s for the terminal, health asked once a second, 3 s before the link.
+ * Time from start.sh to /ready, compared with OpenCode alone and with the same steps in sequence with fixed sleeps: 1 s
+ * for the screen, 2 s for the terminal, a health check every second, 3 s before the link.
  */
 import { boot } from "../test/kit/boot.ts"
 import { freePort } from "../test/kit/free-port.ts"
@@ -18,7 +18,7 @@ const untilOk = async (ask: () => Promise<boolean>): Promise<void> => {
   while (!(await ask().catch(() => false))) await Bun.sleep(25)
 }
 
-/** With `again` the same sandbox boots a second time, as after a restart. */
+/** `again` is the second boot of the same sandbox, as after a restart. */
 const ours = async (services: string): Promise<{ first: number; again: number }> => {
   const agent = startTestSessionAgent({ config: scriptedConfig(model) })
   const sandbox = await createSandbox(agent)
@@ -33,7 +33,7 @@ const ours = async (services: string): Promise<{ first: number; again: number }>
     const from = agent.frames.length
     const started = performance.now()
     const booted = boot(sandbox, { as: "plain", env })
-    // Asking all the while would take time from what is being waited for.
+    // Poll /ready only after the agent is idle: polling earlier would take processor time from the start-up.
     await agent.frame("agentStatus", ({ status }) => status === "idle", from)
     await untilOk(async () => (await booted.ready()).ready)
     const took = performance.now() - started
@@ -48,21 +48,21 @@ const ours = async (services: string): Promise<{ first: number; again: number }>
 
 const portOf = async (name: string) => [`${name}_PORT`, String(await freePort())] as const
 
-/** OpenCode alone: healthy, and able to say what it was configured with, as /ready asks for. */
+/** OpenCode alone until it is healthy and returns its configuration, which /ready requires too. */
 const alone = async (pollMs: number): Promise<number> => {
   const started = performance.now()
   const opencode = await startOpenCode({ config: model.config, ownModels: true, pollMs })
   const headers = { authorization: `Basic ${btoa(`opencode:${opencode.password}`)}` }
-  const answers = (path: string) => async () =>
+  const responds = (path: string) => async () =>
     (await fetch(`${opencode.url}${path}`, { headers })).ok
-  await untilOk(answers("/config"))
-  await untilOk(answers("/config/providers"))
+  await untilOk(responds("/config"))
+  await untilOk(responds("/config/providers"))
   const took = performance.now() - started
   await opencode.stop()
   return took
 }
 
-const inARow = async (): Promise<number> => {
+const inSequence = async (): Promise<number> => {
   const started = performance.now()
   await Bun.sleep(SLEEPS_MS)
   await alone(1000)
@@ -82,16 +82,16 @@ for (let run = 0; run < RUNS; run += 1) {
   const { first, again } = await ours("none")
   figures.first.push(first)
   figures.again.push(again)
-  figures.row.push(await inARow())
+  figures.row.push(await inSequence())
 }
 const first = spread(figures.first)
 const base = spread(figures.alone)
 say("start.sh to /ready, first boot", ms(first))
 say("start.sh to /ready, second boot of the same sandbox", ms(spread(figures.again)))
 say("opencode serve alone: exec to healthy and configured", ms(base))
-say("the same steps in a row, with fixed sleeps", ms(spread(figures.row)))
+say("the same steps in sequence, with fixed sleeps", ms(spread(figures.row)))
 say(
-  "start.sh beside OpenCode alone",
+  "start.sh compared with OpenCode alone",
   `${(100 * (first.median / base.median - 1)).toFixed(1)} % more`,
 )
 if (Bun.which("Xvfb") && Bun.which("x11vnc") && Bun.which("websockify")) {

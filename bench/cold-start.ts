@@ -1,6 +1,6 @@
 /**
- * How long from exec to an open door, and to a working agent? Beside `opencode serve` alone, in the same run: as it comes,
- * and with the very configuration, tools, plugin and catalogue of models that the runner gives it.
+ * Time from exec to a responding gateway and to an idle agent, compared in the same run with `opencode serve` alone: once
+ * with its defaults, once with the configuration, tools, plugin and model catalogue that the runner gives it.
  */
 import { cp, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -16,7 +16,7 @@ const RUNS = 9
 const binary = requireBinary()
 const model = await startScriptedModel()
 
-/** Exec of the binary to `/health` 200, and to the session agent hearing `idle`. */
+/** Time from exec of the binary to `/health` 200 and to the frame `agentStatus: idle`. */
 const runner = async (
   keep?: (directory: string) => Promise<void>,
 ): Promise<{ health: number; idle: number }> => {
@@ -49,7 +49,7 @@ const answered = async (url: string, headers: Record<string, string>, started: n
   }
 }
 
-/** OpenCode alone, in the same kind of directory: healthy, and then able to say what it was configured with. */
+/** OpenCode alone: time until it is healthy, and until it returns its configuration. */
 const alone = async (given?: string): Promise<{ healthy: number; configured: number }> => {
   const started = performance.now()
   const opencode = await startOpenCode({
@@ -98,5 +98,8 @@ say("opencode serve alone: exec to healthy", ms(spread(theirs.map((run) => run.h
 say("opencode serve alone: exec to healthy and configured", ms(bare))
 say("opencode serve with the runner's tools, plugin and models: the same", ms(configured))
 const shareOver = (other: number) => `${((100 * (idle.median - other)) / idle.median).toFixed(1)} %`
-say("the daemon's part of the time to idle, over OpenCode alone", shareOver(bare.median))
-say("the same, over OpenCode with the runner's tools and models", shareOver(configured.median))
+say("the daemon's share of the time to idle, compared with OpenCode alone", shareOver(bare.median))
+say(
+  "the same, compared with OpenCode with the runner's tools and models",
+  shareOver(configured.median),
+)

@@ -1,6 +1,6 @@
 /**
- * How many deltas a second go from OpenCode's stream to frames on the link, how much later do they arrive, with the
- * outbox on disk and without? A stand-in for OpenCode makes them; every one must arrive, exactly.
+ * Throughput and latency of text deltas from OpenCode's event stream to frames on the link, with the outbox on disk and
+ * without. A fake OpenCode produces the deltas; the bench checks that every delta arrives unchanged.
  */
 import { Database } from "bun:sqlite"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -22,7 +22,7 @@ import { percentile, say } from "./measure.ts"
 
 const here = (path: string) => join(import.meta.dir, path)
 const BURST = 300_000
-/** A long answer as a model might give it: some 350 KB. */
+/** A long answer of a model: about 350 KB. */
 const LONG = 20_000
 const PACED = 500
 const RATE = 50
@@ -49,7 +49,7 @@ const startProgram = async (path: string) => {
   return { port: Number(await line()), line, stop: () => child.kill("SIGKILL") }
 }
 
-const nowhere: OutboxStore = {
+const discardingStore: OutboxStore = {
   load: () => ({ headSeq: 1, lines: [] }),
   append: () => {},
   rewrite: () => {},
@@ -92,7 +92,7 @@ const measure = async (kind: "on disk" | "off") => {
               write: () => channels.persist(),
               done: () => channels.persisted(),
             })
-          : nowhere,
+          : discardingStore,
       maxBytes: 64 * 1024 * 1024,
       onStoreFailure: (error) => {
         throw error
@@ -174,7 +174,7 @@ const measure = async (kind: "on disk" | "off") => {
 
 const exactly = ({ exact }: { exact: boolean }) => (exact ? "every one exact" : "NOT EXACT")
 
-/** The floor: the same stream read by a plain client, nothing done with it. */
+/** The lower bound: a plain client that reads the same stream and does nothing with it. */
 const direct = async () => {
   const opencode = await startProgram("../test/kit/fake-opencode.ts")
   const url = `http://127.0.0.1:${opencode.port}`
@@ -207,7 +207,7 @@ const only = process.argv[2]
 if (only === "on disk" || only === "off") await measure(only)
 else {
   await direct()
-  // A process each, so that the memory of one is not counted for the other.
+  // One process per case, so that the memory of one case is not counted for the other.
   for (const kind of ["off", "on disk"]) {
     await Bun.spawn([process.execPath, import.meta.path, kind], {
       stdio: ["ignore", "inherit", "inherit"],

@@ -1,6 +1,6 @@
 /**
- * How old is a word when a client reads it? Many sessions with many clients each, on the hub of one machine and on the
- * same core in a Durable Object. Hub, clients and runners are processes of their own; all share this machine's cores.
+ * Age of a text delta when a client reads it, with many sessions and many clients per session: on the hub of one machine
+ * and on the same session code in a Durable Object. Hub, clients and runners are separate processes on the same cores.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -19,11 +19,11 @@ const here = (path: string) => join(import.meta.dir, path)
 interface Load {
   readonly sessions: number
   readonly clients: number
-  /** Words a second, over all sessions. */
+  /** Deltas per second, over all sessions. */
   readonly rate: number
 }
 
-/** Processes that carry the sessions between them. */
+/** Hub processes that share the sessions. */
 interface Hosts {
   readonly name: string
   readonly urls: readonly string[]
@@ -31,14 +31,14 @@ interface Hosts {
 }
 
 interface Result {
-  readonly words: number
+  readonly deltas: number
   readonly frames: number
   readonly p50: number
   readonly p99: number
   readonly most: number
 }
 
-/** A runner that only streams: greets, answers the hub's barrier, and says the time, again and again. */
+/** A fake runner: sends hello, confirms the hub's initial abort, then sends deltas that contain the current time. */
 const startRunner = async (url: string, session: number) => {
   const address = `${url.replace(/^http/, "ws")}/sessions/s${session}/ws?role=runner&token=${TOKEN}`
   const socket = new WebSocket(address)
@@ -68,7 +68,7 @@ const startRunner = async (url: string, session: number) => {
   })
   await greeted.promise
   return {
-    word: () => {
+    sendDelta: () => {
       const made = (performance.timeOrigin + performance.now()).toFixed(2)
       send({ type: "message.part.text-delta", turnId: "t", partId: "p", delta: `${made} ` })
     },
@@ -76,7 +76,7 @@ const startRunner = async (url: string, session: number) => {
   }
 }
 
-/** Processor time in seconds: of a process, and of the whole machine. */
+/** Processor time in seconds of one process; `spentByAll` is that of the whole machine. */
 const spentBy = (pid: number): number => {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
@@ -89,7 +89,7 @@ const spentByAll = (): number => {
   return [user, nice, system, interrupts, soft].reduce((sum, part) => sum + Number(part), 0) / 100
 }
 
-/** Who used the processors meanwhile, in hundredths of one of them. */
+/** Measures processor use until the returned function is called, in percent of one core. */
 const watchProcessors = (hosts: Hosts, readers: number) => {
   const ours = [...hosts.pids, readers, process.pid]
   const before = ours.map(spentBy)
@@ -101,7 +101,7 @@ const watchProcessors = (hosts: Hosts, readers: number) => {
     const others = spentByAll() - allBefore - spent.reduce((sum, part) => sum + part, 0)
     const hub = spent.slice(0, -2).map(share).join(" + ")
     const [clients = 0, runners = 0] = spent.slice(-2)
-    return `hub ${hub} %, clients ${share(clients)} %, runners ${share(runners)} %, all else ${share(others)} %`
+    return `hub ${hub} %, clients ${share(clients)} %, runners ${share(runners)} %, others ${share(others)} %`
   }
 }
 
@@ -131,7 +131,7 @@ const measure = async (hosts: Hosts, load: Load): Promise<void> => {
   for (let made = 0; made < rate * SECONDS; made += 1) {
     const due = started + (made * 1000) / rate
     while (performance.now() < due) await Bun.sleep(1)
-    runners[made % sessions]?.word()
+    runners[made % sessions]?.sendDelta()
   }
   const used = processors()
   await Bun.sleep(1000)
@@ -143,14 +143,14 @@ const measure = async (hosts: Hosts, load: Load): Promise<void> => {
 }
 
 const report = (host: string, load: Load, result: Result, used: string) => {
-  const { words, frames, p50, p99, most } = result
+  const { deltas, frames, p50, p99, most } = result
   const expected = load.rate * SECONDS * load.clients
-  const all = words === expected ? "every word" : `${words} of ${expected} words`
+  const received = deltas === expected ? "every delta" : `${deltas} of ${expected} deltas`
   say(
-    `${host}: ${load.sessions} sessions x ${load.clients} clients, ${load.rate.toLocaleString("en")} words/s`,
-    `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, most ${most.toFixed(0)} ms, ${all}`,
+    `${host}: ${load.sessions} sessions x ${load.clients} clients, ${load.rate.toLocaleString("en")} deltas/s`,
+    `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, maximum ${most.toFixed(0)} ms, ${received}`,
   )
-  say("", `${(words / frames).toFixed(2)} words a frame; processors: ${used}`)
+  say("", `${(deltas / frames).toFixed(2)} deltas per frame; processors: ${used}`)
 }
 
 const onThisMachine = async (load: Load) => {
@@ -173,7 +173,7 @@ const onThisMachine = async (load: Load) => {
   await rm(stateDir, { recursive: true, force: true })
 }
 
-/** A workerd runs all its objects in one thread; a deployment has many of them. */
+/** One workerd process runs all its objects in one thread; a deployment has many of them. */
 const inDurableObjects = async (load: Load, count: number, rows: "disk" | "memory") => {
   const folder = rows === "memory" && existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
   const script = await bundleWorker()
@@ -192,7 +192,7 @@ await onThisMachine(small)
 await inDurableObjects(small, 1, "disk")
 await onThisMachine(big)
 await inDurableObjects(big, 1, "disk")
-// bun:sqlite leaves it to the kernel when its log reaches the disk; workerd waits for it at every commit, in that thread.
+// workerd waits for the disk at every commit in its only thread; bun:sqlite leaves the flush to the kernel.
 await inDurableObjects(big, 1, "memory")
 await inDurableObjects(big, 2, "disk")
 await inDurableObjects(big, 2, "memory")

@@ -1,4 +1,4 @@
-/** What the benches share: spreads of a few runs, and one line a case. */
+/** Shared by the benches: median and range of a few runs, and one output line per case. */
 export interface Spread {
   readonly median: number
   readonly least: number

@@ -1,4 +1,4 @@
-/** What does the gateway cost? Requests, streams and WebSockets through it, through nginx, haproxy and caddy, and directly. */
+/** Requests, streams and WebSockets through the gateway, compared with nginx, haproxy, caddy and a direct connection. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -37,16 +37,16 @@ const freePort = (): number => {
   return port
 }
 
-const answers = async (port: number): Promise<void> => {
+const untilResponds = async (port: number): Promise<void> => {
   for (let time = 0; time < 200; time += 1) {
     const response = await fetch(`http://127.0.0.1:${port}/vscode/x`).catch(() => undefined)
     if (response) return
     await Bun.sleep(25)
   }
-  throw new Error(`nothing answers on port ${port}`)
+  throw new Error(`no response on port ${port} within 5 s`)
 }
 
-/** How each is told to do what the gateway does: take the prefix off, keep connections, pass WebSockets. */
+/** Configures each proxy to do what the gateway does: strip the prefix, keep connections open, pass WebSockets. */
 const configurations: Readonly<
   Record<
     string,
@@ -137,20 +137,20 @@ const peersOf = async (backend: number): Promise<readonly Peer[]> => {
   const peers: Peer[] = [{ name: "sandpiper", port, cookie }]
   for (const [name, configure] of Object.entries(configurations)) {
     if (Bun.which(name) === null) {
-      say(name, "not installed, left out")
+      say(name, "not installed, skipped")
       continue
     }
     const peerPort = freePort()
     const { file, text, command } = configure(peerPort, backend)
     await writeFile(join(directory, file), text)
     start(command)
-    await answers(peerPort)
+    await untilResponds(peerPort)
     peers.push({ name, port: peerPort, cookie })
   }
   return peers
 }
 
-/** Rounds in turn, so that what else happens on the machine falls on everybody. */
+/** Alternates between the proxies, so that other load on the machine affects all of them. */
 const compare = async (peers: readonly Peer[], kind: string, rounds: number) => {
   const results = new Map<string, Record<string, number>[]>()
   for (let round = 0; round < rounds; round += 1) {
@@ -183,10 +183,10 @@ const main = async () => {
     const read = await compare(targets, kind, kind === "requests" ? ROUNDS : 3)
     for (const { name } of targets) {
       const value = read(name, field)
-      const words = `${value.toFixed(0)} ${unit}${extra((other) => read(name, other))}`
+      const figures = `${value.toFixed(0)} ${unit}${extra((other) => read(name, other))}`
       say(
         `${title}: ${name}`,
-        name === "sandpiper" ? words : `${words} ${ratio(value, read("sandpiper", field))}`,
+        name === "sandpiper" ? figures : `${figures} ${ratio(value, read("sandpiper", field))}`,
       )
     }
   }
@@ -198,9 +198,9 @@ const main = async () => {
     "perSecond",
     (read) => `, p99 ${read("p99").toFixed(1)} ms`,
   )
-  await table("stream", all, "64 MiB answers", "MB/s", "mbPerSecond", () => "")
+  await table("stream", all, "64 MiB responses", "MB/s", "mbPerSecond", () => "")
   const trips = (read: (field: string) => number) =>
-    `, 64 bytes there and back p50 ${read("p50").toFixed(0)} µs, p99 ${read("p99").toFixed(0)} µs`
+    `, 64 bytes round trip p50 ${read("p50").toFixed(0)} µs, p99 ${read("p99").toFixed(0)} µs`
   await table("sockets", all, "WebSocket, 1 MiB messages", "MB/s", "mbPerSecond", trips)
 }
 

@@ -1,6 +1,6 @@
 /**
- * How long does it take to deliver what was queued while the link was away? Beside the plain way: an array in memory,
- * written into the socket as it opens, with no numbers, no disk and no acknowledgement.
+ * Time to deliver frames that were queued while the link was down, compared with an array in memory that is written to
+ * the socket when it opens, without sequence numbers, disk and acknowledgements.
  */
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -28,7 +28,7 @@ const frames = (count: number): OutboundFrame[] =>
     channelId: "default",
   }))
 
-/** Counts frames; `all` resolves at the last one. */
+/** Counts frames; `all` resolves with the time of the last one. */
 const startSink = (expected: number) => {
   const all = Promise.withResolvers<number>()
   let received = 0
@@ -77,7 +77,7 @@ const ours = async (count: number) => {
   }
   outbox.commit()
   const queued = performance.now() - queueing
-  const uplink = createLink({
+  const link = createLink({
     url: sink.url,
     token: "t",
     sessionId: "s",
@@ -92,10 +92,10 @@ const ours = async (count: number) => {
     onEnd: () => {},
   })
   const started = performance.now()
-  uplink.start()
+  link.start()
   const took = (await sink.all) - started
   const ordered = sink.ordered()
-  await uplink.stop(1000)
+  await link.stop(1000)
   await sink.stop()
   db.close()
   await rm(stateDir, { recursive: true, force: true })
@@ -124,9 +124,9 @@ for (const count of [10_000, 100_000]) {
   const rate = Math.round((count / took) * 1000).toLocaleString("en")
   say(
     `${count.toLocaleString("en")} frames from the outbox, in order: ${ordered}`,
-    `${took.toFixed(0)} ms (${rate} frames/s), ${(took / simple).toFixed(2)} x the plain way (${simple.toFixed(0)} ms)`,
+    `${took.toFixed(0)} ms (${rate} frames/s), ${(took / simple).toFixed(2)} x the plain array (${simple.toFixed(0)} ms)`,
   )
-  say("  and storing them before, ten a commit", `${queued.toFixed(0)} ms`)
+  say("  storing them before, ten per commit", `${queued.toFixed(0)} ms`)
 }
 const rss = /VmHWM:\s+(\d+)/.exec(await Bun.file("/proc/self/status").text())?.[1]
 say("peak RSS, both ends in one process", `${(Number(rss) / 1024).toFixed(0)} MB`)

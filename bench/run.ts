@@ -1,4 +1,4 @@
-/** Runs every bench, or those named: `npm run bench -- cold-start`. */
+/** Runs all benches, or those named on the command line: `npm run bench -- cold-start`. */
 import { Glob } from "bun"
 import { join } from "node:path"
 

@@ -1,4 +1,4 @@
-/** The import rules, read from the source: what breaks one is named in a sentence. */
+/** The import rules of ARCHITECTURE.md, checked on the source. A violation is reported as "A imports B: why not". */
 import { describe, expect, test } from "bun:test"
 import { Glob } from "bun"
 import { dirname, join, normalize } from "node:path"
@@ -13,10 +13,16 @@ interface Import {
 const sources = [...new Glob("src/**/*.ts").scanSync(root)].toSorted()
 const transpiler = new Bun.Transpiler({ loader: "ts" })
 
-/** Type imports bind nothing at run time, but they bind ideas: they count like any other. */
+const withoutComments = (text: string): string => text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "")
+const codeOf = async (file: string): Promise<string> =>
+  withoutComments(await Bun.file(join(root, file)).text())
+
+/** Type imports count like any other: they do not exist at run time, but they couple the files. */
 const importsOf = async (file: string): Promise<readonly Import[]> => {
   const text = await Bun.file(join(root, file)).text()
-  const paths = [...text.matchAll(/^(?:import|export)\b[^"']*?from\s+"([^"]+)"/gms)].map(
+  // A doc comment may contain a line that looks like an import.
+  const statements = text.replaceAll(/^\s*\/\*[\s\S]*?\*\//gm, "")
+  const paths = [...statements.matchAll(/^(?:import|export)\b[^"']*?from\s+"([^"]+)"/gms)].map(
     (match) => match[1] ?? "",
   )
   const dynamic = transpiler.scanImports(text).map(({ path }) => path)
@@ -28,8 +34,16 @@ const importsOf = async (file: string): Promise<readonly Import[]> => {
 
 const imports = (await Promise.all(sources.map(importsOf))).flat()
 
-const pure = (file: string): boolean =>
-  /^src\/(wire|runner\/turn)\//.test(file) ||
+/** Imports from files that match `from`, except those that match `allowed`. */
+const violations = (from: RegExp, allowed: RegExp, why: string): readonly string[] =>
+  imports
+    .filter((one) => from.test(one.from) && !allowed.test(one.to))
+    .map((one) => `${one.from} imports ${one.to}: ${why}`)
+
+/** Files without I/O, timers, clock and randomness. */
+const isPure = (file: string): boolean =>
+  /^src\/(wire|runner\/turn|hub\/session)\//.test(file) ||
+  /^src\/runner\/gateway\/http\/(?!response\.ts)/.test(file) ||
   file.endsWith("-state.ts") ||
   [
     "events/events",
@@ -40,80 +54,64 @@ const pure = (file: string): boolean =>
     "config/models",
     "client/types",
   ].includes(/^src\/runner\/opencode\/(.*)\.ts$/.exec(file)?.[1] ?? "") ||
-  file === "src/runner/prompt/prompt-body.ts" ||
-  file.startsWith("src/hub/session/")
+  file === "src/runner/prompt/prompt-body.ts"
 
-/** The layer a file is in; a file imports its own layer's folder and lower layers. */
+/** The layer of each file. A file may import its own layer and lower layers. */
 const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/turn\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|mcp|models)|client\/types)\.ts|^src\/runner\/prompt\/prompt-body\.ts|^src\/hub\/session\//,
+    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|mcp|models)|client\/types)\.ts|^src\/runner\/prompt\/prompt-body\.ts|^src\/hub\/session\//,
     2,
   ],
   [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],
-  [/^src\/runner\/(channels|commands|gateway|sandbox|workflow)\/|^src\/hub\//, 4],
-  [/^src\/(runner\/[^/]+\.ts|cli\/|main\.ts)/, 5],
+  [/^src\/runner\/(broker|channels|commands|gateway|sandbox|workflow)\/|^src\/(hub|fleet)\//, 4],
+  // The files directly in src/runner create the modules and join them.
+  [/^src\/(runner\/[^/]+\.ts$|cli\/|main\.ts$)/, 5],
 ]
 
 const layerOf = (file: string): number => {
   const layer = layers.find(([shape]) => shape.test(file))?.[1]
-  if (layer === undefined)
-    throw new Error(`${file} is in no layer: give its folder a place in this test`)
+  if (layer === undefined) throw new Error(`${file} has no layer: add its folder to this test`)
   return layer
 }
 
-const folderOf = (file: string): string => file.split("/").slice(0, 3).join("/")
+const runnerFolderOf = (file: string): string => file.split("/").slice(0, 3).join("/")
 
-describe("who may import whom", () => {
-  test("every source file has a layer", () => {
-    for (const file of sources) expect(layerOf(file)).toBeNumber()
+describe("imports between the programs", () => {
+  test("the contract in src/wire imports only itself and zod", () => {
+    expect(violations(/^src\/wire\//, /^src\/wire\/|^zod$/, "the contract needs only zod")).toEqual(
+      [],
+    )
   })
 
-  test("a layer imports only itself and what is below it", () => {
-    const wrong = imports
-      .filter(({ to }) => to.startsWith("src/"))
-      .filter(({ from, to }) => layerOf(to) > layerOf(from))
-      .map(
-        ({ from, to }) => `${from} (layer ${layerOf(from)}) imports ${to} (layer ${layerOf(to)})`,
-      )
+  test("the runner imports neither the hub nor the fleet", () => {
+    const allowed = /^(?!src\/(hub|fleet)\/)/
+    expect(violations(/^src\/runner\//, allowed, "the programs share only src/wire")).toEqual([])
+  })
+
+  test("the hub imports neither the runner nor the fleet", () => {
+    const allowed = /^(?!src\/(runner|fleet)\/)/
+    expect(violations(/^src\/hub\//, allowed, "the programs share only src/wire")).toEqual([])
+  })
+
+  test("the fleet imports nothing of the runner and at most one file of the hub", () => {
+    const allowed = /^(?!src\/runner\/)/
+    expect(violations(/^src\/fleet\//, allowed, "the programs share only src/wire")).toEqual([])
+    const ports = imports.filter(
+      ({ from, to }) => from.startsWith("src/fleet/") && to.startsWith("src/hub/"),
+    )
+    expect(new Set(ports.map(({ to }) => to)).size).toBeLessThanOrEqual(1)
+  })
+
+  test("only main.ts and the commands themselves import src/cli", () => {
+    const wrong = imports.filter(
+      ({ from, to }) => to.startsWith("src/cli/") && !/^src\/(cli\/|main\.ts$)/.test(from),
+    )
     expect(wrong).toEqual([])
   })
 
-  test("the edges know nothing of one another", () => {
-    const edges = ["link", "opencode", "prompt", "host"].map((name) => `src/runner/${name}`)
-    const wrong = imports
-      .filter(({ from, to }) => edges.includes(folderOf(from)) && edges.includes(folderOf(to)))
-      .filter(({ from, to }) => folderOf(from) !== folderOf(to))
-      // What is pure is no edge: anyone may use it.
-      .filter(({ to }) => !pure(to))
-      .map(({ from, to }) => `${from} imports ${to}: edges are joined in daemon.ts`)
-    expect(wrong).toEqual([])
-  })
-
-  test("what is pure imports no runtime", () => {
-    const wrong = imports
-      .filter(({ from }) => pure(from))
-      .filter(({ to }) => /^(node:|bun$|bun:|hono|ws$|execa|eventsource-parser)/.test(to))
-      .map(({ from, to }) => `${from} is pure and imports ${to}`)
-    expect(wrong).toEqual([])
-  })
-
-  test("what is pure has no clock, no timer, no randomness", async () => {
-    for (const file of sources.filter(pure)) {
-      const text = await Bun.file(join(root, file)).text()
-      const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "")
-      const found =
-        /Date\.now|new Date\(|setTimeout|setInterval|Math\.random|crypto\.|process\.|Bun\./.exec(
-          code,
-        )
-      expect(found?.[0] === undefined ? "" : `${file} uses ${found[0]}`).toBe("")
-    }
-  })
-})
-
-describe("the tools, which run in OpenCode", () => {
-  test("know the operations and nothing else of ours, and need nothing installed but zod", async () => {
+  test("the tools, which run in OpenCode, import only the operations, zod and the runtime", async () => {
     const files = [...new Glob("tools/**/*.ts").scanSync(root)]
     const wrong = (await Promise.all(files.map(importsOf)))
       .flat()
@@ -123,34 +121,73 @@ describe("the tools, which run in OpenCode", () => {
   })
 })
 
-describe("things done in one place", () => {
-  const usersOf = async (shape: RegExp): Promise<readonly string[]> => {
-    const users: string[] = []
-    for (const file of sources) {
-      const text = await Bun.file(join(root, file)).text()
-      if (shape.test(text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, ""))) users.push(file)
+describe("imports between the layers", () => {
+  test("every source file belongs to a layer", () => {
+    for (const file of sources) expect(layerOf(file)).toBeNumber()
+  })
+
+  test("a file imports only its own layer and lower layers", () => {
+    const wrong = imports
+      .filter(({ to }) => to.startsWith("src/"))
+      .filter(({ from, to }) => layerOf(to) > layerOf(from))
+      .map(
+        ({ from, to }) => `${from} (layer ${layerOf(from)}) imports ${to} (layer ${layerOf(to)})`,
+      )
+    expect(wrong).toEqual([])
+  })
+
+  test("the edges of the runner do not import each other, except for pure files", () => {
+    const edges = ["link", "opencode", "prompt", "host"].map((name) => `src/runner/${name}`)
+    const isEdge = (file: string) => edges.includes(runnerFolderOf(file))
+    const wrong = imports
+      .filter(({ from, to }) => isEdge(from) && isEdge(to))
+      .filter(({ from, to }) => runnerFolderOf(from) !== runnerFolderOf(to))
+      .filter(({ to }) => !isPure(to))
+      .map(({ from, to }) => `${from} imports ${to}: edges are joined in daemon.ts`)
+    expect(wrong).toEqual([])
+  })
+})
+
+describe("pure files", () => {
+  test("a pure file imports no runtime and no I/O library", () => {
+    const wrong = imports
+      .filter(({ from }) => isPure(from))
+      .filter(({ to }) => /^(node:|bun$|bun:|hono|ws$|execa|eventsource-parser)/.test(to))
+      .map(({ from, to }) => `${from} is pure and imports ${to}`)
+    expect(wrong).toEqual([])
+  })
+
+  test("a pure file uses no clock, no timer, no randomness and no process", async () => {
+    for (const file of sources.filter(isPure)) {
+      const found =
+        /Date\.now|new Date\(|setTimeout|setInterval|Math\.random|crypto\.|process\.|Bun\./.exec(
+          await codeOf(file),
+        )
+      expect(found?.[0] === undefined ? "" : `${file} uses ${found[0]}`).toBe("")
     }
-    return users
+  })
+})
+
+describe("things done in one place", () => {
+  const filesWith = async (shape: RegExp): Promise<readonly string[]> => {
+    const found: string[] = []
+    for (const file of sources) if (shape.test(await codeOf(file))) found.push(file)
+    return found
   }
 
   test("only main.ts ends the process", async () => {
-    expect(await usersOf(/process\.exit\b/)).toEqual(["src/main.ts"])
+    expect(await filesWith(/process\.exit\b/)).toEqual(["src/main.ts"])
   })
 
-  test("only main.ts hands the environment to config.ts, and nobody else reads it", async () => {
-    expect(await usersOf(/process\.env|Bun\.env/)).toEqual(["src/main.ts"])
+  test("only main.ts reads the environment, which it passes to src/settings", async () => {
+    expect(await filesWith(/process\.env|Bun\.env/)).toEqual(["src/main.ts"])
   })
 
-  test("nobody writes to the console", async () => {
-    expect(await usersOf(/console\./)).toEqual([])
+  test("no file writes to the console", async () => {
+    expect(await filesWith(/console\./)).toEqual([])
   })
 
-  test("no module keeps state of its own: two runners live in one process", async () => {
-    const stateful: string[] = []
-    for (const file of sources) {
-      const text = await Bun.file(join(root, file)).text()
-      if (/^(export )?let /m.test(text)) stateful.push(file)
-    }
-    expect(stateful).toEqual([])
+  test("no module has mutable state, so that two runners can run in one process", async () => {
+    expect(await filesWith(/^(export )?let /m)).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Clients of a hub in a process of their own: subscribe, then note the age of every word. Arguments: address, token,
- * sessions, clients a session. Prints `ready`, and at the end of its input one line of JSON.
+ * Clients of a hub in a separate process: subscribe and record the age of every delta. Arguments: addresses (comma
+ * separated), token, sessions, clients per session. Prints `ready`, and one line of JSON after a line of input.
  */
 import { percentile } from "../measure.ts"
 
@@ -22,8 +22,8 @@ const connect = (session: number) =>
       if (!text.includes('"part.delta"')) return
       frames += 1
       const now = performance.timeOrigin + performance.now()
-      const { text: words } = JSON.parse(text) as { text: string }
-      for (const made of words.trim().split(" ")) ages.push(now - Number(made))
+      const { text: deltas } = JSON.parse(text) as { text: string }
+      for (const made of deltas.trim().split(" ")) ages.push(now - Number(made))
     })
   })
 
@@ -33,7 +33,7 @@ for (let session = 0; session < Number(sessions); session += 1) {
 process.stdout.write("ready\n")
 for await (const _ of process.stdin) break
 const result = {
-  words: ages.length,
+  deltas: ages.length,
   frames,
   p50: percentile(ages, 0.5),
   p99: percentile(ages, 0.99),

@@ -1,4 +1,4 @@
-/** The service behind the proxies of bench/proxy.ts: small answers, a long one, and a WebSocket that echoes. */
+/** The backend of bench/proxy.ts: small responses, a response of 64 MiB, and a WebSocket echo. */
 const small = "x".repeat(256)
 const block = Buffer.alloc(1024 * 1024, 97)
 

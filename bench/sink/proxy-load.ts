@@ -1,4 +1,4 @@
-/** The client of bench/proxy.ts, in a process of its own: one kind of load against one port, its result as JSON. */
+/** The client of bench/proxy.ts in a separate process: one kind of load against one port, result as JSON. */
 import type { Socket } from "bun"
 import { WebSocket } from "ws"
 import { percentile } from "../measure.ts"
@@ -7,9 +7,9 @@ const [kind = "", port = "", cookie = ""] = process.argv.slice(2)
 const CONNECTIONS = 32
 const SECONDS = 2
 
-const say = (result: unknown) => process.stdout.write(`${JSON.stringify(result)}\n`)
+const print = (result: unknown) => process.stdout.write(`${JSON.stringify(result)}\n`)
 
-/** Each connection asks again as soon as it is answered. */
+/** Each connection sends the next request as soon as it has the response. */
 const requests = async () => {
   const request = Buffer.from(
     `GET /vscode/x HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: ${cookie}\r\nAccept: */*\r\n\r\n`,
@@ -49,7 +49,7 @@ const requests = async () => {
       })
     })
   await Promise.all(Array.from({ length: CONNECTIONS }, one))
-  say({ perSecond: latencies.length / SECONDS, p99: percentile(latencies, 0.99) })
+  print({ perSecond: latencies.length / SECONDS, p99: percentile(latencies, 0.99) })
 }
 
 const stream = async () => {
@@ -59,7 +59,7 @@ const stream = async () => {
     const response = await fetch(`http://127.0.0.1:${port}/vscode/large`, { headers: { cookie } })
     if (response.body) for await (const part of response.body) bytes += part.length
   }
-  say({ mbPerSecond: bytes / 1e6 / ((performance.now() - began) / 1000) })
+  print({ mbPerSecond: bytes / 1e6 / ((performance.now() - began) / 1000) })
 }
 
 const sockets = async () => {
@@ -85,7 +85,7 @@ const sockets = async () => {
   let took = 0
   for (let time = 0; time < 200; time += 1) took += await trip(large)
   socket.terminate()
-  say({
+  print({
     p50: percentile(trips, 0.5) * 1000,
     p99: percentile(trips, 0.99) * 1000,
     mbPerSecond: (200 * 2 * large.length) / 1e6 / (took / 1000),

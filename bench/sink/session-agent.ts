@@ -1,4 +1,4 @@
-/** A session agent that does nothing but count, in a process of its own: prints its port, then a line for each turn. */
+/** A fake session agent in a separate process that counts deltas: prints its port, then one line of JSON per turn. */
 
 let text: string[] = []
 let ages: number[] = []
@@ -30,9 +30,9 @@ const server = Bun.serve({
       }
       if (frame["type"] === "message.finalize") {
         const exact = text.join("") === frame["finalText"]
-        const told = ages.length > 10_000 ? [] : ages
+        const printed = ages.length > 10_000 ? [] : ages
         process.stdout.write(
-          `${JSON.stringify({ deltas: ages.length, exact, ms: now - first, ages: told, frames })}\n`,
+          `${JSON.stringify({ deltas: ages.length, exact, ms: now - first, ages: printed, frames })}\n`,
         )
         text = []
         ages = []

@@ -1,4 +1,4 @@
-/** The worker on workerd itself, with the flags of `wrangler.jsonc`: nothing of a development server stands before it. */
+/** Starts the worker on plain workerd with the flags of `wrangler.jsonc`, without the proxy of a development server. */
 import { mkdtemp, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { CLIENT_TOKEN } from "../../test/hub/kit/hub.ts"
@@ -37,7 +37,7 @@ const hub :Workerd.Worker = (
 );
 `
 
-const answers = async (url: string): Promise<void> => {
+const untilHealthy = async (url: string): Promise<void> => {
   for (;;) {
     const health = await fetch(`${url}/health`).catch(() => undefined)
     if (health?.ok) return
@@ -45,13 +45,13 @@ const answers = async (url: string): Promise<void> => {
   }
 }
 
-/** The program that miniflare brings along. */
+/** The path of the workerd binary that miniflare depends on. */
 const program = async (): Promise<string> => {
   const found = Bun.resolveSync("workerd", Bun.resolveSync("miniflare", import.meta.dir))
   return ((await import(found)) as { default: string }).default
 }
 
-/** `rows` is the directory that its database files are made in. */
+/** `rows` is the parent directory of its database files. */
 export const startPlainWorkerd = async (script: string, rows: string): Promise<PlainWorkerd> => {
   const folder = await mkdtemp(join(rows, "bench-workerd-"))
   const port = await freePort()
@@ -65,7 +65,7 @@ export const startPlainWorkerd = async (script: string, rows: string): Promise<P
     stderr: "inherit",
   })
   const url = `http://127.0.0.1:${port}`
-  await answers(url)
+  await untilHealthy(url)
   return {
     url,
     pid: workerd.pid,

@@ -1,4 +1,7 @@
-/** What the agent can see of the runner: its environment, its command lines, its files; as root and as another user. */
+/**
+ * What the agent's shell can read of the runner: environment, command lines, files. The agent runs as root in the first
+ * group and as another user in the second.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { chmod } from "node:fs/promises"
 import { join } from "node:path"
@@ -11,7 +14,7 @@ const SECRETS = {
   JWT_SECRET: "the-jwt-secret-of-this-test",
   OPENCODE_SERVER_PASSWORD: "the-opencode-password-of-this-test",
   ANTHROPIC_API_KEY: "sk-ant-key-of-this-test",
-  SOME_TOKEN: "a-token-nobody-allowed",
+  SOME_TOKEN: "a-token-that-is-not-allowed",
 }
 
 let model: ScriptedModel
@@ -19,7 +22,7 @@ let agent: TestSessionAgent
 
 beforeAll(async () => {
   model = await startScriptedModel()
-  // A token of its own: other tests, which run at the same time, may show theirs to the whole machine.
+  // Other tests run at the same time and may put their token on a command line: use a token that is unique to this file.
   agent = startTestSessionAgent({
     config: scriptedConfig(model),
     token: "the-runner-token-of-this-test",
@@ -31,7 +34,7 @@ afterAll(async () => {
   await model.stop()
 })
 
-/** Runs a command as the agent does and gives back what it printed. */
+/** Has the agent run a shell command; resolves with its output. */
 const shell = async (messageId: string, command: string): Promise<string> => {
   model.on(messageId, [reply(tool("bash", { command, description: "looks" })), text("seen")])
   agent.say({ type: "prompt", messageId, content: `@@${messageId}@@`, model: "scripted/m1" })
@@ -58,7 +61,7 @@ describe("the agent's shell", () => {
   })
   afterAll(() => runner.stop())
 
-  test("sees in its environment what is on the list, and no secret of the runner", async () => {
+  test("the agent's environment holds the allowed variables and no secret of the runner", async () => {
     const seen = await shell("env", "env")
     for (const secret of [...Object.values(SECRETS), agent.token])
       expect(seen).not.toContain(secret)
@@ -69,20 +72,20 @@ describe("the agent's shell", () => {
     expect(seen).toMatch(/SANDPIPER_API_TOKEN=.{16}/)
   })
 
-  test("sees no secret on any command line", async () => {
+  test("no command line on the machine shows a secret", async () => {
     const lines = await shell("ps", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
     for (const secret of [...Object.values(SECRETS), agent.token])
       expect(lines).not.toContain(secret)
   })
 
-  test("finds OpenCode still closed without its password", async () => {
+  test("OpenCode rejects a request without its password", async () => {
     const port = /--port (\d+)/.exec(
       (await Bun.file(`/proc/${agentPid(runner)}/cmdline`).text()).replaceAll("\0", " "),
     )?.[1]
     expect((await fetch(`http://127.0.0.1:${port}/config`)).status).toBe(401)
   })
 
-  test("finds nothing of all this in the runner's log", () => {
+  test("the runner's log contains no secret", () => {
     const log = runner.log.join("\n")
     for (const secret of [...Object.values(SECRETS), agent.token]) expect(log).not.toContain(secret)
   })
@@ -101,13 +104,13 @@ describe.if(process.getuid?.() === 0)("an agent that runs as another user", () =
   })
   afterAll(() => runner.stop())
 
-  test("works in a workspace of its own", async () => {
+  test("an agent with its own user owns the workspace and the files it writes", async () => {
     expect(await shell("whoami", "whoami; echo mine > file.txt; stat -c %U file.txt .")).toBe(
       "nobody\nnobody\nnobody\n",
     )
   })
 
-  test("cannot put anything in the place of what the runner reads and writes", async () => {
+  test("an agent with its own user cannot replace a file or a directory that the runner reads or writes", async () => {
     const { stateDir } = runner.sandbox
     const tried = [
       `ln -sf /etc/shadow ${stateDir}/opencode.log`,
@@ -119,7 +122,7 @@ describe.if(process.getuid?.() === 0)("an agent that runs as another user", () =
     expect(seen.match(/Permission denied/g)).toHaveLength(tried.length)
   })
 
-  test("can read neither the runner's state nor its processes", async () => {
+  test("an agent with its own user cannot read the runner's state files or its environment", async () => {
     const { stateDir } = runner.sandbox
     const files = [
       join(stateDir, "state.db"),

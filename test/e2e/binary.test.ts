@@ -1,4 +1,4 @@
-/** The compiled binary itself: what a person types, what a sandbox runs. */
+/** The compiled binary: its flags, `run` in a sandbox and `up` with piped input. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtemp, readdir, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -19,21 +19,21 @@ test("--version prints the version and the commit", async () => {
   expect(code).toBe(0)
 })
 
-test("--help teaches", async () => {
+test("--help lists the commands and the settings", async () => {
   const { out, code } = await sandpiper(["--help"])
   expect(out).toContain("sandpiper up")
   expect(out).toContain("DO_WS_URL")
   expect(code).toBe(0)
 })
 
-test("a bad setting ends it with code 2, naming the variable, before anything is started", async () => {
+test("a bad setting makes the binary exit with code 2 and names the variable before anything starts", async () => {
   const { err, code } = await sandpiper(["run"], { GATEWAY_PORT: "many" })
   expect(err).toContain("GATEWAY_PORT")
   expect(err).toContain("DO_WS_URL")
   expect(code).toBe(2)
 })
 
-test("what lies in the working directory for a runtime to obey means nothing to it", async () => {
+test("the binary ignores a bunfig.toml and a .env in the working directory", async () => {
   const cwd = await mkdtemp(join(tmpdir(), "workspace-"))
   await Bun.write(join(cwd, "bunfig.toml"), 'preload = ["./preload.js"]\n')
   await Bun.write(join(cwd, "preload.js"), 'require("node:fs").writeFileSync("ran", "yes")')
@@ -46,7 +46,7 @@ test("what lies in the working directory for a runtime to obey means nothing to 
   await rm(cwd, { recursive: true })
 })
 
-describe("run", () => {
+describe("sandpiper run", () => {
   let model: ScriptedModel
   let agent: TestSessionAgent
   let sandbox: Sandbox
@@ -63,7 +63,7 @@ describe("run", () => {
     await model.stop()
   })
 
-  test("answers /health and a prompt, ends with code 0 on SIGTERM, and leaves no process behind", async () => {
+  test("run serves /health, completes a prompt, exits with code 0 on SIGTERM and leaves no process behind", async () => {
     model.on("hi", [text("hello from the binary", { chunks: 3 })])
     const child = Bun.spawn([binary, "run"], {
       env: sandbox.environment,
@@ -99,7 +99,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-test("up answers what is piped into it, with no key and no other set-up, and ends", async () => {
+test("up without a provider key answers the prompts from its standard input and exits with code 0", async () => {
   const sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   const { PATH = "", HOME = "", OPENCODE_BIN = "", SANDPIPER_STATE_DIR = "" } = sandbox.environment
   const { out, err, code } = await runToEnd([binary, "up"], {

@@ -1,4 +1,4 @@
-/** The image's one command, without the image: start.sh with `up` as the first process, in a terminal, services beside it. */
+/** The image's `up` command without the image: start.sh as PID 1 of a namespace, in a terminal, with services. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { mkdir, readdir, symlink, writeFile } from "node:fs/promises"
 import { delimiter, join } from "node:path"
@@ -20,13 +20,13 @@ const seen = async (what: string | RegExp, limitMs = 45_000): Promise<string> =>
   }
 }
 
-/** The programs of this PATH in one folder, but for one: a machine on which that is not installed. */
+/** A folder with links to every program of PATH except one, to simulate a machine where that one is not installed. */
 const pathWithout = async (program: string, path: string, folder: string): Promise<string> => {
   if (Bun.which(program, { PATH: path }) === null) return path
   await mkdir(folder)
   for (const directory of path.split(delimiter)) {
     for (const name of await readdir(directory).catch(() => [])) {
-      // The first of a name is the one that counts.
+      // The first directory of PATH that has the name wins; later links of the same name fail.
       if (name !== program) await symlink(join(directory, name), join(folder, name)).catch(() => {})
     }
   }
@@ -39,7 +39,7 @@ beforeAll(async () => {
   sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   const [gateway, editor] = await Promise.all([freePort(), freePort()])
   const programs = programsOf(sandbox)
-  // The runner looks for a process that listens, and people for a page.
+  // A fake editor: the runner checks that it listens, the test reads its page.
   const page = `Bun.serve({ hostname: "127.0.0.1", port: ${editor}, fetch: () => new Response("the editor") })`
   const serve = `exec ${process.execPath} -e '${page}'`
   await writeFile(join(programs, "code-server"), `#!/bin/sh\n${serve}\n`, { mode: 0o755 })
@@ -73,7 +73,7 @@ afterAll(async () => {
   await sandbox.remove()
 })
 
-test("a person gets a chat that works, and links that open the services to them alone", async () => {
+test("up in a terminal runs a working chat and prints links that open the services only with their token", async () => {
   await seen("Ready. The agent works in")
   expect(screen).toContain(sandbox.workDir)
   const link = await seen(/http:\/\/localhost:\d+\/vscode\/\?token=[\w.-]+/)

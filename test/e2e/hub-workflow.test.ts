@@ -1,4 +1,4 @@
-/** A workflow from its making to its end: kept by the hub, ordered from the runner, approved, answered, told to whoever asks. */
+/** A workflow from creation to its result: stored by the hub, run by the runner, approved and read back over the API. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { Database } from "bun:sqlite"
 import { join } from "node:path"
@@ -9,7 +9,7 @@ import { startHubBeside } from "../hub/kit/local-hub.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
 import { createSandbox, type Sandbox, startRunner, type TestRunner } from "../kit/runner.ts"
 
-/** Of this run alone: whoever else tests on this machine has sleeps of their own. */
+/** The pid makes this command line unique: other tests on this machine run `sleep` too. */
 const LONG = `sleep 714.${process.pid}`
 let model: ScriptedModel
 let sandbox: Sandbox
@@ -23,7 +23,7 @@ beforeAll(async () => {
   hub = await startHubBeside(sandbox, "test-session", model)
   const link = { url: hub.runnerUrl("test-session"), token: RUNNER_TOKEN }
   runner = await startRunner(link, {}, { in: sandbox })
-  // What OpenCode's tools carry.
+  // The token that OpenCode's tools send to the gateway.
   const db = new Database(join(sandbox.stateDir, "state.db"), { readonly: true })
   apiToken = (readFact(db, "agent.api-token") ?? "").split(" ")[1] ?? ""
   db.close()
@@ -62,7 +62,7 @@ const untilTrue = async (holds: () => boolean | Promise<boolean>, what: string) 
 }
 const proof = () => Bun.file(join(sandbox.workDir, "proof.txt"))
 
-test("cancelled while it works, its command ends with it", async () => {
+test("cancelling a running workflow ends its command", async () => {
   const id = await begin("slow", [
     { type: "bash", command: `echo begun > proof.txt; ${LONG}; echo over >> proof.txt` },
   ])
@@ -74,7 +74,7 @@ test("cancelled while it works, its command ends with it", async () => {
   expect(await proof().text()).toBe("begun\n")
 })
 
-test("it runs, waits for approval, goes on, and its outcome and steps are the hub's to tell", async () => {
+test("a workflow runs to its approval, resumes when approved, and the hub returns its output and steps", async () => {
   model.on("sum", [text("All is well.")])
   const steps = [
     { type: "bash", id: "look", command: "echo {{variables.what}}" },

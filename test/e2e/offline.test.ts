@@ -1,9 +1,9 @@
-/** No network at all: the same prompts, in a network namespace that holds nothing but loopback. */
+/** The tests of prompt.test.ts again, in a network namespace that has only the loopback interface. */
 import { expect, test } from "bun:test"
 import { repositoryRoot } from "../kit/runner.ts"
 
-test("the whole path works without a network, and the first prompt waits for nothing", async () => {
-  // As root the namespace is enough; a user needs one of their own to make it in.
+test("prompts complete without a network and without waiting for network timeouts", async () => {
+  // Root may create a network namespace directly; another user needs a user namespace first.
   const unshare = process.getuid?.() === 0 ? ["unshare", "-n"] : ["unshare", "-rn"]
   const inside = `
     await import("./test/kit/loopback.ts")

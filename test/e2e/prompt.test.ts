@@ -1,4 +1,4 @@
-/** One prompt through every part: session agent, link, OpenCode, model, event stream, link, session c.agent. */
+/** One prompt through the whole system: session agent, link, OpenCode, model, event stream, and back over the link. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { type Conversation, leaveEmpty, startConversation } from "../kit/conversation.ts"
@@ -21,7 +21,7 @@ describe("a prompt with text, two tool calls and a final text", () => {
   const first = "I will look around first. ✓ "
   const last = "Two files were made: done.\nBye 👋"
 
-  test("arrives whole, in order, each frame once", async () => {
+  test("a turn with text and two tool calls sends every frame once and in order", async () => {
     c.model.on("two-tools", [
       reply(
         text(first, { chunks: 5 }),
@@ -63,7 +63,7 @@ describe("a prompt with text, two tool calls and a final text", () => {
     expect(c.agent.repeats()).toBe(0)
   })
 
-  test("is answered in the conversation that the channel already has", async () => {
+  test("a second prompt on a channel continues the same agent session", async () => {
     c.model.on("two-tools", [text("now this")])
     c.agent.say({ type: "prompt", messageId: "p2", content: "and now?" })
     await idleFor("p2")
@@ -76,7 +76,7 @@ describe("a prompt with text, two tool calls and a final text", () => {
   })
 })
 
-test("a model's error ends the turn with its words", async () => {
+test("an error of the model ends the turn and its message is reported", async () => {
   c.model.on("refused", [httpError(400, { message: "the scripted refusal" })])
   c.agent.say({ type: "prompt", messageId: "p3", content: "@@refused@@" })
   await idleFor("p3")
@@ -85,7 +85,7 @@ test("a model's error ends the turn with its words", async () => {
   expect(JSON.stringify(framesOf("p3"))).toContain("the scripted refusal")
 })
 
-test("a frame that makes no sense is dropped and the link goes on", async () => {
+test("malformed frames are dropped and the link keeps working", async () => {
   c.agent.sayRaw("not json")
   c.agent.sayRaw('{"type":"prompt","messageId":7}')
   c.agent.sayRaw('{"type":"no-such-verb"}')
@@ -94,18 +94,18 @@ test("a frame that makes no sense is dropped and the link goes on", async () => 
   expect(c.runner.log.filter((line) => line.includes("link.frame-dropped"))).toHaveLength(3)
 })
 
-test("every connection is told once how things stand, then the tunnels and the models", async () => {
+test("every new connection receives the agent status, the tunnels, the models and the applied config once", async () => {
   const before = c.agent.frames.length
   c.agent.close(1011, "Internal error")
   await c.agent.until(() => c.agent.connections() === 2, "the next connection")
   await c.agent.frame("models", () => true, before)
   await c.agent.frame("opencode-config-applied", () => true, before)
-  const told = c.agent.frames.slice(before).map(({ type }) => type)
-  expect(told).toEqual(["agentStatus", "tunnels", "models", "opencode-config-applied"])
+  const sent = c.agent.frames.slice(before).map(({ type }) => type)
+  expect(sent).toEqual(["agentStatus", "tunnels", "models", "opencode-config-applied"])
   expect(c.agent.frames[before]).toMatchObject({ type: "agentStatus", status: "idle" })
 })
 
-test("no secret is in the log", () => {
+test("the runner's log contains neither the runner token nor the JWT secret", () => {
   const log = c.runner.log.join("\n")
   expect(log).not.toContain(c.agent.token)
   expect(log).not.toContain("a secret of the tests only")

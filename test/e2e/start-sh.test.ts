@@ -1,4 +1,4 @@
-/** start.sh by itself, with a stand-in for the runner that tells what it was started with. */
+/** start.sh with a fake runner that prints its arguments, environment and secrets. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -50,7 +50,7 @@ const start = async (env: Record<string, string> = {}, args: readonly string[] =
   return { out, err, code, pid, tagged }
 }
 
-test("it becomes the runner: same process, its exit code, in the workspace", async () => {
+test("start.sh replaces itself with the runner in the workspace and keeps the pid and the exit code", async () => {
   const { code, pid, tagged } = await start()
   expect(code).toBe(7)
   expect(tagged("PID")).toEqual([String(pid)])
@@ -58,25 +58,25 @@ test("it becomes the runner: same process, its exit code, in the workspace", asy
   expect(tagged("CWD")).toEqual([join(root, "workspace")])
 })
 
-test("its words are the runner's: up is up", async () => {
+test("start.sh passes its arguments to the runner", async () => {
   expect((await start({}, ["up", "--model", "a/b"])).tagged("ARGS")).toEqual(["up --model a/b"])
 })
 
-test("it can be run again and again", async () => {
+test("start.sh can run twice in the same directory without a warning", async () => {
   const first = await start()
   const second = await start()
   expect(second.code).toBe(first.code)
   expect(second.err).toBe("")
 })
 
-test("what a bare container leaves out is filled in, what is set stays", async () => {
+test("start.sh sets missing environment variables and keeps those that are set", async () => {
   const { tagged } = await start({ DISPLAY: ":7" })
   expect(tagged("ENV")).toContain("DISPLAY=:7")
   expect(tagged("ENV")).toContain("LANG=C.UTF-8")
   expect(tagged("ENV")).toContain("SANDPIPER_SERVICES=all")
 })
 
-describe("secrets", () => {
+describe("secrets of start.sh", () => {
   const values = {
     RUNNER_TOKEN: "one",
     JWT_SECRET: "two with spaces and 'quotes' and \"more\" and $HOME",
@@ -88,7 +88,7 @@ describe("secrets", () => {
     REPO_URL: "https://me:eight@git.example/x.git",
   }
 
-  test("are gone from the environment and come by the pipe, to the letter", async () => {
+  test("secrets are removed from the environment and reach the runner unchanged through the pipe", async () => {
     const { tagged } = await start({ ...values, SESSION_ID: "s1", MY_SETTING: "kept" })
     const shown = tagged("ENV").join("\n")
     for (const value of Object.values(values)) expect(shown).not.toContain(value.split("\n")[0])
@@ -98,22 +98,22 @@ describe("secrets", () => {
     for (const [name, value] of Object.entries(values)) expect(handed).toContain(`${name}=${value}`)
   })
 
-  test("may be larger than a pipe holds", async () => {
+  test("secrets may be larger than the capacity of a pipe", async () => {
     const { tagged } = await start({ BIG_KEY: "x".repeat(100_000) })
     expect(tagged("SECRET").join("")).toHaveLength("BIG_KEY=".length + 100_000)
   })
 
-  test("without any there is no pipe", async () => {
+  test("start.sh opens no pipe when there are no secrets", async () => {
     expect((await start()).out).not.toContain("SANDPIPER_SECRETS_FD")
   })
 
-  test("an address without a password is no secret", async () => {
+  test("a URL without a password is not treated as a secret", async () => {
     const { tagged } = await start({ REPO_URL: "https://git.example/x.git" })
     expect(tagged("ENV")).toContain("REPO_URL=https://git.example/x.git")
   })
 
-  test("of every setting that is one are told by its name", async () => {
-    // The help lists every variable; what the Config then calls a secret must be one that start.sh takes away.
+  test("every setting that holds a secret has a name that start.sh recognizes", async () => {
+    // The help lists every variable. A variable that the settings treat as secret must match a pattern of start.sh.
     const names = [...helpText("x").matchAll(/^ {2}([A-Z][A-Z_]+) /gm)].map(
       ([, name]) => name ?? "",
     )
@@ -130,7 +130,7 @@ describe("secrets", () => {
         const invocation = readInvocation(["up"], { [name]: value }, "/")
         if (invocation.want === "command") secrets = invocation.settings.secrets
       } catch {
-        // A port or a number: no secret takes that form.
+        // The setting has another format (a port, a number), so it cannot be a secret.
       }
       if (secrets.length > 0)
         expect({ name, taken: taken.some((one) => one.test(name)) }).toEqual({ name, taken: true })
@@ -139,8 +139,8 @@ describe("secrets", () => {
   })
 })
 
-describe("the runner's end of the pipe", () => {
-  test("adds what came by it, and knows nothing of the pipe afterwards", async () => {
+describe("the runner's end of the secrets pipe", () => {
+  test("the runner adds the secrets of the pipe to the environment, removes the descriptor variable and closes the pipe", async () => {
     await writeFile(join(root, "pipe"), "A_TOKEN=x=y\0B_SECRET=two\nlines\0")
     const { openSync } = await import("node:fs")
     const fd = openSync(join(root, "pipe"), "r")
@@ -152,13 +152,13 @@ describe("the runner's end of the pipe", () => {
     expect(() => withSecrets({ SANDPIPER_SECRETS_FD: String(fd) })).toThrow("cannot be read")
   })
 
-  test.each(["", "1", "many", "-3"])("refuses %p for a descriptor", (text) => {
+  test.each(["", "1", "many", "-3"])("the runner refuses %p as a file descriptor", (text) => {
     expect(() => withSecrets({ SANDPIPER_SECRETS_FD: text })).toThrow("SANDPIPER_SECRETS_FD")
   })
 })
 
-describe("the runner's file of secrets", () => {
-  test("wins over the environment, each time it is read", async () => {
+describe("the runner's secrets file", () => {
+  test("the secrets file overrides the environment each time it is read", async () => {
     const file = join(root, "secrets")
     const env = { PATH: "/bin", RUNNER_TOKEN: "old", RUNNER_SECRETS_FILE: file }
     await writeFile(file, "RUNNER_TOKEN=x=y\nnot an assignment\n", { mode: 0o600 })
@@ -167,7 +167,7 @@ describe("the runner's file of secrets", () => {
     expect(withSecretsFile(env)["RUNNER_TOKEN"]).toBe("newer")
   })
 
-  test("is refused when it is missing or others may read it", async () => {
+  test("a secrets file that is missing or readable by others is refused", async () => {
     const file = join(root, "secrets")
     const read = () => withSecretsFile({ RUNNER_SECRETS_FILE: file })
     expect(read).toThrow("RUNNER_SECRETS_FILE")
@@ -176,8 +176,8 @@ describe("the runner's file of secrets", () => {
   })
 })
 
-describe("when it cannot start", () => {
-  test("for want of a workspace, it says so and has the machine looked at", async () => {
+describe("start.sh that cannot start", () => {
+  test("start.sh without a workspace reports the failure and runs the doctor", async () => {
     await writeFile(join(root, "file"), "")
     const { err, code } = await start({ WORK_DIR: join(root, "file/below") })
     expect(code).toBe(1)
@@ -185,7 +185,7 @@ describe("when it cannot start", () => {
     expect(err).toContain("the doctor was here")
   })
 
-  test("for want of the runner, it says so with code 127", async () => {
+  test("start.sh without the runner on PATH reports that and exits with code 127", async () => {
     const { err, code } = await start({ PATH: "/usr/bin:/bin" })
     expect(code).toBe(127)
     expect(err).toContain("sandpiper is not on PATH")

@@ -1,4 +1,4 @@
-/** Tools over a bad link, without what some of them need, and stopped half-way. */
+/** Tools over a link that is cut, in a sandbox that lacks programs, and aborted while they run. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { z } from "zod"
 import { tools as ourTools } from "../../tools/index.ts"
@@ -13,7 +13,7 @@ let model: ScriptedModel
 let agent: TestSessionAgent
 let runner: TestRunner
 
-/** What was carried out, by request; a repeated request gets the first answer, as the protocol asks. */
+/** Result by request id: a repeated request gets the first result, as the protocol requires. */
 const carriedOut = new Map<string, Readonly<Record<string, unknown>> | undefined>()
 let cutNext = false
 
@@ -56,7 +56,7 @@ const endOf = (messageId: string, toolName: string) =>
       (frame.status === "completed" || frame.status === "error"),
   )
 
-test("a request whose link is cut between sending and answer happens once", async () => {
+test("a request is carried out once when the link is cut before its response", async () => {
   cutNext = true
   const before = agent.connections()
   model.on("cut", [tool("create_pull_request", { branch: "fix", title: "Fix it" }), text("Done.")])
@@ -78,15 +78,15 @@ test("a tool that the session agent turns off is not offered to the model", () =
   expect(offered).not.toContain("list_personas")
 })
 
-describe("in a sandbox that lacks what they need", () => {
-  test("the model is not offered web research, though OpenCode has the tools", async () => {
+describe("tools in a sandbox without their requirements", () => {
+  test("web research tools are not offered to the model without a key, though OpenCode has loaded them", async () => {
     const offered = model.requests.at(-1)?.tools.map(({ function: { name } }) => name) ?? []
     expect(offered).toContain("create_pull_request")
     expect(offered.filter((name) => name.startsWith("parallel_"))).toEqual([])
     expect(await toolIds()).toContain("parallel_web_search")
   })
 
-  test("secrets, the browser and speech say that they are not there", async () => {
+  test("tools whose program or setting is missing fail with an error that explains what is missing", async () => {
     model.on("lacking", [
       tools([
         { name: "secret_list", args: {} },
@@ -108,7 +108,7 @@ describe("in a sandbox that lacks what they need", () => {
   })
 })
 
-test("a wait is shown while it lasts and stops with the turn", async () => {
+test("a sleep tool call is reported as running and stops when the turn is aborted", async () => {
   model.on("stopped", [tool("sleep", { seconds: 600, reason: "Nothing" }), text("Never said.")])
   agent.say({ type: "prompt", messageId: "stopped", content: "@@stopped@@" })
   await agent.frame(
@@ -122,7 +122,7 @@ test("a wait is shown while it lasts and stops with the turn", async () => {
   expect(performance.now() - before).toBeLessThan(10_000)
 })
 
-test("an orchestrator has all tools but what ends a session or reports to a parent", async () => {
+test("an orchestrator has all tools except complete_session and notify_parent", async () => {
   const ours = Object.keys(ourTools)
   const listed = async () => (await toolIds()).filter((name) => ours.includes(name))
   expect(await listed()).toHaveLength(69)

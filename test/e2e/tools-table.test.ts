@@ -1,4 +1,4 @@
-/** Every tool through the real OpenCode, the gateway and the link: a good call, a bad one, and one that is refused. */
+/** Every tool through the real OpenCode, the gateway and the link: a valid call, an invalid call and a refused call. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { readFile, writeFile } from "node:fs/promises"
 import { delimiter, join } from "node:path"
@@ -83,7 +83,7 @@ const withParts = z.looseObject({
 
 type Update = Outbound<"message.part.tool-update">
 
-/** Has the model call all of them at once; resolves with how each ended and what the session agent got. */
+/** Has the model make all calls in one turn; resolves with the end of each call and the frames the session agent received. */
 const callAll = async (
   messageId: string,
   calls: readonly { readonly name: string; readonly args: Readonly<Record<string, unknown>> }[],
@@ -118,17 +118,17 @@ const declared = z.object({
   }),
 })
 
-/** Frames that the runner tells without waiting for an answer: nobody can refuse them. */
-const told = new Set(["git-state", "screenshot", "tunnels"])
+/** Frames that are not requests: the session agent has no response to refuse them with. */
+const withoutResponse = new Set(["git-state", "screenshot", "tunnels"])
 
-describe("the tools that OpenCode has", () => {
-  test("are ours, all 69 of them", async () => {
+describe("the tools in OpenCode", () => {
+  test("OpenCode lists all 69 tools of Sandpiper", async () => {
     const listed = (await opencode("/experimental/tool/ids")) as string[]
     expect(names).toHaveLength(69)
     expect(listed).toEqual(expect.arrayContaining(names))
   })
 
-  test("come with three skills and the instructions of the sandbox", async () => {
+  test("OpenCode lists three skills and the model receives the instructions of the sandbox", async () => {
     const skills = z.array(z.looseObject({ name: z.string() })).parse(await opencode("/skill"))
     expect(skills.map(({ name }) => name)).toEqual(
       expect.arrayContaining(["browser", "sandbox-tunnels", "workflows"]),
@@ -139,12 +139,12 @@ describe("the tools that OpenCode has", () => {
     )
   })
 
-  test("have a row each in the table of calls", () => {
+  test("every tool has a row in the table of test calls", () => {
     expect([...Object.keys(rows), "complete_session"].toSorted()).toEqual(names)
   })
 })
 
-describe("a good call", () => {
+describe("a valid call", () => {
   let frames: readonly OutboundFrame[]
   let endOf: ReadonlyMap<string, Update>
 
@@ -156,19 +156,22 @@ describe("a good call", () => {
     ;({ frames, endOf } = await callAll("good", calls))
   })
 
-  test.each(Object.entries(rows))("of %s is answered", (name, { reads }) => {
+  test.each(Object.entries(rows))("a valid call of %s returns its result", (name, { reads }) => {
     const end = endOf.get(name)
     expect(`${end?.status}: ${end?.error ?? String(end?.result)}`).toStartWith("completed: ")
     expect(String(end?.result)).toContain(reads)
   })
 
-  test.each(asked)("of %s reaches the session agent", (_, { frame = { type: "" } }) => {
-    const { tunnels: _whole, ...fields } = frame
-    const wanted = "tunnels" in frame ? { type: frame.type } : fields
-    expect(frames).toContainEqual(expect.objectContaining(wanted))
-  })
+  test.each(asked)(
+    "a valid call of %s sends its frame to the session agent",
+    (_, { frame = { type: "" } }) => {
+      const { tunnels: _whole, ...fields } = frame
+      const wanted = "tunnels" in frame ? { type: frame.type } : fields
+      expect(frames).toContainEqual(expect.objectContaining(wanted))
+    },
+  )
 
-  test("names the agent session that it comes from", () => {
+  test("every request names the agent session that made the call", () => {
     const requests = frames.filter((frame) => "requestId" in frame)
     expect(requests.length).toBeGreaterThan(40)
     const sessions = new Set(
@@ -177,7 +180,7 @@ describe("a good call", () => {
     expect([...sessions]).toEqual([expect.stringMatching(/^ses_/)])
   })
 
-  test("that shows an image shows it in the conversation that it comes from", () => {
+  test("an image of a tool is sent to the channel and prompt of its call", () => {
     const images = frames.filter((frame) => frame.type === "screenshot")
     expect(images).toHaveLength(2)
     for (const image of images) {
@@ -186,7 +189,7 @@ describe("a good call", () => {
     }
   })
 
-  test("that shows an image has it attached for the model", async () => {
+  test("an image of a tool is attached to the tool result for the model", async () => {
     const [image] = frames.filter((frame) => frame.type === "screenshot")
     const messages = await opencode(`/session/${image?.opencodeSessionId}/message`)
     const parts = z
@@ -203,7 +206,7 @@ describe("a good call", () => {
     ])
   })
 
-  test("with a secret shows its value to nobody", async () => {
+  test("the value of a secret appears in no frame, no log line and no model request", async () => {
     expect(await readFile(join(runner.sandbox.workDir, ".env"), "utf8")).toBe(`TOKEN=${TOKEN}\n`)
     const typed = await readFile(join(runner.sandbox.root, "browser-stdin"), "utf8")
     expect(JSON.parse(typed)).toEqual([["fill", "#password", TOKEN]])
@@ -215,7 +218,7 @@ describe("a good call", () => {
   })
 })
 
-describe("a bad call", () => {
+describe("an invalid call", () => {
   let endOf: ReadonlyMap<string, Update>
   let requests: readonly OutboundFrame[]
   const bad = { ...rows, complete_session: { bad: { reason: 42 }, refusal: "reason must be text" } }
@@ -227,19 +230,22 @@ describe("a bad call", () => {
     requests = frames.filter((frame) => "requestId" in frame)
   })
 
-  test.each(Object.entries(bad))("of %s is an error that says what to do", (name, { refusal }) => {
-    const end = endOf.get(name)
-    expect(end?.status).toBe("error")
-    expect(end?.error).toContain(refusal)
-  })
+  test.each(Object.entries(bad))(
+    "an invalid call of %s fails with an error that says what to correct",
+    (name, { refusal }) => {
+      const end = endOf.get(name)
+      expect(end?.status).toBe("error")
+      expect(end?.error).toContain(refusal)
+    },
+  )
 
-  test("asks the session agent nothing", () => {
+  test("invalid calls send no request to the session agent", () => {
     expect(requests).toEqual([])
   })
 })
 
 describe("a call that the session agent refuses", () => {
-  const refusable = asked.filter(([, { frame }]) => !told.has(frame?.type ?? ""))
+  const refusable = asked.filter(([, { frame }]) => !withoutResponse.has(frame?.type ?? ""))
   let endOf: ReadonlyMap<string, Update>
 
   beforeAll(async () => {
@@ -249,7 +255,7 @@ describe("a call that the session agent refuses", () => {
     answersWith = "samples"
   })
 
-  test.each(refusable)("of %s is an error with its words", (name) => {
+  test.each(refusable)("a refused call of %s fails with the error of the session agent", (name) => {
     expect(endOf.get(name)).toMatchObject({
       status: "error",
       error: expect.stringContaining("the session agent says no"),
@@ -257,8 +263,8 @@ describe("a call that the session agent refuses", () => {
   })
 })
 
-describe("what the model is offered", () => {
-  test("has a description of every tool and of every argument", () => {
+describe("the tools offered to the model", () => {
+  test("every tool and every argument offered to the model has a description", () => {
     const [offered] = model.requests.map(({ tools: all }) => all)
     const ours = z
       .array(declared)
@@ -277,8 +283,8 @@ describe("what the model is offered", () => {
   })
 })
 
-describe("completing the session", () => {
-  test("is told to the session agent, and the runner has nothing more to do", async () => {
+describe("complete_session", () => {
+  test("complete_session sends one self-terminate frame and the runner exits with code 0", async () => {
     const { frames, endOf } = await callAll("complete", [{ name: "complete_session", args: {} }])
     expect(endOf.get("complete_session")?.result).toContain("The session is completed")
     expect(frames.filter(({ type }) => type === "self-terminate")).toHaveLength(1)

@@ -1,4 +1,4 @@
-/** What the agent asks in the middle of a turn, and what its sub-agents do on its behalf. */
+/** Questions, permissions and sub-agents during a turn of the real OpenCode. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
@@ -15,7 +15,7 @@ const options = (...labels: readonly string[]) =>
   labels.map((label) => ({ label, description: label }))
 
 describe("a question", () => {
-  test("is relayed with its options, and the answer goes back", async () => {
+  test("a question is sent with its options and the model receives the answer", async () => {
     const questions = [
       { question: "Which color?", header: "Color", options: options("Red", "Blue") },
     ]
@@ -29,7 +29,7 @@ describe("a question", () => {
     expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("Blue")
   })
 
-  test("of several is answered when all its parts are, with several choices where they are allowed", async () => {
+  test("a request with two questions continues after both answers, one of them with several choices", async () => {
     const questions = [
       { question: "Sure?", header: "S", options: options("Yes", "No") },
       { question: "Which ones?", header: "W", options: options("A", "B", "C"), multiple: true },
@@ -42,12 +42,12 @@ describe("a question", () => {
     c.agent.say({ type: "answer", questionId: second.questionId, answer: "A, C" })
     c.agent.say({ type: "answer", questionId: first.questionId, answer: true })
     expect((await c.ended("q2")).final).toMatchObject({ finalText: "thanks" })
-    const told = JSON.stringify(c.model.requests.at(-1)?.messages)
-    expect(told).toContain("A, C")
-    expect(told).toContain("Yes")
+    const received = JSON.stringify(c.model.requests.at(-1)?.messages)
+    expect(received).toContain("A, C")
+    expect(received).toContain("Yes")
   })
 
-  test("that expired is rejected, and the turn ends as OpenCode ends it", async () => {
+  test("an expired question is rejected and the turn ends once", async () => {
     const questions = [{ question: "Still there?", header: "H", options: options("Yes") }]
     c.model.on("expired", [tool("question", { questions })])
     c.say("q3", "@@expired@@", on("q3"))
@@ -63,7 +63,7 @@ describe("a permission", () => {
   const touch = (file: string) => tool("bash", { command: `touch ${file}`, description: "touch" })
   const exists = (file: string) => Bun.file(join(c.runner.sandbox.workDir, file)).exists()
 
-  test("is asked of the session agent, and nothing is done before its word", async () => {
+  test("a tool that needs permission does not run before the session agent grants it", async () => {
     c.model.on("may-i", [touch("granted"), text("done")])
     c.say("p1", "@@may-i@@", on("p1"))
     const asked = await c.agent.frame("permission", ({ messageId }) => messageId === "p1")
@@ -79,7 +79,7 @@ describe("a permission", () => {
     expect(await exists("granted")).toBe(true)
   })
 
-  test("that is refused is not taken", async () => {
+  test("a tool whose permission is rejected does not run", async () => {
     c.model.on("may-i-not", [touch("refused"), text("all right")])
     c.say("p2", "@@may-i-not@@", on("p2"))
     const { permissionId } = await c.agent.frame("permission", (frame) => frame.messageId === "p2")
@@ -94,7 +94,7 @@ describe("a sub-agent", () => {
   const task = (prompt: string) =>
     tool("task", { description: "a task", prompt, subagent_type: "general" })
 
-  test("shows its tools under its own session, and its words only in its result", async () => {
+  test("tool calls of a sub-agent carry its own session id and its text appears only in the task result", async () => {
     const readme = { filePath: join(c.runner.sandbox.workDir, "README.md") }
     c.model.on("child-work", [tool("read", readme), text("the child's result")])
     c.model.on("parent-work", [reply(text("I delegate. "), task("@@child-work@@")), text("Done.")])
@@ -110,7 +110,7 @@ describe("a sub-agent", () => {
     expect(JSON.stringify(own.at(-1)?.result)).toContain("the child's result")
   })
 
-  test("that asks for a permission is heard through its parent's turn", async () => {
+  test("a permission request of a sub-agent is sent as part of its parent's turn", async () => {
     const touch = { command: "touch by-child", description: "touch" }
     c.model.on("child-asks", [tool("bash", touch), text("touched")])
     c.model.on("parent-of-asker", [task("@@child-asks@@"), text("ok")])

@@ -1,4 +1,4 @@
-/** Files that come with a prompt, all the way to the model. */
+/** Attachments of a prompt, from the frame to the model's request. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { delimiter, join } from "node:path"
 import { type Conversation, makeRepository, startConversation } from "../kit/conversation.ts"
@@ -15,7 +15,7 @@ beforeAll(async () => {
         await makeRepository(sandbox)
         const models = join(sandbox.root, "models")
         await Bun.write(join(models, "ggml-base.en.bin"), "a model")
-        // Stand-ins: what is tried here is the way of the words, not the hearing.
+        // Fake ffmpeg and whisper: these tests check where the transcript goes, not the recognition.
         const path = [programs, sandbox.environment["PATH"]].join(delimiter)
         Object.assign(sandbox.environment, { WHISPER_MODELS: models, PATH: path })
       },
@@ -28,7 +28,7 @@ const dataUrl = (mime: string, bytes: string | Uint8Array) =>
   `data:${mime};base64,${Buffer.from(bytes).toString("base64")}`
 const seenByModel = () => JSON.stringify(c.model.requests.at(-1)?.messages)
 
-/** One white point. */
+/** An image of one pixel. */
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 
@@ -39,13 +39,13 @@ const image = {
   filename: "point.png",
 } as const
 
-test("an image is shown to a model that takes images", async () => {
+test("an image is sent to a model with image input", async () => {
   c.model.on("image", [text("a point")])
   await c.ask("i1", "@@image@@", { model: "scripted/m1", attachments: [image] })
   expect(seenByModel()).toContain(PNG)
 })
 
-test("an image is kept from a model that does not say that it takes images, which is told so", async () => {
+test("an image is withheld from a model without image input and a note replaces it", async () => {
   c.model.on("blind", [text("I cannot see it")])
   await c.ask("i2", "@@blind@@", {
     channelType: "web",
@@ -57,7 +57,7 @@ test("an image is kept from a model that does not say that it takes images, whic
   expect(seenByModel()).toContain("does not support image input")
 })
 
-test("a PDF's words reach the model, and the file the workspace", async () => {
+test("the text of a PDF is sent to the model and the file is saved in the workspace", async () => {
   c.model.on("pdf", [text("plover")])
   const bytes = await Bun.file(join(import.meta.dir, "../fixtures/files/two-pages.pdf")).bytes()
   const url = dataUrl("application/pdf", bytes)
@@ -69,7 +69,7 @@ test("a PDF's words reach the model, and the file the workspace", async () => {
   expect(await Bun.file(saved).exists()).toBe(true)
 })
 
-test("a voice message is written down for the model and for the session agent", async () => {
+test("the transcript of a voice message is sent to the model and to the session agent", async () => {
   c.model.on("voice", [text("on it")])
   await c.ask("v1", "@@voice@@", {
     attachments: [
@@ -88,7 +88,7 @@ test("a voice message is written down for the model and for the session agent", 
   })
 })
 
-test("a file that cannot be had is told to both sides, and the prompt goes on", async () => {
+test("an attachment that cannot be fetched is reported to the model and the session agent, and the prompt continues", async () => {
   c.model.on("missing", [text("I could not open it")])
   const answer = await c.ask("m1", "@@missing@@", {
     attachments: [
@@ -106,7 +106,7 @@ test("a file that cannot be had is told to both sides, and the prompt goes on", 
   expect(answer.final).toMatchObject({ reason: "end_turn" })
 })
 
-test("an abort while a file is fetched ends the prompt, and OpenCode never hears of it", async () => {
+test("an abort while an attachment is fetched ends the prompt without a call to the model", async () => {
   const asked = Promise.withResolvers<void>()
   const server = Bun.serve({
     port: 0,
@@ -130,7 +130,7 @@ test("an abort while a file is fetched ends the prompt, and OpenCode never hears
   expect((await c.ask("sn", "@@slow-next@@")).final).toMatchObject({ finalText: "still here" })
 })
 
-test("git does not see what was attached", async () => {
+test("saved attachments do not appear in git status", async () => {
   const { stdout } = Bun.spawnSync(["git", "status", "--porcelain"], {
     cwd: c.runner.sandbox.workDir,
   })

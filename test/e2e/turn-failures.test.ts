@@ -1,4 +1,4 @@
-/** Providers that refuse, break or fall silent: the error is told plainly, or another model answers. */
+/** Provider errors: the turn ends with the provider's message, or the prompt goes to the next model. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
 import { cut, httpError, overflow, reply, text, tool } from "../kit/model.ts"
@@ -9,13 +9,13 @@ beforeAll(async () => {
 })
 afterAll(() => c.stop())
 
-/** A channel each: none waits for another's OpenCode session. */
+/** One channel per test, so that no test waits for the turn of another. */
 const on = (channelId: string) => ({ channelType: "test", channelId })
 const two = { modelPreferences: ["scripted/m1", "scripted/m2"] }
 
-describe("without another model", () => {
+describe("a provider error without another model", () => {
   for (const status of [401, 402, 403]) {
-    test(`a ${status} ends the turn with the provider's words`, async () => {
+    test(`a ${status} without another model ends the turn with the provider's message`, async () => {
       c.model.on(`plain-${status}`, [httpError(status, { message: `no to ${status}` })])
       const answer = await c.ask(`p${status}`, `@@plain-${status}@@`, on(`p${status}`))
       expect(JSON.stringify(answer.frames)).toContain(`no to ${status}`)
@@ -24,20 +24,20 @@ describe("without another model", () => {
     })
   }
 
-  test("a 429 is waited out by OpenCode, and told", async () => {
+  test("OpenCode retries after a 429 and the retry is reported", async () => {
     c.model.on("limited", [httpError(429, { message: "slow down" }), text("now it works")])
     const answer = await c.ask("limited", "@@limited@@", on("limited"))
     expect(answer.of("retry")).toMatchObject([{ attempt: 1, message: "slow down" }])
     expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "now it works" })
   })
 
-  test("a 500 is waited out too", async () => {
+  test("OpenCode retries after a 500", async () => {
     c.model.on("broken", [httpError(500, { message: "oops" }), text("repaired")])
     const answer = await c.ask("broken", "@@broken@@", on("broken"))
     expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "repaired" })
   })
 
-  test("a connection cut in the middle voids what it said: only the second try counts", async () => {
+  test("text of a cut connection is dropped and only the text of the second attempt counts", async () => {
     c.model.on("cut", [reply(text("half an ans"), cut()), text("the whole answer")])
     const answer = await c.ask("cut", "@@cut@@", on("cut"))
     const dropped = answer.of("retry").flatMap(({ droppedParts }) => droppedParts ?? [])
@@ -49,14 +49,14 @@ describe("without another model", () => {
     expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "the whole answer" })
   })
 
-  test("an empty answer is an error, not silence", async () => {
+  test("an empty answer of the model is reported as an error", async () => {
     c.model.on("empty", [text("")])
     const answer = await c.ask("empty", "@@empty@@", on("empty"))
     expect(JSON.stringify(answer.frames)).toContain("the model returned an empty answer")
   })
 
-  test("a context that overflows is compacted, and the answer comes after it", async () => {
-    // The call that compacts is about the conversation before the prompt, and so goes by that one's name.
+  test("a context overflow is compacted and the answer follows", async () => {
+    // The compaction call contains only the earlier messages, so the script of the earlier prompt answers it.
     c.model.on("before-overflow", [text("some history"), text("a summary that nobody sees")])
     await c.ask("o1", "@@before-overflow@@", on("overflow"))
     c.model.on("overflow", [overflow(), text("after all")])
@@ -67,9 +67,9 @@ describe("without another model", () => {
   })
 })
 
-describe("with another model left", () => {
+describe("a provider error with another model left", () => {
   for (const status of [401, 402, 403, 429, 500]) {
-    test(`a ${status} gives the prompt to it, once in the history`, async () => {
+    test(`a ${status} passes the prompt to the next model, with the prompt once in the history`, async () => {
       c.model.on(`over-${status}`, [httpError(status, { message: "not me" }), text("but me")])
       const answer = await c.ask(`o${status}`, `@@over-${status}@@`, {
         ...on(`o${status}`),
@@ -87,7 +87,7 @@ describe("with another model left", () => {
     })
   }
 
-  test("words of the failed attempt are finalized apart from those of the next", async () => {
+  test("the text of a failed attempt and of the next attempt are finalized under different turn ids", async () => {
     c.model.on("torn", [reply(text("first try"), cut()), text("second try")])
     const answer = await c.ask("torn", "@@torn@@", { ...on("torn"), ...two })
     const finals = answer.of("message.finalize")
@@ -99,7 +99,7 @@ describe("with another model left", () => {
     expect(answer.of("message.create")).toHaveLength(2)
   })
 
-  test("two may fail before the third answers", async () => {
+  test("the third model answers after two models have failed", async () => {
     const no = httpError(401, { message: "no key" })
     c.model.on("twice", [no, no, text("third time lucky")])
     const answer = await c.ask("twice", "@@twice@@", {
@@ -114,7 +114,7 @@ describe("with another model left", () => {
     expect(answer.final).toMatchObject({ finalText: "third time lucky" })
   })
 
-  test("when all have failed, one error names every attempt", async () => {
+  test("one error names every attempt when all models have failed", async () => {
     c.model.on("hopeless", [
       httpError(401, { message: "bad key" }),
       httpError(402, { message: "no money" }),
@@ -126,7 +126,7 @@ describe("with another model left", () => {
     expect(errors.at(-1)).toBe("no model could answer. scripted/m1: bad key; scripted/m2: no money")
   })
 
-  test("it is not asked once a tool has run: side effects happen once", async () => {
+  test("the prompt is not passed to another model after a tool has run", async () => {
     const mark = tool("bash", { command: "echo x >> marks.txt", description: "mark" })
     c.model.on("marked", [mark, httpError(401, { message: "expired" })])
     const answer = await c.ask("marked", "@@marked@@", { ...on("marked"), ...two })
@@ -139,7 +139,7 @@ describe("with another model left", () => {
     expect(marks).toBe("x\n")
   })
 
-  test("a refusal of the prompt itself is nobody else's business", async () => {
+  test("a 400 for the prompt itself is not passed to another model", async () => {
     c.model.on("bad", [httpError(400, { message: "bad request" })])
     const answer = await c.ask("bad", "@@bad@@", { ...on("bad"), ...two })
     expect(answer.of("model-switched")).toEqual([])
@@ -147,7 +147,7 @@ describe("with another model left", () => {
   })
 })
 
-test("a model without a provider is refused before anything starts", async () => {
+test("a model name without a provider is refused before the turn starts", async () => {
   const answer = await c.ask("nameless", "hello", { ...on("nameless"), model: "gpt" })
   expect(answer.of("error")).toMatchObject([
     { error: '"gpt" is not a model: expected provider/model' },
@@ -155,7 +155,7 @@ test("a model without a provider is refused before anything starts", async () =>
   expect(answer.of("complete")).toHaveLength(1)
 })
 
-test("a model that OpenCode does not know is an error of its own", async () => {
+test("a model that OpenCode does not know ends the turn with an error", async () => {
   const answer = await c.ask("unknown", "hello", { ...on("unknown"), model: "scripted/m9" })
   expect(answer.of("complete")).toHaveLength(1)
   expect(JSON.stringify(answer.frames)).toContain("Model not found")

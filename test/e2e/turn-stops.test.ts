@@ -1,4 +1,4 @@
-/** Abort in every phase of a turn: it really ends, it is told so once, and the next prompt is answered. */
+/** Abort in every phase of a turn: the turn ends, the abort is confirmed once, and the next prompt completes. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
 import { hang, httpError, overflow, reply, text, tool } from "../kit/model.ts"
@@ -17,23 +17,23 @@ const abort = async (channelId: string) => {
   await c.agent.frame("aborted", (frame) => frame.channelId === channelId, from)
 }
 
-const goesOn = async (channelId: string) => {
+const nextPromptCompletes = async (channelId: string) => {
   c.model.on(`next-${channelId}`, [text("here I am")])
   const answer = await c.ask(`next-${channelId}`, `@@next-${channelId}@@`, on(channelId))
   expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "here I am" })
 }
 
 describe("an abort", () => {
-  test("right after the prompt", async () => {
+  test("an abort right after the prompt ends the turn", async () => {
     c.model.on("early", [text("too late ".repeat(50), { chunks: 50, delayMs: 50 })])
     c.say("early", "@@early@@", on("early"))
     await abort("early")
     const answer = await c.ended("early")
     expect(answer.of("complete")).toHaveLength(1)
-    await goesOn("early")
+    await nextPromptCompletes("early")
   })
 
-  test("before the model has said anything", async () => {
+  test("an abort before the first output of the model ends the turn without an error", async () => {
     c.model.on("mute", [hang()])
     c.say("mute", "@@mute@@", on("mute"))
     await c.agent.until(
@@ -44,24 +44,24 @@ describe("an abort", () => {
     const answer = await c.ended("mute")
     expect(answer.of("complete")).toHaveLength(1)
     expect(answer.of("error")).toEqual([])
-    await goesOn("mute")
+    await nextPromptCompletes("mute")
   })
 
-  test("while OpenCode shortens the conversation", async () => {
-    // The call that does it is about the conversation before the prompt, and so goes by that one's name.
+  test("an abort during compaction ends the turn", async () => {
+    // The compaction call contains only the earlier messages, so the script of the earlier prompt answers it.
     c.model.on("history", [text("some history"), hang()])
     await c.ask("history", "@@history@@", on("shortened"))
     c.model.on("too-long", [overflow()])
     const asked = c.model.requests.length
     c.say("too-long", "@@too-long@@", on("shortened"))
-    await c.agent.until(() => c.model.requests.length === asked + 2, "the call that shortens")
+    await c.agent.until(() => c.model.requests.length === asked + 2, "the compaction call")
     await abort("shortened")
     const answer = await c.ended("too-long")
     expect(answer.of("complete")).toHaveLength(1)
-    await goesOn("shortened")
+    await nextPromptCompletes("shortened")
   })
 
-  test("in the middle of a text keeps the words so far", async () => {
+  test("an abort in the middle of a text keeps the text sent so far", async () => {
     c.model.on("long", [text("word ".repeat(100), { chunks: 100, delayMs: 40 })])
     c.say("long", "@@long@@", on("long"))
     await c.agent.frame("message.part.text-delta", ({ messageId }) => messageId === "long")
@@ -69,10 +69,10 @@ describe("an abort", () => {
     const answer = await c.ended("long")
     expect(answer.final).toMatchObject({ reason: "canceled", finalText: answer.text })
     expect(answer.text.length).toBeLessThan(500)
-    await goesOn("long")
+    await nextPromptCompletes("long")
   })
 
-  test("while a tool runs ends the tool, which is never reported as completed", async () => {
+  test("an abort while a tool runs cancels the turn", async () => {
     const slow = tool("bash", { command: "sleep 30", description: "wait" })
     c.model.on("tool", [reply(text("wait "), slow)])
     c.say("tool", "@@tool@@", on("tool"))
@@ -83,10 +83,10 @@ describe("an abort", () => {
     await abort("tool")
     const answer = await c.ended("tool")
     expect(answer.final).toMatchObject({ reason: "canceled" })
-    await goesOn("tool")
+    await nextPromptCompletes("tool")
   })
 
-  test("while a question is open rejects it", async () => {
+  test("an abort while a question is open rejects the question and later answers are ignored", async () => {
     const questions = [
       { question: "Which?", header: "W", options: [{ label: "A", description: "a" }] },
     ]
@@ -101,20 +101,20 @@ describe("an abort", () => {
       () => c.runner.log.some((line) => line.includes("answer.unknown-question")),
       "log line",
     )
-    await goesOn("asking")
+    await nextPromptCompletes("asking")
   })
 
-  test("while OpenCode waits for the provider does not wait with it", async () => {
+  test("an abort ends the turn while OpenCode waits to retry the provider", async () => {
     c.model.on("waiting", [httpError(429, { message: "later", retryAfterSeconds: 600 })])
     c.say("waiting", "@@waiting@@", on("waiting"))
     await c.agent.frame("retry", ({ messageId }) => messageId === "waiting")
     await abort("waiting")
     const answer = await c.ended("waiting")
     expect(answer.final).toMatchObject({ reason: "canceled" })
-    await goesOn("waiting")
+    await nextPromptCompletes("waiting")
   })
 
-  test("ends the prompts that wait in the queue as well, each once", async () => {
+  test("an abort completes every queued prompt of the channel once", async () => {
     c.model.on("busy", [text("a b c d ".repeat(40), { chunks: 40, delayMs: 50 })])
     c.say("busy", "@@busy@@", on("queue"))
     c.say("waits1", "@@never@@", on("queue"))
@@ -125,10 +125,10 @@ describe("an abort", () => {
       expect((await c.ended(id)).of("complete")).toHaveLength(1)
     }
     expect(JSON.stringify(c.model.requests)).not.toContain("@@never@@")
-    await goesOn("queue")
+    await nextPromptCompletes("queue")
   })
 
-  test("leaves the other channels alone", async () => {
+  test("an abort of one channel does not affect another channel", async () => {
     c.model.on("mine", [text("mine ".repeat(40), { chunks: 40, delayMs: 40 })])
     c.model.on("yours", [text("yours ".repeat(40), { chunks: 40, delayMs: 40 })])
     c.say("mine", "@@mine@@", on("mine"))
@@ -142,7 +142,7 @@ describe("an abort", () => {
     expect(yours.final).toMatchObject({ reason: "end_turn", finalText: "yours ".repeat(40) })
   })
 
-  test("of every channel ends them all and is answered once", async () => {
+  test("an abort without a channel cancels all turns and is confirmed once", async () => {
     for (const id of ["all1", "all2"]) {
       c.model.on(id, [text("on and on ".repeat(40), { chunks: 40, delayMs: 50 })])
       c.say(id, `@@${id}@@`, on(id))
@@ -159,7 +159,7 @@ describe("an abort", () => {
     expect(c.agent.frames.slice(from).filter(({ type }) => type === "aborted")).toHaveLength(1)
   })
 
-  test("of a channel where nothing runs, or which nobody knows, is answered too", async () => {
-    await abort("nobody")
+  test("an abort of an unknown channel is confirmed", async () => {
+    await abort("unknown")
   })
 })

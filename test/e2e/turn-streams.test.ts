@@ -1,4 +1,4 @@
-/** What a turn shows while the real OpenCode works on it, on one channel and on several. */
+/** The frames of a turn with the real OpenCode, on one channel and on several. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => c.stop())
 
 describe("one prompt", () => {
-  test("with reasoning keeps it apart from the answer", async () => {
+  test("reasoning is sent separately from the answer", async () => {
     c.model.on("think", [reply(reasoning("hm, well", { chunks: 2 }), text("42", { chunks: 2 }))])
     const answer = await c.ask("r1", "@@think@@")
     const thought = answer.of("message.part.reasoning-delta").map(({ delta }) => delta)
@@ -21,7 +21,7 @@ describe("one prompt", () => {
     expect(answer.final?.turnId).not.toBe("r1")
   })
 
-  test("with three tools at once shows each to its end", async () => {
+  test("three parallel tool calls are each reported until completion", async () => {
     const calls = ["a", "b", "c"].map((name) => ({
       name: "bash",
       args: { command: `echo ${name}`, description: name },
@@ -35,7 +35,7 @@ describe("one prompt", () => {
     expect(answer.of("agentStatus").map(({ status }) => status)).toContain("tool_calling")
   })
 
-  test("with a tool that fails shows the error, and the turn goes on", async () => {
+  test("a failed tool call is reported with its error and the turn continues", async () => {
     c.model.on("broken-tool", [tool("read", { filePath: "/no/such/file" }), text("never mind")])
     const answer = await c.ask("t2", "@@broken-tool@@")
     const last = answer.of("message.part.tool-update").at(-1)
@@ -44,7 +44,7 @@ describe("one prompt", () => {
     expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "never mind" })
   })
 
-  test("with a list of things to do shows the whole list", async () => {
+  test("a todo list is sent as a whole", async () => {
     const todos = [
       { content: "first", status: "in_progress", priority: "high" },
       { content: "second", status: "pending", priority: "low" },
@@ -54,7 +54,7 @@ describe("one prompt", () => {
     expect(answer.of("todo").at(-1)?.items).toMatchObject(todos)
   })
 
-  test("tells the tokens of every message, cache included", async () => {
+  test("token usage is reported per message, cached tokens included", async () => {
     const cost = usage({ input: 100, output: 20, cached: 60 })
     c.model.on("cost", [reply(text("cheap"), cost)])
     const answer = await c.ask("u1", "@@cost@@")
@@ -63,7 +63,7 @@ describe("one prompt", () => {
     ])
   })
 
-  test("names its author and its channel to the model", async () => {
+  test("the model receives the author and the channel of a prompt", async () => {
     c.model.on("who", [text("hello Ada")])
     await c.ask("a1", "@@who@@", {
       channelType: "telegram",
@@ -75,7 +75,7 @@ describe("one prompt", () => {
     expect(said).toContain("[From Ada <ada@example.com> via telegram, chat 12345]")
   })
 
-  test("makes commits in its author's name, session by session", async () => {
+  test("commits of concurrent turns carry the git identity of their own prompt", async () => {
     const command =
       'git commit -q --allow-empty -m "$(date +%s%N)" && git log -1 --format="%an <%ae> %cn"'
     const commit = tool("bash", { command, description: "commit" })
@@ -95,7 +95,7 @@ describe("one prompt", () => {
     expect(result(bob)).toBe("Bob <bob@example.com> Bob\n")
   })
 
-  test("that changes files is followed by their names", async () => {
+  test("a turn that changes files is followed by the list of changed files", async () => {
     const filePath = join(c.runner.sandbox.workDir, "made.txt")
     c.model.on("make", [tool("write", { filePath, content: "one\ntwo\n" }), text("made")])
     const from = c.agent.frames.length
@@ -104,11 +104,11 @@ describe("one prompt", () => {
     expect(files).toEqual([{ path: "made.txt", status: "added", additions: 2, deletions: 0 }])
   })
 
-  test("gives the conversation a title, once", async () => {
+  test("the title of the conversation is sent", async () => {
     await c.agent.frame("title", ({ title }) => title === "Scripted title")
   })
 
-  test("that is said again is not run again: its state is told", async () => {
+  test("a duplicate prompt is not run again and its final state is sent", async () => {
     c.model.on("again", [text("only once")])
     await c.ask("again1", "@@again@@")
     const calls = c.model.requests.length
@@ -122,7 +122,7 @@ describe("one prompt", () => {
 })
 
 describe("several prompts", () => {
-  test("on one channel wait for one another, in order", async () => {
+  test("prompts on one channel run one after the other in order, and a duplicate runs once", async () => {
     for (const name of ["q1", "q2", "q3"]) {
       c.model.on(`queue-${name}`, [text(`answer ${name}`, { chunks: 4, delayMs: 20 })])
       c.say(name, `@@queue-${name}@@`)
@@ -137,7 +137,7 @@ describe("several prompts", () => {
     expect(order).toEqual(["q1 answer q1", "q2 answer q2", "q3 answer q3"])
   })
 
-  test("on two channels stream at the same time, each on its own", async () => {
+  test("prompts on two channels stream at the same time on separate agent sessions", async () => {
     c.model.on("left", [text("left ".repeat(20), { chunks: 20, delayMs: 25 })])
     c.model.on("right", [text("right ".repeat(20), { chunks: 20, delayMs: 25 })])
     const [left, right] = await Promise.all([
@@ -163,7 +163,7 @@ describe("several prompts", () => {
     expect(switches.length).toBeGreaterThan(5)
   })
 
-  test("the second of which steers the first, which ends where the second's answer begins", async () => {
+  test("a steering prompt ends the first turn where its own answer begins", async () => {
     const slow = tool("bash", { command: "sleep 1; echo done", description: "wait" })
     c.model.on("steered", [reply(text("Working. "), slow)])
     c.model.on("steering", [text("Changed course.")])
@@ -184,7 +184,7 @@ describe("several prompts", () => {
   })
 })
 
-test("nothing is said while nothing runs, and nothing was malformed", async () => {
+test("an idle runner sends no frames and no earlier frame was malformed", async () => {
   const before = c.agent.frames.length
   await Bun.sleep(300)
   expect(c.agent.frames.slice(before).map(({ type }) => type)).toEqual([])

@@ -1,4 +1,4 @@
-/** What the session agent may ask for beside prompts: each is answered once, also when there is nothing to do. */
+/** Commands of the session agent other than prompts: each gets exactly one reply, also when there is nothing to do. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
@@ -14,7 +14,7 @@ const on = (channelId: string) => ({ channelType: "test", channelId })
 const path = (file: string) => join(c.runner.sandbox.workDir, file)
 const write = (file: string, content: string) => tool("write", { filePath: path(file), content })
 
-/** Says the frame and waits for its answer. */
+/** Sends the frame, waits for its reply and checks that there is only one. */
 const answered = async <Type extends "diff" | "review-result" | "command-result" | "session-reset">(
   type: Type,
   frame: Parameters<Conversation["agent"]["say"]>[0] & { requestId: string },
@@ -31,13 +31,13 @@ const answers = (type: string, requestId: string) =>
   )
 
 describe("diff", () => {
-  test("is empty when nothing was done", async () => {
+  test("a diff is empty when nothing has changed", async () => {
     const { data, error } = await answered("diff", { type: "diff", requestId: "d0" })
     expect(data.files).toEqual([])
     expect(error).toBeUndefined()
   })
 
-  test("shows each changed file once, as a unified patch", async () => {
+  test("a diff shows each changed file once as a unified patch", async () => {
     c.model.on("change", [
       write("new.txt", "one\n"),
       write("README.md", "hello\nmore\n"),
@@ -78,7 +78,7 @@ describe("review", () => {
     ],
   }
 
-  test("answers in the wire's form, after a retry when the model talks past it", async () => {
+  test("a review is retried when the model's reply cannot be parsed and returns the findings", async () => {
     c.model.on(/could not be read/, [
       text(`Here:\n\`\`\`json\n${JSON.stringify(findings)}\n\`\`\``),
     ])
@@ -95,7 +95,7 @@ describe("review", () => {
     expect(result.diffFiles?.length).toBe(2)
   })
 
-  test("that the model never gets right is an error, and leaves nothing behind", async () => {
+  test("a review that never parses is an error and sends no other frame", async () => {
     const from = c.agent.frames.length
     const result = await answered("review-result", { type: "review", requestId: "v2" })
     expect(result.error).toContain("could not be read")
@@ -104,7 +104,7 @@ describe("review", () => {
 })
 
 describe("revert", () => {
-  test("takes back a prompt and those after it, files and all", async () => {
+  test("a revert removes a prompt and all later ones and restores the files", async () => {
     c.model.on("r-one", [write("kept.txt", "1\n"), text("one")])
     c.model.on("r-two", [write("gone.txt", "2\n"), text("two")])
     c.model.on("r-three", [text("three")])
@@ -123,12 +123,12 @@ describe("revert", () => {
     expect(await Bun.file(path("gone.txt")).exists()).toBe(false)
     c.model.on("r-four", [text("four")])
     await c.ask("rv4", "@@r-four@@", on("revert"))
-    const told = JSON.stringify(c.model.requests.at(-1)?.messages)
-    expect(told).toContain("@@r-one@@")
-    expect(told).not.toContain("@@r-two@@")
+    const received = JSON.stringify(c.model.requests.at(-1)?.messages)
+    expect(received).toContain("@@r-one@@")
+    expect(received).not.toContain("@@r-two@@")
   })
 
-  test("of a message that nobody knows is answered with nothing", async () => {
+  test("a revert of an unknown message replies with an empty list", async () => {
     const from = c.agent.frames.length
     c.agent.say({ type: "revert", messageId: "never-said" })
     const { messageIds } = await c.agent.frame("reverted", undefined, from)
@@ -137,7 +137,7 @@ describe("revert", () => {
 })
 
 describe("opencode-command", () => {
-  test("undo takes the last prompt back, redo brings it again", async () => {
+  test("undo reverts the last prompt and redo restores it", async () => {
     c.model.on("u-one", [write("undone.txt", "x\n"), text("made")])
     await c.ask("un1", "@@u-one@@", on("undo"))
     const undo = { type: "opencode-command", command: "undo", ...on("undo") } as const
@@ -152,7 +152,7 @@ describe("opencode-command", () => {
     expect(twice.error).toBe("there is nothing to redo")
   })
 
-  test("compact shortens the conversation, and the next prompt goes on with it", async () => {
+  test("compact replaces the conversation by a summary that the next prompt continues from", async () => {
     c.model.on("cp-one", [text("a long story"), text("summary of it")])
     await c.ask("cp1", "@@cp-one@@", on("compact"))
     const compact = {
@@ -168,13 +168,13 @@ describe("opencode-command", () => {
     expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("summary of it")
   })
 
-  test("compact that takes too long is stopped by an abort, and the next prompt is answered", async () => {
+  test("an abort stops a compaction and the next prompt completes", async () => {
     c.model.on("cp-slow", [text("a longer story"), hang()])
     await c.ask("cp3", "@@cp-slow@@", on("slow"))
     const asked = c.model.requests.length
     const compact = { type: "opencode-command", command: "compact", requestId: "k4b" } as const
     c.agent.say({ ...compact, ...on("slow") })
-    await c.agent.until(() => c.model.requests.length > asked, "the call that compacts")
+    await c.agent.until(() => c.model.requests.length > asked, "the compaction call")
     c.agent.say({ type: "abort", ...on("slow") })
     await c.agent.frame("aborted", ({ channelId }) => channelId === "slow")
     expect(answers("command-result", "k4b")).toMatchObject([{ error: "stopped by the user" }])
@@ -183,7 +183,7 @@ describe("opencode-command", () => {
     expect(next.final).toMatchObject({ reason: "end_turn", finalText: "went on" })
   })
 
-  test("any other is OpenCode's: it runs as a turn and its words are the result", async () => {
+  test("any other command runs as a turn in OpenCode and its text is the result", async () => {
     c.model.on(/AGENTS\.md/, [text("The file is written.")])
     const command = {
       type: "opencode-command",
@@ -201,7 +201,7 @@ describe("opencode-command", () => {
     expect(types.slice(-3)).toEqual(["message.finalize", "complete", "agentStatus"])
   })
 
-  test("an unknown one is an error with OpenCode's words", async () => {
+  test("an unknown command returns OpenCode's error", async () => {
     const command = {
       type: "opencode-command",
       command: "nosuch",
@@ -211,7 +211,7 @@ describe("opencode-command", () => {
     expect((await answered("command-result", command)).error).toContain("nosuch")
   })
 
-  test("for a channel that has no conversation yet is an error", async () => {
+  test("undo on a channel without a conversation is an error", async () => {
     const undo = {
       type: "opencode-command",
       command: "undo",
@@ -224,7 +224,7 @@ describe("opencode-command", () => {
   })
 })
 
-test("new-session gives the channel a conversation of its own", async () => {
+test("new-session starts a new agent session for the channel", async () => {
   c.model.on("ns-one", [text("first")])
   const first = await c.ask("ns1", "@@ns-one@@", on("fresh"))
   const reset = { type: "new-session", ...on("fresh"), requestId: "n1" } as const
@@ -236,7 +236,7 @@ test("new-session gives the channel a conversation of its own", async () => {
   expect(JSON.stringify(c.model.requests.at(-1)?.messages)).not.toContain("@@ns-one@@")
 })
 
-test("a session that the prompt names is adopted, one that is not there is replaced", async () => {
+test("a prompt adopts the agent session it names, and a missing one is replaced by a new session", async () => {
   const created = c.agent.frames.filter((frame) => frame.type === "channel-session-created")
   const known =
     created.find(({ channelKey }) => channelKey === "test:fresh")?.opencodeSessionId ?? ""
@@ -249,13 +249,13 @@ test("a session that the prompt names is adopted, one that is not there is repla
   await c.agent.frame("channel-session-created", ({ channelKey }) => channelKey === "test:lost")
 })
 
-test("init is answered with how things stand", async () => {
+test("init is answered with the agent status", async () => {
   const from = c.agent.frames.length
   c.agent.say({ type: "init" })
   expect(await c.agent.frame("agentStatus", undefined, from)).toMatchObject({ status: "idle" })
 })
 
-test("a workflow-execute that is no good and a tunnel-delete are answered", async () => {
+test("an invalid workflow-execute and a tunnel-delete are both answered", async () => {
   const payload = { kind: "run", executionId: "e1", payload: {} } as const
   c.agent.say({ type: "workflow-execute", executionId: "e1", payload })
   const { envelope } = await c.agent.frame("workflow-execution-result")

@@ -1,4 +1,4 @@
-/** Workflows for real: commands in the workspace, turns and tools of a real OpenCode, over the link and from a shell. */
+/** Workflows with real commands, turns and tools of a real OpenCode, started over the link and from the command line. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
@@ -47,15 +47,15 @@ const bash = (id: string, command: string, more: object = {}) => ({
   command,
   ...more,
 })
-/** Of this run alone: whoever else tests on this machine has sleeps of their own. */
+/** The pid makes this command line unique: other tests on this machine run `sleep` too. */
 const sleep = (seconds: number) => `sleep ${seconds}.${process.pid}`
-const running = (words: string) => {
-  const found = Bun.spawnSync(["pgrep", "-fx", words]).stdout.toString()
+const running = (commandLine: string) => {
+  const found = Bun.spawnSync(["pgrep", "-fx", commandLine]).stdout.toString()
   return found.split("\n").filter(Boolean).length
 }
 
-describe("a command", () => {
-  test("runs in the workspace, and its output is known to the next", async () => {
+describe("a command step", () => {
+  test("a command runs in the workspace and its output is available to the next step", async () => {
     const envelope = await execute(
       "bash",
       [
@@ -71,7 +71,7 @@ describe("a command", () => {
     expect(envelope?.steps?.[0]?.output).toBe(`${c.runner.sandbox.workDir}\noops`)
   })
 
-  test("sees what the agent sees, and nothing of the runner's secrets", async () => {
+  test("a command has the agent's environment and none of the runner's secrets", async () => {
     const { output } = (await execute("env", [bash("env", "env; cat /proc/self/environ")])) ?? {}
     expect(String(output)).toContain("HOME=")
     for (const secret of ["ghp_a-secret", "a-key-of-the", "a secret of the tests", c.agent.token]) {
@@ -79,13 +79,13 @@ describe("a command", () => {
     }
   })
 
-  test("that fails ends the run with its code and its words", async () => {
+  test("a failed command ends the run with its exit code and output", async () => {
     const envelope = await execute("fails", [bash("a", "echo why; exit 3"), bash("b", "true")])
     expect(envelope).toMatchObject({ ok: false, status: "failed", error: "a: exit code 3: why" })
     expect(envelope?.steps).toHaveLength(1)
   })
 
-  test("that takes too long is ended with all it has started", async () => {
+  test("a command that exceeds its timeout is ended with all its child processes", async () => {
     const envelope = await execute("slow", [
       bash("a", `${sleep(711)} & ${sleep(711)}`, { timeoutMs: 500 }),
     ])
@@ -93,19 +93,19 @@ describe("a command", () => {
     expect(running(sleep(711))).toBe(0)
   })
 
-  test("says at most 64000 characters", async () => {
+  test("the output of a command is limited to 64000 characters", async () => {
     const envelope = await execute("long", [bash("a", "head -c 300000 /dev/zero | tr '\\0' x")])
     expect(String(envelope?.output)).toHaveLength(64_000)
   })
 
-  test("stays in the workspace", async () => {
+  test("a command with a working directory outside the workspace is refused", async () => {
     const envelope = await execute("outside", [bash("a", "pwd", { cwd: "../.." })])
     expect(envelope).toMatchObject({ status: "failed" })
   })
 })
 
-describe("the agent", () => {
-  test("works on a goal in a channel of the execution's own, which remembers from step to step", async () => {
+describe("a step of the agent", () => {
+  test("agent steps run on a channel of their execution and share one conversation", async () => {
     c.model.on("goal", [text("The word is curlew.")])
     c.model.on("again", [text("It was curlew.")])
     const envelope = await execute(
@@ -127,7 +127,7 @@ describe("the agent", () => {
     expect(channels).toContain("agent")
   })
 
-  test("that fails fails its step, with the reason", async () => {
+  test("a failed turn fails its step with the reason", async () => {
     const envelope = await execute("bad-model", [
       { type: "agent", id: "a", goal: "hello", model: "scripted/nosuch" },
     ])
@@ -135,7 +135,7 @@ describe("the agent", () => {
     expect(envelope?.error).toStartWith("a: ")
   })
 
-  test("has a tool run: what the tool gave is the output, not what the model says of it", async () => {
+  test("the output of a tool step is the tool's result, not the model's text", async () => {
     c.model.on(/Call the tool `bash`/, [
       tool("bash", { command: "echo from-the-tool", description: "says it" }),
       text("I ran it, and it said something else."),
@@ -149,7 +149,7 @@ describe("the agent", () => {
     expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("echo from-the-tool")
   })
 
-  test("that does not call the tool has not run it, whatever it says", async () => {
+  test("a tool step fails when the agent does not call the tool", async () => {
     c.model.on(/Call the tool `webfetch`/, [text("I called it. It went well.")])
     const envelope = await execute("no-tool", [{ type: "tool", id: "t", tool: "webfetch" }])
     expect(envelope).toMatchObject({
@@ -158,7 +158,7 @@ describe("the agent", () => {
     })
   })
 
-  test("is told something in the session, and the run does not wait for it", async () => {
+  test("an agent_message step posts to the session and the run does not wait for the reply", async () => {
     c.model.on("told", [text("Thank you.")])
     const envelope = await execute("tell", [
       { type: "agent_message", id: "m", content: "@@told@@" },
@@ -171,7 +171,7 @@ describe("the agent", () => {
     expect({ channelType, channelId }).toEqual({ channelType: "web", channelId: "default" })
   })
 
-  test("is asked something and waited for, in a conversation of its own", async () => {
+  test("an agent_message step with await_response returns the reply", async () => {
     c.model.on("awaited", [text("Forty-two.")])
     const envelope = await execute("await", [
       { type: "agent_message", id: "m", goal: "@@awaited@@", await_response: true },
@@ -179,7 +179,7 @@ describe("the agent", () => {
     expect(envelope).toMatchObject({ status: "ok", output: "Forty-two." })
   })
 
-  test("is not waited for longer than said, and is stopped", async () => {
+  test("an agent_message step that exceeds await_timeout_ms fails and its turn is stopped", async () => {
     c.model.on("silent", [hang()])
     const envelope = await execute("late", [
       {
@@ -195,7 +195,7 @@ describe("the agent", () => {
   })
 })
 
-test("a whole workflow: parallel, loop, condition, approval; said twice, nothing is done twice", async () => {
+test("a workflow with parallel, loop, condition and approval runs every step once, also when it is ordered twice", async () => {
   const log = join(c.runner.sandbox.workDir, "done.log")
   const did = (what: string) => `echo ${what} >> done.log`
   const steps = [
@@ -238,7 +238,7 @@ test("a whole workflow: parallel, loop, condition, approval; said twice, nothing
   expect(lines.toSorted()).toEqual(["p1", "p2", "x", "y", "yes"])
 })
 
-test("an abort ends commands and turns of a workflow, and it is answered as cancelled", async () => {
+test("an abort ends the commands and turns of a workflow and its result is cancelled", async () => {
   c.model.on("endless", [hang()])
   order("abort", [
     {
@@ -264,9 +264,9 @@ test("an abort ends commands and turns of a workflow, and it is answered as canc
   expect(existsSync(join(c.runner.sandbox.workDir, "never"))).toBeFalse()
 })
 
-describe("from a shell", () => {
-  const shell = (...words: readonly string[]) =>
-    runToEnd([requireBinary(), "workflow", ...words], {
+describe("sandpiper workflow", () => {
+  const shell = (...args: readonly string[]) =>
+    runToEnd([requireBinary(), "workflow", ...args], {
       cwd: c.runner.sandbox.root,
       env: c.runner.sandbox.environment,
     })
@@ -275,7 +275,7 @@ describe("from a shell", () => {
     return name
   }
 
-  test("a workflow is looked over without a runner", async () => {
+  test("workflow validate works without a runner", async () => {
     const good = await file("good.json", { steps: [bash("a", "true")] })
     const { out, code } = await shell("validate", good, "--state-dir", "/nowhere")
     expect(code).toBe(0)
@@ -288,7 +288,7 @@ describe("from a shell", () => {
     expect((await shell("run")).code).toBe(2)
   })
 
-  test("it is run by the runner, stops for approval, and is gone on with or not", async () => {
+  test("workflow run stops for approval, and workflow resume continues or denies it", async () => {
     const workflow = await file("wf.json", {
       steps: [
         bash("a", "echo {{variables.x}}"),
@@ -312,7 +312,7 @@ describe("from a shell", () => {
     expect(denied.code).toBe(1)
   })
 
-  test("interrupting it cancels the run", async () => {
+  test("SIGINT on workflow run cancels the execution and ends its command", async () => {
     const workflow = await file("slow.json", { steps: [bash("a", sleep(713))] })
     const child = Bun.spawn([requireBinary(), "workflow", "run", workflow], {
       cwd: c.runner.sandbox.root,

@@ -1,4 +1,4 @@
-/** The image's versions against the project's own, and what its hash is made of. */
+/** The versions pinned in the Dockerfile, the files that go into the image, and the hash over them. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -10,12 +10,17 @@ const dockerfile = await readFile(join(repositoryRoot, "Dockerfile"), "utf8")
 const pin = (name: string): string | undefined =>
   new RegExp(`^ARG ${name}=(.+)$`, "m").exec(dockerfile)?.[1]
 
-test("OpenCode and Bun are the ones that the tests ran with", () => {
+test("the image pins the versions of OpenCode and Bun that the tests use", () => {
   expect(pin("OPENCODE_VERSION")).toBe(manifest.dependencies["opencode-ai"])
   expect(pin("BUN_VERSION")).toBe(manifest.devDependencies.bun)
 })
 
-test("every version is pinned to the last digit, once, before the first stage", () => {
+test("the label of the image has the version of package.json", () => {
+  const versions = [...dockerfile.matchAll(/ VERSION=(\S+)/g)].map(([, version]) => version)
+  expect(new Set(versions)).toEqual(new Set([manifest.version]))
+})
+
+test("every version is pinned exactly, once, before the first stage of the Dockerfile", () => {
   const head = dockerfile.slice(0, dockerfile.indexOf("\nFROM "))
   for (const name of ["NODE", "NPM", "BUN", "OPENCODE", "AGENT_BROWSER", "CODE_SERVER", "TTYD"]) {
     expect(head).toMatch(new RegExp(`^ARG ${name}_VERSION=\\d+\\.\\d+\\.\\d+$`, "m"))
@@ -24,7 +29,7 @@ test("every version is pinned to the last digit, once, before the first stage", 
   expect(head).toMatch(/^ARG WHISPER_TAG=v\d+\.\d+\.\d+$/m)
 })
 
-test("the runner comes after everything that changes more seldom", () => {
+test("the runner's files are copied after all layers that change less often", () => {
   const stage = (name: string) => dockerfile.indexOf(` AS ${name}\n`)
   expect(stage("system")).toBeLessThan(stage("node"))
   expect(stage("agent")).toBeLessThan(stage("runner"))
@@ -35,7 +40,7 @@ test("the runner comes after everything that changes more seldom", () => {
   }
 })
 
-test("what is baked in is a list; secrets and working files are not on it", async () => {
+test("the .dockerignore file is an allow-list without secrets and working files", async () => {
   const lines = (await readFile(join(repositoryRoot, ".dockerignore"), "utf8")).split("\n")
   expect(lines).toContain("*")
   for (const name of ["node_modules", ".git", "dist", "test", ".env"]) {
@@ -67,7 +72,7 @@ const version = () =>
     .stdout.toString()
     .trim()
 
-test("the image's version changes when what is baked in does, and only then", async () => {
+test("the image version changes only when a file of the image changes", async () => {
   const before = version()
   expect(before).toMatch(/^[0-9a-f]{16}$/)
   await writeFile(join(copy, "notes.txt"), "not part of it")

@@ -1,4 +1,4 @@
-/** The real screen: Xvfb, fluxbox, x11vnc and websockify from Debian, over live-looking locks, killed one by one. */
+/** The real services of the screen (Xvfb, fluxbox, x11vnc, websockify): stale locks, kill -9 of each, shutdown. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
@@ -44,7 +44,7 @@ beforeAll(async () => {
     freePort(),
   ])
   ports = { vscode, vnc, rawVnc, ttyd }
-  // As a copied file system leaves it: the pid is alive here, and is no X server.
+  // A copied file system leaves such a lock: its pid is alive, but is not an X server.
   await writeFile(lock, `${String(process.pid).padStart(10)}\n`)
   await writeFile(`/tmp/.X11-unix/X${number}`, "")
   const display = `:${number}`
@@ -66,12 +66,12 @@ afterAll(async () => {
   await rm(root, { recursive: true, force: true })
 })
 
-test("all four are ready, though a lock names a process that is alive", async () => {
+test("all services of the screen start although a stale lock names a live process", async () => {
   await until(allReady, "screen")
   expect(lines.join("\n")).toContain("service.stale-locks-removed")
 })
 
-test("noVNC's page is served, and VNC speaks", async () => {
+test("websockify serves the noVNC page and x11vnc sends its protocol banner", async () => {
   const page = await fetch(`http://127.0.0.1:${ports.vnc}/vnc.html`)
   expect(page.status).toBe(200)
   const banner = await new Promise<string>((resolve) => {
@@ -85,7 +85,7 @@ test("noVNC's page is served, and VNC speaks", async () => {
 })
 
 test.each(["fluxbox", "x11vnc", "websockify", "xvfb"])(
-  "%s comes back after kill -9, and all with it",
+  "%s is restarted after kill -9 and all services become ready again",
   async (name) => {
     const found = ours().find(({ pid }) => commandOf(pid).toLowerCase().includes(name))
     process.kill(found?.pid ?? 0, "SIGKILL")
@@ -94,7 +94,7 @@ test.each(["fluxbox", "x11vnc", "websockify", "xvfb"])(
   },
 )
 
-test("the end leaves no process, no port and no lock", async () => {
+test("stopping the services leaves no process, no listening port and no lock", async () => {
   await services.stop()
   expect(ours()).toEqual([])
   expect(listenerOf(ports.vnc)).toBeUndefined()

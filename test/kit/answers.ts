@@ -1,4 +1,4 @@
-/** What a session agent that is content with everything answers to each request. */
+/** A successful sample result for every request, from the samples of the operations. */
 import { operations } from "../../src/wire/operations/index.ts"
 import type { RequestFrame } from "../../src/wire/frames/index.ts"
 import { sampleOf } from "../wire/operations/samples.ts"

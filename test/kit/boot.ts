@@ -1,4 +1,4 @@
-/** A sandbox started as it is in its image: start.sh as the first process of a PID namespace, the binary behind it. */
+/** Starts a sandbox as its image does: start.sh as PID 1 of a PID namespace, which executes the compiled binary. */
 import { mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { SignJWT } from "jose"
@@ -7,20 +7,20 @@ import { binaryPath, repositoryRoot, requireBinary, type Sandbox } from "./runne
 export interface Booted {
   readonly child: Bun.Subprocess
   readonly log: () => Promise<string>
-  /** The gateway's port, once it listens. */
+  /** Resolves with the gateway's port once it listens. */
   readonly port: () => Promise<number>
-  /** The runner's pid as this process sees it; inside it is 1. */
+  /** The runner's pid outside its namespace; inside the namespace it is 1. */
   readonly pid: () => number
-  /** Runs a command in the sandbox and resolves with what it printed. */
+  /** Runs a command in the sandbox and resolves with its standard output. */
   readonly inside: (...command: readonly string[]) => Promise<string>
-  /** What /ready says: which part is in which state. */
+  /** The body of /ready: the state of every component. */
   readonly ready: () => Promise<Readiness>
   readonly until: <Value>(
     find: () => Value | Promise<Value>,
     what: string,
     limitMs?: number,
   ) => Promise<NonNullable<Exclude<Value, false>>>
-  /** SIGTERM to the first process; resolves with its exit code and the time that took. */
+  /** Sends SIGTERM to the runner; resolves with its exit code and the duration of the shutdown. */
   readonly stop: () => Promise<{ readonly code: number; readonly ms: number }>
 }
 
@@ -31,7 +31,7 @@ export interface Readiness {
   >
 }
 
-/** Tests of PID 1 need a PID namespace, which only root may make. */
+/** Tests of PID 1 need a PID namespace, which only root may create. */
 export const requireRoot = (): void => {
   if (process.getuid?.() === 0) return
   throw new Error(
@@ -42,7 +42,7 @@ export const requireRoot = (): void => {
 export interface BootOptions {
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** `plain`: not the first process of anything. */
+  /** `plain`: without a PID namespace. */
   readonly as?: "pid1" | "plain"
 }
 
@@ -122,14 +122,14 @@ export const boot = (sandbox: Sandbox, options: BootOptions = {}): Booted => {
   }
 }
 
-/** A directory for the sandbox's PATH with the binary in it, and room for programs of a test's own. */
+/** A directory for the sandbox's PATH that contains the binary; a test may add its own programs. */
 export const programsOf = (sandbox: Sandbox): string => {
   const folder = join(sandbox.root, "bin")
   mkdirSync(folder, { recursive: true })
   try {
     symlinkSync(binaryPath, join(folder, "sandpiper"))
   } catch {
-    // It is there from an earlier boot of the same sandbox.
+    // The link exists from an earlier boot of the same sandbox.
   }
   return folder
 }

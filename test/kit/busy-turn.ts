@@ -1,4 +1,4 @@
-/** A turn that is in the middle of a tool call of some seconds; at its end it says so. */
+/** Starts a turn and resolves while its tool call, which takes the given seconds, is running. */
 import { reply, type ScriptedModel, text, tool } from "./model.ts"
 import type { TestSessionAgent } from "./session-agent.ts"
 

@@ -1,4 +1,4 @@
-/** Time in a test's hand: it stands still until it is advanced, and timers run in the order they are due. */
+/** A clock that a test advances by hand; timers run in the order of their due time. */
 import type { Clock } from "../../src/lib/clock.ts"
 
 export interface ManualClock extends Clock {

@@ -1,4 +1,4 @@
-/** A runner with its model and its session agent, and the words a test of turns needs to speak with them. */
+/** A runner with a scripted model and a test session agent, and helpers to send prompts and read their frames. */
 import { join } from "node:path"
 import { execa } from "execa"
 import type { DaemonOptions } from "../../src/runner/daemon.ts"
@@ -14,7 +14,7 @@ export interface Conversation {
   readonly agent: TestSessionAgent
   readonly runner: TestRunner
   readonly say: (messageId: string, content: string, more?: Partial<Inbound<"prompt">>) => void
-  /** Says it and waits for its end; every frame that bears its id. */
+  /** Sends a prompt and waits for its end; resolves with every frame that carries its id. */
   readonly ask: (
     messageId: string,
     content: string,
@@ -43,9 +43,9 @@ export const answerOf = (agent: TestSessionAgent, messageId: string): Answer => 
 }
 
 export interface ConversationOptions extends Partial<DaemonOptions> {
-  /** Beside what the model needs. */
+  /** Added to the config that the scripted model needs. */
   readonly agentConfig?: AgentConfig
-  /** Puts things into the sandbox before anything starts in it; else a repository. */
+  /** Prepares the sandbox before the runner starts; the default creates a git repository. */
   readonly furnish?: (sandbox: Sandbox) => Promise<unknown>
 }
 
@@ -84,10 +84,10 @@ export const startConversation = async (
   }
 }
 
-/** For a sandbox whose workspace is empty. */
+/** `furnish` for a test that needs an empty workspace. */
 export const leaveEmpty = async (): Promise<void> => {}
 
-/** OpenCode keeps track of changes only in a repository that is there when it starts. */
+/** OpenCode tracks changes only in a repository that exists when it starts. */
 export const makeRepository = async ({ workDir }: Pick<Sandbox, "workDir">): Promise<void> => {
   const git = (...args: readonly string[]) => execa("git", args, { cwd: workDir })
   await git("init", "-q")

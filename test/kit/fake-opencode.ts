@@ -1,9 +1,9 @@
 /**
- * A stand-in for OpenCode that streams as many deltas as asked, as fast as asked: for measuring what the real one is
- * too slow for. Speaks the part of its HTTP API that a turn needs. Started as a program, it prints its port.
+ * A fake OpenCode for benchmarks at rates that the real one does not reach. It implements the part of the HTTP API that a
+ * turn needs and prints its port when started as a program.
  *
- * A prompt whose text holds `deltas=N rate=R` (deltas a second, 0 for flat out) is answered so; every delta is the time
- * it was made, so that a reader knows its age.
+ * A prompt with `deltas=N rate=R` is answered with N deltas at R deltas per second (0: as fast as possible). The text of
+ * every delta is its creation time, so that a reader can compute its age.
  */
 
 interface Conversation {
@@ -33,7 +33,7 @@ const emit = (text: string) => {
 
 const now = () => performance.timeOrigin + performance.now()
 
-/** How far the slowest reader is behind; a flat-out stream waits for it, as TCP would make it. */
+/** Chunks queued for the slowest reader. A stream without a rate waits for it, as TCP backpressure would. */
 const backlog = () => Math.max(0, ...[...listeners].map((listener) => -(listener.desiredSize ?? 0)))
 
 const answer = async (
@@ -70,7 +70,7 @@ const answer = async (
   emit(frameOf("session.status", { sessionID, status: { type: "busy" } }))
   emit(frameOf("message.updated", { sessionID, info }))
   emit(frameOf("message.part.updated", { sessionID, part }))
-  const words: string[] = []
+  const deltas: string[] = []
   let batch = ""
   const started = performance.now()
   for (let index = 0; index < count; index += 1) {
@@ -79,7 +79,7 @@ const answer = async (
       while (performance.now() < due - 1) await Bun.sleep(1)
     }
     const delta = `${now().toFixed(3)} `
-    words.push(delta)
+    deltas.push(delta)
     batch += frameOf("message.part.delta", {
       sessionID,
       messageID: info.id,
@@ -94,7 +94,7 @@ const answer = async (
     }
   }
   if (batch !== "") emit(batch)
-  const whole = { ...part, text: words.join(""), time: { start: created, end: Date.now() } }
+  const whole = { ...part, text: deltas.join(""), time: { start: created, end: Date.now() } }
   const done = { ...info, time: { created, completed: Date.now() }, finish: "stop" }
   conversation.messages.push({ info: done, parts: [whole] })
   conversation.busy = false

@@ -1,4 +1,4 @@
-/** A TCP port that nobody listens on now. */
+/** A TCP port that is free at the time of the call. */
 import { once } from "node:events"
 import { createServer } from "node:net"
 

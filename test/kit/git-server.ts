@@ -1,4 +1,4 @@
-/** A git host on loopback: `git http-backend` behind Basic authentication, each repository with its own token. */
+/** A git host on loopback: `git http-backend` behind Basic authentication with one token for all repositories. */
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -6,11 +6,11 @@ import { runToEnd } from "./run-to-end.ts"
 
 export interface GitServer {
   readonly origin: string
-  /** The address of a repository on it. */
+  /** The clone URL of a repository. */
   readonly url: (name: string) => string
-  /** Every password that anyone has sent. */
+  /** Every password received, in order. */
   readonly passwords: string[]
-  /** Adds a commit to a branch of a repository, made on first use; resolves with its id. */
+  /** Adds a commit to a branch (repository and branch are created on first use); resolves with the commit id. */
   readonly commit: (name: string, file: string, content: string, branch?: string) => Promise<string>
   readonly tag: (name: string, tag: string) => Promise<void>
   readonly stop: () => Promise<void>
@@ -70,7 +70,7 @@ export const startGitServer = async (token?: string): Promise<GitServer> => {
   }
 }
 
-/** One request through git's own CGI program; it wants the length beforehand. */
+/** Serves one request with git's CGI program, which needs the content length in advance. */
 const backend = async (root: string, request: Request): Promise<Response> => {
   const { pathname, search } = new URL(request.url)
   const body = new Uint8Array(await request.arrayBuffer())
@@ -106,8 +106,8 @@ const backend = async (root: string, request: Request): Promise<Response> => {
   return new Response(answer.subarray(split + 4), { status, headers })
 }
 
-const run = async (cwd: string, ...words: readonly string[]): Promise<string> => {
-  const { out, err, code } = await runToEnd(["git", ...words], {
+const run = async (cwd: string, ...args: readonly string[]): Promise<string> => {
+  const { out, err, code } = await runToEnd(["git", ...args], {
     cwd,
     env: {
       PATH: process.env["PATH"] ?? "",
@@ -119,6 +119,6 @@ const run = async (cwd: string, ...words: readonly string[]): Promise<string> =>
       GIT_COMMITTER_EMAIL: "tester@example.com",
     },
   })
-  if (code !== 0) throw new Error(`git ${words.join(" ")}: ${err}`)
+  if (code !== 0) throw new Error(`git ${args.join(" ")}: ${err}`)
   return out.trim()
 }

@@ -1,4 +1,4 @@
-/** The machine's side of a runner alone, without OpenCode: for what happens before and beside it. */
+/** The `host` module of a runner without OpenCode: repositories, services, hooks and the control socket. */
 import { createHost, type Host, type PartState } from "../../src/runner/host/host.ts"
 import { plannedDirectory } from "../../src/runner/host/prepare-repositories.ts"
 import { systemClock } from "../../src/lib/clock.ts"
@@ -7,14 +7,14 @@ import { configOf, requireBinary, type Sandbox } from "./runner.ts"
 import { runToEnd } from "./run-to-end.ts"
 
 export interface TestHost extends Host {
-  /** Where the agent is to work. */
+  /** The agent's working directory. */
   readonly directory: string
   readonly log: string[]
-  /** Each part's latest state and reason. */
+  /** The latest state and reason of each component. */
   readonly parts: Map<string, { readonly state: PartState; readonly why?: string | undefined }>
   readonly progress: string[]
-  /** What git, started in the workspace as the agent would start it, prints. */
-  readonly git: (cwd: string, ...words: readonly string[]) => Promise<{ code: number; out: string }>
+  /** Runs git with the environment of the agent; resolves with its exit code and output. */
+  readonly git: (cwd: string, ...args: readonly string[]) => Promise<{ code: number; out: string }>
 }
 
 export const API_TOKEN = "api-token-of-the-host-tests"
@@ -62,8 +62,8 @@ export const startHost = async (
     log: lines,
     parts,
     progress,
-    git: async (cwd, ...words) => {
-      const { out, err, code } = await runToEnd(["git", ...words], {
+    git: async (cwd, ...args) => {
+      const { out, err, code } = await runToEnd(["git", ...args], {
         cwd,
         env: {
           PATH,

@@ -1,4 +1,4 @@
-/** Logs for parts under test: one that nobody reads, one that is kept. */
+/** Logs for code under test: one that records its lines, one that discards them. */
 import { createLog, type Log } from "../../src/lib/log.ts"
 
 export const recordingLog = (lines: string[], secrets: readonly string[] = []): Log =>

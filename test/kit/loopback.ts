@@ -1,4 +1,4 @@
-/** Brings the loopback interface up in a network of its own, where no tool for it need be installed. */
+/** Brings up the loopback interface of a new network namespace by ioctl, so that `ip` need not be installed. */
 import { dlopen, FFIType, ptr } from "bun:ffi"
 
 const { symbols: libc } = dlopen("libc.so.6", {

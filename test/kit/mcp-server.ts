@@ -1,6 +1,6 @@
 /**
- * An MCP server with one tool, `say`, over its standard input and output, or over HTTP (streamable, answers as JSON).
- * As a program: `bun mcp-server.ts`, and with `silent` one that starts and never says a word.
+ * An MCP server with one tool, `say`, over stdio or over streamable HTTP with JSON responses.
+ * As a program: `bun mcp-server.ts`; with the argument `silent` it starts and never responds.
  */
 import { z } from "zod"
 
@@ -17,11 +17,11 @@ const message = z.object({
 
 const say = {
   name: "say",
-  description: "Says the words back",
+  description: "Returns the given text",
   inputSchema: { type: "object", properties: { words: { type: "string" } }, required: ["words"] },
 }
 
-/** Nothing for what wants no answer. */
+/** Undefined for a notification, which has no response. */
 const answer = (text: string, voice: string): object | undefined => {
   const { id, method, params } = message.parse(JSON.parse(text))
   if (id === undefined) return undefined
@@ -44,7 +44,7 @@ const answer = (text: string, voice: string): object | undefined => {
   }
 }
 
-/** At `/mcp`, for whoever sends the header `x-key` with this key. */
+/** Serves `/mcp` to clients that send this key in the header `x-key`. */
 export const startHttpMcp = (key: string) => {
   const server = Bun.serve({
     hostname: "127.0.0.1",

@@ -1,4 +1,4 @@
-/** A model that says exactly what a test scripts, served to a real OpenCode over HTTP. */
+/** A model that replies exactly as a test scripts it, served to a real OpenCode over HTTP. */
 import { isTitleRequest } from "../../src/demo/opencode-requests.ts"
 import { providerConfig } from "../../src/demo/provider.ts"
 import { type Reply, text } from "../../src/demo/reply.ts"
@@ -22,22 +22,22 @@ export {
 } from "../../src/demo/reply.ts"
 
 /**
- * A string is the name of a script: it matches a conversation in which a prompt says `@@name@@`.
- * An expression is tested on the last prompt.
+ * A string is the name of a script: it matches a conversation in which a prompt contains `@@name@@`.
+ * A regular expression is tested on the last prompt.
  */
 type Matcher = string | RegExp | ((request: ChatRequest) => boolean)
 
 export interface ScriptedModel {
   readonly url: string
   readonly apiKey: string
-  /** To be merged into OpenCode's configuration; the provider is `scripted`, its models m1, m2, m3 and small. */
+  /** OpenCode configuration of the provider `scripted` with the models m1, m2, m3 and small. */
   readonly config: ReturnType<typeof providerConfig>
-  /** Every model call in order, a compaction's too; only the calls that ask for a title are apart. */
+  /** Every model call in order, including compactions; title calls are in `titleRequests`. */
   readonly requests: readonly ChatRequest[]
   readonly titleRequests: readonly ChatRequest[]
-  /** Replies for the conversations that name no script, one a model call. */
+  /** Replies for conversations without a script name, one per model call. */
   readonly enqueue: (...replies: readonly Reply[]) => void
-  /** Replies for the calls that match, one a call; they come before the ones enqueued. */
+  /** Replies for matching calls, one per call; they take precedence over enqueued replies. */
   readonly on: (matcher: Matcher, replies: readonly Reply[]) => void
   readonly stop: () => Promise<void>
 }
@@ -92,7 +92,7 @@ function fits(matcher: Matcher, request: ChatRequest, name: string | undefined):
   return matcher.test(lastUserText(request))
 }
 
-/** The name last said in a conversation; compaction may drop the prompt that said it, so it is kept by session. */
+/** The last script name of a conversation, stored by session because compaction may drop the prompt that contains it. */
 function rememberNames(): (request: ChatRequest) => string | undefined {
   const names = new Map<string, string>()
   return ({ messages, sessionId }) => {

@@ -1,6 +1,7 @@
 /**
- * The runner's end of the link as a program of its own, so that its memory can be measured: makes frames while nobody
- * answers, delivers them when somebody does, prints its peak memory. Arguments: address, token, state directory, count.
+ * The runner's end of the link as a separate program, so that its memory can be measured. It queues frames while the
+ * session agent is unreachable, delivers them after it is back, and prints its peak memory in MB.
+ * Arguments: address, token, state directory, count.
  */
 import { systemClock } from "../../src/lib/clock.ts"
 import { openStateDb } from "../../src/lib/state-db.ts"
@@ -18,7 +19,7 @@ const outbox = createOutbox({
     throw error
   },
 })
-const uplink = createLink({
+const link = createLink({
   url,
   token,
   sessionId: "offline",
@@ -33,9 +34,9 @@ const uplink = createLink({
   onConnected: () => {},
   onEnd: () => {},
 })
-uplink.start()
+link.start()
 for (let index = 0; index < Number(count); index += 1) {
-  uplink.send({
+  link.send({
     type: "message.part.tool-update",
     turnId: "turn",
     callId: `call_${index}`,
@@ -44,11 +45,11 @@ for (let index = 0; index < Number(count); index += 1) {
     result: `what the tool printed, line ${index}`,
     messageId: "m1",
   })
-  // Frames of ten minutes do not come in one burst: each few are stored by themselves.
+  // Ten minutes of frames do not arrive in one burst: yield so that small groups are committed separately.
   if (index % 20 === 0) await Bun.sleep(0)
 }
 process.stdout.write("queued\n")
 while (!outbox.isEmpty()) await Bun.sleep(10)
 const status = await Bun.file("/proc/self/status").text()
 process.stdout.write(`${Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024}\n`)
-await uplink.stop(1000)
+await link.stop(1000)

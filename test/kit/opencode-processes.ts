@@ -1,7 +1,7 @@
-/** The OpenCode processes of one sandbox, whoever started them. */
+/** Finds, kills and freezes the OpenCode processes of one sandbox. */
 import { readdir, readFile } from "node:fs/promises"
 
-/** Every OpenCode that was started in this sandbox, whoever started it. */
+/** Pids of all OpenCode servers of this sandbox, also of those that an earlier runner started. */
 const opencodesOf = async ({ root }: { readonly root: string }): Promise<readonly number[]> => {
   const found: number[] = []
   for (const entry of await readdir("/proc")) {
@@ -14,16 +14,17 @@ const opencodesOf = async ({ root }: { readonly root: string }): Promise<readonl
   return found
 }
 
-/** How many there were. */
+/** Kills all OpenCode servers of the sandbox; resolves with their number. */
 export const killOpenCode = async (sandbox: { readonly root: string }): Promise<number> => {
   const pids = await opencodesOf(sandbox)
   for (const pid of pids) process.kill(pid, "SIGKILL")
   return pids.length
 }
 
-/** They hear nothing and do nothing from now on; only their end is left. */
+/** Stops all OpenCode servers of the sandbox with SIGSTOP: they respond to nothing and can only be killed. */
 export const freezeOpenCode = async (sandbox: { readonly root: string }): Promise<void> => {
   const pids = await opencodesOf(sandbox)
-  if (pids.length === 0) throw new Error("there is no OpenCode to freeze")
+  if (pids.length === 0)
+    throw new Error("no OpenCode server runs in this sandbox: nothing to freeze")
   for (const pid of pids) process.kill(pid, "SIGSTOP")
 }

@@ -1,4 +1,4 @@
-/** A real `opencode serve` of its own: no network, and every file it writes in one temporary directory. */
+/** Starts a real `opencode serve` that makes no network calls and writes only to one temporary directory. */
 import { randomBytes } from "node:crypto"
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -9,22 +9,22 @@ import { systemClock } from "../../src/lib/clock.ts"
 import { freePort } from "./free-port.ts"
 
 interface OpenCodeOptions {
-  /** Merged over a configuration that shares and updates nothing. */
+  /** Merged over a base configuration with sharing and updates disabled. */
   readonly config: Readonly<Record<string, unknown>>
   readonly env?: Readonly<Record<string, string>>
-  /** With every model that it knows of, and the time that takes; else it knows those of `config` alone. */
+  /** Load OpenCode's full model catalogue (slow); the default is the models of `config` only. */
   readonly ownModels?: boolean
-  /** How often it is asked whether it is up. */
+  /** Interval of the health checks during start-up. */
   readonly pollMs?: number
 }
 
 export interface OpenCode {
   readonly url: string
-  /** Of the user `opencode`. */
+  /** The password of the user `opencode`. */
   readonly password: string
-  /** The empty workspace it was started in. */
+  /** Its working directory, empty at the start. */
   readonly directory: string
-  /** Also removes everything it wrote. */
+  /** Ends the process and removes its temporary directory. */
   readonly stop: () => Promise<void>
 }
 
@@ -63,7 +63,7 @@ export async function startOpenCode({
     fetch(url + path, {
       method,
       headers: { authorization: `Basic ${btoa(`opencode:${password}`)}` },
-      // A connection made while it starts may never be answered.
+      // OpenCode may never respond on a connection made during its start-up.
       signal: AbortSignal.timeout(1_000),
     })
   const stop = async (): Promise<void> => {
@@ -97,14 +97,14 @@ type Call = (method: "GET" | "POST", path: string) => Promise<Response>
 
 const health = z.object({ version: z.string() })
 
-/** The shells of its tools outlive its process; only an abort ends them. */
+/** Shells of running tools outlive OpenCode's process; only an abort ends them. */
 async function abortBusySessions(call: Call): Promise<void> {
   const status = z.record(z.string(), z.unknown())
   const busy = status.parse(await (await call("GET", "/session/status")).json())
   await Promise.all(Object.keys(busy).map((id) => call("POST", `/session/${id}/abort`)))
 }
 
-/** Nothing is inherited but the path to programs, so that no key and no setting of the user gets in. */
+/** Inherits only PATH, so that no key and no setting of the user has an effect. */
 const closedEnvironment = (root: string): Record<string, string> => ({
   PATH: [join(RIPGREP, "bin"), process.env["PATH"]].join(delimiter),
   HOME: join(root, "home"),
@@ -118,7 +118,7 @@ const closedEnvironment = (root: string): Record<string, string> => ({
   OPENCODE_DISABLE_MODELS_FETCH: "1",
 })
 
-/** OpenCode installs its plugin package into a configuration directory unless the lock file there has it. */
+/** Writes a lock file that lists the plugin package; without it OpenCode installs the package over the network. */
 async function stubPluginInstall(directory: string): Promise<void> {
   const { version } = z
     .object({ version: z.string() })

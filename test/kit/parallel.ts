@@ -1,4 +1,4 @@
-/** Parallel's API as far as the tools use it. */
+/** A fake of the Parallel API with the routes that the tools use. */
 
 export const startParallel = () => {
   const json = (body: unknown) => Response.json(body)

@@ -1,4 +1,4 @@
-/** What a test's runner has started, as /proc shows it: found by the state directory in the environment. */
+/** Processes started by a test's runner, found in /proc by the state directory in their environment. */
 import { carriersOf, commandOf, listProcesses } from "../../src/runner/host/processes.ts"
 import type { TestRunner } from "./runner.ts"
 
@@ -7,7 +7,7 @@ interface Found {
   readonly command: string
 }
 
-/** OpenCode and everything that came of it, daemons without a parent included. */
+/** OpenCode and all its descendants, orphaned daemons included. */
 export const processesOf = ({ sandbox }: Pick<TestRunner, "sandbox">): readonly Found[] =>
   carriersOf("OPENCODE_CONFIG_DIR", `${sandbox.stateDir}/opencode/config`, listProcesses()).map(
     ({ pid }) => ({ pid, command: commandOf(pid) }),
@@ -15,6 +15,6 @@ export const processesOf = ({ sandbox }: Pick<TestRunner, "sandbox">): readonly 
 
 export const agentPid = (runner: Pick<TestRunner, "sandbox">): number => {
   const found = processesOf(runner).find(({ command }) => command.includes(" serve "))
-  if (!found) throw new Error("OpenCode does not run")
+  if (!found) throw new Error("OpenCode is not running")
   return found.pid
 }

@@ -1,4 +1,4 @@
-/** Stand-ins for the programs of a sandbox's image that the tools run, and the files that they work on. */
+/** Fakes of the programs that tools run in the image, and sample files for them. */
 import { mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 

@@ -1,6 +1,6 @@
 /**
- * A process that reaps and has children of its own, to be run as the first of a PID namespace: 200 children with exit codes
- * that differ and 200 orphans at the same time. Prints what came of them as JSON.
+ * A program to run as PID 1 of a namespace: it starts the reaper, 200 children with different exit codes and 200 orphans
+ * at the same time, and prints the result as JSON. A wrong exit code means that the reaper took a child of Bun's.
  */
 import { execa } from "execa"
 import { listProcesses } from "../../src/runner/host/processes.ts"
@@ -9,7 +9,7 @@ import { createLog } from "../../src/lib/log.ts"
 import { createManualClock } from "./clock.ts"
 
 const CHILDREN = 200
-/** In this hand, so that scans follow one another with nothing in between: whatever may be taken too early, is. */
+/** A manual clock makes scans follow each other without a pause, the worst case for reaping a child too early. */
 const clock = createManualClock()
 const log = createLog({
   level: "warn",
@@ -32,7 +32,7 @@ const codes = Array.from({ length: CHILDREN }, (_, index) => codeOf(index))
 const scanThreeTimes = () => {
   for (let scan = 0; scan < 3; scan += 1) clock.advance(1000)
 }
-// A loop that is busy leaves the children that end meanwhile as zombies, just like orphans.
+// While the event loop is blocked, children that exit stay zombies, just like orphans.
 for (let round = 0; round < 10; round += 1) {
   const until = Date.now() + 100
   while (Date.now() < until);

@@ -1,10 +1,9 @@
-/** A program run to its end, with all that it said. */
+/** Runs a program to its end and collects its output. */
 
 export interface Ended {
   readonly out: string
   readonly err: string
   readonly code: number
-  /** Which it was. */
   readonly pid: number
 }
 

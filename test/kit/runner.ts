@@ -1,4 +1,4 @@
-/** A whole runner for a test: its own directories, the real OpenCode, ports of its own; gone without a trace after. */
+/** A complete runner for a test: own directories and ports, the real OpenCode, everything removed at the end. */
 import { existsSync } from "node:fs"
 import { mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -17,7 +17,7 @@ const opencodeBinary = join(packageDirectory(`opencode-${PLATFORM}`), "bin/openc
 const ripgrepFolder = join(packageDirectory(`@vscode/ripgrep-${PLATFORM}`), "bin")
 
 export const repositoryRoot = join(import.meta.dir, "../..")
-/** How the program is started without being built. */
+/** The command that starts the program from source, without a build. */
 export const runnerFromSource = [process.execPath, join(repositoryRoot, "src/main.ts")]
 export const binaryPath = join(repositoryRoot, "dist/sandpiper")
 
@@ -25,7 +25,7 @@ export interface Sandbox {
   readonly root: string
   readonly workDir: string
   readonly stateDir: string
-  /** What a runner in this sandbox is started with. */
+  /** The environment of a runner in this sandbox. */
   readonly environment: Record<string, string>
   readonly remove: () => Promise<void>
 }
@@ -72,12 +72,12 @@ export interface TestRunner {
   readonly daemon: Daemon
   readonly gatewayUrl: string
   readonly sandbox: Sandbox
-  /** Everything it logged, as JSON lines. */
+  /** Every log line, as JSON. */
   readonly log: string[]
   readonly stop: () => Promise<void>
 }
 
-/** A runner in this process, linked to `link`. */
+/** Starts a runner in this process, linked to `link`. */
 export const startRunner = async (
   link: { readonly url: string; readonly token: string },
   extra: Record<string, string> = {},
@@ -87,7 +87,7 @@ export const startRunner = async (
     ...more
   }: {
     in?: Sandbox
-    /** Puts things into the sandbox before anything starts in it. */
+    /** Prepares the sandbox before the runner starts. */
     furnish?: (sandbox: Sandbox) => Promise<unknown>
   } & Partial<DaemonOptions> = {},
 ): Promise<TestRunner> => {
@@ -116,7 +116,7 @@ export const startRunner = async (
   }
 }
 
-/** A runner in a process of its own, to be killed. */
+/** Starts a runner in a separate process that a test can kill. */
 export const spawnRunner = ({ environment }: Sandbox, extra: Record<string, string> = {}) =>
   Bun.spawn([...runnerFromSource, "run"], {
     env: { ...environment, ...extra },
@@ -125,7 +125,7 @@ export const spawnRunner = ({ environment }: Sandbox, extra: Record<string, stri
     stderr: "ignore",
   })
 
-/** What a session agent sends so that OpenCode talks to the scripted model. */
+/** The config of a session agent that makes OpenCode use the scripted model. */
 export const scriptedConfig = (model: ScriptedModel): Inbound<"opencode-config">["config"] => ({
   customProviders: [
     {
@@ -138,7 +138,7 @@ export const scriptedConfig = (model: ScriptedModel): Inbound<"opencode-config">
   ],
 })
 
-/** Tests of the compiled binary say what to do when it is not there, instead of failing in odd ways. */
+/** The path of the compiled binary; throws with the command to build it when it is missing. */
 export const requireBinary = (): string => {
   if (existsSync(binaryPath)) return binaryPath
   throw new Error("dist/sandpiper is missing: npm run build (npm test does it by itself)")

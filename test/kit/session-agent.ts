@@ -1,4 +1,4 @@
-/** The session agent's end of the link, under a test's control: records every frame, says what it is told to say. */
+/** The session agent's end of the link for tests: records every frame and sends what the test passes to `say`. */
 import type { ServerWebSocket } from "bun"
 import {
   type InboundFrame,
@@ -11,34 +11,34 @@ import {
 
 interface Options {
   readonly token?: string
-  /** Which tokens it lets in now; without a word, `token` alone. */
+  /** Accepts or rejects a token; the default accepts only `token`. */
   readonly accepts?: (token: string) => boolean
-  /** 1: knows nothing of hello, welcome and ack. */
+  /** Protocol 1 has no hello, welcome and ack. */
   readonly protocol?: 1 | 2
   readonly config?: Extract<InboundFrame, { type: "opencode-config" }>["config"]
-  /** What a request is answered with, at once: its result's fields, or an error; nothing leaves it unanswered. */
+  /** The immediate response to a request: its result fields or an error; undefined sends no response. */
   readonly answer?: (request: RequestFrame) => Readonly<Record<string, unknown>> | undefined
-  /** Answers the upgrade with this status instead, as long as it returns one. */
+  /** While it returns a status, the WebSocket upgrade is refused with that status. */
   readonly refuse?: () => number | undefined
 }
 
 export interface TestSessionAgent {
   readonly url: string
   readonly token: string
-  /** Frames it has stored: each once, in order. Pings and hellos are not among them. */
+  /** Stored frames, each once and in order, without pings and hellos. */
   readonly frames: OutboundFrame[]
   readonly hellos: Outbound<"hello">[]
-  /** Frames that came with a number it had stored already. */
+  /** Number of frames received with a seq that was already stored. */
   readonly repeats: () => number
   readonly problems: string[]
   readonly connections: () => number
   readonly isConnected: () => boolean
   readonly say: (frame: InboundFrame) => void
-  /** Sends text as it is, also when it is no frame. */
+  /** Sends text unchanged, also if it is not a valid frame. */
   readonly sayRaw: (text: string) => void
-  /** Ends the runner's connection with a close frame. */
+  /** Closes the runner's connection with a close frame. */
   readonly close: (code: number, reason: string) => void
-  /** Resolves with the first frame that fits, past or future, from index `from` on. */
+  /** Resolves with the first matching frame, already received or not, from index `from` on. */
   readonly frame: <Type extends OutboundFrame["type"]>(
     type: Type,
     fits?: (frame: Outbound<Type>) => boolean,

@@ -1,4 +1,4 @@
-/** For a file whose every test has runners of its own: one model for all of them, and an end to what a test has started. */
+/** For test files whose tests start their own runners: one model for the file, and cleanup after each test. */
 import { afterAll, afterEach, beforeAll } from "bun:test"
 import { type ScriptedModel, startScriptedModel } from "./model.ts"
 
@@ -8,28 +8,28 @@ interface Stoppable {
 
 export interface Stage {
   readonly model: () => ScriptedModel
-  /** It is stopped after this test, what was put last first. */
+  /** Registers something to stop after this test; the last registered is stopped first. */
   readonly put: <Thing extends Stoppable>(thing: Thing) => Thing
 }
 
 export const useStage = (): Stage => {
   let model: ScriptedModel | undefined
-  let onIt: Stoppable[] = []
+  let toStop: Stoppable[] = []
   beforeAll(async () => {
     model = await startScriptedModel()
   })
   afterEach(async () => {
-    for (const thing of onIt.toReversed()) await thing.stop()
-    onIt = []
+    for (const thing of toStop.toReversed()) await thing.stop()
+    toStop = []
   })
   afterAll(() => model?.stop())
   return {
     model: () => {
-      if (!model) throw new Error("the model is there once the tests run")
+      if (!model) throw new Error("the model starts in beforeAll: call model() inside a test")
       return model
     },
     put: (thing) => {
-      onIt.push(thing)
+      toStop.push(thing)
       return thing
     },
   }

@@ -1,19 +1,19 @@
-/** A wire between two ends that a test can cut, freeze or leave half open. */
+/** A TCP proxy that a test can cut, freeze or take down. */
 import type { Socket } from "bun"
 
 export interface TcpProxy {
   readonly port: number
-  /** Ends every connection at once, in the middle of whatever passes. */
+  /** Resets every connection immediately, also in the middle of a message. */
   readonly reset: () => void
-  /** From now on nothing passes and nobody is told: the ends believe that they are connected. */
+  /** Drops all further bytes without closing: both ends still consider themselves connected. */
   readonly freeze: () => void
-  /** New connections are ended as soon as they are made while it is down. */
+  /** While down, new connections are reset as soon as they open. */
   readonly setDown: (down: boolean) => void
   readonly connections: () => number
   readonly stop: () => Promise<void>
 }
 
-/** One direction's end: what it could not write yet waits here, in order. */
+/** One side of a connection; `backlog` holds bytes that could not be written yet, in order. */
 interface End {
   peer: Socket<End> | undefined
   backlog: Uint8Array[]

@@ -1,10 +1,10 @@
-/** Installs what the stack tests need and this machine lacks: Debian packages with apt, the rest from npm into a cache. */
+/** Installs missing requirements of the stack tests: Debian packages with apt, the rest from npm into a cache. */
 import { existsSync } from "node:fs"
 import { mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { cacheDirectory, codeServer, node24, npmDirectory } from "./places.ts"
 
-/** A program that must be there, and the Debian package that brings it. */
+/** Required programs and the Debian package of each. */
 const programs: Readonly<Record<string, string>> = {
   Xvfb: "xvfb",
   x11vnc: "x11vnc",
@@ -18,7 +18,7 @@ const programs: Readonly<Record<string, string>> = {
   python3: "python3",
   "pkg-config": "pkg-config",
 }
-/** Packages without a program, by a file they bring. */
+/** Packages without a program, detected by a file they contain. */
 const files: Readonly<Record<string, string>> = {
   "/usr/share/novnc/vnc.html": "novnc",
   "/usr/include/X11/extensions/XKBfile.h": "libxkbfile-dev",
@@ -26,26 +26,26 @@ const files: Readonly<Record<string, string>> = {
   "/usr/include/libsecret-1/libsecret/secret.h": "libsecret-1-dev",
 }
 
-const say = (words: string) => process.stdout.write(`${words}\n`)
+const print = (line: string) => process.stdout.write(`${line}\n`)
 
 const run = async (command: readonly string[], environment: Record<string, string> = {}) => {
-  say(`$ ${command.join(" ")}`)
+  print(`$ ${command.join(" ")}`)
   const child = Bun.spawn([...command], {
     stdout: "ignore",
     stderr: "pipe",
-    env: { ...ownEnvironment(), DEBIAN_FRONTEND: "noninteractive", ...environment },
+    env: { ...withoutNpmVariables(), DEBIAN_FRONTEND: "noninteractive", ...environment },
   })
-  const words = await new Response(child.stderr).text()
+  const errors = await new Response(child.stderr).text()
   if ((await child.exited) !== 0) {
-    throw new Error(`${command.slice(0, 2).join(" ")} failed: ${words.trim().slice(-2000)}`)
+    throw new Error(`${command.slice(0, 2).join(" ")} failed: ${errors.trim().slice(-2000)}`)
   }
 }
 
 /**
- * Without what the npm that started this says of itself: packages are told by it which Node they are built for, and that
- * is the one of the npm that installs them.
+ * The environment without the variables of the npm that started this program. Packages with native code read them to
+ * choose the Node they are built for, which must be the Node of the npm that installs them.
  */
-const ownEnvironment = () =>
+const withoutNpmVariables = () =>
   Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) =>
@@ -63,14 +63,14 @@ const installPackages = async () => {
   if (missing.length === 0) return
   if (!Bun.which("apt-get") || process.getuid?.() !== 0) {
     throw new Error(
-      `the stack tests need ${missing.join(", ")}: install them, or run this as root on Debian, where it does so by itself`,
+      `the stack tests need ${missing.join(", ")}: install them, or run this as root on Debian to install them automatically`,
     )
   }
   await run(["apt-get", "update", "-qq"])
   await run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", ...missing])
 }
 
-/** Each in a directory of its own: code-server is built with the headers of a Node that is already in its place. */
+/** One directory per package: code-server is built with the headers of a Node that must be installed before it. */
 const installFromNpm = async (directory: string, packages: readonly string[], environment = {}) => {
   const mark = join(directory, "installed.txt")
   const wanted = packages.join(" ")
@@ -83,7 +83,7 @@ const installFromNpm = async (directory: string, packages: readonly string[], en
 }
 
 const main = async () => {
-  say(`what the stack tests need is kept in ${cacheDirectory}`)
+  print(`requirements of the stack tests are cached in ${cacheDirectory}`)
   await installPackages()
   await installFromNpm(npmDirectory, ["playwright-core@1.65.0", "vite@8.3.8"])
   await installFromNpm(node24.directory, ["node@24"])

@@ -1,4 +1,4 @@
-/** What the stack tests share: processes that end with the test, free ports, and a browser. */
+/** Shared by the stack tests: processes that end with the test, free ports and a browser. */
 import { mkdtemp, rm } from "node:fs/promises"
 import { createConnection } from "node:net"
 import { tmpdir } from "node:os"
@@ -9,7 +9,7 @@ interface Running {
   readonly stop: () => Promise<void>
 }
 
-/** Starts a program; what it has started by then goes with it, in whatever group it is. */
+/** Starts a program. `stop` kills it and all its descendants, also those in other process groups. */
 export const start = (
   command: readonly string[],
   options: { readonly cwd?: string; readonly env?: Record<string, string> } = {},
@@ -22,7 +22,7 @@ export const start = (
   })
   return {
     stop: async () => {
-      // From the leaves up, so that nobody is left to start another.
+      // Children before parents, so that no parent can start another child.
       for (const pid of descendants(child.pid).toReversed()) {
         Bun.spawnSync(["kill", "-KILL", String(pid)])
       }
@@ -63,14 +63,14 @@ export const listening = (port: number): Promise<void> =>
       new Promise<boolean>((resolve) => {
         const socket = createConnection({ host: "127.0.0.1", port })
         socket.once("connect", () => {
-          // A port that nobody listens on can be connected to itself.
+          // A socket may connect to itself on a port without a listener (TCP simultaneous open).
           const real = socket.localPort !== port
           socket.destroy()
           resolve(real)
         })
         socket.once("error", () => resolve(false))
       }),
-    `something listens on port ${port}`,
+    `a listener on port ${port}`,
   )
 
 export const temporaryDirectory = async () => {
@@ -78,7 +78,7 @@ export const temporaryDirectory = async () => {
   return { path, remove: () => rm(path, { recursive: true, force: true, maxRetries: 5 }) }
 }
 
-/** The little of playwright that is used here; it lives in the cache, not among our dependencies. */
+/** The part of playwright's types that the tests use; playwright is installed in the cache, not as a dependency. */
 export interface Page {
   readonly goto: (url: string, options?: { readonly waitUntil?: string }) => Promise<unknown>
   readonly url: () => string

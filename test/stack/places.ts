@@ -1,4 +1,4 @@
-/** Where the stack tests find what they do not bring along. */
+/** Paths of the programs that install.ts puts into the cache. */
 import { homedir } from "node:os"
 import { join } from "node:path"
 

@@ -1,4 +1,4 @@
-/** A terminal in a browser, through the gateway: what is typed is run, and what it says is seen. */
+/** A terminal in a browser through the gateway: typed commands run and their output is shown. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { WebSocket } from "ws"
 import { logIn, makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
@@ -21,7 +21,7 @@ afterAll(async () => {
   await ttyd?.stop()
 })
 
-test("a command that is typed in the browser is run in the sandbox", async () => {
+test("a command typed in the browser terminal runs in the sandbox and its output is shown", async () => {
   const page = await browser.newPage()
   await page.goto(`${gateway.url}/ttyd/?token=${makeToken()}`)
   expect(page.url()).toBe(`${gateway.url}/ttyd/`)
@@ -42,7 +42,7 @@ test("a command that is typed in the browser is run in the sandbox", async () =>
   await page.close()
 }, 60_000)
 
-test("10 MB of output arrive to the last byte", async () => {
+test("10 MB of terminal output arrive completely", async () => {
   const cookie = await logIn(gateway)
   const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/ttyd/ws`, ["tty"], {
     headers: { cookie },

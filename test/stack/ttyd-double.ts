@@ -1,7 +1,7 @@
 /**
- * A terminal that speaks ttyd's protocol, quirks and all: without the subprotocol `tty` the socket opens and stays
- * silent, a wrong path is dropped, and the shell's end is an end without a close frame. ttyd itself is in no Debian
- * release of this age.
+ * A fake ttyd with its protocol and its quirks: without the subprotocol `tty` the socket opens and sends nothing, a wrong
+ * path drops the connection, and when the shell exits the connection ends without a close frame. Debian bookworm has no
+ * package of ttyd.
  */
 import { createHash } from "node:crypto"
 import { createServer, type Server } from "node:http"
@@ -62,19 +62,19 @@ interface Size {
   readonly rows: number
 }
 
-/** The first message starts the program; from then on the first byte of a message says what it is. */
+/** The first message starts the program; in later messages the first byte is the message type. */
 const serve = (client: WebSocket, command: readonly string[]) => {
   let child: Bun.Subprocess | undefined
-  const say = (kind: string, data: string | Uint8Array) =>
+  const send = (kind: string, data: string | Uint8Array) =>
     client.send(Buffer.concat([Buffer.from(kind), Buffer.from(data)]))
   const begin = ({ columns, rows }: Size) => {
     child = Bun.spawn([...command], {
       env: { ...process.env, TERM: "xterm-256color", PS1: "$ " },
-      terminal: { cols: columns, rows, data: (_terminal, data) => say("0", data) },
+      terminal: { cols: columns, rows, data: (_terminal, data) => send("0", data) },
     })
     void child.exited.then(() => client.terminate())
-    say("1", `${command[0]} (sandbox)`)
-    say("2", "{}")
+    send("1", `${command[0]} (sandbox)`)
+    send("2", "{}")
   }
   client.on("message", (message: Buffer) => {
     const kind = message.toString("latin1", 0, 1)

@@ -1,4 +1,4 @@
-/** A development server behind a tunnel with a host of its own: the page, its modules, and an update while it is open. */
+/** A Vite development server behind a tunnel with its own host name: page, modules and hot update. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
@@ -59,7 +59,7 @@ afterAll(async () => {
   await project?.remove()
 })
 
-test("a change of a module is seen in the open page without a reload", async () => {
+test("a changed module updates the open page without a reload", async () => {
   const page = await browser.newPage()
   const sockets: string[] = []
   page.on("websocket", (socket: { url: () => string }) => void sockets.push(socket.url()))

@@ -1,4 +1,4 @@
-/** The sandbox's screen in a browser: Xvfb, x11vnc, websockify and noVNC behind the gateway, told by its pixels. */
+/** The sandbox's screen in a browser: Xvfb, x11vnc, websockify and noVNC behind the gateway, checked by pixel colour. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
 import { type Browser, freePort, listening, start, startBrowser, until } from "./kit.ts"
@@ -17,7 +17,7 @@ beforeAll(async () => {
   running.push(
     start(["Xvfb", display, "-screen", "0", "640x480x24", "-nolisten", "tcp", "-noreset"]),
   )
-  await until(() => paint("red"), "the display is there")
+  await until(() => paint("red"), "the X display")
   running.push(
     start([
       "x11vnc",
@@ -53,7 +53,7 @@ afterAll(async () => {
   for (const process of running.toReversed()) await process.stop()
 })
 
-/** The share of the canvas that is nearly this colour, and not merely blank. */
+/** The share of the canvas that has about this colour; 0 for a blank or missing canvas. */
 const shareOf = (red: number, green: number, blue: number) => `(() => {
   const canvas = document.querySelector("canvas")
   if (!canvas || canvas.width < 600) return 0
@@ -66,7 +66,7 @@ const shareOf = (red: number, green: number, blue: number) => `(() => {
   return same / (data.length / 4)
 })()`
 
-test("the screen is seen, and seen to change, in the browser", async () => {
+test("the browser shows the screen and its changes", async () => {
   const page = await browser.newPage()
   await page.goto(
     `${gateway.url}/vnc/vnc.html?path=vnc/websockify&autoconnect=true&token=${makeToken()}`,
@@ -78,7 +78,7 @@ test("the screen is seen, and seen to change, in the browser", async () => {
   await page.close()
 }, 90_000)
 
-test("a browser without a token sees nothing of it", async () => {
+test("a browser without a token gets an error page instead of the screen", async () => {
   const page = await browser.newPage()
   await page.goto(`${gateway.url}/vnc/vnc.html?path=vnc/websockify&autoconnect=true`)
   expect(await page.textContent("h1")).toContain("needs a token")

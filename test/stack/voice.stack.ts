@@ -1,11 +1,11 @@
-/** Voice messages through the real ffmpeg: what sound comes in, and what is no sound. Whisper is stood in for. */
+/** Voice messages through the real ffmpeg with a fake whisper: audio formats, and a playlist instead of audio. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { createTranscribe } from "../../src/runner/prompt/audio.ts"
 
-/** Tells how many seconds of sound it was given. */
+/** A fake whisper whose transcript is the length of the sound in seconds. */
 const whisper = `#!/bin/sh
 while [ $# -gt 0 ]; do
   case "$1" in --file) wave="$2" ;; --output-file) output="$2" ;; esac
@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-/** Two seconds of a tone in a file of that kind. */
+/** Writes a file of the given format with a tone of two seconds. */
 const tone = async (kind: string): Promise<string> => {
   const file = join(folder, `tone.${kind}`)
   const source = ["-f", "lavfi", "-i", "sine=frequency=440:duration=2"]
@@ -36,16 +36,16 @@ const tone = async (kind: string): Promise<string> => {
   return file
 }
 
-const heard = (bytes: Uint8Array) => transcribe(bytes, new AbortController().signal)
+const transcriptOf = (bytes: Uint8Array) => transcribe(bytes, new AbortController().signal)
 
 test.each(["ogg", "opus", "mp3", "m4a", "mp4", "webm", "wav", "flac", "aac", "caf"])(
-  "a voice message that is %s is heard",
+  "a voice message in %s format is transcribed",
   async (kind) => {
-    expect(await heard(await Bun.file(await tone(kind)).bytes())).toBe("about 2 s")
+    expect(await transcriptOf(await Bun.file(await tone(kind)).bytes())).toBe("about 2 s")
   },
 )
 
-test("a playlist has ffmpeg read no other file", async () => {
+test("a playlist does not make ffmpeg read another file", async () => {
   const lines = [
     "#EXTM3U",
     "#EXT-X-MEDIA-SEQUENCE:0",
@@ -53,6 +53,6 @@ test("a playlist has ffmpeg read no other file", async () => {
     `file://${await tone("aac")}`,
   ]
   const bytes = new TextEncoder().encode([...lines, "#EXT-X-ENDLIST", ""].join("\n"))
-  const failed = await heard(bytes).catch((error: Error) => error.message)
+  const failed = await transcriptOf(bytes).catch((error: Error) => error.message)
   expect(failed).toContain("ffmpeg failed")
 })

@@ -1,4 +1,4 @@
-/** VS Code in a browser, through the gateway: a file is opened, changed and saved, and the change is on the disk. */
+/** VS Code in a browser through the gateway: a file is opened, edited and saved to the disk. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import { makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
@@ -67,7 +67,7 @@ afterAll(async () => {
   await home?.remove()
 })
 
-test("a file is changed and saved in the browser", async () => {
+test("a file edited and saved in the browser is changed on the disk", async () => {
   const page = await browser.newPage({ viewport: { width: 1200, height: 800 } })
   const sockets: string[] = []
   page.on("websocket", (socket: { url: () => string }) => void sockets.push(socket.url()))
