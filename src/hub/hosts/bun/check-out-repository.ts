@@ -1,4 +1,4 @@
-/** A child's workspace from a repository: cloned, at a commit, on a branch. */
+/** Clones a repository into a child session's workspace and checks out the given commit and branch. */
 import { execa } from "execa"
 import { Refusal } from "../../handlers/handler-table.ts"
 
@@ -15,7 +15,7 @@ export const checkOut = async (
   { repoUrl = "", branch, ref }: Source,
 ): Promise<void> => {
   if (!/^(https?:\/\/|ssh:\/\/|git@|file:\/\/|\/)/.test(repoUrl)) {
-    throw new Refusal("repoUrl: must be an address of a repository")
+    throw new Refusal("repoUrl: must be the URL of a repository")
   }
   const git = async (...args: string[]) => {
     const { exitCode, stderr } = await execa("git", args, {
@@ -33,7 +33,7 @@ export const checkOut = async (
     if (failed !== undefined) throw new Refusal(`git checkout ${ref} failed: ${failed}`)
   }
   if (branch === undefined) return
-  // A branch that is there is checked out; one that is not begins here.
+  // An existing branch is checked out; otherwise a new one starts at this commit.
   if ((await git("checkout", branch)) === undefined) return
   const failed = await git("checkout", "-b", branch)
   if (failed !== undefined) throw new Refusal(`git checkout -b ${branch} failed: ${failed}`)
