@@ -29,7 +29,7 @@ const importsOf = async (file: string): Promise<readonly Import[]> => {
 const imports = (await Promise.all(sources.map(importsOf))).flat()
 
 const pure = (file: string): boolean =>
-  /^src\/(wire|runner\/turn)\//.test(file) ||
+  /^src\/(wire|runner\/turn|runner\/gateway\/http)\//.test(file) ||
   file.endsWith("-state.ts") ||
   [
     "events/events",
@@ -48,7 +48,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/turn\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|mcp|models)|client\/types)\.ts|^src\/runner\/prompt\/prompt-body\.ts|^src\/hub\/session\//,
+    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|mcp|models)|client\/types)\.ts|^src\/runner\/prompt\/prompt-body\.ts|^src\/hub\/session\//,
     2,
   ],
   [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],

@@ -15,7 +15,7 @@ import type { Settings } from "../settings/settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
 import { secretOperations } from "./sandbox/secret-operations.ts"
-import { askOver, countedOver, tellOver } from "./gateway/link-requests.ts"
+import { requestOverLink, countedOver, notifyOverLink } from "./gateway/link-requests.ts"
 import { createComponentStates } from "./gateway/components.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { createHibernation } from "./host/snapshot-hooks.ts"
@@ -408,12 +408,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     try {
       own = options.readAgain?.() ?? own
       log.hide(own.secrets)
-      gateway?.restored(own.jwtSecret)
+      gateway?.afterRestore(own.jwtSecret)
       if (options.readAgain) log.info("secrets.read-again")
     } catch (error) {
       log.warn("secrets.not-read-again", { error: describeError(error) })
       own = before
-      gateway?.restored(own.jwtSecret)
+      gateway?.afterRestore(own.jwtSecret)
     }
   }
 
@@ -447,7 +447,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         log: log.child({ part: "gateway" }),
         opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
         opencodePort: () => (ready === undefined ? undefined : Number(new URL(ready).port)),
-        parts: () => {
+        components: () => {
           const link = uplink.state()
           parts.set(
             "link",
@@ -461,8 +461,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         loadTunnels: () => readFact(db, TUNNELS_FACT),
         saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
         announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
-        ask: askOver(uplink.request),
-        tell: tellOver({
+        request: requestOverLink(uplink.request),
+        notify: notifyOverLink({
           send: uplink.send,
           originOf: channels.originOf,
           // After its tool call is answered, so that the turn ends with it.
