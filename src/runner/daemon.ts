@@ -305,7 +305,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     services: host.services,
     renewSecrets: () => {
       settings.reread()
-      gateway?.restored(settings.get().jwtSecret)
+      gateway?.afterRestore(settings.get().jwtSecret)
     },
     reconnect: (why) => link.redial(why, settings.rereadRunnerToken()),
     // A pull during a turn would change the files that the turn works on.

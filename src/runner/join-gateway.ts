@@ -6,7 +6,7 @@ import { readFact, writeFact } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import type { Channels } from "./channels/channels.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
-import { askOver, type Counted, tellOver } from "./gateway/link-requests.ts"
+import { type Counted, notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
 import type { Link } from "./link/link.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { Readiness } from "./readiness.ts"
@@ -48,14 +48,14 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     log,
     opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
     opencodePort: readiness.opencodePort,
-    parts: readiness.components,
+    components: readiness.components,
     details: () => ({ agent: agent.status() }),
     gauges: () => counted.gauges(link.counters(), readiness.components()["agent"]?.restarts ?? 0),
     loadTunnels: () => readFact(db, TUNNELS_FACT),
     saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
     announceTunnels: (tunnels) => link.send({ type: "tunnels", tunnels: [...tunnels] }),
-    ask: askOver(link.request),
-    tell: tellOver({
+    request: requestOverLink(link.request),
+    notify: notifyOverLink({
       send: link.send,
       originOf: channels.originOf,
       // Delayed, so that the tool call gets its response and the turn ends with it.

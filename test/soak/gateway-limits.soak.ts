@@ -295,7 +295,7 @@ test("a long answer of the API is kept alive by interim ones", async () => {
   }
   const gateway = startTestGateway({
     clock,
-    ask: async () => {
+    request: async () => {
       asking += 1
       return answered.promise
     },

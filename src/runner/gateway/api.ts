@@ -35,9 +35,9 @@ export interface Caller {
 
 export interface ApiPorts {
   /** Asks the session agent; rejects with an ApiError that says why there is no answer. */
-  readonly ask: (type: string, fields: Fields, caller: Caller) => Promise<Fields>
+  readonly request: (type: string, fields: Fields, caller: Caller) => Promise<Fields>
   /** Tells the session agent something. */
-  readonly tell: (type: string, fields: Fields, caller: Caller) => void
+  readonly notify: (type: string, fields: Fields, caller: Caller) => void
   /** What the sandbox does by itself, by the operation's name; one that is missing is not implemented. */
   readonly local: Readonly<Record<string, ((input: Fields) => unknown) | undefined>>
   readonly tickets: Tickets
@@ -166,7 +166,7 @@ const perform = async (
   const { served } = operation
   switch (served.by) {
     case "session": {
-      const result = await ports.ask(served.request.type, served.toFields(input), caller)
+      const result = await ports.request(served.request.type, served.toFields(input), caller)
       const reply = operation.output.safeParse(served.toReply(result))
       if (!reply.success) {
         throw new ApiError(
@@ -176,12 +176,12 @@ const perform = async (
         )
       }
       if (served.announce) {
-        ports.tell(served.announce.frame, served.announce.toFields(result), caller)
+        ports.notify(served.announce.frame, served.announce.toFields(result), caller)
       }
       return reply.data
     }
     case "frame":
-      ports.tell(served.frame, served.toFields(input), caller)
+      ports.notify(served.frame, served.toFields(input), caller)
       return served.reply
     case "sandbox": {
       const run = ports.local[operation.name]

@@ -17,7 +17,7 @@ export interface AuthOptions {
   readonly now: () => number
 }
 
-export interface Entry {
+export interface PersonGrant {
   readonly session: Session
   /** The client does not know this cookie yet, or not that it lasts longer now. */
   readonly cookieDue: boolean
@@ -37,7 +37,7 @@ export interface Auth {
     head: RequestHead,
     target: Target,
     peer: string,
-  ) => Entry | Refusal | Promise<Entry | Refusal>
+  ) => PersonGrant | Refusal | Promise<PersonGrant | Refusal>
   readonly tool: (head: RequestHead, peer: string) => Refusal | undefined
   /** For what tells of the sandbox and lets nobody in: the API token, or a person's token. */
   readonly observer: (
@@ -49,7 +49,7 @@ export interface Auth {
    * The key for the tokens to come. With another one than before, cookies and tickets of before open nothing; with the
    * same one they are as good as the tokens that made them.
    */
-  readonly renewKey: (jwtSecret: string | undefined) => void
+  readonly changeJwtSecret: (jwtSecret: string | undefined) => void
   readonly sessions: Sessions
   readonly tickets: Tickets
   readonly attempts: Attempts
@@ -100,7 +100,7 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
     }
   }
 
-  const byCookie = (head: RequestHead, target: Target): Entry | undefined => {
+  const byCookie = (head: RequestHead, target: Target): PersonGrant | undefined => {
     for (const id of ownCookies(head.headers)) {
       const session = sessions.use(id, target.path)
       if (session === undefined) continue
@@ -119,7 +119,7 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
     return undefined
   }
 
-  const byTicket = (target: Target): Entry | undefined => {
+  const byTicket = (target: Target): PersonGrant | undefined => {
     const ticket = queryValue(target.search, "ticket")
     const scope = ticket === undefined ? undefined : tickets.redeem(ticket)
     if (scope === undefined) return undefined
@@ -133,7 +133,7 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
     head: RequestHead,
     target: Target,
     peer: string,
-  ): Promise<Entry | Refusal> => {
+  ): Promise<PersonGrant | Refusal> => {
     const inQuery = queryValue(target.search, "token")
     const token = inQuery ?? bearerOf(head)
     if (token === undefined) return "missing"
@@ -160,12 +160,12 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
       if (token === undefined) return "missing"
       return isApiToken(token) || (await isGood(token)) ? undefined : refuse(peer)
     },
-    renewKey: (secret) => {
+    changeJwtSecret: (secret) => {
       if (secret === current) return
       key = keyOf(secret)
       current = secret
-      sessions.forgetAll()
-      tickets.forgetAll()
+      sessions.clear()
+      tickets.clear()
     },
     sessions,
     tickets,

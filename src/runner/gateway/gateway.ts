@@ -2,10 +2,10 @@
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
 import { ApiError, type ApiPorts, createApi } from "./api.ts"
-import { createApp } from "./handle-request.ts"
+import { createRequestHandler } from "./handle-request.ts"
 import { createAuth } from "./auth.ts"
 import { type BackendPorts, reservedPorts } from "./proxy/backends.ts"
-import type { Answer } from "./http/response.ts"
+import type { HttpResponse } from "./http/response.ts"
 import { createMetrics, type Gauge } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
@@ -27,7 +27,7 @@ export interface GatewayOptions {
   readonly opencodePort: () => number | undefined
   /** The port that is OpenCode's whether it runs or not. */
   readonly opencodeReserved?: number | undefined
-  readonly parts: () => Components
+  readonly components: () => Components
   /** More that `/health?verbose` tells to whoever may ask it. */
   readonly details?: () => Readonly<Record<string, unknown>>
   /** Numbers of other parts, for /metrics. */
@@ -36,8 +36,8 @@ export interface GatewayOptions {
   readonly loadTunnels: () => string | undefined
   readonly saveTunnels: (text: string) => void
   readonly announceTunnels: (tunnels: readonly (Tunnel & { readonly path: string })[]) => void
-  readonly ask: ApiPorts["ask"]
-  readonly tell: ApiPorts["tell"]
+  readonly request: ApiPorts["request"]
+  readonly notify: ApiPorts["notify"]
   /** Operations of the sandbox that other parts carry out, by name. */
   readonly local?: ApiPorts["local"]
   readonly mostSockets?: number
@@ -52,7 +52,7 @@ export interface Gateway {
    * The sandbox was restored: whoever is connected to a backend is dropped, since nobody knows who is at the other end,
    * and tokens are checked with this key from now on. The agent's own calls go on.
    */
-  readonly restored: (jwtSecret: string | undefined) => void
+  readonly afterRestore: (jwtSecret: string | undefined) => void
   readonly stop: () => Promise<void>
 }
 
@@ -106,12 +106,12 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     },
   })
 
-  const report = (name: "health-verbose" | "ready" | "metrics"): Answer => {
+  const report = (name: "health-verbose" | "ready" | "metrics"): HttpResponse => {
     if (name === "metrics") {
       const body = metrics.render([...ownGauges(), ...options.gauges()])
       return { status: 200, headers: { "content-type": "text/plain; version=0.0.4" }, body }
     }
-    const parts = options.parts()
+    const parts = options.components()
     const details = name === "health-verbose" ? options.details?.() : undefined
     const body = JSON.stringify({ ok: true, ...readyReport(parts, clock.now()), ...details })
     const status = name === "ready" && !isReady(parts) ? 503 : 200
@@ -133,7 +133,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     gauge("process_resident_memory_bytes", "Memory of the runner.", process.memoryUsage.rss()),
   ]
 
-  const serve = createApp({
+  const handleRequest = createRequestHandler({
     auth,
     api,
     tunnels,
@@ -157,11 +157,11 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     host: options.host,
     port: options.port,
     clock,
-    serve,
-    over: (exchange) =>
-      metrics.request(exchange.note, exchange.status, exchange.bytesIn(), exchange.bytesOut()),
-    refused: (status) => metrics.request("malformed", status, 0, 0),
-    tick: () => {
+    onRequest: handleRequest,
+    onRequestOver: (exchange) =>
+      metrics.request(exchange.route, exchange.status, exchange.bytesIn(), exchange.bytesOut()),
+    onRefused: (status) => metrics.request("malformed", status, 0, 0),
+    onTick: () => {
       ticks += 1
       if (ticks % SWEEP_TICKS === 0) auth.sessions.sweep()
     },
@@ -180,10 +180,10 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     deleteTunnel: (name) => {
       if (!tunnels.remove(name)) tunnels.announce()
     },
-    restored: (jwtSecret) => {
-      const connections = server.drop(({ note }) => passedOn.has(note))
+    afterRestore: (jwtSecret) => {
+      const connections = server.dropConnections(({ route: note }) => passedOn.has(note))
       log.info("gateway.dropped", { connections })
-      auth.renewKey(jwtSecret)
+      auth.changeJwtSecret(jwtSecret)
     },
     stop: async () => {
       await server.stop()

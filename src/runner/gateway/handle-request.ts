@@ -1,23 +1,24 @@
 /** The way of a request through the gateway: its address, its row in the table, who sent it, and what serves it. */
 import type { Clock } from "../../lib/clock.ts"
 import type { Api } from "./api.ts"
-import { type Auth, cookieOf, type Entry } from "./auth.ts"
+import { type Auth, cookieOf, type PersonGrant } from "./auth.ts"
 import { type Backend, backendOf, type BackendPorts } from "./proxy/backends.ts"
 import { hasBasicAuthorization, isLocal, isPage, schemeOf } from "./http/request-info.ts"
-import { BadHead } from "./http/fields.ts"
+import { HttpError } from "./http/fields.ts"
 import type { RequestHead } from "./http/head.ts"
-import { type Answer, problem } from "./http/response.ts"
+import { errorResponse } from "./error-response.ts"
+import type { HttpResponse } from "./http/response.ts"
 import { parseTarget, type Target, withoutQuery } from "./http/target.ts"
-import type { ProxyRequest } from "./tcp/proxy-request.ts"
+import type { HttpExchange } from "./tcp/http-exchange.ts"
 import type { Dialer } from "./tcp/backend-connections.ts"
 import { serveApi } from "./serve-api.ts"
 import { backendDown, methodNotAllowed, notFound, refusal, say } from "./pages.ts"
 import { asksForWebSocket, isOriginAllowed } from "./proxy/ws.ts"
-import { relay } from "./proxy/http.ts"
+import { forwardRequest } from "./proxy/http.ts"
 import { findRoute, type Route } from "./routes.ts"
 import { pathOf, type Tunnel, type Tunnels } from "../sandbox/tunnels.ts"
 
-export interface AppOptions {
+export interface RequestHandlerOptions {
   readonly auth: Auth
   readonly api: Api
   readonly tunnels: Tunnels
@@ -27,13 +28,13 @@ export interface AppOptions {
   readonly allowedOrigins: readonly string[]
   /** Where OpenCode listens, once it does. */
   readonly opencodePort: () => number | undefined
-  readonly report: (name: "health-verbose" | "ready" | "metrics") => Answer
+  readonly report: (name: "health-verbose" | "ready" | "metrics") => HttpResponse
   readonly socketOpened: () => () => void
   /** Something of our own broke while a request of this route was served. */
   readonly failed: (route: string, error: unknown) => void
 }
 
-const HEALTHY: Answer = {
+const HEALTHY: HttpResponse = {
   status: 200,
   headers: { "content-type": "application/json" },
   body: '{"ok":true}',
@@ -42,30 +43,32 @@ const HEALTHY: Answer = {
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"])
 const READ_METHODS = new Set(["GET", "HEAD"])
 
-export const createApp = (options: AppOptions): ((exchange: ProxyRequest) => void) => {
+export const createRequestHandler = (
+  options: RequestHandlerOptions,
+): ((exchange: HttpExchange) => void) => {
   const { auth, tunnels, clock } = options
 
-  const serve = (exchange: ProxyRequest): void => {
+  const serve = (exchange: HttpExchange): void => {
     const { head } = exchange
     if (head.method === "CONNECT" || head.method === "TRACE") {
-      return exchange.answer(methodNotAllowed(head, "GET and the like"))
+      return exchange.respond(methodNotAllowed(head, "GET and the like"))
     }
     const target = parseTarget(head.target)
     const tunnel = tunnels.findByHost(head.host)
     if (tunnel !== undefined) {
-      exchange.note = "tunnel-host"
+      exchange.route = "tunnel-host"
       return asPerson(exchange, target, { ...tunnelBackend(tunnel), prefix: "" }, tunnel)
     }
     const route = findRoute(target.path, target.search)
-    if (route === undefined) return exchange.answer(notFound(head))
-    exchange.note = route.name
+    if (route === undefined) return exchange.respond(notFound(head))
+    exchange.route = route.name
     serveRoute(exchange, target, route)
   }
 
-  const serveRoute = (exchange: ProxyRequest, target: Target, route: Route): void => {
+  const serveRoute = (exchange: HttpExchange, target: Target, route: Route): void => {
     switch (route.name) {
       case "health":
-        return exchange.answer(readOnly(exchange.head) ?? HEALTHY)
+        return exchange.respond(readOnly(exchange.head) ?? HEALTHY)
       case "health-verbose":
       case "ready":
       case "metrics":
@@ -82,51 +85,51 @@ export const createApp = (options: AppOptions): ((exchange: ProxyRequest) => voi
       }
       case "api": {
         const refused = auth.tool(exchange.head, exchange.peer)
-        if (refused !== undefined) return exchange.answer(refusal(exchange.head, refused))
+        if (refused !== undefined) return exchange.respond(refusal(exchange.head, refused))
         return serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error))
       }
       case "opencode":
         return toOpenCode(exchange, target)
       case "tunnel-host":
         // Found by its host before any path is looked at.
-        return exchange.answer(notFound(exchange.head))
+        return exchange.respond(notFound(exchange.head))
     }
   }
 
   const asObserver = async (
-    exchange: ProxyRequest,
+    exchange: HttpExchange,
     target: Target,
     name: "health-verbose" | "ready" | "metrics",
   ) => {
     const refused = await auth.observer(exchange.head, target, exchange.peer)
-    if (refused !== undefined) return exchange.answer(refusal(exchange.head, refused))
-    exchange.answer(readOnly(exchange.head) ?? options.report(name))
+    if (refused !== undefined) return exchange.respond(refusal(exchange.head, refused))
+    exchange.respond(readOnly(exchange.head) ?? options.report(name))
   }
 
   const asPerson = (
-    exchange: ProxyRequest,
+    exchange: HttpExchange,
     target: Target,
     backend: Backend | undefined,
     tunnel?: Tunnel,
   ): void => {
     const { head, peer } = exchange
-    const enter = (entry: Entry) => toBackend(exchange, target, entry, backend, tunnel)
+    const enter = (entry: PersonGrant) => toBackend(exchange, target, entry, backend, tunnel)
     const verdict = auth.person(head, target, peer)
     if (!(verdict instanceof Promise)) {
-      return typeof verdict === "string" ? exchange.answer(refusal(head, verdict)) : enter(verdict)
+      return typeof verdict === "string" ? exchange.respond(refusal(head, verdict)) : enter(verdict)
     }
     const decide = async () => {
       const later = await verdict
-      if (typeof later === "string") exchange.answer(refusal(head, later))
+      if (typeof later === "string") exchange.respond(refusal(head, later))
       else enter(later)
     }
     void guarded(exchange, decide)
   }
 
   const toBackend = (
-    exchange: ProxyRequest,
+    exchange: HttpExchange,
     target: Target,
-    entry: Entry,
+    entry: PersonGrant,
     backend: Backend | undefined,
     tunnel: Tunnel | undefined,
   ): void => {
@@ -134,21 +137,21 @@ export const createApp = (options: AppOptions): ((exchange: ProxyRequest) => voi
     const upgrade = asksForWebSocket(head)
     const risky = upgrade || (entry.byCookie && !SAFE_METHODS.has(head.method))
     if (risky && !isOriginAllowed(head, options.allowedOrigins)) {
-      return exchange.answer(refusal(head, "origin"))
+      return exchange.respond(refusal(head, "origin"))
     }
     const cookie = () => cookieOf(entry.session, clock.now(), isLocal(head, exchange.peer), upgrade)
     if (backend?.port === undefined)
-      return exchange.answer(notFound(head, "there is no tunnel of this name"))
+      return exchange.respond(notFound(head, "there is no tunnel of this name"))
     const atRoot = target.path === backend.prefix
     if (atRoot || (!upgrade && isPage(head) && entry.search !== target.search)) {
-      return exchange.answer(
+      return exchange.respond(
         redirect(`${target.path}${atRoot ? "/" : ""}${entry.search}`, cookie()),
       )
     }
     const mismatch = tunnel && wrongProtocol(head, tunnel, upgrade)
-    if (mismatch) return exchange.answer(mismatch)
+    if (mismatch) return exchange.respond(mismatch)
     const { session } = entry
-    relay(
+    forwardRequest(
       exchange,
       {
         port: backend.port,
@@ -159,8 +162,8 @@ export const createApp = (options: AppOptions): ((exchange: ProxyRequest) => voi
         passAuthorization: entry.passAuthorization,
         upgrade,
         setCookie: entry.cookieDue || upgrade ? cookie() : undefined,
-        failed: (why) => exchange.answer(backendDown(head, backend.title, why)),
-        opened: () => {
+        onFailure: (why) => exchange.respond(backendDown(head, backend.title, why)),
+        onUpgrade: () => {
           const closed = options.socketOpened()
           session.sockets += 1
           return () => {
@@ -174,16 +177,16 @@ export const createApp = (options: AppOptions): ((exchange: ProxyRequest) => voi
     )
   }
 
-  const toOpenCode = (exchange: ProxyRequest, target: Target): void => {
+  const toOpenCode = (exchange: HttpExchange, target: Target): void => {
     const { head } = exchange
     const port = options.opencodePort()
-    if (port === undefined) return exchange.answer(backendDown(head, "OpenCode", "down"))
+    if (port === undefined) return exchange.respond(backendDown(head, "OpenCode", "down"))
     const upgrade = asksForWebSocket(head)
     if (upgrade && !isOriginAllowed(head, options.allowedOrigins)) {
-      return exchange.answer(refusal(head, "origin"))
+      return exchange.respond(refusal(head, "origin"))
     }
     const rest = target.path.slice("/opencode".length) || "/"
-    relay(
+    forwardRequest(
       exchange,
       {
         port,
@@ -194,8 +197,8 @@ export const createApp = (options: AppOptions): ((exchange: ProxyRequest) => voi
         passAuthorization: hasBasicAuthorization(head),
         upgrade,
         setCookie: undefined,
-        failed: (why) => exchange.answer(backendDown(head, "OpenCode", why)),
-        opened: options.socketOpened,
+        onFailure: (why) => exchange.respond(backendDown(head, "OpenCode", why)),
+        onUpgrade: options.socketOpened,
       },
       options,
     )
@@ -203,7 +206,7 @@ export const createApp = (options: AppOptions): ((exchange: ProxyRequest) => voi
 
   /** A request that fails here fails alone: its client is told so, and the runner goes on. */
   const guarded = async (
-    exchange: ProxyRequest,
+    exchange: HttpExchange,
     run: () => Promise<void> | void,
   ): Promise<void> => {
     try {
@@ -212,12 +215,12 @@ export const createApp = (options: AppOptions): ((exchange: ProxyRequest) => voi
       fail(exchange, error)
     }
   }
-  const fail = (exchange: ProxyRequest, error: unknown) => {
-    if (error instanceof BadHead) {
-      return exchange.answer(problem(error.status, "malformed", error.message))
+  const fail = (exchange: HttpExchange, error: unknown) => {
+    if (error instanceof HttpError) {
+      return exchange.respond(errorResponse(error.status, "malformed", error.message))
     }
-    options.failed(exchange.note, error)
-    exchange.answer(problem(500, "internal", "something went wrong in the runner"))
+    options.failed(exchange.route, error)
+    exchange.respond(errorResponse(500, "internal", "something went wrong in the runner"))
   }
 
   return (exchange) => {
@@ -235,16 +238,20 @@ const tunnelBackend = (tunnel: Tunnel): Backend => ({
   prefix: pathOf(tunnel.name),
 })
 
-const readOnly = (head: RequestHead): Answer | undefined =>
+const readOnly = (head: RequestHead): HttpResponse | undefined =>
   READ_METHODS.has(head.method) ? undefined : methodNotAllowed(head, "GET")
 
 /** A browser that came with a token is sent to the same place without it, so that it stays in no history. */
-const redirect = (location: string, cookie: string): Answer => ({
+const redirect = (location: string, cookie: string): HttpResponse => ({
   status: 302,
   headers: { location, "set-cookie": cookie, "referrer-policy": "no-referrer" },
 })
 
-const wrongProtocol = (head: RequestHead, tunnel: Tunnel, upgrade: boolean): Answer | undefined => {
+const wrongProtocol = (
+  head: RequestHead,
+  tunnel: Tunnel,
+  upgrade: boolean,
+): HttpResponse | undefined => {
   if (tunnel.protocol === "http" && upgrade) {
     return say(head, 403, "wrong-protocol", "this tunnel is for HTTP, not for WebSockets")
   }

@@ -14,8 +14,8 @@ const statuses = {
 } as const satisfies Record<RequestFailure, readonly [number, string]>
 
 /** The table has checked the fields against the request's type, which is known here by name only. */
-export const askOver =
-  (request: Link["request"]): ApiPorts["ask"] =>
+export const requestOverLink =
+  (request: Link["request"]): ApiPorts["request"] =>
   async (type, fields, { sessionId }) => {
     try {
       return await request(type as never, { ...fields, opencodeSessionId: sessionId } as never)
@@ -35,8 +35,8 @@ export interface TellPorts {
 }
 
 /** The table has checked the fields; an image goes to the conversation whose tool shows it. */
-export const tellOver =
-  ({ send, originOf, completed }: TellPorts): ApiPorts["tell"] =>
+export const notifyOverLink =
+  ({ send, originOf, completed }: TellPorts): ApiPorts["notify"] =>
   (type, fields, { sessionId }) => {
     const origin = type === "screenshot" && sessionId ? originOf(sessionId) : undefined
     send({ type, ...origin, ...fields } as never)

@@ -1,5 +1,6 @@
 /** What is said when there is nothing to show: a page for people, JSON for programs. */
-import { type Answer, problem } from "./http/response.ts"
+import { errorResponse } from "./error-response.ts"
+import type { HttpResponse } from "./http/response.ts"
 import type { RequestHead } from "./http/head.ts"
 import { isPage } from "./http/request-info.ts"
 import { RETRY_AFTER_SECONDS } from "./failed-attempts.ts"
@@ -20,18 +21,22 @@ const refusals = {
   ],
 } as const
 
-export const refusal = (head: RequestHead, why: Refusal | "origin"): Answer => {
+export const refusal = (head: RequestHead, why: Refusal | "origin"): HttpResponse => {
   const [status, code, words] = refusals[why]
   const extra: Record<string, string> =
     why === "too-many" ? { "retry-after": String(RETRY_AFTER_SECONDS) } : {}
   return withHeaders(say(head, status, code, words), extra)
 }
 
-export const notFound = (head: RequestHead, words = "there is nothing here"): Answer =>
+export const notFound = (head: RequestHead, words = "there is nothing here"): HttpResponse =>
   say(head, 404, "not-found", words)
 
 /** `title` is our own word for the service; what went wrong in detail is for the log. */
-export const backendDown = (head: RequestHead, title: string, why: "down" | "broken"): Answer => {
+export const backendDown = (
+  head: RequestHead,
+  title: string,
+  why: "down" | "broken",
+): HttpResponse => {
   const words =
     why === "down"
       ? `${title} is not answering yet: it may still be starting`
@@ -41,11 +46,11 @@ export const backendDown = (head: RequestHead, title: string, why: "down" | "bro
   return { status: 502, headers: { ...HTML, ...RETRY }, body }
 }
 
-export const methodNotAllowed = (head: RequestHead, allow: string): Answer =>
+export const methodNotAllowed = (head: RequestHead, allow: string): HttpResponse =>
   withHeaders(say(head, 405, "method-not-allowed", `only ${allow} is answered here`), { allow })
 
-export const say = (head: RequestHead, status: number, code: string, words: string): Answer =>
-  isPage(head) ? { status, headers: HTML, body: page(words) } : problem(status, code, words)
+export const say = (head: RequestHead, status: number, code: string, words: string): HttpResponse =>
+  isPage(head) ? { status, headers: HTML, body: page(words) } : errorResponse(status, code, words)
 
 const RETRY = { "retry-after": "2" }
 const HTML = {
@@ -54,7 +59,10 @@ const HTML = {
   "referrer-policy": "no-referrer",
 }
 
-const withHeaders = (answer: Answer, headers: Readonly<Record<string, string>>): Answer => ({
+const withHeaders = (
+  answer: HttpResponse,
+  headers: Readonly<Record<string, string>>,
+): HttpResponse => ({
   ...answer,
   headers: { ...answer.headers, ...headers },
 })

@@ -1,16 +1,16 @@
 /** Hands a request to the API as a whole, and keeps the client company while it waits for a long answer. */
 import type { Clock } from "../../lib/clock.ts"
 import type { Api } from "./api.ts"
-import { problem } from "./http/response.ts"
+import { errorResponse } from "./error-response.ts"
 import type { Target } from "./http/target.ts"
-import type { ProxyRequest } from "./tcp/proxy-request.ts"
+import type { HttpExchange } from "./tcp/http-exchange.ts"
 
 const BODY_LIMIT = 8 * 1024 * 1024
 /** Edges in front of the sandbox cut what is silent for some minutes. */
 const HEARTBEAT_MS = 30_000
 
 export const serveApi = (
-  exchange: ProxyRequest,
+  exchange: HttpExchange,
   target: Target,
   api: Api,
   clock: Clock,
@@ -18,7 +18,7 @@ export const serveApi = (
 ): void => {
   const { head } = exchange
   if (head.framing.kind === "length" && head.framing.length > BODY_LIMIT) {
-    return exchange.answer(tooLarge())
+    return exchange.respond(tooLarge())
   }
   const parts: Buffer[] = []
   let size = 0
@@ -41,7 +41,7 @@ export const serveApi = (
       )
       const body = new Uint8Array(await response.arrayBuffer())
       const type = response.headers.get("content-type") ?? "application/json"
-      exchange.answer({ status: response.status, headers: { "content-type": type }, body })
+      exchange.respond({ status: response.status, headers: { "content-type": type }, body })
     } catch (error) {
       failed(error)
     } finally {
@@ -54,18 +54,18 @@ export const serveApi = (
     {
       data: (bytes) => {
         size += bytes.length
-        if (size > BODY_LIMIT) return exchange.answer(tooLarge())
+        if (size > BODY_LIMIT) return exchange.respond(tooLarge())
         parts.push(bytes)
       },
       end: () => void run(),
-      gone: () => stopHeartbeat(),
+      closed: () => stopHeartbeat(),
       drained: () => {},
     },
     "decoded",
   )
 }
 
-const tooLarge = () => problem(413, "too-large", "the body is larger than 8 MiB")
+const tooLarge = () => errorResponse(413, "too-large", "the body is larger than 8 MiB")
 
 const PASSED = new Set([
   "content-type",
@@ -75,7 +75,7 @@ const PASSED = new Set([
   "x-opencode-call-id",
 ])
 
-const passedHeaders = ({ head }: ProxyRequest): Record<string, string> =>
+const passedHeaders = ({ head }: HttpExchange): Record<string, string> =>
   Object.fromEntries(
     head.headers.flatMap(({ key, value }) => (PASSED.has(key) ? [[key, value]] : [])),
   )

@@ -20,7 +20,7 @@ export interface Sessions {
   readonly size: () => number
   /** Forgets what nobody can use any more. */
   readonly sweep: () => void
-  readonly forgetAll: () => void
+  readonly clear: () => void
 }
 
 export const IDLE_MS = 15 * 60_000
@@ -77,7 +77,7 @@ export const createSessions = (now: () => number, most = MOST_SESSIONS): Session
     },
     size: () => sessions.size,
     sweep,
-    forgetAll: () => sessions.clear(),
+    clear: () => sessions.clear(),
   }
 }
 

@@ -5,7 +5,7 @@ export interface Tickets {
   readonly issue: (scope: string) => { readonly ticket: string; readonly expiresAt: number }
   /** What the ticket opens; it is worth nothing afterwards. */
   readonly redeem: (ticket: string) => string | undefined
-  readonly forgetAll: () => void
+  readonly clear: () => void
 }
 
 const TICKET_MS = 30_000
@@ -29,6 +29,6 @@ export const createTickets = (now: () => number): Tickets => {
       tickets.delete(ticket)
       return found && found.expiresAt > now() ? found.scope : undefined
     },
-    forgetAll: () => tickets.clear(),
+    clear: () => tickets.clear(),
   }
 }

@@ -13,7 +13,7 @@ let answer: () => Promise<Fields> = async () => ({})
 
 beforeAll(() => {
   gateway = startTestGateway({
-    ask: (type, _fields, caller) => {
+    request: (type, _fields, caller) => {
       asked.push({ type, caller })
       return answer()
     },

@@ -14,11 +14,11 @@ let answer: () => Promise<Fields> = async () => ({})
 
 beforeAll(() => {
   gateway = startTestGateway({
-    ask: (type, fields) => {
+    request: (type, fields) => {
       asked.push({ type, fields })
       return answer()
     },
-    tell: (type, fields) => void told.push({ type, fields }),
+    notify: (type, fields) => void told.push({ type, fields }),
   })
 })
 afterAll(() => gateway.stop())

@@ -16,7 +16,7 @@ beforeAll(() => {
   backend = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("12345") })
   gateway = startTestGateway({
     backends: { vscode: backend.port ?? 0, vnc: 2, ttyd: 3 },
-    parts: () => parts,
+    components: () => parts,
     gauges: () => [
       {
         name: "of_another_part",
@@ -99,7 +99,7 @@ describe("/ready", () => {
 
 test("what breaks in us is 500 without a word of it, and the gateway goes on", async () => {
   const broken = startTestGateway({
-    parts: () => {
+    components: () => {
       throw new Error("words of the inside")
     },
   })

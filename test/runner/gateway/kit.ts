@@ -35,15 +35,15 @@ export const startTestGateway = (change: Partial<GatewayOptions> = {}): TestGate
     clock: systemClock,
     log: recordingLog(lines),
     opencodePort: () => undefined,
-    parts: () => ({ agent: { state: "ready", since: Date.now(), essential: true } }),
+    components: () => ({ agent: { state: "ready", since: Date.now(), essential: true } }),
     gauges: () => [],
     loadTunnels: () => memory.tunnels,
     saveTunnels: (text) => {
       memory.tunnels = text
     },
     announceTunnels: (tunnels) => void announced.push(tunnels),
-    ask: async () => ({}),
-    tell: () => {},
+    request: async () => ({}),
+    notify: () => {},
     ...change,
   })
   return { ...gateway, url: `http://127.0.0.1:${gateway.port}`, log: lines, announced, memory }

@@ -128,7 +128,7 @@ test("WebSockets of before are closed with a code and a reason, at both ends", a
   const before = await Promise.all([open("/ttyd/ws"), open("/t/web/ws")])
   expect(await echo(before[0], "hello")).toBe("hello")
   const ends = before.map(ending)
-  gateway.restored(FRESH)
+  gateway.afterRestore(FRESH)
   expect(await Promise.all(ends)).toEqual([GONE, GONE])
   await until(
     () => sockets.clients.size + tunnel.clients.size === 0,
@@ -138,20 +138,20 @@ test("WebSockets of before are closed with a code and a reason, at both ends", a
 
 test("they are closed with the same key as well: somebody else may be at the other end", async () => {
   const ended = ending(await open("/ttyd/ws"))
-  gateway.restored(SECRET)
+  gateway.afterRestore(SECRET)
   expect(await ended).toBe(GONE)
 })
 
 test("answers that are still streaming are cut, and their backends are told", async () => {
   const onward = await Promise.all([stream("/vscode/stream"), stream("/opencode/stream")])
-  gateway.restored(FRESH)
+  gateway.afterRestore(FRESH)
   expect(await Promise.all(onward.map((next) => next()))).toEqual(["cut", "cut"])
   await until(() => left.length === 2, "end of the backend's answers")
 })
 
 test("what is opened after is left alone", async () => {
   const ended = ending(await open("/ttyd/ws"))
-  gateway.restored(FRESH)
+  gateway.afterRestore(FRESH)
   cookie = await freshCookie()
   const socket = await open("/ttyd/ws")
   await stream("/vscode/stream")
@@ -172,7 +172,7 @@ test("cookies, tickets and tokens of the former key open nothing, and those of t
   const issued = await api(gateway, "POST", "/tickets", { path: "/vscode/" })
   const { url } = (await issued.json()) as { url: string }
   expect(await statusWith(cookie)).toBe(200)
-  gateway.restored(FRESH)
+  gateway.afterRestore(FRESH)
   expect(await statusWith(cookie)).toBe(401)
   expect((await fetch(`${gateway.url}${url}`)).status).toBe(401)
   expect((await fetch(`${gateway.url}/vscode/?token=${makeToken()}`)).status).toBe(401)
@@ -180,7 +180,7 @@ test("cookies, tickets and tokens of the former key open nothing, and those of t
 })
 
 test("with the same key a cookie stays good, so that a page connects again by itself", async () => {
-  gateway.restored(SECRET)
+  gateway.afterRestore(SECRET)
   expect(await statusWith(cookie)).toBe(200)
   expect(await echo(await open("/ttyd/ws"), "again")).toBe("again")
 })
@@ -192,7 +192,7 @@ test("a token that is being checked while the key changes lets nobody in", async
     auth.person(head, { path: "/vscode/", search: `?token=${makeToken({ secret: key })}` }, "peer")
   expect(await enter(SECRET)).toBeObject()
   const verdict = enter(SECRET)
-  auth.renewKey(FRESH)
+  auth.changeJwtSecret(FRESH)
   expect(await verdict).toBe("invalid")
   expect(auth.sessions.size()).toBe(0)
   expect(await enter(FRESH)).toBeObject()
@@ -203,14 +203,14 @@ test("a call of the agent's tools that waits for its answer gets it", async () =
   const answer = Promise.withResolvers<Record<string, unknown>>()
   const asked = Promise.withResolvers<void>()
   await start({
-    ask: () => {
+    request: () => {
       asked.resolve()
       return answer.promise
     },
   })
   const call = api(gateway, "GET", "/child-sessions")
   await asked.promise
-  gateway.restored(FRESH)
+  gateway.afterRestore(FRESH)
   answer.resolve({ children: [{ id: "c1" }] })
   const response = await call
   expect(response.status).toBe(200)
@@ -264,7 +264,7 @@ test("in the middle of a frame nothing is put into it: the connection is lost", 
   const half = Buffer.from([0x82, 100, 1, 2, 3])
   const { said, ended } = await listenRaw(await rawBackend((socket) => void socket.write(half)))
   await until(() => said().length === half.length, "half a frame")
-  gateway.restored(FRESH)
+  gateway.afterRestore(FRESH)
   await ended
   expect(said().equals(half)).toBe(true)
 })
@@ -273,7 +273,7 @@ test("after the backend's own close frame there is no second one", async () => {
   const close = Buffer.from([0x88, 0x02, 0x03, 0xe8])
   const { said, ended } = await listenRaw(await rawBackend((socket) => void socket.write(close)))
   await until(() => said().length === close.length, "close frame")
-  gateway.restored(FRESH)
+  gateway.afterRestore(FRESH)
   await ended
   expect(said().equals(close)).toBe(true)
 })
@@ -295,7 +295,7 @@ test("a client that takes nothing is not waited for", async () => {
   expect(await metrics()).toContain("sandpiper_gateway_websockets 1\n")
   // Until every buffer on the way is full.
   await Bun.sleep(300)
-  gateway.restored(SECRET)
+  gateway.afterRestore(SECRET)
   await backendEnded.promise
   expect(await metrics()).toContain("sandpiper_gateway_websockets 0\n")
 })

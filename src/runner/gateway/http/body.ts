@@ -1,48 +1,77 @@
-/** Finds where a body ends while its bytes pass by: by count, by chunks, or by the end of the connection. */
-import { BadHead } from "./fields.ts"
+/**
+ * Finds where the body of a message ends: by length, by chunks, or by the end of the connection. Pure: `readBody` takes
+ * the state and the next bytes, cut anywhere, and returns the next state.
+ */
+import { HttpError } from "./fields.ts"
 import type { Framing } from "./head.ts"
 
-export interface BodyReader {
-  /** Hands on what belongs to the body; returns how many bytes of `bytes` it took. */
-  readonly feed: (bytes: Buffer, emit: (bytes: Buffer) => void) => number
-  readonly done: () => boolean
+/**
+ * `verbatim` passes chunks on with their framing, for a peer that also reads chunks (trailers are dropped); `decoded`
+ * passes only the data in the chunks.
+ */
+export type BodyForm = "verbatim" | "decoded"
+
+export type BodyState =
+  | { readonly kind: "done" }
+  | { readonly kind: "until-close" }
+  | { readonly kind: "length"; readonly left: number }
+  | ChunkState
+
+interface ChunkState {
+  readonly kind: "chunked"
+  readonly form: BodyForm
+  readonly phase: ChunkPhase
+  /** The chunk size read so far, and how many digits it has. */
+  readonly size: number
+  readonly digits: number
+  /** Bytes of the current chunk that have not arrived. */
+  readonly left: number
+  readonly trailer: string
 }
 
-/**
- * `verbatim` passes chunks on as they came, framing and all, for a peer that reads chunks too (without their
- * trailers); `decoded` passes only what they hold.
- */
-export const createBodyReader = (
-  framing: Framing,
-  form: "verbatim" | "decoded" = "verbatim",
-): BodyReader => {
+type ChunkPhase = "size" | "size-lf" | "data" | "data-cr" | "data-lf" | "trailer" | "done"
+
+export interface BodyProgress {
+  readonly state: BodyState
+  /** Body bytes to hand on, in order. */
+  readonly pieces: readonly Buffer[]
+  /** How many of the given bytes belong to this message; the rest is the next message. */
+  readonly consumed: number
+}
+
+const DONE: BodyState = { kind: "done" }
+
+export const startBody = (framing: Framing, form: BodyForm = "verbatim"): BodyState => {
   switch (framing.kind) {
     case "none":
-      return { feed: () => 0, done: () => true }
+      return DONE
     case "until-close":
-      return { feed: takeAll, done: () => false }
+      return framing
     case "length":
-      return countedReader(framing.length)
+      return framing.length === 0 ? DONE : { kind: "length", left: framing.length }
     case "chunked":
-      return chunkReader(form === "verbatim")
+      return { kind: "chunked", form, phase: "size", size: 0, digits: 0, left: 0, trailer: "" }
   }
 }
 
-const takeAll: BodyReader["feed"] = (bytes, emit) => {
-  emit(bytes)
-  return bytes.length
-}
-
-const countedReader = (length: number): BodyReader => {
-  let left = length
-  return {
-    feed: (bytes, emit) => {
-      const taken = Math.min(left, bytes.length)
-      left -= taken
-      if (taken > 0) emit(taken === bytes.length ? bytes : bytes.subarray(0, taken))
-      return taken
-    },
-    done: () => left === 0,
+/** Throws an HttpError for a malformed chunk. */
+export const readBody = (state: BodyState, bytes: Buffer): BodyProgress => {
+  switch (state.kind) {
+    case "done":
+      return { state, pieces: [], consumed: 0 }
+    case "until-close":
+      return { state, pieces: [bytes], consumed: bytes.length }
+    case "length": {
+      const consumed = Math.min(state.left, bytes.length)
+      const left = state.left - consumed
+      return {
+        state: left === 0 ? DONE : { kind: "length", left },
+        pieces: [consumed === bytes.length ? bytes : bytes.subarray(0, consumed)],
+        consumed,
+      }
+    }
+    case "chunked":
+      return readChunks(state, bytes)
   }
 }
 
@@ -53,82 +82,78 @@ const CRLF = Buffer.from("\r\n")
 const SIZE_DIGITS = 13
 const TRAILER_LIMIT = 8192
 
-type ChunkPhase = "size" | "size-lf" | "data" | "data-cr" | "data-lf" | "trailer" | "done"
-
 /**
- * Extensions are refused: nobody sends them, and parsers that disagree about them are how requests are smuggled.
- * Trailers are read and dropped, so that none of them can pass for a header behind the checks.
+ * Chunk extensions are refused: clients do not send them, and parsers that disagree about them allow request smuggling.
+ * Trailers are read and dropped, so that a trailer cannot pass for a header that was checked.
  */
-const chunkReader = (verbatim: boolean): BodyReader => {
-  let phase: ChunkPhase = "size"
-  let size = 0
-  let digits = 0
-  let left = 0
-  let trailer = ""
-
-  const readSize = (byte: number) => {
-    if (byte === CR && digits > 0) {
-      phase = "size-lf"
-      return
+const readChunks = (state: ChunkState, bytes: Buffer): BodyProgress => {
+  const { form } = state
+  let { phase, size, digits, left, trailer } = state
+  const pieces: Buffer[] = []
+  let at = 0
+  let verbatimEnd = 0
+  while (at < bytes.length && phase !== "done") {
+    if (phase === "data") {
+      const taken = Math.min(left, bytes.length - at)
+      if (form === "decoded") pieces.push(bytes.subarray(at, at + taken))
+      left -= taken
+      at += taken
+      if (left === 0) phase = "data-cr"
+      verbatimEnd = at
+      continue
     }
-    const digit = hexDigit(byte)
-    digits += 1
-    if (digit === -1 || digits > SIZE_DIGITS) throw new BadHead(400, "a chunk is malformed")
-    size = size * 16 + digit
-  }
-  const expect = (byte: number, expected: number, next: ChunkPhase) => {
-    if (byte !== expected) throw new BadHead(400, "a chunk is malformed")
-    phase = next
-  }
-  const endSize = (byte: number) => {
-    expect(byte, LF, size === 0 ? "trailer" : "data")
-    left = size
-    size = 0
-    digits = 0
-  }
-  const readTrailer = (byte: number) => {
-    trailer += String.fromCharCode(byte)
-    if (trailer.length > TRAILER_LIMIT) throw new BadHead(431, "the trailers are too long")
-    if (trailer === "\r\n" || trailer.endsWith("\r\n\r\n")) phase = "done"
-  }
-
-  return {
-    feed: (bytes, emit) => {
-      let at = 0
-      let forwardEnd = 0
-      while (at < bytes.length && phase !== "done") {
-        if (phase === "data") {
-          const taken = Math.min(left, bytes.length - at)
-          if (!verbatim) emit(bytes.subarray(at, at + taken))
-          left -= taken
-          at += taken
-          if (left === 0) phase = "data-cr"
-        } else {
-          const byte = bytes[at] ?? 0
-          at += 1
-          if (phase === "size") readSize(byte)
-          else if (phase === "size-lf") endSize(byte)
-          else if (phase === "data-cr") expect(byte, CR, "data-lf")
-          else if (phase === "data-lf") expect(byte, LF, "size")
-          else {
-            readTrailer(byte)
-            continue
-          }
+    const byte = bytes[at] ?? 0
+    at += 1
+    switch (phase) {
+      case "size":
+        if (byte === CR && digits > 0) {
+          phase = "size-lf"
+          break
         }
-        forwardEnd = at
-      }
-      if (verbatim) {
-        if (forwardEnd > 0) emit(bytes.subarray(0, forwardEnd))
-        if (phase === "done") emit(CRLF)
-      }
-      return at
-    },
-    done: () => phase === "done",
+        digits += 1
+        size = size * 16 + hexDigit(byte)
+        if (digits > SIZE_DIGITS) throw malformedChunk()
+        break
+      case "size-lf":
+        if (byte !== LF) throw malformedChunk()
+        phase = size === 0 ? "trailer" : "data"
+        left = size
+        size = 0
+        digits = 0
+        break
+      case "data-cr":
+        if (byte !== CR) throw malformedChunk()
+        phase = "data-lf"
+        break
+      case "data-lf":
+        if (byte !== LF) throw malformedChunk()
+        phase = "size"
+        break
+      case "trailer":
+        trailer += String.fromCharCode(byte)
+        if (trailer.length > TRAILER_LIMIT) throw new HttpError(431, "the trailers are too long")
+        if (trailer === "\r\n" || trailer.endsWith("\r\n\r\n")) phase = "done"
+        continue
+    }
+    verbatimEnd = at
+  }
+  const isDone = phase === "done"
+  if (form === "verbatim") {
+    if (verbatimEnd > 0) pieces.push(bytes.subarray(0, verbatimEnd))
+    if (isDone) pieces.push(CRLF)
+  }
+  return {
+    state: isDone ? DONE : { kind: "chunked", form, phase, size, digits, left, trailer },
+    pieces,
+    consumed: at,
   }
 }
+
+const malformedChunk = () => new HttpError(400, "a chunk is malformed")
 
 const hexDigit = (byte: number): number => {
   if (byte >= 48 && byte <= 57) return byte - 48
   const lower = byte | 32
-  return lower >= 97 && lower <= 102 ? lower - 87 : -1
+  if (lower < 97 || lower > 102) throw malformedChunk()
+  return lower - 87
 }

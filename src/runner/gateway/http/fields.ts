@@ -8,7 +8,7 @@ export interface Header {
 }
 
 /** Bytes that are not HTTP as this gateway speaks it; `status` is the answer they get. */
-export class BadHead extends Error {
+export class HttpError extends Error {
   override readonly name = "BadHead"
   readonly status: number
   constructor(status: number, message: string) {
@@ -91,17 +91,17 @@ export const readFields = (text: string, lineEnd: number): Fields => {
     upgrade: undefined,
     authorizations: 0,
   }
-  if (CONTROL.test(text)) throw new BadHead(400, "a header has a character that is not allowed")
+  if (CONTROL.test(text)) throw new HttpError(400, "a header has a character that is not allowed")
   let at = lineEnd + 2
   while (at < text.length) {
     const end = endOfLine(text, at)
     const colon = text.indexOf(":", at)
-    if (colon === -1 || colon >= end) throw new BadHead(400, "a header has no colon")
+    if (colon === -1 || colon >= end) throw new HttpError(400, "a header has no colon")
     const name = text.slice(at, colon)
     const key = knownNames.get(name) ?? checkedName(name)
     const value = trimmed(text, colon + 1, end)
     if (fields.headers.push({ name, key, value }) > HEADER_LIMIT) {
-      throw new BadHead(431, "there are too many headers")
+      throw new HttpError(431, "there are too many headers")
     }
     note(fields, key, value)
     at = end + 2
@@ -115,14 +115,14 @@ const endOfLine = (text: string, start: number): number => {
   const end = feed === -1 ? text.length : feed - 1
   const carriage = text.indexOf("\r", start)
   if (carriage === -1 ? feed !== -1 : carriage !== end) {
-    throw new BadHead(400, "a line is not ended as lines are")
+    throw new HttpError(400, "a line is not ended as lines are")
   }
   return end
 }
 
 const checkedName = (name: string): string => {
   if (name === "" || !isAll(name, 0, name.length, NAME)) {
-    throw new BadHead(400, "a header's name is malformed")
+    throw new HttpError(400, "a header's name is malformed")
   }
   return name.toLowerCase()
 }
@@ -145,7 +145,7 @@ const note = (fields: Fields, key: string, value: string): void => {
       return
     case "content-length":
       // The same length said twice is harmless in an answer and refused in a request.
-      if (fields.lengthCount > 0 && fields.length !== value) throw new BadHead(400, "two lengths")
+      if (fields.lengthCount > 0 && fields.length !== value) throw new HttpError(400, "two lengths")
       fields.length = value
       fields.lengthCount += 1
       return
@@ -161,7 +161,7 @@ const note = (fields: Fields, key: string, value: string): void => {
       return
     case "authorization":
       fields.authorizations += 1
-      if (fields.authorizations > 1) throw new BadHead(400, "Authorization is there twice")
+      if (fields.authorizations > 1) throw new HttpError(400, "Authorization is there twice")
       return
   }
 }

@@ -4,7 +4,7 @@ import type { RequestHead, ResponseHead } from "./head.ts"
 import { isOwnSetCookie, withoutOwnCookie, withPathUnder } from "./cookies.ts"
 
 /** Where a request goes and under which address the client knows that place. */
-export interface Passage {
+export interface ForwardedRequest {
   readonly port: number
   /** What the backend is asked for: path and query, the prefix and our own parameters gone. */
   readonly target: string
@@ -52,7 +52,7 @@ const kinds = new Map<string, Kind>([
   ["clear-site-data", "clear"],
 ])
 
-export const requestForBackend = (head: RequestHead, passage: Passage): string => {
+export const requestForBackend = (head: RequestHead, passage: ForwardedRequest): string => {
   const named = namedByConnection(head.headers)
   let text = `${head.method} ${passage.target} HTTP/${head.version}\r\nHost: localhost:${passage.port}\r\n`
   for (const { name, key, value } of head.headers) {
@@ -75,7 +75,7 @@ export const requestForBackend = (head: RequestHead, passage: Passage): string =
   return `${text}\r\n`
 }
 
-export interface AnswerPassage {
+export interface ForwardedResponse {
   readonly port: number
   readonly prefix: string
   /** Our own cookie, made or renewed. */
@@ -86,9 +86,9 @@ export interface AnswerPassage {
 export type Then = "keep-alive" | "close" | "upgrade"
 
 /** `host` is the one that the client named: a redirect to it is one to the backend. */
-export const answerForClient = (
+export const responseForClient = (
   head: ResponseHead,
-  passage: AnswerPassage,
+  passage: ForwardedResponse,
   host: string,
   then: Then,
 ): string => {
@@ -136,7 +136,7 @@ const PLAIN_CONNECTION = new Set(["keep-alive", "close", "Upgrade", "upgrade", "
  */
 const locationForClient = (
   value: string,
-  { port, prefix }: AnswerPassage,
+  { port, prefix }: ForwardedResponse,
   host: string,
 ): string => {
   const inside = insidePath(value, port, host)

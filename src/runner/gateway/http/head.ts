@@ -1,6 +1,6 @@
 /** Reads the head of a request or a response, strictly: what two parsers could read in two ways is refused, never guessed. */
 import {
-  BadHead,
+  HttpError,
   type Fields,
   type Header,
   isAll,
@@ -59,17 +59,17 @@ export const parseRequestHead = (text: string): RequestHead => {
     isAll(text, 0, space, NAME) &&
     isAll(text, space + 1, targetEnd, TARGET) &&
     text.startsWith(" HTTP/", targetEnd)
-  if (!isWellFormed) throw new BadHead(400, "the request line is malformed")
+  if (!isWellFormed) throw new HttpError(400, "the request line is malformed")
   const version = text.slice(lineEnd - 3, lineEnd)
-  if (version !== "1.1" && version !== "1.0") throw new BadHead(505, "only HTTP/1.1 is spoken")
+  if (version !== "1.1" && version !== "1.0") throw new HttpError(505, "only HTTP/1.1 is spoken")
   const method = text.slice(0, space)
   const target = text.slice(space + 1, targetEnd)
-  if (target.length > TARGET_LIMIT) throw new BadHead(414, "the address is too long")
+  if (target.length > TARGET_LIMIT) throw new HttpError(414, "the address is too long")
   const fields = readFields(text, lineEnd)
-  if (fields.lengthCount > 1) throw new BadHead(400, "Content-Length is there twice")
-  if (fields.hostCount > 1) throw new BadHead(400, "Host is there twice")
-  if (fields.hostCount === 0 && version === "1.1") throw new BadHead(400, "Host is missing")
-  if (fields.hostCount === 1 && !HOST.test(fields.host)) throw new BadHead(400, "bad Host")
+  if (fields.lengthCount > 1) throw new HttpError(400, "Content-Length is there twice")
+  if (fields.hostCount > 1) throw new HttpError(400, "Host is there twice")
+  if (fields.hostCount === 0 && version === "1.1") throw new HttpError(400, "Host is missing")
+  if (fields.hostCount === 1 && !HOST.test(fields.host)) throw new HttpError(400, "bad Host")
   return {
     method,
     target,
@@ -94,7 +94,7 @@ export const parseResponseHead = (text: string, method: string): ResponseHead =>
     THREE_DIGITS.test(code) &&
     (lineEnd === 12 || text.charCodeAt(12) === SPACE) &&
     isAll(text, 12, lineEnd, VALUE)
-  if (!isWellFormed) throw new BadHead(502, "the status line is malformed")
+  if (!isWellFormed) throw new HttpError(502, "the status line is malformed")
   const reason = text.slice(13, lineEnd)
   const status = Number(code)
   const fields = readFields(text, lineEnd)
@@ -121,17 +121,17 @@ const endOfFirstLine = (text: string): number => {
 
 const requestFraming = (fields: Fields, version: string): Framing => {
   if (fields.connection.some((word) => word === "content-length" || word === "host")) {
-    throw new BadHead(400, "Connection names a header that is needed")
+    throw new HttpError(400, "Connection names a header that is needed")
   }
   if (fields.transferEncoding !== undefined) {
-    if (fields.lengthCount > 0) throw new BadHead(400, "both a length and chunks")
+    if (fields.lengthCount > 0) throw new HttpError(400, "both a length and chunks")
     if (version !== "1.1" || fields.transferEncoding.toLowerCase() !== "chunked") {
-      throw new BadHead(400, "Transfer-Encoding can only be chunked")
+      throw new HttpError(400, "Transfer-Encoding can only be chunked")
     }
     return { kind: "chunked" }
   }
   if (fields.lengthCount === 0) return { kind: "none" }
-  if (!DIGITS.test(fields.length)) throw new BadHead(400, "Content-Length is malformed")
+  if (!DIGITS.test(fields.length)) throw new HttpError(400, "Content-Length is malformed")
   const length = Number(fields.length)
   return length === 0 ? { kind: "none" } : { kind: "length", length }
 }
@@ -140,11 +140,11 @@ const responseFraming = (fields: Fields, status: number, method: string): Framin
   if (method === "HEAD" || status < 200 || status === 204 || status === 304) return { kind: "none" }
   if (fields.transferEncoding !== undefined) {
     if (fields.lengthCount > 0 || fields.transferEncoding.toLowerCase() !== "chunked") {
-      throw new BadHead(502, "the answer's length can be read in two ways")
+      throw new HttpError(502, "the answer's length can be read in two ways")
     }
     return { kind: "chunked" }
   }
   if (fields.lengthCount === 0) return { kind: "until-close" }
-  if (!DIGITS.test(fields.length)) throw new BadHead(502, "Content-Length is malformed")
+  if (!DIGITS.test(fields.length)) throw new HttpError(502, "Content-Length is malformed")
   return { kind: "length", length: Number(fields.length) }
 }

@@ -1,17 +1,10 @@
-/** An answer of the gateway's own, from a status and a body to bytes. */
+/** A response of the gateway itself, rendered to bytes. */
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
 }
-
-/** What programs are told of a failure: what went wrong, a word to act upon, and a name for this one time. */
-export const problem = (status: number, code: string, error: string): Answer => ({
-  status,
-  headers: { "content-type": "application/json" },
-  body: JSON.stringify({ error, code, requestId: crypto.randomUUID() }),
-})
 
 const reasons: Readonly<Record<number, string>> = {
   200: "OK",
@@ -38,8 +31,12 @@ const reasons: Readonly<Record<number, string>> = {
   505: "HTTP Version Not Supported",
 }
 
-export const renderAnswer = (answer: Answer, headOnly: boolean, keepAlive: boolean): Buffer => {
-  const { status, headers = {}, body = "" } = answer
+export const renderResponse = (
+  response: HttpResponse,
+  headOnly: boolean,
+  keepAlive: boolean,
+): Buffer => {
+  const { status, headers = {}, body = "" } = response
   const bytes = typeof body === "string" ? Buffer.from(body) : body
   let text = `HTTP/1.1 ${status} ${reasons[status] ?? "Status"}\r\n`
   for (const [name, value] of Object.entries(headers)) text += `${name}: ${value}\r\n`

@@ -1,5 +1,5 @@
 /** Takes the address of a request apart, and refuses those that mean one thing here and another behind the gateway. */
-import { BadHead } from "./fields.ts"
+import { HttpError } from "./fields.ts"
 
 export interface Target {
   readonly path: string
@@ -16,12 +16,12 @@ const SUSPICIOUS = /[\\#.%]/
 
 export const parseTarget = (target: string): Target => {
   if (!target.startsWith("/") || target.startsWith("//")) {
-    throw new BadHead(400, "the address must be a path of this host")
+    throw new HttpError(400, "the address must be a path of this host")
   }
   const mark = target.indexOf("?")
   const path = mark === -1 ? target : target.slice(0, mark)
   if (SUSPICIOUS.test(path) && (FORBIDDEN.test(path) || UPWARDS.test(path))) {
-    throw new BadHead(400, "the address has a part that is not allowed")
+    throw new HttpError(400, "the address has a part that is not allowed")
   }
   return { path, search: mark === -1 ? "" : target.slice(mark) }
 }

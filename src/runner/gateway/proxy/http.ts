@@ -1,19 +1,23 @@
-/** Carries one request to a backend and its answer back, as the bytes come, never faster than the slower end. */
+/** Forwards one request to a backend and its response to the client while the bytes arrive, at the speed of the slower end. */
 import type { Clock } from "../../../lib/clock.ts"
-import { createBodyReader } from "../http/body.ts"
-import { answerForClient, type Passage, requestForBackend } from "../http/forward-head.ts"
-import { BadHead } from "../http/fields.ts"
+import { readBody, startBody } from "../http/body.ts"
+import {
+  type ForwardedRequest,
+  requestForBackend,
+  responseForClient,
+} from "../http/forward-head.ts"
+import { HttpError } from "../http/fields.ts"
 import { HEAD_LIMIT, parseResponseHead, type ResponseHead } from "../http/head.ts"
-import type { ProxyRequest } from "../tcp/proxy-request.ts"
+import type { HttpExchange } from "../tcp/http-exchange.ts"
 import type { Dialer, Upstream } from "../tcp/backend-connections.ts"
-import { splice } from "./ws.ts"
+import { joinSockets } from "./ws.ts"
 
-export interface Errand extends Passage {
+export interface ProxyRequest extends ForwardedRequest {
   readonly setCookie: string | undefined
-  /** Nothing listens there, or what it says is not HTTP. */
-  readonly failed: (why: "down" | "broken") => void
-  /** A socket was opened; to be called again when it is over. */
-  readonly opened: () => () => void
+  /** `down`: nothing listens on the port. `broken`: the backend's response is not valid HTTP. */
+  readonly onFailure: (why: "down" | "broken") => void
+  /** A WebSocket was opened; the returned function is called when it is closed. */
+  readonly onUpgrade: () => () => void
 }
 
 export interface ProxyPorts {
@@ -21,139 +25,146 @@ export interface ProxyPorts {
   readonly clock: Clock
 }
 
-const END = Buffer.from("\r\n\r\n")
-/** Asking these again does no harm, so they may go over a connection that might just be closing. */
+const HEAD_END = Buffer.from("\r\n\r\n")
+/** Safe to repeat, so these may use a kept connection that the backend might be closing at this moment. */
 const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS"])
 
-export const relay = (exchange: ProxyRequest, errand: Errand, ports: ProxyPorts): void => {
+export const forwardRequest = (
+  exchange: HttpExchange,
+  request: ProxyRequest,
+  ports: ProxyPorts,
+): void => {
   const { head } = exchange
-  const bytes = Buffer.from(requestForBackend(head, errand), "latin1")
-  const repeatable = REPEATABLE.has(head.method) && head.framing.kind === "none"
-  const used = repeatable && !errand.upgrade && head.version === "1.1"
-  const known = used ? ports.dialer.reuse(errand.port) : undefined
-  const fresh = () => void connectAndCarry()
-  const connectAndCarry = async () => {
-    const upstream = await ports.dialer.connect(errand.port)
+  const bytes = Buffer.from(requestForBackend(head, request), "latin1")
+  const isRepeatable = REPEATABLE.has(head.method) && head.framing.kind === "none"
+  const mayReuse = isRepeatable && !request.upgrade && head.version === "1.1"
+  const kept = mayReuse ? ports.dialer.reuse(request.port) : undefined
+  const connectAndForward = async () => {
+    const upstream = await ports.dialer.connect(request.port)
     if (!exchange.isOpen()) return upstream?.close()
-    if (upstream === undefined) return errand.failed("down")
-    carry(exchange, errand, ports, upstream, bytes, () => errand.failed("broken"))
+    if (upstream === undefined) return request.onFailure("down")
+    forwardOver(upstream, exchange, request, ports, bytes, () => request.onFailure("broken"))
   }
-  if (known === undefined) return fresh()
-  carry(exchange, errand, ports, known, bytes, fresh)
+  const connectAnew = () => void connectAndForward()
+  if (kept === undefined) return connectAnew()
+  forwardOver(kept, exchange, request, ports, bytes, connectAnew)
 }
 
-/** `unanswered` is called when the connection ends before a byte of an answer has come. */
-const carry = (
-  exchange: ProxyRequest,
-  errand: Errand,
-  { dialer, clock }: ProxyPorts,
+/** `onNoResponse` is called when the connection ends before the first byte of a response. */
+const forwardOver = (
   upstream: Upstream,
-  request: Buffer,
-  unanswered: () => void,
+  exchange: HttpExchange,
+  request: ProxyRequest,
+  { dialer, clock }: ProxyPorts,
+  requestBytes: Buffer,
+  onNoResponse: () => void,
 ): void => {
-  let early: Buffer | undefined
-  let answer: ResponseHead | undefined
-  let body = createBodyReader({ kind: "none" })
-  let sent = false
+  let partialHead: Buffer | undefined
+  let response: ResponseHead | undefined
+  let body = startBody({ kind: "none" })
+  let isRequestSent = false
 
   const stop = () => upstream.close()
-  const broken = () => {
+  const fail = () => {
     stop()
-    if (answer === undefined) errand.failed("broken")
-    else exchange.cut()
+    if (response === undefined) request.onFailure("broken")
+    else exchange.abort()
   }
   const toClient = (bytes: Buffer) => {
     if (!exchange.write(bytes)) upstream.pause()
   }
 
-  const finishAnswer = (leftOver: number) => {
-    if (answer === undefined) return
-    const reusable = answer.keepAlive && leftOver === 0 && sent && exchange.head.version === "1.1"
-    if (reusable) dialer.keep(upstream)
+  const finishResponse = (leftOver: number) => {
+    if (response === undefined) return
+    const isReusable =
+      response.keepAlive && leftOver === 0 && isRequestSent && exchange.head.version === "1.1"
+    if (isReusable) dialer.keep(upstream)
     else stop()
-    exchange.finish(answer.framing.kind !== "until-close")
+    exchange.finish(response.framing.kind !== "until-close")
   }
 
   const readHead = (bytes: Buffer): void => {
-    const all = early === undefined ? bytes : Buffer.concat([early, bytes])
-    const end = all.indexOf(END)
-    if (end === -1 || end > HEAD_LIMIT) {
-      if (all.length > HEAD_LIMIT) return broken()
-      early = all
+    const all = partialHead === undefined ? bytes : Buffer.concat([partialHead, bytes])
+    const end = all.indexOf(HEAD_END)
+    if (end > HEAD_LIMIT) return fail()
+    if (end === -1) {
+      if (all.length >= HEAD_LIMIT + HEAD_END.length) return fail()
+      partialHead = all
       return
     }
-    early = undefined
+    partialHead = undefined
     const head = parseResponseHead(all.toString("latin1", 0, end), exchange.head.method)
-    const rest = all.subarray(end + END.length)
-    if (head.status === 101) return errand.upgrade ? upgraded(head, rest) : broken()
+    const rest = all.subarray(end + HEAD_END.length)
+    if (head.status === 101) return request.upgrade ? upgrade(head, rest) : fail()
     if (head.status < 200) return rest.length > 0 ? readHead(rest) : undefined
-    if (exchange.head.version === "1.0" && head.framing.kind === "chunked") return broken()
-    answer = head
+    if (exchange.head.version === "1.0" && head.framing.kind === "chunked") return fail()
+    response = head
     exchange.status = head.status
-    body = createBodyReader(head.framing)
+    body = startBody(head.framing)
     const keepAlive = exchange.head.keepAlive && head.framing.kind !== "until-close"
-    const then = keepAlive ? "keep-alive" : "close"
-    const text = answerForClient(head, errand, exchange.head.host, then)
-    readBody(rest, text)
+    const after = keepAlive ? "keep-alive" : "close"
+    forwardBody(rest, responseForClient(head, request, exchange.head.host, after))
   }
 
-  /** The head goes with the first bytes of the body: one write, one packet. */
-  const readBody = (bytes: Buffer, headText?: string) => {
-    let first = headText
-    const taken = body.feed(bytes, (part) => {
-      toClient(first === undefined ? part : joined(first, part))
-      first = undefined
-    })
-    if (first !== undefined) toClient(Buffer.from(first, "latin1"))
-    if (body.done()) finishAnswer(bytes.length - taken)
+  /** The head is sent together with the first bytes of the body: one write, one packet. */
+  const forwardBody = (bytes: Buffer, headText?: string) => {
+    const progress = readBody(body, bytes)
+    body = progress.state
+    let unsentHead = headText
+    for (const piece of progress.pieces) {
+      toClient(unsentHead === undefined ? piece : joined(unsentHead, piece))
+      unsentHead = undefined
+    }
+    if (unsentHead !== undefined) toClient(Buffer.from(unsentHead, "latin1"))
+    if (body.kind === "done") finishResponse(bytes.length - progress.consumed)
   }
 
-  const upgraded = (head: ResponseHead, rest: Buffer) => {
-    if (head.upgrade !== "websocket") return broken()
+  const upgrade = (head: ResponseHead, rest: Buffer) => {
+    if (head.upgrade !== "websocket") return fail()
     exchange.status = 101
-    const text = answerForClient(head, errand, exchange.head.host, "upgrade")
+    const text = responseForClient(head, request, exchange.head.host, "upgrade")
     exchange.write(Buffer.concat([Buffer.from(text, "latin1"), rest]))
-    splice(exchange, upstream, rest, clock, errand.opened())
+    joinSockets(exchange, upstream, rest, clock, request.onUpgrade())
   }
 
   upstream.listen({
     data: (bytes) => {
       try {
-        if (answer === undefined) readHead(bytes)
-        else readBody(bytes)
+        if (response === undefined) readHead(bytes)
+        else forwardBody(bytes)
       } catch (error) {
-        if (!(error instanceof BadHead)) throw error
-        broken()
+        if (!(error instanceof HttpError)) throw error
+        fail()
       }
     },
     end: () => {
-      if (answer?.framing.kind === "until-close") return finishAnswer(0)
-      if (answer === undefined && early === undefined) {
+      if (response?.framing.kind === "until-close") return finishResponse(0)
+      if (response === undefined && partialHead === undefined) {
         stop()
-        return unanswered()
+        return onNoResponse()
       }
-      broken()
+      fail()
     },
-    gone: () => {
-      if (answer === undefined && early === undefined) return unanswered()
-      broken()
+    closed: () => {
+      if (response === undefined && partialHead === undefined) return onNoResponse()
+      fail()
     },
     drained: () => exchange.resume(),
   })
 
-  upstream.outlet.write(request)
+  upstream.writer.write(requestBytes)
   if (exchange.head.framing.kind !== "none" && expectsContinue(exchange)) {
     exchange.interim("100 Continue")
   }
   exchange.receive(
     {
       data: (bytes) => {
-        if (!upstream.outlet.write(bytes)) exchange.pause()
+        if (!upstream.writer.write(bytes)) exchange.pause()
       },
       end: () => {
-        sent = true
+        isRequestSent = true
       },
-      gone: stop,
+      closed: stop,
       drained: () => upstream.resume(),
     },
     "verbatim",
@@ -167,5 +178,5 @@ const joined = (head: string, body: Buffer): Buffer => {
   return bytes
 }
 
-const expectsContinue = ({ head }: ProxyRequest): boolean =>
+const expectsContinue = ({ head }: HttpExchange): boolean =>
   head.headers.some(({ key, value }) => key === "expect" && value.toLowerCase() === "100-continue")

@@ -1,88 +1,88 @@
-/** Joins two sockets byte by byte, so that frames, close codes and extensions pass as they are and neither end is outrun. */
+/** Joins a client's and a backend's WebSocket as bytes: frames, close codes and extensions pass unchanged, with backpressure. */
 import type { Clock } from "../../../lib/clock.ts"
 import type { RequestHead } from "../http/head.ts"
 import { closeFrame, createFrameFinder } from "../http/ws-frames.ts"
-import type { ProxyRequest } from "../tcp/proxy-request.ts"
+import type { HttpExchange } from "../tcp/http-exchange.ts"
 import type { Upstream } from "../tcp/backend-connections.ts"
 
-/** When one end has hung up, the other has this long to do the same, and so often as long to take what waits for it. */
-const HANG_UP_MS = 10_000
-const PATIENCE = 60
-/** 1012, "service restart", is the code that asks a client to come again; 1001 is also said by a page that is left. */
-const FAREWELL = closeFrame(1012, "the sandbox was restored: connect again")
+/** After one end has closed, the other has 10 s to close too, or 61 times that while queued bytes remain for either. */
+const CLOSE_MS = 10_000
+const FLUSH_ROUNDS = 60
+/** 1012 means "service restart" and asks the client to reconnect. 1001 is also sent when a user leaves a page. */
+const RESTORED = closeFrame(1012, "the sandbox was restored: connect again")
 
-/** `early` is what the backend has said already, and the client has been told. */
-export const splice = (
-  exchange: ProxyRequest,
+/** `early` are the backend's first bytes, which were sent to the client with the head. */
+export const joinSockets = (
+  exchange: HttpExchange,
   upstream: Upstream,
   early: Buffer,
   clock: Clock,
-  over: () => void,
+  onClosed: () => void,
 ): void => {
   const frames = createFrameFinder()
   frames.feed(early)
-  let clientDone = false
-  let backendDone = false
+  let clientEnded = false
+  let backendEnded = false
   let cancel = () => {}
-  let isOver = false
+  let isClosed = false
 
   const finish = () => {
-    if (isOver) return
-    isOver = true
+    if (isClosed) return
+    isClosed = true
     cancel()
     upstream.end()
     client.end()
-    over()
+    onClosed()
   }
-  const isFlushed = () => client.waiting() === 0 && upstream.outlet.waiting() === 0
-  const hangUp = (patience = PATIENCE) => {
+  const isFlushed = () => client.pendingBytes() === 0 && upstream.writer.pendingBytes() === 0
+  const closeSoon = (rounds = FLUSH_ROUNDS) => {
     cancel()
-    if (clientDone && backendDone && isFlushed()) return finish()
-    cancel = clock.after(HANG_UP_MS, () => {
-      if (patience > 0 && !isFlushed()) hangUp(patience - 1)
+    if (clientEnded && backendEnded && isFlushed()) return finish()
+    cancel = clock.after(CLOSE_MS, () => {
+      if (rounds > 0 && !isFlushed()) closeSoon(rounds - 1)
       else finish()
     })
   }
-  const backendLeft = () => {
-    if (backendDone) return
-    backendDone = true
+  const endBackend = () => {
+    if (backendEnded) return
+    backendEnded = true
     client.finish()
-    hangUp()
+    closeSoon()
   }
   const drained = (resume: () => void) => () => {
     resume()
-    if (clientDone && backendDone) hangUp()
+    if (clientEnded && backendEnded) closeSoon()
   }
 
-  // Set before the client is taken over, which may bring its first bytes at once.
+  // Before `takeOver`, which may deliver the client's first bytes at once.
   upstream.listen({
     data: (bytes) => {
       frames.feed(bytes)
       if (!client.write(bytes)) upstream.pause()
     },
-    end: backendLeft,
-    gone: backendLeft,
+    end: endBackend,
+    closed: endBackend,
     drained: drained(exchange.resume),
   })
   const client = exchange.takeOver(
     {
       data: (bytes) => {
-        if (!upstream.outlet.write(bytes)) exchange.pause()
+        if (!upstream.writer.write(bytes)) exchange.pause()
       },
       end: () => {
-        clientDone = true
-        upstream.outlet.finish()
-        hangUp()
+        clientEnded = true
+        upstream.writer.finish()
+        closeSoon()
       },
-      gone: finish,
+      closed: finish,
       drained: drained(upstream.resume),
     },
-    // In the middle of a frame it would be read as part of it.
-    () => (frames.isBetween() ? FAREWELL : undefined),
+    // Inside a frame, the close frame would be read as part of it.
+    () => (frames.isBetween() ? RESTORED : undefined),
   )
 }
 
-/** A WebSocket by all its signs; anything else that asks to be upgraded is answered as plain HTTP. */
+/** Any other request for an upgrade is served as plain HTTP. */
 export const asksForWebSocket = (head: RequestHead): boolean =>
   head.upgrade === "websocket" &&
   head.method === "GET" &&
@@ -91,8 +91,8 @@ export const asksForWebSocket = (head: RequestHead): boolean =>
   head.headers.some(({ key }) => key === "sec-websocket-key")
 
 /**
- * A page of another site must not speak with the person's cookie. Browsers always say where a page comes from;
- * what says nothing is no browser.
+ * A page of another site must not use the person's cookie. Browsers always send `Origin` here, so a request without it
+ * does not come from a page.
  */
 export const isOriginAllowed = (head: RequestHead, allowed: readonly string[]): boolean => {
   const origins = head.headers.filter(({ key }) => key === "origin")
@@ -107,7 +107,7 @@ export const isOriginAllowed = (head: RequestHead, allowed: readonly string[]): 
   )
 }
 
-/** The host as a URL of this scheme writes it: without the port that goes without saying. */
+/** The request's host without the default port of the origin's scheme. */
 const ownHost = (host: string, url: URL): string => {
   const own = `${url.protocol}//${host}`
   return URL.canParse(own) ? new URL(own).host : ""

@@ -1,67 +1,65 @@
-/** Connections to backends on this machine: made, kept for the next request, and given up when they are stale. */
+/** Connections to backends on this machine: opens them, keeps idle ones for the next request, and drops stale ones. */
 import type { Socket } from "bun"
 import type { Clock } from "../../../lib/clock.ts"
-import { createOutlet, type Outlet } from "./socket-writer.ts"
+import { createSocketWriter, type SocketWriter } from "./socket-writer.ts"
 
-/** What is told of a connection to whoever uses it now. */
-export interface Listener {
+/** Called for the events of a connection by its current user. */
+export interface UpstreamListener {
   readonly data: (bytes: Buffer) => void
-  /** The other end has said all it will say. */
+  /** The backend has closed its sending side. */
   readonly end: () => void
-  /** The connection is gone. */
-  readonly gone: () => void
-  /** All that waited has been written. */
+  readonly closed: () => void
+  /** Everything that was written has been accepted by the socket. */
   readonly drained: () => void
 }
 
 export interface Upstream {
   readonly port: number
-  readonly outlet: Outlet
-  readonly listen: (listener: Listener) => void
+  readonly writer: SocketWriter
+  readonly listen: (listener: UpstreamListener) => void
   readonly pause: () => void
   readonly resume: () => void
-  /** At once, whatever is on its way. */
+  /** At once, without sending queued bytes. */
   readonly close: () => void
-  /** After what has been written. */
+  /** After sending what was written. */
   readonly end: () => void
   readonly isOpen: () => boolean
 }
 
 export interface Dialer {
-  /** A connection that was used before and is still there. */
+  /** An idle connection of an earlier request, if there is one. */
   readonly reuse: (port: number) => Upstream | undefined
-  /** A new one; `undefined` when nothing listens there. */
+  /** A new connection; `undefined` when nothing listens on the port. */
   readonly connect: (port: number) => Promise<Upstream | undefined>
-  /** Keeps it for the next request. */
+  /** Keeps a connection for the next request. */
   readonly keep: (upstream: Upstream) => void
-  /** Is something listening there? */
   readonly isListening: (port: number) => Promise<boolean>
   readonly closeIdle: () => void
 }
 
 const CONNECT_MS = 5000
 const MOST_IDLE = 64
-/** Development servers listen on one or the other, as their runtime prefers. */
+/** Development servers listen on IPv4 or IPv6, depending on their runtime. */
 const HOSTS = ["127.0.0.1", "::1"]
 
-interface Line {
-  listener: Listener | undefined
-  outlet: Outlet | undefined
+interface SocketData {
+  listener: UpstreamListener | undefined
+  writer: SocketWriter | undefined
 }
 
 const handlers = {
-  data: (socket: Socket<Line>, bytes: Buffer) => {
+  data: (socket: Socket<SocketData>, bytes: Buffer) => {
     if (socket.data.listener) socket.data.listener.data(bytes)
     else socket.terminate()
   },
-  end: (socket: Socket<Line>) => {
+  end: (socket: Socket<SocketData>) => {
     if (socket.data.listener) socket.data.listener.end()
     else socket.end()
   },
-  close: (socket: Socket<Line>) => socket.data.listener?.gone(),
-  error: (socket: Socket<Line>) => socket.terminate(),
-  drain: (socket: Socket<Line>) => {
-    if (socket.data.outlet?.drain() === true) socket.data.listener?.drained()
+  close: (socket: Socket<SocketData>) => socket.data.listener?.closed(),
+  error: (socket: Socket<SocketData>) => socket.terminate(),
+  drain: (socket: Socket<SocketData>) => {
+    if (socket.data.writer?.drain() === true) socket.data.listener?.drained()
   },
 }
 
@@ -69,11 +67,11 @@ export const createDialer = (clock: Clock): Dialer => {
   const idle = new Map<number, Upstream[]>()
 
   const connectTo = async (hostname: string, port: number): Promise<Upstream | undefined> => {
-    const line: Line = { listener: undefined, outlet: undefined }
-    const connecting = Bun.connect<Line>({
+    const data: SocketData = { listener: undefined, writer: undefined }
+    const connecting = Bun.connect<SocketData>({
       hostname,
       port,
-      data: line,
+      data,
       allowHalfOpen: true,
       socket: handlers,
     })
@@ -85,13 +83,13 @@ export const createDialer = (clock: Clock): Dialer => {
         void connecting.then((late) => late.terminate()).catch(() => {})
         return undefined
       }
-      // A port of the range that connections are made from can be connected to itself.
+      // The kernel may choose `port` as the local port: TCP then connects the socket to itself.
       if (socket.localPort === port) {
         socket.terminate()
         return undefined
       }
       socket.setNoDelay(true)
-      return upstreamOf(socket, line, port)
+      return upstreamOf(socket, data, port)
     } catch {
       return undefined
     } finally {
@@ -129,7 +127,7 @@ export const createDialer = (clock: Clock): Dialer => {
         upstream.close()
         forget(upstream)
       }
-      upstream.listen({ data: drop, end: drop, gone: () => forget(upstream), drained: () => {} })
+      upstream.listen({ data: drop, end: drop, closed: () => forget(upstream), drained: () => {} })
       upstream.resume()
       idle.set(upstream.port, waiting)
       waiting.push(upstream)
@@ -146,23 +144,23 @@ export const createDialer = (clock: Clock): Dialer => {
   }
 }
 
-const upstreamOf = (socket: Socket<Line>, line: Line, port: number): Upstream => {
-  const outlet = createOutlet(socket)
-  line.outlet = outlet
+const upstreamOf = (socket: Socket<SocketData>, data: SocketData, port: number): Upstream => {
+  const writer = createSocketWriter(socket)
+  data.writer = writer
   return {
     port,
-    outlet,
+    writer,
     listen: (listener) => {
-      line.listener = listener
+      data.listener = listener
     },
     pause: () => socket.pause(),
     resume: () => socket.resume(),
     close: () => {
-      line.listener = undefined
+      data.listener = undefined
       socket.terminate()
     },
     end: () => {
-      line.listener = undefined
+      data.listener = undefined
       socket.end()
     },
     isOpen: () => socket.readyState === 1,

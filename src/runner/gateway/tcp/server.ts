@@ -1,28 +1,29 @@
-/** The sandbox's door: listens, counts its connections, and closes them in order. */
+/** The gateway's TCP server: listens, limits the number of connections, and shuts them down in order. */
 import type { Socket } from "bun"
 import type { Clock } from "../../../lib/clock.ts"
 import { type Connection, createConnection } from "./connection.ts"
-import type { ProxyRequest } from "./proxy-request.ts"
-import { renderAnswer } from "../http/response.ts"
+import type { HttpExchange } from "./http-exchange.ts"
+import { renderResponse } from "../http/response.ts"
 
 export interface ServerOptions {
   readonly host: string
   readonly port: number
   readonly clock: Clock
-  readonly serve: (exchange: ProxyRequest) => void
-  readonly over: (exchange: ProxyRequest) => void
-  readonly refused: (status: number) => void
-  /** Called every second, for whatever else must be swept. */
-  readonly tick: () => void
+  readonly onRequest: (exchange: HttpExchange) => void
+  readonly onRequestOver: (exchange: HttpExchange) => void
+  /** A client sent bytes that are not a valid request, and was sent this status. */
+  readonly onRefused: (status: number) => void
+  /** Called every second. */
+  readonly onTick: () => void
   readonly mostSockets?: number
 }
 
 export interface Server {
   readonly port: number
   readonly sockets: () => number
-  /** Ends at once the connections that serve what is meant, and tells how many those were. */
-  readonly drop: (isMeant: (exchange: ProxyRequest) => boolean) => number
-  /** Takes no new work, gives what runs a while, and ends. */
+  /** Ends the connections whose exchange matches, at once; returns their number. */
+  readonly dropConnections: (matches: (exchange: HttpExchange) => boolean) => number
+  /** Stops accepting connections, waits up to 5 s for running requests, and closes everything. */
   readonly stop: () => Promise<void>
 }
 
@@ -30,15 +31,15 @@ const MOST_SOCKETS = 4096
 const SWEEP_MS = 1000
 const GRACE_MS = 5000
 const KEEP_ALIVE_MS = 60_000
-const FULL = renderAnswer({ status: 503, headers: { "retry-after": "2" } }, false, false)
+const FULL = renderResponse({ status: 503, headers: { "retry-after": "2" } }, false, false)
 
-interface Line {
+interface SocketData {
   connection: Connection | undefined
 }
 
 export const startServer = (options: ServerOptions): Server => {
   const { clock, host, port, mostSockets = MOST_SOCKETS } = options
-  const connections = new Map<Socket<Line>, Connection>()
+  const connections = new Map<Socket<SocketData>, Connection>()
   let stopping = false
 
   const listener = listen({
@@ -48,19 +49,13 @@ export const startServer = (options: ServerOptions): Server => {
     data: { connection: undefined },
     socket: {
       open: (socket) => {
-        if (connections.size >= mostSockets && !makeRoom()) {
+        if (connections.size >= mostSockets && !closeIdleConnection()) {
           socket.write(FULL)
           return void socket.end()
         }
         socket.setNoDelay(true)
         socket.setKeepAlive(true, KEEP_ALIVE_MS)
-        const connection = createConnection({
-          socket,
-          now: clock.now,
-          begin: options.serve,
-          over: options.over,
-          refused: options.refused,
-        })
+        const connection = createConnection({ ...options, socket, now: clock.now })
         socket.data = { connection }
         connections.set(socket, connection)
         if (stopping) connection.retire()
@@ -72,15 +67,15 @@ export const startServer = (options: ServerOptions): Server => {
       },
       close: (socket) => {
         connections.delete(socket)
-        socket.data.connection?.gone()
+        socket.data.connection?.closed()
       },
       error: (socket) => socket.terminate(),
       drain: (socket) => socket.data.connection?.drain(),
     },
   })
 
-  /** The connection that has been open longest without asking for anything gives way. */
-  const makeRoom = (): boolean => {
+  /** Makes room for a new connection by closing the oldest one that is between requests. */
+  const closeIdleConnection = (): boolean => {
     for (const [socket, connection] of connections) {
       if (connection.phase() !== "head") continue
       connections.delete(socket)
@@ -94,18 +89,19 @@ export const startServer = (options: ServerOptions): Server => {
   const sweep = () => {
     const at = clock.now()
     for (const connection of connections.values()) connection.sweep(at)
-    options.tick()
+    options.onTick()
     cancelSweep = clock.after(SWEEP_MS, sweep)
   }
   cancelSweep = clock.after(SWEEP_MS, sweep)
 
-  const isBusy = () => [...connections.values()].some((connection) => connection.phase() === "busy")
+  const isBusy = () =>
+    [...connections.values()].some((connection) => connection.phase() === "request")
 
   return {
     port: listener.port,
     sockets: () => connections.size,
-    drop: (isMeant) =>
-      [...connections.values()].filter((connection) => connection.drop(isMeant)).length,
+    dropConnections: (matches) =>
+      [...connections.values()].filter((connection) => connection.drop(matches)).length,
     stop: async () => {
       stopping = true
       listener.stop(false)
@@ -121,9 +117,9 @@ export const startServer = (options: ServerOptions): Server => {
   }
 }
 
-const listen = (options: Bun.TCPSocketListenOptions<Line>) => {
+const listen = (options: Bun.TCPSocketListenOptions<SocketData>) => {
   try {
-    return Bun.listen<Line>(options)
+    return Bun.listen<SocketData>(options)
   } catch (error) {
     const where = `${options.hostname}:${options.port}`
     throw new Error(`the gateway cannot listen on ${where} (GATEWAY_PORT, GATEWAY_HOST)`, {

@@ -1,55 +1,56 @@
-/** Writes to a socket in order, and says when the other end does not keep up. */
+/** Writes to a socket in order, queues what the socket does not accept, and reports backpressure. */
 import type { Socket } from "bun"
 
-export interface Outlet {
-  /** False: the rest waits here, and the source has to wait for `drained`. */
+export interface SocketWriter {
+  /** False: the rest is queued, and the caller must stop until the queue is drained. */
   readonly write: (bytes: Uint8Array) => boolean
-  /** To be called when the socket can take more; true when nothing waits any more. */
+  /** To be called when the socket can accept more; true when the queue is empty. */
   readonly drain: () => boolean
-  /** Sends the end after all that waits. */
+  /** Sends FIN after the queued bytes. */
   readonly finish: () => void
-  readonly waiting: () => number
+  /** Bytes in the queue. */
+  readonly pendingBytes: () => number
 }
 
-export const createOutlet = (socket: Pick<Socket<unknown>, "write" | "shutdown">): Outlet => {
+export const createSocketWriter = (
+  socket: Pick<Socket<unknown>, "write" | "shutdown">,
+): SocketWriter => {
   let queue: Uint8Array[] = []
-  let waiting = 0
-  let finishing = false
-
-  const flush = () => {
-    while (queue.length > 0) {
-      const first = queue[0]
-      if (first === undefined) break
-      const written = Math.max(0, socket.write(first))
-      waiting -= written
-      if (written < first.length) {
-        queue[0] = first.subarray(written)
-        return false
-      }
-      queue.shift()
-    }
-    if (finishing) socket.shutdown()
-    return true
-  }
+  let pendingBytes = 0
+  let isFinishing = false
 
   return {
     write: (bytes) => {
       if (queue.length > 0) {
         queue.push(bytes)
-        waiting += bytes.length
+        pendingBytes += bytes.length
         return false
       }
       const written = Math.max(0, socket.write(bytes))
       if (written === bytes.length) return true
       queue = [bytes.subarray(written)]
-      waiting = bytes.length - written
+      pendingBytes = bytes.length - written
       return false
     },
-    drain: flush,
+    drain: () => {
+      while (queue.length > 0) {
+        const first = queue[0]
+        if (first === undefined) break
+        const written = Math.max(0, socket.write(first))
+        pendingBytes -= written
+        if (written < first.length) {
+          queue[0] = first.subarray(written)
+          return false
+        }
+        queue.shift()
+      }
+      if (isFinishing) socket.shutdown()
+      return true
+    },
     finish: () => {
-      finishing = true
+      isFinishing = true
       if (queue.length === 0) socket.shutdown()
     },
-    waiting: () => waiting,
+    pendingBytes: () => pendingBytes,
   }
 }

@@ -1,7 +1,7 @@
 /** Where a body ends does not depend on how its bytes were cut into packets. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
-import { createBodyReader } from "../../../../src/runner/gateway/http/body.ts"
+import { readBody, startBody } from "../../../../src/runner/gateway/http/body.ts"
 import type { Framing } from "../../../../src/runner/gateway/http/head.ts"
 
 const chunked = (parts: readonly Uint8Array[], trailer = ""): Buffer =>
@@ -21,19 +21,22 @@ const read = (
   bytes: Buffer,
   cuts: readonly number[],
 ) => {
-  const reader = createBodyReader(framing, form)
+  let state = startBody(framing, form)
   const out: Buffer[] = []
   let at = 0
   let cut = 0
-  while (at < bytes.length && !reader.done()) {
+  while (at < bytes.length && state.kind !== "done") {
     const size = Math.max(1, cuts[cut % Math.max(1, cuts.length)] ?? 1)
     cut += 1
-    at += reader.feed(bytes.subarray(at, at + size), (part) => void out.push(Buffer.from(part)))
+    const progress = readBody(state, bytes.subarray(at, at + size))
+    state = progress.state
+    at += progress.consumed
+    out.push(...progress.pieces)
   }
   return {
     out: Buffer.concat(out),
     rest: bytes.subarray(at).toString("latin1"),
-    done: reader.done(),
+    done: state.kind === "done",
   }
 }
 

@@ -1,7 +1,7 @@
 /** Heads that are read, and what is read from them; those that are refused are in adversarial.test.ts. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
-import { BadHead } from "../../../../src/runner/gateway/http/fields.ts"
+import { HttpError } from "../../../../src/runner/gateway/http/fields.ts"
 import { parseRequestHead, parseResponseHead } from "../../../../src/runner/gateway/http/head.ts"
 import {
   parseTarget,
@@ -74,7 +74,7 @@ test("whatever comes is a head or is refused, and nothing else happens", () => {
         try {
           parse(text)
         } catch (error) {
-          expect(error).toBeInstanceOf(BadHead)
+          expect(error).toBeInstanceOf(HttpError)
         }
       }
     }),
