@@ -29,7 +29,7 @@ import { scrubField, scrubFiles, watchForRestore } from "./host/detect-restore.t
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { plannedDirectory } from "./host/prepare-repositories.ts"
 import { ownVariables } from "../settings/table.ts"
-import { createInbound } from "./commands/index.ts"
+import { createCommandHandler } from "./commands/index.ts"
 import { type Clock, systemClock, within } from "../lib/clock.ts"
 import { openStateDb, readFact, scrubFact, writeFact, writeOut } from "../lib/state-db.ts"
 import { describeError, type Log } from "../lib/log.ts"
@@ -284,8 +284,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       parts.set("agent", "failed", error)
       uplink.send({ type: "agentStatus", status: "error", detail: error })
     },
-    quiet: channels.pause,
-    goOn: channels.goOn,
+    quiet: channels.pauseTurns,
+    goOn: channels.resumeTurns,
     clock,
     log: log.child({ part: "agent" }),
     ...(options.watch && { watch: options.watch }),
@@ -341,11 +341,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log: log.child({ part: "workflow" }),
   })
 
-  const inbound = createInbound({
+  const inbound = createCommandHandler({
     channels,
     workflows,
     jobs,
-    sessionIds: sessions.all,
+    agentSessionIds: sessions.all,
     send: uplink.send,
     // A connection begins with `init`, and has been told by then; a second idle would look like a second readiness.
     reportState: () => {

@@ -123,7 +123,7 @@ describe("with another model left", () => {
     const errors = answer.frames.flatMap((frame) =>
       frame.type === "error" || frame.type === "message.finalize" ? [frame.error] : [],
     )
-    expect(errors.at(-1)).toBe("no model could answer. scripted/m1: bad key; scripted/m2: no money")
+    expect(errors.at(-1)).toBe("all models failed: scripted/m1: bad key; scripted/m2: no money")
   })
 
   test("it is not asked once a tool has run: side effects happen once", async () => {
@@ -133,7 +133,7 @@ describe("with another model left", () => {
     expect(answer.of("model-switched")).toEqual([])
     expect(answer.final).toMatchObject({
       reason: "error",
-      error: "expired (not given to another model: tools have already run)",
+      error: "expired (not retried with another model: tools have already run)",
     })
     const marks = await Bun.file(`${c.runner.sandbox.workDir}/marks.txt`).text()
     expect(marks).toBe("x\n")

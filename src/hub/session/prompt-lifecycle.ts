@@ -1,7 +1,8 @@
 /** A prompt's way: claimed and sent, stopped, lost and found, ended once. */
 import type { Prompt } from "./queue.ts"
 import type { SessionContext } from "./session-context.ts"
-import { channelAddress } from "./channel.ts"
+import { channelAddress } from "../../wire/channel.ts"
+import type { PermissionReply } from "../../wire/permission.ts"
 import { orderAgain, sendOrders } from "./workflow-orders.ts"
 
 /** The runner confirms a stop by the end of the turn; if it does not, the channel goes on without it. */
@@ -120,5 +121,5 @@ export const answerFrame = (id: string, kind: string, answer: unknown) =>
     : ({
         type: "permission-reply",
         permissionId: id,
-        reply: answer as "once" | "always" | "reject",
+        reply: answer as PermissionReply,
       } as const)

@@ -2,6 +2,8 @@
  * The runner's side of a session: one connection counts, each frame is taken once and acknowledged after it is written,
  * and work is handed out only when everything from before is known.
  */
+import { channelKey } from "../../wire/channel.ts"
+import { closeReasons } from "../../wire/close-reasons.ts"
 import {
   isRequest,
   type Outbound,
@@ -9,7 +11,6 @@ import {
   parseOutbound,
 } from "../../wire/frames/index.ts"
 import { createAcks } from "./acks.ts"
-import { channelKey } from "./channel.ts"
 import { createIngest } from "./ingest.ts"
 import { staysReady } from "./link.ts"
 import type { SessionContext } from "./session-context.ts"
@@ -32,7 +33,6 @@ const BATCH_BYTES = 2048
 const BATCH_SPREAD_MS = 50
 /** A runner that knows no `aborted` with a channel is taken at its word after this. */
 const BARRIER_MS = 10_000
-const REPLACED = "Replaced by new runner connection"
 
 export const createRunnerSide = (parts: SessionContext): RunnerSide => {
   const { ports, link, words, commit, say, deadlines, state } = parts
@@ -150,7 +150,8 @@ export const createRunnerSide = (parts: SessionContext): RunnerSide => {
       flush()
       taken = undefined
       commit(() => link.change({ connection, phase: "greeting" }))
-      if (before !== null && before !== connection) ports.sockets.close(before, 1000, REPLACED)
+      if (before !== null && before !== connection)
+        ports.sockets.close(before, 1000, closeReasons.replaced)
     },
     said: (connection, text) => {
       if (link.now().connection !== connection) return

@@ -1,4 +1,5 @@
 /** One session: the runner's side, the clients' side and the deadlines, over the host's ports. */
+import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot } from "./client-views.ts"
@@ -128,7 +129,7 @@ export const createSession = (ports: Ports): Session => {
         for (const { id } of queue.processing()) giveUp(parts, id, "session")
         parts.say({ type: "stop" })
       })
-      if (connection !== null) ports.sockets.close(connection, 1000, "Session terminated")
+      if (connection !== null) ports.sockets.close(connection, 1000, closeReasons.terminated)
     },
     alarm: () => commit(() => meetDeadlines(parts)),
     woke: (connections) => {

@@ -6,12 +6,12 @@ import type { Log } from "../../lib/log.ts"
 import type { Executions } from "../workflow/executions.ts"
 import type { Inbound, InboundFrame, OutboundFrame } from "../../wire/frames/index.ts"
 
-export interface InboundPorts {
+export interface CommandContext {
   readonly channels: Channels
   readonly workflows: Pick<Executions, "take" | "stop">
   readonly jobs: Pick<JobStore, "messageOf">
   /** The OpenCode sessions of all channels. */
-  readonly sessionIds: () => readonly string[]
+  readonly agentSessionIds: () => readonly string[]
   readonly send: (frame: OutboundFrame) => void
   readonly configure: (change: Inbound<"opencode-config">["config"]) => void
   /** Tells the session agent what is true now. */
@@ -23,7 +23,7 @@ export interface InboundPorts {
   readonly log: Log
 }
 
-export type Verb<Type extends InboundFrame["type"]> = (
-  ports: InboundPorts,
+export type Command<Type extends InboundFrame["type"]> = (
+  ports: CommandContext,
   frame: Inbound<Type>,
 ) => void | Promise<void>

@@ -14,14 +14,14 @@ import { revert } from "./revert.ts"
 import { review } from "./review.ts"
 import { stop } from "./stop.ts"
 import { tunnelDelete } from "./tunnel-delete.ts"
-import type { InboundPorts, Verb } from "./command.ts"
+import type { CommandContext, Command } from "./command.ts"
 import { workflowExecute } from "./workflow-execute.ts"
 
 /** Frames about the link itself end in the uplink and never come here. */
 type LinkFrame = "pong" | "welcome" | "ack"
-type VerbName = Exclude<CommandFrame["type"], LinkFrame>
+type CommandName = Exclude<CommandFrame["type"], LinkFrame>
 
-const verbs: { readonly [Name in VerbName]: Verb<Name> } = {
+const commands: { readonly [Name in CommandName]: Command<Name> } = {
   abort,
   answer,
   diff,
@@ -39,11 +39,11 @@ const verbs: { readonly [Name in VerbName]: Verb<Name> } = {
 }
 
 /** Each frame is taken up as it comes, so that an abort or an answer overtakes the prompts that wait in a queue. */
-export const createInbound =
-  (ports: InboundPorts) =>
+export const createCommandHandler =
+  (ports: CommandContext) =>
   (frame: CommandFrame): void => {
-    if (!isVerb(frame)) return
-    const run: (ports: InboundPorts, frame: never) => void | Promise<void> = verbs[frame.type]
+    if (!isCommand(frame)) return
+    const run: (ports: CommandContext, frame: never) => void | Promise<void> = commands[frame.type]
     const failed = (error: unknown) =>
       ports.log.error("inbound.failed", { type: frame.type, error: describeError(error) })
     try {
@@ -53,4 +53,5 @@ export const createInbound =
     }
   }
 
-const isVerb = (frame: CommandFrame): frame is Inbound<VerbName> => Object.hasOwn(verbs, frame.type)
+const isCommand = (frame: CommandFrame): frame is Inbound<CommandName> =>
+  Object.hasOwn(commands, frame.type)

@@ -1,4 +1,4 @@
 /** `init`: the session agent is there and knows nothing yet; it is told how things stand. */
-import type { Verb } from "./command.ts"
+import type { Command } from "./command.ts"
 
-export const init: Verb<"init"> = ({ reportState }) => reportState()
+export const init: Command<"init"> = ({ reportState }) => reportState()

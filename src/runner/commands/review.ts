@@ -2,9 +2,9 @@
 import { describeError } from "../../lib/log.ts"
 import { changedFiles } from "./changed-files.ts"
 import { readFindings, reviewPrompt, retryPrompt, toReview } from "./review-text.ts"
-import type { Verb } from "./command.ts"
+import type { Command } from "./command.ts"
 
-export const review: Verb<"review"> = async (ports, { requestId }) => {
+export const review: Command<"review"> = async (ports, { requestId }) => {
   const { channels, send } = ports
   try {
     const files = await changedFiles(ports)

@@ -1,4 +1,4 @@
 /** `stop`: the runner shuts down, in order; that the link ends is the answer. */
-import type { Verb } from "./command.ts"
+import type { Command } from "./command.ts"
 
-export const stop: Verb<"stop"> = (ports) => ports.stop()
+export const stop: Command<"stop"> = (ports) => ports.stop()

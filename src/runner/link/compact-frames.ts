@@ -4,7 +4,7 @@
  */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 
-export const thin = (lines: readonly string[]): readonly string[] => {
+export const compactFrames = (lines: readonly string[]): readonly string[] => {
   const frames = lines.map((line) => JSON.parse(line) as OutboundFrame)
   const superseded = findSuperseded(frames)
   const kept: OutboundFrame[] = []

@@ -20,7 +20,7 @@ import {
   stepLink,
 } from "./link-state.ts"
 import type { Outbox } from "./outbox.ts"
-import { createPending, type Pending } from "./pending-requests.ts"
+import { createPendingRequests, type PendingRequests } from "./pending-requests.ts"
 import { dial, type Socket, type SocketOptions } from "./socket.ts"
 
 export interface LinkOptions {
@@ -51,7 +51,7 @@ export interface Link {
   readonly start: () => void
   readonly send: (frame: OutboundFrame) => void
   /** Asks the session agent; survives a reconnect, and always settles. */
-  readonly request: Pending["request"]
+  readonly request: PendingRequests["request"]
   /** Resolves when there is room for more frames. */
   readonly room: () => Promise<void> | undefined
   readonly state: () => LinkState["name"]
@@ -98,7 +98,7 @@ export const createLink = (options: LinkOptions): Link => {
     state = next
     for (const effect of effects) perform(effect)
   }
-  const happened = (event: LinkEvent) => {
+  const dispatch = (event: LinkEvent) => {
     if (state) apply(stepLink(state, event, policy, Math.random()))
   }
   const perform = (effect: LinkEffect): void => {
@@ -107,7 +107,7 @@ export const createLink = (options: LinkOptions): Link => {
         return connect()
       case "wait":
         log.warn("link.down", { why: effect.why, retryInMs: effect.ms })
-        cancelWait = clock.after(effect.ms, () => happened({ type: "retry" }))
+        cancelWait = clock.after(effect.ms, () => dispatch({ type: "retry" }))
         return
       case "drop":
         cancelWait()
@@ -126,7 +126,7 @@ export const createLink = (options: LinkOptions): Link => {
     const gone = (event: LinkEvent) => {
       if (!current()) return
       connection = undefined
-      happened(event)
+      dispatch(event)
     }
     const socket = dial({
       url: options.url,
@@ -135,12 +135,12 @@ export const createLink = (options: LinkOptions): Link => {
       ...options.timing,
       events: {
         opened: () => {
-          happened({ type: "opened", at: clock.now() })
+          dispatch({ type: "opened", at: clock.now() })
           socket.send(JSON.stringify(hello()))
           clock.after(options.timing?.welcomeMs ?? WELCOME_MS, () => {
             if (current() && mine.mode === "greeting") {
               log.info("link.uncounted", { why: "the session agent said no welcome" })
-              ready(mine, "uncounted")
+              startSending(mine, "uncounted")
             }
           })
         },
@@ -164,12 +164,12 @@ export const createLink = (options: LinkOptions): Link => {
     active: options.active(),
   })
 
-  const ready = (mine: Connection, mode: Mode) => {
+  const startSending = (mine: Connection, mode: Mode) => {
     mine.mode = mode
     const { frames } = outbox.stats()
     log.info("link.open", { mode, waiting: frames })
     counters.connected()
-    if (mode === "counted") pending.repeat(outbox.holds)
+    if (mode === "counted") pending.resend(outbox.contains)
     options.onConnected()
     commit()
   }
@@ -186,7 +186,7 @@ export const createLink = (options: LinkOptions): Link => {
       return settle()
     }
     if (isResult(frame)) {
-      if (!pending.settle(frame)) {
+      if (!pending.wakeWaiters(frame)) {
         counters.unasked()
         log.warn("link.unasked-answer", { type: frame.type, requestId: frame.requestId })
       }
@@ -196,7 +196,7 @@ export const createLink = (options: LinkOptions): Link => {
     if (mine.mode !== "greeting")
       return log.warn("link.frame-dropped", { problem: "a second welcome" })
     outbox.resume(frame.lastSeq)
-    ready(mine, "counted")
+    startSending(mine, "counted")
   }
 
   const commit = () => {
@@ -223,7 +223,7 @@ export const createLink = (options: LinkOptions): Link => {
       socket.send(text)
       counters.sent(next.seq, text.length)
     }
-    if (mode === "uncounted") outbox.letGoOfSent()
+    if (mode === "uncounted") outbox.discardSent()
     settle()
   }
 
@@ -238,10 +238,10 @@ export const createLink = (options: LinkOptions): Link => {
   const send = (frame: OutboundFrame) => {
     outbox.append(frame)
     const part = partOf(frame)
-    const mayWait = part !== undefined && part === streaming && isBusy()
+    const mayHold = part !== undefined && part === streaming && isBusy()
     streaming = part
     if (scheduled === "now") return
-    if (!mayWait) {
+    if (!mayHold) {
       scheduled = "now"
       // A burst of frames within one turn of the loop is one write to the disk.
       queueMicrotask(commit)
@@ -253,21 +253,21 @@ export const createLink = (options: LinkOptions): Link => {
 
   const isBusy = () => connection !== undefined && connection.socket.buffered() > 0
 
-  const pending = createPending({
+  const pending = createPendingRequests({
     send,
     isOnline: () => connection !== undefined && connection.mode !== "greeting",
     clock,
     newId: () => crypto.randomUUID(),
   })
 
-  const changed = () => new Promise<void>((resolve) => waiters.push(resolve))
+  const nextChange = () => new Promise<void>((resolve) => waiters.push(resolve))
 
   const flush = async (ms: number): Promise<boolean> => {
     const expired = new Promise<"expired">((resolve) => {
       clock.after(ms, () => resolve("expired"))
     })
     while (connection && !outbox.isEmpty()) {
-      if ((await Promise.race([changed(), expired])) === "expired") break
+      if ((await Promise.race([nextChange(), expired])) === "expired") break
     }
     return outbox.isEmpty()
   }
@@ -280,7 +280,7 @@ export const createLink = (options: LinkOptions): Link => {
       if (!outbox.isFull()) return undefined
       log.warn("link.backlog-full", { ...outbox.stats() })
       return (async () => {
-        while (outbox.isFull() && !(state && isFinal(state))) await changed()
+        while (outbox.isFull() && !(state && isFinal(state))) await nextChange()
       })()
     },
     state: () => state?.name ?? "stopped",
@@ -290,19 +290,19 @@ export const createLink = (options: LinkOptions): Link => {
       token = fresh
       if (state?.name === "waiting") {
         cancelWait()
-        return happened({ type: "retry" })
+        return dispatch({ type: "retry" })
       }
       const dead = connection
       if (dead === undefined) return
       connection = undefined
       dead.socket.close(1000, why)
-      happened({ type: "failed", error: why, at: clock.now() })
+      dispatch({ type: "failed", error: why, at: clock.now() })
     },
     stop: async (flushMs) => {
       pending.failAll("the runner is shutting down")
       await flush(flushMs)
       commit()
-      if (state && !isFinal(state)) happened({ type: "stop" })
+      if (state && !isFinal(state)) dispatch({ type: "stop" })
       settle()
     },
   }

@@ -7,12 +7,12 @@ const HEAD = "outbox.head"
 const EPOCH = "outbox.epoch"
 
 /** What is on disk exactly when the frames are: `write` runs inside their transaction, `done` when it is through. */
-export interface Alongside {
+export interface TransactionHooks {
   readonly write: () => void
   readonly done: () => void
 }
 
-export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStore => {
+export const openOutboxStore = (db: Database, hooks?: TransactionHooks): OutboxStore => {
   db.run(
     "CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, lines TEXT NOT NULL) STRICT",
   )
@@ -20,8 +20,8 @@ export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStor
   const all = db.query<{ seq: number; lines: string }, []>(
     "SELECT seq, lines FROM outbox ORDER BY seq",
   )
-  const forget = db.query("DELETE FROM outbox WHERE seq + count <= ?")
-  const cut = db.query("DELETE FROM outbox WHERE seq >= ?")
+  const deleteBefore = db.query("DELETE FROM outbox WHERE seq + count <= ?")
+  const deleteFrom = db.query("DELETE FROM outbox WHERE seq >= ?")
   const straddling = db.query<{ seq: number; lines: string }, [number, number]>(
     "SELECT seq, lines FROM outbox WHERE seq < ? AND seq + count > ?",
   )
@@ -32,14 +32,14 @@ export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStor
   const setHead = (headSeq: number) => {
     if (headSeq === head) return
     head = headSeq
-    forget.run(headSeq)
+    deleteBefore.run(headSeq)
     writeFact(db, HEAD, String(headSeq))
   }
   type Write = (headSeq: number, seq: number, lines: readonly string[]) => void
-  const together = (write: Write): Write => {
+  const inTransaction = (write: Write): Write => {
     const transaction = db.transaction((...given: Parameters<Write>) => {
       write(...given)
-      alongside?.write()
+      hooks?.write()
     })
     return (...given) => {
       const before = head
@@ -50,7 +50,7 @@ export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStor
         head = before
         throw error
       }
-      alongside?.done()
+      hooks?.done()
     }
   }
   return {
@@ -61,13 +61,13 @@ export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStor
         .flatMap((row) => row.lines.split("\n").slice(Math.max(0, headSeq - row.seq)))
       return { headSeq, lines }
     },
-    append: together((headSeq, seq, lines) => {
+    append: inTransaction((headSeq, seq, lines) => {
       add(seq, lines)
       setHead(headSeq)
     }),
-    rewrite: together((headSeq, seq, lines) => {
+    rewrite: inTransaction((headSeq, seq, lines) => {
       const row = straddling.get(seq, seq)
-      cut.run(row ? row.seq : seq)
+      deleteFrom.run(row ? row.seq : seq)
       if (row) add(row.seq, row.lines.split("\n").slice(0, seq - row.seq))
       add(seq, lines)
       setHead(headSeq)

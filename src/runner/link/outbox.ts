@@ -4,7 +4,7 @@
  * cut sockets and crashes. Nothing is sent before it is stored.
  */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
-import { thin } from "./compact-frames.ts"
+import { compactFrames } from "./compact-frames.ts"
 
 /** The line as the disk keeps it: frames as JSON text, the first of them numbered `headSeq`. */
 export interface OutboxStore {
@@ -39,9 +39,9 @@ export interface Outbox {
   /** A connection on which the session agent says what it has: the rest is sent again, from there. */
   readonly resume: (lastSeq: number) => void
   /** A session agent that keeps no count: what was sent is out of our hands. */
-  readonly letGoOfSent: () => void
+  readonly discardSent: () => void
   /** Whether a frame with these words in it is still to be delivered. */
-  readonly holds: (words: string) => boolean
+  readonly contains: (words: string) => boolean
   /** `seq` of the oldest frame that is kept, or of the next one to come. */
   readonly headSeq: () => number
   /** At its bound: whoever makes frames waits until it is not. */
@@ -55,58 +55,59 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
   let headSeq = loaded.headSeq
   let storedHeadSeq = headSeq
   /** Taken since the last commit: may still be merged, cannot be sent. */
-  let fresh: OutboundFrame[] = []
+  let uncommitted: OutboundFrame[] = []
   // Lines that are done with stay at the front until the array is worth moving: shifting each time costs all of it.
   let lines = [...loaded.lines]
-  let gone = 0
+  let removed = 0
   let bytes = sizeOf(lines)
   /** How many of the line were handed to a socket: ever, and on this connection. */
   let everSent = 0
-  let sentNow = 0
+  let sentOnConnection = 0
   /** Lines of an earlier life that may have been sent by it; known only when the session agent says what it has. */
-  let inherited = lines.length
+  let maybeSentBefore = lines.length
   let merged = 0
   /** The store missed a write: it is given the whole line again before anything else. */
-  let behind = false
+  let storeIsStale = false
 
-  const size = () => lines.length - gone
+  const size = () => lines.length - removed
 
   const dropFront = (count: number) => {
-    for (let index = gone; index < gone + count; index += 1) bytes -= lines[index]?.length ?? 0
-    gone += count
+    for (let index = removed; index < removed + count; index += 1)
+      bytes -= lines[index]?.length ?? 0
+    removed += count
     headSeq += count
     everSent = Math.max(0, everSent - count)
-    sentNow = Math.max(0, sentNow - count)
-    inherited = Math.max(0, inherited - count)
-    if (gone > 1024 && gone > lines.length / 2) {
-      lines = lines.slice(gone)
-      gone = 0
+    sentOnConnection = Math.max(0, sentOnConnection - count)
+    maybeSentBefore = Math.max(0, maybeSentBefore - count)
+    if (removed > 1024 && removed > lines.length / 2) {
+      lines = lines.slice(removed)
+      removed = 0
     }
   }
 
-  const keep = (write: () => void) => {
+  const writeToStore = (write: () => void) => {
     try {
-      if (behind) store.rewrite(headSeq, headSeq, lines.slice(gone))
+      if (storeIsStale) store.rewrite(headSeq, headSeq, lines.slice(removed))
       else write()
-      behind = false
+      storeIsStale = false
       storedHeadSeq = headSeq
     } catch (error) {
-      behind = true
+      storeIsStale = true
       onStoreFailure(error)
     }
   }
 
   const replaceFrom = (index: number, tail: readonly string[]) => {
-    lines = [...lines.slice(gone, gone + index), ...tail]
-    gone = 0
+    lines = [...lines.slice(removed, removed + index), ...tail]
+    removed = 0
     bytes = sizeOf(lines)
-    keep(() => store.rewrite(headSeq, headSeq + index, tail))
+    writeToStore(() => store.rewrite(headSeq, headSeq + index, tail))
   }
 
-  const makeRoom = () => {
-    const from = Math.max(everSent, inherited)
-    const unsent = lines.slice(gone + from)
-    const thinner = thin(unsent)
+  const compactUnsent = () => {
+    const from = Math.max(everSent, maybeSentBefore)
+    const unsent = lines.slice(removed + from)
+    const thinner = compactFrames(unsent)
     if (thinner.length === unsent.length) return
     merged += unsent.length - thinner.length
     replaceFrom(from, thinner)
@@ -114,29 +115,29 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
 
   return {
     append: (frame) => {
-      const last = fresh.at(-1)
+      const last = uncommitted.at(-1)
       const joined = last && mergeDeltas(last, frame)
-      if (!joined) return void fresh.push(frame)
-      fresh[fresh.length - 1] = joined
+      if (!joined) return void uncommitted.push(frame)
+      uncommitted[uncommitted.length - 1] = joined
       merged += 1
     },
     commit: () => {
       const seq = headSeq + size()
-      const added = fresh.map((frame) => JSON.stringify(frame))
-      fresh = []
+      const added = uncommitted.map((frame) => JSON.stringify(frame))
+      uncommitted = []
       for (const line of added) lines.push(line)
       bytes += sizeOf(added)
       if (added.length > 0 || headSeq > storedHeadSeq) {
-        keep(() => store.append(headSeq, seq, added))
+        writeToStore(() => store.append(headSeq, seq, added))
       }
-      if (bytes > maxBytes) makeRoom()
+      if (bytes > maxBytes) compactUnsent()
     },
     next: () => {
-      const line = lines[gone + sentNow]
+      const line = lines[removed + sentOnConnection]
       if (line === undefined) return undefined
-      const seq = headSeq + sentNow
-      sentNow += 1
-      everSent = Math.max(everSent, sentNow)
+      const seq = headSeq + sentOnConnection
+      sentOnConnection += 1
+      everSent = Math.max(everSent, sentOnConnection)
       return { seq, line }
     },
     acknowledge: (seq) => {
@@ -144,33 +145,33 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
       if (count > 0) dropFront(count)
     },
     resume: (lastSeq) => {
-      const sendable = Math.max(inherited, everSent)
+      const sendable = Math.max(maybeSentBefore, everSent)
       dropFront(Math.max(0, Math.min(lastSeq - headSeq + 1, sendable)))
       if (lastSeq >= headSeq) {
         // The session agent remembers more than this state directory does: it was set back to an earlier copy.
         // The numbers that are taken are skipped, so that none of the new frames is mistaken for an old one.
         headSeq = lastSeq + 1
-        replaceFrom(0, lines.slice(gone))
+        replaceFrom(0, lines.slice(removed))
       }
-      sentNow = 0
+      sentOnConnection = 0
       // Bytes of an older connection may still be under way: what they carry keeps its number and its words.
-      everSent = Math.max(everSent, inherited)
-      inherited = 0
+      everSent = Math.max(everSent, maybeSentBefore)
+      maybeSentBefore = 0
     },
-    letGoOfSent: () => {
-      inherited = 0
-      dropFront(sentNow)
+    discardSent: () => {
+      maybeSentBefore = 0
+      dropFront(sentOnConnection)
     },
-    holds: (words) => {
-      for (let index = gone; index < lines.length; index += 1) {
+    contains: (words) => {
+      for (let index = removed; index < lines.length; index += 1) {
         if (lines[index]?.includes(words)) return true
       }
-      return fresh.some((frame) => JSON.stringify(frame).includes(words))
+      return uncommitted.some((frame) => JSON.stringify(frame).includes(words))
     },
     headSeq: () => headSeq,
     isFull: () => bytes > maxBytes,
-    isEmpty: () => size() === 0 && fresh.length === 0,
-    stats: () => ({ frames: size() + fresh.length, bytes, merged }),
+    isEmpty: () => size() === 0 && uncommitted.length === 0,
+    stats: () => ({ frames: size() + uncommitted.length, bytes, merged }),
   }
 }
 

@@ -23,40 +23,45 @@ export class RequestError extends Error {
   }
 }
 
-export interface PendingOptions {
+export interface PendingRequestsOptions {
   readonly send: (frame: OutboundFrame) => void
   readonly isOnline: () => boolean
   readonly clock: Clock
   readonly newId: () => string
 }
 
-export interface Pending {
+export interface PendingRequests {
   readonly request: <Type extends RequestType>(
     type: Type,
     fields: RequestFields<Type>,
   ) => Promise<RequestResult<Type>>
   /** False when nobody waits for it: it comes late, twice, or unasked. */
-  readonly settle: (frame: ResultFrame) => boolean
+  readonly wakeWaiters: (frame: ResultFrame) => boolean
   /**
    * Asks again what has no answer yet, under the same id. Only for a session agent that answers a repeated
    * question without doing it twice; `isUnderWay` says of an id that its question is still to be delivered.
    */
-  readonly repeat: (isUnderWay: (requestId: string) => boolean) => void
+  readonly resend: (isUnderWay: (requestId: string) => boolean) => void
   readonly failAll: (why: string) => void
   readonly waiting: () => number
 }
 
-interface Waiting {
+interface PendingRequest {
   readonly frame: OutboundFrame
   readonly resolve: (result: ResultFrame) => void
   readonly reject: (error: RequestError) => void
   readonly cancel: () => void
 }
 
-export const createPending = ({ send, isOnline, clock, newId }: PendingOptions): Pending => {
-  const waiting = new Map<string, Waiting>()
+export const createPendingRequests = ({
+  send,
+  isOnline,
+  clock,
+  newId,
+}: PendingRequestsOptions): PendingRequests => {
+  const waiting = new Map<string, PendingRequest>()
 
-  const take = (requestId: string): Waiting | undefined => {
+  const take = (requestId: string): PendingRequest | undefined => {
     const found = waiting.get(requestId)
     found?.cancel()
     waiting.delete(requestId)
@@ -88,7 +93,7 @@ export const createPending = ({ send, isOnline, clock, newId }: PendingOptions):
         send(frame)
       })
     },
-    settle: (frame) => {
+    wakeWaiters: (frame) => {
       const asked = waiting.get(frame.requestId)
       if (!asked || `${asked.frame.type}-result` !== frame.type) return false
       take(frame.requestId)
@@ -96,7 +101,7 @@ export const createPending = ({ send, isOnline, clock, newId }: PendingOptions):
       else asked.reject(new RequestError("refused", frame.requestId, frame.error))
       return true
     },
-    repeat: (isUnderWay) => {
+    resend: (isUnderWay) => {
       for (const [requestId, { frame }] of waiting) if (!isUnderWay(requestId)) send(frame)
     },
     failAll: (why) => {

@@ -49,10 +49,10 @@ export const dial = (options: SocketOptions): Socket => {
     timers.get(name)?.()
     timers.set(name, clock.after(ms, run))
   }
-  let over = false
+  let ended = false
   const end = (tell: () => void) => {
-    if (over) return
-    over = true
+    if (ended) return
+    ended = true
     for (const cancel of timers.values()) cancel()
     tell()
   }
@@ -63,7 +63,7 @@ export const dial = (options: SocketOptions): Socket => {
     })
 
   // Any frame from the peer shows that it lives; only silence after our own ping condemns it.
-  const alive = () => {
+  const cancelPongTimeout = () => {
     timers.get("pong")?.()
     timers.delete("pong")
   }
@@ -81,15 +81,15 @@ export const dial = (options: SocketOptions): Socket => {
 
   arm("dial", dialMs, () => fail(`no connection within ${dialMs} ms`))
   socket.on("open", () => {
-    if (over) return socket.terminate()
+    if (ended) return socket.terminate()
     timers.get("dial")?.()
     arm("ping", pingMs, ping)
     watchClosing()
     events.opened()
   })
   socket.on("message", (data) => {
-    if (over) return
-    alive()
+    if (ended) return
+    cancelPongTimeout()
     events.message(textOf(data))
   })
   socket.on("unexpected-response", (_request, response) =>
@@ -106,9 +106,9 @@ export const dial = (options: SocketOptions): Socket => {
 
   return {
     send: (text) => {
-      if (!over) socket.send(text)
+      if (!ended) socket.send(text)
     },
-    isOpen: () => !over && socket.readyState === WebSocket.OPEN,
+    isOpen: () => !ended && socket.readyState === WebSocket.OPEN,
     buffered: () => socket.bufferedAmount,
     close: (code, reason) =>
       end(() => {

@@ -8,7 +8,7 @@ import type { Inbound } from "../../wire/frames/index.ts"
 
 export interface GitIdentities {
   /** Commits of this session bear the prompt's author from now on; without one, the process's own. */
-  readonly set: (sessionId: string, prompt: Inbound<"prompt">) => Promise<void>
+  readonly set: (agentSessionId: string, prompt: Inbound<"prompt">) => Promise<void>
   /** A sub-agent commits in the name of whoever its parent works for. */
   readonly inherit: (childId: string, parentId: string) => Promise<void>
   /** Writes the plugin into OpenCode's configuration. */
@@ -17,22 +17,22 @@ export interface GitIdentities {
 
 export const createGitIdentities = (folder: string): GitIdentities => {
   const known = new Map<string, string>()
-  const fileOf = (sessionId: string) => join(folder, `${sessionId}.json`)
-  const write = async (sessionId: string, identity: string | undefined): Promise<void> => {
-    if (!SESSION_ID.test(sessionId)) return
+  const fileOf = (agentSessionId: string) => join(folder, `${agentSessionId}.json`)
+  const write = async (agentSessionId: string, identity: string | undefined): Promise<void> => {
+    if (!SESSION_ID.test(agentSessionId)) return
     if (identity === undefined) {
-      known.delete(sessionId)
-      return rm(fileOf(sessionId), { force: true })
+      known.delete(agentSessionId)
+      return rm(fileOf(agentSessionId), { force: true })
     }
-    known.set(sessionId, identity)
+    known.set(agentSessionId, identity)
     // Readable, for OpenCode may run as another user, to whoever knows the session's name.
     await mkdir(folder, { recursive: true, mode: 0o711 })
     // Swapped in whole: a shell may be starting at this very moment.
-    await writeFile(`${fileOf(sessionId)}.new`, identity, { mode: 0o644 })
-    await rename(`${fileOf(sessionId)}.new`, fileOf(sessionId))
+    await writeFile(`${fileOf(agentSessionId)}.new`, identity, { mode: 0o644 })
+    await rename(`${fileOf(agentSessionId)}.new`, fileOf(agentSessionId))
   }
   return {
-    set: (sessionId, prompt) => write(sessionId, identityOf(prompt)),
+    set: (agentSessionId, prompt) => write(agentSessionId, identityOf(prompt)),
     inherit: (childId, parentId) => write(childId, known.get(parentId)),
     installPlugin: async (configDir) => {
       await mkdir(join(configDir, "plugin"), { recursive: true, mode: 0o700 })

@@ -92,11 +92,11 @@ const play = async (tape: readonly number[]): Promise<readonly OutboundFrame[]> 
   /** As for a new configuration: what runs ends, what waits goes on after, with the same agent or with a new one. */
   const pause = async () => {
     const paused = channels
-    await paused.pause()
+    await paused.pauseTurns()
     if (paused !== channels) return
     expect(paused.active().filter(({ turnId }) => turnId !== undefined)).toEqual([])
     pauses += 1
-    if (draw(2) === 0) paused.goOn()
+    if (draw(2) === 0) paused.resumeTurns()
     else paused.agentReady({ client: agent.client, defaultModel: "a/one" })
   }
   for (const channelId of CHANNELS) {

@@ -2,23 +2,22 @@
 import { Database } from "bun:sqlite"
 import { describe, expect, test } from "bun:test"
 import { openJobStore } from "../../../src/runner/channels/job-store.ts"
+import { changedTurn, type SavedTurn } from "../../../src/runner/turn/turn-record.ts"
 import { newTurn } from "../../../src/runner/turn/turn.ts"
 
 const job = (messageId: string) => ({ type: "prompt", messageId, content: "go" }) as const
 const posting = { kind: "prompt", body: { messageID: "msg_1", parts: [] } } as const
-const turnOf = (promptId: string) => {
-  const {
-    texts: _texts,
-    progressAt: _at,
-    ...saved
-  } = newTurn({
+const turnOf = (promptId: string): SavedTurn => {
+  const turn = newTurn({
     promptId,
     turnId: "t",
     channelType: "web",
     channelId: "default",
-    sessionId: "ses_1",
+    agentSessionId: "ses_1",
     userMessageId: `msg_${promptId}`,
   })
+  const saved = changedTurn(turn, undefined)
+  if (!saved) throw new Error("a new turn has nothing to store")
   return saved
 }
 const open = () => openJobStore(new Database(":memory:", { strict: true }))
@@ -70,7 +69,7 @@ describe("a job", () => {
     }
     expect(store.messageOf("a")).toEqual({
       channelKey: "x:1",
-      sessionId: "ses_1",
+      agentSessionId: "ses_1",
       userMessageId: "msg_a",
       idsFromHere: ["a", "c"],
     })

@@ -110,7 +110,7 @@ export const start = (settings: Partial<TurnSettings> = {}) => {
       turnId: "t1",
       channelType: "web",
       channelId: "default",
-      sessionId: SESSION,
+      agentSessionId: SESSION,
       userMessageId: PROMPT,
     },
     settings,
@@ -133,7 +133,7 @@ export const start = (settings: Partial<TurnSettings> = {}) => {
     },
     read: (
       messages: SessionSnapshot["messages"],
-      why: "end" | "look" | "recheck" | "gap" | "resume" = "end",
+      why: "end" | "post-check" | "recheck" | "stream-gap" | "resume" = "end",
       status: SessionStatus = { type: "idle" },
     ) => tell({ type: "read", why, snapshot: { status, messages, children: [] } }),
     frames: (): readonly OutboundFrame[] =>

@@ -48,8 +48,8 @@ describe("the end of a turn", () => {
   test("L-30: an idle that was missed is found by the look after a gap", () => {
     const turn = start()
     turn.hear(say.message(user()), say.message(assistant("m1")), say.part(textPart("m1", "p1")))
-    turn.tell({ type: "gap" })
-    turn.read([{ message: done("m1"), parts: [textPart("m1", "p1", "done", true)] }], "gap")
+    turn.tell({ type: "stream-gap" })
+    turn.read([{ message: done("m1"), parts: [textPart("m1", "p1", "done", true)] }], "stream-gap")
     expect(turn.outcome()).toEqual({ type: "ok" })
   })
 
@@ -79,13 +79,13 @@ describe("the end of a turn", () => {
   test("a prompt that OpenCode took and forgot is posted again, the same, and in the end given up", () => {
     const turn = start()
     for (let tries = 0; tries < 3; tries += 1) {
-      turn.tell({ type: "timer", name: "look" })
-      turn.read([{ message: user(), parts: [] }], "look")
+      turn.tell({ type: "timer", name: "post-check" })
+      turn.read([{ message: user(), parts: [] }], "post-check")
     }
     expect(turn.did("post")).toHaveLength(3)
     expect(turn.outcome()).toEqual({
       type: "error",
-      error: "OpenCode took the prompt but did not answer it",
+      error: "OpenCode accepted the prompt but did not start it",
     })
   })
 })
@@ -95,9 +95,9 @@ describe("text", () => {
     const turn = start()
     turn.hear(say.message(assistant("m1")), say.part(textPart("m1", "p1")))
     turn.hear(say.delta("m1", "p1", "one "))
-    turn.tell({ type: "gap" })
+    turn.tell({ type: "stream-gap" })
     const stored = [{ message: assistant("m1"), parts: [textPart("m1", "p1", "")] }]
-    turn.read(stored, "gap", { type: "busy" })
+    turn.read(stored, "stream-gap", { type: "busy" })
     turn.hear(say.delta("m1", "p1", "three "))
     turn.hear(say.part(textPart("m1", "p1", "one two three ", true)))
     const deltas = turn.sent("message.part.text-delta").map(({ delta }) => delta)
@@ -109,7 +109,7 @@ describe("text", () => {
     const late = () => {
       const turn = start()
       turn.hear(say.message(assistant("m1")))
-      turn.tell({ type: "gap" })
+      turn.tell({ type: "stream-gap" })
       turn.hear(say.message(assistant("m2")), say.part(textPart("m2", "p2")))
       turn.hear(say.delta("m2", "p2", "second "))
       return turn
@@ -121,16 +121,16 @@ describe("text", () => {
       const turn = late()
       expect(words(turn)).toEqual([])
       const begun = { message: assistant("m2"), parts: [textPart("m2", "p2", "")] }
-      turn.read([...missed, begun], "gap", { type: "busy" })
+      turn.read([...missed, begun], "stream-gap", { type: "busy" })
       turn.hear(say.delta("m2", "p2", "third"))
       expect(words(turn)).toEqual(["first ", "second ", "third"])
     })
 
     test("waits for the last of several reads, and for a second one when the first fails", () => {
       const turn = late()
-      turn.tell({ type: "gap" })
-      turn.read([], "gap", { type: "busy" })
-      turn.tell({ type: "read-failed", why: "gap", error: "no answer" })
+      turn.tell({ type: "stream-gap" })
+      turn.read([], "stream-gap", { type: "busy" })
+      turn.tell({ type: "read-failed", why: "stream-gap", error: "no answer" })
       expect(words(turn)).toEqual([])
       turn.read(missed, "recheck", { type: "busy" })
       expect(words(turn)).toEqual(["first ", "second "])
@@ -385,7 +385,7 @@ describe("another model", () => {
     refuse("m2")
     expect(turn.outcome()).toEqual({
       type: "error",
-      error: "no model could answer. a/one: no key; b/two: no key",
+      error: "all models failed: a/one: no key; b/two: no key",
     })
   })
 

@@ -69,7 +69,7 @@ export const simulate = (
     turnId: "turn-1",
     channelType: "web",
     channelId: "default",
-    sessionId,
+    agentSessionId: sessionId,
     userMessageId,
   }
   const store = createStore(prompt)
@@ -106,7 +106,7 @@ export const simulate = (
       if (at > until) continue
       timers.delete(name)
       now = Math.max(now, at)
-      tell({ type: "timer", name: name as "look" })
+      tell({ type: "timer", name: name as "post-check" })
     }
   }
   /** Events that nobody hears. */
@@ -129,7 +129,7 @@ export const simulate = (
     if (fate < troubles.cut) {
       isBroken = true
       miss(draw(12))
-      tell({ type: "gap" })
+      tell({ type: "stream-gap" })
     } else if (fate < troubles.cut + troubles.kill) {
       isBroken = true
       reads = []

@@ -1,17 +1,17 @@
 /** The core's alarm as a timer of this process: one for the earliest deadline. */
 import type { Clock } from "../../../lib/clock.ts"
+import { createTimers } from "../../../lib/timer.ts"
 import type { Alarm } from "../../session/ports.ts"
 
 const DAY_MS = 86_400_000
 
 /** A time far away is looked at again in between: a timer holds at most some weeks. */
 export const timerAlarm = (clock: Clock, ring: () => void): Alarm => {
-  let cancel = () => {}
+  const timers = createTimers<"alarm">(clock.after)
   const set = (at: number | undefined): void => {
-    cancel()
-    if (at === undefined) return
+    if (at === undefined) return timers.cancel("alarm")
     const wait = Math.max(0, at - clock.now())
-    cancel = clock.after(Math.min(wait, DAY_MS), () => (wait > DAY_MS ? set(at) : ring()))
+    timers.arm("alarm", Math.min(wait, DAY_MS), () => (wait > DAY_MS ? set(at) : ring()))
   }
   return { set }
 }

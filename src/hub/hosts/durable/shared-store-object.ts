@@ -1,6 +1,6 @@
 /** What all sessions of a deployment share, in one Durable Object: tables, triggers, the list of sessions. */
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
-import { channelAddress } from "../../session/channel.ts"
+import { channelAddress } from "../../../wire/channel.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { callObject, takeCall } from "./object-calls.ts"
