@@ -29,7 +29,7 @@ export const createTimers = <Name extends string>(after: Clock["after"]): Timers
     cancel,
     isArmed: (name) => armed.has(name),
     cancelAll: () => {
-      for (const name of [...armed.keys()]) cancel(name)
+      for (const name of armed.keys()) cancel(name)
     },
   }
 }

@@ -150,7 +150,7 @@ describe("with another model left", () => {
 test("a model without a provider is refused before anything starts", async () => {
   const answer = await c.ask("nameless", "hello", { ...on("nameless"), model: "gpt" })
   expect(answer.of("error")).toMatchObject([
-    { error: '"gpt" is not a model: expected provider/model' },
+    { error: '"gpt" is not a valid model name: expected provider/model' },
   ])
   expect(answer.of("complete")).toHaveLength(1)
 })

@@ -1,4 +1,4 @@
-/** What the agent has changed, over all conversations of this session, file by file. */
+/** The files that the agent has changed in all conversations of this session. */
 import type { AgentClient, FileDiff } from "../opencode/client/client.ts"
 import { type FilePatch, mergePatches, toPatch } from "./patch.ts"
 import type { CommandContext } from "./command.ts"
@@ -17,7 +17,7 @@ export const changedFiles = async ({
   return mergePatches(diffs.map(toPatch))
 }
 
-/** Older OpenCode tells a session's whole change at once; since 1.2 it does so only prompt by prompt. */
+/** OpenCode before 1.2 returns the diff of a whole session; since 1.2 it returns a diff only for each prompt. */
 const diffOf = async (
   client: AgentClient,
   agentSessionId: string,
@@ -26,12 +26,12 @@ const diffOf = async (
   const whole = await client.diff(agentSessionId)
   if (whole.length > 0) return whole
   const { revertedTo } = await client.readSession(agentSessionId)
-  const asked = (await client.messages(agentSessionId))
+  const prompts = (await client.messages(agentSessionId))
     .map(({ message }) => message)
     .filter(({ role }) => role === "user")
-  const end = asked.findIndex(({ id }) => id === revertedTo)
-  const standing = end === -1 ? asked : asked.slice(0, end)
+  const end = prompts.findIndex(({ id }) => id === revertedTo)
+  const notReverted = end === -1 ? prompts : prompts.slice(0, end)
   const diffs: FileDiff[] = []
-  for (const { id } of standing) diffs.push(...(await client.diff(agentSessionId, id)))
+  for (const { id } of notReverted) diffs.push(...(await client.diff(agentSessionId, id)))
   return diffs
 }

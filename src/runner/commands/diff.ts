@@ -1,4 +1,4 @@
-/** `diff`: what the agent has changed in this session's conversations, as unified patches. */
+/** `diff`: sends the agent's changes in all conversations of this session as unified patches. */
 import { describeError } from "../../lib/log.ts"
 import { changedFiles } from "./changed-files.ts"
 import type { Command } from "./command.ts"

@@ -1,4 +1,4 @@
-/** `new-session`: the channel's conversation ends, and its next prompt begins another. */
+/** `new-session`: ends the channel's conversation; its next prompt starts a new one. */
 import type { Command } from "./command.ts"
 
 export const newSession: Command<"new-session"> = async (

@@ -1,4 +1,4 @@
-/** `opencode-command`: undo, redo and compact are the runner's own; any other is OpenCode's, and runs as a turn. */
+/** `opencode-command`: undo, redo and compact are built in; any other command is OpenCode's and runs as a turn. */
 import { describeError } from "../../lib/log.ts"
 import { addressOf } from "../../wire/channel.ts"
 import type { ReadyAgent } from "../channels/channels.ts"
@@ -14,30 +14,30 @@ type BuiltInCommand = (
 const undo: BuiltInCommand = async ({ client }, agentSessionId) => {
   const { revertedTo } = await client.readSession(agentSessionId)
   const messages = await client.messages(agentSessionId)
-  const asked = messages.map(({ message }) => message).filter(({ role }) => role === "user")
-  // What is taken back already stays in the list until the next prompt.
-  const from = revertedTo === undefined ? -1 : asked.findIndex(({ id }) => id === revertedTo)
-  const last = from === -1 ? asked.at(-1) : asked[from - 1]
+  const prompts = messages.map(({ message }) => message).filter(({ role }) => role === "user")
+  // Reverted prompts stay in the list until the next prompt.
+  const reverted = revertedTo === undefined ? -1 : prompts.findIndex(({ id }) => id === revertedTo)
+  const last = reverted === -1 ? prompts.at(-1) : prompts[reverted - 1]
   if (!last) throw new Error("there is nothing to undo")
   await client.revert(agentSessionId, last.id)
-  return "the last prompt was taken back"
+  return "the last prompt was undone"
 }
 
 const redo: BuiltInCommand = async ({ client }, agentSessionId) => {
   const { revertedTo } = await client.readSession(agentSessionId)
   if (revertedTo === undefined) throw new Error("there is nothing to redo")
   await client.unrevert(agentSessionId)
-  return "what was taken back is there again"
+  return "the undone prompts were restored"
 }
 
 const compact: BuiltInCommand = async ({ client, defaultModel }, agentSessionId, signal) => {
   const model = parseModel(defaultModel ?? "")
-  if (!model) throw new Error("no model is known to compact with")
+  if (!model) throw new Error("compacting needs a default model, and none is configured")
   try {
     await client.summarize(agentSessionId, model, signal)
   } catch (error) {
     if (!signal.aborted) throw error
-    // The model writes on behind a call that was given up, and would be in the next prompt's way.
+    // The model keeps running after the call is canceled and would collide with the next prompt.
     await client.abort(agentSessionId)
     throw signal.reason
   }

@@ -1,4 +1,4 @@
-/** `opencode-config`: new settings for the agent; `opencode-config-applied` follows when they are in force, or are not. */
+/** `opencode-config`: a new config for the agent; `opencode-config-applied` reports later whether it was applied. */
 import type { Command } from "./command.ts"
 
 export const opencodeConfig: Command<"opencode-config"> = ({ configure }, { config }) =>

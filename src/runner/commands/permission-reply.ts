@@ -1,4 +1,4 @@
-/** `permission-reply`: a person's decision. An id that nobody asked under grants nothing. */
+/** `permission-reply`: a person's decision on a permission request. An unknown id is ignored and grants nothing. */
 import type { Command } from "./command.ts"
 
 export const permissionReply: Command<"permission-reply"> = (

@@ -1,4 +1,4 @@
-/** `prompt`: queued on its channel, or joined to the turn at work when it steers. Its turn is the answer. */
+/** `prompt`: queues the prompt on its channel, or joins the running turn if it steers. */
 import type { Command } from "./command.ts"
 
 export const prompt: Command<"prompt"> = ({ channels }, frame) => channels.take(frame)

@@ -1,4 +1,4 @@
-/** `revert`: a prompt and all that followed it on its channel are taken back, files included; `reverted` names them. */
+/** `revert`: undoes a prompt and all later ones on its channel, including file changes; `reverted` lists their ids. */
 import { describeError } from "../../lib/log.ts"
 import { channelAddress } from "../../wire/channel.ts"
 import type { Command } from "./command.ts"
@@ -11,8 +11,8 @@ export const revert: Command<"revert"> = async ({ channels, jobs, send, log }, {
   }
   try {
     const address = channelAddress(known.channelKey)
-    // OpenCode refuses to take back what is still being written.
-    await channels.stop(address, "taken back by the user")
+    // OpenCode refuses to revert a session that is busy.
+    await channels.stop(address, "reverted by the user")
     await channels.runExclusively(address, ({ client }) =>
       client.revert(known.agentSessionId, known.userMessageId),
     )

@@ -1,4 +1,4 @@
-/** `review`: a model reads the changes in a conversation of its own; findings come back in the wire's form, or why not. */
+/** `review`: lets the model review the changes in a separate conversation and sends its findings, or an error. */
 import { describeError } from "../../lib/log.ts"
 import { changedFiles } from "./changed-files.ts"
 import { readFindings, reviewPrompt, retryPrompt, toReview } from "./review-text.ts"
@@ -17,7 +17,7 @@ export const review: Command<"review"> = async (ports, { requestId }) => {
       const first = readFindings(await ask(reviewPrompt(files)))
       return first.ok ? first : readFindings(await ask(retryPrompt(first.problem)))
     })
-    if (!found.ok) throw new Error(`the model's review could not be read: ${found.problem}`)
+    if (!found.ok) throw new Error(`the model's review could not be parsed: ${found.problem}`)
     send({ type: "review-result", requestId, data: toReview(files, found.findings), diffFiles })
   } catch (error) {
     send({ type: "review-result", requestId, error: describeError(error) })

@@ -1,4 +1,4 @@
-/** The outbox on disk: a row a batch of frames, so that a burst of a thousand costs one insert. */
+/** The outbox on disk: one row per batch of frames, so that a burst of a thousand frames costs one insert. */
 import type { Database } from "bun:sqlite"
 import { readFact, writeFact } from "../../lib/state-db.ts"
 import type { OutboxStore } from "./outbox.ts"
@@ -6,7 +6,7 @@ import type { OutboxStore } from "./outbox.ts"
 const HEAD = "outbox.head"
 const EPOCH = "outbox.epoch"
 
-/** What is on disk exactly when the frames are: `write` runs inside their transaction, `done` when it is through. */
+/** Other data to store atomically with the frames: `write` runs inside their transaction, `done` after its commit. */
 export interface TransactionHooks {
   readonly write: () => void
   readonly done: () => void
@@ -37,16 +37,16 @@ export const openOutboxStore = (db: Database, hooks?: TransactionHooks): OutboxS
   }
   type Write = (headSeq: number, seq: number, lines: readonly string[]) => void
   const inTransaction = (write: Write): Write => {
-    const transaction = db.transaction((...given: Parameters<Write>) => {
-      write(...given)
+    const transaction = db.transaction((...args: Parameters<Write>) => {
+      write(...args)
       hooks?.write()
     })
-    return (...given) => {
+    return (...args) => {
       const before = head
       try {
-        transaction(...given)
+        transaction(...args)
       } catch (error) {
-        // Rolled back on disk, so it is here too: the next write must say it again.
+        // The rollback restored the old head on disk; the next write must store the new head again.
         head = before
         throw error
       }
@@ -75,11 +75,11 @@ export const openOutboxStore = (db: Database, hooks?: TransactionHooks): OutboxS
   }
 }
 
-/** Names this state directory to the session agent: the same as long as the directory lives. */
+/** Identifies this state directory to the session agent. Created once, and kept as long as the directory exists. */
 export const readEpoch = (db: Database, random: () => string): string => {
   const known = readFact(db, EPOCH)
   if (known !== undefined) return known
-  const made = random()
-  writeFact(db, EPOCH, made)
-  return made
+  const epoch = random()
+  writeFact(db, EPOCH, epoch)
+  return epoch
 }

@@ -1,24 +1,24 @@
 /**
- * Every frame that is on its way to the session agent, in order, until the session agent has it. A frame's `seq`
- * is its place in the line, so what was never sent may still be merged, and what was sent keeps its number across
- * cut sockets and crashes. Nothing is sent before it is stored.
+ * The queue of frames to the session agent: each frame is kept until it is acknowledged. A frame's `seq` is its place
+ * in the queue, so frames that were never sent may still be merged, and a sent frame keeps its number across
+ * reconnects and crashes. Nothing is sent before it is stored.
  */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 import { compactFrames } from "./compact-frames.ts"
 
-/** The line as the disk keeps it: frames as JSON text, the first of them numbered `headSeq`. */
+/** The queue on disk: frames as lines of JSON, the first of them with the number `headSeq`. */
 export interface OutboxStore {
   readonly load: () => { readonly headSeq: number; readonly lines: readonly string[] }
-  /** Adds lines behind the last one, the first of them numbered `seq`, and lets go of all before `headSeq`. */
+  /** Appends lines, the first of them with the number `seq`, and deletes everything before `headSeq`. */
   readonly append: (headSeq: number, seq: number, lines: readonly string[]) => void
-  /** Puts these lines in place of everything from `seq` on. */
+  /** Replaces everything from `seq` on with these lines. */
   readonly rewrite: (headSeq: number, seq: number, lines: readonly string[]) => void
 }
 
 export interface OutboxOptions {
   readonly store: OutboxStore
   readonly maxBytes: number
-  /** The disk does not take what it should keep: frames go on in memory, and are stored once it does again. */
+  /** Called when a write to the disk failed: frames stay in memory and are stored with the next write that succeeds. */
   readonly onStoreFailure: (error: unknown) => void
 }
 
@@ -29,22 +29,22 @@ export interface OutboxStats {
 }
 
 export interface Outbox {
-  /** Takes a frame; it can be sent after the next `commit`. */
+  /** Adds a frame; it can be sent after the next `commit`. */
   readonly append: (frame: OutboundFrame) => void
   readonly commit: () => void
-  /** The next frame to send, or nothing when all that is stored has been sent on this connection. */
+  /** The next frame to send; undefined when all stored frames were sent on this connection. */
   readonly next: () => { readonly seq: number; readonly line: string } | undefined
   /** The session agent has stored everything up to `seq`. */
   readonly acknowledge: (seq: number) => void
-  /** A connection on which the session agent says what it has: the rest is sent again, from there. */
+  /** A new connection whose session agent has stored everything up to `lastSeq`: sending continues after that. */
   readonly resume: (lastSeq: number) => void
-  /** A session agent that keeps no count: what was sent is out of our hands. */
+  /** For a session agent that does not acknowledge frames: removes the frames that were sent. */
   readonly discardSent: () => void
-  /** Whether a frame with these words in it is still to be delivered. */
-  readonly contains: (words: string) => boolean
-  /** `seq` of the oldest frame that is kept, or of the next one to come. */
+  /** Whether a frame that contains `text` is still to be delivered. */
+  readonly contains: (text: string) => boolean
+  /** `seq` of the oldest frame in the outbox, or of the next frame if it is empty. */
   readonly headSeq: () => number
-  /** At its bound: whoever makes frames waits until it is not. */
+  /** The size limit is reached: producers must wait. */
   readonly isFull: () => boolean
   readonly isEmpty: () => boolean
   readonly stats: () => OutboxStats
@@ -54,19 +54,19 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
   const loaded = store.load()
   let headSeq = loaded.headSeq
   let storedHeadSeq = headSeq
-  /** Taken since the last commit: may still be merged, cannot be sent. */
+  /** Frames since the last commit: they may still be merged and cannot be sent yet. */
   let uncommitted: OutboundFrame[] = []
-  // Lines that are done with stay at the front until the array is worth moving: shifting each time costs all of it.
+  // Removed lines stay at the front of the array until copying it is worthwhile: a shift per frame costs O(n).
   let lines = [...loaded.lines]
   let removed = 0
   let bytes = sizeOf(lines)
-  /** How many of the line were handed to a socket: ever, and on this connection. */
+  /** How many frames of the queue were sent: on any connection, and on the current one. */
   let everSent = 0
   let sentOnConnection = 0
-  /** Lines of an earlier life that may have been sent by it; known only when the session agent says what it has. */
+  /** Frames of an earlier process, which may have sent them; known only after the session agent's `welcome`. */
   let maybeSentBefore = lines.length
   let merged = 0
-  /** The store missed a write: it is given the whole line again before anything else. */
+  /** A write failed: the next write must store the whole queue. */
   let storeIsStale = false
 
   const size = () => lines.length - removed
@@ -107,10 +107,10 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
   const compactUnsent = () => {
     const from = Math.max(everSent, maybeSentBefore)
     const unsent = lines.slice(removed + from)
-    const thinner = compactFrames(unsent)
-    if (thinner.length === unsent.length) return
-    merged += unsent.length - thinner.length
-    replaceFrom(from, thinner)
+    const compacted = compactFrames(unsent)
+    if (compacted.length === unsent.length) return
+    merged += unsent.length - compacted.length
+    replaceFrom(from, compacted)
   }
 
   return {
@@ -148,13 +148,13 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
       const sendable = Math.max(maybeSentBefore, everSent)
       dropFront(Math.max(0, Math.min(lastSeq - headSeq + 1, sendable)))
       if (lastSeq >= headSeq) {
-        // The session agent remembers more than this state directory does: it was set back to an earlier copy.
-        // The numbers that are taken are skipped, so that none of the new frames is mistaken for an old one.
+        // The session agent has more frames than this state directory, which was restored from an earlier copy.
+        // Their numbers are skipped, so that a new frame is not mistaken for an old one.
         headSeq = lastSeq + 1
         replaceFrom(0, lines.slice(removed))
       }
       sentOnConnection = 0
-      // Bytes of an older connection may still be under way: what they carry keeps its number and its words.
+      // Bytes of an older connection may still arrive: frames that it sent keep their number and content.
       everSent = Math.max(everSent, maybeSentBefore)
       maybeSentBefore = 0
     },
@@ -162,11 +162,11 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
       maybeSentBefore = 0
       dropFront(sentOnConnection)
     },
-    contains: (words) => {
+    contains: (text) => {
       for (let index = removed; index < lines.length; index += 1) {
-        if (lines[index]?.includes(words)) return true
+        if (lines[index]?.includes(text)) return true
       }
-      return uncommitted.some((frame) => JSON.stringify(frame).includes(words))
+      return uncommitted.some((frame) => JSON.stringify(frame).includes(text))
     },
     headSeq: () => headSeq,
     isFull: () => bytes > maxBytes,
@@ -178,7 +178,7 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
 const sizeOf = (lines: readonly string[]): number =>
   lines.reduce((sum, line) => sum + line.length, 0)
 
-/** Two pieces of the same part of the same turn, one right behind the other, are one longer piece. */
+/** Merges two consecutive deltas of the same part and turn; undefined for any other pair. */
 const mergeDeltas = (first: OutboundFrame, second: OutboundFrame): OutboundFrame | undefined => {
   if (
     (first.type === "message.part.text-delta" || first.type === "message.part.reasoning-delta") &&

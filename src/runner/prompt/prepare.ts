@@ -1,4 +1,4 @@
-/** Makes a prompt ready for OpenCode: its attachments read, its author named, its models chosen. */
+/** Prepares a prompt for OpenCode: reads its attachments, sets the git author, chooses the models. */
 import type { MintId, PromptBody } from "../opencode/client/types.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import { attributionLine } from "./attribution.ts"
@@ -7,7 +7,7 @@ import { modelChain } from "./model-chain.ts"
 
 export interface PrepareOptions {
   readonly mint: MintId
-  /** Commits made for this prompt bear its author's name. */
+  /** Sets the author of the commits made for this prompt. */
   readonly nameAuthor: (agentSessionId: string, prompt: Inbound<"prompt">) => Promise<void>
   readonly attachments: (prompt: Inbound<"prompt">, signal: AbortSignal) => Promise<PreparedFiles>
 }

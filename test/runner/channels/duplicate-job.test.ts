@@ -1,4 +1,4 @@
-/** A job that is said twice learns how it stands; nothing is done again. */
+/** The frames that answer a duplicate job. */
 import { expect, test } from "bun:test"
 import { duplicateJobFrames } from "../../../src/runner/channels/duplicate-job.ts"
 import { newTurn } from "../../../src/runner/turn/turn.ts"
@@ -7,13 +7,13 @@ const job = { type: "prompt", messageId: "p1", content: "go" } as const
 const channel = { channelType: "web", channelId: "default" }
 const address = { messageId: "p1", ...channel }
 
-test("one that waits is told to be queued, not to be complete", () => {
+test("a duplicate of a queued job is reported as queued, not as complete", () => {
   expect(duplicateJobFrames(job, channel, { is: "waiting" })).toEqual([
     { type: "agentStatus", status: "thinking", detail: "queued", ...address },
   ])
 })
 
-test("one that runs is told what it does", () => {
+test("a duplicate of a running job is reported with the status of its turn", () => {
   const identity = {
     promptId: "p1",
     turnId: "t1",
@@ -27,7 +27,7 @@ test("one that runs is told what it does", () => {
   ])
 })
 
-test("one that has ended is told its end again, with its error", () => {
+test("a duplicate of an ended job gets the frames of its end again, with its error", () => {
   const outcome = { type: "error", error: "why" } as const
   expect(duplicateJobFrames(job, channel, { is: "ended", outcome })).toEqual([
     { type: "error", error: "why", ...address },
@@ -36,7 +36,7 @@ test("one that has ended is told its end again, with its error", () => {
   ])
 })
 
-test("a command that has ended is answered again", () => {
+test("a duplicate of an ended command gets its result again", () => {
   const command = { type: "opencode-command", command: "init", requestId: "k1" } as const
   const frames = duplicateJobFrames(command, channel, { is: "ended", outcome: { type: "ok" } })
   expect(frames.at(-1)).toMatchObject({ type: "command-result", requestId: "k1", command: "init" })

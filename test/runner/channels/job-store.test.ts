@@ -1,4 +1,4 @@
-/** Jobs on disk, across lives. */
+/** Jobs on disk. */
 import { Database } from "bun:sqlite"
 import { describe, expect, test } from "bun:test"
 import { openJobStore } from "../../../src/runner/channels/job-store.ts"
@@ -22,8 +22,8 @@ const turnOf = (promptId: string): SavedTurn => {
 }
 const open = () => openJobStore(new Database(":memory:", { strict: true }))
 
-describe("a job", () => {
-  test("is queued, running and ended, and is found as such by its id", () => {
+describe("the job store", () => {
+  test("a job is found by its id as queued, then running, then ended", () => {
     const store = open()
     expect(store.stateOf("p1")).toBeUndefined()
     store.queued("p1", "web:default", job("p1"))
@@ -38,7 +38,7 @@ describe("a job", () => {
     expect(store.unfinished()).toEqual([])
   })
 
-  test("keeps of its texts how much was sent, never the words", () => {
+  test("a job's texts are stored with the number of characters sent, without the text", () => {
     const store = open()
     store.queued("p1", "web:default", job("p1"))
     store.started("p1", posting, turnOf("p1"))
@@ -56,7 +56,7 @@ describe("a job", () => {
     expect(store.unfinished()).toEqual([])
   })
 
-  test("knows where in OpenCode it is, and which came after it on its channel", () => {
+  test("a job is found with its OpenCode message and the later jobs on its channel", () => {
     const store = open()
     for (const [id, channel] of [
       ["a", "x:1"],
@@ -73,10 +73,10 @@ describe("a job", () => {
       userMessageId: "msg_a",
       idsFromHere: ["a", "c"],
     })
-    expect(store.messageOf("nobody")).toBeUndefined()
+    expect(store.messageOf("unknown")).toBeUndefined()
   })
 
-  test("that ended long ago is forgotten, one that runs never is", () => {
+  test("old ended jobs are deleted, and a running job never is", () => {
     const store = open()
     store.queued("runs", "web:default", job("runs"))
     store.started("runs", posting, turnOf("runs"))
