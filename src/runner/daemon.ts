@@ -14,7 +14,7 @@ import { ownVariables } from "../settings/table.ts"
 import type { Channels } from "./channels/channels.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
-import { createInbound } from "./commands/index.ts"
+import { createCommandHandler } from "./commands/index.ts"
 import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
@@ -260,8 +260,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       channels.agentLost(why)
     },
     onFatal: readiness.agentFailed,
-    quiet: channels.pause,
-    goOn: channels.goOn,
+    quiet: channels.pauseTurns,
+    goOn: channels.resumeTurns,
     clock,
     log: log.child({ component: "agent" }),
     ...(options.watch && { watch: options.watch }),
@@ -271,11 +271,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     const applied = await agent.configure(change)
     link.send({ type: "opencode-config-applied", ...applied })
   }
-  const inbound = createInbound({
+  const inbound = createCommandHandler({
     channels,
     workflows,
     jobs,
-    sessionIds: sessions.all,
+    agentSessionIds: sessions.all,
     send: link.send,
     reportState: readiness.reportOnRequest,
     clock,
@@ -374,7 +374,7 @@ interface Joined {
   readonly workflows: Executions
   readonly readiness: Readiness
   readonly agent: Agent
-  readonly inbound: ReturnType<typeof createInbound>
+  readonly inbound: ReturnType<typeof createCommandHandler>
   readonly hibernation: Hibernation
 }
 

@@ -123,7 +123,7 @@ describe("a provider error with another model left", () => {
     const errors = answer.frames.flatMap((frame) =>
       frame.type === "error" || frame.type === "message.finalize" ? [frame.error] : [],
     )
-    expect(errors.at(-1)).toBe("no model could answer. scripted/m1: bad key; scripted/m2: no money")
+    expect(errors.at(-1)).toBe("all models failed: scripted/m1: bad key; scripted/m2: no money")
   })
 
   test("the prompt is not passed to another model after a tool has run", async () => {
@@ -133,7 +133,7 @@ describe("a provider error with another model left", () => {
     expect(answer.of("model-switched")).toEqual([])
     expect(answer.final).toMatchObject({
       reason: "error",
-      error: "expired (not given to another model: tools have already run)",
+      error: "expired (not retried with another model: tools have already run)",
     })
     const marks = await Bun.file(`${c.runner.sandbox.workDir}/marks.txt`).text()
     expect(marks).toBe("x\n")
@@ -150,7 +150,7 @@ describe("a provider error with another model left", () => {
 test("a model name without a provider is refused before the turn starts", async () => {
   const answer = await c.ask("nameless", "hello", { ...on("nameless"), model: "gpt" })
   expect(answer.of("error")).toMatchObject([
-    { error: '"gpt" is not a model: expected provider/model' },
+    { error: '"gpt" is not a valid model name: expected provider/model' },
   ])
   expect(answer.of("complete")).toHaveLength(1)
 })

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startTestSessionAgent } from "../kit/session-agent.ts"
 
-test("100,000 frames made while nobody answers are all delivered in order, in less than 150 MB", async () => {
-  let isThere = false
-  const agent = startTestSessionAgent({ refuse: () => (isThere ? undefined : 503) })
+test("100,000 frames created while the session agent is down are all delivered in order, with less than 150 MB", async () => {
+  let isUp = false
+  const agent = startTestSessionAgent({ refuse: () => (isUp ? undefined : 503) })
   const stateDir = await mkdtemp(join(tmpdir(), "absence-"))
   const count = 100_000
   const program = join(import.meta.dir, "../kit/offline-runner.ts")
@@ -21,7 +21,7 @@ test("100,000 frames made while nobody answers are all delivered in order, in le
   const output = runner.stdout.pipeThrough(new TextDecoderStream()).getReader()
   expect((await output.read()).value).toBe("queued\n")
   expect(agent.frames).toHaveLength(0)
-  isThere = true
+  isUp = true
   await agent.until(() => agent.frames.length >= count, `${count} frames`, 40_000)
   const calls = agent.frames.flatMap((frame) => ("callId" in frame ? [frame.callId] : []))
   expect(calls.every((call, index) => call === `call_${index}`)).toBeTrue()

@@ -1,4 +1,4 @@
-/** The promise of the link, whole: a long answer while the wire is cut and the runner is killed, word for word. */
+/** Exactly-once delivery of a long answer while connections are reset and the runner is killed. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import { freePort } from "../kit/free-port.ts"
@@ -21,7 +21,7 @@ beforeAll(async () => {
   agent = startTestSessionAgent({ config: scriptedConfig(model) })
   proxy = await startTcpProxy(Number(new URL(agent.url).port))
   sandbox = await createSandbox({ url: `ws://127.0.0.1:${proxy.port}/ws`, token: agent.token })
-  // A gateway that moves would be another environment for OpenCode, and so another OpenCode.
+  // A fixed gateway port: with another one OpenCode's environment would differ and OpenCode would be restarted.
   sandbox.environment["GATEWAY_PORT"] = String(await freePort())
 })
 
@@ -32,50 +32,50 @@ afterAll(async () => {
   await sandbox.remove()
 })
 
-const spawnRunner = (life: number) =>
+const spawnRunner = (run: number) =>
   Bun.spawn([requireBinary(), "run"], {
     env: sandbox.environment,
     stdin: "ignore",
     stdout: "ignore",
-    stderr: Bun.file(join(sandbox.root, `runner-${life}.log`)),
+    stderr: Bun.file(join(sandbox.root, `runner-${run}.log`)),
   })
 
-const said = (): string =>
+const sentText = (): string =>
   agent.frames
     .flatMap((frame) => (frame.type === "message.part.text-delta" ? [frame.delta] : []))
     .join("")
 
-test("a turn of 5,000 deltas over 20 cuts and two kills arrives word for word, with one end", async () => {
-  // In steps with a tool between: a part that a life of the runner saw half of is told whole only at its end.
+test("a turn of 5,000 deltas arrives complete and with one end over 20 connection resets and two kills of the runner", async () => {
+  // Several steps with a tool in between: after a kill the rest of a part is sent only when that part ends.
   const chapters = Array.from({ length: STEPS }, (_, step) =>
     Array.from({ length: DELTAS / STEPS }, (_word, index) => `word-${step}-${index} `).join(""),
   )
-  const words = chapters.join("")
-  const spoken = chapters.map((chapter) => text(chapter, { chunks: DELTAS / STEPS, delayMs: 3 }))
+  const expected = chapters.join("")
+  const replies = chapters.map((chapter) => text(chapter, { chunks: DELTAS / STEPS, delayMs: 3 }))
   const note = tool("bash", { command: "echo a step >> steps.txt", description: "notes a step" })
   model.on("long", [
-    ...spoken.slice(0, -1).map((chapter) => reply(chapter, note)),
-    ...spoken.slice(-1),
+    ...replies.slice(0, -1).map((chapter) => reply(chapter, note)),
+    ...replies.slice(-1),
   ])
-  let life = 1
-  let runner = spawnRunner(life)
+  let runs = 1
+  let runner = spawnRunner(runs)
   await agent.frame("agentStatus", ({ status }) => status === "idle")
   agent.say({ type: "prompt", messageId: "long", content: "@@long@@" })
   await agent.frame("message.create")
 
   const kills = [0.15, 0.5]
   let cuts = 0
-  const progress = () => said().length / words.length
+  const progress = () => sentText().length / expected.length
   while (!agent.frames.some(({ type }) => type === "complete")) {
     const at = progress()
     if (kills[0] !== undefined && at > kills[0]) {
       kills.shift()
       runner.kill("SIGKILL")
       await runner.exited
-      life += 1
-      runner = spawnRunner(life)
-      const lived = agent.connections()
-      await agent.until(() => agent.connections() > lived, "the next runner")
+      runs += 1
+      runner = spawnRunner(runs)
+      const connections = agent.connections()
+      await agent.until(() => agent.connections() > connections, "the next runner")
     }
     if (cuts < RESETS) {
       proxy.reset()
@@ -84,9 +84,9 @@ test("a turn of 5,000 deltas over 20 cuts and two kills arrives word for word, w
     await Bun.sleep(400)
   }
 
-  expect(life).toBe(3)
+  expect(runs).toBe(3)
   expect(cuts).toBe(RESETS)
-  expect(said()).toBe(words)
+  expect(sentText()).toBe(expected)
   const steps = await Bun.file(join(sandbox.workDir, "steps.txt")).text()
   expect(steps).toBe("a step\n".repeat(STEPS - 1))
   const completed = agent.frames.filter(
@@ -95,11 +95,11 @@ test("a turn of 5,000 deltas over 20 cuts and two kills arrives word for word, w
   expect(completed).toHaveLength(STEPS - 1)
   const ends = agent.frames.filter(({ type }) => type === "message.finalize")
   expect(ends).toHaveLength(1)
-  expect(ends[0]).toMatchObject({ reason: "end_turn", finalText: words, messageId: "long" })
+  expect(ends[0]).toMatchObject({ reason: "end_turn", finalText: expected, messageId: "long" })
   expect(agent.frames.filter(({ type }) => type === "complete")).toHaveLength(1)
   expect(agent.frames.filter(({ type }) => type === "message.create")).toHaveLength(1)
   expect(agent.problems).toEqual([])
-  // One state directory, one epoch, through all its lives.
+  // The epoch belongs to the state directory, so all runs have the same one.
   expect(new Set(agent.hellos.map(({ epoch }) => epoch)).size).toBe(1)
   runner.kill("SIGTERM")
   expect(await runner.exited).toBe(0)

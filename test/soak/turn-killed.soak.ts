@@ -1,4 +1,4 @@
-/** A runner that is killed in the middle of a turn, alone or with OpenCode, and the one that comes after it. */
+/** A runner that is killed in the middle of a turn, alone or together with OpenCode, and then restarted. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
 import { answerOf } from "../kit/conversation.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
@@ -8,7 +8,7 @@ import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-age
 
 const on = (channelId: string) => ({ channelType: "test", channelId })
 
-describe("the runner, killed", () => {
+describe("a killed runner", () => {
   let model: ScriptedModel
   let agent: TestSessionAgent
   let sandbox: Sandbox
@@ -17,7 +17,7 @@ describe("the runner, killed", () => {
     model = await startScriptedModel()
     agent = startTestSessionAgent({ config: scriptedConfig(model) })
     sandbox = await createSandbox(agent)
-    // The same door in each life: OpenCode's tools know it, so with another it would have to be started anew.
+    // A fixed gateway port: OpenCode's environment contains it, so another port would restart OpenCode.
     const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
     sandbox.environment["GATEWAY_PORT"] = String(server.port)
     server.stop()
@@ -29,21 +29,21 @@ describe("the runner, killed", () => {
     await sandbox.remove()
   })
 
-  let lives: ReturnType<typeof Bun.spawn>[] = []
-  // A test that failed must not leave a runner to the next one.
+  let runners: ReturnType<typeof Bun.spawn>[] = []
+  // A failed test must not leave a runner to the next test.
   afterEach(async () => {
-    for (const life of lives) life.kill("SIGKILL")
-    await Promise.all(lives.map((life) => life.exited))
-    lives = []
+    for (const runner of runners) runner.kill("SIGKILL")
+    await Promise.all(runners.map((runner) => runner.exited))
+    runners = []
     await killOpenCode(sandbox)
   })
 
-  const startLife = () => {
-    const life = spawnRunner(sandbox, { LOG_LEVEL: "warn" })
-    lives.push(life)
-    return life
+  const startRunner = () => {
+    const runner = spawnRunner(sandbox, { LOG_LEVEL: "warn" })
+    runners.push(runner)
+    return runner
   }
-  /** Two lives and two starts of OpenCode: longer than what a frame is usually waited for. */
+  /** Two starts of the runner and of OpenCode take longer than the usual limit for a frame. */
   const completed = (id: string) =>
     agent.until(() => answerOf(agent, id).of("complete").length > 0, `end of ${id}`, 50_000)
   const idle = (from = 0) =>
@@ -58,20 +58,20 @@ describe("the runner, killed", () => {
       50_000,
     )
 
-  test("alone goes on with the same turn where it stopped, word for word", async () => {
-    const words = Array.from({ length: 80 }, (_, n) => `word-${n} `).join("")
-    model.on("survives", [text(words, { chunks: 80, delayMs: 60 })])
-    let runner = startLife()
+  test("a runner that is killed alone resumes its turn and sends the complete text once", async () => {
+    const expected = Array.from({ length: 80 }, (_, n) => `word-${n} `).join("")
+    model.on("survives", [text(expected, { chunks: 80, delayMs: 60 })])
+    let runner = startRunner()
     await idle()
     agent.say({ type: "prompt", messageId: "survives", content: "@@survives@@", ...on("s") })
     await agent.frame("message.part.text-delta", ({ messageId }) => messageId === "survives")
     runner.kill("SIGKILL")
     await runner.exited
-    runner = startLife()
+    runner = startRunner()
     await completed("survives")
     const answer = answerOf(agent, "survives")
-    expect(answer.text).toBe(words)
-    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: words })
+    expect(answer.text).toBe(expected)
+    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: expected })
     expect(answer.of("message.create")).toHaveLength(1)
     expect(answer.of("message.finalize")).toHaveLength(1)
     expect(answer.of("complete")).toHaveLength(1)
@@ -80,10 +80,10 @@ describe("the runner, killed", () => {
     expect(await runner.exited).toBe(0)
   })
 
-  test("together with OpenCode ends the turn that was lost with an error, runs what waited, and says nothing twice", async () => {
+  test("a runner that is killed together with OpenCode ends the lost turn with an error, runs the queued prompt and repeats nothing", async () => {
     const before = agent.frames.length
     const hellos = agent.hellos.length
-    let runner = startLife()
+    let runner = startRunner()
     await idle(before)
     model.on("lost", [text("some words ".repeat(50), { chunks: 50, delayMs: 60 })])
     model.on("waits", [text("I waited")])
@@ -94,8 +94,8 @@ describe("the runner, killed", () => {
     runner.kill("SIGKILL")
     await runner.exited
     expect(await killOpenCode(sandbox)).toBe(1)
-    runner = startLife()
-    await agent.until(() => agent.hellos.length === hellos + 2, "the second life")
+    runner = startRunner()
+    await agent.until(() => agent.hellos.length === hellos + 2, "the second runner")
     expect(agent.hellos.at(-1)?.active).toMatchObject([
       { messageId: "lost", channelKey: "test:a" },
       { messageId: "waits", channelKey: "test:a" },
@@ -112,7 +112,7 @@ describe("the runner, killed", () => {
     expect(lost.of("complete")).toHaveLength(1)
     expect("some words ".repeat(50)).toStartWith(lost.text)
 
-    // The session agent never heard of an end and says both again: nothing runs again.
+    // A session agent that missed the ends sends both prompts again: neither runs again.
     const calls = model.requests.length
     const from = agent.frames.length
     for (const messageId of ["lost", "waits"]) {

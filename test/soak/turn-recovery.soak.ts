@@ -1,4 +1,4 @@
-/** What is left of a turn when the event stream or OpenCode goes away in the middle of it. */
+/** Turns during which the event stream is cut or OpenCode dies. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { answerOf, type Conversation, startConversation } from "../kit/conversation.ts"
 import { reply, text, tool } from "../kit/model.ts"
@@ -6,12 +6,12 @@ import { killOpenCode } from "../kit/opencode-processes.ts"
 
 const on = (channelId: string) => ({ channelType: "test", channelId })
 
-describe("the event stream", () => {
+describe("turns with a cut event stream", () => {
   let c: Conversation
   const originalFetch = globalThis.fetch
   let streams: AbortController[] = []
 
-  /** Lets a test cut the runner's subscription as a network would. */
+  /** Cuts the runner's event subscription like a network failure. */
   const cutStreams = () => {
     const cut = streams
     streams = []
@@ -35,26 +35,26 @@ describe("the event stream", () => {
     await c.stop()
   })
 
-  test("cut in the middle of a text loses no word and doubles none", async () => {
-    const words = Array.from({ length: 60 }, (_, n) => `w${n} `).join("")
-    c.model.on("cut-text", [text(words, { chunks: 60, delayMs: 25 })])
+  test("a cut in the middle of a text neither loses nor repeats text", async () => {
+    const expected = Array.from({ length: 60 }, (_, n) => `w${n} `).join("")
+    c.model.on("cut-text", [text(expected, { chunks: 60, delayMs: 25 })])
     c.say("s1", "@@cut-text@@", on("s1"))
     for (const seen of [5, 12]) {
       await c.agent.until(
         () => answerOf(c.agent, "s1").of("message.part.text-delta").length >= Math.min(seen, 5),
-        "some words",
+        "some text",
       )
       await Bun.sleep(seen * 20)
       cutStreams()
     }
     const answer = await c.ended("s1")
-    expect(answer.text).toBe(words)
-    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: words })
+    expect(answer.text).toBe(expected)
+    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: expected })
     expect(answer.of("message.finalize")).toHaveLength(1)
     expect(answer.of("complete")).toHaveLength(1)
   })
 
-  test("cut while a tool runs shows the tool's end, and the text after it", async () => {
+  test("after a cut while a tool runs, the end of the tool and the text after it are sent", async () => {
     const slow = tool("bash", { command: "sleep 0.5; echo slept", description: "wait" })
     c.model.on("cut-tool", [reply(text("before "), slow), text("after")])
     c.say("s2", "@@cut-tool@@", on("s2"))
@@ -71,7 +71,7 @@ describe("the event stream", () => {
     expect(answer.text).toBe("before after")
   })
 
-  test("cut while a question is asked does not leave it unasked", async () => {
+  test("a question that is asked during a cut is still sent", async () => {
     const questions = [
       { question: "Heard?", header: "H", options: [{ label: "Yes", description: "y" }] },
     ]
@@ -87,7 +87,7 @@ describe("the event stream", () => {
     expect((await c.ended("s3")).final).toMatchObject({ finalText: "first thanks" })
   })
 
-  test("lost with OpenCode ends the turn at once, and the next prompt finds the next OpenCode", async () => {
+  test("a turn ends at once when OpenCode dies, and the next prompt runs on the next OpenCode", async () => {
     c.model.on("crash", [text("on and on ".repeat(50), { chunks: 50, delayMs: 50 })])
     c.say("s4", "@@crash@@", on("s4"))
     await c.agent.frame("message.part.text-delta", ({ messageId }) => messageId === "s4")

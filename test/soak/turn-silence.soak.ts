@@ -1,4 +1,4 @@
-/** Models that fall silent: the budgets of a turn, in seconds that a test can wait for. */
+/** Silent models: the budgets of a turn, short enough for a test. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
 import { hang, reply, text } from "../kit/model.ts"
@@ -6,7 +6,7 @@ import { hang, reply, text } from "../kit/model.ts"
 let c: Conversation
 beforeAll(async () => {
   c = await startConversation({ TURN_FIRST_EVENT_SECONDS: "4", TURN_PROGRESS_SECONDS: "6" })
-  // The first prompt of an OpenCode takes seconds of its own; they are not what is measured here.
+  // The first prompt of an OpenCode process takes some seconds longer, so it is sent before the tests.
   c.model.on("warm", [text("warm")])
   await c.ask("warm", "@@warm@@", {
     modelPreferences: ["scripted/m1", "scripted/m2", "scripted/m3"],
@@ -14,11 +14,11 @@ beforeAll(async () => {
 })
 afterAll(() => c.stop())
 
-/** A channel each: none waits for another's OpenCode session. */
+/** One channel for each test, so that they do not share a queue. */
 const on = (channelId: string) => ({ channelType: "test", channelId })
 const two = { modelPreferences: ["scripted/m1", "scripted/m2"] }
 
-test("a model that says nothing is given up, and OpenCode with it", async () => {
+test("a model that never responds ends the turn, and the next prompt on the channel runs", async () => {
   c.model.on("silent", [hang()])
   const answer = await c.ask("silent", "@@silent@@", on("silent"))
   expect(JSON.stringify(answer.frames)).toContain("no answer within 4 s")
@@ -27,7 +27,7 @@ test("a model that says nothing is given up, and OpenCode with it", async () => 
   expect(next.final).toMatchObject({ finalText: "I am back" })
 })
 
-test("a model that falls silent in mid-sentence is given up, its words stay", async () => {
+test("a model that falls silent in mid-sentence ends the turn with an error and the text so far", async () => {
   c.model.on("stalled", [reply(text("I was just about to "), hang())])
   const answer = await c.ask("stalled", "@@stalled@@", on("stalled"))
   expect(answer.final).toMatchObject({
@@ -37,7 +37,7 @@ test("a model that falls silent in mid-sentence is given up, its words stay", as
   })
 })
 
-test("silence gives it to the other, too", async () => {
+test("a prompt to a model that never responds is retried with the next model", async () => {
   c.model.on("quiet", [hang(), text("I speak")])
   const answer = await c.ask("quiet", "@@quiet@@", { ...on("quiet"), ...two })
   expect(answer.of("model-switched")).toMatchObject([{ reason: "no answer within 4 s" }])

@@ -1,5 +1,5 @@
 /** Requests that reach beyond the tables: other sessions, child processes, the git host. */
-import { channelAddress, channelKey } from "../session/channel.ts"
+import { channelAddress, channelKey } from "../../wire/channel.ts"
 import type { Session, SessionStatus } from "../session/session.ts"
 import type { Children } from "../hosts/bun/children.ts"
 import type { GitHost } from "./git-host.ts"

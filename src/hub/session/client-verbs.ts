@@ -1,6 +1,6 @@
 /** The clients' side of a session: what each verb does and what it replies. The table of verbs is total. */
 import type { CommandFrame } from "../../wire/frames/index.ts"
-import { channelAddress, channelKey, hasChannel } from "./channel.ts"
+import { channelAddress, channelKey, hasChannel } from "../../wire/channel.ts"
 import {
   type Client,
   type ClientMessage,

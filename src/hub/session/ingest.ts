@@ -1,7 +1,7 @@
 /** What each frame of the runner changes in the session. The table is total: a frame without a handler does not compile. */
 import type { Outbound, ToldFrame } from "../../wire/frames/index.ts"
 import { storeArtifact } from "./artifacts.ts"
-import { channelKey } from "./channel.ts"
+import { channelKey } from "../../wire/channel.ts"
 import { completeOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, withdrawAll } from "./prompt-lifecycle.ts"

@@ -2,7 +2,7 @@
 import type { Prompt } from "./queue.ts"
 import type { SessionContext } from "./session-context.ts"
 import type { Answered } from "./interactions.ts"
-import { channelAddress } from "./channel.ts"
+import { channelAddress } from "../../wire/channel.ts"
 import { idRow, readRows } from "./rows.ts"
 import { resendOrders, sendOrders } from "./workflow-orders.ts"
 

@@ -2,6 +2,8 @@
  * The runner's side of a session. One connection counts; every frame is processed once and acknowledged after it is
  * written; prompts are dispatched only when every frame from before the connection is known.
  */
+import { channelKey } from "../../wire/channel.ts"
+import { closeReasons } from "../../wire/close-reasons.ts"
 import {
   isRequest,
   type Outbound,
@@ -9,7 +11,6 @@ import {
   parseOutbound,
 } from "../../wire/frames/index.ts"
 import { createAcks } from "./acks.ts"
-import { channelKey } from "./channel.ts"
 import { createIngest } from "./ingest.ts"
 import { staysReady } from "./runner-connection.ts"
 import type { SessionContext } from "./session-context.ts"
@@ -32,7 +33,6 @@ const BATCH_BYTES = 2048
 const BATCH_SPREAD_MS = 50
 /** A runner that does not answer the barrier (an older one) counts as reconciled after this. */
 const BARRIER_MS = 10_000
-const REPLACED = "Replaced by new runner connection"
 
 export const createRunnerSide = (context: SessionContext): RunnerSide => {
   const { ports, runnerConnection, deltas, commit, sendToRunner, deadlines, values } = context
@@ -172,7 +172,8 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
       flush()
       lastSeq = undefined
       commit(() => runnerConnection.update({ connection, phase: "greeting" }))
-      if (before !== null && before !== connection) ports.sockets.close(before, 1000, REPLACED)
+      if (before !== null && before !== connection)
+        ports.sockets.close(before, 1000, closeReasons.replaced)
     },
     receive: (connection, text) => {
       if (runnerConnection.state().connection !== connection) return

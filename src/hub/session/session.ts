@@ -1,5 +1,6 @@
 /** One session: the runner's side, the clients' side and the deadlines, over the host's ports. */
 import { z } from "zod"
+import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
@@ -125,7 +126,7 @@ export const createSession = (ports: Ports): Session => {
         for (const { id } of queue.processing()) abandonPrompt(context, id, "session")
         context.sendToRunner({ type: "stop" })
       })
-      if (connection !== null) ports.sockets.close(connection, 1000, "Session terminated")
+      if (connection !== null) ports.sockets.close(connection, 1000, closeReasons.terminated)
     },
     alarm: () => commit(() => meetDeadlines(context)),
     recover: (connections) => {

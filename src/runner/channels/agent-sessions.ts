@@ -1,68 +1,74 @@
-/** Which OpenCode session a channel talks in: the one the session agent names, the one it had, or a new one. */
+/** Chooses the agent session of a channel: the one the prompt names, the one the channel had, or a new one. */
 import type { AgentClient } from "../opencode/client/client.ts"
 import { type Clock, sleep } from "../../lib/clock.ts"
 
-/** The channel map; it outlives the process. */
+/** Maps each channel to its agent session; survives a restart of the runner. */
 export interface ChannelStore {
-  readonly sessionOf: (key: string) => string | undefined
+  readonly agentSessionOf: (key: string) => string | undefined
+  /** The agent sessions of all channels. */
   readonly all: () => readonly string[]
-  /** Without a session the channel starts a fresh one with its next prompt. */
-  readonly setSession: (key: string, sessionId: string | undefined) => void
+  /** Undefined removes the entry: the channel creates a new agent session with its next prompt. */
+  readonly setAgentSession: (key: string, agentSessionId: string | undefined) => void
 }
 
-export interface SessionChoice {
-  readonly sessionId: string
+export interface AgentSessionChoice {
+  readonly agentSessionId: string
   readonly isNew: boolean
 }
 
 const SETTLE_TRIES = 20
 const SETTLE_MS = 250
 
-export const chooseSession = async (
+export const chooseAgentSession = async (
   client: AgentClient,
   clock: Clock,
   candidates: readonly (string | undefined)[],
-  { isWhole }: { readonly isWhole: boolean },
-): Promise<SessionChoice> => {
+  { lastTurnFinishedCleanly }: { readonly lastTurnFinishedCleanly: boolean },
+): Promise<AgentSessionChoice> => {
   for (const candidate of candidates) {
     if (candidate === undefined || !(await client.sessionExists(candidate))) continue
-    await quieten(client, clock, candidate)
-    if (!isWhole) await withdrawCompaction(client, candidate)
-    return { sessionId: candidate, isNew: false }
+    await abortRunningTurn(client, clock, candidate)
+    if (!lastTurnFinishedCleanly) await withdrawCompaction(client, candidate)
+    return { agentSessionId: candidate, isNew: false }
   }
-  return { sessionId: await client.createSession(), isNew: true }
+  return { agentSessionId: await client.createSession(), isNew: true }
 }
 
 /**
- * Nobody's turn may be left running in a session that is taken over: its answer would mix with ours. An idle
- * session is never aborted, since OpenCode would then take the abort for the next prompt's.
+ * Stops a turn that still runs in the session, because its answer would mix with the answer to the next prompt. An
+ * idle session is never aborted: OpenCode would apply that abort to the next prompt.
  */
-const quieten = async (client: AgentClient, clock: Clock, sessionId: string): Promise<void> => {
-  const isBusy = async () => (await client.statuses()).has(sessionId)
+const abortRunningTurn = async (
+  client: AgentClient,
+  clock: Clock,
+  agentSessionId: string,
+): Promise<void> => {
+  const isBusy = async () => (await client.statuses()).has(agentSessionId)
   if (!(await isBusy())) return
-  await client.abort(sessionId)
+  await client.abort(agentSessionId)
   for (let tries = 0; tries < SETTLE_TRIES && (await isBusy()); tries += 1) {
     await sleep(clock, SETTLE_MS)
   }
 }
 
-/** An unfinished compaction is among the last messages: nothing is added to a conversation that was broken off. */
+/** An unfinished compaction is among the last messages, since nothing is added after it. */
 const LAST_MESSAGES = 10
 
 /**
- * A compaction that was broken off is still asked for: OpenCode would do it again in the place of the next prompt,
- * and answer the prompt before it, or nothing.
+ * Deletes the request of an interrupted compaction. OpenCode would otherwise repeat the compaction instead of
+ * running the next prompt, and answer the previous prompt or nothing.
  */
-const withdrawCompaction = async (client: AgentClient, sessionId: string): Promise<void> => {
-  const messages = await client.messages(sessionId, LAST_MESSAGES)
-  const asked = messages.findLast(({ parts }) =>
+const withdrawCompaction = async (client: AgentClient, agentSessionId: string): Promise<void> => {
+  const messages = await client.messages(agentSessionId, LAST_MESSAGES)
+  const request = messages.findLast(({ parts }) =>
     parts.some((part) => part.kind === "other" && part.type === "compaction"),
   )
-  if (!asked) return
+  if (!request) return
   const summaries = messages
     .map(({ message }) => message)
-    .filter(({ parentId }) => parentId === asked.message.id)
+    .filter(({ parentId }) => parentId === request.message.id)
   const isDone = summaries.some(({ completed, error }) => completed && error === undefined)
   if (isDone) return
-  for (const { id } of [...summaries, asked.message]) await client.deleteMessage(sessionId, id)
+  for (const { id } of [...summaries, request.message])
+    await client.deleteMessage(agentSessionId, id)
 }

@@ -1,4 +1,4 @@
-/** The channel map on disk: a channel keeps its conversation across restarts of the runner. */
+/** The channel map on disk: a channel keeps its agent session across restarts of the runner. */
 import type { Database } from "bun:sqlite"
 import type { ChannelStore } from "./agent-sessions.ts"
 
@@ -12,10 +12,10 @@ export const openChannelStore = (db: Database): ChannelStore => {
   const remove = db.query("DELETE FROM channels WHERE key = ?")
   return {
     all: () => all.all().map(({ session }) => session),
-    sessionOf: (key) => find.get(key)?.session,
-    setSession: (key, sessionId) => {
-      if (sessionId === undefined) remove.run(key)
-      else put.run(key, sessionId)
+    agentSessionOf: (key) => find.get(key)?.session,
+    setAgentSession: (key, agentSessionId) => {
+      if (agentSessionId === undefined) remove.run(key)
+      else put.run(key, agentSessionId)
     },
   }
 }

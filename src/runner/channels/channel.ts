@@ -1,4 +1,4 @@
-/** One channel: a queue, and at most one turn at work, unless a prompt steers it. */
+/** One channel: a queue, and at most one running turn, or two while a prompt steers the running turn. */
 import { AgentCallError } from "../opencode/client/client.ts"
 import type { AgentEvent } from "../opencode/events/events.ts"
 import { describeError } from "../../lib/log.ts"
@@ -6,103 +6,112 @@ import type { Outbound } from "../../wire/frames/index.ts"
 import { changedTurn, restoreTurn } from "../turn/turn-record.ts"
 import { answerText } from "../turn/text.ts"
 import { newTurn, type Outcome, type Turn, turnIdOf } from "../turn/turn.ts"
-import { chooseSession } from "./agent-sessions.ts"
-import { type ChannelAddress, keyOf } from "../../wire/channel.ts"
+import { chooseAgentSession } from "./agent-sessions.ts"
+import { type ChannelAddress, channelKey } from "../../wire/channel.ts"
 import type { ChannelPorts, ReadyAgent } from "./channels.ts"
 import type { StoredJob } from "./job-store.ts"
 import { type Job, jobId } from "./jobs.ts"
 import { type Posting, type RunningTurn, runTurn } from "./turn-effects.ts"
-import { makeReady } from "./prepare-job.ts"
-import { untilAnswering } from "./wait-until-healthy.ts"
-import { commandResult, endUnstarted } from "./end-without-turn.ts"
+import { prepareJob } from "./prepare-job.ts"
+import { waitUntilHealthy } from "./wait-until-healthy.ts"
+import { commandResult, endWithoutTurn } from "./end-without-turn.ts"
 
-/** Of a job that an OpenCode which is well leaves without an answer. */
-const MOST_TRIES = 2
+/** How often a job is started again when a healthy OpenCode gives no response to its calls. */
+const MAX_TRIES = 2
 
-/** The signal is a stop of the channel, with its reason. */
+/** Work that needs the channel to itself. The signal is aborted, with the reason, when the channel is stopped. */
 export type Work<Result> = (
   agent: ReadyAgent,
-  sessionId: string | undefined,
+  agentSessionId: string | undefined,
   signal: AbortSignal,
 ) => Promise<Result>
 
-/** Something other than a turn that needs the channel to itself. */
-interface Chore {
+interface ExclusiveWork {
   readonly run: Work<void>
   readonly fail: (error: Error) => void
 }
 
-/** `tries` is how often a job was begun and nobody answered. */
-type Waiting = { readonly job: Job; readonly tries: number } | { readonly chore: Chore }
+/** `tries` counts how often the job was started and OpenCode gave no response. */
+type QueueEntry = { readonly job: Job; readonly tries: number } | { readonly work: ExclusiveWork }
 
-/** What is at work: a job that is made ready, then its turn; or a chore. */
+/** What runs on the channel: a job in preparation, then its turn; or exclusive work. */
 interface Slot {
   readonly job: Job | undefined
   readonly stopping: AbortController
   turn: RunningTurn | undefined
-  /** The end of a chore. */
-  over: Promise<void> | undefined
+  /** Set for exclusive work; resolves when it has ended. */
+  workEnded: Promise<void> | undefined
 }
 
-type StoredTurn = Extract<StoredJob, { state: "running" }>
+/** A turn of an earlier process of the runner, with the reason of a stop that arrived before it was resumed. */
+interface InterruptedTurn {
+  readonly stored: Extract<StoredJob, { state: "running" }>
+  readonly turn: Turn
+  stopReason: string | undefined
+}
 
 export interface Channel {
   readonly key: string
   readonly address: ChannelAddress
-  readonly add: (job: Job) => void
-  /** Waits for its place in the queue and holds the channel while it runs. */
-  readonly exclusively: <Result>(work: Work<Result>) => Promise<Result>
-  /** Ends what waits and what runs; resolves when nothing of it runs any more. */
+  readonly enqueue: (job: Job) => void
+  /** Queues the work; while it runs, no turn runs on the channel. */
+  readonly runExclusively: <Result>(work: Work<Result>) => Promise<Result>
+  /** Cancels queued and running jobs; resolves when all of them have ended. */
   readonly stop: (reason: string) => Promise<void>
   readonly turns: () => readonly RunningTurn[]
-  readonly hear: (event: AgentEvent) => void
+  readonly onEvent: (event: AgentEvent) => void
   readonly restore: (stored: StoredJob) => void
   readonly agentReady: (agent: ReadyAgent) => void
   readonly active: () => Outbound<"hello">["active"]
+  /** A job or exclusive work is running or queued. */
   readonly isBusy: () => boolean
-  /** Something is at work now; what only waits does not count. */
-  readonly isAtWork: () => boolean
-  /** Takes up what waits, if it may. */
-  readonly goOn: () => void
-  readonly waits: (id: string) => boolean
+  /** Like `isBusy`, without what is only queued. */
+  readonly isRunning: () => boolean
+  /** Starts the next queued entry, unless something runs, turns are paused or OpenCode is not ready. */
+  readonly startNext: () => void
 }
 
 export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Channel => {
-  const { jobs, ledger, send, log, clock } = ports
-  const key = keyOf(address)
-  const queue: Waiting[] = []
-  /** Turns of an earlier life, until there is an OpenCode to go on with. */
-  let held: { readonly stored: StoredTurn; stop: string | undefined }[] = []
+  const { jobs, persistence, send, log, clock } = ports
+  const key = channelKey(address)
+  const queue: QueueEntry[] = []
+  /** Interrupted turns, until OpenCode is ready to resume them. */
+  let toResume: InterruptedTurn[] = []
   let slots: readonly Slot[] = []
-  /** What was said last came to its end, and this runner saw it. */
-  let isWhole = false
+  /** True if the last turn finished cleanly in this process. */
+  let lastTurnFinishedCleanly = false
 
   const turns = () => slots.flatMap(({ turn }) => turn ?? [])
-  const isBusy = () => slots.length > 0 || queue.length > 0 || held.length > 0
+  const isBusy = () => slots.length > 0 || queue.length > 0 || toResume.length > 0
 
   const open = (job: Job | undefined): Slot => {
-    const slot: Slot = { job, stopping: new AbortController(), turn: undefined, over: undefined }
+    const slot: Slot = {
+      job,
+      stopping: new AbortController(),
+      turn: undefined,
+      workEnded: undefined,
+    }
     slots = [...slots, slot]
     return slot
   }
   const close = (slot: Slot): void => {
     slots = slots.filter((other) => other !== slot)
-    drain()
+    startNext()
   }
 
-  const drain = (): void => {
+  const startNext = (): void => {
     const agent = ports.agent()
-    if (slots.length > 0 || held.length > 0 || !agent) return
+    if (slots.length > 0 || toResume.length > 0 || !agent) return
     if (ports.isPaused()) return ports.onIdle()
     const next = queue.shift()
     if (!next) return ports.onIdle()
     if ("job" in next) return void run(next, agent, undefined)
     const slot = open(undefined)
     const { signal } = slot.stopping
-    // Stopped, refused or gone with its OpenCode, it may leave something half done.
-    isWhole = false
-    slot.over = next.chore
-      .run(agent, ports.sessions.sessionOf(key), signal)
+    // Exclusive work that fails or is stopped may leave an unfinished compaction behind.
+    lastTurnFinishedCleanly = false
+    slot.workEnded = next.work
+      .run(agent, ports.sessions.agentSessionOf(key), signal)
       .finally(() => close(slot))
   }
 
@@ -114,34 +123,34 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     const slot = open(job)
     const { signal } = slot.stopping
     try {
-      const sessionId = steered?.identity.sessionId ?? (await ensureSession(job, agent))
-      const prepared = await makeReady(job, agent, sessionId, ports, signal)
+      const agentSessionId = steered?.identity.agentSessionId ?? (await ensureSession(job, agent))
+      const prepared = await prepareJob(job, agent, agentSessionId, ports, signal)
       if (signal.aborted) return
       const identity = {
         promptId: jobId(job),
         turnId: crypto.randomUUID(),
         ...address,
-        sessionId,
+        agentSessionId,
         userMessageId: prepared.userMessageId,
       }
-      const joins = steered !== undefined && steered.now().phase !== "ended"
+      const joins = steered !== undefined && steered.state().phase !== "ended"
       const turn = newTurn(identity, { ...ports.settings, models: prepared.models, joins })
       const saved = changedTurn(turn, undefined)
       if (saved) jobs.started(jobId(job), prepared.posting, saved)
       const running = launch(slot, job, turn, prepared.posting, agent)
-      if (joins) steered.tell({ type: "overtaken", userMessageId: identity.userMessageId })
-      running.tell({ type: "start" })
+      if (joins) steered.dispatch({ type: "steered", userMessageId: identity.userMessageId })
+      running.dispatch({ type: "start" })
     } catch (error) {
       const isCurrent = () => ports.agent() === agent && !signal.aborted
-      const isUnanswered = error instanceof AgentCallError && error.status === undefined
-      // A death shows in calls before it is told.
-      if (isUnanswered) await untilAnswering(agent.client, isCurrent, clock)
+      const gotNoResponse = error instanceof AgentCallError && error.status === undefined
+      // Calls to a dead OpenCode fail before the supervisor reports its death.
+      if (gotNoResponse) await waitUntilHealthy(agent.client, isCurrent, clock)
       if (signal.aborted) return
-      // Nothing was begun: the next OpenCode takes the job up, or this one, which answers again.
-      const isLost = ports.agent() !== agent
-      if (isLost || (isUnanswered && tries < MOST_TRIES))
-        queue.unshift({ job, tries: isLost ? 0 : tries + 1 })
-      else finish(job, { type: "error", error: describeError(error) })
+      // The job was not posted, so it can be started again: by the next OpenCode, or by this one if it recovered.
+      const isAgentReplaced = ports.agent() !== agent
+      if (isAgentReplaced || (gotNoResponse && tries < MAX_TRIES))
+        queue.unshift({ job, tries: isAgentReplaced ? 0 : tries + 1 })
+      else endJobWithoutTurn(job, { type: "error", error: describeError(error) })
       close(slot)
     }
   }
@@ -160,40 +169,39 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       clock,
       log,
       send,
-      onChange: (changed) => ledger.turnChanged(jobId(job), changed),
+      onChange: (changed) => persistence.turnChanged(jobId(job), changed),
       onEnded: (outcome) => {
-        const ended = running.now()
+        const ended = running.state()
         const answer = answerText(ended.texts)
-        isWhole = outcome.type === "ok"
+        lastTurnFinishedCleanly = outcome.type === "ok"
         for (const frame of commandResult(job, outcome, answer)) send(frame)
-        ledger.ended(jobId(job), outcome)
+        persistence.ended(jobId(job), outcome)
         ports.onJobEnded(job, outcome, answer)
         ports.onTurnEnded(ended, agent)
         close(slot)
       },
     })
     slot.turn = running
-    ports.listen(turn.identity.sessionId, channel)
+    ports.subscribe(turn.identity.agentSessionId, channel)
     return running
   }
 
   const ensureSession = async (job: Job, { client }: ReadyAgent): Promise<string> => {
     const named = job.type === "prompt" ? job.opencodeSessionId : undefined
-    const known = ports.sessions.sessionOf(key)
-    const { sessionId, isNew } = await chooseSession(client, clock, [named, known], {
-      isWhole: isWhole && (named === undefined || named === known),
+    const known = ports.sessions.agentSessionOf(key)
+    const { agentSessionId, isNew } = await chooseAgentSession(client, clock, [named, known], {
+      lastTurnFinishedCleanly: lastTurnFinishedCleanly && (named === undefined || named === known),
     })
     if (isNew)
-      send({ type: "channel-session-created", channelKey: key, opencodeSessionId: sessionId })
-    if (known !== sessionId) ports.sessions.setSession(key, sessionId)
-    return sessionId
+      send({ type: "channel-session-created", channelKey: key, opencodeSessionId: agentSessionId })
+    if (known !== agentSessionId) ports.sessions.setAgentSession(key, agentSessionId)
+    return agentSessionId
   }
 
-  /** The end of a job that never became a turn. */
-  const finish = (job: Job, outcome: Outcome): void => {
-    for (const frame of endUnstarted(job, address, outcome)) send(frame)
+  const endJobWithoutTurn = (job: Job, outcome: Outcome): void => {
+    for (const frame of endWithoutTurn(job, address, outcome)) send(frame)
     for (const frame of commandResult(job, outcome, undefined)) send(frame)
-    ledger.ended(jobId(job), outcome)
+    persistence.ended(jobId(job), outcome)
     ports.onJobEnded(job, outcome, undefined)
   }
 
@@ -205,35 +213,37 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
   const stop = async (reason: string): Promise<void> => {
     const canceled = { type: "canceled", reason } as const
     for (const waiting of queue.splice(0)) {
-      if ("job" in waiting) finish(waiting.job, canceled)
-      else waiting.chore.fail(new Error(reason))
+      if ("job" in waiting) endJobWithoutTurn(waiting.job, canceled)
+      else waiting.work.fail(new Error(reason))
     }
     for (const slot of slots.filter(({ turn, job }) => !turn && job)) {
       slot.stopping.abort()
-      if (slot.job) finish(slot.job, canceled)
+      if (slot.job) endJobWithoutTurn(slot.job, canceled)
       close(slot)
     }
-    const chores = slots.filter(({ over }) => over !== undefined)
-    for (const { stopping: chore } of chores) chore.abort(new Error(reason))
-    for (const entry of held) entry.stop ??= reason
-    const stopping = turns()
-    for (const turn of stopping) turn.tell({ type: "stop", reason })
-    await Promise.all([...stopping.map((turn) => turn.ended), ...chores.map(({ over }) => over)])
+    const exclusive = slots.filter(({ workEnded }) => workEnded !== undefined)
+    for (const { stopping } of exclusive) stopping.abort(new Error(reason))
+    for (const interrupted of toResume) interrupted.stopReason ??= reason
+    const stopped = turns()
+    for (const turn of stopped) turn.dispatch({ type: "stop", reason })
+    await Promise.all([
+      ...stopped.map((turn) => turn.ended),
+      ...exclusive.map(({ workEnded }) => workEnded),
+    ])
   }
 
   const resume = (agent: ReadyAgent): void => {
-    const resumed = held
-    held = []
-    for (const { stored, stop: reason } of resumed) {
-      const turn = restoreTurn(stored.turn, stored.texts)
+    const resumed = toResume
+    toResume = []
+    for (const { stored, turn, stopReason } of resumed) {
       const running = launch(open(stored.job), stored.job, turn, stored.posting, agent)
-      for (const child of turn.children) ports.listen(child, channel)
-      running.tell({ type: "resume" })
-      if (reason !== undefined) running.tell({ type: "stop", reason })
+      for (const child of turn.children) ports.subscribe(child, channel)
+      running.dispatch({ type: "resume" })
+      if (stopReason !== undefined) running.dispatch({ type: "stop", reason: stopReason })
     }
   }
 
-  const idsWaiting = () => [
+  const waitingIds = () => [
     ...slots.flatMap(({ job, turn }) => (job && !turn ? [jobId(job)] : [])),
     ...queue.flatMap((waiting) => ("job" in waiting ? [jobId(waiting.job)] : [])),
   ]
@@ -241,55 +251,57 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
   const channel: Channel = {
     key,
     address,
-    add: (job) => {
+    enqueue: (job) => {
       const steered = steerable(job)
       const agent = ports.agent()
       if (steered && agent) return void run({ job, tries: 0 }, agent, steered)
       queue.push({ job, tries: 0 })
-      drain()
+      startNext()
     },
-    exclusively: (work) =>
+    runExclusively: (work) =>
       new Promise((resolve, reject) => {
-        const chore: Chore = {
-          run: (...given) => work(...given).then(resolve, reject),
+        const exclusive: ExclusiveWork = {
+          run: (...context) => work(...context).then(resolve, reject),
           fail: reject,
         }
-        queue.push({ chore })
-        drain()
+        queue.push({ work: exclusive })
+        startNext()
       }),
     stop,
     turns,
-    // A sub-agent works for the turn that was there first: one that steers has not begun its own work yet.
-    hear: (event) => {
+    // Events of a sub-agent belong to the first turn: a turn that steers it has not started its own work yet.
+    onEvent: (event) => {
       if (!("sessionId" in event)) return
-      const own = turns().filter(({ identity }) => identity.sessionId === event.sessionId)
-      const told = own.length > 0 ? own : turns().slice(0, 1)
-      for (const turn of told) turn.tell({ type: "agent", event })
+      const own = turns().filter(({ identity }) => identity.agentSessionId === event.sessionId)
+      const receivers = own.length > 0 ? own : turns().slice(0, 1)
+      for (const turn of receivers) turn.dispatch({ type: "agent", event })
     },
     restore: (stored) => {
       if (stored.state === "queued") queue.push({ job: stored.job, tries: 0 })
-      else held.push({ stored, stop: undefined })
+      else {
+        const turn = restoreTurn(stored.turn, stored.texts)
+        toResume.push({ stored, turn, stopReason: undefined })
+      }
     },
     agentReady: (agent) => {
       resume(agent)
-      drain()
+      startNext()
     },
     active: () => [
-      ...held.map(({ stored }) => activeTurn(stored.turn)),
-      ...turns().map((turn) => activeTurn(turn.now())),
-      ...idsWaiting().map((messageId) => ({ messageId, channelKey: key })),
+      ...toResume.map(({ turn }) => activeTurn(turn)),
+      ...turns().map((turn) => activeTurn(turn.state())),
+      ...waitingIds().map((messageId) => ({ messageId, channelKey: key })),
     ],
     isBusy,
-    isAtWork: () => slots.length > 0,
-    goOn: drain,
-    waits: (id) => idsWaiting().includes(id),
+    isRunning: () => slots.length > 0,
+    startNext: startNext,
   }
 
   const activeTurn = (turn: Pick<Turn, "identity" | "attempt">) => ({
     messageId: turn.identity.promptId,
     channelKey: key,
     turnId: turnIdOf(turn),
-    opencodeSessionId: turn.identity.sessionId,
+    opencodeSessionId: turn.identity.agentSessionId,
   })
 
   return channel

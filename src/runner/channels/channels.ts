@@ -1,6 +1,6 @@
 /**
- * Turns in the plural: each channel has its own OpenCode session and its own queue; channels run side by side.
- * Events find their channel by the session they name.
+ * All channels of the runner. Each channel has its own agent session and its own queue; channels run concurrently.
+ * OpenCode's events are routed to a channel by the agent session that they name.
  */
 import type { AgentClient } from "../opencode/client/client.ts"
 import type { AgentEvent } from "../opencode/events/events.ts"
@@ -8,29 +8,30 @@ import type { MintId, PromptBody } from "../opencode/client/types.ts"
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import type { Inbound, Outbound, OutboundFrame } from "../../wire/frames/index.ts"
-import type { Outcome, PermissionReply, Turn, TurnSettings } from "../turn/turn.ts"
+import type { Outcome, Turn, TurnSettings } from "../turn/turn.ts"
+import type { PermissionReply } from "../../wire/permission.ts"
 import type { ChannelStore } from "./agent-sessions.ts"
-import { createAwaited, type JobReport } from "./job-waiters.ts"
+import { createJobWaiters, type JobReport } from "./job-waiters.ts"
 import { type Channel, createChannel, type Work } from "./channel.ts"
-import { type ChannelAddress, keyOf } from "../../wire/channel.ts"
-import { createListeners, type Listener } from "./event-routing.ts"
+import { type ChannelAddress, channelKey } from "../../wire/channel.ts"
+import { createEventRouter, type Listener } from "./event-routing.ts"
 import type { JobStore } from "./job-store.ts"
 import { type Job, jobAddress, jobId } from "./jobs.ts"
-import { createLedger, type Ledger } from "./turn-persistence.ts"
+import { createTurnPersistence, type TurnPersistence } from "./turn-persistence.ts"
 import { createPrivateTurns, type PrivateTurns } from "./private-turn.ts"
-import { type PresentState, presentState } from "./duplicate-job.ts"
+import { type JobState, duplicateJobFrames } from "./duplicate-job.ts"
 import { createSummaries, type Summaries } from "./wait-for-summary.ts"
 
-/** The agent, once it can work: healthy, configured and listened to. */
+/** OpenCode when prompts can run: healthy, configured, and with its event stream subscribed. */
 export interface ReadyAgent {
   readonly client: AgentClient
   readonly defaultModel: string | undefined
 }
 
-/** Makes a prompt ready: what is attached to it is fetched and read, its models are chosen. */
+/** Prepares a prompt for OpenCode: fetches and reads its attachments, chooses its models. */
 export type PreparePrompt = (
   prompt: Inbound<"prompt">,
-  context: { readonly defaultModel: string | undefined; readonly sessionId: string },
+  context: { readonly defaultModel: string | undefined; readonly agentSessionId: string },
   signal: AbortSignal,
 ) => Promise<{ readonly body: PromptBody; readonly models: readonly string[] }>
 
@@ -42,77 +43,79 @@ export interface ChannelsOptions {
   readonly send: (frame: OutboundFrame) => void
   readonly mint: MintId
   readonly prepare: PreparePrompt
-  /** A sub-agent's session has come up for another one. */
+  /** A sub-agent's session was found for the first time. */
   readonly onChildSession?: (childId: string, parentId: string) => void
   readonly settings?: Partial<Pick<TurnSettings, "budgets" | "relayPermissions">>
 }
 
-/** What a channel needs of its surroundings. */
+/** What a channel gets from its surroundings. */
 export interface ChannelPorts extends Omit<ChannelsOptions, "settings"> {
   readonly settings: Partial<TurnSettings>
-  readonly ledger: Ledger
+  readonly persistence: TurnPersistence
   readonly agent: () => ReadyAgent | undefined
-  readonly listen: (sessionId: string, listener: Listener) => void
+  readonly subscribe: (agentSessionId: string, listener: Listener) => void
   readonly onJobEnded: (job: Job, outcome: Outcome, text: string | undefined) => void
   readonly onTurnEnded: (turn: Turn, agent: ReadyAgent) => void
-  /** Nothing that waits may begin. */
+  /** While true, queued jobs are not started. */
   readonly isPaused: () => boolean
   readonly onIdle: () => void
 }
 
-/** The prompt and the conversation that something belongs to, as frames name them. */
+/** The prompt and the agent session to which a tool call or a permission belongs, under their names in frames. */
 export type Origin = Readonly<
   Record<"channelType" | "channelId" | "messageId" | "opencodeSessionId", string>
 >
 
 export interface Channels {
   readonly converse: PrivateTurns["converse"]
-  /** One that was taken before is not run again: its present state is reported. */
+  /** Queues a job. A duplicate does not run again: its current state is reported. */
   readonly take: (job: Job) => void
-  /** Takes a job that was never taken before, and resolves when it has ended, however it did. */
+  /** Queues a job that must be new; resolves when it has ended with any outcome. */
   readonly run: (job: Job) => Promise<JobReport>
-  /** Ends what runs and what waits, on one channel or, without one, on all; resolves when it has ended. */
+  /** Cancels queued and running jobs on one channel, or on all if `scope` is undefined; resolves when they have ended. */
   readonly stop: (scope: ChannelAddress | undefined, reason: string) => Promise<void>
-  /** Stops what runs there; the channel's next prompt starts a conversation of its own. */
-  readonly forget: (address: ChannelAddress) => Promise<void>
-  /** Runs `work` between two turns of the channel. */
-  readonly exclusively: <Result>(address: ChannelAddress, work: Work<Result>) => Promise<Result>
-  /** False when no turn asks that question. */
+  /** Stops the channel; its next prompt starts a new agent session. */
+  readonly resetConversation: (address: ChannelAddress) => Promise<void>
+  /** Queues `work`; while it runs, no turn runs on the channel. */
+  readonly runExclusively: <Result>(address: ChannelAddress, work: Work<Result>) => Promise<Result>
+  /** False when the question is not open in any running turn. */
   readonly answer: (questionId: string, answer: string | boolean) => boolean
-  /** False when no turn asks for that permission: nothing is granted. */
-  readonly permit: (permissionId: string, reply: PermissionReply) => boolean
-  /** Nothing while OpenCode is away. */
+  /** False when the permission is not open in any running turn; nothing is granted then. */
+  readonly replyPermission: (permissionId: string, reply: PermissionReply) => boolean
+  /** Undefined while OpenCode is not ready. */
   readonly agent: () => ReadyAgent | undefined
   readonly agentReady: (agent: ReadyAgent) => void
   readonly agentLost: (why: string) => void
   readonly agentEvent: (event: AgentEvent) => void
+  /** OpenCode's event stream was interrupted: events may be missing, so running turns read their sessions. */
   readonly streamGap: () => void
-  /** What an agent session works for now, be it a channel's own or a sub-agent's. */
-  readonly originOf: (sessionId: string) => Origin | undefined
+  /** The prompt for which an agent session (a channel's or a sub-agent's) works now. */
+  readonly originOf: (agentSessionId: string) => Origin | undefined
   readonly active: () => Outbound<"hello">["active"]
   readonly isIdle: () => boolean
-  /** What the agent does now: idle only when nothing runs and nothing waits. */
+  /** Idle only when no job is running or queued. */
   readonly status: () => Pick<Outbound<"agentStatus">, "status" | "detail">
-  /** Resolves when what a session's last prompt has changed is known. */
-  readonly summedUp: Summaries["of"]
-  /** Resolves when no turn runs and none waits. */
+  /** Resolves when OpenCode has computed the changes of the session's last prompt, or after a limit. */
+  readonly waitForSummary: Summaries["waitFor"]
+  /** Resolves when no job is running or queued. */
   readonly settled: () => Promise<void>
-  /** Lets nothing that waits begin, and resolves when nothing is at work; the next agent, or `goOn`, ends it. */
-  readonly pause: () => Promise<void>
-  readonly goOn: () => void
-  /** Writes what changed since the last call; called inside the transaction that stores the frames. */
+  /** Stops starting queued jobs, and resolves when nothing runs. The next `agentReady` or `resumeTurns` ends the pause. */
+  readonly pauseTurns: () => Promise<void>
+  readonly resumeTurns: () => void
+  /** Stores what changed in the turns; called inside the transaction that stores the frames about it. */
   readonly persist: () => void
+  /** Called after that transaction is committed. */
   readonly persisted: () => void
 }
 
 export const createChannels = (options: ChannelsOptions): Channels => {
   const { jobs, log, send, clock, mint } = options
   const channels = new Map<string, Channel>()
-  const ledger = createLedger(jobs)
-  const listeners = createListeners((child, parent) => options.onChildSession?.(child, parent))
+  const persistence = createTurnPersistence(jobs)
+  const eventRouter = createEventRouter((child, parent) => options.onChildSession?.(child, parent))
   const titles = new Map<string, string>()
   const summaries = createSummaries(clock)
-  const awaited = createAwaited()
+  const jobWaiters = createJobWaiters()
   let agent: ReadyAgent | undefined
   let idleWaiters: (() => void)[] = []
   let pausing: PromiseWithResolvers<void> | undefined
@@ -122,20 +125,20 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     ...options,
     settings: options.settings ?? {},
     send: (frame) => {
-      awaited.saw(frame)
+      jobWaiters.observe(frame)
       send(frame)
     },
-    onJobEnded: (job, outcome, text) => awaited.ended(jobId(job), outcome, text),
-    ledger,
+    onJobEnded: (job, outcome, text) => jobWaiters.ended(jobId(job), outcome, text),
+    persistence: persistence,
     agent: () => agent,
-    listen: listeners.listen,
+    subscribe: eventRouter.subscribe,
     onTurnEnded: (turn, used) => {
-      for (const child of turn.children) listeners.forget(child)
-      if (turn.toolRan) void tellFilesChanged(turn, used)
+      for (const child of turn.children) eventRouter.unsubscribe(child)
+      if (turn.toolRan) void reportChangedFiles(turn, used)
     },
     isPaused: () => pausing !== undefined,
     onIdle: () => {
-      if (!isAtWork()) pausing?.resolve()
+      if (!isRunning()) pausing?.resolve()
       if (!isIdle()) return
       const woken = idleWaiters
       idleWaiters = []
@@ -144,7 +147,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
   }
 
   const channelOf = (address: ChannelAddress): Channel => {
-    const key = keyOf(address)
+    const key = channelKey(address)
     const known = channels.get(key)
     if (known) return known
     const made = createChannel(address, ports)
@@ -155,10 +158,10 @@ export const createChannels = (options: ChannelsOptions): Channels => {
   const all = () => [...channels.values()]
   const running = () => all().flatMap((channel) => channel.turns())
 
-  const tellFilesChanged = async ({ identity }: Turn, { client }: ReadyAgent): Promise<void> => {
+  const reportChangedFiles = async ({ identity }: Turn, { client }: ReadyAgent): Promise<void> => {
     try {
-      await summaries.of(identity.sessionId)
-      const files = await client.diff(identity.sessionId, identity.userMessageId)
+      await summaries.waitFor(identity.agentSessionId)
+      const files = await client.diff(identity.agentSessionId, identity.userMessageId)
       if (files.length === 0) return
       const changed = files.map(({ file, status, additions, deletions }) => ({
         path: file,
@@ -168,31 +171,33 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       }))
       send({ type: "files-changed", files: changed })
     } catch (error) {
-      log.warn("files-changed.unknown", { error })
+      log.warn("files-changed.read-failed", { error })
     }
   }
 
-  /** OpenCode names a conversation after its first exchange; until then it has a name of its own making. */
-  const tellTitle = (event: Extract<AgentEvent, { type: "session" }>): void => {
-    const { sessionId, title, parentId } = event
-    const isChannels = running().some(({ identity }) => identity.sessionId === sessionId)
-    if (title === undefined || parentId !== undefined || !isChannels) return
-    if (UNTITLED.test(title) || titles.get(sessionId) === title) return
-    titles.set(sessionId, title)
+  /** OpenCode titles a session after its first exchange; before that it has a generated title. */
+  const reportTitle = (event: Extract<AgentEvent, { type: "session" }>): void => {
+    const { sessionId: agentSessionId, title, parentId } = event
+    const isRunningSession = running().some(
+      ({ identity }) => identity.agentSessionId === agentSessionId,
+    )
+    if (title === undefined || parentId !== undefined || !isRunningSession) return
+    if (UNTITLED.test(title) || titles.get(agentSessionId) === title) return
+    titles.set(agentSessionId, title)
     send({ type: "title", title })
   }
 
-  const stateOf = (id: string, channel: Channel): PresentState | undefined => {
+  const stateOf = (id: string, channel: Channel): JobState | undefined => {
     const turn = channel.turns().find(({ identity }) => identity.promptId === id)
-    if (turn) return { is: "running", turn: turn.now() }
-    const outcome = ledger.outcomeOf(id)
+    if (turn) return { is: "running", turn: turn.state() }
+    const outcome = persistence.outcomeOf(id)
     if (outcome) return { is: "ended", outcome }
     return jobs.stateOf(id) === undefined ? undefined : { is: "waiting" }
   }
 
   const stop = async (scope: ChannelAddress | undefined, reason: string): Promise<void> => {
-    const meant = scope ? all().filter(({ key }) => key === keyOf(scope)) : all()
-    await Promise.all(meant.map((channel) => channel.stop(reason)))
+    const selected = scope ? all().filter(({ key }) => key === channelKey(scope)) : all()
+    await Promise.all(selected.map((channel) => channel.stop(reason)))
   }
 
   const take = (job: Job): void => {
@@ -200,47 +205,54 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     const channel = channelOf(address)
     const state = stateOf(jobId(job), channel)
     if (state) {
-      log.warn("job.repeated", { id: jobId(job), state: state.is })
-      for (const frame of presentState(job, address, state)) send(frame)
+      log.warn("job.duplicate", { id: jobId(job), state: state.is })
+      for (const frame of duplicateJobFrames(job, address, state)) send(frame)
       return
     }
     jobs.queued(jobId(job), channel.key, job)
-    channel.add(job)
+    channel.enqueue(job)
   }
 
   for (const stored of jobs.unfinished()) channelOf(jobAddress(stored.job)).restore(stored)
 
-  const privately = createPrivateTurns({ ...ports, mint, clock, log, forget: listeners.forget })
-  const everyTurn = () => [...running(), ...privately.turns()]
-  const isAtWork = () => privately.turns().length > 0 || all().some((channel) => channel.isAtWork())
+  const privateTurns = createPrivateTurns({
+    ...ports,
+    mint,
+    clock,
+    log,
+    unsubscribe: eventRouter.unsubscribe,
+  })
+  const allTurns = () => [...running(), ...privateTurns.turns()]
+  const isRunning = () =>
+    privateTurns.turns().length > 0 || all().some((channel) => channel.isRunning())
 
   return {
-    converse: privately.converse,
+    converse: privateTurns.converse,
     stop,
-    forget: async (address) => {
-      await stop(address, "the conversation was started anew")
-      options.sessions.setSession(keyOf(address), undefined)
+    resetConversation: async (address) => {
+      await stop(address, "a new conversation was started")
+      options.sessions.setAgentSession(channelKey(address), undefined)
     },
     take,
     run: (job) => {
-      const report = awaited.wait(jobId(job))
+      const report = jobWaiters.wait(jobId(job))
       take(job)
       return report
     },
-    exclusively: (address, work) => channelOf(address).exclusively(work),
+    runExclusively: (address, work) => channelOf(address).runExclusively(work),
     answer: (questionId, answer) => {
-      const asked = running().find((turn) =>
-        turn.now().questions.some((open) => open.questionId === questionId),
+      const turn = running().find((candidate) =>
+        candidate.state().questions.some((open) => open.questionId === questionId),
       )
-      asked?.tell({ type: "answer", questionId, answer })
-      return asked !== undefined
+      turn?.dispatch({ type: "answer", questionId, answer })
+      return turn !== undefined
     },
-    permit: (permissionId, reply) => {
-      const asked = running().find((turn) =>
-        turn.now().permissions.some((open) => open.permissionId === permissionId),
+    replyPermission: (permissionId, reply) => {
+      const turn = running().find((candidate) =>
+        candidate.state().permissions.some((open) => open.permissionId === permissionId),
       )
-      asked?.tell({ type: "permission-reply", permissionId, reply })
-      return asked !== undefined
+      turn?.dispatch({ type: "permission-reply", permissionId, reply })
+      return turn !== undefined
     },
     agent: () => agent,
     agentReady: (ready) => {
@@ -250,47 +262,47 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     },
     agentLost: (why) => {
       agent = undefined
-      for (const turn of everyTurn()) turn.tell({ type: "agent-lost", error: why })
+      for (const turn of allTurns()) turn.dispatch({ type: "agent-lost", error: why })
     },
-    summedUp: summaries.of,
+    waitForSummary: summaries.waitFor,
     agentEvent: (event) => {
-      summaries.hear(event)
-      listeners.dispatch(event)
-      if (event.type === "session") tellTitle(event)
+      summaries.onEvent(event)
+      eventRouter.dispatch(event)
+      if (event.type === "session") reportTitle(event)
     },
     streamGap: () => {
-      for (const turn of everyTurn()) turn.tell({ type: "gap" })
+      for (const turn of allTurns()) turn.dispatch({ type: "stream-gap" })
     },
-    originOf: (sessionId) => {
+    originOf: (agentSessionId) => {
       const turn = running().find(
-        ({ identity, now }) =>
-          identity.sessionId === sessionId || now().children.includes(sessionId),
+        ({ identity, state }) =>
+          identity.agentSessionId === agentSessionId || state().children.includes(agentSessionId),
       )
       if (!turn) return undefined
       const { channelType, channelId, promptId } = turn.identity
-      return { channelType, channelId, messageId: promptId, opencodeSessionId: sessionId }
+      return { channelType, channelId, messageId: promptId, opencodeSessionId: agentSessionId }
     },
     active: () => all().flatMap((channel) => channel.active()),
     isIdle,
     status: () => {
       if (isIdle()) return { status: "idle" }
-      const turn = running().at(0)?.now()
+      const turn = running().at(0)?.state()
       const status = turn && turn.status !== "idle" ? turn.status : "thinking"
       return { status, ...(turn?.statusDetail !== undefined && { detail: turn.statusDetail }) }
     },
     settled: () =>
       isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve)),
-    pause: () => {
+    pauseTurns: () => {
       pausing ??= Promise.withResolvers()
-      if (!isAtWork()) pausing.resolve()
+      if (!isRunning()) pausing.resolve()
       return pausing.promise
     },
-    goOn: () => {
+    resumeTurns: () => {
       pausing = undefined
-      for (const channel of all()) channel.goOn()
+      for (const channel of all()) channel.startNext()
     },
-    persist: ledger.persist,
-    persisted: ledger.persisted,
+    persist: persistence.persist,
+    persisted: persistence.persisted,
   }
 }
 

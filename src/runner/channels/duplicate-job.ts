@@ -1,19 +1,19 @@
-/** A job that was said before: not done again, but its asker learns how it stands. Pure. */
+/** The frames that answer a job whose id was received before: its current state. The job does not run again. Pure. */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 import type { Outcome, Turn } from "../turn/turn.ts"
 import type { ChannelAddress } from "../../wire/channel.ts"
 import { type Job, jobId } from "./jobs.ts"
-import { commandResult, endUnstarted } from "./end-without-turn.ts"
+import { commandResult, endWithoutTurn } from "./end-without-turn.ts"
 
-export type PresentState =
+export type JobState =
   | { readonly is: "waiting" }
   | { readonly is: "running"; readonly turn: Turn }
   | { readonly is: "ended"; readonly outcome: Outcome }
 
-export const presentState = (
+export const duplicateJobFrames = (
   job: Job,
   channel: ChannelAddress,
-  state: PresentState,
+  state: JobState,
 ): readonly OutboundFrame[] => {
   const address = { messageId: jobId(job), ...channel }
   switch (state.is) {
@@ -25,7 +25,7 @@ export const presentState = (
     }
     case "ended":
       return [
-        ...endUnstarted(job, channel, state.outcome),
+        ...endWithoutTurn(job, channel, state.outcome),
         ...commandResult(job, state.outcome, undefined),
       ]
   }

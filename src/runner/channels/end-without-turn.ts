@@ -1,10 +1,10 @@
-/** A job that never became a turn ends like one: once, with the same frames in the same order. Pure. */
+/** Ends a job that never became a turn, with the same frames in the same order as a turn. Pure. */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 import type { Outcome } from "../turn/turn.ts"
 import type { ChannelAddress } from "../../wire/channel.ts"
 import { type Job, jobId } from "./jobs.ts"
 
-export const endUnstarted = (
+export const endWithoutTurn = (
   job: Job,
   channel: ChannelAddress,
   outcome: Outcome,
@@ -19,7 +19,7 @@ export const endUnstarted = (
   ]
 }
 
-/** A command is a turn that is also a request: it has its own answer, after the turn's end. */
+/** An OpenCode command is a turn and also a request: its result follows the frames that end the turn. */
 export const commandResult = (
   job: Job,
   outcome: Outcome,

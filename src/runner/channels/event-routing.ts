@@ -1,19 +1,19 @@
-/** Who listens to which OpenCode session. A sub-agent's session is heard by whoever hears its parent. */
+/** Delivers OpenCode's events by agent session. A sub-agent's session gets the listener of its parent session. */
 import type { AgentEvent } from "../opencode/events/events.ts"
 
 export interface Listener {
-  readonly hear: (event: AgentEvent) => void
+  readonly onEvent: (event: AgentEvent) => void
 }
 
-export interface Listeners {
-  readonly listen: (sessionId: string, listener: Listener) => void
-  readonly forget: (sessionId: string) => void
+export interface EventRouter {
+  readonly subscribe: (agentSessionId: string, listener: Listener) => void
+  readonly unsubscribe: (agentSessionId: string) => void
   readonly dispatch: (event: AgentEvent) => void
 }
 
-export const createListeners = (
+export const createEventRouter = (
   onChildSession: (childId: string, parentId: string) => void,
-): Listeners => {
+): EventRouter => {
   const listeners = new Map<string, Listener>()
   const inherit = (childId: string | undefined, parentId: string | undefined): void => {
     if (childId === undefined || parentId === undefined || listeners.has(childId)) return
@@ -23,16 +23,16 @@ export const createListeners = (
     onChildSession(childId, parentId)
   }
   return {
-    listen: (sessionId, listener) => void listeners.set(sessionId, listener),
-    forget: (sessionId) => void listeners.delete(sessionId),
+    subscribe: (agentSessionId, listener) => void listeners.set(agentSessionId, listener),
+    unsubscribe: (agentSessionId) => void listeners.delete(agentSessionId),
     dispatch: (event) => {
       if (!("sessionId" in event)) return
       if (event.type === "session") inherit(event.sessionId, event.parentId)
-      // A sub-agent that is called again has no new session: only the tool call tells of it.
+      // A sub-agent that is called again reuses its session: only the tool call names that session.
       if (event.type === "part" && event.part.kind === "tool") {
         inherit(event.part.childSessionId, event.sessionId)
       }
-      listeners.get(event.sessionId)?.hear(event)
+      listeners.get(event.sessionId)?.onEvent(event)
     },
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Jobs on disk: queued with their frame, running with their turn, ended with their outcome. What a running turn
- * changes is written with the frames that tell of it, in one transaction; the ended are kept for a while, so that
- * a job said twice is not done twice and a prompt can be taken back.
+ * Jobs on disk: queued with their frame, running with their turn, ended with their outcome. Changes of a running turn
+ * are written in the same transaction as the frames that report them. Ended jobs are kept for a while, so that a
+ * duplicate is recognized and a prompt can be reverted.
  */
 import type { Database } from "bun:sqlite"
 import type { SavedText, SavedTurn } from "../turn/turn-record.ts"
@@ -19,22 +19,22 @@ export type StoredJob =
       readonly texts: readonly SavedText[]
     }
 
-/** Where in OpenCode a prompt is, and which prompts came at or after it on its channel. */
+/** The OpenCode message of a prompt, and the ids of this prompt and all later ones on its channel. */
 export interface KnownMessage {
   readonly channelKey: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly userMessageId: string
   readonly idsFromHere: readonly string[]
 }
 
 export interface JobStore {
-  /** What is not ended, in the order it came. */
+  /** Queued and running jobs, in the order in which they were received. */
   readonly unfinished: () => readonly StoredJob[]
   readonly stateOf: (id: string) => "queued" | "running" | "ended" | undefined
   readonly outcomeOf: (id: string) => Outcome | undefined
   readonly messageOf: (id: string) => KnownMessage | undefined
   readonly queued: (id: string, channelKey: string, job: Job) => void
-  /** Before OpenCode hears of it: a crash right after must not make it a second prompt. */
+  /** Called before the prompt is posted to OpenCode, so that a crash in between does not post a second prompt. */
   readonly started: (id: string, posting: Posting, turn: SavedTurn) => void
   readonly changed: (id: string, turn: SavedTurn | undefined, texts: readonly SavedText[]) => void
   readonly ended: (id: string, outcome: Outcome) => void
@@ -98,8 +98,8 @@ export const openJobStore = (db: Database): JobStore => {
   const end = db.query(
     "UPDATE jobs SET state = 'ended', outcome = ?, job = NULL, posting = NULL, turn = NULL WHERE id = ?",
   )
-  const forgetTexts = db.query("DELETE FROM turn_texts WHERE job = ?")
-  const sweep = db.query(
+  const deleteTexts = db.query("DELETE FROM turn_texts WHERE job = ?")
+  const deleteOldest = db.query(
     "DELETE FROM jobs WHERE state = 'ended' AND place <= (SELECT max(place) FROM jobs) - ?",
   )
 
@@ -125,7 +125,7 @@ export const openJobStore = (db: Database): JobStore => {
       const idsFromHere = fromPlace.all(row.channel, row.place).map((later) => later.id)
       return {
         channelKey: row.channel,
-        sessionId: row.session,
+        agentSessionId: row.session,
         userMessageId: row.message,
         idsFromHere,
       }
@@ -143,8 +143,8 @@ export const openJobStore = (db: Database): JobStore => {
     },
     ended: (id, outcome) => {
       end.run(JSON.stringify(outcome), id)
-      forgetTexts.run(id)
-      sweep.run(KEPT_ENDED)
+      deleteTexts.run(id)
+      deleteOldest.run(KEPT_ENDED)
     },
   }
 }

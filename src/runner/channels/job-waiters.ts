@@ -1,11 +1,11 @@
-/** Jobs that somebody in this runner waits for: how each ended, what was said, what its tools gave. */
+/** Reports a job's outcome, text and tool results to the code in this runner that started it (a workflow step). */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 import type { Outcome } from "../turn/turn.ts"
 
 export interface JobReport {
   readonly outcome: Outcome
   readonly text: string
-  /** The turn's own calls that have ended, in that order; those of sub-agents are not among them. */
+  /** Ended tool calls of the turn in the order in which they ended, without those of sub-agents. */
   readonly tools: readonly ToolReport[]
 }
 
@@ -15,20 +15,21 @@ interface ToolReport {
   readonly error?: string | undefined
 }
 
-export interface Awaited {
+export interface JobWaiters {
   readonly wait: (id: string) => Promise<JobReport>
-  readonly saw: (frame: OutboundFrame) => void
+  /** Collects tool results from the frames of a turn. */
+  readonly observe: (frame: OutboundFrame) => void
   readonly ended: (id: string, outcome: Outcome, text: string | undefined) => void
 }
 
-export const createAwaited = (): Awaited => {
+export const createJobWaiters = (): JobWaiters => {
   const waiting = new Map<
     string,
     { readonly tools: ToolReport[]; readonly resolve: (report: JobReport) => void }
   >()
   return {
     wait: (id) => new Promise((resolve) => void waiting.set(id, { tools: [], resolve })),
-    saw: (frame) => {
+    observe: (frame) => {
       if (frame.type !== "message.part.tool-update" || frame.childSessionId !== undefined) return
       if (frame.status !== "completed" && frame.status !== "error") return
       const { toolName: tool, result, error } = frame

@@ -1,24 +1,24 @@
-/** A job made ready for OpenCode: its ids are chosen here, so that giving it twice is giving it once. */
+/** Turns a job into the request body for OpenCode. The ids are chosen here, so posting the same body twice is harmless. */
 import type { ChannelPorts, ReadyAgent } from "./channels.ts"
 import type { Job } from "./jobs.ts"
 import type { Posting } from "./turn-effects.ts"
 
-export interface ReadyJob {
+export interface PreparedJob {
   readonly posting: Posting
-  /** The user message that it becomes. */
+  /** The id that the user message will have in OpenCode. */
   readonly userMessageId: string
   readonly models: readonly string[]
 }
 
-export const makeReady = async (
+export const prepareJob = async (
   job: Job,
   { defaultModel }: ReadyAgent,
-  sessionId: string,
+  agentSessionId: string,
   { prepare, mint }: Pick<ChannelPorts, "prepare" | "mint">,
   signal: AbortSignal,
-): Promise<ReadyJob> => {
+): Promise<PreparedJob> => {
   if (job.type === "prompt") {
-    const { body, models } = await prepare(job, { defaultModel, sessionId }, signal)
+    const { body, models } = await prepare(job, { defaultModel, agentSessionId }, signal)
     return { posting: { kind: "prompt", body }, userMessageId: body.messageID, models }
   }
   const messageID = mint("msg")

@@ -1,4 +1,4 @@
-/** A turn that nobody watches: the runner asks a model something for itself and gets the answer's text. */
+/** A turn of the runner itself: it asks the model something (for a review) and gets the text; no frames are sent. */
 import type { MintId } from "../opencode/client/types.ts"
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
@@ -9,26 +9,26 @@ import type { Listener } from "./event-routing.ts"
 import { type RunningTurn, runTurn } from "./turn-effects.ts"
 
 export interface PrivateTurns {
-  /** Opens a conversation of its own, has it used, and takes it away again. */
+  /** Creates an agent session, calls `use`, and deletes the session again. */
   readonly converse: <Result>(
     title: string,
     use: (ask: (text: string) => Promise<string>) => Promise<Result>,
   ) => Promise<Result>
-  /** Those at work, so that they hear of a cut stream like any other. */
+  /** Running private turns: they too must be informed of a stream gap and of a lost OpenCode. */
   readonly turns: () => readonly RunningTurn[]
 }
 
 interface Options {
   readonly agent: () => ReadyAgent | undefined
   readonly mint: MintId
-  readonly listen: (sessionId: string, listener: Listener) => void
-  readonly forget: (sessionId: string) => void
+  readonly subscribe: (agentSessionId: string, listener: Listener) => void
+  readonly unsubscribe: (agentSessionId: string) => void
   readonly onIdle: () => void
   readonly clock: Clock
   readonly log: Log
 }
 
-/** Nobody can answer or stop it, so it may not take long. */
+/** A person can neither see nor stop a private turn, so its time is limited. */
 const LIMIT_MS = 180_000
 
 export const createPrivateTurns = (options: Options): PrivateTurns => {
@@ -38,37 +38,37 @@ export const createPrivateTurns = (options: Options): PrivateTurns => {
     converse: async (title, use) => {
       const agent = options.agent()
       if (!agent) throw new Error("OpenCode is not ready")
-      const sessionId = await agent.client.createSession(title)
+      const agentSessionId = await agent.client.createSession(title)
       try {
         return await use(async (text) => {
-          const turn = askIn(options, agent, sessionId, text)
+          const turn = askIn(options, agent, agentSessionId, text)
           running.add(turn)
-          return answerOf(turn).finally(() => {
+          return textOfAnswer(turn).finally(() => {
             running.delete(turn)
             options.onIdle()
           })
         })
       } finally {
-        options.forget(sessionId)
-        await agent.client.deleteSession(sessionId).catch((error: unknown) => {
-          options.log.warn("private-turn.not-deleted", { sessionId, error })
+        options.unsubscribe(agentSessionId)
+        await agent.client.deleteSession(agentSessionId).catch((error: unknown) => {
+          options.log.warn("private-turn.not-deleted", { agentSessionId, error })
         })
       }
     },
   }
 }
 
-const answerOf = async (turn: RunningTurn): Promise<string> => {
+const textOfAnswer = async (turn: RunningTurn): Promise<string> => {
   const outcome = await turn.ended
   if (outcome.type === "error") throw new Error(outcome.error)
   if (outcome.type !== "ok") throw new Error("the model was stopped")
-  return answerText(turn.now().texts) ?? ""
+  return answerText(turn.state().texts) ?? ""
 }
 
 const askIn = (
-  { mint, listen, clock, log }: Options,
+  { mint, subscribe, clock, log }: Options,
   agent: ReadyAgent,
-  sessionId: string,
+  agentSessionId: string,
   text: string,
 ): RunningTurn => {
   const userMessageId = mint("msg")
@@ -76,8 +76,8 @@ const askIn = (
     promptId: userMessageId,
     turnId: userMessageId,
     channelType: "private",
-    channelId: sessionId,
-    sessionId,
+    channelId: agentSessionId,
+    agentSessionId,
     userMessageId,
   }
   const running = runTurn({
@@ -96,14 +96,14 @@ const askIn = (
     onChange: () => {},
     onEnded: () => {},
   })
-  listen(sessionId, {
-    hear: (event) => {
-      // Nobody is there to answer; without a word the model would wait for one until the limit.
+  subscribe(agentSessionId, {
+    onEvent: (event) => {
+      // No person can answer here; without a reply the model would wait until the limit.
       if (event.type === "question")
         void agent.client.rejectQuestion(event.requestId).catch(() => {})
-      else running.tell({ type: "agent", event })
+      else running.dispatch({ type: "agent", event })
     },
   })
-  running.tell({ type: "start" })
+  running.dispatch({ type: "start" })
   return running
 }

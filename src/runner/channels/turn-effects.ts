@@ -1,9 +1,10 @@
-/** Carries out what a turn asks for, and brings back what came of it as the turn's next events. */
+/** Runs a turn: performs the effects that `step` returns and dispatches their results as the turn's next events. */
 import { AgentCallError, type AgentClient, type CommandBody } from "../opencode/client/client.ts"
 import { parseModel } from "../opencode/config/models.ts"
 import type { PromptBody } from "../opencode/client/types.ts"
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
+import { createTimers } from "../../lib/timer.ts"
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 import { step } from "../turn/step.ts"
 import type {
@@ -12,48 +13,49 @@ import type {
   ReadReason,
   SessionSnapshot,
   StoredMessage,
+  TimerName,
   Turn,
   TurnEvent,
   TurnIdentity,
 } from "../turn/turn.ts"
 
-/** What is given to OpenCode: the same each time, but for the model. */
+/** What is posted to OpenCode. Every post of a turn has the same body; only the model may differ. */
 export type Posting =
   | { readonly kind: "prompt"; readonly body: PromptBody }
   | { readonly kind: "command"; readonly body: CommandBody }
 
 export interface TurnOptions {
-  /** Where it stands: new, or as an earlier life of the runner left it. */
+  /** A new turn, or one restored from an earlier process of the runner. */
   readonly turn: Turn
   readonly posting: Posting
   readonly client: AgentClient
   readonly clock: Clock
   readonly log: Log
   readonly send: (frame: OutboundFrame) => void
-  /** Called after every event that changed it. */
+  /** Called after every event that changed the turn. */
   readonly onChange: (turn: RunningTurn) => void
   readonly onEnded: (outcome: Outcome) => void
 }
 
-/** A turn that runs. What is told to it after its end changes nothing. */
+/** A running turn. Events dispatched after its end are ignored. */
 export interface RunningTurn {
   readonly identity: TurnIdentity
-  readonly tell: (event: TurnEvent) => void
-  readonly now: () => Turn
+  readonly dispatch: (event: TurnEvent) => void
+  readonly state: () => Turn
   readonly ended: Promise<Outcome>
 }
 
-/** Most sessions end in fewer messages after the prompt; those with more are read whole. */
+/** Most turns have fewer messages than this; for the others the whole session is read. */
 const READ_LAST = 100
 
 export const runTurn = (options: TurnOptions): RunningTurn => {
   const { client, clock, log, posting } = options
   const { identity } = options.turn
   let turn = options.turn
-  const timers = new Map<string, () => void>()
+  const timers = createTimers<TimerName>(clock.after)
   const ended = Promise.withResolvers<Outcome>()
 
-  const tell = (event: TurnEvent): void => {
+  const dispatch = (event: TurnEvent): void => {
     const [next, effects] = step(turn, event, clock.now())
     if (next === turn) return
     turn = next
@@ -71,7 +73,7 @@ export const runTurn = (options: TurnOptions): RunningTurn => {
       case "read":
         return read(effect.why, effect.children)
       case "abort":
-        return inBackground("abort", client.abort(identity.sessionId))
+        return inBackground("abort", client.abort(identity.agentSessionId))
       case "reply-question":
         return inBackground("answer", client.replyQuestion(effect.requestId, effect.answers))
       case "reject-question":
@@ -79,15 +81,11 @@ export const runTurn = (options: TurnOptions): RunningTurn => {
       case "reply-permission":
         return inBackground("permit", client.replyPermission(effect.permissionId, effect.reply))
       case "timer":
-        timers.get(effect.name)?.()
-        timers.set(
-          effect.name,
-          clock.after(effect.ms, () => tell({ type: "timer", name: effect.name })),
+        return timers.arm(effect.name, effect.ms, () =>
+          dispatch({ type: "timer", name: effect.name }),
         )
-        return
       case "ended":
-        for (const cancel of timers.values()) cancel()
-        return
+        return timers.cancelAll()
     }
   }
 
@@ -102,10 +100,13 @@ export const runTurn = (options: TurnOptions): RunningTurn => {
     const ref = parseModel(model ?? "")
     const call: Promise<unknown> =
       posting.kind === "prompt"
-        ? client.prompt(identity.sessionId, { ...posting.body, ...(ref && { model: ref }) })
-        : client.command(identity.sessionId, { ...posting.body, ...(ref && model && { model }) })
+        ? client.prompt(identity.agentSessionId, { ...posting.body, ...(ref && { model: ref }) })
+        : client.command(identity.agentSessionId, {
+            ...posting.body,
+            ...(ref && model && { model }),
+          })
     call.catch((error: unknown) =>
-      tell({
+      dispatch({
         type: "post-failed",
         error: describeError(error),
         definite: error instanceof AgentCallError && error.isDefinite,
@@ -115,10 +116,10 @@ export const runTurn = (options: TurnOptions): RunningTurn => {
 
   const read = (why: ReadReason, children: readonly string[]): void => {
     readSession(why, children).then(
-      (snapshot) => tell({ type: "read", why, snapshot }),
+      (snapshot) => dispatch({ type: "read", why, snapshot }),
       (error: unknown) => {
         log.warn("turn.read-failed", { turnId: identity.turnId, why, error: describeError(error) })
-        tell({ type: "read-failed", why, error: describeError(error) })
+        dispatch({ type: "read-failed", why, error: describeError(error) })
       },
     )
   }
@@ -127,40 +128,40 @@ export const runTurn = (options: TurnOptions): RunningTurn => {
     why: ReadReason,
     children: readonly string[],
   ): Promise<SessionSnapshot> => {
-    const missedEvents = why === "gap" || why === "resume"
-    const [statuses, messages, asked, ...ofChildren] = await Promise.all([
+    const missedEvents = why === "stream-gap" || why === "resume"
+    const [statuses, messages, openRequests, ...ofChildren] = await Promise.all([
       client.statuses(),
       readMessages(),
-      missedEvents ? readAsked([identity.sessionId, ...children]) : undefined,
+      missedEvents ? readOpenRequests([identity.agentSessionId, ...children]) : undefined,
       ...children.map((child) => client.messages(child, READ_LAST).catch(() => [])),
     ])
-    const status = statuses.get(identity.sessionId) ?? { type: "idle" }
-    return { status, messages, children: ofChildren.flat(), ...(asked && { asked }) }
+    const status = statuses.get(identity.agentSessionId) ?? { type: "idle" }
+    return { status, messages, children: ofChildren.flat(), ...(openRequests && { openRequests }) }
   }
 
   const readMessages = async (): Promise<readonly StoredMessage[]> => {
-    const last = await client.messages(identity.sessionId, READ_LAST)
+    const last = await client.messages(identity.agentSessionId, READ_LAST)
     const isEnough =
       last.length < READ_LAST || last.some(({ message }) => message.id === identity.userMessageId)
-    return isEnough ? last : client.messages(identity.sessionId)
+    return isEnough ? last : client.messages(identity.agentSessionId)
   }
 
-  const readAsked = async (sessions: readonly string[]) => {
+  const readOpenRequests = async (sessions: readonly string[]) => {
     const [questions, permissions] = await Promise.all([
       client.questions().catch(() => []),
       client.permissions().catch(() => []),
     ])
-    const isOurs = ({ sessionId }: { readonly sessionId: string }) => sessions.includes(sessionId)
+    const isOurs = (request: { readonly sessionId: string }) => sessions.includes(request.sessionId)
     return { questions: questions.filter(isOurs), permissions: permissions.filter(isOurs) }
   }
 
-  // The turn does not wait for these: what they change comes back on the event stream, or a timer looks for it.
+  // The turn does not wait for these calls: their effect arrives on the event stream, or a timer checks for it.
   const inBackground = (what: string, call: Promise<void>): void => {
     call.catch((error: unknown) =>
       log.warn("turn.call-failed", { what, turnId: identity.turnId, error: describeError(error) }),
     )
   }
 
-  const running: RunningTurn = { identity, tell, now: () => turn, ended: ended.promise }
+  const running: RunningTurn = { identity, dispatch, state: () => turn, ended: ended.promise }
   return running
 }

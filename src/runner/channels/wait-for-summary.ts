@@ -1,36 +1,37 @@
 /**
- * What a prompt has changed is summed up by OpenCode a moment after it has fallen idle, and told by a last update of the
- * user's message. Who asks for changes waits for that, but not for ever: an aborted prompt may never be summed up.
+ * Waits for OpenCode's summary of a prompt's changes. OpenCode computes it shortly after the session is idle and then
+ * updates the user message once more. The wait is limited: an aborted prompt may never get a summary.
  */
 import type { AgentEvent } from "../opencode/events/events.ts"
 import type { Clock } from "../../lib/clock.ts"
 
 export interface Summaries {
-  readonly hear: (event: AgentEvent) => void
-  /** Resolves when the session's last prompt is summed up. */
-  readonly of: (sessionId: string) => Promise<void>
+  readonly onEvent: (event: AgentEvent) => void
+  /** Resolves when the summary of the session's last prompt is there, or after the limit. */
+  readonly waitFor: (agentSessionId: string) => Promise<void>
 }
 
 const WAIT_MS = 3000
 
 export const createSummaries = (clock: Clock): Summaries => {
-  /** Sessions that fell idle and were not summed up since, with those who wait for it. */
-  const due = new Map<string, (() => void)[]>()
-  const summedUp = (sessionId: string) => {
-    const waiting = due.get(sessionId) ?? []
-    due.delete(sessionId)
+  /** Sessions that became idle and have no summary yet, with the callers that wait for it. */
+  const awaitingSummary = new Map<string, (() => void)[]>()
+  const onSummary = (agentSessionId: string) => {
+    const waiting = awaitingSummary.get(agentSessionId) ?? []
+    awaitingSummary.delete(agentSessionId)
     for (const wake of waiting) wake()
   }
   return {
-    hear: (event) => {
-      if (event.type === "idle") due.set(event.sessionId, due.get(event.sessionId) ?? [])
-      if (event.type === "message" && event.message.role === "user") summedUp(event.sessionId)
+    onEvent: (event) => {
+      if (event.type === "idle")
+        awaitingSummary.set(event.sessionId, awaitingSummary.get(event.sessionId) ?? [])
+      if (event.type === "message" && event.message.role === "user") onSummary(event.sessionId)
     },
-    of: (sessionId) =>
+    waitFor: (agentSessionId) =>
       new Promise((resolve) => {
-        const waiting = due.get(sessionId)
+        const waiting = awaitingSummary.get(agentSessionId)
         if (!waiting) return resolve()
-        const cancel = clock.after(WAIT_MS, () => summedUp(sessionId))
+        const cancel = clock.after(WAIT_MS, () => onSummary(agentSessionId))
         waiting.push(() => {
           cancel()
           resolve()

@@ -1,11 +1,11 @@
-/** After a call that nobody answered: either that OpenCode is found to be gone, or it answers again. */
+/** After a call to OpenCode got no response: polls its health. */
 import type { AgentClient } from "../opencode/client/client.ts"
 import { type Clock, sleep } from "../../lib/clock.ts"
 
 const POLL_MS = 100
 
-/** Resolves when it answers, or when it is no longer the one; whoever watches it sees to that. */
-export const untilAnswering = async (
+/** Resolves when OpenCode is healthy again or has been replaced (the supervisor detects that). */
+export const waitUntilHealthy = async (
   client: Pick<AgentClient, "health">,
   isCurrent: () => boolean,
   clock: Clock,

@@ -1,6 +1,6 @@
-/** `answer`: a person's word on a question of the agent. One to a question that nobody asked changes nothing. */
-import type { Verb } from "./command.ts"
+/** `answer`: a person's answer to a question of the agent. An answer to an unknown question is ignored. */
+import type { Command } from "./command.ts"
 
-export const answer: Verb<"answer"> = ({ channels, log }, { questionId, answer: said }) => {
-  if (!channels.answer(questionId, said)) log.warn("answer.unknown-question", { questionId })
+export const answer: Command<"answer"> = ({ channels, log }, { questionId, answer: text }) => {
+  if (!channels.answer(questionId, text)) log.warn("answer.unknown-question", { questionId })
 }

@@ -1,34 +1,37 @@
-/** What the agent has changed, over all conversations of this session, file by file. */
+/** The files that the agent has changed in all conversations of this session. */
 import type { AgentClient, FileDiff } from "../opencode/client/client.ts"
 import { type FilePatch, mergePatches, toPatch } from "./patch.ts"
-import type { InboundPorts } from "./command.ts"
+import type { CommandContext } from "./command.ts"
 
 export const changedFiles = async ({
   channels,
-  sessionIds,
-}: Pick<InboundPorts, "channels" | "sessionIds">): Promise<readonly FilePatch[]> => {
+  agentSessionIds,
+}: Pick<CommandContext, "channels" | "agentSessionIds">): Promise<readonly FilePatch[]> => {
   const agent = channels.agent()
   if (!agent) throw new Error("OpenCode is not ready")
   const diffs: FileDiff[] = []
-  for (const sessionId of sessionIds()) {
-    await channels.summedUp(sessionId)
-    diffs.push(...(await diffOf(agent.client, sessionId)))
+  for (const agentSessionId of agentSessionIds()) {
+    await channels.waitForSummary(agentSessionId)
+    diffs.push(...(await diffOf(agent.client, agentSessionId)))
   }
   return mergePatches(diffs.map(toPatch))
 }
 
-/** Older OpenCode tells a session's whole change at once; since 1.2 it does so only prompt by prompt. */
-const diffOf = async (client: AgentClient, sessionId: string): Promise<readonly FileDiff[]> => {
-  if (!(await client.sessionExists(sessionId))) return []
-  const whole = await client.diff(sessionId)
+/** OpenCode before 1.2 returns the diff of a whole session; since 1.2 it returns a diff only for each prompt. */
+const diffOf = async (
+  client: AgentClient,
+  agentSessionId: string,
+): Promise<readonly FileDiff[]> => {
+  if (!(await client.sessionExists(agentSessionId))) return []
+  const whole = await client.diff(agentSessionId)
   if (whole.length > 0) return whole
-  const { revertedTo } = await client.readSession(sessionId)
-  const asked = (await client.messages(sessionId))
+  const { revertedTo } = await client.readSession(agentSessionId)
+  const prompts = (await client.messages(agentSessionId))
     .map(({ message }) => message)
     .filter(({ role }) => role === "user")
-  const end = asked.findIndex(({ id }) => id === revertedTo)
-  const standing = end === -1 ? asked : asked.slice(0, end)
+  const end = prompts.findIndex(({ id }) => id === revertedTo)
+  const notReverted = end === -1 ? prompts : prompts.slice(0, end)
   const diffs: FileDiff[] = []
-  for (const { id } of standing) diffs.push(...(await client.diff(sessionId, id)))
+  for (const { id } of notReverted) diffs.push(...(await client.diff(agentSessionId, id)))
   return diffs
 }

@@ -1,4 +1,4 @@
-/** What a verb of the session agent may use; a verb is a function of these and its frame. */
+/** A command of the session agent: a function of its frame and of the parts of the runner that it may use. */
 import type { Channels } from "../channels/channels.ts"
 import type { JobStore } from "../channels/job-store.ts"
 import type { Clock } from "../../lib/clock.ts"
@@ -6,24 +6,24 @@ import type { Log } from "../../lib/log.ts"
 import type { Executions } from "../workflow/executions.ts"
 import type { Inbound, InboundFrame, OutboundFrame } from "../../wire/frames/index.ts"
 
-export interface InboundPorts {
+export interface CommandContext {
   readonly channels: Channels
   readonly workflows: Pick<Executions, "take" | "stop">
   readonly jobs: Pick<JobStore, "messageOf">
-  /** The OpenCode sessions of all channels. */
-  readonly sessionIds: () => readonly string[]
+  /** The agent sessions of all channels. */
+  readonly agentSessionIds: () => readonly string[]
   readonly send: (frame: OutboundFrame) => void
   readonly configure: (change: Inbound<"opencode-config">["config"]) => void
-  /** Tells the session agent what is true now. */
+  /** Sends the current state to the session agent. */
   readonly reportState: () => void
-  /** Takes the tunnel down; all that are left. */
+  /** Removes the tunnel and sends the list of the remaining ones. */
   readonly deleteTunnel: (name: string) => Promise<void>
   readonly stop: () => void
   readonly clock: Clock
   readonly log: Log
 }
 
-export type Verb<Type extends InboundFrame["type"]> = (
-  ports: InboundPorts,
+export type Command<Type extends InboundFrame["type"]> = (
+  ports: CommandContext,
   frame: Inbound<Type>,
 ) => void | Promise<void>

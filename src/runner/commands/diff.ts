@@ -1,9 +1,9 @@
-/** `diff`: what the agent has changed in this session's conversations, as unified patches. */
+/** `diff`: sends the agent's changes in all conversations of this session as unified patches. */
 import { describeError } from "../../lib/log.ts"
 import { changedFiles } from "./changed-files.ts"
-import type { Verb } from "./command.ts"
+import type { Command } from "./command.ts"
 
-export const diff: Verb<"diff"> = async (ports, { requestId }) => {
+export const diff: Command<"diff"> = async (ports, { requestId }) => {
   try {
     const files = await changedFiles(ports)
     ports.send({ type: "diff", requestId, data: { files: [...files] } })

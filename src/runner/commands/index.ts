@@ -1,4 +1,4 @@
-/** What the session agent may say, and who does it. The map is total: a verb without an entry does not compile. */
+/** Dispatches the commands of the session agent. The table is total: a command without a handler does not compile. */
 import { describeError } from "../../lib/log.ts"
 import type { CommandFrame, Inbound } from "../../wire/frames/index.ts"
 import { abort } from "./abort.ts"
@@ -14,14 +14,14 @@ import { revert } from "./revert.ts"
 import { review } from "./review.ts"
 import { stop } from "./stop.ts"
 import { tunnelDelete } from "./tunnel-delete.ts"
-import type { InboundPorts, Verb } from "./command.ts"
+import type { CommandContext, Command } from "./command.ts"
 import { workflowExecute } from "./workflow-execute.ts"
 
-/** Frames about the link itself end in the uplink and never come here. */
+/** Frames that the link handles itself; they do not arrive here. */
 type LinkFrame = "pong" | "welcome" | "ack"
-type VerbName = Exclude<CommandFrame["type"], LinkFrame>
+type CommandName = Exclude<CommandFrame["type"], LinkFrame>
 
-const verbs: { readonly [Name in VerbName]: Verb<Name> } = {
+const commands: { readonly [Name in CommandName]: Command<Name> } = {
   abort,
   answer,
   diff,
@@ -38,14 +38,14 @@ const verbs: { readonly [Name in VerbName]: Verb<Name> } = {
   "workflow-execute": workflowExecute,
 }
 
-/** Each frame is taken up as it comes, so that an abort or an answer overtakes the prompts that wait in a queue. */
-export const createInbound =
-  (ports: InboundPorts) =>
+/** Every frame is handled as soon as it arrives, so that an abort or an answer does not wait for queued prompts. */
+export const createCommandHandler =
+  (ports: CommandContext) =>
   (frame: CommandFrame): void => {
-    if (!isVerb(frame)) return
-    const run: (ports: InboundPorts, frame: never) => void | Promise<void> = verbs[frame.type]
+    if (!isCommand(frame)) return
+    const run: (ports: CommandContext, frame: never) => void | Promise<void> = commands[frame.type]
     const failed = (error: unknown) =>
-      ports.log.error("inbound.failed", { type: frame.type, error: describeError(error) })
+      ports.log.error("command.failed", { type: frame.type, error: describeError(error) })
     try {
       void Promise.resolve(run(ports, frame as never)).catch(failed)
     } catch (error) {
@@ -53,4 +53,5 @@ export const createInbound =
     }
   }
 
-const isVerb = (frame: CommandFrame): frame is Inbound<VerbName> => Object.hasOwn(verbs, frame.type)
+const isCommand = (frame: CommandFrame): frame is Inbound<CommandName> =>
+  Object.hasOwn(commands, frame.type)

@@ -1,4 +1,4 @@
-/** `init`: the session agent is there and knows nothing yet; it is told how things stand. */
-import type { Verb } from "./command.ts"
+/** `init`: the session agent has connected and needs the current state. */
+import type { Command } from "./command.ts"
 
-export const init: Verb<"init"> = ({ reportState }) => reportState()
+export const init: Command<"init"> = ({ reportState }) => reportState()

@@ -1,10 +1,10 @@
-/** `new-session`: the channel's conversation ends, and its next prompt begins another. */
-import type { Verb } from "./command.ts"
+/** `new-session`: ends the channel's conversation; its next prompt starts a new one. */
+import type { Command } from "./command.ts"
 
-export const newSession: Verb<"new-session"> = async (
+export const newSession: Command<"new-session"> = async (
   { channels, send },
   { requestId, channelType, channelId },
 ) => {
-  await channels.forget({ channelType, channelId })
+  await channels.resetConversation({ channelType, channelId })
   send({ type: "session-reset", requestId, channelType, channelId })
 }

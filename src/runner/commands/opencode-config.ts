@@ -1,5 +1,5 @@
-/** `opencode-config`: new settings for the agent; `opencode-config-applied` follows when they are in force, or are not. */
-import type { Verb } from "./command.ts"
+/** `opencode-config`: a new config for the agent; `opencode-config-applied` reports later whether it was applied. */
+import type { Command } from "./command.ts"
 
-export const opencodeConfig: Verb<"opencode-config"> = ({ configure }, { config }) =>
+export const opencodeConfig: Command<"opencode-config"> = ({ configure }, { config }) =>
   configure(config)

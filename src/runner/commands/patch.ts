@@ -1,4 +1,4 @@
-/** One file's change as a unified patch, whichever form OpenCode told it in. Pure. */
+/** A file's change as a unified patch, from either of the two formats of OpenCode. Pure. */
 import { createTwoFilesPatch } from "diff"
 import type { FileDiff } from "../opencode/client/client.ts"
 
@@ -26,17 +26,17 @@ export const toPatch = ({
   diff: patch ?? createTwoFilesPatch(file, file, before, after),
 })
 
-/** Several prompts may have changed the same file: their patches follow one another, the file is listed once. */
+/** Lists every file once. The patches of several prompts for one file are concatenated. */
 export const mergePatches = (patches: readonly FilePatch[]): readonly FilePatch[] => {
   const byPath = new Map<string, FilePatch>()
   for (const patch of patches) {
     const earlier = byPath.get(patch.path)
-    byPath.set(patch.path, earlier ? follow(earlier, patch) : patch)
+    byPath.set(patch.path, earlier ? concatenate(earlier, patch) : patch)
   }
   return [...byPath.values()]
 }
 
-const follow = (earlier: FilePatch, later: FilePatch): FilePatch => ({
+const concatenate = (earlier: FilePatch, later: FilePatch): FilePatch => ({
   path: later.path,
   status:
     later.status === "deleted" ? "deleted" : earlier.status === "added" ? "added" : later.status,

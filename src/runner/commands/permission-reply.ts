@@ -1,9 +1,10 @@
-/** `permission-reply`: a person's decision. An id that nobody asked under grants nothing. */
-import type { Verb } from "./command.ts"
+/** `permission-reply`: a person's decision on a permission request. An unknown id is ignored and grants nothing. */
+import type { Command } from "./command.ts"
 
-export const permissionReply: Verb<"permission-reply"> = (
+export const permissionReply: Command<"permission-reply"> = (
   { channels, log },
   { permissionId, reply },
 ) => {
-  if (!channels.permit(permissionId, reply)) log.warn("permission-reply.unknown", { permissionId })
+  if (!channels.replyPermission(permissionId, reply))
+    log.warn("permission-reply.unknown", { permissionId })
 }

@@ -1,4 +1,4 @@
-/** `prompt`: queued on its channel, or joined to the turn at work when it steers. Its turn is the answer. */
-import type { Verb } from "./command.ts"
+/** `prompt`: queues the prompt on its channel, or joins the running turn if it steers. */
+import type { Command } from "./command.ts"
 
-export const prompt: Verb<"prompt"> = ({ channels }, frame) => channels.take(frame)
+export const prompt: Command<"prompt"> = ({ channels }, frame) => channels.take(frame)

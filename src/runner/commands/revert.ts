@@ -1,20 +1,20 @@
-/** `revert`: a prompt and all that followed it on its channel are taken back, files included; `reverted` names them. */
+/** `revert`: undoes a prompt and all later ones on its channel, including file changes; `reverted` lists their ids. */
 import { describeError } from "../../lib/log.ts"
-import { addressOfKey } from "../../wire/channel.ts"
-import type { Verb } from "./command.ts"
+import { channelAddress } from "../../wire/channel.ts"
+import type { Command } from "./command.ts"
 
-export const revert: Verb<"revert"> = async ({ channels, jobs, send, log }, { messageId }) => {
+export const revert: Command<"revert"> = async ({ channels, jobs, send, log }, { messageId }) => {
   const known = jobs.messageOf(messageId)
   if (!known) {
     log.warn("revert.unknown-message", { messageId })
     return send({ type: "reverted", messageIds: [] })
   }
   try {
-    const address = addressOfKey(known.channelKey)
-    // OpenCode refuses to take back what is still being written.
-    await channels.stop(address, "taken back by the user")
-    await channels.exclusively(address, ({ client }) =>
-      client.revert(known.sessionId, known.userMessageId),
+    const address = channelAddress(known.channelKey)
+    // OpenCode refuses to revert a session that is busy.
+    await channels.stop(address, "reverted by the user")
+    await channels.runExclusively(address, ({ client }) =>
+      client.revert(known.agentSessionId, known.userMessageId),
     )
     send({ type: "reverted", messageIds: [...known.idsFromHere] })
   } catch (error) {

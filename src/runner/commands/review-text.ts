@@ -1,4 +1,4 @@
-/** The words of a review: what the model is asked, within a bound, and how its answer is read. Pure. */
+/** The prompt of a review, with a size limit, and the parser of the model's answer. Pure. */
 import { z } from "zod"
 import type { Outbound } from "../../wire/frames/index.ts"
 import type { FilePatch } from "./patch.ts"
@@ -34,11 +34,11 @@ export type ReadFindings =
   | { readonly ok: true; readonly findings: Findings }
   | { readonly ok: false; readonly problem: string }
 
-/** A model's context is finite and so is patience: beyond this only the names of the files are told. */
+/** Size limits for the model's context: beyond the total only the names of files are listed. */
 const MAX_DIFF_CHARS = 200_000
 const MAX_FILE_CHARS = 40_000
 
-const FORM = `Answer with one JSON object and nothing else, in this form:
+const FORMAT = `Answer with one JSON object and nothing else, in this form:
 {"overallSummary": string,
  "files": [{"path": string, "summary": string,
    "findings": [{"lineStart": number, "lineEnd": number, "severity": "critical" | "warning" | "suggestion" | "nitpick",
@@ -57,19 +57,19 @@ export const reviewPrompt = (files: readonly FilePatch[]): string => {
   return [
     "Review the following changes as a careful colleague: correctness first, then safety, then clarity.",
     "Report only what you can point to in these changes. Change no files.",
-    FORM,
+    FORMAT,
     ...shown,
   ].join("\n\n")
 }
 
 export const retryPrompt = (problem: string): string =>
-  `That could not be read as the review: ${problem}. ${FORM}`
+  `That could not be read as the review: ${problem}. ${FORMAT}`
 
-/** The object may stand alone, in a fenced block, or among words: the outermost braces hold it. */
+/** Parses the text between the first and the last brace: models add fences and prose around the JSON. */
 export const readFindings = (text: string): ReadFindings => {
   const start = text.indexOf("{")
   const end = text.lastIndexOf("}")
-  if (start === -1 || end < start) return { ok: false, problem: "there is no JSON object in it" }
+  if (start === -1 || end < start) return { ok: false, problem: "it contains no JSON object" }
   let json: unknown
   try {
     json = JSON.parse(text.slice(start, end + 1))
@@ -82,7 +82,7 @@ export const readFindings = (text: string): ReadFindings => {
   return { ok: false, problem: `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "malformed"}` }
 }
 
-/** Counts are ours, from the changes and the findings themselves; a model's sums are not to be trusted. */
+/** Ids, line counts and totals are computed here, because a model's arithmetic is not reliable. */
 export const toReview = (changed: readonly FilePatch[], findings: Findings): Review => {
   const stats = { critical: 0, warning: 0, suggestion: 0, nitpick: 0 }
   const files = findings.files.map((file, order) => {

@@ -1,10 +1,10 @@
-/** `review`: a model reads the changes in a conversation of its own; findings come back in the wire's form, or why not. */
+/** `review`: lets the model review the changes in a separate conversation and sends its findings, or an error. */
 import { describeError } from "../../lib/log.ts"
 import { changedFiles } from "./changed-files.ts"
 import { readFindings, reviewPrompt, retryPrompt, toReview } from "./review-text.ts"
-import type { Verb } from "./command.ts"
+import type { Command } from "./command.ts"
 
-export const review: Verb<"review"> = async (ports, { requestId }) => {
+export const review: Command<"review"> = async (ports, { requestId }) => {
   const { channels, send } = ports
   try {
     const files = await changedFiles(ports)
@@ -17,7 +17,7 @@ export const review: Verb<"review"> = async (ports, { requestId }) => {
       const first = readFindings(await ask(reviewPrompt(files)))
       return first.ok ? first : readFindings(await ask(retryPrompt(first.problem)))
     })
-    if (!found.ok) throw new Error(`the model's review could not be read: ${found.problem}`)
+    if (!found.ok) throw new Error(`the model's review could not be parsed: ${found.problem}`)
     send({ type: "review-result", requestId, data: toReview(files, found.findings), diffFiles })
   } catch (error) {
     send({ type: "review-result", requestId, error: describeError(error) })

@@ -1,4 +1,4 @@
-/** `stop`: the runner shuts down, in order; that the link ends is the answer. */
-import type { Verb } from "./command.ts"
+/** `stop`: shuts the runner down. There is no reply: the link closes. */
+import type { Command } from "./command.ts"
 
-export const stop: Verb<"stop"> = (ports) => ports.stop()
+export const stop: Command<"stop"> = (ports) => ports.stop()

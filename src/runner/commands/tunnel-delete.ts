@@ -1,5 +1,5 @@
-/** `tunnel-delete`: the gateway takes the tunnel down and tells the list that is left; it does so for an unknown name too. */
-import type { Verb } from "./command.ts"
+/** `tunnel-delete`: removes the tunnel and sends the list of the remaining ones, also for an unknown name. */
+import type { Command } from "./command.ts"
 
-export const tunnelDelete: Verb<"tunnel-delete"> = ({ deleteTunnel }, { name }) =>
+export const tunnelDelete: Command<"tunnel-delete"> = ({ deleteTunnel }, { name }) =>
   deleteTunnel(name)

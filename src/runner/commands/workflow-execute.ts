@@ -1,5 +1,5 @@
-/** `workflow-execute`: run, or gone on with; `workflow-execution-result` follows when it has ended or waits for approval. */
-import type { Verb } from "./command.ts"
+/** `workflow-execute`: starts or resumes an execution; `workflow-execution-result` follows when it ends or needs approval. */
+import type { Command } from "./command.ts"
 
-export const workflowExecute: Verb<"workflow-execute"> = ({ workflows }, frame) =>
+export const workflowExecute: Command<"workflow-execute"> = ({ workflows }, frame) =>
   workflows.take(frame)

@@ -1,14 +1,14 @@
 /**
- * Makes a line of unsent frames shorter without losing anything a reader would miss: pieces of one part become
- * one, and what a later frame says anew goes. Ends, answers and requests are never touched. Pure.
+ * Compacts unsent frames without losing content: deltas of one part become one frame, and a state that a later frame
+ * replaces is removed. Frames that end something, results and requests are never touched. Pure.
  */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 
-export const thin = (lines: readonly string[]): readonly string[] => {
+export const compactFrames = (lines: readonly string[]): readonly string[] => {
   const frames = lines.map((line) => JSON.parse(line) as OutboundFrame)
   const superseded = findSuperseded(frames)
   const kept: OutboundFrame[] = []
-  /** For each turn, where its newest piece of text stands: only the very next frame of that turn may join it. */
+  /** For each turn, the index of its last frame in `kept`: a delta may only be merged with the frame right before it. */
   const tails = new Map<string, number>()
   frames.forEach((frame, index) => {
     if (superseded.has(index)) return
@@ -35,7 +35,7 @@ const isDelta = (frame: OutboundFrame): frame is Delta =>
 
 const samePart = (a: Delta, b: Delta): boolean => a.type === b.type && a.partId === b.partId
 
-/** States of which only the newest counts: an agent's status, a list of things to do, a tool on its way. */
+/** Indexes of frames that report a state (status, to-do list, tool call) which a later frame reports again. */
 const findSuperseded = (frames: readonly OutboundFrame[]): ReadonlySet<number> => {
   const newest = new Set<string>()
   const superseded = new Set<number>()

@@ -1,4 +1,4 @@
-/** What the link has done so far, in numbers: for /metrics, for the log, for whoever asks why it is slow. */
+/** Counters of the link, for /metrics and the log. */
 import type { OutboxStats } from "./outbox.ts"
 
 export interface LinkCounters {
@@ -6,24 +6,31 @@ export interface LinkCounters {
   readonly bytesOut: number
   readonly framesIn: number
   readonly bytesIn: number
-  /** Frames that went out more than once, because a connection ended before they were acknowledged. */
+  /** Frames sent more than once because a connection ended before they were acknowledged. */
   readonly resent: number
   readonly coalesced: number
   readonly depth: number
   readonly depthBytes: number
   readonly reconnects: number
-  /** Answers that nobody waited for: late, repeated or unasked. */
-  readonly unasked: number
-  /** Milliseconds between sending a frame and its acknowledgement, the last time it was measured. */
+  /** Results without a pending request: late, duplicate or never requested. */
+  readonly unexpectedResults: number
+  /** Milliseconds between sending a frame and its acknowledgement, from the latest measurement. */
   readonly ackLagMs: number
 }
 
 export const createCounters = (outbox: () => OutboxStats, now: () => number) => {
-  const count = { framesOut: 0, bytesOut: 0, framesIn: 0, bytesIn: 0, resent: 0, unasked: 0 }
+  const count = {
+    framesOut: 0,
+    bytesOut: 0,
+    framesIn: 0,
+    bytesIn: 0,
+    resent: 0,
+    unexpectedResults: 0,
+  }
   let connections = 0
   let highest = 0
   let ackLagMs = 0
-  /** One frame at a time is timed: enough to see the lag, and it costs nothing. */
+  /** Only one frame at a time is measured: enough to see the lag, at no cost. */
   let timed: { readonly seq: number; readonly at: number } | undefined
   return {
     connected: () => {
@@ -46,8 +53,8 @@ export const createCounters = (outbox: () => OutboxStats, now: () => number) => 
       ackLagMs = now() - timed.at
       timed = undefined
     },
-    unasked: () => {
-      count.unasked += 1
+    unexpectedResult: () => {
+      count.unexpectedResults += 1
     },
     read: (): LinkCounters => {
       const { frames, bytes, merged } = outbox()

@@ -1,25 +1,26 @@
 /**
- * The life of the link as a pure machine: when to dial, how long to wait, when to give up. What the socket does is
- * an event, what it is to do is an effect.
+ * The link as a pure state machine: when to connect, how long to wait between attempts, when to give up. The socket's
+ * events come in, effects go out.
  */
 import { backoffMs, type BackoffRange } from "../../lib/backoff.ts"
+import { closeReasonOf } from "../../wire/close-reasons.ts"
 
 export type LinkState =
   | { readonly name: "dialing"; readonly tries: number; readonly refusals: number }
   | { readonly name: "open"; readonly tries: number; readonly since: number }
   | { readonly name: "waiting"; readonly tries: number; readonly refusals: number }
-  /** Another runner has taken this one's place. */
+  /** Another runner has connected to the session. */
   | { readonly name: "replaced" }
-  /** The session agent does not want this runner: a wrong token, a session that is gone. */
+  /** The session agent refuses this runner: the token is wrong or the session no longer exists. */
   | { readonly name: "refused" }
   | { readonly name: "stopped" }
 
 export type LinkEvent =
   | { readonly type: "opened"; readonly at: number }
   | { readonly type: "closed"; readonly code: number; readonly reason: string; readonly at: number }
-  /** The upgrade was answered by an HTTP status instead. */
+  /** The WebSocket upgrade was refused with an HTTP status. */
   | { readonly type: "refused"; readonly status: number }
-  /** No connection came about, or an open one turned out to be dead. */
+  /** The connection could not be opened, or an open one is dead. */
   | { readonly type: "failed"; readonly error: string; readonly at: number }
   | { readonly type: "retry" }
   | { readonly type: "stop" }
@@ -27,15 +28,15 @@ export type LinkEvent =
 export type LinkEffect =
   | { readonly do: "dial" }
   | { readonly do: "wait"; readonly ms: number; readonly why: string }
-  | { readonly do: "drop" }
-  /** The link is over for good; `code` is the process's exit code. */
+  | { readonly do: "close" }
+  /** The link has ended and will not reconnect; `code` is the exit code of the process. */
   | { readonly do: "end"; readonly code: 0 | 3; readonly why: string }
 
 export interface LinkPolicy {
   readonly backoff: BackoffRange
-  /** A connection that held this long was a good one: the next failure starts from the shortest wait. */
+  /** After a connection that was open this long, the backoff starts again from its minimum. */
   readonly stableMs: number
-  /** This many refusals in a row mean that asking again is of no use. */
+  /** After this many refusals in a row the link gives up. */
   readonly maxRefusals: number
 }
 
@@ -45,10 +46,7 @@ export const defaultLinkPolicy: LinkPolicy = {
   maxRefusals: 5,
 }
 
-const REPLACED = "Replaced by new runner connection"
-const FINAL_REASONS = ["Session terminated", "Session hibernating", "Sandbox already exited"]
-
-/** Statuses that say "not you": repeating the same question does not change them. 503 is "not yet". */
+/** Statuses that a retry does not change. Others, such as 503, may change and are retried without limit. */
 const REFUSALS = new Set([401, 403, 404, 410])
 
 export const firstDial: readonly [LinkState, readonly LinkEffect[]] = [
@@ -64,24 +62,25 @@ export const stepLink = (
 ): readonly [LinkState, readonly LinkEffect[]] => {
   const same = [state, []] as const
   if (event.type === "stop") {
-    return isFinal(state) ? same : [{ name: "stopped" }, [{ do: "drop" }]]
+    return isFinal(state) ? same : [{ name: "stopped" }, [{ do: "close" }]]
   }
   switch (state.name) {
     case "dialing":
       if (event.type === "opened")
         return [{ name: "open", tries: state.tries, since: event.at }, []]
       if (event.type === "refused") return onRefused(state, event.status, policy, random)
-      if (event.type === "closed" && event.reason.includes(REPLACED)) return replaced
+      if (event.type === "closed" && closeReasonOf(event.reason) === "replaced") return replaced
       if (event.type === "closed")
-        return retryLater(state.tries, "closed before it opened", policy, random)
+        return retryLater(state.tries, "the connection was closed before it opened", policy, random)
       if (event.type === "failed") return retryLater(state.tries, event.error, policy, random)
       return same
     case "open": {
       if (event.type !== "closed" && event.type !== "failed") return same
       const tries = event.at - state.since >= policy.stableMs ? 0 : state.tries
       if (event.type === "failed") return retryLater(tries, event.error, policy, random)
-      if (event.code === 1000 && event.reason.includes(REPLACED)) return replaced
-      if (FINAL_REASONS.some((reason) => event.reason.includes(reason))) {
+      const reason = closeReasonOf(event.reason)
+      if (reason === "replaced" && event.code === 1000) return replaced
+      if (reason !== undefined && reason !== "replaced") {
         return [{ name: "stopped" }, [{ do: "end", code: 0, why: event.reason }]]
       }
       const why = `closed with ${event.code}${event.reason ? ` ${event.reason}` : ""}`
@@ -109,12 +108,13 @@ const onRefused = (
   policy: LinkPolicy,
   random: number,
 ): readonly [LinkState, readonly LinkEffect[]] => {
-  const why = `the session agent answered HTTP ${status}`
+  const why = `the session agent responded with HTTP ${status}`
   if (!REFUSALS.has(status)) return retryLater(state.tries, why, policy, random)
   const refusals = state.refusals + 1
   if (refusals >= policy.maxRefusals) {
-    const told = `${why} ${refusals} times in a row: is RUNNER_TOKEN right, does the session still exist?`
-    return [{ name: "refused" }, [{ do: "end", code: 3, why: told }]]
+    const advice = "check RUNNER_TOKEN and that the session still exists"
+    const details = `${why} ${refusals} times in a row: ${advice}`
+    return [{ name: "refused" }, [{ do: "end", code: 3, why: details }]]
   }
   return retryLater(state.tries, why, policy, random, refusals)
 }

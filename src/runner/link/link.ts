@@ -1,6 +1,7 @@
-/** The link to the session agent: frames in order and exactly once, over as many sockets as that takes. */
+/** The link to the session agent: delivers frames in order and exactly once, reconnecting as often as needed. */
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
+import { createTimers } from "../../lib/timer.ts"
 import {
   type CommandFrame,
   isResult,
@@ -20,7 +21,7 @@ import {
   stepLink,
 } from "./link-state.ts"
 import type { Outbox } from "./outbox.ts"
-import { createPending, type Pending } from "./pending-requests.ts"
+import { createPendingRequests, type PendingRequests } from "./pending-requests.ts"
 import { dial, type Socket, type SocketOptions } from "./socket.ts"
 
 export interface LinkOptions {
@@ -34,45 +35,48 @@ export interface LinkOptions {
   readonly log: Log
   readonly policy?: LinkPolicy
   readonly timing?: Pick<SocketOptions, "pingMs" | "pongMs" | "dialMs"> & {
-    /** A session agent that says no `welcome` in this time keeps no count of frames. */
+    /** A session agent that sends no `welcome` within this time does not acknowledge frames. */
     readonly welcomeMs?: number
   }
-  /** What runs now: said at the start of every connection. */
+  /** The running and queued jobs, for the `hello` frame of every connection. */
   readonly active: () => Outbound<"hello">["active"]
-  /** What the session agent says; answers to requests find their asker by themselves. */
+  /** Receives commands. Results of requests are delivered to the promise that `request` returned. */
   readonly onFrame: (frame: CommandFrame) => void
-  /** A connection is ready: whatever is true now may be said. */
+  /** A connection accepts frames now: the current state can be sent. */
   readonly onConnected: () => void
-  /** The link is over for good. */
+  /** The link has ended and will not reconnect. */
   readonly onEnd: (code: 0 | 3, why: string) => void
 }
 
 export interface Link {
   readonly start: () => void
   readonly send: (frame: OutboundFrame) => void
-  /** Asks the session agent; survives a reconnect, and always settles. */
-  readonly request: Pending["request"]
-  /** Resolves when there is room for more frames. */
+  /** Sends a request to the session agent. It survives reconnects and always settles. */
+  readonly request: PendingRequests["request"]
+  /** Backpressure: undefined while the outbox has room, otherwise a promise that resolves when it has room again. */
   readonly room: () => Promise<void> | undefined
   readonly state: () => LinkState["name"]
   readonly counters: () => LinkCounters
-  /** Resolves true when the session agent has everything, false when that takes longer than `ms`. */
+  /** Resolves true when all frames are delivered, false when that takes longer than `ms` or the connection is down. */
   readonly flush: (ms: number) => Promise<boolean>
-  /** For a socket that may be dead without knowing: drops it and dials anew, from now on with `token` if one is given. */
+  /** Closes a socket that may be dead and connects again at once, from now on with `token` if one is given. */
   readonly redial: (why: string, token?: string) => void
-  /** Waits until the session agent has everything, at most `flushMs`, and closes. */
+  /** Waits at most `flushMs` until all frames are delivered, then closes. */
   readonly stop: (flushMs: number) => Promise<void>
 }
 
 const WELCOME_MS = 2000
-/** Beyond this the network is the bottleneck: more would only sit in memory, uncounted. */
+/** With more than this in the socket's buffer the network is the bottleneck: the rest stays in the outbox. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
 const BUSY_POLL_MS = 5
-/** While the network is busy, words of one part may wait this long to go out together. */
+/** While the socket's buffer is not empty, deltas of one part are collected this long into one frame. */
 const HOLD_MS = 10
 
-/** On a fresh socket nothing may be sent before the session agent has said, or not said, what it has. */
-type Mode = "greeting" | "counted" | "uncounted"
+/**
+ * What a connection may send. After `hello` nothing is sent until `welcome` tells which frames the session agent has,
+ * or until it is clear that this session agent does not acknowledge frames.
+ */
+type Mode = "awaiting-welcome" | "acknowledged" | "unacknowledged"
 
 interface Connection {
   readonly socket: Socket
@@ -84,21 +88,19 @@ export const createLink = (options: LinkOptions): Link => {
   let state: LinkState | undefined
   let connection: Connection | undefined
   let { token } = options
-  let cancelWait = () => {}
-  /** When what was taken is stored and sent: at the end of this turn of the loop, or after a short hold. */
+  const timers = createTimers<"retry" | "hold" | "pump">(clock.after)
+  /** The next commit: not scheduled, after a short hold, or at the end of this turn of the event loop. */
   let scheduled: "no" | "held" | "now" = "no"
-  let cancelHold = () => {}
-  /** The part whose words went out last: more of the same may be held back for a moment, a first word never. */
+  /** The part of the last delta. Only further deltas of that part may be held; the first one is sent at once. */
   let streaming: string | undefined
   const counters = createCounters(outbox.stats, clock.now)
-  let pumpScheduled = false
   let waiters: (() => void)[] = []
 
   const apply = ([next, effects]: readonly [LinkState, readonly LinkEffect[]]) => {
     state = next
     for (const effect of effects) perform(effect)
   }
-  const happened = (event: LinkEvent) => {
+  const dispatch = (event: LinkEvent) => {
     if (state) apply(stepLink(state, event, policy, Math.random()))
   }
   const perform = (effect: LinkEffect): void => {
@@ -107,10 +109,9 @@ export const createLink = (options: LinkOptions): Link => {
         return connect()
       case "wait":
         log.warn("link.down", { why: effect.why, retryInMs: effect.ms })
-        cancelWait = clock.after(effect.ms, () => happened({ type: "retry" }))
-        return
-      case "drop":
-        cancelWait()
+        return timers.arm("retry", effect.ms, () => dispatch({ type: "retry" }))
+      case "close":
+        timers.cancel("retry")
         connection?.socket.close(1000, "Runner shutting down")
         connection = undefined
         return
@@ -122,11 +123,11 @@ export const createLink = (options: LinkOptions): Link => {
   }
 
   const connect = () => {
-    const current = () => connection === mine
-    const gone = (event: LinkEvent) => {
-      if (!current()) return
+    const isCurrent = () => connection === mine
+    const ended = (event: LinkEvent) => {
+      if (!isCurrent()) return
       connection = undefined
-      happened(event)
+      dispatch(event)
     }
     const socket = dial({
       url: options.url,
@@ -135,22 +136,22 @@ export const createLink = (options: LinkOptions): Link => {
       ...options.timing,
       events: {
         opened: () => {
-          happened({ type: "opened", at: clock.now() })
+          dispatch({ type: "opened", at: clock.now() })
           socket.send(JSON.stringify(hello()))
           clock.after(options.timing?.welcomeMs ?? WELCOME_MS, () => {
-            if (current() && mine.mode === "greeting") {
-              log.info("link.uncounted", { why: "the session agent said no welcome" })
-              ready(mine, "uncounted")
+            if (isCurrent() && mine.mode === "awaiting-welcome") {
+              log.info("link.unacknowledged", { why: "the session agent sent no welcome" })
+              startSending(mine, "unacknowledged")
             }
           })
         },
-        message: (text) => current() && receive(mine, text),
-        closed: (code, reason) => gone({ type: "closed", code, reason, at: clock.now() }),
-        refused: (status) => gone({ type: "refused", status }),
-        failed: (error) => gone({ type: "failed", error, at: clock.now() }),
+        message: (text) => isCurrent() && receive(mine, text),
+        closed: (code, reason) => ended({ type: "closed", code, reason, at: clock.now() }),
+        refused: (status) => ended({ type: "refused", status }),
+        failed: (error) => ended({ type: "failed", error, at: clock.now() }),
       },
     })
-    const mine: Connection = { socket, mode: "greeting" }
+    const mine: Connection = { socket, mode: "awaiting-welcome" }
     connection = mine
   }
 
@@ -164,12 +165,12 @@ export const createLink = (options: LinkOptions): Link => {
     active: options.active(),
   })
 
-  const ready = (mine: Connection, mode: Mode) => {
+  const startSending = (mine: Connection, mode: Mode) => {
     mine.mode = mode
     const { frames } = outbox.stats()
     log.info("link.open", { mode, waiting: frames })
     counters.connected()
-    if (mode === "counted") pending.repeat(outbox.holds)
+    if (mode === "acknowledged") pending.resend(outbox.contains)
     options.onConnected()
     commit()
   }
@@ -183,52 +184,51 @@ export const createLink = (options: LinkOptions): Link => {
     if (frame.type === "ack") {
       outbox.acknowledge(frame.seq)
       counters.acknowledged(frame.seq)
-      return settle()
+      return wakeWaiters()
     }
     if (isResult(frame)) {
       if (!pending.settle(frame)) {
-        counters.unasked()
-        log.warn("link.unasked-answer", { type: frame.type, requestId: frame.requestId })
+        counters.unexpectedResult()
+        log.warn("link.unexpected-result", { type: frame.type, requestId: frame.requestId })
       }
       return
     }
     if (frame.type !== "welcome") return options.onFrame(frame)
-    if (mine.mode !== "greeting")
+    if (mine.mode !== "awaiting-welcome")
       return log.warn("link.frame-dropped", { problem: "a second welcome" })
     outbox.resume(frame.lastSeq)
-    ready(mine, "counted")
+    startSending(mine, "acknowledged")
   }
 
   const commit = () => {
     scheduled = "no"
-    cancelHold()
+    timers.cancel("hold")
     outbox.commit()
     pump()
   }
 
   const pump = () => {
-    pumpScheduled = false
-    if (!connection || connection.mode === "greeting") return settle()
+    if (!connection || connection.mode === "awaiting-welcome") return wakeWaiters()
     const { socket, mode } = connection
-    // What is left when it closes is for the next connection.
+    // Frames that are left when the socket closes are sent on the next connection.
     while (socket.isOpen()) {
       if (socket.buffered() > MAX_BUFFERED_BYTES) {
-        if (!pumpScheduled) clock.after(BUSY_POLL_MS, pump)
-        pumpScheduled = true
+        if (!timers.isArmed("pump")) timers.arm("pump", BUSY_POLL_MS, pump)
         break
       }
       const next = outbox.next()
       if (!next) break
-      const text = mode === "counted" ? `${next.line.slice(0, -1)},"seq":${next.seq}}` : next.line
+      const text =
+        mode === "acknowledged" ? `${next.line.slice(0, -1)},"seq":${next.seq}}` : next.line
       socket.send(text)
       counters.sent(next.seq, text.length)
     }
-    if (mode === "uncounted") outbox.letGoOfSent()
-    settle()
+    if (mode === "unacknowledged") outbox.discardSent()
+    wakeWaiters()
   }
 
-  /** Lets those go on who waited for room, or for everything to be delivered. */
-  const settle = () => {
+  /** Wakes the callers that wait for room in the outbox or for the delivery of all frames. */
+  const wakeWaiters = () => {
     if (waiters.length === 0) return
     const woken = waiters
     waiters = []
@@ -238,36 +238,36 @@ export const createLink = (options: LinkOptions): Link => {
   const send = (frame: OutboundFrame) => {
     outbox.append(frame)
     const part = partOf(frame)
-    const mayWait = part !== undefined && part === streaming && isBusy()
+    const mayHold = part !== undefined && part === streaming && isBusy()
     streaming = part
     if (scheduled === "now") return
-    if (!mayWait) {
+    if (!mayHold) {
       scheduled = "now"
-      // A burst of frames within one turn of the loop is one write to the disk.
+      // All frames of one turn of the event loop are one write to the disk.
       queueMicrotask(commit)
     } else if (scheduled === "no") {
       scheduled = "held"
-      cancelHold = clock.after(HOLD_MS, commit)
+      timers.arm("hold", HOLD_MS, commit)
     }
   }
 
   const isBusy = () => connection !== undefined && connection.socket.buffered() > 0
 
-  const pending = createPending({
+  const pending = createPendingRequests({
     send,
-    isOnline: () => connection !== undefined && connection.mode !== "greeting",
+    isOnline: () => connection !== undefined && connection.mode !== "awaiting-welcome",
     clock,
     newId: () => crypto.randomUUID(),
   })
 
-  const changed = () => new Promise<void>((resolve) => waiters.push(resolve))
+  const nextChange = () => new Promise<void>((resolve) => waiters.push(resolve))
 
   const flush = async (ms: number): Promise<boolean> => {
     const expired = new Promise<"expired">((resolve) => {
       clock.after(ms, () => resolve("expired"))
     })
     while (connection && !outbox.isEmpty()) {
-      if ((await Promise.race([changed(), expired])) === "expired") break
+      if ((await Promise.race([nextChange(), expired])) === "expired") break
     }
     return outbox.isEmpty()
   }
@@ -280,7 +280,7 @@ export const createLink = (options: LinkOptions): Link => {
       if (!outbox.isFull()) return undefined
       log.warn("link.backlog-full", { ...outbox.stats() })
       return (async () => {
-        while (outbox.isFull() && !(state && isFinal(state))) await changed()
+        while (outbox.isFull() && !(state && isFinal(state))) await nextChange()
       })()
     },
     state: () => state?.name ?? "stopped",
@@ -289,26 +289,26 @@ export const createLink = (options: LinkOptions): Link => {
     redial: (why, fresh = token) => {
       token = fresh
       if (state?.name === "waiting") {
-        cancelWait()
-        return happened({ type: "retry" })
+        timers.cancel("retry")
+        return dispatch({ type: "retry" })
       }
       const dead = connection
       if (dead === undefined) return
       connection = undefined
       dead.socket.close(1000, why)
-      happened({ type: "failed", error: why, at: clock.now() })
+      dispatch({ type: "failed", error: why, at: clock.now() })
     },
     stop: async (flushMs) => {
       pending.failAll("the runner is shutting down")
       await flush(flushMs)
       commit()
-      if (state && !isFinal(state)) happened({ type: "stop" })
-      settle()
+      if (state && !isFinal(state)) dispatch({ type: "stop" })
+      wakeWaiters()
     },
   }
 }
 
-/** Which stretch of words a frame adds to, if it is one that does. */
+/** The part that a delta frame extends; undefined for any other frame. */
 const partOf = (frame: OutboundFrame): string | undefined =>
   frame.type === "message.part.text-delta" || frame.type === "message.part.reasoning-delta"
     ? `${frame.turnId} ${frame.partId ?? ""}`

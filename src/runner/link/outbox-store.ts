@@ -1,4 +1,4 @@
-/** The outbox on disk: a row a batch of frames, so that a burst of a thousand costs one insert. */
+/** The outbox on disk: one row per batch of frames, so that a burst of a thousand frames costs one insert. */
 import type { Database } from "bun:sqlite"
 import { readFact, writeFact } from "../../lib/state-db.ts"
 import type { OutboxStore } from "./outbox.ts"
@@ -6,13 +6,13 @@ import type { OutboxStore } from "./outbox.ts"
 const HEAD = "outbox.head"
 const EPOCH = "outbox.epoch"
 
-/** What is on disk exactly when the frames are: `write` runs inside their transaction, `done` when it is through. */
-export interface Alongside {
+/** Other data to store atomically with the frames: `write` runs inside their transaction, `done` after its commit. */
+export interface TransactionHooks {
   readonly write: () => void
   readonly done: () => void
 }
 
-export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStore => {
+export const openOutboxStore = (db: Database, hooks?: TransactionHooks): OutboxStore => {
   db.run(
     "CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, lines TEXT NOT NULL) STRICT",
   )
@@ -20,8 +20,8 @@ export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStor
   const all = db.query<{ seq: number; lines: string }, []>(
     "SELECT seq, lines FROM outbox ORDER BY seq",
   )
-  const forget = db.query("DELETE FROM outbox WHERE seq + count <= ?")
-  const cut = db.query("DELETE FROM outbox WHERE seq >= ?")
+  const deleteBefore = db.query("DELETE FROM outbox WHERE seq + count <= ?")
+  const deleteFrom = db.query("DELETE FROM outbox WHERE seq >= ?")
   const straddling = db.query<{ seq: number; lines: string }, [number, number]>(
     "SELECT seq, lines FROM outbox WHERE seq < ? AND seq + count > ?",
   )
@@ -32,25 +32,25 @@ export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStor
   const setHead = (headSeq: number) => {
     if (headSeq === head) return
     head = headSeq
-    forget.run(headSeq)
+    deleteBefore.run(headSeq)
     writeFact(db, HEAD, String(headSeq))
   }
   type Write = (headSeq: number, seq: number, lines: readonly string[]) => void
-  const together = (write: Write): Write => {
-    const transaction = db.transaction((...given: Parameters<Write>) => {
-      write(...given)
-      alongside?.write()
+  const inTransaction = (write: Write): Write => {
+    const transaction = db.transaction((...args: Parameters<Write>) => {
+      write(...args)
+      hooks?.write()
     })
-    return (...given) => {
+    return (...args) => {
       const before = head
       try {
-        transaction(...given)
+        transaction(...args)
       } catch (error) {
-        // Rolled back on disk, so it is here too: the next write must say it again.
+        // The rollback restored the old head on disk; the next write must store the new head again.
         head = before
         throw error
       }
-      alongside?.done()
+      hooks?.done()
     }
   }
   return {
@@ -61,13 +61,13 @@ export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStor
         .flatMap((row) => row.lines.split("\n").slice(Math.max(0, headSeq - row.seq)))
       return { headSeq, lines }
     },
-    append: together((headSeq, seq, lines) => {
+    append: inTransaction((headSeq, seq, lines) => {
       add(seq, lines)
       setHead(headSeq)
     }),
-    rewrite: together((headSeq, seq, lines) => {
+    rewrite: inTransaction((headSeq, seq, lines) => {
       const row = straddling.get(seq, seq)
-      cut.run(row ? row.seq : seq)
+      deleteFrom.run(row ? row.seq : seq)
       if (row) add(row.seq, row.lines.split("\n").slice(0, seq - row.seq))
       add(seq, lines)
       setHead(headSeq)
@@ -75,11 +75,11 @@ export const openOutboxStore = (db: Database, alongside?: Alongside): OutboxStor
   }
 }
 
-/** Names this state directory to the session agent: the same as long as the directory lives. */
+/** Identifies this state directory to the session agent. Created once, and kept as long as the directory exists. */
 export const readEpoch = (db: Database, random: () => string): string => {
   const known = readFact(db, EPOCH)
   if (known !== undefined) return known
-  const made = random()
-  writeFact(db, EPOCH, made)
-  return made
+  const epoch = random()
+  writeFact(db, EPOCH, epoch)
+  return epoch
 }

@@ -1,24 +1,24 @@
 /**
- * Every frame that is on its way to the session agent, in order, until the session agent has it. A frame's `seq`
- * is its place in the line, so what was never sent may still be merged, and what was sent keeps its number across
- * cut sockets and crashes. Nothing is sent before it is stored.
+ * The queue of frames to the session agent: each frame is kept until it is acknowledged. A frame's `seq` is its place
+ * in the queue, so frames that were never sent may still be merged, and a sent frame keeps its number across
+ * reconnects and crashes. Nothing is sent before it is stored.
  */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
-import { thin } from "./compact-frames.ts"
+import { compactFrames } from "./compact-frames.ts"
 
-/** The line as the disk keeps it: frames as JSON text, the first of them numbered `headSeq`. */
+/** The queue on disk: frames as lines of JSON, the first of them with the number `headSeq`. */
 export interface OutboxStore {
   readonly load: () => { readonly headSeq: number; readonly lines: readonly string[] }
-  /** Adds lines behind the last one, the first of them numbered `seq`, and lets go of all before `headSeq`. */
+  /** Appends lines, the first of them with the number `seq`, and deletes everything before `headSeq`. */
   readonly append: (headSeq: number, seq: number, lines: readonly string[]) => void
-  /** Puts these lines in place of everything from `seq` on. */
+  /** Replaces everything from `seq` on with these lines. */
   readonly rewrite: (headSeq: number, seq: number, lines: readonly string[]) => void
 }
 
 export interface OutboxOptions {
   readonly store: OutboxStore
   readonly maxBytes: number
-  /** The disk does not take what it should keep: frames go on in memory, and are stored once it does again. */
+  /** Called when a write to the disk failed: frames stay in memory and are stored with the next write that succeeds. */
   readonly onStoreFailure: (error: unknown) => void
 }
 
@@ -29,22 +29,22 @@ export interface OutboxStats {
 }
 
 export interface Outbox {
-  /** Takes a frame; it can be sent after the next `commit`. */
+  /** Adds a frame; it can be sent after the next `commit`. */
   readonly append: (frame: OutboundFrame) => void
   readonly commit: () => void
-  /** The next frame to send, or nothing when all that is stored has been sent on this connection. */
+  /** The next frame to send; undefined when all stored frames were sent on this connection. */
   readonly next: () => { readonly seq: number; readonly line: string } | undefined
   /** The session agent has stored everything up to `seq`. */
   readonly acknowledge: (seq: number) => void
-  /** A connection on which the session agent says what it has: the rest is sent again, from there. */
+  /** A new connection whose session agent has stored everything up to `lastSeq`: sending continues after that. */
   readonly resume: (lastSeq: number) => void
-  /** A session agent that keeps no count: what was sent is out of our hands. */
-  readonly letGoOfSent: () => void
-  /** Whether a frame with these words in it is still to be delivered. */
-  readonly holds: (words: string) => boolean
-  /** `seq` of the oldest frame that is kept, or of the next one to come. */
+  /** For a session agent that does not acknowledge frames: removes the frames that were sent. */
+  readonly discardSent: () => void
+  /** Whether a frame that contains `text` is still to be delivered. */
+  readonly contains: (text: string) => boolean
+  /** `seq` of the oldest frame in the outbox, or of the next frame if it is empty. */
   readonly headSeq: () => number
-  /** At its bound: whoever makes frames waits until it is not. */
+  /** The size limit is reached: producers must wait. */
   readonly isFull: () => boolean
   readonly isEmpty: () => boolean
   readonly stats: () => OutboxStats
@@ -54,89 +54,90 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
   const loaded = store.load()
   let headSeq = loaded.headSeq
   let storedHeadSeq = headSeq
-  /** Taken since the last commit: may still be merged, cannot be sent. */
-  let fresh: OutboundFrame[] = []
-  // Lines that are done with stay at the front until the array is worth moving: shifting each time costs all of it.
+  /** Frames since the last commit: they may still be merged and cannot be sent yet. */
+  let uncommitted: OutboundFrame[] = []
+  // Removed lines stay at the front of the array until copying it is worthwhile: a shift per frame costs O(n).
   let lines = [...loaded.lines]
-  let gone = 0
+  let removed = 0
   let bytes = sizeOf(lines)
-  /** How many of the line were handed to a socket: ever, and on this connection. */
+  /** How many frames of the queue were sent: on any connection, and on the current one. */
   let everSent = 0
-  let sentNow = 0
-  /** Lines of an earlier life that may have been sent by it; known only when the session agent says what it has. */
-  let inherited = lines.length
+  let sentOnConnection = 0
+  /** Frames of an earlier process, which may have sent them; known only after the session agent's `welcome`. */
+  let maybeSentBefore = lines.length
   let merged = 0
-  /** The store missed a write: it is given the whole line again before anything else. */
-  let behind = false
+  /** A write failed: the next write must store the whole queue. */
+  let storeIsStale = false
 
-  const size = () => lines.length - gone
+  const size = () => lines.length - removed
 
   const dropFront = (count: number) => {
-    for (let index = gone; index < gone + count; index += 1) bytes -= lines[index]?.length ?? 0
-    gone += count
+    for (let index = removed; index < removed + count; index += 1)
+      bytes -= lines[index]?.length ?? 0
+    removed += count
     headSeq += count
     everSent = Math.max(0, everSent - count)
-    sentNow = Math.max(0, sentNow - count)
-    inherited = Math.max(0, inherited - count)
-    if (gone > 1024 && gone > lines.length / 2) {
-      lines = lines.slice(gone)
-      gone = 0
+    sentOnConnection = Math.max(0, sentOnConnection - count)
+    maybeSentBefore = Math.max(0, maybeSentBefore - count)
+    if (removed > 1024 && removed > lines.length / 2) {
+      lines = lines.slice(removed)
+      removed = 0
     }
   }
 
-  const keep = (write: () => void) => {
+  const writeToStore = (write: () => void) => {
     try {
-      if (behind) store.rewrite(headSeq, headSeq, lines.slice(gone))
+      if (storeIsStale) store.rewrite(headSeq, headSeq, lines.slice(removed))
       else write()
-      behind = false
+      storeIsStale = false
       storedHeadSeq = headSeq
     } catch (error) {
-      behind = true
+      storeIsStale = true
       onStoreFailure(error)
     }
   }
 
   const replaceFrom = (index: number, tail: readonly string[]) => {
-    lines = [...lines.slice(gone, gone + index), ...tail]
-    gone = 0
+    lines = [...lines.slice(removed, removed + index), ...tail]
+    removed = 0
     bytes = sizeOf(lines)
-    keep(() => store.rewrite(headSeq, headSeq + index, tail))
+    writeToStore(() => store.rewrite(headSeq, headSeq + index, tail))
   }
 
-  const makeRoom = () => {
-    const from = Math.max(everSent, inherited)
-    const unsent = lines.slice(gone + from)
-    const thinner = thin(unsent)
-    if (thinner.length === unsent.length) return
-    merged += unsent.length - thinner.length
-    replaceFrom(from, thinner)
+  const compactUnsent = () => {
+    const from = Math.max(everSent, maybeSentBefore)
+    const unsent = lines.slice(removed + from)
+    const compacted = compactFrames(unsent)
+    if (compacted.length === unsent.length) return
+    merged += unsent.length - compacted.length
+    replaceFrom(from, compacted)
   }
 
   return {
     append: (frame) => {
-      const last = fresh.at(-1)
+      const last = uncommitted.at(-1)
       const joined = last && mergeDeltas(last, frame)
-      if (!joined) return void fresh.push(frame)
-      fresh[fresh.length - 1] = joined
+      if (!joined) return void uncommitted.push(frame)
+      uncommitted[uncommitted.length - 1] = joined
       merged += 1
     },
     commit: () => {
       const seq = headSeq + size()
-      const added = fresh.map((frame) => JSON.stringify(frame))
-      fresh = []
+      const added = uncommitted.map((frame) => JSON.stringify(frame))
+      uncommitted = []
       for (const line of added) lines.push(line)
       bytes += sizeOf(added)
       if (added.length > 0 || headSeq > storedHeadSeq) {
-        keep(() => store.append(headSeq, seq, added))
+        writeToStore(() => store.append(headSeq, seq, added))
       }
-      if (bytes > maxBytes) makeRoom()
+      if (bytes > maxBytes) compactUnsent()
     },
     next: () => {
-      const line = lines[gone + sentNow]
+      const line = lines[removed + sentOnConnection]
       if (line === undefined) return undefined
-      const seq = headSeq + sentNow
-      sentNow += 1
-      everSent = Math.max(everSent, sentNow)
+      const seq = headSeq + sentOnConnection
+      sentOnConnection += 1
+      everSent = Math.max(everSent, sentOnConnection)
       return { seq, line }
     },
     acknowledge: (seq) => {
@@ -144,40 +145,40 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
       if (count > 0) dropFront(count)
     },
     resume: (lastSeq) => {
-      const sendable = Math.max(inherited, everSent)
+      const sendable = Math.max(maybeSentBefore, everSent)
       dropFront(Math.max(0, Math.min(lastSeq - headSeq + 1, sendable)))
       if (lastSeq >= headSeq) {
-        // The session agent remembers more than this state directory does: it was set back to an earlier copy.
-        // The numbers that are taken are skipped, so that none of the new frames is mistaken for an old one.
+        // The session agent has more frames than this state directory, which was restored from an earlier copy.
+        // Their numbers are skipped, so that a new frame is not mistaken for an old one.
         headSeq = lastSeq + 1
-        replaceFrom(0, lines.slice(gone))
+        replaceFrom(0, lines.slice(removed))
       }
-      sentNow = 0
-      // Bytes of an older connection may still be under way: what they carry keeps its number and its words.
-      everSent = Math.max(everSent, inherited)
-      inherited = 0
+      sentOnConnection = 0
+      // Bytes of an older connection may still arrive: frames that it sent keep their number and content.
+      everSent = Math.max(everSent, maybeSentBefore)
+      maybeSentBefore = 0
     },
-    letGoOfSent: () => {
-      inherited = 0
-      dropFront(sentNow)
+    discardSent: () => {
+      maybeSentBefore = 0
+      dropFront(sentOnConnection)
     },
-    holds: (words) => {
-      for (let index = gone; index < lines.length; index += 1) {
-        if (lines[index]?.includes(words)) return true
+    contains: (text) => {
+      for (let index = removed; index < lines.length; index += 1) {
+        if (lines[index]?.includes(text)) return true
       }
-      return fresh.some((frame) => JSON.stringify(frame).includes(words))
+      return uncommitted.some((frame) => JSON.stringify(frame).includes(text))
     },
     headSeq: () => headSeq,
     isFull: () => bytes > maxBytes,
-    isEmpty: () => size() === 0 && fresh.length === 0,
-    stats: () => ({ frames: size() + fresh.length, bytes, merged }),
+    isEmpty: () => size() === 0 && uncommitted.length === 0,
+    stats: () => ({ frames: size() + uncommitted.length, bytes, merged }),
   }
 }
 
 const sizeOf = (lines: readonly string[]): number =>
   lines.reduce((sum, line) => sum + line.length, 0)
 
-/** Two pieces of the same part of the same turn, one right behind the other, are one longer piece. */
+/** Merges two consecutive deltas of the same part and turn; undefined for any other pair. */
 const mergeDeltas = (first: OutboundFrame, second: OutboundFrame): OutboundFrame | undefined => {
   if (
     (first.type === "message.part.text-delta" || first.type === "message.part.reasoning-delta") &&

@@ -1,4 +1,4 @@
-/** Questions to the session agent that wait for their answer: each gets exactly one, or an error that says why not. */
+/** Requests to the session agent without a result yet: each gets one result, or an error with the reason. */
 import type { Clock } from "../../lib/clock.ts"
 import type {
   OutboundFrame,
@@ -9,7 +9,7 @@ import type {
 } from "../../wire/frames/index.ts"
 import { requestDeadlineMs, requestFrame } from "../../wire/frames/index.ts"
 
-/** Why there is no answer: the session agent said no, said nothing, could not be reached, or we are closing. */
+/** The session agent returned an error, sent no result in time, was not connected, or the runner is shutting down. */
 export type RequestFailure = "refused" | "timeout" | "offline" | "closing"
 
 export class RequestError extends Error {
@@ -23,53 +23,57 @@ export class RequestError extends Error {
   }
 }
 
-export interface PendingOptions {
+export interface PendingRequestsOptions {
   readonly send: (frame: OutboundFrame) => void
   readonly isOnline: () => boolean
   readonly clock: Clock
   readonly newId: () => string
 }
 
-export interface Pending {
+export interface PendingRequests {
   readonly request: <Type extends RequestType>(
     type: Type,
     fields: RequestFields<Type>,
   ) => Promise<RequestResult<Type>>
-  /** False when nobody waits for it: it comes late, twice, or unasked. */
+  /** False when no request is pending under that id: the result is late, a duplicate or unknown. */
   readonly settle: (frame: ResultFrame) => boolean
   /**
-   * Asks again what has no answer yet, under the same id. Only for a session agent that answers a repeated
-   * question without doing it twice; `isUnderWay` says of an id that its question is still to be delivered.
+   * Sends pending requests again under the same id, except those that `isQueued` finds in the outbox. Only for a
+   * session agent that does not carry out the same request id twice.
    */
-  readonly repeat: (isUnderWay: (requestId: string) => boolean) => void
+  readonly resend: (isQueued: (requestId: string) => boolean) => void
   readonly failAll: (why: string) => void
-  readonly waiting: () => number
 }
 
-interface Waiting {
+interface PendingRequest {
   readonly frame: OutboundFrame
   readonly resolve: (result: ResultFrame) => void
   readonly reject: (error: RequestError) => void
   readonly cancel: () => void
 }
 
-export const createPending = ({ send, isOnline, clock, newId }: PendingOptions): Pending => {
-  const waiting = new Map<string, Waiting>()
+export const createPendingRequests = ({
+  send,
+  isOnline,
+  clock,
+  newId,
+}: PendingRequestsOptions): PendingRequests => {
+  const pending = new Map<string, PendingRequest>()
 
-  const take = (requestId: string): Waiting | undefined => {
-    const found = waiting.get(requestId)
+  const take = (requestId: string): PendingRequest | undefined => {
+    const found = pending.get(requestId)
     found?.cancel()
-    waiting.delete(requestId)
+    pending.delete(requestId)
     return found
   }
 
   const expire = (type: RequestType, requestId: string, ms: number) => {
     const online = isOnline()
-    const words = online
-      ? `the session agent did not answer ${type} within ${ms / 1000} s; it may still be carried out`
-      : `the session agent could not be reached within ${ms / 1000} s for ${type}`
+    const message = online
+      ? `the session agent sent no result for ${type} within ${ms / 1000} s; it may still carry it out`
+      : `${type} failed: the session agent could not be reached within ${ms / 1000} s`
     const failure = online ? "timeout" : "offline"
-    take(requestId)?.reject(new RequestError(failure, requestId, words))
+    take(requestId)?.reject(new RequestError(failure, requestId, message))
   }
 
   return {
@@ -78,9 +82,9 @@ export const createPending = ({ send, isOnline, clock, newId }: PendingOptions):
       const frame = requestFrame(type, requestId, fields)
       const ms = requestDeadlineMs(type)
       return new Promise((resolve, reject) => {
-        waiting.set(requestId, {
+        pending.set(requestId, {
           frame,
-          // The frame was parsed as the result of this very type: the id is ours and names it.
+          // The cast is safe: `settle` compares the type of the result with the type of the request.
           resolve: (result) => resolve(result as never),
           reject,
           cancel: clock.after(ms, () => expire(type, requestId, ms)),
@@ -89,21 +93,20 @@ export const createPending = ({ send, isOnline, clock, newId }: PendingOptions):
       })
     },
     settle: (frame) => {
-      const asked = waiting.get(frame.requestId)
-      if (!asked || `${asked.frame.type}-result` !== frame.type) return false
+      const request = pending.get(frame.requestId)
+      if (!request || `${request.frame.type}-result` !== frame.type) return false
       take(frame.requestId)
-      if (frame.error === undefined) asked.resolve(frame)
-      else asked.reject(new RequestError("refused", frame.requestId, frame.error))
+      if (frame.error === undefined) request.resolve(frame)
+      else request.reject(new RequestError("refused", frame.requestId, frame.error))
       return true
     },
-    repeat: (isUnderWay) => {
-      for (const [requestId, { frame }] of waiting) if (!isUnderWay(requestId)) send(frame)
+    resend: (isQueued) => {
+      for (const [requestId, { frame }] of pending) if (!isQueued(requestId)) send(frame)
     },
     failAll: (why) => {
-      for (const requestId of waiting.keys()) {
+      for (const requestId of pending.keys()) {
         take(requestId)?.reject(new RequestError("closing", requestId, why))
       }
     },
-    waiting: () => waiting.size,
   }
 }

@@ -1,11 +1,12 @@
-/** One WebSocket to the session agent, told as events: opened, frames, how it ended. A dead one is found out. */
+/** One WebSocket connection to the session agent. Pings detect a dead connection. */
 import { type RawData, WebSocket } from "ws"
 import type { Clock } from "../../lib/clock.ts"
+import { createTimers } from "../../lib/timer.ts"
 
 export interface SocketEvents {
   readonly opened: () => void
   readonly message: (text: string) => void
-  /** Every way to end is exactly one of these three, once. */
+  /** A socket ends with exactly one of `closed`, `refused` and `failed`, once. */
   readonly closed: (code: number, reason: string) => void
   readonly refused: (status: number) => void
   readonly failed: (error: string) => void
@@ -13,13 +14,12 @@ export interface SocketEvents {
 
 export interface Socket {
   readonly send: (text: string) => void
-  /** False from the peer's close frame on: whatever is sent then is thrown away without a word. */
+  /** False after the peer's close frame: anything sent after that would be discarded silently. */
   readonly isOpen: () => boolean
-  /** Bytes handed over that the network has not taken yet. */
+  /** Bytes in the socket's send buffer. */
   readonly buffered: () => number
-  /** Ends it with a close frame; `drop` ends it without a word. */
+  /** Sends a close frame; none of the events above follows. */
   readonly close: (code: number, reason: string) => void
-  readonly drop: () => void
 }
 
 export interface SocketOptions {
@@ -32,7 +32,7 @@ export interface SocketOptions {
   readonly dialMs?: number
 }
 
-/** How often a close frame is looked for: the peer may leave the connection open long after it. */
+/** How often to check for the peer's close frame, since the peer may keep the connection open after it. */
 const CLOSING_POLL_MS = 250
 const MAX_FRAME_BYTES = 32 * 1024 * 1024
 
@@ -44,17 +44,13 @@ export const dial = (options: SocketOptions): Socket => {
     perMessageDeflate: false,
     followRedirects: false,
   })
-  const timers = new Map<string, () => void>()
-  const arm = (name: string, ms: number, run: () => void) => {
-    timers.get(name)?.()
-    timers.set(name, clock.after(ms, run))
-  }
-  let over = false
-  const end = (tell: () => void) => {
-    if (over) return
-    over = true
-    for (const cancel of timers.values()) cancel()
-    tell()
+  const timers = createTimers<"dial" | "ping" | "pong" | "closing">(clock.after)
+  let ended = false
+  const end = (report: () => void) => {
+    if (ended) return
+    ended = true
+    timers.cancelAll()
+    report()
   }
   const fail = (error: string) =>
     end(() => {
@@ -62,34 +58,31 @@ export const dial = (options: SocketOptions): Socket => {
       events.failed(error)
     })
 
-  // Any frame from the peer shows that it lives; only silence after our own ping condemns it.
-  const alive = () => {
-    timers.get("pong")?.()
-    timers.delete("pong")
-  }
   const ping = () => {
-    arm("ping", pingMs, ping)
+    timers.arm("ping", pingMs, ping)
     if (socket.readyState !== WebSocket.OPEN) return
     socket.send('{"type":"ping"}')
-    if (!timers.has("pong")) arm("pong", pongMs, () => fail(`no answer to a ping in ${pongMs} ms`))
+    if (timers.isArmed("pong")) return
+    timers.arm("pong", pongMs, () => fail(`no response to a ping within ${pongMs} ms`))
   }
-  // A peer that sent its close frame but keeps the connection open would hold us for seconds.
+  // Otherwise a peer that keeps the connection open after its close frame would delay the end by seconds.
   const watchClosing = () => {
     if (socket.readyState === WebSocket.CLOSING) socket.terminate()
-    arm("closing", CLOSING_POLL_MS, watchClosing)
+    timers.arm("closing", CLOSING_POLL_MS, watchClosing)
   }
 
-  arm("dial", dialMs, () => fail(`no connection within ${dialMs} ms`))
+  timers.arm("dial", dialMs, () => fail(`no connection within ${dialMs} ms`))
   socket.on("open", () => {
-    if (over) return socket.terminate()
-    timers.get("dial")?.()
-    arm("ping", pingMs, ping)
+    if (ended) return socket.terminate()
+    timers.cancel("dial")
+    timers.arm("ping", pingMs, ping)
     watchClosing()
     events.opened()
   })
   socket.on("message", (data) => {
-    if (over) return
-    alive()
+    if (ended) return
+    // Any message proves that the peer is alive, not only a pong.
+    timers.cancel("pong")
     events.message(textOf(data))
   })
   socket.on("unexpected-response", (_request, response) =>
@@ -106,20 +99,19 @@ export const dial = (options: SocketOptions): Socket => {
 
   return {
     send: (text) => {
-      if (!over) socket.send(text)
+      if (!ended) socket.send(text)
     },
-    isOpen: () => !over && socket.readyState === WebSocket.OPEN,
+    isOpen: () => !ended && socket.readyState === WebSocket.OPEN,
     buffered: () => socket.bufferedAmount,
     close: (code, reason) =>
       end(() => {
         socket.close(code, reason)
         clock.after(1000, () => socket.terminate())
       }),
-    drop: () => end(() => socket.terminate()),
   }
 }
 
-/** The token travels in the query, as every session agent expects it, beside what the URL already has. */
+/** Adds the role and the token to the query of the URL, where session agents expect them. */
 const withQuery = (base: string, token: string): string => {
   const url = new URL(base)
   url.searchParams.set("role", "runner")

@@ -1,4 +1,4 @@
-/** Attachments made fit for a model: images are shown, text is read in, speech is written down, the rest is saved and named. */
+/** Prepares attachments for the model: passes images on, inlines text, transcribes speech, saves other files and names their paths. */
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { PreparedFiles } from "./prompt-body.ts"
 import { AttachmentError, fetchFile } from "./fetch-file.ts"
@@ -10,7 +10,7 @@ export interface AttachmentOptions {
   readonly readPdf: (bytes: Uint8Array) => Promise<{ text: string; pages: number }>
   readonly transcribe: (bytes: Uint8Array, signal: AbortSignal) => Promise<string>
   readonly onTranscript: (prompt: Inbound<"prompt">, transcript: string) => void
-  /** Something did not work: whoever wrote the prompt learns of it too, not only the model. */
+  /** Called for a file that failed, so that the author of the prompt is informed and not only the model. */
   readonly onProblem: (prompt: Inbound<"prompt">, problem: string) => void
 }
 
@@ -27,10 +27,10 @@ interface File {
 
 const MAX_FILES = 8
 const MAX_BYTES = 25 * 1024 * 1024
-/** What is read into the prompt of one file; a model's context is better spent than on the rest. */
+/** At most this much of one file is inlined into the prompt, to save the model's context. */
 const MAX_CHARS = 100_000
 
-const NOTHING: PreparedFiles = { files: [], notes: [] }
+const NO_FILES: PreparedFiles = { files: [], notes: [] }
 
 export const createAttachments =
   (options: AttachmentOptions) =>
@@ -41,7 +41,8 @@ export const createAttachments =
     for (const [index, attachment] of (prompt.attachments ?? []).entries()) {
       const name = safeName(attachment.filename, index)
       try {
-        if (index >= MAX_FILES) throw new AttachmentError(`at most ${MAX_FILES} files are taken`)
+        if (index >= MAX_FILES)
+          throw new AttachmentError(`a prompt can have at most ${MAX_FILES} files`)
         const bytes = await fetchFile(attachment.url, left, signal)
         left -= bytes.length
         prepared.push(await prepareFile(context, { name, mime: attachment.mime, bytes }))
@@ -71,10 +72,10 @@ const prepareFile = (context: Context, file: File): PreparedFiles | Promise<Prep
   }
 }
 
-/** As a data URL, so that OpenCode needs no network to show it and the image is the one that was sent. */
+/** Passed as a data URL, so that OpenCode does not fetch it again and uses exactly the image that was sent. */
 const image = ({ name, mime, bytes }: File): PreparedFiles => {
   const url = `data:${mime};base64,${Buffer.from(bytes).toString("base64")}`
-  return { ...NOTHING, files: [{ mime, url, filename: name }] }
+  return { ...NO_FILES, files: [{ mime, url, filename: name }] }
 }
 
 const text = async (context: Context, file: File): Promise<PreparedFiles> => {
@@ -86,18 +87,18 @@ const text = async (context: Context, file: File): Promise<PreparedFiles> => {
 
 const pdf = async (context: Context, file: File): Promise<PreparedFiles> => {
   const path = await context.save(context.prompt.messageId, file)
-  const { text: words, pages } = await context.readPdf(file.bytes).catch((error: unknown) => {
-    throw new AttachmentError(`${describe(error)} (it is saved as ${path})`, { cause: error })
+  const { text: contents, pages } = await context.readPdf(file.bytes).catch((error: unknown) => {
+    throw new AttachmentError(`${describe(error)} (the file is saved as ${path})`, { cause: error })
   })
-  if (words === "") {
+  if (contents === "") {
     return note(
-      `The attached PDF "${file.name}" (${pages} pages) is saved as ${path}; it has no text to read.`,
+      `The attached PDF "${file.name}" (${pages} pages) is saved as ${path}; it contains no text.`,
     )
   }
-  const textFile = { name: `${file.name}.txt`, bytes: new TextEncoder().encode(words) }
+  const textFile = { name: `${file.name}.txt`, bytes: new TextEncoder().encode(contents) }
   const textPath = await context.save(context.prompt.messageId, textFile)
   const intro = `The attached PDF "${file.name}" (${pages} pages) is saved as ${path}, its text as ${textPath}.`
-  return { ...NOTHING, notes: [intro, inlined(file.name, words, textPath)] }
+  return { ...NO_FILES, notes: [intro, inlined(file.name, contents, textPath)] }
 }
 
 const audio = async (context: Context, file: File): Promise<PreparedFiles> => {
@@ -109,7 +110,7 @@ const audio = async (context: Context, file: File): Promise<PreparedFiles> => {
   } catch (error) {
     signal.throwIfAborted()
     const path = await context.save(prompt.messageId, file)
-    const why = `the sound could not be written down, ${describe(error)} (it is saved as ${path})`
+    const why = `it could not be transcribed: ${describe(error)} (the file is saved as ${path})`
     throw new AttachmentError(why, { cause: error })
   }
 }
@@ -128,9 +129,9 @@ const inlined = (name: string, contents: string, path: string | undefined): stri
   return `<attached-file name="${name}">\n${shown}\n</attached-file>${more}`
 }
 
-const note = (words: string): PreparedFiles => ({ ...NOTHING, notes: [words] })
+const note = (line: string): PreparedFiles => ({ ...NO_FILES, notes: [line] })
 
-/** The prompt goes on without the file; both sides are told why. */
+/** The prompt continues without the file; its author and the model get the reason. */
 const problem = (
   { prompt, onProblem, signal }: Context,
   name: string,

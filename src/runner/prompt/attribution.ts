@@ -1,4 +1,4 @@
-/** Who a prompt comes from and by which way, in one line for the model. Pure. */
+/** One line for the model with the author of a prompt and its channel. Pure. */
 
 interface Origin {
   readonly channelType?: string | undefined
@@ -8,7 +8,7 @@ interface Origin {
   readonly authorEmail?: string | undefined
 }
 
-/** Nothing for a prompt of nobody in particular on the default channel. */
+/** Undefined for a prompt without an author on a web channel. */
 export const attributionLine = (origin: Origin): string | undefined => {
   const facts = [authorOf(origin), channelOf(origin)].filter((fact) => fact !== "")
   return facts.length === 0 ? undefined : `[${facts.join(" ")}]`
@@ -27,7 +27,7 @@ const channelOf = ({ channelType, channelId }: Origin): string => {
   return `via ${oneLine(channelType)}, chat ${oneLine(channelId)}`
 }
 
-/** A name is written by whoever bears it: it must not be able to begin a line of its own, or to close the bracket. */
+/** Names are user input: they must not be able to start a new line or to close the bracket. */
 const oneLine = (text: string | undefined): string =>
   (text ?? "")
     .replaceAll(/[\s[\]<>]+/g, " ")

@@ -1,4 +1,4 @@
-/** Speech to text: ffmpeg makes a wave file, whisper.cpp writes down what is said in it; both have a deadline. */
+/** Speech to text: ffmpeg converts the file to WAV, whisper.cpp transcribes it. Both have a deadline. */
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -6,9 +6,9 @@ import { type CommandResult, runCommand } from "../../lib/run-command.ts"
 import { AttachmentError } from "./fetch-file.ts"
 
 export interface AudioOptions {
-  /** Where ffmpeg and whisper-cli are looked for. */
+  /** The PATH in which ffmpeg and whisper-cli are searched. */
   readonly path: string
-  /** Holds whisper's models, `ggml-*.bin`. */
+  /** The directory of whisper's models, `ggml-*.bin`. */
   readonly modelsDir: string
   readonly convertMs?: number
   readonly transcribeMs?: number
@@ -16,10 +16,10 @@ export interface AudioOptions {
 
 const CONVERT_MS = 60_000
 const TRANSCRIBE_MS = 120_000
-/** A tenth of a second of 16 kHz, 16 bit, one channel, and the header. */
+/** Bytes of the header and a tenth of a second of 16 kHz, 16 bit, mono. */
 const SHORTEST_WAVE = 44 + 3200
 
-/** What sound comes in. Playlists are left out: they would have ffmpeg read any file of this machine. */
+/** Accepted containers. Playlist formats are excluded: through them ffmpeg would read any file of this machine. */
 const CONTAINERS =
   "3gp,aac,aiff,amr,asf,au,avi,caf,flac,m4a,matroska,mov,mp3,mp4,mpeg,mpegts,ogg,w64,wav,webm"
 
@@ -32,7 +32,7 @@ export const createTranscribe =
       const wave = join(folder, "sound.wav")
       await writeFile(source, bytes)
       await convert(options, source, wave, signal)
-      return await transcribe(options, wave, join(folder, "said"), signal)
+      return await transcribe(options, wave, join(folder, "transcript"), signal)
     } finally {
       await rm(folder, { recursive: true, force: true })
     }
@@ -44,17 +44,17 @@ const convert = async (
   wave: string,
   signal: AbortSignal,
 ): Promise<void> => {
-  const quiet = ["-nostdin", "-hide_banner", "-loglevel", "error", "-y"]
-  const form = ["-vn", "-ar", "16000", "-ac", "1", "-c:a", "pcm_s16le"]
-  const only = ["-protocol_whitelist", "file", "-format_whitelist", CONTAINERS]
-  const args = [...quiet, ...only, "-i", source, ...form, wave]
+  const general = ["-nostdin", "-hide_banner", "-loglevel", "error", "-y"]
+  const format = ["-vn", "-ar", "16000", "-ac", "1", "-c:a", "pcm_s16le"]
+  const allowed = ["-protocol_whitelist", "file", "-format_whitelist", CONTAINERS]
+  const args = [...general, ...allowed, "-i", source, ...format, wave]
   await run("ffmpeg", args, options, signal)
-  // ffmpeg ends well on a file without sound, and leaves a header or nothing at all.
+  // ffmpeg exits with 0 on a file without sound, and writes only a header or nothing.
   const size = await stat(wave).then(
     (file) => file.size,
     () => 0,
   )
-  if (size < SHORTEST_WAVE) throw new AttachmentError("there is no sound in it")
+  if (size < SHORTEST_WAVE) throw new AttachmentError("it contains no sound")
 }
 
 const transcribe = async (
@@ -64,14 +64,14 @@ const transcribe = async (
   signal: AbortSignal,
 ): Promise<string> => {
   const model = await findModel(options.modelsDir)
-  const what = ["--model", model, "--file", wave]
-  const how = ["--output-txt", "--output-file", output, "--no-timestamps", "--no-prints"]
-  await run("whisper-cli", [...what, ...how], options, signal)
+  const input = ["--model", model, "--file", wave]
+  const format = ["--output-txt", "--output-file", output, "--no-timestamps", "--no-prints"]
+  await run("whisper-cli", [...input, ...format], options, signal)
   const text = await readFile(`${output}.txt`, "utf8").catch(() => "")
-  // Where nobody speaks whisper writes a note in brackets instead of words.
-  const said = text.replaceAll(/\[[A-Z_ ]+\]|\([a-z ]+\)/g, "").trim()
-  if (said === "") throw new AttachmentError("nothing is said in it")
-  return said.replaceAll(/\s*\n\s*/g, " ")
+  // For sound without speech whisper writes a note in brackets instead of text.
+  const transcript = text.replaceAll(/\[[A-Z_ ]+\]|\([a-z ]+\)/g, "").trim()
+  if (transcript === "") throw new AttachmentError("it contains no speech")
+  return transcript.replaceAll(/\s*\n\s*/g, " ")
 }
 
 const findModel = async (folder: string): Promise<string> => {

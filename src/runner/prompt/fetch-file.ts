@@ -1,4 +1,4 @@
-/** Gets an attachment's bytes, from the web or out of the URL itself, within a bound of size and time. */
+/** Reads an attachment's bytes from the web or from a data URL, with a limit on size and time. */
 
 export class AttachmentError extends Error {
   override readonly name = "AttachmentError"
@@ -16,9 +16,9 @@ export const fetchFile = async (
     : download(url, maxBytes, AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)]))
 
 const tooLarge = (maxBytes: number): AttachmentError =>
-  new AttachmentError(`it is larger than the ${sizeWords(maxBytes)} that are left for attachments`)
+  new AttachmentError(`it is larger than the ${formatSize(maxBytes)} that are left for attachments`)
 
-const sizeWords = (bytes: number): string =>
+const formatSize = (bytes: number): string =>
   bytes < 1024 * 1024 ? `${Math.floor(bytes / 1024)} KB` : `${Math.floor(bytes / 1024 / 1024)} MB`
 
 const readDataUrl = (url: string, maxBytes: number): Uint8Array<ArrayBuffer> => {
@@ -26,7 +26,7 @@ const readDataUrl = (url: string, maxBytes: number): Uint8Array<ArrayBuffer> => 
   if (comma === -1) throw new AttachmentError("its data: URL has no data")
   const data = url.slice(comma + 1)
   const isBase64 = /;base64$/i.test(url.slice(5, comma))
-  // Judged before it is decoded: the decoded copy is what would not fit.
+  // Checked before decoding, to avoid the memory for the decoded copy.
   if (data.length * (isBase64 ? 0.75 : 1) > maxBytes + 2) throw tooLarge(maxBytes)
   const bytes = isBase64 ? fromBase64(data) : new TextEncoder().encode(decodeText(data))
   if (bytes.length > maxBytes) throw tooLarge(maxBytes)
@@ -58,13 +58,13 @@ const download = async (
     const response = await fetch(url, { signal })
     if (!response.ok) {
       await response.body?.cancel()
-      throw new AttachmentError(`its server answered ${response.status}`)
+      throw new AttachmentError(`its server responded with HTTP ${response.status}`)
     }
     const chunks: Uint8Array[] = []
     let size = 0
     for await (const chunk of response.body ?? []) {
       size += chunk.length
-      // Leaving the loop ends the download; the length that a server claims is not waited for.
+      // Leaving the loop cancels the download. The Content-Length header is not trusted.
       if (size > maxBytes) throw tooLarge(maxBytes)
       chunks.push(chunk)
     }

@@ -1,8 +1,8 @@
-/** What to do with an attachment: by what it says it is, and for text by what its bytes are. Pure. */
+/** Classifies an attachment by its MIME type and name; text is also checked by its bytes. Pure. */
 
 export type FileKind = "image" | "pdf" | "audio" | "text" | "other"
 
-/** The images that models take. */
+/** The image types that models accept. */
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"])
 const TEXTS =
   /^(?:text\/|application\/(?:json|xml|yaml|x-yaml|toml|javascript|typescript|x-sh|sql|graphql)|.*\+(?:json|xml)$)/
@@ -21,7 +21,7 @@ export const kindOf = (mime: string, filename: string, bytes: Uint8Array): FileK
 const startsWith = (bytes: Uint8Array, prefix: string): boolean =>
   new TextDecoder("latin1").decode(bytes.subarray(0, prefix.length)) === prefix
 
-/** A file that calls itself text and is full of what no text has would only fill the model's context. */
+/** A binary file that is declared as text would only fill the model's context. */
 const isText = (bytes: Uint8Array): boolean => {
   const sample = bytes.subarray(0, 4096)
   if (sample.includes(0)) return false
@@ -30,7 +30,7 @@ const isText = (bytes: Uint8Array): boolean => {
   return broken <= text.length * 0.05
 }
 
-/** A name that stays in its folder, whatever its sender made of it. */
+/** A file name without path separators and control characters, so that the file stays in its folder. */
 export const safeName = (filename: string | undefined, index: number): string => {
   const base = (filename ?? "").split(/[/\\]/).at(-1) ?? ""
   const clean = base

@@ -1,15 +1,15 @@
 /**
- * Whose name commits bear, prompt by prompt. One OpenCode process serves all conversations, so the environment of
- * its process cannot say it; its `shell.env` hook can, which is asked for each shell with the session it is for.
+ * The git author of commits, set for each prompt. One OpenCode process serves all conversations, so its environment
+ * cannot contain the author; a plugin with the `shell.env` hook sets it for each shell by agent session.
  */
 import { mkdir, rename, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { Inbound } from "../../wire/frames/index.ts"
 
 export interface GitIdentities {
-  /** Commits of this session bear the prompt's author from now on; without one, the process's own. */
-  readonly set: (sessionId: string, prompt: Inbound<"prompt">) => Promise<void>
-  /** A sub-agent commits in the name of whoever its parent works for. */
+  /** From now on commits of this session have the prompt's author; without an author, the identity of the process. */
+  readonly set: (agentSessionId: string, prompt: Inbound<"prompt">) => Promise<void>
+  /** A sub-agent's commits have the author of its parent session. */
   readonly inherit: (childId: string, parentId: string) => Promise<void>
   /** Writes the plugin into OpenCode's configuration. */
   readonly installPlugin: (configDir: string) => Promise<void>
@@ -17,22 +17,22 @@ export interface GitIdentities {
 
 export const createGitIdentities = (folder: string): GitIdentities => {
   const known = new Map<string, string>()
-  const fileOf = (sessionId: string) => join(folder, `${sessionId}.json`)
-  const write = async (sessionId: string, identity: string | undefined): Promise<void> => {
-    if (!SESSION_ID.test(sessionId)) return
+  const fileOf = (agentSessionId: string) => join(folder, `${agentSessionId}.json`)
+  const write = async (agentSessionId: string, identity: string | undefined): Promise<void> => {
+    if (!SESSION_ID.test(agentSessionId)) return
     if (identity === undefined) {
-      known.delete(sessionId)
-      return rm(fileOf(sessionId), { force: true })
+      known.delete(agentSessionId)
+      return rm(fileOf(agentSessionId), { force: true })
     }
-    known.set(sessionId, identity)
-    // Readable, for OpenCode may run as another user, to whoever knows the session's name.
+    known.set(agentSessionId, identity)
+    // OpenCode may run as another user: files are readable, but the folder cannot be listed.
     await mkdir(folder, { recursive: true, mode: 0o711 })
-    // Swapped in whole: a shell may be starting at this very moment.
-    await writeFile(`${fileOf(sessionId)}.new`, identity, { mode: 0o644 })
-    await rename(`${fileOf(sessionId)}.new`, fileOf(sessionId))
+    // Replaced atomically, since a shell may start at the same moment.
+    await writeFile(`${fileOf(agentSessionId)}.new`, identity, { mode: 0o644 })
+    await rename(`${fileOf(agentSessionId)}.new`, fileOf(agentSessionId))
   }
   return {
-    set: (sessionId, prompt) => write(sessionId, identityOf(prompt)),
+    set: (agentSessionId, prompt) => write(agentSessionId, identityOf(prompt)),
     inherit: (childId, parentId) => write(childId, known.get(parentId)),
     installPlugin: async (configDir) => {
       await mkdir(join(configDir, "plugin"), { recursive: true, mode: 0o700 })
@@ -50,13 +50,13 @@ const identityOf = (prompt: Inbound<"prompt">): string | undefined => {
   return JSON.stringify({ name, email })
 }
 
-/** Git refuses or mangles these; a name that is made of nothing else is none. */
+/** Removes characters that git refuses or changes; a name of only such characters counts as missing. */
 const clean = (text: string | undefined): string | undefined => {
-  const words = text?.replaceAll(/[<>\n\r\0]/g, " ").trim()
-  return words === "" ? undefined : words
+  const cleaned = text?.replaceAll(/[<>\n\r\0]/g, " ").trim()
+  return cleaned === "" ? undefined : cleaned
 }
 
-/** Plain JavaScript without imports of packages: OpenCode loads it as it is, without a network. */
+/** Plain JavaScript without dependencies, so that OpenCode can load it without a network. */
 const pluginSource = (folder: string): string => `import { readFileSync } from "node:fs"
 const folder = ${JSON.stringify(folder)}
 export const GitIdentity = async () => ({
@@ -69,7 +69,7 @@ export const GitIdentity = async () => ({
         env["GIT_" + role + "_EMAIL"] = email
       }
     } catch {
-      // No file: nobody in particular asked, and the process's own identity stands.
+      // No file: the prompt has no author, and the identity of the process is used.
     }
   },
 })

@@ -1,22 +1,22 @@
-/** Which models a prompt is tried with, in order: the one it names, then the preferences; always an explicit one. Pure. */
+/** The models for a prompt, in order: the one it names, then its preferences, else the default. Pure. */
 import { parseModel } from "../opencode/config/models.ts"
 
-interface Wishes {
+interface RequestedModels {
   readonly model?: string | undefined
   readonly modelPreferences?: readonly string[] | undefined
 }
 
-/** A model that is asked for by name must be one: another in its place would be a surprise. */
+/** Throws when the named model has no valid name, instead of silently using another one. */
 export const modelChain = (
-  { model, modelPreferences = [] }: Wishes,
+  { model, modelPreferences = [] }: RequestedModels,
   defaultModel: string | undefined,
 ): readonly string[] => {
   if (model !== undefined && !parseModel(model)) {
-    throw new Error(`"${model}" is not a model: expected provider/model`)
+    throw new Error(`"${model}" is not a valid model name: expected provider/model`)
   }
-  const wished = [model, ...modelPreferences].flatMap((name) =>
+  const requested = [model, ...modelPreferences].flatMap((name) =>
     name !== undefined && parseModel(name) ? [name] : [],
   )
-  if (wished.length > 0) return [...new Set(wished)]
+  if (requested.length > 0) return [...new Set(requested)]
   return defaultModel === undefined ? [] : [defaultModel]
 }

@@ -1,4 +1,4 @@
-/** The text of a PDF, page by page. Only ever in a process of its own: see documents.ts. */
+/** Extracts the text of a PDF page by page. Runs only in a separate process: see read-pdf.ts. */
 import { extractText, getDocumentProxy } from "unpdf"
 
 export interface PdfText {
@@ -6,16 +6,16 @@ export interface PdfText {
   readonly pages: number
 }
 
-/** More than any model reads; the file itself is kept beside it. */
-const MOST_CHARACTERS = 4 * 1024 * 1024
+/** More than any model can read; the PDF itself is saved too. */
+const MAX_CHARACTERS = 4 * 1024 * 1024
 
 export const textOfPdf = async (bytes: Uint8Array<ArrayBuffer>): Promise<PdfText> => {
   const document = await getDocumentProxy(bytes, { verbosity: 0 })
   const { text, totalPages } = await extractText(document, { mergePages: false })
   const numbered = text.map((page, index) => `[page ${index + 1}]\n${page.trim()}`)
-  const hasWords = text.some((page) => page.trim() !== "")
+  const hasText = text.some((page) => page.trim() !== "")
   return {
-    text: hasWords ? numbered.join("\n\n").slice(0, MOST_CHARACTERS) : "",
+    text: hasText ? numbered.join("\n\n").slice(0, MAX_CHARACTERS) : "",
     pages: totalPages,
   }
 }

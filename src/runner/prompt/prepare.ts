@@ -1,4 +1,4 @@
-/** Makes a prompt ready for OpenCode: its attachments read, its author named, its models chosen. */
+/** Prepares a prompt for OpenCode: reads its attachments, sets the git author, chooses the models. */
 import type { MintId, PromptBody } from "../opencode/client/types.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import { attributionLine } from "./attribution.ts"
@@ -7,8 +7,8 @@ import { modelChain } from "./model-chain.ts"
 
 export interface PrepareOptions {
   readonly mint: MintId
-  /** Commits made for this prompt bear its author's name. */
-  readonly nameAuthor: (sessionId: string, prompt: Inbound<"prompt">) => Promise<void>
+  /** Sets the author of the commits made for this prompt. */
+  readonly nameAuthor: (agentSessionId: string, prompt: Inbound<"prompt">) => Promise<void>
   readonly attachments: (prompt: Inbound<"prompt">, signal: AbortSignal) => Promise<PreparedFiles>
 }
 
@@ -16,11 +16,11 @@ export const createPrepare =
   ({ mint, attachments, nameAuthor }: PrepareOptions) =>
   async (
     prompt: Inbound<"prompt">,
-    context: { readonly defaultModel: string | undefined; readonly sessionId: string },
+    context: { readonly defaultModel: string | undefined; readonly agentSessionId: string },
     signal: AbortSignal,
   ): Promise<{ readonly body: PromptBody; readonly models: readonly string[] }> => {
     const models = modelChain(prompt, context.defaultModel)
-    await nameAuthor(context.sessionId, prompt)
+    await nameAuthor(context.agentSessionId, prompt)
     const files = await attachments(prompt, signal)
     return { body: promptBody(prompt.content, attributionLine(prompt), files, mint), models }
   }

@@ -1,14 +1,14 @@
-/** A prompt of the session agent as OpenCode takes it. The ids are ours, so that posting it twice is posting it once. Pure. */
+/** The request body of a prompt for OpenCode. The runner chooses the ids, so posting the same body twice is harmless. Pure. */
 import type { MintId, PromptBody, PromptPart } from "../opencode/client/types.ts"
 
-/** What an attachment becomes: a file that the model sees, or words about it. */
+/** The result of preparing attachments: files for the model, and notes about the others. */
 export interface PreparedFiles {
   readonly files: readonly {
     readonly mime: string
     readonly url: string
     readonly filename?: string
   }[]
-  /** Said before the prompt's own words: contents, transcripts, where a file was saved, what went wrong. */
+  /** Texts placed before the prompt: contents, transcripts, paths of saved files, errors. */
   readonly notes: readonly string[]
 }
 
@@ -19,12 +19,12 @@ export const promptBody = (
   mint: MintId,
 ): PromptBody => {
   const messageID = mint("msg")
-  const words = [attribution, ...notes, content].filter((text) => text !== undefined && text !== "")
+  const texts = [attribution, ...notes, content].filter((text) => text !== undefined && text !== "")
   return {
     messageID,
     parts: [
       ...files.map((file): PromptPart => ({ type: "file", id: mint("prt"), ...file })),
-      { type: "text", id: mint("prt"), text: words.join("\n\n") },
+      { type: "text", id: mint("prt"), text: texts.join("\n\n") },
     ],
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the text out of a PDF, in a process of its own that is ended when it takes too much: a few kilobytes can unfold
- * to minutes of work and gigabytes, in which the runner would hear and say nothing.
+ * Reads the text of a PDF in a separate process with a limit on time and memory: a PDF of a few kilobytes can take
+ * minutes and gigabytes, which would block the event loop of the runner.
  */
 import { readFile } from "node:fs/promises"
 import { execa } from "execa"
@@ -10,9 +10,9 @@ import { AttachmentError } from "./fetch-file.ts"
 import type { PdfText } from "./pdf-text.ts"
 
 export interface PdfOptions {
-  /** This program, as it is started. */
+  /** The command line that starts this program. */
   readonly self: readonly string[]
-  /** Whom the process belongs to; else to the runner's user. */
+  /** The user of the process; undefined for the runner's own user. */
   readonly owner: { readonly uid: number; readonly gid: number } | undefined
   readonly clock: Clock
   readonly limitMs?: number
@@ -21,7 +21,7 @@ export interface PdfOptions {
 
 const LIMIT_MS = 30_000
 const MEMORY_BYTES = 768 * 1024 * 1024
-const LOOK_MS = 50
+const MEMORY_POLL_MS = 50
 const PAGE_BYTES = 4096
 
 const pdfText = z.object({ text: z.string(), pages: z.number() })
@@ -29,12 +29,12 @@ const pdfText = z.object({ text: z.string(), pages: z.number() })
 export const createReadPdf =
   ({ self, owner, clock, limitMs = LIMIT_MS, memoryBytes = MEMORY_BYTES }: PdfOptions) =>
   async (bytes: Uint8Array): Promise<PdfText> => {
-    const [program = "", ...words] = self
-    const child = execa(program, [...words, "read-pdf"], {
+    const [program = "", ...args] = self
+    const child = execa(program, [...args, "read-pdf"], {
       input: bytes,
       env: {},
       extendEnv: false,
-      // The workspace is anybody's: nothing is looked for there.
+      // Not the workspace: the agent writes there, and nothing of it may be loaded.
       cwd: "/",
       reject: false,
       timeout: limitMs,
@@ -42,26 +42,26 @@ export const createReadPdf =
       maxBuffer: 64 * 1024 * 1024,
       ...(owner && { uid: owner.uid, gid: owner.gid }),
     })
-    let isOver = false
+    let hasEnded = false
     let isTooBig = false
     const watch = async () => {
-      while (!isOver && !isTooBig) {
+      while (!hasEnded && !isTooBig) {
         isTooBig = (await residentBytes(child.pid)) > memoryBytes
         if (isTooBig) child.kill("SIGKILL")
-        await sleep(clock, LOOK_MS)
+        await sleep(clock, MEMORY_POLL_MS)
       }
     }
     void watch()
     const result = await child
-    isOver = true
-    if (isTooBig) throw new AttachmentError("it unfolds to more than can be read")
+    hasEnded = true
+    if (isTooBig) throw new AttachmentError("reading it needs too much memory")
     if (result.timedOut) throw new AttachmentError("reading it took too long")
     const read = result.failed ? undefined : pdfText.safeParse(JSON.parse(result.stdout)).data
     if (read === undefined) throw new AttachmentError("it could not be read as a PDF")
     return read
   }
 
-/** Zero where that cannot be known. */
+/** Zero if the process has ended, or on a system without /proc. */
 const residentBytes = async (pid: number | undefined): Promise<number> => {
   const pages = await readFile(`/proc/${pid}/statm`, "utf8").then(
     (text) => Number(text.split(" ")[1]),

@@ -1,4 +1,4 @@
-/** Attachments in the workspace, where the agent's tools find them and git does not. */
+/** Saves attachments in the workspace, where the agent's tools can read them and git ignores them. */
 import { lstat, mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { AttachmentError } from "./fetch-file.ts"
@@ -10,13 +10,13 @@ export type SaveFile = (
 
 const FOLDER = ".sandpiper"
 
-/** Answers with the path below the workspace, as a tool is to be given it. */
+/** Returns the path relative to the workspace. */
 export const createSaveFile =
   (workDir: string): SaveFile =>
   async (promptId, { name, bytes }) => {
-    const own = promptId.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-64)
-    const folder = await makeFolder(workDir, [FOLDER, "attachments", own])
-    // A file that ignores its own folder: the repository's own .gitignore is not ours to change.
+    const promptFolder = promptId.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-64)
+    const folder = await makeFolder(workDir, [FOLDER, "attachments", promptFolder])
+    // This .gitignore ignores its own folder; the repository's .gitignore is not changed.
     await writeNew(join(workDir, FOLDER, ".gitignore"), "*\n")
     for (let copy = 1; ; copy += 1) {
       const path = join(folder, copy === 1 ? name : `${copy}-${name}`)
@@ -24,7 +24,7 @@ export const createSaveFile =
     }
   }
 
-/** The agent writes in the workspace too, and may have put a link in the way that leads out of it. */
+/** Refuses symbolic links: the agent can write in the workspace and could create one that leads out of it. */
 const makeFolder = async (workDir: string, names: readonly string[]): Promise<string> => {
   let folder = ""
   for (const name of names) {
@@ -32,13 +32,13 @@ const makeFolder = async (workDir: string, names: readonly string[]): Promise<st
     const path = join(workDir, folder)
     await mkdir(path).catch(unlessExists)
     if (!(await lstat(path)).isDirectory()) {
-      throw new AttachmentError(`it cannot be saved, ${folder} is in the way`)
+      throw new AttachmentError(`it cannot be saved: ${folder} is not a directory`)
     }
   }
   return folder
 }
 
-/** False when something is there already; a link there is not followed. */
+/** False when the path exists already; a symbolic link is not followed. */
 const writeNew = async (path: string, contents: string | Uint8Array): Promise<boolean> => {
   try {
     await writeFile(path, contents, { flag: "wx" })

@@ -1,9 +1,9 @@
-/** Closing an attempt: tools that still run are reported as canceled, a message that was begun is finalized. Pure. */
-import { type Draft, ofTurn, send } from "./draft.ts"
+/** Closes an attempt: reports tools that still run as canceled, and finalizes the message if one was created. Pure. */
+import { type Draft, turnAddress, send } from "./draft.ts"
 import { answerText } from "./text.ts"
 import { cancelRunning } from "./tool-calls.ts"
 import type { Outcome } from "./turn.ts"
-import { sayHeld } from "./send-text.ts"
+import { sendHeldText } from "./send-text.ts"
 
 const reasons = {
   ok: "end_turn",
@@ -13,11 +13,11 @@ const reasons = {
 } as const
 
 export const closeAttempt = (turn: Draft, outcome: Outcome): void => {
-  sayHeld(turn)
+  sendHeldText(turn)
   const { tools, updates } = cancelRunning(turn.tools)
   turn.tools = tools
   for (const update of updates) {
-    send(turn, { type: "message.part.tool-update", ...update, ...ofTurn(turn) })
+    send(turn, { type: "message.part.tool-update", ...update, ...turnAddress(turn) })
   }
   if (!turn.created) return
   const finalText = answerText(turn.texts)
@@ -26,7 +26,7 @@ export const closeAttempt = (turn: Draft, outcome: Outcome): void => {
     reason: reasons[outcome.type],
     ...(finalText !== undefined && { finalText }),
     ...(outcome.type === "error" && { error: outcome.error }),
-    ...ofTurn(turn),
+    ...turnAddress(turn),
   })
   turn.created = false
 }

@@ -1,7 +1,7 @@
-/** When OpenCode is really done with a prompt, what the stream missed of it, and how that is to be called. Pure. */
-import { readChildren } from "./subagents.ts"
-import { type Draft, read, timer } from "./draft.ts"
-import { canSwitch, isWorthAnother, listAttempts, switchModel } from "./failover.ts"
+/** Decides when OpenCode has finished a prompt, applies what the event stream missed, and determines the outcome. Pure. */
+import { applyChildMessages } from "./subagents.ts"
+import { type Draft, requestRead, setTimer } from "./draft.ts"
+import { canSwitch, mayOtherModelSucceed, listAttempts, switchModel } from "./failover.ts"
 import { finish } from "./finish.ts"
 import { onMessage } from "./messages.ts"
 import { onStoredParts } from "./parts.ts"
@@ -9,87 +9,87 @@ import { onPermission } from "./permissions.ts"
 import { postAgain } from "./posting.ts"
 import { onQuestion } from "./questions.ts"
 import { canceled } from "./stopping.ts"
-import { hasWords, inOrder } from "./text.ts"
+import { hasText, sortParts } from "./text.ts"
 import type { Outcome, ReadReason, SessionSnapshot } from "./turn.ts"
-import { LOOK_MS, RECHECK_MS } from "./timeouts.ts"
-import { sayHeld } from "./send-text.ts"
+import { POST_CHECK_MS, RECHECK_MS } from "./timeouts.ts"
+import { sendHeldText } from "./send-text.ts"
 
-/** A prompt just taken begins seconds later at times: a stop is believed after this many looks that found nothing. */
-const IDLE_READS = 2
+/** OpenCode may start a prompt seconds after it accepted it, so a stopped turn ends only after this many idle reads. */
+const MAX_IDLE_READS = 2
 
-/** Over is the first idle at which no message is open; an earlier idle is only a reason to look again. */
+/** The turn is over at the first idle without an open message; after any other idle the session is read again later. */
 export const onIdle = (turn: Draft): void => {
   const newest = turn.messages.at(-1)
   const settled = newest ? !newest.open : turn.error !== undefined
-  if (!settled) return timer(turn, "recheck", RECHECK_MS)
+  if (!settled) return setTimer(turn, "recheck", RECHECK_MS)
   turn.phase = "ending"
-  read(turn, "end")
+  requestRead(turn, "end")
 }
 
-/** What the stream missed is said first; then OpenCode's own word on whether it still works decides. */
+/** Sends what the stream missed, then decides by OpenCode's own status whether the turn is over. */
 export const onRead = (
   turn: Draft,
   why: ReadReason,
   snapshot: SessionSnapshot,
   at: number,
 ): void => {
-  turn.missing = isCatchingUp(why) ? Math.max(0, turn.missing - 1) : 0
-  takeIn(turn, snapshot, at)
-  if (turn.missing === 0) sayHeld(turn)
-  // Another prompt's answer may have ended this turn while its words were read.
+  turn.pendingCatchUps = readsMissedEvents(why) ? Math.max(0, turn.pendingCatchUps - 1) : 0
+  applySnapshot(turn, snapshot, at)
+  if (turn.pendingCatchUps === 0) sendHeldText(turn)
+  // Applying the snapshot ends this turn if it contains the answer to a prompt that steers it.
   if (turn.phase === "ended") return
   if (snapshot.status.type !== "idle") return stillBusy(turn, why)
   const newest = turn.messages.at(-1)
   if (!newest && turn.error === undefined && !turn.stopped) {
-    return why === "gap" ? timer(turn, "look", LOOK_MS) : postAgain(turn)
+    return why === "stream-gap" ? setTimer(turn, "post-check", POST_CHECK_MS) : postAgain(turn)
   }
-  if (!newest && turn.stopped && turn.idleReads < IDLE_READS) {
+  if (!newest && turn.stopped && turn.idleReads < MAX_IDLE_READS) {
     turn.idleReads += 1
     turn.effects.push({ do: "abort" })
-    return timer(turn, "recheck", RECHECK_MS)
+    return setTimer(turn, "recheck", RECHECK_MS)
   }
-  // Right after a gap a message may be a moment from its completion; only a second look may end it open.
-  if (isCatchingUp(why) && newest?.open) {
-    return timer(turn, "recheck", RECHECK_MS)
+  // Right after a gap an open message may be about to complete: only a second read may end the turn with it open.
+  if (readsMissedEvents(why) && newest?.open) {
+    return setTimer(turn, "recheck", RECHECK_MS)
   }
   conclude(turn, why)
 }
 
-/** What the stream missed is read, and not only whether it is over. */
-const isCatchingUp = (why: ReadReason): boolean => why === "gap" || why === "resume"
+const readsMissedEvents = (why: ReadReason): boolean => why === "stream-gap" || why === "resume"
 
-const takeIn = (turn: Draft, snapshot: SessionSnapshot, at: number): void => {
-  const { messages, children, asked } = snapshot
+const applySnapshot = (turn: Draft, snapshot: SessionSnapshot, at: number): void => {
+  const { messages, children, openRequests } = snapshot
   for (const { message } of messages) onMessage(turn, message, at)
   if (turn.phase === "ended") return
   for (const { parts } of messages) onStoredParts(turn, parts, at)
-  turn.texts = inOrder(
+  turn.texts = sortParts(
     turn.texts,
     messages.flatMap(({ parts }) => parts.map(({ id }) => id)),
   )
-  readChildren(turn, children)
-  // A request of an aborted turn stays on OpenCode's list for ever: only one at work can have asked.
-  if (!asked || snapshot.status.type === "idle") return
-  for (const { requestId, questions } of asked.questions) onQuestion(turn, requestId, questions)
-  for (const permission of asked.permissions) onPermission(turn, permission)
+  applyChildMessages(turn, children)
+  // OpenCode never removes the requests of an aborted turn from its list, so they count only while it is busy.
+  if (!openRequests || snapshot.status.type === "idle") return
+  for (const { requestId, questions } of openRequests.questions)
+    onQuestion(turn, requestId, questions)
+  for (const permission of openRequests.permissions) onPermission(turn, permission)
 }
 
-/** OpenCode does not answer now. Its death would be told; until then, ask again. */
+/** OpenCode gave no response: reads again later. If it has died, an `agent-lost` event follows. */
 export const onReadFailed = (turn: Draft, why: ReadReason): void =>
-  timer(turn, why === "look" ? "look" : "recheck", RECHECK_MS)
+  setTimer(turn, why === "post-check" ? "post-check" : "recheck", RECHECK_MS)
 
 const stillBusy = (turn: Draft, why: ReadReason): void => {
   if (turn.phase === "ending") turn.phase = "streaming"
   if (turn.stopped) turn.effects.push({ do: "abort" })
-  if (turn.messages.length === 0) return timer(turn, "look", LOOK_MS)
-  // Otherwise the idle to come brings us back; looking on and on would read the whole session each time.
-  if (why === "end" || turn.stopped) timer(turn, "recheck", RECHECK_MS)
+  if (turn.messages.length === 0) return setTimer(turn, "post-check", POST_CHECK_MS)
+  // In other cases the next idle event causes the next read; polling would read the whole session each time.
+  if (why === "end" || turn.stopped) setTimer(turn, "recheck", RECHECK_MS)
 }
 
-/** OpenCode is done with this attempt: the prompt goes to another model, or the turn ends. */
+/** OpenCode has finished this attempt: the prompt goes to the next model, or the turn ends. */
 const conclude = (turn: Draft, why: ReadReason): void => {
   const outcome = outcomeOf(turn, why)
-  if (outcome.type === "error" && isWorthAnother(turn) && canSwitch(turn)) {
+  if (outcome.type === "error" && mayOtherModelSucceed(turn) && canSwitch(turn)) {
     return switchModel(turn, outcome.error)
   }
   finish(turn, outcome.type === "error" ? listAttempts(turn, outcome.error) : outcome)
@@ -102,14 +102,14 @@ const outcomeOf = (turn: Draft, why: ReadReason): Outcome => {
   if (stopped) return { type: "error", error: stopped.reason }
   const newest = turn.messages.at(-1)
   const isAborted = newest?.error?.name === "MessageAbortedError"
-  // A runner that comes back may have had to end the OpenCode it left behind: nobody asked for that.
+  // A restarted runner may have had to kill the old OpenCode: that abort was not requested by the user.
   if (isAborted && why !== "resume") return { type: "canceled", reason: "stopped in OpenCode" }
   if (newest?.error && !isAborted) return { type: "error", error: newest.error.message }
-  // Between two steps of the model nothing is open: only a restart can have left it there.
+  // Between two model steps no message is open, but the turn is unfinished: only a restart can leave it like that.
   const cutShort = why === "resume" && newest?.finish === "tool-calls"
   if (newest?.open || cutShort || isAborted)
     return { type: "error", error: "OpenCode was stopped in mid-turn" }
   if (!newest && turn.error) return { type: "error", error: turn.error.message }
-  if (hasWords(turn.texts) || turn.tools.length > 0) return { type: "ok" }
+  if (hasText(turn.texts) || turn.tools.length > 0) return { type: "ok" }
   return { type: "error", error: "the model returned an empty answer" }
 }

@@ -1,48 +1,48 @@
-/** Another model: when a prompt may be given to the next of its chain, and how. Never after a tool has run. Pure. */
+/** Failover: when and how a prompt is posted again with the next model of its chain. Never after a tool has run. Pure. */
 import type { AgentError } from "../opencode/events/events.ts"
 import { closeAttempt } from "./close-attempt.ts"
-import { address, type Draft, send, setStatus, timer } from "./draft.ts"
+import { promptAddress, type Draft, send, setStatus, setTimer } from "./draft.ts"
 import { post } from "./posting.ts"
-import type { Outcome } from "./turn.ts"
+import type { Outcome, Turn } from "./turn.ts"
 
-/** A model is left, and nothing has been done yet that would be done twice. */
+/** Another model is left, and no tool has run that would run twice. */
 export const canSwitch = (turn: Draft): boolean =>
   !turn.toolRan &&
-  turn.overtakenBy === undefined &&
+  turn.steeredBy === undefined &&
   turn.stopped?.by !== "user" &&
   turn.attempt + 1 < turn.settings.models.length
 
-/** Whether another model might do better: not when the prompt itself is refused, and not when time has run out. */
-export const isWorthAnother = (turn: Draft): boolean => {
+/** False when the provider refuses the prompt itself, and when the total time has run out. */
+export const mayOtherModelSucceed = (turn: Draft): boolean => {
   if (turn.stopped?.by === "failover") return true
-  // Silence from the start is the model's; silence after words is no reason to say them again.
-  if (turn.stopped?.by === "budget") return !turn.heard
+  // A model that never responded may be down; one that stopped in mid-answer would only be repeated.
+  if (turn.stopped?.by === "budget") return !turn.modelResponded
   const error = turn.messages.at(-1)?.error ?? (turn.messages.length === 0 ? turn.error : undefined)
-  return error ? isProviders(error) : turn.messages.at(-1)?.open !== true
+  return error ? isProviderError(error) : turn.messages.at(-1)?.open !== true
 }
 
-/** Rate limit, credentials, billing, no such model, overloaded, broken: the provider's, not the prompt's. */
-const PROVIDERS_STATUS = new Set([401, 402, 403, 404, 408, 409, 429])
+/** Rate limit, credentials, billing, unknown model, overload: failures of the provider, not of the prompt. */
+const PROVIDER_STATUSES = new Set([401, 402, 403, 404, 408, 409, 429])
 
-const isProviders = ({ name, statusCode, isRetryable }: AgentError): boolean => {
+const isProviderError = ({ name, statusCode, isRetryable }: AgentError): boolean => {
   if (name === "ProviderAuthError" || name === "ProviderModelNotFoundError") return true
   if (statusCode === undefined) return name === "UnknownError" || isRetryable === true
-  return isRetryable === true || PROVIDERS_STATUS.has(statusCode) || statusCode >= 500
+  return isRetryable === true || PROVIDER_STATUSES.has(statusCode) || statusCode >= 500
 }
 
-/** The same prompt, the same ids, the next model: OpenCode's history holds the prompt once. */
+/** Posts the same body with the same ids and the next model, so OpenCode's history contains the prompt once. */
 export const switchModel = (turn: Draft, reason: string): void => {
   const fromModel = modelOf(turn)
   closeAttempt(turn, { type: "error", error: reason })
   turn.failures = [...turn.failures, { model: fromModel, error: reason }]
-  turn.voided = [...turn.voided, ...turn.messages.map(({ id }) => id)]
+  turn.discardedMessages = [...turn.discardedMessages, ...turn.messages.map(({ id }) => id)]
   turn.attempt += 1
   const toModel = modelOf(turn)
   Object.assign(turn, freshAttempt)
-  send(turn, { type: "model-switched", fromModel, toModel, reason, ...address(turn) })
+  send(turn, { type: "model-switched", fromModel, toModel, reason, ...promptAddress(turn) })
   setStatus(turn, "thinking")
   post(turn)
-  timer(turn, "first-event", turn.settings.budgets.firstEvent)
+  setTimer(turn, "first-event", turn.settings.budgets.firstEvent)
 }
 
 const freshAttempt = {
@@ -54,21 +54,21 @@ const freshAttempt = {
   error: undefined,
   lastRetry: undefined,
   stopped: undefined,
-  posts: 0,
-  heard: false,
-} as const
+  postCount: 0,
+  modelResponded: false,
+} as const satisfies Partial<Turn>
 
 const modelOf = (turn: Draft): string => turn.settings.models[turn.attempt] ?? "the default model"
 
-/** One error that names every attempt; a single one speaks for itself, and says why it stayed the only one. */
+/** One error with the models and errors of all attempts; with a single attempt, that error and why there was no other. */
 export const listAttempts = (turn: Draft, error: string): Outcome => {
-  if (turn.failures.length === 0) return { type: "error", error: error + afterTools(turn) }
+  if (turn.failures.length === 0) return { type: "error", error: error + toolNote(turn) }
   const attempts = [...turn.failures, { model: modelOf(turn), error }]
   const list = attempts.map((attempt) => `${attempt.model}: ${attempt.error}`).join("; ")
-  return { type: "error", error: `no model could answer. ${list}${afterTools(turn)}` }
+  return { type: "error", error: `all models failed: ${list}${toolNote(turn)}` }
 }
 
-const afterTools = (turn: Draft): string =>
+const toolNote = (turn: Draft): string =>
   turn.toolRan && turn.attempt + 1 < turn.settings.models.length
-    ? " (not given to another model: tools have already run)"
+    ? " (not retried with another model: tools have already run)"
     : ""

@@ -1,20 +1,20 @@
-/** Which messages answer this prompt: those whose parent is its message, or one that OpenCode added to it. Pure. */
+/** Finds the assistant messages that answer this prompt: those whose parent is its user message or one that OpenCode added. Pure. */
 import type { AgentMessage } from "../opencode/events/events.ts"
-import { create, type Draft, ofTurn, send } from "./draft.ts"
-import { onAnsweredByOther } from "./steering.ts"
+import { createMessage, type Draft, turnAddress, send } from "./draft.ts"
+import { onSteeringPromptAnswered } from "./steering.ts"
 import { armBudgets } from "./timers.ts"
 import type { TurnMessage } from "./turn.ts"
 
 export const onMessage = (turn: Draft, message: AgentMessage, at: number): void => {
   if (message.role === "user") return adoptParent(turn, message)
-  if (turn.voided.includes(message.id)) return
-  if (turn.overtakenBy !== undefined && message.parentId === turn.overtakenBy) {
-    return onAnsweredByOther(turn)
+  if (turn.discardedMessages.includes(message.id)) return
+  if (turn.steeredBy !== undefined && message.parentId === turn.steeredBy) {
+    return onSteeringPromptAnswered(turn)
   }
   const index = turn.messages.findIndex((known) => known.id === message.id)
   const known = turn.messages[index]
-  if (!known && !turn.parents.includes(message.parentId ?? "")) return
-  // Late news of a message that is complete cannot open it again.
+  if (!known && !turn.parentIds.includes(message.parentId ?? "")) return
+  // A late update cannot reopen a completed message.
   if (known && !known.open) return
   turn.progressAt = at
   const next: TurnMessage = {
@@ -26,36 +26,36 @@ export const onMessage = (turn: Draft, message: AgentMessage, at: number): void 
     ...(message.error && { error: message.error }),
   }
   turn.messages = known ? turn.messages.with(index, next) : [...turn.messages, next]
-  if (turn.phase === "asked") begin(turn)
+  if (turn.phase === "asked") startStreaming(turn)
   if (message.completed) reportUsage(turn, message)
 }
 
-const begin = (turn: Draft): void => {
+const startStreaming = (turn: Draft): void => {
   turn.phase = "streaming"
   if (turn.settings.joins) armBudgets(turn)
 }
 
-/** A user message younger than the prompt is OpenCode's own (it compacts, then goes on): its answers are ours too. */
+/** A user message newer than the prompt was added by OpenCode (it compacts, then continues): its answers belong to this turn. */
 const adoptParent = (turn: Draft, message: AgentMessage): void => {
   if (message.id === turn.identity.userMessageId) {
-    turn.askedAt = message.createdAt
+    turn.promptCreatedAt = message.createdAt
     return
   }
-  // Once another prompt is in the conversation, what OpenCode adds may belong to that one.
-  if (turn.overtakenBy !== undefined) return
-  if (turn.askedAt === undefined || message.createdAt < turn.askedAt) return
-  if (!turn.parents.includes(message.id)) turn.parents = [...turn.parents, message.id]
+  // Once a prompt steers this turn, later user messages may belong to that prompt.
+  if (turn.steeredBy !== undefined) return
+  if (turn.promptCreatedAt === undefined || message.createdAt < turn.promptCreatedAt) return
+  if (!turn.parentIds.includes(message.id)) turn.parentIds = [...turn.parentIds, message.id]
 }
 
-/** The raw buckets of one message, cache included: sums and prices are the reader's business. */
+/** Sends the token counts of one message as OpenCode reports them, cache included; the receiver computes sums and prices. */
 export const reportUsage = (turn: Draft, { usage, model }: AgentMessage): void => {
   if (!usage || !model) return
   const { input, output, reasoning, cacheRead, cacheWrite } = usage
   if (input + output + reasoning + cacheRead + cacheWrite === 0) return
-  create(turn)
-  send(turn, { type: "usage", model, ...usage, ...ofTurn(turn) })
+  createMessage(turn)
+  send(turn, { type: "usage", model, ...usage, ...turnAddress(turn) })
 }
 
-/** A compaction's summary is the model talking to itself. */
-export const showsMessage = (turn: Draft, messageId: string): boolean =>
+/** The summary that a compaction writes is not part of the answer. */
+export const isShownMessage = (turn: Draft, messageId: string): boolean =>
   turn.messages.findLast((message) => message.id === messageId)?.isSummary === false

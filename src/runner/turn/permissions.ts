@@ -1,19 +1,22 @@
-/** Permissions: allowed once by default, or asked of the session agent; an unknown id grants nothing. Pure. */
-import { create, type Draft, ofTurn, send } from "./draft.ts"
+/** Permission requests: allowed once by default, or relayed to the session agent. A reply to an unknown id is ignored. Pure. */
+import type { PermissionReply } from "../../wire/permission.ts"
+import { createMessage, type Draft, turnAddress, send } from "./draft.ts"
 import { isWaiting } from "./questions.ts"
-import type { PermissionReply } from "./turn.ts"
 
 export interface OpenPermission {
   readonly permissionId: string
 }
 
-interface Asked {
+interface PermissionRequest {
   readonly permissionId: string
   readonly title: string
   readonly patterns: readonly string[]
 }
 
-export const onPermission = (turn: Draft, { permissionId, title, patterns }: Asked): void => {
+export const onPermission = (
+  turn: Draft,
+  { permissionId, title, patterns }: PermissionRequest,
+): void => {
   if (turn.permissions.some((open) => open.permissionId === permissionId)) return
   if (!turn.settings.relayPermissions) {
     turn.effects.push({ do: "reply-permission", permissionId, reply: "once" })
@@ -21,13 +24,13 @@ export const onPermission = (turn: Draft, { permissionId, title, patterns }: Ask
   }
   turn.permissions = [...turn.permissions, { permissionId }]
   turn.phase = "waiting"
-  create(turn)
+  createMessage(turn)
   send(turn, {
     type: "permission",
     permissionId,
     title,
     patterns: [...patterns],
-    ...ofTurn(turn),
+    ...turnAddress(turn),
   })
 }
 

@@ -1,10 +1,10 @@
-/** Giving the prompt to OpenCode, and seeing that it was really taken: a 204 alone does not say so. Pure. */
-import { type Draft, setStatus, timer } from "./draft.ts"
+/** Posts the prompt to OpenCode and checks that it was accepted: a 204 response alone does not prove it. Pure. */
+import { type Draft, setStatus, setTimer } from "./draft.ts"
 import { finish } from "./finish.ts"
 import { armBudgets } from "./timers.ts"
-import { LOOK_MS } from "./timeouts.ts"
+import { POST_CHECK_MS } from "./timeouts.ts"
 
-/** A prompt posted this often without an answer is not posted again. */
+/** After this many posts without an answer the turn fails. */
 const MAX_POSTS = 3
 
 export const start = (turn: Draft, at: number): void => {
@@ -13,27 +13,27 @@ export const start = (turn: Draft, at: number): void => {
   setStatus(turn, "thinking")
   post(turn)
   if (!turn.settings.joins) armBudgets(turn)
-  timer(turn, "total", turn.settings.budgets.total)
+  setTimer(turn, "total", turn.settings.budgets.total)
 }
 
-/** The body is the same each time, ids and all: posting it twice is posting it once. */
+/** Every post has the same body and ids, so posting twice is harmless. */
 export const post = (turn: Draft): void => {
-  turn.posts += 1
+  turn.postCount += 1
   turn.effects.push({ do: "post", model: turn.settings.models[turn.attempt] })
-  timer(turn, "look", LOOK_MS)
+  setTimer(turn, "post-check", POST_CHECK_MS)
 }
 
-/** Without a definite no OpenCode may have taken the prompt all the same; the look that is due finds out. */
+/** Unless the refusal is definite, OpenCode may have accepted the prompt; the next post check finds out. */
 export const onPostFailed = (turn: Draft, error: string, definite: boolean): void => {
   if (definite && turn.messages.length === 0) finish(turn, { type: "error", error })
 }
 
-export const lookAgain = (turn: Draft): void => {
-  if (turn.messages.length === 0) timer(turn, "look", LOOK_MS)
+export const checkPostLater = (turn: Draft): void => {
+  if (turn.messages.length === 0) setTimer(turn, "post-check", POST_CHECK_MS)
 }
 
-/** OpenCode took the prompt and does nothing with it: the same message again is harmless and wakes it. */
+/** OpenCode accepted the prompt but is idle: posting the same message again is harmless and makes it start. */
 export const postAgain = (turn: Draft): void => {
-  if (turn.posts < MAX_POSTS) return post(turn)
-  finish(turn, { type: "error", error: "OpenCode took the prompt but did not answer it" })
+  if (turn.postCount < MAX_POSTS) return post(turn)
+  finish(turn, { type: "error", error: "OpenCode accepted the prompt but did not start it" })
 }

@@ -1,6 +1,6 @@
-/** Questions the agent asks: one request may hold several, and is answered when all of them are. Pure. */
+/** Questions of the agent. One request may contain several; it is replied to when all of them are answered. Pure. */
 import type { AgentQuestion } from "../opencode/events/events.ts"
-import { address, create, type Draft, send } from "./draft.ts"
+import { promptAddress, createMessage, type Draft, send } from "./draft.ts"
 
 export interface OpenQuestion {
   readonly questionId: string
@@ -15,27 +15,34 @@ export const onQuestion = (
   questions: readonly AgentQuestion[],
 ): void => {
   if (turn.questions.some((open) => open.requestId === requestId)) return
-  const asked = questions.map((question, index) => ({
+  const opened = questions.map((question, index) => ({
     questionId: questions.length === 1 ? requestId : `${requestId}:${index}`,
     requestId,
     question,
     answer: undefined,
   }))
-  turn.questions = [...turn.questions, ...asked]
+  turn.questions = [...turn.questions, ...opened]
   turn.phase = "waiting"
-  create(turn)
-  for (const { questionId, question } of asked) {
+  createMessage(turn)
+  for (const { questionId, question } of opened) {
     const options = question.options.length > 0 ? { options: [...question.options] } : {}
     const multiple = question.multiple ? { multiple: true } : {}
     const { text } = question
-    send(turn, { type: "question", questionId, text, ...options, ...multiple, ...address(turn) })
+    send(turn, {
+      type: "question",
+      questionId,
+      text,
+      ...options,
+      ...multiple,
+      ...promptAddress(turn),
+    })
   }
 }
 
-/** What the session agent sends instead of an answer when a person did not give one in time. */
+/** The session agent sends this instead of an answer when the question has timed out. */
 const EXPIRED = "__expired__"
 
-/** A second answer to the same question, or one to a question that is closed, changes nothing. */
+/** A second answer to a question, or an answer to a closed one, is ignored. */
 export const onAnswer = (turn: Draft, questionId: string, answer: string | boolean): void => {
   const index = turn.questions.findIndex((open) => open.questionId === questionId)
   const open = turn.questions[index]
@@ -71,7 +78,7 @@ export const rejectQuestions = (turn: Draft): void => {
   turn.questions = []
 }
 
-/** Several choices come as one string, a line or a comma apart; anything else is one answer in free words. */
+/** Several choices come as one string, separated by newlines or commas; anything else is one free-text answer. */
 const toChoices = (question: AgentQuestion, answer: string | boolean): readonly string[] => {
   if (typeof answer === "boolean") return [answer ? "Yes" : "No"]
   if (!question.multiple) return [answer]

@@ -1,8 +1,8 @@
-/** OpenCode's own retries: what the broken attempt said is void, and another model is tried before waiting. Pure. */
-import { create, type Draft, ofTurn, send } from "./draft.ts"
+/** OpenCode's own retries: the text of the failed attempt is dropped, and another model is tried instead of waiting. Pure. */
+import { createMessage, type Draft, turnAddress, send } from "./draft.ts"
 import { canSwitch } from "./failover.ts"
 import { stop } from "./stopping.ts"
-import { voidParts } from "./text.ts"
+import { markDropped } from "./text.ts"
 
 interface RetryStatus {
   readonly attempt: number
@@ -11,18 +11,18 @@ interface RetryStatus {
 }
 
 export const onRetry = (turn: Draft, { attempt, next, message }: RetryStatus): void => {
-  // Each wait ends later than the one before: what does not is old news, and the parts since are not void.
+  // Each retry has a later time than the one before. An older one is a late event: the parts since then are valid.
   if (turn.lastRetry && next <= turn.lastRetry.next) return
   turn.lastRetry = { message, next }
   const open = turn.messages.findLast((known) => known.open)
-  const droppedParts = open ? drop(turn, partsOf(turn, open.id)) : []
-  create(turn)
+  const droppedParts = open ? markDroppedAndList(turn, partsOf(turn, open.id)) : []
+  createMessage(turn)
   const dropped = droppedParts.length > 0 ? { droppedParts } : {}
-  send(turn, { type: "retry", attempt, next, message, ...dropped, ...ofTurn(turn) })
+  send(turn, { type: "retry", attempt, next, message, ...dropped, ...turnAddress(turn) })
   if (canSwitch(turn)) stop(turn, "failover", message)
 }
 
-/** The stream did not tell of the retry, a second beginning did: the receiver must hear of the void parts all the same. */
+/** For a retry that only a second `step-start` revealed: the receiver still needs the ids of the dropped parts. */
 export const dropAttempt = (turn: Draft, messageId: string): void =>
   dropParts(turn, partsOf(turn, messageId))
 
@@ -30,17 +30,17 @@ const partsOf = (turn: Draft, messageId: string): readonly string[] =>
   turn.texts.flatMap((part) => (part.messageId === messageId ? [part.id] : []))
 
 export const dropParts = (turn: Draft, partIds: readonly string[]): void => {
-  const droppedParts = drop(turn, partIds)
+  const droppedParts = markDroppedAndList(turn, partIds)
   if (droppedParts.length === 0) return
-  create(turn)
-  const message = turn.lastRetry?.message ?? "OpenCode made the attempt anew"
-  send(turn, { type: "retry", attempt: 1, next: 0, message, droppedParts, ...ofTurn(turn) })
+  createMessage(turn)
+  const message = turn.lastRetry?.message ?? "OpenCode retried the attempt"
+  send(turn, { type: "retry", attempt: 1, next: 0, message, droppedParts, ...turnAddress(turn) })
 }
 
-/** The ids of the parts that were shown and are void now. */
-const drop = (turn: Draft, partIds: readonly string[]): string[] => {
+/** Returns the ids of the newly dropped parts of which text was sent. */
+const markDroppedAndList = (turn: Draft, partIds: readonly string[]): string[] => {
   const before = turn.texts
-  turn.texts = voidParts(before, partIds)
+  turn.texts = markDropped(before, partIds)
   return before.flatMap((part, index) =>
     part.sent > 0 && part !== turn.texts[index] ? [part.id] : [],
   )

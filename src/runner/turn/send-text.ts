@@ -1,24 +1,29 @@
-/** Words on their way out, in the order they were said: none leave while what was said before them is still read. Pure. */
-import { create, type Draft, ofTurn, send, setStatus } from "./draft.ts"
-import { holdBack, release, type TextPart, type TextStep } from "./text.ts"
+/** Sends text deltas in the order of the conversation: while earlier text is still being read, later text is held back. Pure. */
+import { createMessage, type Draft, turnAddress, send, setStatus } from "./draft.ts"
+import { holdBack, releaseHeld, type TextPart, type TextStep } from "./text.ts"
 
-export const say = (turn: Draft, partId: string, kind: TextPart["kind"], said: TextStep): void => {
+export const sendText = (
+  turn: Draft,
+  partId: string,
+  kind: TextPart["kind"],
+  said: TextStep,
+): void => {
   turn.texts = said.texts
   if (said.delta === "") return
-  if (turn.missing > 0) turn.texts = holdBack(said.texts, partId, said.delta)
-  else utter(turn, partId, kind, said.delta)
+  if (turn.pendingCatchUps > 0) turn.texts = holdBack(said.texts, partId, said.delta)
+  else sendDelta(turn, partId, kind, said.delta)
 }
 
-/** What was held back goes out, in the conversation's order. */
-export const sayHeld = (turn: Draft): void => {
-  const { texts, held } = release(turn.texts)
+/** Sends the text that was held back, in the order of the conversation. */
+export const sendHeldText = (turn: Draft): void => {
+  const { texts, held } = releaseHeld(turn.texts)
   turn.texts = texts
-  for (const { part, words } of held) utter(turn, part.id, part.kind, words)
+  for (const { part, delta } of held) sendDelta(turn, part.id, part.kind, delta)
 }
 
-const utter = (turn: Draft, partId: string, kind: TextPart["kind"], delta: string): void => {
-  create(turn)
+const sendDelta = (turn: Draft, partId: string, kind: TextPart["kind"], delta: string): void => {
+  createMessage(turn)
   if (turn.status !== "streaming") setStatus(turn, "streaming")
   const type = kind === "text" ? "message.part.text-delta" : "message.part.reasoning-delta"
-  send(turn, { type, partId, delta, ...ofTurn(turn) })
+  send(turn, { type, partId, delta, ...turnAddress(turn) })
 }

@@ -1,10 +1,10 @@
-/** A prompt that steers joins a conversation at work: the turn before it ends where the new one's answer begins. Pure. */
+/** A steering prompt joins a running conversation; the turn before it ends where the answer to the new prompt begins. Pure. */
 import type { Draft } from "./draft.ts"
 import { finish } from "./finish.ts"
 
-export const onOvertaken = (turn: Draft, userMessageId: string): void => {
-  turn.overtakenBy ??= userMessageId
+export const onSteered = (turn: Draft, userMessageId: string): void => {
+  turn.steeredBy ??= userMessageId
 }
 
-/** OpenCode took the new prompt up: everything from here on answers that one. */
-export const onAnsweredByOther = (turn: Draft): void => finish(turn, { type: "superseded" })
+/** OpenCode answers the steering prompt now: everything from here on belongs to that prompt's turn. */
+export const onSteeringPromptAnswered = (turn: Draft): void => finish(turn, { type: "superseded" })

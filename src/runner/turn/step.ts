@@ -1,22 +1,22 @@
 /**
- * The turn machine: what happened -> the turn after it, and what to do. Pure: time comes in with the event, timers
- * are effects. Each kind of event has its own file; every way out leads through `finish` in ending.ts, once.
+ * The turn machine: an event and a turn give the next turn and the effects to perform. Pure: the time comes with the
+ * event, and timers are effects. Each kind of event has its own file; every turn ends once, in finish.ts.
  */
 import type { AgentEvent } from "../opencode/events/events.ts"
 import { onChildEvent } from "./subagents.ts"
-import { create, type Draft, ofTurn, read, send } from "./draft.ts"
+import { createMessage, type Draft, turnAddress, requestRead, send } from "./draft.ts"
 import { onIdle, onRead, onReadFailed } from "./ending.ts"
 import { finish } from "./finish.ts"
-import { onOvertaken } from "./steering.ts"
+import { onSteered } from "./steering.ts"
 import { onMessage } from "./messages.ts"
 import { onPartDelta, onPart } from "./parts.ts"
 import { onPermission, onPermissionReply } from "./permissions.ts"
-import { lookAgain, onPostFailed, start } from "./posting.ts"
+import { checkPostLater, onPostFailed, start } from "./posting.ts"
 import { onAnswer, onQuestion, onQuestionClosed } from "./questions.ts"
 import { resume } from "./turn-record.ts"
 import { onRetry } from "./retry.ts"
 import { canceled, stop } from "./stopping.ts"
-import { onGap } from "./text.ts"
+import { onStreamGap } from "./text.ts"
 import { onTimer } from "./timers.ts"
 import type { Effect, Turn, TurnEvent } from "./turn.ts"
 
@@ -28,7 +28,7 @@ export const step = (
   if (turn.phase === "ended") return [turn, []]
   const draft: Draft = { ...turn, effects: [] }
   handle(draft, event, at)
-  // The effects are not part of the turn: kept with it, they would make every event a change worth storing.
+  // Effects are not part of the stored turn: with them, every event would count as a change to store.
   const { effects, ...next } = draft
   return [next, effects]
 }
@@ -43,7 +43,7 @@ const handle = (turn: Draft, event: TurnEvent, at: number): void => {
       return onPostFailed(turn, event.error, event.definite)
     case "agent":
       if (event.event.type === "connected" || event.event.type === "heartbeat") return
-      return event.event.sessionId === turn.identity.sessionId
+      return event.event.sessionId === turn.identity.agentSessionId
         ? onAgentEvent(turn, event.event, at)
         : onChildEvent(turn, event.event, at)
     case "read":
@@ -58,14 +58,14 @@ const handle = (turn: Draft, event: TurnEvent, at: number): void => {
       return onPermissionReply(turn, event.permissionId, event.reply)
     case "stop":
       return stop(turn, "user", event.reason)
-    case "overtaken":
-      return onOvertaken(turn, event.userMessageId)
-    case "gap":
-      turn.texts = onGap(turn.texts)
-      turn.missing += 1
-      return read(turn, "gap")
+    case "steered":
+      return onSteered(turn, event.userMessageId)
+    case "stream-gap":
+      turn.texts = onStreamGap(turn.texts)
+      turn.pendingCatchUps += 1
+      return requestRead(turn, "stream-gap")
     case "agent-lost":
-      // Whoever wanted it stopped has got that, though not from OpenCode.
+      // A turn that was being stopped counts as canceled, not as failed.
       return finish(turn, canceled(turn) ?? { type: "error", error: event.error })
   }
 }
@@ -85,15 +85,15 @@ const onAgentEvent = (turn: Draft, event: AgentEvent, at: number): void => {
       return onIdle(turn)
     case "error":
       turn.error = event.error
-      // OpenCode may say nothing more, not even idle, when it could not begin at all.
-      return lookAgain(turn)
+      // When OpenCode could not start the prompt at all, it may send no further event, not even idle.
+      return checkPostLater(turn)
     case "compacted":
-      create(turn)
-      return send(turn, { type: "compacted", ...ofTurn(turn) })
+      createMessage(turn)
+      return send(turn, { type: "compacted", ...turnAddress(turn) })
     case "todo": {
-      create(turn)
+      createMessage(turn)
       const items = event.items.map((item) => ({ ...item }))
-      return send(turn, { type: "todo", items, ...ofTurn(turn) })
+      return send(turn, { type: "todo", items, ...turnAddress(turn) })
     }
     case "question":
       return onQuestion(turn, event.requestId, event.questions)

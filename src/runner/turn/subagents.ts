@@ -1,4 +1,4 @@
-/** Sub-agents: their sessions belong to the turn that asked for them; their tools show, their words do not. Pure. */
+/** Sub-agents: their sessions belong to the turn that started them. Their tool calls are sent, their text is not. Pure. */
 import type { AgentEvent, AgentPart } from "../opencode/events/events.ts"
 import type { Draft } from "./draft.ts"
 import { reportUsage } from "./messages.ts"
@@ -11,7 +11,7 @@ type SessionEvent = Exclude<AgentEvent, { type: "connected" | "heartbeat" }>
 
 export const onChildEvent = (turn: Draft, event: SessionEvent, at: number): void => {
   addChild(turn, event.sessionId)
-  // A sub-agent that works is the turn at work; that it fell silent is not.
+  // Activity of a sub-agent counts as progress of the turn; becoming idle does not.
   if (event.type !== "idle") turn.progressAt = at
   switch (event.type) {
     case "part":
@@ -36,14 +36,14 @@ const onChildPart = (turn: Draft, part: AgentPart): void => {
   if (part.kind === "tool") onTool(turn, part)
 }
 
-/** A sub-agent's message is told complete more than once: it counts with its first. */
+/** OpenCode reports a sub-agent's message as complete more than once: its usage is sent only the first time. */
 const reportChildUsage = (turn: Draft, message: StoredMessage["message"]): void => {
-  if (turn.counted.includes(message.id)) return
-  turn.counted = [...turn.counted, message.id]
+  if (turn.countedChildMessages.includes(message.id)) return
+  turn.countedChildMessages = [...turn.countedChildMessages, message.id]
   reportUsage(turn, message)
 }
 
-/** What the stream missed of the sub-agents. */
-export const readChildren = (turn: Draft, stored: readonly StoredMessage[]): void => {
+/** Applies the stored messages of sub-agents, for events that the stream missed. */
+export const applyChildMessages = (turn: Draft, stored: readonly StoredMessage[]): void => {
   for (const { parts } of stored) for (const part of parts) onChildPart(turn, part)
 }

@@ -1,6 +1,6 @@
 /**
- * Text and reasoning, part by part. What was sent of a part is always a prefix of what the model said, so a
- * snapshot tells exactly what is missing and nothing is ever sent twice. Pure.
+ * Text and reasoning, part by part. What was sent of a part is always a prefix of the model's text, so a snapshot
+ * shows exactly what is still to be sent, and nothing is sent twice. Pure.
  */
 import type { AgentTextPart } from "../opencode/events/events.ts"
 
@@ -8,23 +8,23 @@ export interface TextPart {
   readonly id: string
   readonly messageId: string
   readonly kind: "text" | "reasoning"
-  /** How many characters were sent, by this life of the runner or an earlier one. */
+  /** How many characters were sent, by this process of the runner or an earlier one. */
   readonly sent: number
-  /** What is known, all of it sent unless it is held back. An earlier life's words are unknown until OpenCode tells the whole text. */
+  /** The known text, all of it sent unless held back. After a restart it is undefined until a snapshot gives the whole text. */
   readonly text: string | undefined
-  /** Words of it wait for others that were said before them. */
+  /** Some of its text is not sent yet, because earlier text is still being read. */
   readonly held: boolean
   readonly ended: boolean
   /**
-   * Deltas may have been missed, so further ones would leave a hole; the next whole text closes it. While a
-   * part streams, OpenCode's own store holds no text of it.
+   * Deltas may have been missed, so later deltas are ignored until a snapshot gives the whole text. OpenCode stores
+   * no text of a part while it is streaming.
    */
   readonly gapped: boolean
-  /** Belongs to an attempt that OpenCode gave up and made anew: no longer part of the answer. */
+  /** Belongs to an attempt that OpenCode retried: not part of the answer. */
   readonly dropped: boolean
 }
 
-/** What was learned: the parts after it, and the words to send. */
+/** The parts after an update, and the text to send. */
 export interface TextStep {
   readonly texts: readonly TextPart[]
   readonly delta: string
@@ -36,13 +36,13 @@ const indexOf = (texts: readonly TextPart[], partId: string): number =>
 export const onDelta = (texts: readonly TextPart[], partId: string, delta: string): TextStep => {
   const index = indexOf(texts, partId)
   const part = texts[index]
-  // A delta whose beginning was never seen cannot be placed: the part's whole text brings it.
+  // Without the text before it a delta cannot be placed; the next snapshot of the part contains it.
   if (!part || part.ended || part.gapped || part.text === undefined) return { texts, delta: "" }
   const sent = part.sent + delta.length
   return { texts: texts.with(index, { ...part, text: part.text + delta, sent }), delta }
 }
 
-/** `live` is a snapshot from the stream, in order with its deltas; otherwise it was read beside the stream. */
+/** `live`: the snapshot comes from the event stream, in order with its deltas; otherwise it was read over HTTP. */
 export const onSnapshot = (
   texts: readonly TextPart[],
   seen: AgentTextPart,
@@ -57,11 +57,11 @@ export const onSnapshot = (
     text: "",
     held: false,
     ended: false,
-    // First met beside the stream, its deltas may have begun already; met on the stream, this is its beginning.
+    // A part that is first seen over HTTP may have missed deltas already; on the stream this is its beginning.
     gapped: !live,
     dropped: false,
   }
-  const next = part.ended ? remember(part, seen) : extend(part, seen, live)
+  const next = part.ended ? fillInText(part, seen) : applySnapshotText(part, seen, live)
   if (next === part && index !== -1) return { texts, delta: "" }
   return {
     texts: index === -1 ? [...texts, next] : texts.with(index, next),
@@ -69,20 +69,20 @@ export const onSnapshot = (
   }
 }
 
-/** Nothing more to send; but the words that an earlier life sent are needed for the final text. */
-const remember = (part: TextPart, seen: AgentTextPart): TextPart =>
+/** All of the part was sent, but the text that an earlier process sent is needed for the final text. */
+const fillInText = (part: TextPart, seen: AgentTextPart): TextPart =>
   part.text === undefined && seen.ended ? { ...part, text: seen.text } : part
 
-const extend = (part: TextPart, seen: AgentTextPart, live: boolean): TextPart => {
+const applySnapshotText = (part: TextPart, seen: AgentTextPart, live: boolean): TextPart => {
   const grows =
     part.text === undefined ? seen.text.length >= part.sent : seen.text.startsWith(part.text)
   return {
     ...part,
-    // The whole text is at times shorter by the blanks at its end: what was sent stays as it is.
+    // The final text may lack trailing whitespace that was streamed: what was sent stays as it is.
     text: grows || (seen.ended && !isTrimmed(part, seen)) ? seen.text : part.text,
     sent: grows ? seen.text.length : part.sent,
     ended: seen.ended,
-    // An empty snapshot is how a streaming part begins, and tells nothing of what was missed since.
+    // A streaming part starts with an empty snapshot, which says nothing about deltas missed since.
     gapped: !seen.ended && part.gapped && !(live && grows && seen.text !== ""),
   }
 }
@@ -90,21 +90,21 @@ const extend = (part: TextPart, seen: AgentTextPart, live: boolean): TextPart =>
 const isTrimmed = (part: TextPart, seen: AgentTextPart): boolean =>
   part.text?.startsWith(seen.text) === true
 
-/** As if these words had not been sent; they were not. */
+/** Marks the text, which is counted as sent, as not sent yet. */
 export const holdBack = (
   texts: readonly TextPart[],
   partId: string,
-  words: string,
+  delta: string,
 ): readonly TextPart[] =>
   texts.map((part) =>
-    part.id === partId ? { ...part, sent: part.sent - words.length, held: true } : part,
+    part.id === partId ? { ...part, sent: part.sent - delta.length, held: true } : part,
   )
 
-/** Those of an attempt that was given up meanwhile are never said. */
-export const release = (texts: readonly TextPart[]) => {
+/** The text to send now. Text of parts that were dropped in the meantime is never sent. */
+export const releaseHeld = (texts: readonly TextPart[]) => {
   const held = texts.flatMap((part) => {
-    const words = part.held && !part.dropped ? (part.text ?? "").slice(part.sent) : ""
-    return words === "" ? [] : [{ part, words }]
+    const delta = part.held && !part.dropped ? (part.text ?? "").slice(part.sent) : ""
+    return delta === "" ? [] : [{ part, delta }]
   })
   if (!texts.some((part) => part.held)) return { texts, held }
   const sent = (part: TextPart) => Math.max(part.sent, part.text?.length ?? 0)
@@ -114,12 +114,12 @@ export const release = (texts: readonly TextPart[]) => {
   }
 }
 
-/** After a cut of the stream nothing is known about what the open parts said meanwhile. */
-export const onGap = (texts: readonly TextPart[]): readonly TextPart[] =>
+/** After a stream gap every open part may have missed deltas. */
+export const onStreamGap = (texts: readonly TextPart[]): readonly TextPart[] =>
   texts.map((part) => (part.ended ? part : { ...part, gapped: true }))
 
-/** OpenCode makes a broken attempt anew inside the same message, as new parts: those it had are void. */
-export const voidParts = (
+/** OpenCode retries a failed attempt inside the same message with new parts: the old parts are dropped. */
+export const markDropped = (
   texts: readonly TextPart[],
   partIds: readonly string[],
 ): readonly TextPart[] =>
@@ -127,8 +127,8 @@ export const voidParts = (
     partIds.includes(part.id) && !part.dropped ? { ...part, ended: true, dropped: true } : part,
   )
 
-/** In OpenCode's order, which is that of the conversation; a part that the stream missed was met too late. */
-export const inOrder = (
+/** Sorts parts in OpenCode's order, the order of the conversation: a part that the stream missed was added too late. */
+export const sortParts = (
   texts: readonly TextPart[],
   partIds: readonly string[],
 ): readonly TextPart[] => {
@@ -142,12 +142,12 @@ export const inOrder = (
 
 const isAnswer = (part: TextPart): boolean => part.kind === "text" && !part.dropped
 
-/** Nothing when words that an earlier life sent were never told again: half an answer must not pass for all of it. */
+/** Undefined when the text that an earlier process sent is unknown: half an answer must not pass for the whole. */
 export const answerText = (texts: readonly TextPart[]): string | undefined => {
   const answer = texts.filter(isAnswer)
   if (answer.some((part) => part.text === undefined)) return undefined
   return answer.map((part) => part.text).join("")
 }
 
-export const hasWords = (texts: readonly TextPart[]): boolean =>
+export const hasText = (texts: readonly TextPart[]): boolean =>
   texts.some((part) => isAnswer(part) && part.sent > 0)

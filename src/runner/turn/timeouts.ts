@@ -1,8 +1,8 @@
-/** How long the turn machine waits before it looks for itself. */
+/** How long the turn machine waits before it reads the session on its own. */
 
-/** No assistant message this long after the prompt was posted: look whether it was taken at all. */
-export const LOOK_MS = 3000
-/** OpenCode says idle while a message is open (it does, on errors and aborts): look again after this. */
+/** Without an assistant message this long after the post, check whether OpenCode accepted the prompt. */
+export const POST_CHECK_MS = 3000
+/** On errors and aborts OpenCode becomes idle while a message is still open: read the session again after this. */
 export const RECHECK_MS = 1500
-/** A session that does not stop in this time, however often it is asked to, is given up. */
+/** A session that has not stopped this long after the first abort ends the turn with an error. */
 export const STOPPING_MS = 60_000

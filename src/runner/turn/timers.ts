@@ -1,5 +1,5 @@
-/** What happens when nothing happens: a turn has a budget for its first event, for silence, and for all of it. Pure. */
-import { type Draft, read, timer } from "./draft.ts"
+/** The timers of a turn: budgets for the first event, for silence and for the whole turn, and delayed reads. Pure. */
+import { type Draft, requestRead, setTimer } from "./draft.ts"
 import { finish } from "./finish.ts"
 import { isWaiting } from "./questions.ts"
 import { stop } from "./stopping.ts"
@@ -9,34 +9,38 @@ import type { TimerName } from "./turn.ts"
 export const onTimer = (turn: Draft, name: TimerName, at: number): void => {
   const { firstEvent, progress, total } = turn.settings.budgets
   switch (name) {
-    case "look":
-      return turn.messages.length === 0 ? read(turn, "look") : undefined
+    case "post-check":
+      return turn.messages.length === 0 ? requestRead(turn, "post-check") : undefined
     case "recheck":
-      return read(turn, "recheck")
+      return requestRead(turn, "recheck")
     case "first-event":
-      if (turn.heard) return
-      return stop(turn, "budget", because(turn, `no answer within ${seconds(firstEvent)}`))
+      if (turn.modelResponded) return
+      return stop(
+        turn,
+        "budget",
+        withProviderMessage(turn, `no answer within ${seconds(firstEvent)}`),
+      )
     case "progress": {
-      // A tool may be silent for as long as it likes, and so may a person.
+      // A running tool and an open question have no limit for silence.
       const busy = turn.tools.some(isRunning) || isWaiting(turn)
       const left = busy ? progress : turn.progressAt + progress - at
-      if (left > 0) return timer(turn, "progress", left)
-      return stop(turn, "budget", because(turn, `no progress for ${seconds(progress)}`))
+      if (left > 0) return setTimer(turn, "progress", left)
+      return stop(turn, "budget", withProviderMessage(turn, `no progress for ${seconds(progress)}`))
     }
     case "total":
       return stop(turn, "budget", `the turn took longer than ${seconds(total)}`)
     case "stopping":
       if (!turn.stopped) return
-      return finish(turn, { type: "error", error: "OpenCode did not stop when told to" })
+      return finish(turn, { type: "error", error: "OpenCode did not stop after repeated aborts" })
   }
 }
 
 export const armBudgets = (turn: Draft): void => {
-  timer(turn, "first-event", turn.settings.budgets.firstEvent)
-  timer(turn, "progress", turn.settings.budgets.progress)
+  setTimer(turn, "first-event", turn.settings.budgets.firstEvent)
+  setTimer(turn, "progress", turn.settings.budgets.progress)
 }
 
-const because = ({ lastRetry }: Draft, what: string): string =>
+const withProviderMessage = ({ lastRetry }: Draft, what: string): string =>
   lastRetry === undefined ? what : `${what} (the provider said: ${lastRetry.message})`
 
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`

@@ -1,4 +1,4 @@
-/** Tool calls of a turn: each moves forward only, and each reaches an end. Pure. */
+/** Tool calls of a turn: the status of a call only moves forward, and every call ends. Pure. */
 import type { AgentToolPart, ToolStatus } from "../opencode/events/events.ts"
 
 export interface ToolCall {
@@ -17,14 +17,14 @@ export interface ToolUpdate extends ToolCall {
 
 const rank: Record<ToolStatus, number> = { pending: 0, running: 1, completed: 2, error: 2 }
 
-/** The calls after this part, and the update to send: none when it says nothing new or comes late. */
+/** The calls after this part, and the update to send; undefined when the part is late or has nothing new. */
 export const onToolPart = (
   tools: readonly ToolCall[],
   part: AgentToolPart,
   isChild: boolean,
 ): { readonly tools: readonly ToolCall[]; readonly update: ToolUpdate | undefined } => {
   const childSessionId = isChild ? part.sessionId : undefined
-  // Providers number their calls per conversation: a sub-agent's may bear the same id as ours.
+  // Providers number calls per conversation: a sub-agent's call may have the same id as one of the turn.
   const index = tools.findLastIndex(
     (call) => call.callId === part.callId && call.childSessionId === childSessionId,
   )
@@ -49,7 +49,7 @@ export const onToolPart = (
 
 export const isRunning = (call: ToolCall): boolean => rank[call.status] < rank.completed
 
-/** At the end of a turn what still runs did not complete, and is never reported as if it had. */
+/** Calls that still run at the end of a turn are reported as canceled, never as completed. */
 export const cancelRunning = (
   tools: readonly ToolCall[],
 ): { readonly tools: readonly ToolCall[]; readonly updates: readonly ToolUpdate[] } => ({

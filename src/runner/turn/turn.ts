@@ -1,4 +1,4 @@
-/** What a turn is: its identity, its phases, what can happen to it and what it asks to be done. Data only. */
+/** The data of a turn: identity, phases, events and effects. */
 import type {
   AgentError,
   AgentEvent,
@@ -8,25 +8,26 @@ import type {
   SessionStatus,
 } from "../opencode/events/events.ts"
 import type { OutboundFrame } from "../../wire/frames/index.ts"
+import type { PermissionReply } from "../../wire/permission.ts"
 import type { OpenPermission } from "./permissions.ts"
 import type { OpenQuestion } from "./questions.ts"
 import type { TextPart } from "./text.ts"
 import type { ToolCall } from "./tool-calls.ts"
 
-/** Whose turn it is. Every frame of the turn is addressed from here, never from "the current" anything. */
+/** The ids of a turn. Every frame of the turn gets its address from here, never from a "current" turn. */
 export interface TurnIdentity {
-  /** The session agent's id of the prompt (`messageId` on the wire). Never the turn's own id. */
+  /** The session agent's id of the prompt (`messageId` on the wire). Not the id of the turn. */
   readonly promptId: string
-  /** The first attempt's; see `turnIdOf` for the one under way. */
+  /** The id of the first attempt; `turnIdOf` gives that of the current attempt. */
   readonly turnId: string
   readonly channelType: string
   readonly channelId: string
-  readonly sessionId: string
-  /** The id we chose for the user's message in OpenCode: its answers name it as their parent. */
+  readonly agentSessionId: string
+  /** The id that the runner chose for the user message in OpenCode; its answers have it as their parent. */
   readonly userMessageId: string
 }
 
-/** How long a turn may be silent, in milliseconds. */
+/** How long a turn may wait for its first event, be silent, and run altogether, in milliseconds. */
 export interface Budgets {
   readonly firstEvent: number
   readonly progress: number
@@ -41,11 +42,11 @@ export const defaultBudgets: Budgets = {
 
 export interface TurnSettings {
   readonly budgets: Budgets
-  /** Models in the order in which they are tried; none leaves the choice to OpenCode. */
+  /** Models in the order in which they are tried. If empty, OpenCode chooses. */
   readonly models: readonly string[]
-  /** Ask the session agent instead of allowing once. */
+  /** Relay permission requests to the session agent instead of allowing them once. */
   readonly relayPermissions: boolean
-  /** The prompt steers a conversation at work: until its own answer begins, silence is the other turn's. */
+  /** The prompt steers a running conversation. It has no budget for silence until its own answer begins. */
   readonly joins: boolean
 }
 
@@ -53,19 +54,19 @@ export type Outcome =
   | { readonly type: "ok" }
   | { readonly type: "error"; readonly error: string }
   | { readonly type: "canceled"; readonly reason: string }
-  /** A later prompt steered the same conversation away: the words so far stand, the rest is that prompt's. */
+  /** A later prompt steers the conversation: the text so far is this turn's answer, the rest belongs to that prompt. */
   | { readonly type: "superseded" }
 
 export type Phase = "asked" | "streaming" | "waiting" | "ending" | "ended"
 
-/** An assistant message of this turn; a model step each. */
+/** An assistant message of this turn; one per model step. */
 export interface TurnMessage {
   readonly id: string
   readonly open: boolean
   readonly isSummary: boolean
   readonly finish?: string
   readonly error?: AgentError
-  /** Its `step-start` parts: a second one tells that the attempt before it was given up. */
+  /** The ids of its `step-start` parts: a second one means that OpenCode retried the attempt. */
   readonly steps?: readonly string[]
 }
 
@@ -74,7 +75,7 @@ export interface FailedAttempt {
   readonly error: string
 }
 
-/** Why we stopped it, noted before OpenCode is told, so that the end is never taken for a failure of its own. */
+/** Why the turn is stopped. Set before the abort is sent, so that the abort is not taken for a failure. */
 export interface Stopped {
   readonly by: "user" | "budget" | "failover"
   readonly reason: string
@@ -84,55 +85,55 @@ export interface Turn {
   readonly identity: TurnIdentity
   readonly settings: TurnSettings
   readonly phase: Phase
-  /** Which of the models is at work, from 0, and what became of those before it. */
+  /** Index of the current model, from 0; `failures` has one entry for each model before it. */
   readonly attempt: number
   readonly failures: readonly FailedAttempt[]
-  /** `message.create` has been sent: from here on the attempt must be finalized. */
+  /** `message.create` was sent, so the attempt must be finalized. */
   readonly created: boolean
   readonly status: "idle" | "thinking" | "streaming" | "tool_calling"
   readonly statusDetail: string | undefined
   readonly messages: readonly TurnMessage[]
-  /** Messages of attempts that failed: they answer the same prompt, but are no part of this answer. */
-  readonly voided: readonly string[]
-  /** User messages whose answers are ours: the prompt's, and those that OpenCode adds when it compacts. */
-  readonly parents: readonly string[]
-  /** OpenCode's time of the prompt's message; later user messages of the session are OpenCode's own. */
-  readonly askedAt: number | undefined
-  /** The user message of a prompt that steers this conversation: its answers, and all later ones, are not ours. */
-  readonly overtakenBy: string | undefined
+  /** Messages of failed attempts: they answer the same prompt but are not part of this answer. */
+  readonly discardedMessages: readonly string[]
+  /** User messages whose answers belong to this turn: the prompt, and those that OpenCode adds when it compacts. */
+  readonly parentIds: readonly string[]
+  /** OpenCode's time of the prompt's user message; newer user messages were added by OpenCode itself. */
+  readonly promptCreatedAt: number | undefined
+  /** The user message of a prompt that steers this conversation: its answers and all later ones belong to that prompt. */
+  readonly steeredBy: string | undefined
   readonly texts: readonly TextPart[]
-  /** How many reads of what the stream missed are under way: words that come meanwhile are held back. */
-  readonly missing: number
+  /** How many reads after a stream gap or restart are pending; until they are done, new text is held back. */
+  readonly pendingCatchUps: number
   readonly tools: readonly ToolCall[]
   /** Sessions of sub-agents that work for this turn. */
   readonly children: readonly string[]
-  /** Messages of sub-agents whose usage has been told. */
-  readonly counted: readonly string[]
+  /** Messages of sub-agents whose usage was sent. */
+  readonly countedChildMessages: readonly string[]
   readonly questions: readonly OpenQuestion[]
   readonly permissions: readonly OpenPermission[]
-  /** The last `session.error`; it decides only when no message carries the outcome. */
+  /** The last `session.error`; it determines the outcome only if there is no message. */
   readonly error: AgentError | undefined
-  /** What the provider said when OpenCode last had to wait for it, and until when. */
+  /** The provider's error at OpenCode's last retry, and the time of that retry. */
   readonly lastRetry: { readonly message: string; readonly next: number } | undefined
   readonly stopped: Stopped | undefined
-  readonly posts: number
-  /** How often a stopped session was found idle with no answer begun: OpenCode may be about to begin one. */
+  readonly postCount: number
+  /** How often a stopped session was read as idle without an answer: OpenCode may be about to start one. */
   readonly idleReads: number
-  /** The model has said or done something in this attempt; an open message alone is OpenCode's doing. */
-  readonly heard: boolean
-  /** A tool has run: the prompt may have changed something and is not given to another model. */
+  /** A part of the model arrived in this attempt. An open message alone does not count: OpenCode creates it. */
+  readonly modelResponded: boolean
+  /** A tool has run and may have changed something, so the prompt is not retried with another model. */
   readonly toolRan: boolean
   readonly startedAt: number
   readonly progressAt: number
 }
 
-export type TimerName = "look" | "recheck" | "first-event" | "progress" | "total" | "stopping"
+export type TimerName = "post-check" | "recheck" | "first-event" | "progress" | "total" | "stopping"
 
 /**
- * Why the agent session is read again: the end of a turn, a prompt that nothing answers, a doubt, a gap in the
- * stream, a runner that came back.
+ * Why the agent session is read: at the end of a turn, to check that a post was accepted, to check again, after a gap
+ * in the event stream, after a restart of the runner.
  */
-export type ReadReason = "end" | "look" | "recheck" | "gap" | "resume"
+export type ReadReason = "end" | "post-check" | "recheck" | "stream-gap" | "resume"
 
 export interface StoredMessage {
   readonly message: AgentMessage
@@ -142,10 +143,10 @@ export interface StoredMessage {
 export interface SessionSnapshot {
   readonly status: SessionStatus
   readonly messages: readonly StoredMessage[]
-  /** What the sub-agents' sessions hold. */
+  /** Messages of the sub-agents' sessions. */
   readonly children: readonly StoredMessage[]
-  /** What the agent waits for an answer to, in this session and its children; read only after a gap. */
-  readonly asked?: {
+  /** Open questions and permission requests of this session and its sub-agents; read only after a gap or restart. */
+  readonly openRequests?: {
     readonly questions: readonly {
       readonly requestId: string
       readonly questions: readonly AgentQuestion[]
@@ -160,9 +161,9 @@ export interface SessionSnapshot {
 
 export type TurnEvent =
   | { readonly type: "start" }
-  /** A runner that died had this turn; it goes on here. */
+  /** The turn was restored after a restart of the runner. */
   | { readonly type: "resume" }
-  /** `definite`: OpenCode said no. Otherwise it may have taken the prompt all the same. */
+  /** `definite`: OpenCode refused the prompt. Otherwise it may have accepted it. */
   | { readonly type: "post-failed"; readonly error: string; readonly definite: boolean }
   | { readonly type: "agent"; readonly event: AgentEvent }
   | { readonly type: "read"; readonly why: ReadReason; readonly snapshot: SessionSnapshot }
@@ -175,14 +176,12 @@ export type TurnEvent =
       readonly reply: PermissionReply
     }
   | { readonly type: "stop"; readonly reason: string }
-  /** A prompt that steers is about to be put into the same conversation. */
-  | { readonly type: "overtaken"; readonly userMessageId: string }
-  /** The event stream was cut and is back: what was said in between is unknown. */
-  | { readonly type: "gap" }
-  /** OpenCode itself is gone, and with it everything that ran. */
+  /** A prompt that steers this conversation is about to be posted. */
+  | { readonly type: "steered"; readonly userMessageId: string }
+  /** The event stream was interrupted and is back: events in between were missed. */
+  | { readonly type: "stream-gap" }
+  /** The OpenCode process has ended, and with it everything that ran. */
   | { readonly type: "agent-lost"; readonly error: string }
-
-export type PermissionReply = "once" | "always" | "reject"
 
 export type Effect =
   | { readonly do: "send"; readonly frame: OutboundFrame }
@@ -219,29 +218,29 @@ export const newTurn = (identity: TurnIdentity, settings: Partial<TurnSettings> 
   status: "idle",
   statusDetail: undefined,
   messages: [],
-  voided: [],
-  parents: [identity.userMessageId],
-  askedAt: undefined,
-  overtakenBy: undefined,
+  discardedMessages: [],
+  parentIds: [identity.userMessageId],
+  promptCreatedAt: undefined,
+  steeredBy: undefined,
   texts: [],
-  missing: 0,
+  pendingCatchUps: 0,
   tools: [],
   children: [],
-  counted: [],
+  countedChildMessages: [],
   questions: [],
   permissions: [],
   error: undefined,
   lastRetry: undefined,
   stopped: undefined,
-  posts: 0,
+  postCount: 0,
   idleReads: 0,
-  heard: false,
+  modelResponded: false,
   toolRan: false,
   startedAt: 0,
   progressAt: 0,
 })
 
-/** Every attempt is a turn of its own on the wire: a failed one is finalized, and its words are not mixed with others'. */
+/** On the wire every attempt has its own turn id: a failed attempt is finalized, and its text is not mixed with the next. */
 export const turnIdOf = ({
   identity,
   attempt,

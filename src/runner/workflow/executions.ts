@@ -4,7 +4,7 @@
  */
 import { z } from "zod"
 import type { ChannelAddress } from "../../wire/channel.ts"
-import { keyOf } from "../../wire/channel.ts"
+import { channelKey } from "../../wire/channel.ts"
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
@@ -258,7 +258,7 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
     stop: async (scope, reason) => {
       const meant = [...live.values()].filter(
         ({ execution }) =>
-          scope === undefined || keyOf(channelOf(execution.executionId)) === keyOf(scope),
+          scope === undefined || channelKey(channelOf(execution.executionId)) === channelKey(scope),
       )
       for (const { stopping } of meant) stopping.abort(reason)
       await Promise.all(meant.map(({ ended }) => ended))

@@ -1,6 +1,7 @@
 /** What a client may say to a session, over a WebSocket or as the body of an HTTP request: one table, many readers. */
 import { z } from "zod"
 import { agentConfig, attachment, author, modelPreferences, someChannel } from "../frames/shapes.ts"
+import { permissionReply } from "../permission.ts"
 
 const CONTENT_CHARACTERS = 400_000
 
@@ -42,7 +43,7 @@ const clientVerbs = [
   }),
   verb("permission", "Decide on a permission. The first decision counts.", {
     id,
-    reply: z.enum(["once", "always", "reject"]),
+    reply: permissionReply,
   }),
   verb("withdraw", "Take a prompt out of the queue before it is begun.", { id }),
   verb(

@@ -1,5 +1,6 @@
 /** Every message that the session agent sends to the runner. */
 import { z } from "zod"
+import { permissionReply } from "../permission.ts"
 import { frameParser } from "./parse.ts"
 import { type ResultFrame, resultRows } from "./requests.ts"
 import { type MessageRow, row } from "./row.ts"
@@ -67,7 +68,7 @@ const commands = [
   row("ack", "All frames up to this one are stored.", { seq }),
   row("permission-reply", "The user's decision on a permission that the agent asked for.", {
     permissionId: z.string(),
-    reply: z.enum(["once", "always", "reject"]),
+    reply: permissionReply,
   }),
 ] as const
 

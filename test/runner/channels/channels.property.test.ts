@@ -1,4 +1,4 @@
-/** Three channels at once over recordings, with the runner dying in between: every prompt ends once, on its own channel. */
+/** Three channels run recordings concurrently, with stream gaps, pauses and restarts of the runner at random points. */
 import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
 import { array, assert, asyncProperty, nat } from "fast-check"
@@ -14,14 +14,14 @@ import { silentLog as log } from "../../kit/log.ts"
 
 const seed = Date.now() % 2 ** 31
 
-/** Conversations that end well by themselves. */
-const calm = recordings.filter(({ name, isOld }) =>
+/** Recordings that end successfully without intervention. */
+const successful = recordings.filter(({ name, isOld }) =>
   ["text#1", "reasoning#1", "tool_bash#1", "todo#1", "subtask#1", "cut_then_ok#1"].some(
     (end) => !isOld && name.endsWith(end),
   ),
 )
 
-/** Time that stands still until it is moved. */
+/** A clock that stands still until it is advanced. */
 const createClock = () => {
   let now = 1_000_000
   let timers: { readonly at: number; readonly run: () => void }[] = []
@@ -41,29 +41,30 @@ const createClock = () => {
       timers = timers.filter((timer) => !due.includes(timer))
       for (const { run } of due) run()
     },
-    forget: () => void (timers = []),
+    cancelAll: () => void (timers = []),
   }
 }
 
-/** Lets the promises that wait run on. */
+/** Lets pending promises run. */
 const settle = async () => {
   for (let round = 0; round < 12; round += 1) await Promise.resolve()
 }
 
 const CHANNELS = ["a", "b", "c"]
-/** How often everything stood still before all prompts had run; without any, nothing was tried. */
+/** How often all turns were paused; the test must have tried it at least once. */
 let pauses = 0
 
 const play = async (tape: readonly number[]): Promise<readonly OutboundFrame[]> => {
   const db = new Database(":memory:", { strict: true })
   const time = createClock()
-  const agent = createFakeAgent(calm)
+  const agent = createFakeAgent(successful)
   const frames: OutboundFrame[] = []
   let place = 0
   const draw = (below: number) => (tape[(place += 1) % tape.length] ?? 0) % below
-  let life = 0
-  const live = (): Channels => {
-    const mine = (life += 1)
+  let process = 0
+  /** Starts the channels of a new process of the runner on the same state. */
+  const startProcess = (): Channels => {
+    const own = (process += 1)
     const channels: Channels = createChannels({
       sessions: openChannelStore(db),
       jobs: openJobStore(db),
@@ -71,11 +72,11 @@ const play = async (tape: readonly number[]): Promise<readonly OutboundFrame[]> 
       log,
       mint: createIdMint(time.clock.now),
       send: (frame) => {
-        // A runner that is dead says nothing more, and writes nothing.
-        if (mine !== life) return
+        // A process that was replaced sends and stores nothing more.
+        if (own !== process) return
         frames.push(frame)
         queueMicrotask(() => {
-          if (mine !== life) return
+          if (own !== process) return
           channels.persist()
           channels.persisted()
         })
@@ -88,15 +89,15 @@ const play = async (tape: readonly number[]): Promise<readonly OutboundFrame[]> 
     channels.agentReady({ client: agent.client, defaultModel: "a/one" })
     return channels
   }
-  let channels = live()
-  /** As for a new configuration: what runs ends, what waits goes on after, with the same agent or with a new one. */
+  let channels = startProcess()
+  /** As for a new config: running turns end, then queued jobs continue with the same agent or with a new one. */
   const pause = async () => {
     const paused = channels
-    await paused.pause()
+    await paused.pauseTurns()
     if (paused !== channels) return
     expect(paused.active().filter(({ turnId }) => turnId !== undefined)).toEqual([])
     pauses += 1
-    if (draw(2) === 0) paused.goOn()
+    if (draw(2) === 0) paused.resumeTurns()
     else paused.agentReady({ client: agent.client, defaultModel: "a/one" })
   }
   for (const channelId of CHANNELS) {
@@ -120,8 +121,8 @@ const play = async (tape: readonly number[]): Promise<readonly OutboundFrame[]> 
       channels.streamGap()
     } else if (fate < 14) {
       await settle()
-      time.forget()
-      channels = live()
+      time.cancelAll()
+      channels = startProcess()
     } else if (fate < 22) {
       void pause()
     }
@@ -138,7 +139,7 @@ const isOf =
   (frame: OutboundFrame): frame is Outbound<Type> =>
     frame.type === type
 
-test(`every prompt ends once and on its own channel, in order (seed ${seed})`, async () => {
+test(`every prompt ends once, in order and on its own channel (seed ${seed})`, async () => {
   const tape = array(nat(99_999), { minLength: 5, maxLength: 80 })
   await assert(
     asyncProperty(tape, async (numbers) => {
@@ -153,11 +154,11 @@ test(`every prompt ends once and on its own channel, in order (seed ${seed})`, a
           const dropped = own
             .filter(isOf("retry"))
             .flatMap(({ droppedParts }) => droppedParts ?? [])
-          const said = own
+          const deltas = own
             .filter(isOf("message.part.text-delta"))
             .filter((delta) => delta.turnId === turnId && !dropped.includes(delta.partId ?? ""))
           expect(reason).toBe("end_turn")
-          expect(said.map(({ delta }) => delta).join("")).toBe(finalText ?? "")
+          expect(deltas.map(({ delta }) => delta).join("")).toBe(finalText ?? "")
         }
       }
     }),

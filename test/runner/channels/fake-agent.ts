@@ -1,9 +1,9 @@
-/** An OpenCode made of recordings, for tests of channels: it answers calls, and says what a recording says. */
+/** A fake OpenCode for tests of channels: it serves calls and emits the events of recordings. */
 import type { AgentClient } from "../../../src/runner/opencode/client/client.ts"
 import type { AgentEvent } from "../../../src/runner/opencode/events/events.ts"
 import { createStore, type Recorded, type RecordedPrompt, type Store } from "../turn/recorded.ts"
 
-/** A recording that plays under the ids that the runner chose. */
+/** A recording that is played with the ids that the runner chose. */
 interface Playing {
   readonly sessionId: string
   readonly store: Store
@@ -13,13 +13,13 @@ interface Playing {
 export interface FakeAgent {
   readonly client: AgentClient
   readonly prompts: { readonly sessionId: string; readonly messageId: string }[]
-  /** The next event of one of the recordings that play, by a number that chooses. */
+  /** The next event of one of the recordings being played; `choice` selects the recording. */
   readonly next: (choice: number) => AgentEvent | undefined
 }
 
 const unused = (name: string) => () => Promise.reject(new Error(`${name} is not used here`))
 
-/** `recordings` are played in turn, one a prompt. */
+/** Each prompt plays the next of the `recordings`. */
 export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgent => {
   const playing = new Map<string, Playing>()
   const prompts: { sessionId: string; messageId: string }[] = []
@@ -32,7 +32,7 @@ export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgen
       text
         .replaceAll(recording.sessionId, sessionId)
         .replaceAll(recording.userMessageId, messageId)
-        // Two plays of one recording are two conversations: no id may be in both.
+        // A recording may be played twice: the ids of the two conversations must differ.
         .replaceAll(/(msg|prt|que|per)_([0-9a-f]{12})/g, `$1_${prompts.length}_$2`)
     const events: Recorded[] = JSON.parse(replace(JSON.stringify(recording.events)))
     const own = { ...recording, sessionId, userMessageId: messageId, events }

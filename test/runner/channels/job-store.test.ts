@@ -1,30 +1,29 @@
-/** Jobs on disk, across lives. */
+/** Jobs on disk. */
 import { Database } from "bun:sqlite"
 import { describe, expect, test } from "bun:test"
 import { openJobStore } from "../../../src/runner/channels/job-store.ts"
+import { changedTurn, type SavedTurn } from "../../../src/runner/turn/turn-record.ts"
 import { newTurn } from "../../../src/runner/turn/turn.ts"
 
 const job = (messageId: string) => ({ type: "prompt", messageId, content: "go" }) as const
 const posting = { kind: "prompt", body: { messageID: "msg_1", parts: [] } } as const
-const turnOf = (promptId: string) => {
-  const {
-    texts: _texts,
-    progressAt: _at,
-    ...saved
-  } = newTurn({
+const turnOf = (promptId: string): SavedTurn => {
+  const turn = newTurn({
     promptId,
     turnId: "t",
     channelType: "web",
     channelId: "default",
-    sessionId: "ses_1",
+    agentSessionId: "ses_1",
     userMessageId: `msg_${promptId}`,
   })
+  const saved = changedTurn(turn, undefined)
+  if (!saved) throw new Error("a new turn has nothing to store")
   return saved
 }
 const open = () => openJobStore(new Database(":memory:", { strict: true }))
 
-describe("a job", () => {
-  test("is queued, running and ended, and is found as such by its id", () => {
+describe("the job store", () => {
+  test("a job is found by its id as queued, then running, then ended", () => {
     const store = open()
     expect(store.stateOf("p1")).toBeUndefined()
     store.queued("p1", "web:default", job("p1"))
@@ -39,7 +38,7 @@ describe("a job", () => {
     expect(store.unfinished()).toEqual([])
   })
 
-  test("keeps of its texts how much was sent, never the words", () => {
+  test("a job's texts are stored with the number of characters sent, without the text", () => {
     const store = open()
     store.queued("p1", "web:default", job("p1"))
     store.started("p1", posting, turnOf("p1"))
@@ -57,7 +56,7 @@ describe("a job", () => {
     expect(store.unfinished()).toEqual([])
   })
 
-  test("knows where in OpenCode it is, and which came after it on its channel", () => {
+  test("a job is found with its OpenCode message and the later jobs on its channel", () => {
     const store = open()
     for (const [id, channel] of [
       ["a", "x:1"],
@@ -70,14 +69,14 @@ describe("a job", () => {
     }
     expect(store.messageOf("a")).toEqual({
       channelKey: "x:1",
-      sessionId: "ses_1",
+      agentSessionId: "ses_1",
       userMessageId: "msg_a",
       idsFromHere: ["a", "c"],
     })
-    expect(store.messageOf("nobody")).toBeUndefined()
+    expect(store.messageOf("unknown")).toBeUndefined()
   })
 
-  test("that ended long ago is forgotten, one that runs never is", () => {
+  test("old ended jobs are deleted, and a running job never is", () => {
     const store = open()
     store.queued("runs", "web:default", job("runs"))
     store.started("runs", posting, turnOf("runs"))

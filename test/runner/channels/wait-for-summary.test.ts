@@ -13,35 +13,35 @@ const message = (role: "user" | "assistant"): AgentEvent => ({
 const isDone = async (promise: Promise<void>): Promise<boolean> =>
   Promise.race([promise.then(() => true), Promise.resolve().then(() => false)])
 
-test("a session that never fell idle has nothing to wait for", async () => {
+test("a session that was never idle has no summary to wait for", async () => {
   const summaries = createSummaries(createManualClock())
-  await summaries.of("s")
+  await summaries.waitFor("s")
 })
 
-test("after idle the user's message is updated once more, and that is the summary", async () => {
+test("the first update of the user message after idle ends the wait", async () => {
   const summaries = createSummaries(createManualClock())
-  summaries.hear(message("user"))
-  summaries.hear(idle)
-  const waiting = summaries.of("s")
-  summaries.hear(message("assistant"))
+  summaries.onEvent(message("user"))
+  summaries.onEvent(idle)
+  const waiting = summaries.waitFor("s")
+  summaries.onEvent(message("assistant"))
   expect(await isDone(waiting)).toBeFalse()
-  summaries.hear(message("user"))
+  summaries.onEvent(message("user"))
   await waiting
-  await summaries.of("s")
+  await summaries.waitFor("s")
 })
 
-test("a summary that came before anybody asked is there", async () => {
+test("a summary that arrived before the call ends the wait at once", async () => {
   const summaries = createSummaries(createManualClock())
-  summaries.hear(idle)
-  summaries.hear(message("user"))
-  await summaries.of("s")
+  summaries.onEvent(idle)
+  summaries.onEvent(message("user"))
+  await summaries.waitFor("s")
 })
 
-test("one that does not come is not waited for longer than three seconds", async () => {
+test("the wait for a summary that never arrives ends after three seconds", async () => {
   const clock = createManualClock()
   const summaries = createSummaries(clock)
-  summaries.hear(idle)
-  const waiting = summaries.of("s")
+  summaries.onEvent(idle)
+  const waiting = summaries.waitFor("s")
   clock.advance(2999)
   expect(await isDone(waiting)).toBeFalse()
   clock.advance(1)

@@ -1,4 +1,4 @@
-/** Prompts that meet an OpenCode which answers no more: none is lost, none is given up too soon. */
+/** Prompts whose calls to OpenCode get no response. */
 import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
 import { AgentCallError, type AgentClient } from "../../../src/runner/opencode/client/client.ts"
@@ -12,7 +12,7 @@ import { silentLog as log } from "../../kit/log.ts"
 import { recordings } from "../turn/recorded.ts"
 import { createFakeAgent } from "./fake-agent.ts"
 
-const nobody = () =>
+const noResponse = () =>
   Promise.reject(new AgentCallError("GET /x", undefined, { detail: "ECONNREFUSED" }))
 
 const start = (client: Partial<AgentClient>) => {
@@ -34,62 +34,62 @@ const start = (client: Partial<AgentClient>) => {
   })
   channels.agentReady({ client: { ...fake.client, ...client }, defaultModel: "a/one" })
   channels.take({ type: "prompt", messageId: "p1", content: "go" })
-  /** Lets time and promises go on. */
+  /** Advances the clock and lets pending promises run. */
   const pass = async (ms: number) => {
     for (let left = ms; left >= 0; left -= 100) {
       for (let round = 0; round < 20; round += 1) await Promise.resolve()
       clock.advance(100)
     }
   }
-  const told = () => frames.map(({ type }) => type).filter((type) => type !== "agentStatus")
-  return { channels, pass, told, frames }
+  const sentTypes = () => frames.map(({ type }) => type).filter((type) => type !== "agentStatus")
+  return { channels, pass, sentTypes, frames }
 }
 
-test("one that meets a death before it is told waits for the next OpenCode", async () => {
-  const { channels, pass, told } = start({ createSession: nobody, health: nobody })
+test("a prompt whose calls fail before OpenCode's death is reported waits for the next OpenCode", async () => {
+  const { channels, pass, sentTypes } = start({ createSession: noResponse, health: noResponse })
   await pass(5000)
-  expect(told()).toEqual([])
+  expect(sentTypes()).toEqual([])
   expect(channels.isIdle()).toBe(false)
   channels.agentLost("OpenCode was killed by SIGKILL")
   await pass(500)
-  expect(told()).toEqual([])
+  expect(sentTypes()).toEqual([])
   const next = createFakeAgent(recordings.slice(0, 1))
   channels.agentReady({ client: next.client, defaultModel: "a/one" })
   await pass(500)
   expect(next.prompts).toMatchObject([{ messageId: "msg_prompt_p1" }])
-  expect(told()).not.toContain("error")
+  expect(sentTypes()).not.toContain("error")
 })
 
-test("one that an OpenCode leaves unanswered is said to it again when it answers again", async () => {
-  let isWell = false
-  const well = createFakeAgent(recordings.slice(0, 1))
-  const { pass, told } = start({
-    createSession: () => (isWell ? well.client.createSession() : nobody()),
-    health: () => (isWell ? well.client.health() : nobody()),
-    prompt: well.client.prompt,
+test("a prompt whose calls got no response is started again when OpenCode is healthy again", async () => {
+  let isHealthy = false
+  const healthy = createFakeAgent(recordings.slice(0, 1))
+  const { pass, sentTypes } = start({
+    createSession: () => (isHealthy ? healthy.client.createSession() : noResponse()),
+    health: () => (isHealthy ? healthy.client.health() : noResponse()),
+    prompt: healthy.client.prompt,
   })
   await pass(3000)
-  isWell = true
+  isHealthy = true
   await pass(1000)
-  expect(well.prompts).toHaveLength(1)
-  expect(told()).not.toContain("error")
+  expect(healthy.prompts).toHaveLength(1)
+  expect(sentTypes()).not.toContain("error")
 })
 
-test("one that an OpenCode which is well never answers ends with an error after the third try", async () => {
+test("a prompt to which a healthy OpenCode never responds ends with an error after the third try", async () => {
   let tries = 0
-  const { pass, told } = start({
+  const { pass, sentTypes } = start({
     createSession: () => {
       tries += 1
-      return nobody()
+      return noResponse()
     },
   })
   await pass(5000)
   expect(tries).toBe(3)
-  expect(told()).toEqual(["error", "complete"])
+  expect(sentTypes()).toEqual(["error", "complete"])
 })
 
-test("one that waits for a verdict can be stopped", async () => {
-  const { channels, pass, frames } = start({ createSession: nobody, health: nobody })
+test("a prompt that waits for OpenCode to become healthy can be stopped", async () => {
+  const { channels, pass, frames } = start({ createSession: noResponse, health: noResponse })
   await pass(1000)
   await channels.stop(undefined, "stopped by the user")
   await pass(1000)
@@ -97,7 +97,7 @@ test("one that waits for a verdict can be stopped", async () => {
   expect(channels.isIdle()).toBe(true)
 })
 
-test("one that OpenCode refuses ends with its words at once", async () => {
+test("a prompt that OpenCode refuses ends at once with OpenCode's error message", async () => {
   const refuses = () =>
     Promise.reject(new AgentCallError("POST /session", 400, { detail: "not like this" }))
   const { pass, frames } = start({ createSession: refuses })

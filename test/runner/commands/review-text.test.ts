@@ -1,18 +1,18 @@
-/** A review's words: bounded on the way to the model, checked on the way back. */
+/** The prompt of a review and the parser of its answer. */
 import { describe, expect, test } from "bun:test"
 import { readFindings, reviewPrompt, toReview } from "../../../src/runner/commands/review-text.ts"
 
 const file = (path: string, diff: string) =>
   ({ path, status: "modified", additions: 3, deletions: 1, diff }) as const
 
-describe("the prompt", () => {
-  test("holds the changes and the form of the answer", () => {
+describe("the review prompt", () => {
+  test("the review prompt contains the changes and the format of the answer", () => {
     const prompt = reviewPrompt([file("a.ts", "+let a = 1")])
     expect(prompt).toContain("### a.ts (modified)\n+let a = 1")
     expect(prompt).toContain('"overallSummary"')
   })
 
-  test("is bounded, file by file and as a whole, and says what it leaves out", () => {
+  test("the review prompt is limited per file and in total, and says how much it omits", () => {
     const files = Array.from({ length: 20 }, (_, n) => file(`f${n}`, "x".repeat(50_000)))
     const prompt = reviewPrompt(files)
     expect(prompt.length).toBeLessThan(210_000)
@@ -22,27 +22,27 @@ describe("the prompt", () => {
   })
 })
 
-describe("the answer", () => {
+describe("the review answer", () => {
   const good = { overallSummary: "fine", files: [{ path: "a.ts", summary: "s", findings: [] }] }
 
-  test("is found alone, in a fenced block and among words", () => {
+  test("the JSON of the answer is found alone, in a fenced block and between prose", () => {
     const json = JSON.stringify(good)
     for (const text of [json, `\`\`\`json\n${json}\n\`\`\``, `Sure! ${json} Anything else?`]) {
       expect(readFindings(text)).toEqual({ ok: true, findings: good })
     }
   })
 
-  test("that is none says what is wrong with it", () => {
+  test("an invalid answer is reported with the problem", () => {
     expect(readFindings("looks good")).toEqual({
       ok: false,
-      problem: "there is no JSON object in it",
+      problem: "it contains no JSON object",
     })
     expect(readFindings("{broken}").ok).toBe(false)
     const partial = readFindings(`{"files": []}`)
     expect(partial.ok ? "" : partial.problem).toStartWith("overallSummary: ")
   })
 
-  test("is counted by us: ids, order, lines and sums", () => {
+  test("ids, order, line counts and totals of a review are computed by the runner", () => {
     const finding = {
       lineStart: 5,
       lineEnd: 2,

@@ -163,7 +163,7 @@ test("turns are counted by how they end, on their way to the session agent", () 
     depth: 5,
     depthBytes: 6,
     reconnects: 0,
-    unasked: 0,
+    unexpectedResults: 0,
     ackLagMs: 8,
   }
   const value = (name: string) =>

@@ -10,14 +10,14 @@ import {
   stepLink,
 } from "../../../src/runner/link/link-state.ts"
 
-/** Runs events one after the other and gives the last state with everything that was to be done. */
+/** Applies the events in order; returns the last state and all effects. */
 const run = (events: readonly LinkEvent[]): { state: LinkState; effects: LinkEffect[] } => {
   let [state] = firstDial
   const effects: LinkEffect[] = []
   for (const event of events) {
-    const [next, asked] = stepLink(state, event, policy, 0.5)
+    const [next, made] = stepLink(state, event, policy, 0.5)
     state = next
-    effects.push(...asked)
+    effects.push(...made)
   }
   return { state, effects }
 }
@@ -35,27 +35,27 @@ const retry: LinkEvent = { type: "retry" }
 const waits = (effects: readonly LinkEffect[]) =>
   effects.flatMap((effect) => (effect.do === "wait" ? [effect.ms] : []))
 
-describe("while it cannot connect", () => {
-  test("it waits longer each time, up to half a minute", () => {
+describe("a link that cannot connect", () => {
+  test("the wait between attempts grows up to half a minute", () => {
     const { effects } = run(Array.from({ length: 8 }, () => [failed(), retry]).flat())
     expect(waits(effects)).toEqual([750, 1500, 3000, 6000, 12_000, 22_500, 22_500, 22_500])
   })
 
-  test("503 is retried for ever: the session agent is not ready yet", () => {
+  test("HTTP 503 is retried without limit, since the session agent may become ready", () => {
     const { state } = run(Array.from({ length: 100 }, () => [refused(503), retry]).flat())
     expect(state.name).toBe("dialing")
   })
 })
 
-describe.each([401, 403, 404, 410])("refused with %i", (status) => {
-  test("five times in a row, it ends with code 3 and says why", () => {
+describe.each([401, 403, 404, 410])("a link refused with %i", (status) => {
+  test("five refusals in a row end the link with code 3 and name the HTTP status", () => {
     const { state, effects } = run(Array.from({ length: 5 }, () => [refused(status), retry]).flat())
     expect(state.name).toBe("refused")
     expect(effects.at(-1)).toMatchObject({ do: "end", code: 3 })
     expect(JSON.stringify(effects.at(-1))).toContain(`HTTP ${status}`)
   })
 
-  test("four times, and anything else in between, it goes on", () => {
+  test("four refusals with another event in between do not end the link", () => {
     const four = Array.from({ length: 4 }, () => [refused(status), retry]).flat()
     expect(run([...four, refused(503), retry, ...four]).state.name).toBe("dialing")
     expect(run([...four, failed(), retry, ...four]).state.name).toBe("dialing")
@@ -63,25 +63,25 @@ describe.each([401, 403, 404, 410])("refused with %i", (status) => {
   })
 })
 
-describe("when an open link ends", () => {
-  test("after a good while it dials again from the shortest wait", () => {
+describe("the end of an open connection", () => {
+  test("after a stable connection the backoff starts from its minimum", () => {
     const { effects } = run([failed(), retry, failed(), retry, opened(0), closed(1006, "", 20_000)])
     expect(waits(effects).at(-1)).toBe(750)
   })
 
-  test("at once after opening it keeps waiting longer", () => {
+  test("after a connection that ends at once the backoff keeps growing", () => {
     const { effects } = run([failed(), retry, failed(), retry, opened(0), closed(1006, "", 50)])
     expect(waits(effects).at(-1)).toBe(3000)
   })
 
-  test("because another runner took its place, it ends with code 0", () => {
+  test("a runner that was replaced by another one ends with code 0", () => {
     const { state, effects } = run([opened(), closed(1000, "Replaced by new runner connection")])
     expect(state.name).toBe("replaced")
     expect(effects.at(-1)).toMatchObject({ do: "end", code: 0 })
   })
 
   test.each(["Session terminated", "Session hibernating"])(
-    "with %s it stops for good",
+    "the close reason %j stops the link without a reconnect",
     (reason) => {
       const { state, effects } = run([opened(), closed(1000, reason)])
       expect(state.name).toBe("stopped")
@@ -89,12 +89,12 @@ describe("when an open link ends", () => {
     },
   )
 
-  test("with 1000 and no final reason it dials again", () => {
+  test("close code 1000 without a final reason leads to a reconnect", () => {
     expect(run([opened(), closed(1000, "Session refreshing")]).state.name).toBe("waiting")
   })
 })
 
-test("in any order of events it dials once for each wait, and a final state stays final", () => {
+test("in any order of events the link dials once for each wait, and a final state stays final", () => {
   const event = fc.oneof(
     fc.nat(100_000).map(opened),
     fc.record({
@@ -114,9 +114,9 @@ test("in any order of events it dials once for each wait, and a final state stay
       let dials = first.length
       let timers = 0
       let ends = 0
-      for (const happens of events) {
+      for (const linkEvent of events) {
         const before = state
-        const [next, effects] = stepLink(state, happens, policy, Math.random())
+        const [next, effects] = stepLink(state, linkEvent, policy, Math.random())
         if (isFinal(before)) {
           expect(next).toBe(before)
           expect(effects).toEqual([])
@@ -132,7 +132,7 @@ test("in any order of events it dials once for each wait, and a final state stay
         }
         expect(dials).toBeLessThanOrEqual(timers + 1)
         if (!isFinal(next)) expect(next.name === "waiting").toBe(timers === dials)
-        if (isFinal(next) && !isFinal(before) && happens.type === "stop") ends += 1
+        if (isFinal(next) && !isFinal(before) && linkEvent.type === "stop") ends += 1
         state = next
       }
       expect(ends).toBe(isFinal(state) ? 1 : 0)

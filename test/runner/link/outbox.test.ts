@@ -5,7 +5,7 @@ import type { OutboundFrame } from "../../../src/wire/frames/index.ts"
 import { openOutboxStore } from "../../../src/runner/link/outbox-store.ts"
 import { createOutbox, type Outbox, type OutboxStore } from "../../../src/runner/link/outbox.ts"
 
-/** A disk in memory: what was written is there for the next life, and can be set back to an earlier copy. */
+/** A store in memory that outlives an outbox, can fail like a full disk, and can be restored to an earlier copy. */
 const createMemoryStore = () => {
   let disk: { headSeq: number; lines: readonly string[] } = { headSeq: 1, lines: [] }
   let full = false
@@ -43,11 +43,11 @@ const createMemoryStore = () => {
 const open = (store: OutboxStore, maxBytes = 1e9): Outbox =>
   createOutbox({ store, maxBytes, onStoreFailure: () => {} })
 
-const delta = (words: string, turnId = "t1", partId = "p1"): OutboundFrame => ({
+const delta = (text: string, turnId = "t1", partId = "p1"): OutboundFrame => ({
   type: "message.part.text-delta",
   turnId,
   partId,
-  delta: words,
+  delta: text,
 })
 const complete = (messageId: string): OutboundFrame => ({ type: "complete", messageId })
 const status = (state: "idle" | "thinking"): OutboundFrame => ({
@@ -55,7 +55,7 @@ const status = (state: "idle" | "thinking"): OutboundFrame => ({
   status: state,
 })
 
-const drain = (outbox: Outbox): { seq: number; frame: OutboundFrame }[] => {
+const sendAll = (outbox: Outbox): { seq: number; frame: OutboundFrame }[] => {
   const sent: { seq: number; frame: OutboundFrame }[] = []
   for (let next = outbox.next(); next; next = outbox.next()) {
     sent.push({ seq: next.seq, frame: JSON.parse(next.line) as OutboundFrame })
@@ -63,39 +63,39 @@ const drain = (outbox: Outbox): { seq: number; frame: OutboundFrame }[] => {
   return sent
 }
 
-describe("a frame", () => {
-  test("is numbered by its place, and sent only after it is stored", () => {
+describe("frames in the outbox", () => {
+  test("a frame is numbered by its place, and is sent only after it is stored", () => {
     const outbox = open(createMemoryStore().store)
     outbox.append(complete("a"))
     expect(outbox.next()).toBeUndefined()
     outbox.commit()
     outbox.append(complete("b"))
     outbox.commit()
-    expect(drain(outbox).map(({ seq }) => seq)).toEqual([1, 2])
+    expect(sendAll(outbox).map(({ seq }) => seq)).toEqual([1, 2])
   })
 
-  test("is kept until it is acknowledged, and sent again on the next connection", () => {
+  test("a frame is kept until it is acknowledged, and sent again on the next connection", () => {
     const outbox = open(createMemoryStore().store)
     for (const id of ["a", "b", "c"]) outbox.append(complete(id))
     outbox.commit()
-    drain(outbox)
+    sendAll(outbox)
     outbox.acknowledge(1)
     outbox.resume(2)
-    expect(drain(outbox)).toEqual([{ seq: 3, frame: complete("c") }])
+    expect(sendAll(outbox)).toEqual([{ seq: 3, frame: complete("c") }])
   })
 
-  test("of an earlier life is sent by the next one, under its number", () => {
+  test("a frame of an earlier process is sent by the next process under the same number", () => {
     const { store } = createMemoryStore()
     const first = open(store)
     for (const id of ["a", "b"]) first.append(complete(id))
     first.commit()
-    drain(first)
+    sendAll(first)
     const second = open(store)
     second.resume(1)
-    expect(drain(second)).toEqual([{ seq: 2, frame: complete("b") }])
+    expect(sendAll(second)).toEqual([{ seq: 2, frame: complete("b") }])
   })
 
-  test("made after the state directory was set back gets a number that is not taken", () => {
+  test("a frame created after the state directory was restored from an old copy gets an unused number", () => {
     const disk = createMemoryStore()
     const first = open(disk.store)
     first.append(complete("a"))
@@ -103,37 +103,37 @@ describe("a frame", () => {
     const copy = disk.copy()
     for (const id of ["b", "c", "d"]) first.append(complete(id))
     first.commit()
-    drain(first)
+    sendAll(first)
     disk.restore(copy)
     const second = open(disk.store)
     second.append(complete("new"))
     second.commit()
     second.resume(4)
-    expect(drain(second)).toEqual([{ seq: 5, frame: complete("new") }])
+    expect(sendAll(second)).toEqual([{ seq: 5, frame: complete("new") }])
   })
 })
 
-describe("words of one part", () => {
-  test("taken before the next commit become one frame", () => {
+describe("deltas of one part", () => {
+  test("deltas of one part within one commit become one frame", () => {
     const outbox = open(createMemoryStore().store)
-    for (const words of ["a", "b", "c"]) outbox.append(delta(words))
+    for (const text of ["a", "b", "c"]) outbox.append(delta(text))
     outbox.append(delta("x", "t2"))
     outbox.commit()
-    expect(drain(outbox).map(({ frame }) => frame)).toEqual([delta("abc"), delta("x", "t2")])
+    expect(sendAll(outbox).map(({ frame }) => frame)).toEqual([delta("abc"), delta("x", "t2")])
   })
 
-  test("stay apart once they are stored: they may have been sent", () => {
+  test("deltas of different commits stay separate frames, since they may have been sent", () => {
     const outbox = open(createMemoryStore().store)
     outbox.append(delta("a"))
     outbox.commit()
     outbox.append(delta("b"))
     outbox.commit()
-    expect(drain(outbox)).toHaveLength(2)
+    expect(sendAll(outbox)).toHaveLength(2)
   })
 })
 
-describe("at its bound", () => {
-  test("it merges what was never sent and keeps every end, answer and request", () => {
+describe("an outbox at its size limit", () => {
+  test("a full outbox merges unsent deltas and keeps every frame that ends a turn or a prompt", () => {
     const outbox = open(createMemoryStore().store, 2000)
     for (let turn = 0; turn < 5; turn += 1) {
       for (let index = 0; index < 20; index += 1) {
@@ -146,46 +146,46 @@ describe("at its bound", () => {
       outbox.commit()
     }
     outbox.resume(0)
-    const frames = drain(outbox).map(({ frame }) => frame)
-    const words = Array.from({ length: 20 }, (_, index) => `${index},`).join("")
+    const frames = sendAll(outbox).map(({ frame }) => frame)
+    const expected = Array.from({ length: 20 }, (_, index) => `${index},`).join("")
     for (let turn = 0; turn < 5; turn += 1) {
-      const said = frames.flatMap((frame) =>
+      const deltas = frames.flatMap((frame) =>
         frame.type === "message.part.text-delta" && frame.turnId === `t${turn}`
           ? [frame.delta]
           : [],
       )
-      expect(said.join("")).toBe(words)
+      expect(deltas.join("")).toBe(expected)
     }
     expect(frames.filter(({ type }) => type === "message.finalize")).toHaveLength(5)
     expect(frames.filter(({ type }) => type === "complete")).toHaveLength(5)
     expect(outbox.stats().merged).toBeGreaterThan(50)
   })
 
-  test("it never changes a frame that was sent", () => {
+  test("a full outbox never changes a frame that was sent", () => {
     const outbox = open(createMemoryStore().store, 300)
     outbox.append(delta("a"))
     outbox.commit()
-    const [sent] = drain(outbox)
+    const [sent] = sendAll(outbox)
     for (let index = 0; index < 50; index += 1) {
       outbox.append(delta("b"))
       outbox.commit()
     }
     outbox.resume(0)
-    expect(drain(outbox)[0]).toEqual(sent ?? { seq: 0, frame: complete("") })
+    expect(sendAll(outbox)[0]).toEqual(sent ?? { seq: 0, frame: complete("") })
   })
 
-  test("with nothing to merge it says that it is full, until something is acknowledged", () => {
+  test("an outbox with nothing to merge is full until a frame is acknowledged", () => {
     const outbox = open(createMemoryStore().store, 300)
     for (let index = 0; index < 20; index += 1) outbox.append(complete(`m${index}`))
     outbox.commit()
     expect(outbox.isFull()).toBeTrue()
-    drain(outbox)
+    sendAll(outbox)
     outbox.acknowledge(19)
     expect(outbox.isFull()).toBeFalse()
   })
 })
 
-test("a full disk stops nothing, and is made good when there is room again", () => {
+test("on a full disk frames are still sent, and are stored when there is space again", () => {
   const disk = createMemoryStore()
   let failures = 0
   const outbox = createOutbox({
@@ -198,7 +198,7 @@ test("a full disk stops nothing, and is made good when there is room again", () 
   disk.setFull(true)
   outbox.append(complete("a"))
   outbox.commit()
-  expect(drain(outbox)).toHaveLength(1)
+  expect(sendAll(outbox)).toHaveLength(1)
   expect(failures).toBe(1)
   disk.setFull(false)
   outbox.append(complete("b"))
@@ -207,11 +207,10 @@ test("a full disk stops nothing, and is made good when there is room again", () 
 })
 
 /**
- * A whole life in random order: frames, commits, sends that are lost at any point, acknowledgements, cut
- * connections, crashes of the runner. The session agent stores what it has not stored; its view must be every
- * frame once, in order.
+ * Random sequences of frames, commits, sends, deliveries, acknowledgements, cut connections and crashes. The session
+ * agent stores every frame with a new number; its view must contain every frame once, in order.
  */
-describe("in every order of cut, acknowledgement, crash and reconnect", () => {
+describe("random sequences of cuts, acknowledgements, crashes and reconnects", () => {
   type Step = "frame" | "delta" | "commit" | "send" | "deliver" | "ack" | "cut" | "crash"
   const steps = fc.array(
     fc.oneof(
@@ -223,13 +222,13 @@ describe("in every order of cut, acknowledgement, crash and reconnect", () => {
     { maxLength: 120, size: "max" },
   )
 
-  const live = (plan: readonly Step[], store: OutboxStore, maxBytes: number) => {
+  const runPlan = (plan: readonly Step[], store: OutboxStore, maxBytes: number) => {
     let outbox = open(store, maxBytes)
     const stored: OutboundFrame[] = []
     let lastSeq = 0
     let wire: { seq: number; line: string }[] = []
     let acks: number[] = []
-    const meant: string[] = []
+    const expected: string[] = []
     let made = 0
     const connect = () => {
       wire = []
@@ -248,12 +247,12 @@ describe("in every order of cut, acknowledgement, crash and reconnect", () => {
     const perform: Record<Step, () => void> = {
       frame: () => {
         made += 1
-        meant.push(`<${made}>`)
+        expected.push(`<${made}>`)
         outbox.append(complete(String(made)))
       },
       delta: () => {
         made += 1
-        meant.push(`${made};`)
+        expected.push(`${made};`)
         outbox.append(delta(`${made};`, "t", "p"))
       },
       commit: () => outbox.commit(),
@@ -268,7 +267,7 @@ describe("in every order of cut, acknowledgement, crash and reconnect", () => {
       },
       cut: connect,
       crash: () => {
-        // What was not stored yet dies with the process; whoever made it knows, and makes it anew.
+        // Frames that are not stored are lost in a crash; their producer creates them again, so they are committed here.
         outbox.commit()
         outbox = open(store, maxBytes)
         connect()
@@ -283,34 +282,34 @@ describe("in every order of cut, acknowledgement, crash and reconnect", () => {
     const seen = stored.map((frame) =>
       frame.type === "complete" ? `<${frame.messageId}>` : "delta" in frame ? frame.delta : "?",
     )
-    if (maxBytes > 1e6) return expect(seen.join("")).toBe(meant.join(""))
-    // At the bound, words of a turn move up to the words before them, past frames that are not of that turn:
-    // each of the two keeps its own order and loses nothing.
+    if (maxBytes > 1e6) return expect(seen.join("")).toBe(expected.join(""))
+    // At the size limit a delta is merged with the earlier delta of its turn, past frames that are not of that turn:
+    // deltas and other frames each keep their own order and lose nothing.
     const apart = (text: string) => [text.replaceAll(/<\d+>/g, ""), text.replaceAll(/\d+;/g, "")]
-    expect(apart(seen.join(""))).toEqual(apart(meant.join("")))
+    expect(apart(seen.join(""))).toEqual(apart(expected.join("")))
   }
 
-  test("the session agent's view is each frame once, in order", () => {
+  test("the session agent stores every frame once and in order, with a store in memory", () => {
     fc.assert(
       fc.property(steps, fc.constantFrom(1e9, 400), (plan, maxBytes) =>
-        live(plan, createMemoryStore().store, maxBytes),
+        runPlan(plan, createMemoryStore().store, maxBytes),
       ),
       { numRuns: 10_000 },
     )
   })
 
-  test("the same on SQLite", () => {
+  test("the session agent stores every frame once and in order, with a store in SQLite", () => {
     fc.assert(
       fc.property(steps, fc.constantFrom(1e9, 400), (plan, maxBytes) => {
         const db = new Database(":memory:", { strict: true })
         db.run("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT")
-        // A store object caches where the line begins: a new life opens a new one.
+        // A store caches where the queue begins, so every call opens the store again like a new process.
         const reopening: OutboxStore = {
           load: () => openOutboxStore(db).load(),
           append: (...given) => openOutboxStore(db).append(...given),
           rewrite: (...given) => openOutboxStore(db).rewrite(...given),
         }
-        live(plan, reopening, maxBytes)
+        runPlan(plan, reopening, maxBytes)
         db.close()
       }),
       { numRuns: 500 },
@@ -318,11 +317,11 @@ describe("in every order of cut, acknowledgement, crash and reconnect", () => {
   })
 })
 
-describe("what is stored alongside the frames", () => {
-  test("is there when they are, and is written again after a write that failed", () => {
+describe("data stored in the transaction of the frames", () => {
+  test("data in the same transaction is stored with the frames, and written again after a failed write", () => {
     const db = new Database(":memory:", { strict: true })
     db.run("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT")
-    db.run("CREATE TABLE notes (words TEXT NOT NULL) STRICT")
+    db.run("CREATE TABLE notes (text TEXT NOT NULL) STRICT")
     let breaks = true
     let done = 0
     const store = openOutboxStore(db, {

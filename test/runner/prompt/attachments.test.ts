@@ -1,4 +1,4 @@
-/** Attachments, kind by kind and limit by limit. */
+/** Attachments by kind, and their limits. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -66,15 +66,15 @@ const prepare = async (
 const file = (mime: string, url: string, filename?: string) =>
   ({ type: "file", mime, url, ...(filename !== undefined && { filename }) }) as const
 
-describe("an attachment", () => {
-  test("that is an image is shown as it is", async () => {
+describe("attachments", () => {
+  test("an image is passed to the model unchanged", async () => {
     const url = data("image/png", "not really a png")
     const { files, notes } = await prepare([file("image/png", url, "cat.png")])
     expect(files).toEqual([{ mime: "image/png", url, filename: "cat.png" }])
     expect(notes).toBe("")
   })
 
-  test("that is text is read into the prompt, also when its type is unknown but its name is not", async () => {
+  test("a text file is inlined into the prompt, recognized by its MIME type or its name", async () => {
     const { notes, files } = await prepare([
       file("text/plain", data("text/plain", "remember the milk"), "notes.txt"),
       file("application/octet-stream", data("application/octet-stream", "let x = 1"), "main.rs"),
@@ -86,7 +86,7 @@ describe("an attachment", () => {
     expect(notes).toContain("plain and simple")
   })
 
-  test("that is a very long text is cut, and the whole of it saved", async () => {
+  test("a very long text is cut in the prompt and saved completely", async () => {
     const long = "0123456789".repeat(20_000)
     const { notes } = await prepare([file("text/plain", data("text/plain", long), "long.txt")])
     expect(notes.length).toBeLessThan(101_000)
@@ -94,7 +94,7 @@ describe("an attachment", () => {
     expect(await readFile(join(workDir, path), "utf8")).toBe(long)
   })
 
-  test("that is a PDF is read page by page and saved with its text", async () => {
+  test("a PDF is inlined page by page and saved together with its text", async () => {
     const pdf = await Bun.file(join(import.meta.dir, "../../fixtures/files/two-pages.pdf")).bytes()
     const { notes } = await prepare([
       file("application/pdf", data("application/pdf", pdf), "a.pdf"),
@@ -107,17 +107,17 @@ describe("an attachment", () => {
     expect(await Bun.file(join(workDir, saved?.[2] ?? "")).text()).toContain("sandpiper")
   })
 
-  test("that only says it is a PDF is saved all the same, and both sides are told", async () => {
+  test("a file that is only declared as a PDF is saved, and the author and the model get the error", async () => {
     const { notes, problems } = await prepare([
       file("application/pdf", data("application/pdf", "no pdf"), "b.pdf"),
     ])
     expect(problems[0]).toContain(
-      'attachment "b.pdf": it could not be read as a PDF (it is saved as',
+      'attachment "b.pdf": it could not be read as a PDF (the file is saved as',
     )
     expect(notes).toContain("Tell the user")
   })
 
-  test("that is speech is written down, and the transcript told", async () => {
+  test("a voice message is transcribed, and the transcript is reported", async () => {
     const { notes, transcripts, files } = await prepare(
       [file("audio/ogg; codecs=opus", data("audio/ogg", "sound"), "voice.ogg")],
       async () => "please fix the build",
@@ -127,7 +127,7 @@ describe("an attachment", () => {
     expect(files).toEqual([])
   })
 
-  test("that is speech nobody can write down is saved and named, with the reason", async () => {
+  test("a voice message that cannot be transcribed is saved, and the reason is reported", async () => {
     const { notes, problems } = await prepare(
       [file("audio/ogg", data("audio/ogg", "sound"), "voice.ogg")],
       async () => {
@@ -138,7 +138,7 @@ describe("an attachment", () => {
     expect(notes).toMatch(/saved as \S+voice\.ogg/)
   })
 
-  test("of any other kind is saved and named", async () => {
+  test("a file of any other kind is saved, and the prompt names its path", async () => {
     const bytes = new Uint8Array([0, 1, 2, 3])
     const { notes } = await prepare([
       file("application/zip", data("application/zip", bytes), "a.zip"),
@@ -149,35 +149,35 @@ describe("an attachment", () => {
     expect(await readFile(join(workDir, ".sandpiper/.gitignore"), "utf8")).toBe("*\n")
   })
 
-  test("that calls itself text and is not is no text", async () => {
+  test("a binary file that is declared as text is saved instead of inlined", async () => {
     const { notes } = await prepare([
       file("text/plain", data("text/plain", new Uint8Array([65, 0, 66])), "x.txt"),
     ])
     expect(notes).toContain("is saved as")
   })
 
-  test("on the web is fetched", async () => {
+  test("an attachment with a web URL is fetched", async () => {
     const { notes } = await prepare([file("text/plain", `${server.url.href}notes.txt`, "n.txt")])
     expect(notes).toContain("from the web")
   })
 
-  test("on the web that is not there is a problem of this file only", async () => {
+  test("a web URL that fails is an error of this file only", async () => {
     const { notes, problems } = await prepare([
       file("text/plain", `${server.url.href}gone`, "gone.txt"),
       file("text/plain", data("text/plain", "but I am here")),
     ])
-    expect(problems).toEqual(['attachment "gone.txt": its server answered 404'])
+    expect(problems).toEqual(['attachment "gone.txt": its server responded with HTTP 404'])
     expect(notes).toContain("but I am here")
   })
 })
 
-describe("the limits", () => {
-  test("a file on the web that never ends is left when it is too large", async () => {
+describe("the limits of attachments", () => {
+  test("the download of an endless file is canceled when it exceeds the limit", async () => {
     const { problems } = await prepare([file("text/plain", `${server.url.href}endless`, "endless")])
     expect(problems[0]).toContain("it is larger than the 25 MB")
   })
 
-  test("all files together may have 25 MB; the one too many is named", async () => {
+  test("all files together may have 25 MB, and the file that exceeds it is reported", async () => {
     const part = data("application/zip", Buffer.alloc(13 * 1024 * 1024, 1))
     const { notes, problems } = await prepare([
       file("application/zip", part, "one.zip"),
@@ -188,16 +188,16 @@ describe("the limits", () => {
     expect(problems[0]).toContain('attachment "two.zip": it is larger than the 12 MB')
   })
 
-  test("eight files are taken, the ninth is named", async () => {
+  test("eight files are accepted, and the ninth is reported as an error", async () => {
     const nine = Array.from({ length: 9 }, (_, n) =>
       file("text/plain", data("text/plain", `text ${n}`), `${n}.txt`),
     )
     const { notes, problems } = await prepare(nine)
-    expect(problems).toEqual(['attachment "8.txt": at most 8 files are taken'])
+    expect(problems).toEqual(['attachment "8.txt": a prompt can have at most 8 files'])
     expect(notes).toContain("text 7")
   })
 
-  test("a data URL that is none is a problem of this file only", async () => {
+  test("an invalid data URL is an error of this file only", async () => {
     const { problems } = await prepare([
       file("image/png", "data:image/png;base64,%%%", "a.png"),
       file("image/png", "data:image/png;base64", "b.png"),
@@ -206,26 +206,26 @@ describe("the limits", () => {
   })
 })
 
-test("a link that leads out of the workspace is not followed", async () => {
+test("a symbolic link that leads out of the workspace is not followed", async () => {
   const trapped = await mkdtemp(join(tmpdir(), "attachments-"))
   const outside = await mkdtemp(join(tmpdir(), "attachments-"))
   await symlink(outside, join(trapped, ".sandpiper"))
   const saving = createSaveFile(trapped)("p", { name: "a.bin", bytes: new Uint8Array([1]) })
   const why = await saving.catch((error: Error) => error.message)
-  expect(why).toBe("it cannot be saved, .sandpiper is in the way")
+  expect(why).toBe("it cannot be saved: .sandpiper is not a directory")
   expect(await readdir(outside)).toEqual([])
   await Promise.all([trapped, outside].map((folder) => rm(folder, { recursive: true })))
 })
 
-describe("a file's name", () => {
-  test("stays in its folder", () => {
+describe("file names", () => {
+  test("a file name cannot lead out of its folder", () => {
     expect(safeName("../../etc/passwd", 0)).toBe("passwd")
     expect(safeName("..", 0)).toBe("attachment-1")
     expect(safeName("C:\\x\\évil\n.txt", 0)).toBe("évil_.txt")
     expect(safeName(undefined, 2)).toBe("attachment-3")
   })
 
-  test("that is there already gets a number", async () => {
+  test("a file name that exists already gets a number", async () => {
     const save = createSaveFile(workDir)
     const bytes = new Uint8Array([1])
     expect(await save("twice", { name: "a.bin", bytes })).toBe(".sandpiper/attachments/twice/a.bin")

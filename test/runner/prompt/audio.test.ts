@@ -1,4 +1,4 @@
-/** Speech to text, by stand-ins that speak the command lines of ffmpeg and whisper-cli; the real ones are tried when installed. */
+/** Speech to text, with stand-ins that accept the command lines of ffmpeg and whisper-cli. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtemp, readdir, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -10,10 +10,10 @@ const path = [programs, process.env["PATH"]].join(delimiter)
 const bytes = (text: string) => new TextEncoder().encode(text)
 const signal = () => new AbortController().signal
 
-/** Why it failed. */
+/** The error message, or the unexpected transcript. */
 const failing = (running: Promise<string>): Promise<string> =>
   running.then(
-    (said) => `it did not fail: ${said}`,
+    (transcript) => `it did not fail: ${transcript}`,
     (error: Error) => error.message,
   )
 
@@ -27,30 +27,28 @@ afterAll(() => rm(modelsDir, { recursive: true }))
 const leftovers = async () =>
   (await readdir(tmpdir())).filter((name) => name.startsWith("sandpiper-audio-"))
 
-describe("a voice message", () => {
-  test("is written down", async () => {
+describe("voice messages", () => {
+  test("a voice message is transcribed", async () => {
     const transcribe = createTranscribe({ path, modelsDir })
     expect(await transcribe(bytes("please fix\nthe build"), signal())).toBe("please fix the build")
   })
 
-  test("without sound is known by what came out, not by the exit code", async () => {
+  test("a file without sound is recognized by ffmpeg's output file, not by its exit code", async () => {
     const transcribe = createTranscribe({ path, modelsDir })
-    expect(await failing(transcribe(bytes("silence"), signal()))).toContain(
-      "there is no sound in it",
-    )
+    expect(await failing(transcribe(bytes("silence"), signal()))).toContain("it contains no sound")
   })
 
-  test("in which nobody speaks says so", async () => {
+  test("a voice message without speech is reported as such", async () => {
     const transcribe = createTranscribe({ path, modelsDir })
-    expect(await failing(transcribe(bytes("noise"), signal()))).toContain("nothing is said in it")
+    expect(await failing(transcribe(bytes("noise"), signal()))).toContain("it contains no speech")
   })
 
-  test("that is no sound at all fails with ffmpeg's words", async () => {
+  test("a file that is not audio fails with ffmpeg's error message", async () => {
     const transcribe = createTranscribe({ path, modelsDir })
     expect(await failing(transcribe(bytes("garbage"), signal()))).toContain("Invalid data found")
   })
 
-  test("that takes too long is given up, and the program with it", async () => {
+  test("a transcription that takes too long fails, and its process is killed", async () => {
     const transcribe = createTranscribe({ path, modelsDir, convertMs: 200 })
     const started = Date.now()
     const failed = await transcribe(bytes("hang"), signal()).catch((error: Error) => error.message)
@@ -58,7 +56,7 @@ describe("a voice message", () => {
     expect(Date.now() - started).toBeLessThan(5000)
   })
 
-  test("that is aborted stops at once", async () => {
+  test("an aborted transcription stops at once", async () => {
     const abort = new AbortController()
     const transcribe = createTranscribe({ path, modelsDir })
     const running = transcribe(bytes("hang"), abort.signal).catch((error: Error) => error.message)
@@ -66,18 +64,18 @@ describe("a voice message", () => {
     expect(await running).toBe("ffmpeg was stopped")
   })
 
-  test("leaves nothing behind", async () => {
+  test("transcriptions leave no temporary files", async () => {
     expect(await leftovers()).toEqual([])
   })
 })
 
-describe("what is not installed is named", () => {
-  test("ffmpeg", async () => {
+describe("missing programs and models", () => {
+  test("a missing ffmpeg is named in the error", async () => {
     const transcribe = createTranscribe({ path: "/nowhere", modelsDir })
     expect(await failing(transcribe(bytes("hello"), signal()))).toContain("ffmpeg is not installed")
   })
 
-  test("a model", async () => {
+  test("a missing speech model is named in the error", async () => {
     const transcribe = createTranscribe({ path, modelsDir: "/nowhere" })
     expect(await failing(transcribe(bytes("hello"), signal()))).toContain(
       "no speech model is installed in /nowhere",
@@ -85,6 +83,6 @@ describe("what is not installed is named", () => {
   })
 })
 
-test("these tests ran with stand-ins: whisper-cli is not needed for them", () => {
+test("these tests run with the stand-in whisper-cli, not with an installed one", () => {
   expect(Bun.which("whisper-cli", { PATH: path })).toBe(join(programs, "whisper-cli"))
 })

@@ -1,4 +1,4 @@
-/** PDFs that take too much: they are given up, and the runner goes on meanwhile. */
+/** PDFs, and the limits on time and memory for reading them. */
 import { expect, test } from "bun:test"
 import { deflateSync } from "node:zlib"
 import { systemClock } from "../../../src/lib/clock.ts"
@@ -8,15 +8,15 @@ import { runnerFromSource } from "../../kit/runner.ts"
 const reader = (limits: Partial<PdfOptions> = {}) =>
   createReadPdf({ self: runnerFromSource, owner: undefined, clock: systemClock, ...limits })
 
-/** One page whose words, packed to almost nothing, are so many bytes long. */
+/** A PDF with one page whose compressed content is `bytes` long when unpacked. */
 const pdf = (bytes: number): Uint8Array => {
-  const words = deflateSync(Buffer.alloc(bytes, "BT /F1 12 Tf (hello) Tj ET\n"))
+  const content = deflateSync(Buffer.alloc(bytes, "BT /F1 12 Tf (hello) Tj ET\n"))
   const objects = [
     "<< /Type /Catalog /Pages 2 0 R >>",
     "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
     "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Contents 5 0 R /Resources << /Font << /F1 4 0 R >> >> >>",
     "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    `<< /Length ${words.length} /Filter /FlateDecode >>\nstream\n${words.toString("latin1")}\nendstream`,
+    `<< /Length ${content.length} /Filter /FlateDecode >>\nstream\n${content.toString("latin1")}\nendstream`,
   ]
   let text = "%PDF-1.4\n"
   const places = objects.map((object, index) => {
@@ -29,7 +29,7 @@ const pdf = (bytes: number): Uint8Array => {
   return Buffer.from(text + table + end, "latin1")
 }
 
-/** Why it failed, and how long nothing else was done meanwhile. */
+/** The error message, and the longest time for which the event loop was blocked. */
 const failing = async (reading: Promise<unknown>) => {
   let longest = 0
   let last = performance.now()
@@ -45,22 +45,22 @@ const failing = async (reading: Promise<unknown>) => {
   return { why, longest }
 }
 
-test("the words of a page are read", async () => {
+test("the text of a page is read", async () => {
   expect(await reader()(pdf(26))).toEqual({ text: "[page 1]\nhello", pages: 1 })
 })
 
-test("one that takes too long is given up, and nothing waits for it meanwhile", async () => {
+test("a PDF that takes too long fails without blocking the event loop", async () => {
   const { why, longest } = await failing(reader({ limitMs: 1500 })(pdf(40_000_000)))
   expect(why).toBe("reading it took too long")
   expect(longest).toBeLessThan(1000)
 })
 
-test("one that unfolds to too much is given up", async () => {
+test("a PDF that needs too much memory fails", async () => {
   const { why } = await failing(reader({ memoryBytes: 200_000_000 })(pdf(40_000_000)))
-  expect(why).toBe("it unfolds to more than can be read")
+  expect(why).toBe("reading it needs too much memory")
 })
 
-test("what is no PDF, and a program that is not there, are told in a sentence", async () => {
+test("a file that is not a PDF and a missing program give the same clear error", async () => {
   const junk = new TextEncoder().encode("%PDF-1.4 and nothing more")
   expect((await failing(reader()(junk))).why).toBe("it could not be read as a PDF")
   const nowhere = reader({ self: ["/nowhere"] })

@@ -1,4 +1,4 @@
-/** Small builders, so that a test of the machine reads as what happens. */
+/** Builders of OpenCode's events, and a turn that a test drives event by event. */
 import type {
   AgentError,
   AgentEvent,
@@ -79,7 +79,7 @@ export const toolPart = (
 
 type SessionEvent = Exclude<AgentEvent, { type: "connected" | "heartbeat" }>
 
-export const say = {
+export const events = {
   message: (message: AgentMessage): SessionEvent => ({
     type: "message",
     sessionId: message.sessionId,
@@ -102,7 +102,7 @@ export const say = {
   }),
 }
 
-/** A turn in a test's hand: what it is told, what it sent and what it asked for. */
+/** A started turn that a test dispatches events to, with all effects that it returned. */
 export const start = (settings: Partial<TurnSettings> = {}) => {
   let turn: Turn = newTurn(
     {
@@ -110,39 +110,40 @@ export const start = (settings: Partial<TurnSettings> = {}) => {
       turnId: "t1",
       channelType: "web",
       channelId: "default",
-      sessionId: SESSION,
+      agentSessionId: SESSION,
       userMessageId: PROMPT,
     },
     settings,
   )
   let now = 10_000
   const effects: Effect[] = []
-  const tell = (event: TurnEvent): readonly Effect[] => {
-    const [next, made] = step(turn, event, now)
+  const dispatch = (event: TurnEvent): readonly Effect[] => {
+    const [next, stepEffects] = step(turn, event, now)
     turn = next
-    effects.push(...made)
-    return made
+    effects.push(...stepEffects)
+    return stepEffects
   }
-  const hand = {
+  const driver = {
     turn: () => turn,
     effects,
-    tell,
+    dispatch,
     wait: (ms: number) => void (now += ms),
-    hear: (...events: readonly SessionEvent[]) => {
-      for (const event of events) tell({ type: "agent", event })
+    receive: (...received: readonly SessionEvent[]) => {
+      for (const event of received) dispatch({ type: "agent", event })
     },
     read: (
       messages: SessionSnapshot["messages"],
-      why: "end" | "look" | "recheck" | "gap" | "resume" = "end",
+      why: "end" | "post-check" | "recheck" | "stream-gap" | "resume" = "end",
       status: SessionStatus = { type: "idle" },
-    ) => tell({ type: "read", why, snapshot: { status, messages, children: [] } }),
+    ) => dispatch({ type: "read", why, snapshot: { status, messages, children: [] } }),
     frames: (): readonly OutboundFrame[] =>
       effects.flatMap((effect) => (effect.do === "send" ? [effect.frame] : [])),
     sent: <Type extends OutboundFrame["type"]>(type: Type): readonly Outbound<Type>[] =>
-      hand.frames().filter((frame): frame is Outbound<Type> => frame.type === type),
-    did: (name: Effect["do"]): readonly Effect[] => effects.filter((effect) => effect.do === name),
+      driver.frames().filter((frame): frame is Outbound<Type> => frame.type === type),
+    requested: (name: Effect["do"]): readonly Effect[] =>
+      effects.filter((effect) => effect.do === name),
     outcome: () => effects.find((effect) => effect.do === "ended")?.outcome,
   }
-  tell({ type: "start" })
-  return hand
+  dispatch({ type: "start" })
+  return driver
 }

@@ -1,4 +1,4 @@
-/** Ways in which a runner of agents has gone wrong before; each is one test that says how this one does not. */
+/** Known failures of runners of this kind (docs/decisions/turn-lessons.md): each test shows that this one avoids it. */
 import { describe, expect, test } from "bun:test"
 import { changedTexts, changedTurn, restoreTurn } from "../../../src/runner/turn/turn-record.ts"
 import { step } from "../../../src/runner/turn/step.ts"
@@ -6,7 +6,7 @@ import {
   assistant,
   done,
   PROMPT,
-  say,
+  events,
   SESSION,
   start,
   stepStart,
@@ -19,18 +19,22 @@ const MODELS = { models: ["a/one", "b/two"] }
 const unauthorized = { name: "APIError", message: "no key", statusCode: 401, isRetryable: false }
 
 describe("the end of a turn", () => {
-  test("L-29: a message that completes does not end it; a tool call after it still counts", () => {
+  test("L-29: a completed message does not end the turn; a later tool call is still sent", () => {
     const turn = start()
-    turn.hear(say.message(user()), say.message(assistant("m1")), say.message(done("m1")))
+    turn.receive(
+      events.message(user()),
+      events.message(assistant("m1")),
+      events.message(done("m1")),
+    )
     expect(turn.outcome()).toBeUndefined()
-    turn.hear(say.message(assistant("m2")), say.part(toolPart("m2", "c1", "running")))
+    turn.receive(events.message(assistant("m2")), events.part(toolPart("m2", "c1", "running")))
     expect(turn.sent("message.part.tool-update")).toHaveLength(1)
   })
 
-  test("L-30: what the stream missed is read, and said before the end", () => {
+  test("L-30: text that the stream missed is read and sent before the turn ends", () => {
     const turn = start()
-    turn.hear(say.message(user()), say.message(done("m1")), say.idle())
-    expect(turn.did("read")).toHaveLength(1)
+    turn.receive(events.message(user()), events.message(done("m1")), events.idle())
+    expect(turn.requested("read")).toHaveLength(1)
     turn.read([
       { message: user(), parts: [] },
       { message: done("m1"), parts: [textPart("m1", "p1", "all of it", true)] },
@@ -45,107 +49,115 @@ describe("the end of a turn", () => {
     expect(turn.sent("message.finalize")[0]?.finalText).toBe("all of it")
   })
 
-  test("L-30: an idle that was missed is found by the look after a gap", () => {
+  test("L-30: an idle event that was missed is detected by the read after a stream gap", () => {
     const turn = start()
-    turn.hear(say.message(user()), say.message(assistant("m1")), say.part(textPart("m1", "p1")))
-    turn.tell({ type: "gap" })
-    turn.read([{ message: done("m1"), parts: [textPart("m1", "p1", "done", true)] }], "gap")
+    turn.receive(
+      events.message(user()),
+      events.message(assistant("m1")),
+      events.part(textPart("m1", "p1")),
+    )
+    turn.dispatch({ type: "stream-gap" })
+    turn.read([{ message: done("m1"), parts: [textPart("m1", "p1", "done", true)] }], "stream-gap")
     expect(turn.outcome()).toEqual({ type: "ok" })
   })
 
-  test("L-31: there is one terminal transition; what comes after it changes nothing", () => {
+  test("L-31: a turn has one terminal transition, and later events change nothing", () => {
     const turn = start()
-    turn.hear(say.message(done("m1")), say.part(textPart("m1", "p1", "x", true)), say.idle())
+    turn.receive(
+      events.message(done("m1")),
+      events.part(textPart("m1", "p1", "x", true)),
+      events.idle(),
+    )
     const snapshot = [{ message: done("m1"), parts: [textPart("m1", "p1", "x", true)] }]
     turn.read(snapshot)
     const ended = turn.turn()
     turn.read(snapshot)
-    turn.hear(say.idle(), say.error(unauthorized))
-    turn.tell({ type: "stop", reason: "late" })
-    turn.tell({ type: "agent-lost", error: "late" })
-    turn.tell({ type: "timer", name: "total" })
+    turn.receive(events.idle(), events.error(unauthorized))
+    turn.dispatch({ type: "stop", reason: "late" })
+    turn.dispatch({ type: "agent-lost", error: "late" })
+    turn.dispatch({ type: "timer", name: "total" })
     expect(turn.turn()).toBe(ended)
     expect(turn.sent("complete")).toHaveLength(1)
   })
 
-  test("an idle while a message is open is not the end: OpenCode says one too early on errors", () => {
+  test("an idle event while a message is open does not end the turn, since OpenCode sends it too early on errors", () => {
     const turn = start()
-    turn.hear(say.message(assistant("m1")), say.error(unauthorized), say.idle())
-    expect(turn.did("read")).toHaveLength(0)
-    turn.hear(say.message(done("m1", { error: unauthorized })), say.idle())
-    expect(turn.did("read")).toHaveLength(1)
+    turn.receive(events.message(assistant("m1")), events.error(unauthorized), events.idle())
+    expect(turn.requested("read")).toHaveLength(0)
+    turn.receive(events.message(done("m1", { error: unauthorized })), events.idle())
+    expect(turn.requested("read")).toHaveLength(1)
   })
 
-  test("a prompt that OpenCode took and forgot is posted again, the same, and in the end given up", () => {
+  test("a prompt that OpenCode accepts but does not start is posted three times and then fails", () => {
     const turn = start()
     for (let tries = 0; tries < 3; tries += 1) {
-      turn.tell({ type: "timer", name: "look" })
-      turn.read([{ message: user(), parts: [] }], "look")
+      turn.dispatch({ type: "timer", name: "post-check" })
+      turn.read([{ message: user(), parts: [] }], "post-check")
     }
-    expect(turn.did("post")).toHaveLength(3)
+    expect(turn.requested("post")).toHaveLength(3)
     expect(turn.outcome()).toEqual({
       type: "error",
-      error: "OpenCode took the prompt but did not answer it",
+      error: "OpenCode accepted the prompt but did not start it",
     })
   })
 })
 
 describe("text", () => {
-  test("L-33: after a gap deltas wait for the whole text, so there is no hole", () => {
+  test("L-33: after a stream gap deltas are ignored until the whole text arrives, so no text is lost", () => {
     const turn = start()
-    turn.hear(say.message(assistant("m1")), say.part(textPart("m1", "p1")))
-    turn.hear(say.delta("m1", "p1", "one "))
-    turn.tell({ type: "gap" })
+    turn.receive(events.message(assistant("m1")), events.part(textPart("m1", "p1")))
+    turn.receive(events.delta("m1", "p1", "one "))
+    turn.dispatch({ type: "stream-gap" })
     const stored = [{ message: assistant("m1"), parts: [textPart("m1", "p1", "")] }]
-    turn.read(stored, "gap", { type: "busy" })
-    turn.hear(say.delta("m1", "p1", "three "))
-    turn.hear(say.part(textPart("m1", "p1", "one two three ", true)))
+    turn.read(stored, "stream-gap", { type: "busy" })
+    turn.receive(events.delta("m1", "p1", "three "))
+    turn.receive(events.part(textPart("m1", "p1", "one two three ", true)))
     const deltas = turn.sent("message.part.text-delta").map(({ delta }) => delta)
     expect(deltas).toEqual(["one ", "two three "])
   })
 
-  describe("that comes while what the stream missed is read", () => {
+  describe("text that arrives during the read after a stream gap", () => {
     const missed = [{ message: done("m1"), parts: [textPart("m1", "p1", "first ", true)] }]
     const late = () => {
       const turn = start()
-      turn.hear(say.message(assistant("m1")))
-      turn.tell({ type: "gap" })
-      turn.hear(say.message(assistant("m2")), say.part(textPart("m2", "p2")))
-      turn.hear(say.delta("m2", "p2", "second "))
+      turn.receive(events.message(assistant("m1")))
+      turn.dispatch({ type: "stream-gap" })
+      turn.receive(events.message(assistant("m2")), events.part(textPart("m2", "p2")))
+      turn.receive(events.delta("m2", "p2", "second "))
       return turn
     }
-    const words = (turn: ReturnType<typeof late>) =>
+    const sentText = (turn: ReturnType<typeof late>) =>
       turn.sent("message.part.text-delta").map(({ delta }) => delta)
 
-    test("is said after it", () => {
+    test("text that arrives during the read is sent after the missed text", () => {
       const turn = late()
-      expect(words(turn)).toEqual([])
+      expect(sentText(turn)).toEqual([])
       const begun = { message: assistant("m2"), parts: [textPart("m2", "p2", "")] }
-      turn.read([...missed, begun], "gap", { type: "busy" })
-      turn.hear(say.delta("m2", "p2", "third"))
-      expect(words(turn)).toEqual(["first ", "second ", "third"])
+      turn.read([...missed, begun], "stream-gap", { type: "busy" })
+      turn.receive(events.delta("m2", "p2", "third"))
+      expect(sentText(turn)).toEqual(["first ", "second ", "third"])
     })
 
-    test("waits for the last of several reads, and for a second one when the first fails", () => {
+    test("text is held back until the last of several reads, and until a retry when a read fails", () => {
       const turn = late()
-      turn.tell({ type: "gap" })
-      turn.read([], "gap", { type: "busy" })
-      turn.tell({ type: "read-failed", why: "gap", error: "no answer" })
-      expect(words(turn)).toEqual([])
+      turn.dispatch({ type: "stream-gap" })
+      turn.read([], "stream-gap", { type: "busy" })
+      turn.dispatch({ type: "read-failed", why: "stream-gap", error: "no response" })
+      expect(sentText(turn)).toEqual([])
       turn.read(missed, "recheck", { type: "busy" })
-      expect(words(turn)).toEqual(["first ", "second "])
+      expect(sentText(turn)).toEqual(["first ", "second "])
     })
 
-    test("is said when the turn ends without an answer to the read", () => {
+    test("text that is held back is sent when the turn ends before the read", () => {
       const turn = late()
-      turn.tell({ type: "agent-lost", error: "OpenCode ended" })
-      expect(words(turn)).toEqual(["second "])
+      turn.dispatch({ type: "agent-lost", error: "OpenCode ended" })
+      expect(sentText(turn)).toEqual(["second "])
       expect(turn.sent("message.finalize")).toMatchObject([{ finalText: "second " }])
     })
 
-    test("is told again by OpenCode when the runner dies with it", () => {
+    test("text that was held back when the runner died is read again from OpenCode", () => {
       const turn = late()
-      turn.hear(say.part(textPart("m2", "p2", "second ", true)))
+      turn.receive(events.part(textPart("m2", "p2", "second ", true)))
       const saved = changedTurn(turn.turn(), undefined)
       if (!saved) throw new Error("nothing was saved")
       const restored = restoreTurn(saved, changedTexts(turn.turn(), undefined))
@@ -156,21 +168,21 @@ describe("text", () => {
       ]
       const snapshot = { status: { type: "idle" as const }, messages, children: [] }
       const [, effects] = step(waiting, { type: "read", why: "resume", snapshot }, 20_000)
-      const said = effects.flatMap((effect) =>
+      const deltas = effects.flatMap((effect) =>
         effect.do === "send" && effect.frame.type === "message.part.text-delta"
           ? [effect.frame.delta]
           : [],
       )
-      expect(said).toEqual(["first ", "second "])
+      expect(deltas).toEqual(["first ", "second "])
     })
   })
 
-  test("L-34: every delta names its part, and a snapshot of an earlier part says nothing again", () => {
+  test("L-34: every delta names its part, and a snapshot of an earlier part is not sent again", () => {
     const turn = start()
-    turn.hear(say.message(assistant("m1")), say.part(textPart("m1", "p1", "before", true)))
-    turn.hear(say.part(toolPart("m1", "c1", "completed")), say.message(done("m1")))
-    turn.hear(say.message(assistant("m2")), say.part(textPart("m2", "p2", "after", true)))
-    turn.hear(say.part(textPart("m1", "p1", "before", true)))
+    turn.receive(events.message(assistant("m1")), events.part(textPart("m1", "p1", "before", true)))
+    turn.receive(events.part(toolPart("m1", "c1", "completed")), events.message(done("m1")))
+    turn.receive(events.message(assistant("m2")), events.part(textPart("m2", "p2", "after", true)))
+    turn.receive(events.part(textPart("m1", "p1", "before", true)))
     expect(
       turn.sent("message.part.text-delta").map(({ partId, delta }) => [partId, delta]),
     ).toEqual([
@@ -179,33 +191,43 @@ describe("text", () => {
     ])
   })
 
-  test("L-35: the final text is all text of the turn, not only what came after the last tool", () => {
+  test("L-35: the final text contains all text of the turn, not only the text after the last tool", () => {
     const turn = start()
-    turn.hear(say.message(done("m1")), say.part(textPart("m1", "p1", "before, ", true)))
-    turn.hear(say.part(toolPart("m1", "c1", "completed")))
-    turn.hear(say.message(done("m2")), say.part(textPart("m2", "p2", "after", true)), say.idle())
+    turn.receive(events.message(done("m1")), events.part(textPart("m1", "p1", "before, ", true)))
+    turn.receive(events.part(toolPart("m1", "c1", "completed")))
+    turn.receive(
+      events.message(done("m2")),
+      events.part(textPart("m2", "p2", "after", true)),
+      events.idle(),
+    )
     turn.read([])
     expect(turn.sent("message.finalize")[0]?.finalText).toBe("before, after")
   })
 
-  test("L-36: growing snapshots and deltas give the same frames", () => {
+  test("L-36: growing snapshots and deltas result in the same frames", () => {
     const grown = start()
-    grown.hear(say.message(assistant("m1")), say.part(textPart("m1", "p1", "a")))
-    grown.hear(say.part(textPart("m1", "p1", "ab")), say.part(textPart("m1", "p1", "ab", true)))
+    grown.receive(events.message(assistant("m1")), events.part(textPart("m1", "p1", "a")))
+    grown.receive(
+      events.part(textPart("m1", "p1", "ab")),
+      events.part(textPart("m1", "p1", "ab", true)),
+    )
     const streamed = start()
-    streamed.hear(say.message(assistant("m1")), say.part(textPart("m1", "p1")))
-    streamed.hear(say.delta("m1", "p1", "a"), say.delta("m1", "p1", "b"))
-    streamed.hear(say.part(textPart("m1", "p1", "ab", true)))
+    streamed.receive(events.message(assistant("m1")), events.part(textPart("m1", "p1")))
+    streamed.receive(events.delta("m1", "p1", "a"), events.delta("m1", "p1", "b"))
+    streamed.receive(events.part(textPart("m1", "p1", "ab", true)))
     expect(grown.frames()).toEqual(streamed.frames())
   })
 
-  test("a second beginning in the same message voids the first, and names what is void", () => {
+  test("a second step-start in a message drops the parts before it and reports their ids", () => {
     const turn = start()
-    turn.hear(say.message(assistant("m1")), say.part(stepStart("m1", "s1")))
-    turn.hear(say.part(textPart("m1", "p1")), say.delta("m1", "p1", "half"))
-    turn.hear(say.part(stepStart("m1", "s2")), say.part(textPart("m1", "p2", "whole", true)))
+    turn.receive(events.message(assistant("m1")), events.part(stepStart("m1", "s1")))
+    turn.receive(events.part(textPart("m1", "p1")), events.delta("m1", "p1", "half"))
+    turn.receive(
+      events.part(stepStart("m1", "s2")),
+      events.part(textPart("m1", "p2", "whole", true)),
+    )
     expect(turn.sent("retry").flatMap(({ droppedParts }) => droppedParts)).toEqual(["p1"])
-    turn.hear(say.message(done("m1")), say.idle())
+    turn.receive(events.message(done("m1")), events.idle())
     turn.read([
       {
         message: done("m1"),
@@ -222,81 +244,87 @@ describe("text", () => {
   })
 })
 
-describe("status and time", () => {
-  test("L-37: an idle of OpenCode between two steps is not told", () => {
+describe("status and budgets", () => {
+  test("L-37: an idle status of OpenCode between two steps is not sent", () => {
     const turn = start()
-    turn.hear(say.message(assistant("m1")), say.idle(), say.idle())
+    turn.receive(events.message(assistant("m1")), events.idle(), events.idle())
     expect(turn.sent("agentStatus").map(({ status }) => status)).toEqual(["thinking"])
   })
 
-  test("L-38: an open message is no sign of life of the model; a part is", () => {
+  test("L-38: an open message does not count as a response of the model, and a part does", () => {
     const silent = start()
-    silent.hear(say.message(assistant("m1")))
-    silent.tell({ type: "timer", name: "first-event" })
+    silent.receive(events.message(assistant("m1")))
+    silent.dispatch({ type: "timer", name: "first-event" })
     expect(silent.turn().stopped).toEqual({ by: "budget", reason: "no answer within 90 s" })
     const alive = start()
-    alive.hear(say.message(assistant("m1")), say.part(stepStart("m1", "s1")))
-    alive.tell({ type: "timer", name: "first-event" })
+    alive.receive(events.message(assistant("m1")), events.part(stepStart("m1", "s1")))
+    alive.dispatch({ type: "timer", name: "first-event" })
     expect(alive.turn().stopped).toBeUndefined()
   })
 
-  test("L-38: silence is no failure while a tool runs, a person is asked or a sub-agent works", () => {
+  test("L-38: silence is allowed while a tool runs, a question is open or a sub-agent works", () => {
     const running = start()
-    running.hear(say.message(assistant("m1")), say.part(toolPart("m1", "c1", "running")))
+    running.receive(events.message(assistant("m1")), events.part(toolPart("m1", "c1", "running")))
     running.wait(600_000)
-    running.tell({ type: "timer", name: "progress" })
+    running.dispatch({ type: "timer", name: "progress" })
     expect(running.turn().stopped).toBeUndefined()
     const asking = start()
-    asking.hear(say.message(assistant("m1")), {
+    asking.receive(events.message(assistant("m1")), {
       type: "question",
       sessionId: SESSION,
       requestId: "q1",
       questions: [{ text: "?", options: [], multiple: false }],
     })
     asking.wait(600_000)
-    asking.tell({ type: "timer", name: "progress" })
+    asking.dispatch({ type: "timer", name: "progress" })
     expect(asking.turn().stopped).toBeUndefined()
     const delegating = start()
-    delegating.hear(say.message(assistant("m1")))
+    delegating.receive(events.message(assistant("m1")))
     delegating.wait(290_000)
-    delegating.hear(say.part({ ...toolPart("cm1", "c2", "running"), sessionId: "ses_child" }))
-    delegating.hear(say.part({ ...toolPart("cm1", "c2", "completed"), sessionId: "ses_child" }))
+    delegating.receive(events.part({ ...toolPart("cm1", "c2", "running"), sessionId: "ses_child" }))
+    delegating.receive(
+      events.part({ ...toolPart("cm1", "c2", "completed"), sessionId: "ses_child" }),
+    )
     delegating.wait(20_000)
-    delegating.tell({ type: "timer", name: "progress" })
+    delegating.dispatch({ type: "timer", name: "progress" })
     expect(delegating.turn().stopped).toBeUndefined()
   })
 
-  test("L-38: real silence ends the turn with the reason, once OpenCode has stopped", () => {
+  test("L-38: a silent model ends the turn with the reason once OpenCode has stopped", () => {
     const turn = start()
-    turn.hear(say.message(assistant("m1")), say.part(textPart("m1", "p1", "well")))
+    turn.receive(events.message(assistant("m1")), events.part(textPart("m1", "p1", "well")))
     turn.wait(300_001)
-    turn.tell({ type: "timer", name: "progress" })
-    expect(turn.did("abort")).toHaveLength(1)
+    turn.dispatch({ type: "timer", name: "progress" })
+    expect(turn.requested("abort")).toHaveLength(1)
     expect(turn.outcome()).toBeUndefined()
-    turn.hear(say.message(done("m1")), say.idle())
+    turn.receive(events.message(done("m1")), events.idle())
     turn.read([])
     expect(turn.outcome()).toEqual({ type: "error", error: "no progress for 300 s" })
   })
 })
 
-describe("stopping", () => {
-  test("L-39: a turn that has ended by itself is not aborted: the abort would hit the next prompt", () => {
+describe("stopping a turn", () => {
+  test("L-39: a turn whose session is idle is not aborted, since the abort would hit the next prompt", () => {
     const turn = start()
-    turn.hear(say.message(done("m1")), say.part(textPart("m1", "p1", "x", true)), say.idle())
-    turn.tell({ type: "stop", reason: "too late" })
-    expect(turn.did("abort")).toHaveLength(0)
+    turn.receive(
+      events.message(done("m1")),
+      events.part(textPart("m1", "p1", "x", true)),
+      events.idle(),
+    )
+    turn.dispatch({ type: "stop", reason: "too late" })
+    expect(turn.requested("abort")).toHaveLength(0)
   })
 
-  test("L-40: the reason is noted before OpenCode is told, so an abort is never taken for a failure", () => {
+  test("L-40: the reason is stored before the abort is sent, so the abort is not taken for a failure", () => {
     const turn = start(MODELS)
-    turn.hear(say.message(assistant("m1")), say.part(textPart("m1", "p1", "half")))
-    turn.tell({ type: "stop", reason: "stopped by the user" })
+    turn.receive(events.message(assistant("m1")), events.part(textPart("m1", "p1", "half")))
+    turn.dispatch({ type: "stop", reason: "stopped by the user" })
     const aborted = { name: "MessageAbortedError", message: "Aborted" }
-    turn.hear(
-      say.error(aborted),
-      say.idle(),
-      say.message(done("m1", { error: aborted })),
-      say.idle(),
+    turn.receive(
+      events.error(aborted),
+      events.idle(),
+      events.message(done("m1", { error: aborted })),
+      events.idle(),
     )
     turn.read([])
     expect(turn.outcome()).toEqual({ type: "canceled", reason: "stopped by the user" })
@@ -304,19 +332,19 @@ describe("stopping", () => {
     expect(turn.sent("model-switched")).toEqual([])
   })
 
-  test("L-41: a turn is not over while OpenCode still works: it is told again", () => {
+  test("L-41: a stopped turn does not end while OpenCode is busy, and the abort is sent again", () => {
     const turn = start()
-    turn.hear(say.message(assistant("m1")))
-    turn.tell({ type: "stop", reason: "enough" })
-    turn.tell({ type: "timer", name: "recheck" })
+    turn.receive(events.message(assistant("m1")))
+    turn.dispatch({ type: "stop", reason: "enough" })
+    turn.dispatch({ type: "timer", name: "recheck" })
     turn.read([{ message: assistant("m1"), parts: [] }], "recheck", { type: "busy" })
     expect(turn.outcome()).toBeUndefined()
-    expect(turn.did("abort")).toHaveLength(2)
+    expect(turn.requested("abort")).toHaveLength(2)
   })
 
-  test("L-41: a stop before the answer began is believed only after several looks", () => {
+  test("L-41: a turn stopped before its answer began ends only after several idle reads", () => {
     const turn = start()
-    turn.tell({ type: "stop", reason: "enough" })
+    turn.dispatch({ type: "stop", reason: "enough" })
     turn.read([{ message: user(), parts: [] }], "recheck")
     expect(turn.outcome()).toBeUndefined()
     turn.read([{ message: user(), parts: [] }], "recheck")
@@ -324,30 +352,30 @@ describe("stopping", () => {
     expect(turn.outcome()).toEqual({ type: "canceled", reason: "enough" })
   })
 
-  test("L-42: a tool that waits ends as OpenCode ends it: no abort, no forced end", () => {
+  test("L-42: a tool that waits is neither aborted nor ended by the runner", () => {
     const turn = start()
-    const waits = { ...toolPart("m1", "c1", "running"), tool: "wait_for_event" }
-    turn.hear(say.message(assistant("m1")), say.part(waits))
+    const waiting = { ...toolPart("m1", "c1", "running"), tool: "wait_for_event" }
+    turn.receive(events.message(assistant("m1")), events.part(waiting))
     turn.wait(3_600_000)
-    turn.tell({ type: "timer", name: "progress" })
-    expect(turn.did("abort")).toHaveLength(0)
-    turn.hear(say.part({ ...toolPart("m1", "c1", "completed"), tool: "wait_for_event" }))
-    turn.hear(say.message(done("m1", { finish: "stop" })), say.idle())
+    turn.dispatch({ type: "timer", name: "progress" })
+    expect(turn.requested("abort")).toHaveLength(0)
+    turn.receive(events.part({ ...toolPart("m1", "c1", "completed"), tool: "wait_for_event" }))
+    turn.receive(events.message(done("m1", { finish: "stop" })), events.idle())
     turn.read([])
     expect(turn.outcome()).toEqual({ type: "ok" })
   })
 })
 
-describe("another model", () => {
-  test("L-44: the attempt that failed is closed, and the next is a turn of its own", () => {
+describe("failover to another model", () => {
+  test("L-44: a failed attempt is finalized, and the next attempt has its own turn id", () => {
     const turn = start(MODELS)
-    turn.hear(say.message(assistant("m1")), say.part(textPart("m1", "p1", "I am", false)))
-    turn.hear(say.message(done("m1", { error: unauthorized })), say.idle())
+    turn.receive(events.message(assistant("m1")), events.part(textPart("m1", "p1", "I am", false)))
+    turn.receive(events.message(done("m1", { error: unauthorized })), events.idle())
     turn.read([{ message: done("m1", { error: unauthorized }), parts: [] }])
     expect(turn.sent("message.finalize")).toMatchObject([{ turnId: "t1", reason: "error" }])
-    turn.hear(say.message(assistant("m2")), say.part(textPart("m2", "p2", "here", true)))
+    turn.receive(events.message(assistant("m2")), events.part(textPart("m2", "p2", "here", true)))
     expect(turn.sent("message.create").map(({ turnId }) => turnId)).toEqual(["t1", "t1.2"])
-    turn.hear(say.message(done("m2")), say.idle())
+    turn.receive(events.message(done("m2")), events.idle())
     turn.read([
       { message: done("m1", { error: unauthorized }), parts: [textPart("m1", "p1", "I am", true)] },
       { message: done("m2"), parts: [textPart("m2", "p2", "here", true)] },
@@ -356,94 +384,94 @@ describe("another model", () => {
     expect(turn.sent("complete")).toHaveLength(1)
   })
 
-  test("L-45: a tool still running at the end is canceled, never completed", () => {
+  test("L-45: a tool that still runs at the end of a turn is reported as canceled, never as completed", () => {
     const turn = start()
-    turn.hear(say.message(assistant("m1")), say.part(toolPart("m1", "c1", "running")))
-    turn.tell({ type: "agent-lost", error: "OpenCode exited" })
+    turn.receive(events.message(assistant("m1")), events.part(toolPart("m1", "c1", "running")))
+    turn.dispatch({ type: "agent-lost", error: "OpenCode exited" })
     expect(turn.sent("message.part.tool-update").at(-1)).toMatchObject({
       status: "error",
       error: "canceled",
     })
   })
 
-  test("a turn that is being stopped when OpenCode goes away was stopped, and has not failed", () => {
+  test("a turn that is being stopped when OpenCode dies ends as canceled, not as failed", () => {
     const turn = start()
-    turn.hear(say.message(assistant("m1")), say.part(toolPart("m1", "c1", "running")))
-    turn.tell({ type: "stop", reason: "the runner is shutting down" })
-    turn.tell({ type: "agent-lost", error: "OpenCode exited" })
+    turn.receive(events.message(assistant("m1")), events.part(toolPart("m1", "c1", "running")))
+    turn.dispatch({ type: "stop", reason: "the runner is shutting down" })
+    turn.dispatch({ type: "agent-lost", error: "OpenCode exited" })
     expect(turn.sent("message.finalize")).toMatchObject([{ reason: "canceled" }])
     expect(turn.sent("complete")).toHaveLength(1)
   })
 
-  test("L-46: the error names every model that was tried, and only those", () => {
+  test("L-46: the error names every model that was tried and no other", () => {
     const turn = start(MODELS)
     const refuse = (id: string) => {
-      turn.hear(say.message(done(id, { error: unauthorized })), say.idle())
+      turn.receive(events.message(done(id, { error: unauthorized })), events.idle())
       turn.read([])
     }
     refuse("m1")
     refuse("m2")
     expect(turn.outcome()).toEqual({
       type: "error",
-      error: "no model could answer. a/one: no key; b/two: no key",
+      error: "all models failed: a/one: no key; b/two: no key",
     })
   })
 
   test("L-47: the model is explicit in every post", () => {
     const turn = start(MODELS)
-    expect(turn.did("post")).toEqual([{ do: "post", model: "a/one" }])
+    expect(turn.requested("post")).toEqual([{ do: "post", model: "a/one" }])
   })
 
-  test("is not asked once a tool has run, not even a sub-agent's", () => {
+  test("the next model is not tried after a tool has run, not even a sub-agent's tool", () => {
     const turn = start(MODELS)
-    turn.hear(say.message(assistant("m1")))
-    turn.hear(say.part({ ...toolPart("cm1", "c9", "running"), sessionId: "ses_child" }))
-    turn.hear(say.message(done("m1", { error: unauthorized })), say.idle())
+    turn.receive(events.message(assistant("m1")))
+    turn.receive(events.part({ ...toolPart("cm1", "c9", "running"), sessionId: "ses_child" }))
+    turn.receive(events.message(done("m1", { error: unauthorized })), events.idle())
     turn.read([])
     expect(turn.sent("model-switched")).toEqual([])
     expect(turn.outcome()?.type).toBe("error")
   })
 
-  test("is asked at the first sign that OpenCode would wait", () => {
+  test("the next model is tried as soon as OpenCode announces a retry", () => {
     const turn = start(MODELS)
-    turn.hear(say.message(assistant("m1")), say.retry(1, 99_000, "rate limit"))
-    expect(turn.did("abort")).toHaveLength(1)
-    turn.hear(say.message(done("m1")), say.idle())
+    turn.receive(events.message(assistant("m1")), events.retry(1, 99_000, "rate limit"))
+    expect(turn.requested("abort")).toHaveLength(1)
+    turn.receive(events.message(done("m1")), events.idle())
     turn.read([])
     expect(turn.sent("model-switched")).toMatchObject([{ reason: "rate limit", toModel: "b/two" }])
   })
 })
 
-test("L-48: usage is told in raw buckets, cache reads included, once for each message", () => {
+test("L-48: usage is sent once for each message as raw token counts, cache reads included", () => {
   const usage = { input: 1, output: 2, reasoning: 3, cacheRead: 80_000, cacheWrite: 5 }
   const turn = start()
-  turn.hear(say.message(done("m1", { usage, model: "a/one" })))
-  turn.hear(say.message(done("m1", { usage, model: "a/one" })))
+  turn.receive(events.message(done("m1", { usage, model: "a/one" })))
+  turn.receive(events.message(done("m1", { usage, model: "a/one" })))
   expect(turn.sent("usage")).toMatchObject([{ model: "a/one", ...usage }])
 })
 
-describe("whose message it is", () => {
-  test("an answer to somebody else's message is not ours", () => {
+describe("the messages of a turn", () => {
+  test("an answer to another user message does not belong to the turn", () => {
     const turn = start()
-    turn.hear(say.message(user()), say.message(done("m1", { parentId: "msg_other" })))
-    turn.hear(say.part(textPart("m1", "p1", "not ours", true)))
+    turn.receive(events.message(user()), events.message(done("m1", { parentId: "msg_other" })))
+    turn.receive(events.part(textPart("m1", "p1", "another answer", true)))
     expect(turn.sent("message.part.text-delta")).toEqual([])
   })
 
-  test("after a compaction the answer to OpenCode's own message is ours, its summary is not shown", () => {
+  test("after a compaction the answer to OpenCode's own message belongs to the turn, and its summary is not sent", () => {
     const turn = start()
-    turn.hear(say.message(user(PROMPT, 1000)), say.message(user("msg_own", 1500)))
-    turn.hear(say.message(assistant("m1", { parentId: "msg_own", isSummary: true })))
-    turn.hear(say.part(textPart("m1", "p1", "## Goal", true)))
-    turn.hear(say.message(assistant("m2", { parentId: "msg_own" })))
-    turn.hear(say.part(textPart("m2", "p2", "answer", true)))
+    turn.receive(events.message(user(PROMPT, 1000)), events.message(user("msg_own", 1500)))
+    turn.receive(events.message(assistant("m1", { parentId: "msg_own", isSummary: true })))
+    turn.receive(events.part(textPart("m1", "p1", "## Goal", true)))
+    turn.receive(events.message(assistant("m2", { parentId: "msg_own" })))
+    turn.receive(events.part(textPart("m2", "p2", "answer", true)))
     expect(turn.sent("message.part.text-delta").map(({ delta }) => delta)).toEqual(["answer"])
   })
 
-  test("a message older than the prompt is never ours", () => {
+  test("an answer to a message older than the prompt does not belong to the turn", () => {
     const turn = start()
-    turn.hear(say.message(user(PROMPT, 1000)), say.message(user("msg_old", 500)))
-    turn.hear(say.message(assistant("m1", { parentId: "msg_old" })))
+    turn.receive(events.message(user(PROMPT, 1000)), events.message(user("msg_old", 500)))
+    turn.receive(events.message(assistant("m1", { parentId: "msg_old" })))
     expect(turn.turn().messages).toEqual([])
   })
 })
@@ -457,27 +485,31 @@ describe("permissions", () => {
     patterns: ["ls"],
   } as const
 
-  test("are allowed once when nobody is to be asked, a sub-agent's too", () => {
+  test("permissions are allowed once when they are not relayed, also for a sub-agent", () => {
     const turn = start()
-    turn.hear(asked)
-    expect(turn.did("reply-permission")).toEqual([
+    turn.receive(asked)
+    expect(turn.requested("reply-permission")).toEqual([
       { do: "reply-permission", permissionId: "per_1", reply: "once" },
     ])
     expect(turn.sent("permission")).toEqual([])
   })
 
-  test("that are open when the turn ends are refused", () => {
+  test("permissions that are open when the turn ends are rejected", () => {
     const turn = start({ relayPermissions: true })
-    turn.hear(asked)
-    turn.tell({ type: "agent-lost", error: "gone" })
-    expect(turn.did("reply-permission")).toMatchObject([{ reply: "reject" }])
+    turn.receive(asked)
+    turn.dispatch({ type: "agent-lost", error: "gone" })
+    expect(turn.requested("reply-permission")).toMatchObject([{ reply: "reject" }])
   })
 })
 
-test("a turn that comes back to an OpenCode that knows nothing of it ends with an error, not with silence", () => {
+test("a turn that is resumed with a new OpenCode process ends with an error", () => {
   const turn = start()
-  turn.hear(say.message(user()), say.message(assistant("m1")), say.part(textPart("m1", "p1")))
-  turn.hear(say.delta("m1", "p1", "half"))
+  turn.receive(
+    events.message(user()),
+    events.message(assistant("m1")),
+    events.part(textPart("m1", "p1")),
+  )
+  turn.receive(events.delta("m1", "p1", "half"))
   const saved = changedTurn(turn.turn(), undefined)
   if (!saved) throw new Error("unreachable")
   const restored = restoreTurn(saved, changedTexts(turn.turn(), undefined))
@@ -495,6 +527,6 @@ test("a turn that comes back to an OpenCode that knows nothing of it ends with a
   const sent = effects.flatMap((effect) => (effect.do === "send" ? [effect.frame] : []))
   expect(sent.map(({ type }) => type)).toEqual(["message.finalize", "complete", "agentStatus"])
   expect(sent[0]).toMatchObject({ reason: "error", error: "OpenCode was stopped in mid-turn" })
-  // Half an answer must not pass for all of it: its words are the receiver's to keep.
+  // Half an answer must not pass for the whole: the receiver keeps the deltas it has.
   expect(sent[0]).not.toHaveProperty("finalText")
 })

@@ -1,4 +1,4 @@
-/** Recorded event streams of the real OpenCode, cut into prompts, with what OpenCode itself would answer at any moment. */
+/** Recorded event streams of the real OpenCode, split by prompt, and what OpenCode's API would return at each moment. */
 import { Glob } from "bun"
 import { join } from "node:path"
 import { z } from "zod"
@@ -16,7 +16,7 @@ export interface Recorded {
   readonly event: Exclude<AgentEvent, { type: "connected" | "heartbeat" }>
 }
 
-/** One prompt of a recording: everything that was said from its posting to the next one's. */
+/** One prompt of a recording: all events from its post to the next post. */
 export interface RecordedPrompt {
   readonly name: string
   readonly isOld: boolean
@@ -50,7 +50,7 @@ const readRecording = async (file: string): Promise<readonly RecordedPrompt[]> =
     return event.type === "connected" || event.type === "heartbeat" ? [] : [{ at: t, event }]
   })
   return posts.flatMap((post, index) => {
-    // The answer to the post is logged a moment after the first events it caused.
+    // The response to the post is logged a moment after the first events that it caused.
     const start = events.findIndex(
       ({ at, event }) =>
         at >= post.at - 30 &&
@@ -76,7 +76,7 @@ const readRecording = async (file: string): Promise<readonly RecordedPrompt[]> =
 const files = [...new Glob("*/*.jsonl").scanSync(folder)].toSorted()
 export const recordings = (await Promise.all(files.map(readRecording))).flat()
 
-/** OpenCode's store, built from what it said; a streaming text is in the older one's and not in the newer one's. */
+/** OpenCode's stored messages, built from its events. Old versions store the text of a streaming part, new ones do not. */
 export const createStore = (prompt: RecordedPrompt) => {
   const messages = new Map<string, AgentMessage>()
   const parts = new Map<string, AgentPart>()

@@ -1,4 +1,4 @@
-/** A turn against a recording, with everything that can go wrong in between decided by a tape of numbers. */
+/** Runs a turn against a recording. A tape of numbers decides where the stream is cut, the runner is killed or an event is repeated. */
 import type { OutboundFrame } from "../../../src/wire/frames/index.ts"
 import {
   changedTexts,
@@ -20,19 +20,19 @@ import { createStore, type Recorded, type RecordedPrompt } from "./recorded.ts"
 export interface Run {
   readonly frames: readonly OutboundFrame[]
   readonly outcomes: readonly Outcome[]
-  /** The stream was cut or the runner killed: words may come late, and in one piece. */
+  /** The stream was cut or the runner killed: text may arrive late and in one piece. */
   readonly isBroken: boolean
   readonly turn: Turn
 }
 
-export interface Troubles {
-  /** Of a thousand events, how many are followed by each. */
+export interface Faults {
+  /** After how many of a thousand events each fault occurs. */
   readonly cut: number
   readonly kill: number
   readonly repeat: number
 }
 
-/** What a store on disk has: written as the outbox is, whole or not at all. */
+/** The stored turn: every write is atomic, like that of the outbox. */
 const createDisk = () => {
   let turn: SavedTurn | undefined
   let written: Turn | undefined
@@ -55,7 +55,7 @@ const createDisk = () => {
 export const simulate = (
   prompt: RecordedPrompt,
   tape: readonly number[],
-  troubles: Troubles = { cut: 20, kill: 20, repeat: 60 },
+  faults: Faults = { cut: 20, kill: 20, repeat: 60 },
 ): Run => {
   let place = 0
   const draw = (below: number): number => {
@@ -69,7 +69,7 @@ export const simulate = (
     turnId: "turn-1",
     channelType: "web",
     channelId: "default",
-    sessionId,
+    agentSessionId: sessionId,
     userMessageId,
   }
   const store = createStore(prompt)
@@ -82,10 +82,10 @@ export const simulate = (
   let now = events[0]?.at ?? 0
   let index = 0
   let isBroken = false
-  /** What may be said again: an event that was missed cannot come later. */
-  const heard: Recorded[] = []
+  /** Events that may be repeated: a missed event cannot arrive later. */
+  const received: Recorded[] = []
 
-  const tell = (event: TurnEvent): void => {
+  const dispatch = (event: TurnEvent): void => {
     const [next, effects] = step(turn, event, now)
     turn = next
     for (const effect of effects) {
@@ -99,23 +99,23 @@ export const simulate = (
   const answerReads = (isLast: boolean): void => {
     const due = reads.filter((read) => isLast || read.due <= index)
     reads = reads.filter((read) => !due.includes(read))
-    for (const { why } of due) tell({ type: "read", why, snapshot: store.snapshot() })
+    for (const { why } of due) dispatch({ type: "read", why, snapshot: store.snapshot() })
   }
   const fireTimers = (until: number): void => {
     for (const [name, at] of [...timers].toSorted(([, a], [, b]) => a - b)) {
       if (at > until) continue
       timers.delete(name)
       now = Math.max(now, at)
-      tell({ type: "timer", name: name as "look" })
+      dispatch({ type: "timer", name: name as "post-check" })
     }
   }
-  /** Events that nobody hears. */
+  /** Skips events: OpenCode stores them, but the turn does not receive them. */
   const miss = (count: number): void => {
     for (const recorded of events.slice(index, index + count)) store.apply(recorded)
     index = Math.min(events.length, index + count)
   }
 
-  tell({ type: "start" })
+  dispatch({ type: "start" })
   while (index < events.length) {
     const recorded = events[index]
     if (!recorded) break
@@ -123,24 +123,25 @@ export const simulate = (
     now = recorded.at
     index += 1
     store.apply(recorded)
-    heard.push(recorded)
-    tell({ type: "agent", event: recorded.event })
+    received.push(recorded)
+    dispatch({ type: "agent", event: recorded.event })
     const fate = draw(1000)
-    if (fate < troubles.cut) {
+    if (fate < faults.cut) {
       isBroken = true
       miss(draw(12))
-      tell({ type: "gap" })
-    } else if (fate < troubles.cut + troubles.kill) {
+      dispatch({ type: "stream-gap" })
+    } else if (fate < faults.cut + faults.kill) {
       isBroken = true
       reads = []
       timers = new Map()
       turn = disk.read()
       miss(draw(12))
-      tell({ type: "resume" })
-    } else if (fate < troubles.cut + troubles.kill + troubles.repeat) {
-      const earlier = heard[draw(heard.length)]
-      // A delta bears an id and the reader of the stream knows those it has seen; all else may come twice.
-      if (earlier && earlier.event.type !== "delta") tell({ type: "agent", event: earlier.event })
+      dispatch({ type: "resume" })
+    } else if (fate < faults.cut + faults.kill + faults.repeat) {
+      const earlier = received[draw(received.length)]
+      // Deltas have ids and the stream reader drops duplicates; any other event may arrive twice.
+      if (earlier && earlier.event.type !== "delta")
+        dispatch({ type: "agent", event: earlier.event })
     }
     answerReads(false)
   }

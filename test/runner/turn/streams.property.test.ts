@@ -1,4 +1,4 @@
-/** The turn machine against every recording of the real OpenCode, in random orders of things going wrong. */
+/** The turn machine against every recording of the real OpenCode, with faults at random points. */
 import { describe, expect, test } from "bun:test"
 import { array, assert, constantFrom, nat, property } from "fast-check"
 import type { Outbound } from "../../../src/wire/frames/index.ts"
@@ -11,7 +11,7 @@ const seed = Date.now() % 2 ** 31
 const framesOf = <Type extends Run["frames"][number]["type"]>(run: Run, type: Type) =>
   run.frames.filter((frame): frame is Outbound<Type> => frame.type === type)
 
-/** The answer as OpenCode stores it: what is left of each message after its last beginning. */
+/** The answer as OpenCode stores it: the text of each message after its last `step-start`. */
 const storedAnswer = (prompt: RecordedPrompt): ReadonlyMap<string, string> => {
   const store = createStore(prompt)
   for (const recorded of prompt.events) store.apply(recorded)
@@ -34,22 +34,22 @@ const storedAnswer = (prompt: RecordedPrompt): ReadonlyMap<string, string> => {
 const byName = new Map(recordings.map((prompt) => [prompt.name, prompt]))
 const answers = new Map(recordings.map((prompt) => [prompt, storedAnswer(prompt)]))
 
-/** Blanks at the end of a text are not in the older OpenCode's store, though they were said. */
+/** Old versions of OpenCode do not store the trailing whitespace that they streamed. */
 const comparable = (prompt: RecordedPrompt, text: string): string =>
   prompt.isOld ? text.replaceAll(/\s+/g, "") : text
 
-const wordsByPart = (run: Run): ReadonlyMap<string, string> => {
-  const words = new Map<string, string>()
+const textByPart = (run: Run): ReadonlyMap<string, string> => {
+  const texts = new Map<string, string>()
   for (const { partId = "", delta } of framesOf(run, "message.part.text-delta")) {
-    words.set(partId, (words.get(partId) ?? "") + delta)
+    texts.set(partId, (texts.get(partId) ?? "") + delta)
   }
   for (const { droppedParts = [] } of framesOf(run, "retry")) {
-    for (const id of droppedParts) words.delete(id)
+    for (const id of droppedParts) texts.delete(id)
   }
-  return words
+  return texts
 }
 
-/** In this one a provider hangs until the script aborts: what is void depends on which retry was heard of. */
+/** In `err_chunk_timeout` the provider hangs until an abort: which parts are dropped depends on the retries received. */
 const isExact = ({ name }: RecordedPrompt): boolean => !name.includes("err_chunk_timeout")
 
 const check = (prompt: RecordedPrompt, run: Run): void => {
@@ -73,11 +73,11 @@ const check = (prompt: RecordedPrompt, run: Run): void => {
   const final = finals[0]
   if (!final || !isExact(prompt)) return
   const stored = answers.get(prompt) ?? new Map<string, string>()
-  const said = wordsByPart(run)
+  const sent = textByPart(run)
   for (const [id, text] of stored) {
-    expect(comparable(prompt, said.get(id) ?? "")).toBe(comparable(prompt, text))
+    expect(comparable(prompt, sent.get(id) ?? "")).toBe(comparable(prompt, text))
   }
-  expect([...said.keys()].filter((id) => !stored.has(id))).toEqual([])
+  expect([...sent.keys()].filter((id) => !stored.has(id))).toEqual([])
   expect(comparable(prompt, final.finalText ?? "")).toBe(
     comparable(prompt, [...stored.values()].join("")),
   )
@@ -87,18 +87,18 @@ const check = (prompt: RecordedPrompt, run: Run): void => {
 }
 
 describe("recorded streams", () => {
-  test("are there, of both dialects", () => {
+  test("there are recordings of both dialects of the event stream", () => {
     expect(recordings.filter(({ isOld }) => isOld).length).toBeGreaterThan(15)
     expect(recordings.filter(({ isOld }) => !isOld).length).toBeGreaterThan(15)
   })
 
   for (const prompt of recordings) {
-    test(`${prompt.name} ends once with the words that OpenCode stored`, () => {
+    test(`the recording ${prompt.name} ends once with the text that OpenCode stored`, () => {
       check(prompt, simulate(prompt, [0], { cut: 0, kill: 0, repeat: 0 }))
     })
   }
 
-  test(`end once, whole and alone, however they are cut, repeated or outlived (seed ${seed})`, () => {
+  test(`every recording ends once and complete with cuts, kills and repeated events (seed ${seed})`, () => {
     const tape = array(nat(11_999), { minLength: 1, maxLength: 60 })
     assert(
       property(constantFrom(...byName.keys()), tape, (name, numbers) => {

@@ -1,6 +1,6 @@
 /** The shared store of a deployment as one Durable Object: tables, triggers and the list of sessions. */
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
-import { channelAddress } from "../../session/channel.ts"
+import { channelAddress } from "../../../wire/channel.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"

@@ -1,5 +1,6 @@
 /** OpenCode's HTTP calls, each typed, each with a deadline. What they may fail with stands in call.ts. */
 import { z } from "zod"
+import type { PermissionReply } from "../../../wire/permission.ts"
 import {
   type AgentExchange,
   type AgentSession,
@@ -35,8 +36,6 @@ export interface CommandBody {
   readonly agent?: string
   readonly messageID?: string
 }
-
-export type PermissionReply = "once" | "always" | "reject"
 
 export interface AgentClient {
   readonly health: () => Promise<{ readonly version: string }>
