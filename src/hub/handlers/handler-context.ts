@@ -1,9 +1,9 @@
-/** What the handlers need beside tables. */
+/** What handlers need besides the database. */
 
 export interface HandlerContext {
   readonly now: () => number
   readonly newId: () => string
-  /** `sha256:<hex>` of a value's canonical form: the same whatever the order of its keys. */
+  /** `sha256:<hex>` of the value's canonical form, which does not depend on the order of keys. */
   readonly hash: (value: unknown) => string
 }
 

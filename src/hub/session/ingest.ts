@@ -1,5 +1,5 @@
 /** What each frame of the runner changes. The map is total: a frame without an entry does not compile. */
-import type { Outbound, ToldFrame } from "../../wire/frames/index.ts"
+import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
 import { keepArtifact } from "./artifacts.ts"
 import { channelKey } from "./channel.ts"
 import { answerOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
@@ -8,7 +8,7 @@ import { endPrompt, reconcile, withdrawAll } from "./prompt-lifecycle.ts"
 
 /** Frames about the link itself, and words, are dealt with where they arrive. */
 type Elsewhere = "hello" | "ping" | "message.part.text-delta" | "message.part.reasoning-delta"
-type IngestedType = Exclude<ToldFrame["type"], Elsewhere>
+type IngestedType = Exclude<ReportFrame["type"], Elsewhere>
 type Ingest = { readonly [Type in IngestedType]: (frame: Outbound<Type>) => void }
 
 /** Carries out one frame, inside its transaction. */

@@ -15,6 +15,18 @@ import {
 } from "./shapes.ts"
 import { workflowOrder } from "./workflow.ts"
 
+/** Exported because the hub stores this frame until the session's runner has it. */
+export const workflowExecute = row(
+  "workflow-execute",
+  "Run a workflow, or resume one that waited for approval.",
+  {
+    executionId: z.string(),
+    model: z.string().optional(),
+    modelPreferences: modelPreferences.optional(),
+    payload: workflowOrder,
+  },
+)
+
 const commands = [
   row("prompt", "A message for the agent: starts a turn, or steers one that is busy.", {
     messageId: z.string(),
@@ -54,12 +66,7 @@ const commands = [
     actorName: z.string().optional(),
     actorEmail: z.string().optional(),
   }),
-  row("workflow-execute", "Run a workflow, or go on with one that waited for approval.", {
-    executionId: z.string(),
-    model: z.string().optional(),
-    modelPreferences: modelPreferences.optional(),
-    payload: workflowOrder,
-  }),
+  workflowExecute,
   row("welcome", "Accepts `hello`: says the last frame of this epoch that is stored.", {
     protocol: z.literal(2),
     lastSeq: seq,

@@ -13,7 +13,7 @@ export {
   outboundMessages,
   outboundTypes,
   parseOutbound,
-  type ToldFrame,
+  type ReportFrame,
 } from "./outbound.ts"
 export type { Parsed } from "./parse.ts"
 export {

@@ -23,9 +23,9 @@ const linkRows = [
 const told = [...linkRows, ...turnRows, ...stateRows, ...answerRows] as const
 
 /** What the runner says of its own accord or in answer: everything but its requests. */
-export type ToldFrame = z.output<(typeof told)[number]["schema"]>
+export type ReportFrame = z.output<(typeof told)[number]["schema"]>
 
-export type OutboundFrame = ToldFrame | RequestFrame
+export type OutboundFrame = ReportFrame | RequestFrame
 
 /** The frame of one type. */
 export type Outbound<Type extends OutboundFrame["type"]> = Extract<

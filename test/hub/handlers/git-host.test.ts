@@ -59,7 +59,7 @@ describe("with a token", () => {
     expect(await refusal(read("none"))).toContain("the git host answered 404: Not Found")
     const strange = { owner: "../..", repo: "x" }
     expect(await refusal(setup.runner.uplink.request("list-pull-requests", strange))).toContain(
-      "is no name of an owner",
+      "is not a valid name of an owner",
     )
   })
 })
@@ -155,7 +155,7 @@ test("without a token and without gh it is refused with what to do", async () =>
   await chmod(join(bin, "git"), 0o755)
   const setup = await startWith({ PATH: bin })
   const asked = setup.runner.uplink.request("create-pr", { branch: "fix", title: "Fix it" })
-  expect(await refusal(asked)).toContain("give GITHUB_TOKEN, or install gh and sign in")
+  expect(await refusal(asked)).toContain("set GITHUB_TOKEN, or install gh and sign in")
   await setup.stop()
   await rm(bin, { recursive: true, force: true })
 })

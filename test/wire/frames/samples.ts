@@ -1,6 +1,6 @@
 /** One full sample of every message on the wire, optional fields included. */
 import { operations } from "../../../src/wire/operations/index.ts"
-import type { CommandFrame, ToldFrame } from "../../../src/wire/frames/index.ts"
+import type { CommandFrame, ReportFrame } from "../../../src/wire/frames/index.ts"
 import { sampleOf } from "../operations/samples.ts"
 
 type Sample = Readonly<Record<string, unknown>>
@@ -80,7 +80,7 @@ const commands: SampleOfEach<CommandFrame> = {
   "permission-reply": { permissionId: "p1", reply: "once" },
 }
 
-const told: SampleOfEach<ToldFrame> = {
+const told: SampleOfEach<ReportFrame> = {
   hello: {
     protocol: 2,
     runner: { name: "sandpiper", version: "0.1.0" },

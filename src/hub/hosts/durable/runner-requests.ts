@@ -3,8 +3,8 @@ import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { callObject } from "./object-calls.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 import { createGitHost, githubApi } from "../../handlers/git-host.ts"
-import { type Neighbour, outsideHandlers } from "../../handlers/outside-requests.ts"
-import { answerOutside, type OutsideType, Refusal } from "../../handlers/handler-table.ts"
+import { type OtherSession, createExternalHandlers } from "../../handlers/external-requests.ts"
+import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 
 const NO_SANDBOXES =
   "this deployment cannot start sandboxes by itself: make a session and start a runner for it"
@@ -15,7 +15,7 @@ export const durableAnswer = (
 ): ((session: string, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
   const { SESSIONS, COMMONS, GITHUB_TOKEN } = environment
   const cannot = () => Promise.reject(new Refusal(NO_SANDBOXES))
-  const neighbour = (session: string): Neighbour => {
+  const otherSession = (session: string): OtherSession => {
     const call =
       <Result>(name: string) =>
       (...args: readonly unknown[]) =>
@@ -28,9 +28,11 @@ export const durableAnswer = (
       channels: call("channels"),
     }
   }
-  const outside = outsideHandlers({
+  const externalHandlers = createExternalHandlers({
     find: async (session) =>
-      (await callObject<boolean>(SESSIONS, session, "exists", [])) ? neighbour(session) : undefined,
+      (await callObject<boolean>(SESSIONS, session, "exists", []))
+        ? otherSession(session)
+        : undefined,
     children: {
       spawn: cannot,
       of: () => [],
@@ -52,7 +54,7 @@ export const durableAnswer = (
   })
   return async (session, frame) =>
     (await callObject<Record<string, unknown> | null>(COMMONS, "", "answer", [session, frame])) ??
-    answerOutside(outside, frame as RequestFrame<OutsideType>, {
+    answerExternalRequest(externalHandlers, frame, {
       session,
       requestId: frame.requestId,
     })
