@@ -7,9 +7,9 @@ import { until } from "../kit/until.ts"
 test("a schedule fires when it is due, once for all missed times, and not while it is disabled", async () => {
   const clock = createManualClock(Date.parse("2026-11-16T11:59:30Z"))
   const { hub, runner, stop } = await startTestLocalHub({ clock })
-  const ask = (action: "create" | "update", payload: Record<string, unknown>) =>
+  const request = (action: "create" | "update", payload: Record<string, unknown>) =>
     runner.uplink.request("trigger-api", { action, payload })
-  const { data } = await ask("create", {
+  const { data } = await request("create", {
     name: "every hour",
     config: { type: "schedule", cron: "0 * * * *", prompt: "what is new?" },
   })
@@ -26,7 +26,7 @@ test("a schedule fires when it is due, once for all missed times, and not while 
   await until(() => hub.find("s1")?.status().working === 0, "end of the turn")
   clock.advance(3_600_000)
   await until(() => runner.prompts.length === 2, "next prompt")
-  await ask("update", { triggerId: trigger.id, enabled: false })
+  await request("update", { triggerId: trigger.id, enabled: false })
   clock.advance(7_200_000)
   await Bun.sleep(50)
   expect(runner.prompts).toHaveLength(2)
