@@ -1,4 +1,4 @@
-/** Writes the documents that are made from the tables. */
+/** Writes the documents that are generated from the tables of operations, tools and frames. */
 import { join } from "node:path"
 import { operations } from "../src/wire/operations/index.ts"
 import { tools } from "../tools/index.ts"
@@ -6,7 +6,7 @@ import { renderApi } from "./render/api.ts"
 import { renderProtocol } from "./render/protocol.ts"
 import { renderTools } from "./render/tools.ts"
 
-/** Name of the file in this folder -> text. */
+/** File name in this folder to file content. */
 export const generatedDocs = (): ReadonlyMap<string, string> =>
   new Map([
     ["api.md", renderApi(operations)],

@@ -1,6 +1,6 @@
 /**
- * Writes what OpenCode loads: a one-line file for each tool, and the one bundle that they all import. The bundle
- * holds everything that the tools need, so that the agent's first prompt waits for no install.
+ * Generates the files that OpenCode loads: one stub per tool and the bundle that all stubs import. The bundle contains
+ * all dependencies, so the first prompt does not wait for an install.
  */
 import { mkdir, readdir, rm } from "node:fs/promises"
 import { join } from "node:path"
@@ -8,7 +8,7 @@ import { tools } from "./index.ts"
 
 const root = join(import.meta.dir, "..")
 
-/** Path below opencode-config -> text. Only tools lie in `tools/`: OpenCode takes every file there for one. */
+/** Path below opencode-config to file content. OpenCode loads every file in `tools/` as a tool, so only stubs go there. */
 export const generatedTools = async (): Promise<ReadonlyMap<string, string>> => {
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "index.ts")],
@@ -19,7 +19,7 @@ export const generatedTools = async (): Promise<ReadonlyMap<string, string>> => 
   const [bundle] = built.outputs
   if (!bundle)
     throw new Error(
-      `the tools do not build: ${built.logs.map(({ message }) => message).join("; ")}`,
+      `the bundle of the tools was not built: ${built.logs.map(({ message }) => message).join("; ")}`,
     )
   const stubs = Object.keys(tools)
     .toSorted()

@@ -1,4 +1,4 @@
-/** Joins a run of a workflow with its steps, and says what to do next. */
+/** Shows a workflow execution with its steps and advises what to do next. */
 import { z } from "zod"
 import { text } from "../src/wire/operations/fields.ts"
 import { callOperation, operationNamed } from "./gateway.ts"
@@ -20,59 +20,61 @@ const step = z.looseObject({
 export type Execution = z.output<typeof execution>
 export type Step = z.output<typeof step>
 
-/** One line a step, the failed ones with their error, then what to do. */
+/** One line per step with its error, then the advice. */
 export const explain = (run: Execution, steps: readonly Step[]): string => {
   const lines = steps.map(({ stepId = "?", status = "unknown", attempt, error }) => {
-    const tries = attempt !== undefined && attempt > 1 ? `, attempt ${attempt}` : ""
-    return `- ${stepId}: ${status}${tries}${error === undefined ? "" : `: ${short(error)}`}`
+    const attempts = attempt !== undefined && attempt > 1 ? `, attempt ${attempt}` : ""
+    return `- ${stepId}: ${status}${attempts}${error === undefined ? "" : `: ${shorten(error)}`}`
   })
   return [
-    `The run is ${run.status ?? "in an unknown state"}.`,
-    ...(run.error === undefined ? [] : [`Its error: ${short(run.error)}`]),
+    `Status: ${run.status ?? "unknown"}.`,
+    ...(run.error === undefined ? [] : [`Error: ${shorten(run.error)}`]),
     ...(lines.length === 0 ? ["No step has run."] : lines),
-    `Next: ${adviceOn(run, steps)}`,
+    `Next: ${adviceFor(run, steps)}`,
   ].join("\n")
 }
 
-const adviceOn = (run: Execution, steps: readonly Step[]): string => {
+const adviceFor = (run: Execution, steps: readonly Step[]): string => {
   const failed = steps.find(({ status }) => status === "failed" || status === "error")
   switch (run.status) {
     case "needs_approval":
     case "waiting_approval":
-      return "ask the user whether it may go on, then call approve_execution with the run's resumeToken."
+      return "ask the user for approval, then call approve_execution with the resumeToken."
     case "failed":
     case "error":
       return failed
-        ? `look at step ${failed.stepId ?? "?"} with get_execution_steps, correct the workflow with update_workflow, and start it again with run_workflow.`
-        : "no step failed, so look at the workflow's definition with get_workflow."
+        ? `read step ${failed.stepId ?? "?"} with get_execution_steps, fix the workflow with update_workflow and start it again with run_workflow.`
+        : "no step failed; check the definition with get_workflow."
     case "cancelled":
-      return "it was stopped; start it again with run_workflow if it is still wanted."
+      return "it was cancelled; start it again with run_workflow if it is still needed."
     case "ok":
     case "completed":
-      return "nothing; it is done."
+      return "nothing to do; it is completed."
     default:
-      return "it still runs; look again later, or stop it with cancel_execution."
+      return "it is still running; check later or stop it with cancel_execution."
   }
 }
 
-const LONGEST = 500
+const MAX_ERROR_CHARACTERS = 500
 
-const short = (value: unknown): string => {
-  const words = typeof value === "string" ? value : JSON.stringify(value)
-  return words.length > LONGEST ? `${words.slice(0, LONGEST)}...` : words
+const shorten = (value: unknown): string => {
+  const message = typeof value === "string" ? value : JSON.stringify(value)
+  return message.length > MAX_ERROR_CHARACTERS
+    ? `${message.slice(0, MAX_ERROR_CHARACTERS)}...`
+    : message
 }
 
 export const debugExecution = defineTool({
   description:
-    "Find out why a run of a workflow is where it is: its status, every step with its error, and what to do next.",
-  input: z.object({ id: text("The run's id") }),
+    "Diagnose a workflow execution: status, every step with its error, and what to do next.",
+  input: z.object({ id: text("Id of the execution") }),
   run: async ({ id }, context) => {
-    const [run, done] = await Promise.all([
+    const [run, stepList] = await Promise.all([
       callOperation({ operation: operationNamed("get-execution"), input: { id }, context }),
       callOperation({ operation: operationNamed("get-execution-steps"), input: { id }, context }),
     ])
     const { execution: found } = z.object({ execution }).parse(run)
-    const { steps } = z.object({ steps: z.array(step) }).parse(done)
+    const { steps } = z.object({ steps: z.array(step) }).parse(stepList)
     return explain(found, steps)
   },
 })

@@ -1,4 +1,4 @@
-/** Makes a tool of an operation: its input is the arguments, its reply is what the model reads. */
+/** Makes a tool from an operation: the input becomes the arguments, the rendered reply the output. */
 import type { Operation, ToolRow } from "../src/wire/operations/index.ts"
 import { callOperation } from "./gateway.ts"
 import { defineTool, type Tool } from "./tool.ts"

@@ -1,4 +1,4 @@
-/** Images for the conversation: read from a file or an address, known by their first bytes, shown to the user. */
+/** Images for the conversation: read from a file or URL, type detected from the first bytes, shown to the user. */
 import { readFile, stat } from "node:fs/promises"
 import { resolve } from "node:path"
 import { callOperation, operationNamed } from "./gateway.ts"
@@ -9,16 +9,16 @@ export interface Image {
   readonly mime: string
 }
 
-/** What the runner takes in one call is 8 MiB, and base64 adds a third. */
-const MOST_BYTES = 5 * 1024 * 1024
+/** The runner accepts 8 MiB per call, and base64 adds a third. */
+const MAX_BYTES = 5 * 1024 * 1024
 
 export const readImage = async (source: string, context: ToolContext): Promise<Image> => {
   const bytes = /^(https?|data):/i.test(source)
     ? await fetchBytes(source, context.abort)
     : await readBytes(resolve(context.directory, source))
-  if (bytes.length > MOST_BYTES) throw new Error("The image is larger than 5 MB: make it smaller.")
+  if (bytes.length > MAX_BYTES) throw new Error("The image is larger than 5 MiB; make it smaller.")
   const mime = mimeOf(bytes)
-  if (mime === undefined) throw new Error("This is no PNG, JPEG, GIF or WebP image.")
+  if (mime === undefined) throw new Error("The file is not a PNG, JPEG, GIF or WebP image.")
   return { bytes, mime }
 }
 
@@ -31,8 +31,8 @@ export const showImage = async (
   await callOperation({ operation: operationNamed("send-image"), input, context })
 }
 
-/** The model sees the image too. */
-export const attached = (image: Image, filename: string): Attachment => ({
+/** An attachment of the tool result: the model sees the image. */
+export const toAttachment = (image: Image, filename: string): Attachment => ({
   type: "file",
   mime: image.mime,
   url: `data:${image.mime};base64,${base64(image)}`,
@@ -41,7 +41,7 @@ export const attached = (image: Image, filename: string): Attachment => ({
 
 export const base64 = ({ bytes }: Image): string => Buffer.from(bytes).toString("base64")
 
-/** A name may say anything: only the first bytes tell what a file is. */
+/** By the first bytes, because a file name may be wrong. */
 export const mimeOf = (bytes: Uint8Array): string | undefined => {
   const head = Buffer.from(bytes.subarray(0, 12)).toString("latin1")
   if (head.startsWith("\x89PNG\r\n\x1a\n")) return "image/png"
@@ -54,15 +54,16 @@ export const mimeOf = (bytes: Uint8Array): string | undefined => {
 const readBytes = async (path: string): Promise<Uint8Array> => {
   const found = await stat(path).catch(() => undefined)
   if (!found?.isFile()) throw new Error(`There is no file ${path}.`)
-  if (found.size > MOST_BYTES) throw new Error("The image is larger than 5 MB: make it smaller.")
+  if (found.size > MAX_BYTES) throw new Error("The image is larger than 5 MiB; make it smaller.")
   return readFile(path)
 }
 
 const fetchBytes = async (url: string, signal: AbortSignal): Promise<Uint8Array> => {
   const response = await fetch(url, { signal }).catch((error: unknown) => {
     signal.throwIfAborted()
-    throw new Error("The image's address cannot be reached.", { cause: error })
+    throw new Error("The URL of the image cannot be reached.", { cause: error })
   })
-  if (!response.ok) throw new Error(`The image's address answered ${response.status}.`)
+  if (!response.ok)
+    throw new Error(`The URL of the image responded with status ${response.status}.`)
   return response.bytes()
 }

@@ -1,4 +1,4 @@
-/** Every tool that OpenCode offers to the model, by name: made from the operations, or written by hand. */
+/** Every tool by name: generated from the operations table, or hand-written. */
 import { operations, toolsOf } from "../src/wire/operations/index.ts"
 import { browserScreenshot } from "./browser-screenshot.ts"
 import { channelReply } from "./channel-reply.ts"
@@ -38,14 +38,16 @@ export const handWritten: Readonly<Record<string, Tool>> = {
 
 export const toolsFrom = (
   table: typeof operations,
-  written: Readonly<Record<string, Tool>>,
+  handWrittenTools: Readonly<Record<string, Tool>>,
 ): Readonly<Record<string, Tool>> => {
-  const made = table.flatMap((operation) =>
+  const generated = table.flatMap((operation) =>
     toolsOf(operation).map((row) => [row.name, fromOperation(operation, row)] as const),
   )
-  const twice = made.find(([name]) => Object.hasOwn(written, name))
-  if (twice) throw new Error(`the tool ${twice[0]} is made from an operation and written by hand`)
-  return { ...Object.fromEntries(made), ...written }
+  const duplicate = generated.find(([name]) => Object.hasOwn(handWrittenTools, name))
+  if (duplicate) {
+    throw new Error(`the tool ${duplicate[0]} is both generated from an operation and hand-written`)
+  }
+  return { ...Object.fromEntries(generated), ...handWrittenTools }
 }
 
 export const tools = toolsFrom(operations, handWritten)

@@ -1,12 +1,12 @@
-/** Deletes memories that are old or of little use, after a look at which those would be. */
+/** Deletes old or irrelevant memories, after a dry run that lists them. */
 import { z } from "zod"
 import { flag, text, wholeNumber } from "../src/wire/operations/fields.ts"
 import { callOperation, operationNamed } from "./gateway.ts"
 import { defineTool } from "./tool.ts"
 
 const DAY_MS = 86_400_000
-const SCANNED = 200
-const MOST_DELETES = 50
+const DEFAULT_SCANNED = 200
+const DEFAULT_DELETES = 50
 
 const memory = z.looseObject({
   id: z.string(),
@@ -24,58 +24,58 @@ export interface Rules {
   readonly maxDeletes?: number | undefined
 }
 
-/** Every rule that is given must hold; the newest are kept whatever the rules say. Oldest first. */
+/** A memory is deleted if it matches every given rule and is not among the `keepLatest` newest. Oldest first. */
 export const choosePruned = (
   memories: readonly Memory[],
-  { olderThanDays, relevanceAtMost, keepLatest = 0, maxDeletes = MOST_DELETES }: Rules,
+  { olderThanDays, relevanceAtMost, keepLatest = 0, maxDeletes = DEFAULT_DELETES }: Rules,
   now: number,
 ): readonly Memory[] =>
   memories
-    .toSorted((a, b) => bornAt(b) - bornAt(a))
+    .toSorted((a, b) => createdTime(b) - createdTime(a))
     .slice(keepLatest)
     .filter(
       (entry) =>
-        (olderThanDays === undefined || bornAt(entry) < now - olderThanDays * DAY_MS) &&
+        (olderThanDays === undefined || createdTime(entry) < now - olderThanDays * DAY_MS) &&
         (relevanceAtMost === undefined || (entry.relevance ?? 1) <= relevanceAtMost),
     )
     .toReversed()
     .slice(0, maxDeletes)
 
-/** A memory without a date counts as new: what is not known to be old is not deleted for its age. */
-const bornAt = ({ createdAt }: Memory): number => {
+/** A memory without a date counts as new, so it is never deleted for its age. */
+const createdTime = ({ createdAt }: Memory): number => {
   const at = createdAt === undefined ? Number.NaN : new Date(createdAt).getTime()
   return Number.isNaN(at) ? Number.POSITIVE_INFINITY : at
 }
 
 export const memoryPrune = defineTool({
   description:
-    "Delete memories that are old or of little use. By default it only says which ones it would delete; call it again with dryRun false to delete them. Give at least one of olderThanDays, relevanceAtMost and keepLatest.",
+    "Delete old or irrelevant memories. By default only lists what it would delete; dryRun false deletes. Give at least one of olderThanDays, relevanceAtMost and keepLatest.",
   input: z
     .object({
       category: text("Only memories of this category").optional(),
-      query: text("Only memories that this finds").optional(),
-      olderThanDays: wholeNumber("Only memories older than this", { min: 0 }).optional(),
+      query: text("Only memories that match this search").optional(),
+      olderThanDays: wholeNumber("Only memories older than this many days", { min: 0 }).optional(),
       relevanceAtMost: z
         .number({ error: "must be a number" })
-        .describe("Only memories of at most this relevance")
+        .describe("Only memories with at most this relevance")
         .optional(),
-      keepLatest: wholeNumber("How many of the newest to keep", { min: 0 }).optional(),
-      maxScan: wholeNumber(`How many memories to look at; ${SCANNED} when absent`, {
+      keepLatest: wholeNumber("Number of newest memories to keep", { min: 0 }).optional(),
+      maxScan: wholeNumber(`Maximum number to check; default: ${DEFAULT_SCANNED}`, {
         min: 1,
         max: 1000,
       }).optional(),
-      maxDeletes: wholeNumber(`How many to delete at most; ${MOST_DELETES} when absent`, {
+      maxDeletes: wholeNumber(`Maximum number to delete; default: ${DEFAULT_DELETES}`, {
         min: 1,
         max: 500,
       }).optional(),
-      dryRun: flag("false deletes; otherwise nothing is changed").optional(),
+      dryRun: flag("false deletes; default: true").optional(),
     })
     .refine(
       ({ olderThanDays, relevanceAtMost, keepLatest }) =>
         [olderThanDays, relevanceAtMost, keepLatest].some((rule) => rule !== undefined),
-      { error: "or relevanceAtMost or keepLatest must be given", path: ["olderThanDays"] },
+      { error: "or relevanceAtMost or keepLatest is required", path: ["olderThanDays"] },
     ),
-  run: async ({ category, query, maxScan = SCANNED, dryRun = true, ...rules }, context) => {
+  run: async ({ category, query, maxScan = DEFAULT_SCANNED, dryRun = true, ...rules }, context) => {
     const read = operationNamed("memory-read")
     const reply = await callOperation({
       operation: read,
@@ -90,11 +90,11 @@ export const memoryPrune = defineTool({
         "\n",
       )
     }
-    for (const [place, { id }] of pruned.entries()) {
-      context.metadata({ title: `Deleting ${place + 1} of ${pruned.length}` })
+    for (const [index, { id }] of pruned.entries()) {
+      context.metadata({ title: `Deleting ${index + 1} of ${pruned.length}` })
       const operation = operationNamed("memory-delete")
-      await callOperation({ operation, input: { id }, context, part: id })
+      await callOperation({ operation, input: { id }, context, keySuffix: id })
     }
-    return [`${pruned.length} of ${memories.length} memories are deleted.`, ...lines].join("\n")
+    return [`${pruned.length} of ${memories.length} memories deleted.`, ...lines].join("\n")
   },
 })

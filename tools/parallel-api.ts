@@ -1,4 +1,4 @@
-/** Calls Parallel's REST API for the four tools that use it. */
+/** Client of Parallel's REST API, for the four `parallel_*` tools. */
 import { z } from "zod"
 import type { ToolContext } from "./tool.ts"
 import { waitFor } from "./wait.ts"
@@ -6,10 +6,10 @@ import { waitFor } from "./wait.ts"
 const BASE = "https://api.parallel.ai"
 const POLL_MS = 2000
 
-/** Where the key is missing the model is not offered these tools; a call that comes anyway is told why. */
+/** Without a key the tools are not offered to the model. A call that still arrives gets the reason. */
 const readEnvironment = () => {
   const { PARALLEL_API_KEY: key, PARALLEL_API_URL: base = BASE } = process.env
-  if (!key) throw new Error("Web research is off here: PARALLEL_API_KEY is not set. Tell the user.")
+  if (!key) throw new Error("Web research is disabled: PARALLEL_API_KEY is not set. Tell the user.")
   return { key, base }
 }
 
@@ -30,27 +30,29 @@ export const callParallel = async (
     throw new Error("Parallel's API cannot be reached. Try again in a minute.", { cause: error })
   })
   if (response.ok) return response.json()
-  const words = (await response.text().catch(() => "")).slice(0, 300)
-  throw new Error(`Parallel's API answered ${response.status}${words === "" ? "" : `: ${words}`}.`)
+  const detail = (await response.text().catch(() => "")).slice(0, 300)
+  throw new Error(
+    `Parallel's API responded with status ${response.status}${detail === "" ? "" : `: ${detail}`}.`,
+  )
 }
 
 const run = z.looseObject({ run_id: z.string(), status: z.string(), error: z.unknown().optional() })
 
 const result = z.looseObject({ output: z.looseObject({ content: z.unknown() }) })
 
-/** Starts a task and waits for what comes of it, which takes minutes. */
+/** Starts a task and polls until its result is there, which takes minutes. */
 export const runTask = async (
   task: Readonly<Record<string, unknown>>,
   context: ToolContext,
 ): Promise<z.output<typeof result>["output"]> => {
   const started = run.parse(await callParallel("POST", "/v1/tasks/runs", task, context))
   const path = `/v1/tasks/runs/${encodeURIComponent(started.run_id)}`
-  const since = performance.now()
+  const startedAt = performance.now()
   for (let { status, error } = started; status !== "completed";) {
     if (["failed", "cancelled", "cancelling"].includes(status)) {
       throw new Error(`The research ${status}${error ? `: ${JSON.stringify(error)}` : ""}.`)
     }
-    const seconds = Math.round((performance.now() - since) / 1000)
+    const seconds = Math.round((performance.now() - startedAt) / 1000)
     context.metadata({
       title: `Research ${status}, ${seconds} s`,
       metadata: { run: started.run_id },

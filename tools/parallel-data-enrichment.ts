@@ -1,4 +1,4 @@
-/** Has Parallel fill in what is not known of a thing. */
+/** Looks up missing fields of an object on the web with Parallel. */
 import { z } from "zod"
 import { oneOf, openObject } from "../src/wire/operations/fields.ts"
 import { shown } from "../src/wire/operations/render.ts"
@@ -6,14 +6,13 @@ import { runTask } from "./parallel-api.ts"
 import { defineTool } from "./tool.ts"
 
 export const parallelDataEnrichment = defineTool({
-  description:
-    "Look up on the web what is not known of a thing: give what you know of it, and the fields that you want with a description each. Takes a minute or more.",
+  description: "Look up missing data about an object on the web. Takes a minute or more.",
   input: z.object({
-    data: openObject("What is known, such as {company: 'Example'}"),
+    data: openObject("Known data, such as {company: 'Example'}"),
     fields: z
       .record(z.string(), z.string(), { error: "must be an object of names and descriptions" })
-      .describe("What is wanted: the name and the description of each field"),
-    processor: oneOf("How thorough: from quick to long", [
+      .describe("Wanted fields: name to description"),
+    processor: oneOf("Effort, from quick to thorough; default: base", [
       "lite",
       "base",
       "core",

@@ -1,4 +1,4 @@
-/** Has Parallel research a question at length. */
+/** Researches a question in depth with Parallel. */
 import { z } from "zod"
 import { oneOf, text } from "../src/wire/operations/fields.ts"
 import { shown } from "../src/wire/operations/render.ts"
@@ -7,10 +7,10 @@ import { defineTool } from "./tool.ts"
 
 export const parallelDeepResearch = defineTool({
   description:
-    "Have a question researched on the web at length; takes minutes and returns a report with sources. For a quick look use parallel_web_search.",
+    "Research a question on the web in depth. Takes minutes and returns a report with sources. For quick facts use parallel_web_search.",
   input: z.object({
-    question: text("The question, with everything that narrows it down"),
-    processor: oneOf("How thorough: from quick to long", [
+    question: text("Question with all relevant context"),
+    processor: oneOf("Effort, from quick to thorough; default: pro", [
       "base",
       "core",
       "pro",

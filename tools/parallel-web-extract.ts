@@ -1,4 +1,4 @@
-/** Reads web pages through Parallel. */
+/** Reads web pages with Parallel. */
 import { z } from "zod"
 import { flag, text, texts } from "../src/wire/operations/fields.ts"
 import { callParallel } from "./parallel-api.ts"
@@ -17,19 +17,19 @@ const extracted = z.looseObject({
 })
 
 export const parallelWebExtract = defineTool({
-  description: "Read web pages as text: the parts that matter for an objective, or all of it.",
+  description: "Read web pages as text: excerpts for an objective, or the full content.",
   input: z.object({
-    urls: texts("Addresses of the pages, at most 10").min(1, "must not be empty").max(10, {
+    urls: texts("URLs, at most 10").min(1, "must not be empty").max(10, {
       error: "must be at most 10",
     }),
-    objective: text("What you want to find out; the whole gist when absent").optional(),
-    full_content: flag("Whether to read the pages whole").optional(),
+    objective: text("What to look for; default: a summary").optional(),
+    full_content: flag("true returns the full content").optional(),
   }),
   run: async ({ urls, objective, full_content = false }, context) => {
     const body = { urls, objective, advanced_settings: { full_content } }
     const reply = extracted.parse(await callParallel("POST", "/v1/extract", body, context))
-    const pages = reply.results.map(({ url, title, excerpts, full_content: whole }) =>
-      [`# ${title ?? url}`, url, ...(whole ? [whole] : (excerpts ?? []))].join("\n"),
+    const pages = reply.results.map(({ url, title, excerpts, full_content: fullText }) =>
+      [`# ${title ?? url}`, url, ...(fullText ? [fullText] : (excerpts ?? []))].join("\n"),
     )
     const failed = (reply.errors ?? []).map(({ url }) => `${url} could not be read.`)
     return [...pages, ...failed].join("\n\n")

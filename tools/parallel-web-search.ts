@@ -1,4 +1,4 @@
-/** Searches the web through Parallel. */
+/** Searches the web with Parallel. */
 import { z } from "zod"
 import { text, texts, wholeNumber } from "../src/wire/operations/fields.ts"
 import { callParallel } from "./parallel-api.ts"
@@ -15,12 +15,11 @@ const found = z.looseObject({
 })
 
 export const parallelWebSearch = defineTool({
-  description:
-    "Search the web. Say in `objective` what you want to find out, and give a few queries of 3 to 6 words. Returns pages with excerpts.",
+  description: "Search the web. Returns pages with excerpts.",
   input: z.object({
-    objective: text("What you want to find out, in a sentence or two"),
-    search_queries: texts("Queries of a few words each; the objective when absent").optional(),
-    max_results: wholeNumber("How many pages at most; 10 when absent", {
+    objective: text("What to find out, in one or two sentences"),
+    search_queries: texts("A few queries of 3 to 6 words; default: the objective").optional(),
+    max_results: wholeNumber("Maximum number of pages; default: 10", {
       min: 1,
       max: 40,
     }).optional(),
@@ -32,7 +31,7 @@ export const parallelWebSearch = defineTool({
       advanced_settings: { max_results },
     }
     const { results } = found.parse(await callParallel("POST", "/v1/search", body, context))
-    if (results.length === 0) return "Nothing was found. Try other words."
+    if (results.length === 0) return "No results. Try other queries."
     return results
       .map(({ url, title, excerpts }) => [`# ${title ?? url}`, url, ...(excerpts ?? [])].join("\n"))
       .join("\n\n")

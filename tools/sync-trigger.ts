@@ -1,4 +1,4 @@
-/** Creates a trigger, or changes one, from arguments that name its kind. */
+/** Creates or changes a trigger, with separate arguments for each type of trigger. */
 import { z } from "zod"
 import { flag, oneOf, openObject, prose, text } from "../src/wire/operations/fields.ts"
 import { shown } from "../src/wire/operations/render.ts"
@@ -7,22 +7,22 @@ import { defineTool } from "./tool.ts"
 
 const input = z
   .object({
-    trigger_id: text("The trigger to change; a new one is made when absent").optional(),
-    name: text("Name of the trigger; needed for a new one").optional(),
-    type: oneOf("What sets it off", ["webhook", "schedule", "manual"]),
-    workflow_id: text("A workflow's id or slug")
+    trigger_id: text("Trigger to change; default: create a new one").optional(),
+    name: text("Name; required for a new trigger").optional(),
+    type: oneOf("What fires it", ["webhook", "schedule", "manual"]),
+    workflow_id: text("Id or slug of a workflow")
       .nullable()
-      .describe("The workflow it starts; null takes the workflow away")
+      .describe("Workflow to start, by id or slug; null removes it")
       .optional(),
-    enabled: flag("Whether it fires").optional(),
-    webhook_path: text("Path of the webhook; for type webhook").optional(),
-    webhook_method: oneOf("Method of the webhook", ["GET", "POST", "PUT"]).optional(),
-    webhook_secret: text("What signs the webhook's calls").optional(),
-    schedule_cron: text("When it fires, as a cron expression; for type schedule").optional(),
-    schedule_timezone: text("Time zone of the cron expression, such as Europe/Berlin").optional(),
-    schedule_target: oneOf("What it starts", ["workflow", "orchestrator"]).optional(),
-    schedule_prompt: prose("What the orchestrator is told, when it is the target").optional(),
-    variable_mapping: openObject("Where each variable gets its value").optional(),
+    enabled: flag("false disables it").optional(),
+    webhook_path: text("Path; required for a webhook").optional(),
+    webhook_method: oneOf("HTTP method of the webhook", ["GET", "POST", "PUT"]).optional(),
+    webhook_secret: text("Secret of the webhook; default: generated").optional(),
+    schedule_cron: text("Cron expression with 5 fields; required for a schedule").optional(),
+    schedule_timezone: text("Time zone, such as Europe/Berlin; default: UTC").optional(),
+    schedule_target: oneOf("What the schedule starts", ["workflow", "orchestrator"]).optional(),
+    schedule_prompt: prose("Prompt for the orchestrator").optional(),
+    variable_mapping: openObject("Workflow variable to path in the trigger's data").optional(),
   })
   .refine(({ trigger_id, name }) => trigger_id !== undefined || name !== undefined, {
     error: "is required for a new trigger",
@@ -44,23 +44,23 @@ const input = z
 
 type Input = z.output<typeof input>
 
-/** Arguments of another kind of trigger are left out, not sent along. */
-export const configOf = (given: Input): Record<string, unknown> => {
-  switch (given.type) {
+/** Ignores the arguments of other trigger types. */
+export const configOf = (args: Input): Record<string, unknown> => {
+  switch (args.type) {
     case "webhook":
-      return present({
+      return withoutUndefined({
         type: "webhook",
-        path: given.webhook_path,
-        method: given.webhook_method,
-        secret: given.webhook_secret,
+        path: args.webhook_path,
+        method: args.webhook_method,
+        secret: args.webhook_secret,
       })
     case "schedule":
-      return present({
+      return withoutUndefined({
         type: "schedule",
-        cron: given.schedule_cron,
-        timezone: given.schedule_timezone,
-        target: given.schedule_target,
-        prompt: given.schedule_prompt,
+        cron: args.schedule_cron,
+        timezone: args.schedule_timezone,
+        target: args.schedule_target,
+        prompt: args.schedule_prompt,
       })
     case "manual":
       return { type: "manual" }
@@ -69,19 +69,19 @@ export const configOf = (given: Input): Record<string, unknown> => {
 
 export const syncTrigger = defineTool({
   description:
-    "Create a trigger that starts a workflow, or change one: a webhook, a schedule, or by hand. Give the arguments of its type only.",
+    "Create or change a trigger that starts a workflow: a webhook, a schedule or manual. Give only the arguments of its type.",
   input,
-  run: async (given, context) => {
-    const { trigger_id: id } = given
+  run: async (args, context) => {
+    const { trigger_id: id } = args
     const reply = await callOperation({
       operation: operationNamed(id === undefined ? "create-trigger" : "update-trigger"),
       input: {
         id,
-        name: given.name,
-        workflowId: given.workflow_id,
-        enabled: given.enabled,
-        config: configOf(given),
-        variableMapping: given.variable_mapping,
+        name: args.name,
+        workflowId: args.workflow_id,
+        enabled: args.enabled,
+        config: configOf(args),
+        variableMapping: args.variable_mapping,
       },
       context,
     })
@@ -90,5 +90,5 @@ export const syncTrigger = defineTool({
   },
 })
 
-const present = (fields: Record<string, unknown>): Record<string, unknown> =>
+const withoutUndefined = (fields: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))

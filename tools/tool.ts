@@ -1,4 +1,4 @@
-/** A tool as OpenCode takes it from a file's default export. */
+/** A tool in the form that OpenCode expects as the default export of a file. */
 import { z } from "zod"
 import { prose } from "../src/wire/operations/fields.ts"
 
@@ -8,11 +8,11 @@ export interface ToolContext {
   readonly callID?: string
   readonly agent: string
   readonly abort: AbortSignal
-  /** Where the agent works. */
+  /** The working directory of the agent. */
   readonly directory: string
   readonly worktree: string
-  /** Shows how far a long call is. */
-  readonly metadata: (shown: {
+  /** Shows the progress of a long call to the user. */
+  readonly metadata: (progress: {
     readonly title?: string
     readonly metadata?: Readonly<Record<string, unknown>>
   }) => unknown
@@ -46,27 +46,27 @@ interface Definition<Input extends z.ZodObject> {
   readonly run: (input: z.output<Input>, context: ToolContext) => Promise<ToolResult> | ToolResult
 }
 
-/** OpenCode hands arguments over as the model wrote them: they are checked here, before anything is done. */
+/** OpenCode passes the arguments as the model wrote them, so they are checked here. */
 export const defineTool = <Input extends z.ZodObject>({
   description,
   input,
   run,
 }: Definition<Input>): Tool => {
-  const takesNothing = Object.keys(input.shape).length === 0
+  const hasNoArguments = Object.keys(input.shape).length === 0
   return {
     description,
-    args: takesNothing ? placeholder.shape : input.shape,
+    args: hasNoArguments ? placeholder.shape : input.shape,
     execute: async (args, context) => {
-      if (takesNothing) readArguments(placeholder, args)
-      return run(readArguments(input, takesNothing ? {} : args), context)
+      if (hasNoArguments) readArguments(placeholder, args)
+      return run(readArguments(input, hasNoArguments ? {} : args), context)
     },
   }
 }
 
-/** Some models refuse to call a tool whose schema has no field at all. */
-const placeholder = z.object({ reason: prose("Why you call this; may be left out").optional() })
+/** Some models do not call a tool whose schema has no fields. */
+const placeholder = z.object({ reason: prose("Optional reason").optional() })
 
-/** Says which argument is wrong and what it must be. */
+/** Throws an Error that names every invalid argument and what it must be. */
 export const readArguments = <Input extends z.ZodObject>(
   input: Input,
   args: unknown,
@@ -74,7 +74,7 @@ export const readArguments = <Input extends z.ZodObject>(
   const given = withoutNulls(input, args)
   const first = input.safeParse(given)
   if (first.success) return first.data
-  const second = input.safeParse(withParsedTexts(given, first.error))
+  const second = input.safeParse(withParsedJson(given, first.error))
   if (second.success) return second.data
   const problems = first.error.issues.map(
     ({ path, message }) => `${path.join(".") || "the arguments"} ${message}`,
@@ -82,30 +82,32 @@ export const readArguments = <Input extends z.ZodObject>(
   throw new Error(`${problems.join("; ")}. Correct this and call the tool again.`)
 }
 
-/** Models write null for what they leave out; a field that takes null keeps it. */
+/** Models write null for an absent argument. A field that accepts null keeps it. */
 const withoutNulls = ({ shape }: z.ZodObject, args: unknown): Record<string, unknown> => {
   if (typeof args !== "object" || args === null) return {}
-  const takesNull = (name: string) => z.safeParse(shape[name] ?? z.never(), null).success
+  const acceptsNull = (name: string) => z.safeParse(shape[name] ?? z.never(), null).success
   return Object.fromEntries(
-    Object.entries(args).filter(([name, value]) => value !== null || takesNull(name)),
+    Object.entries(args).filter(([name, value]) => value !== null || acceptsNull(name)),
   )
 }
 
-/** Models also write objects, lists and numbers as the text of their JSON. */
-const withParsedTexts = (
+/** Models also write objects, lists and numbers as JSON text. */
+const withParsedJson = (
   given: Readonly<Record<string, unknown>>,
   { issues }: z.ZodError,
 ): Record<string, unknown> => {
-  const wrong = new Set(issues.flatMap(({ path: [field] }) => (field === undefined ? [] : [field])))
+  const invalid = new Set(
+    issues.flatMap(({ path: [field] }) => (field === undefined ? [] : [field])),
+  )
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => [
       name,
-      wrong.has(name) && typeof value === "string" ? parsedOr(value) : value,
+      invalid.has(name) && typeof value === "string" ? parseOrKeep(value) : value,
     ]),
   )
 }
 
-const parsedOr = (text: string): unknown => {
+const parseOrKeep = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {

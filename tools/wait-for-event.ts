@@ -1,24 +1,24 @@
-/** Ends the model's turn: the next event comes as a prompt of its own, and waiting for it costs nothing. */
+/** Asks the model to end its turn. The next event arrives as a new prompt, so waiting costs no tokens. */
 import { z } from "zod"
 import { oneOf, prose, texts } from "../src/wire/operations/fields.ts"
 import { defineTool } from "./tool.ts"
 
 export const waitForEvent = defineTool({
   description:
-    "End your turn until something happens: a child session changes, a message comes, the user writes. Call it when all that is left is to wait, and say nothing after it.",
+    "End your turn until an event: a change of a child session, a message, a prompt of the user. Call it when you can only wait, and write nothing after it.",
   input: z.object({
     reason: prose("What you wait for").optional(),
-    session_ids: texts("The sessions you wait for; any event when absent").optional(),
-    notify_on: oneOf("Which events", ["any", "status change"]).optional(),
-    statuses: texts("The statuses you wait for").optional(),
+    session_ids: texts("Sessions to wait for; default: any event").optional(),
+    notify_on: oneOf("Events to wait for", ["any", "status change"]).optional(),
+    statuses: texts("Statuses to wait for").optional(),
   }),
   run: (input) => {
     const sessions = input.session_ids?.length ? ` of ${input.session_ids.join(", ")}` : ""
     const statuses = input.statuses?.length ? ` (${input.statuses.join(", ")})` : ""
-    const event = input.notify_on === "status change" ? "change of status" : "event"
+    const event = input.notify_on === "status change" ? "status change" : "event"
     return {
       title: input.reason ?? "Waiting",
-      output: `End your turn now, without calling another tool. The next ${event}${sessions}${statuses} comes to you as a new message.`,
+      output: `End your turn now, without calling another tool. The next ${event}${sessions}${statuses} arrives as a new message.`,
       metadata: { waitingFor: input },
     }
   },

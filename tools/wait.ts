@@ -1,16 +1,16 @@
-/** Waits that end with the call they belong to. */
+/** A timer that an abort signal ends. */
 
-/** Rejects when the agent stops the call: nothing goes on behind its back. */
+/** Rejects with the reason of the signal when the call is aborted. */
 export const waitFor = async (ms: number, signal: AbortSignal): Promise<void> => {
   signal.throwIfAborted()
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const stopped = () => reject(signal.reason)
+  const onAbort = () => reject(signal.reason)
   const timer = setTimeout(resolve, ms)
-  signal.addEventListener("abort", stopped, { once: true })
+  signal.addEventListener("abort", onAbort, { once: true })
   try {
     await promise
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener("abort", stopped)
+    signal.removeEventListener("abort", onAbort)
   }
 }

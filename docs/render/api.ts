@@ -1,23 +1,23 @@
-/** docs/api.md: every operation as its route. */
+/** Renders docs/api.md: every operation with its route. */
 import type { Operation } from "../../src/wire/operations/index.ts"
 import { toolsOf } from "../../src/wire/operations/index.ts"
 import { failures } from "../../src/wire/operations/openapi.ts"
-import { briefly, fieldsOf, heading, table } from "./markdown.ts"
+import { fieldNames, fieldsOf, heading, table } from "./markdown.ts"
 
 export const renderApi = (operations: readonly Operation[]): string =>
   `${[
-    heading("The API of the agent's tools", intro(operations.length), "`src/operations`"),
+    heading("API for the agent's tools", intro(operations.length), "`src/wire/operations`"),
     table(
-      ["route", "in", "out", "carried out by", "tools"],
+      ["route", "request", "response", "carried out by", "tools"],
       operations.map((operation) => [
         `\`${operation.method} ${operation.path}\` ${operation.doc}`,
-        briefly(fieldsOf(operation.input, "input")),
+        fieldNames(fieldsOf(operation.input, "input")),
         replyOf(operation),
         carrierOf(operation),
         toolNames(operation),
       ]),
     ),
-    "## What can go wrong",
+    "## Errors",
     table(
       ["status", "when"],
       Object.entries(failures).map(([status, when]) => [status, when]),
@@ -26,19 +26,25 @@ export const renderApi = (operations: readonly Operation[]): string =>
 
 const intro = (
   count: number,
-) => `${count} operations below \`/api\` on the gateway's port, for whoever has the API token that the agent's
-environment carries (\`SANDPIPER_API_TOKEN\`, as a bearer token). JSON in, JSON out. A path's parameters, the query and the
-body are one object of fields. The same as an OpenAPI document: \`GET /api/openapi.json\`.
+) => `${count} operations under \`/api\` on the gateway's port. Every call needs the API token as a bearer token; the agent's
+environment has it in \`SANDPIPER_API_TOKEN\`. Requests and responses are JSON. Path parameters, query and body form one
+object of fields. \`GET /api/openapi.json\` returns the same as an OpenAPI document.
 
-Headers of every call from a tool: \`x-opencode-session-id\`, \`x-opencode-message-id\` and \`x-opencode-call-id\` say which
-conversation it belongs to. \`Idempotency-Key\` on anything but a GET: a repeated call gets the first answer and is not
-done again; it is remembered for ten minutes.
+The headers \`x-opencode-session-id\`, \`x-opencode-message-id\` and \`x-opencode-call-id\` assign a call to its conversation.
+A call with the \`Idempotency-Key\` of an earlier call returns the earlier response and changes nothing. Keys are kept for
+ten minutes; GET ignores them.
 
-A failure is \`{error, code, requestId}\`; \`requestId\` is in the runner's log.`
+An error response is \`{error, code, requestId}\`. The runner's log contains the \`requestId\`.
+
+Example:
+
+\`\`\`bash
+curl -H "Authorization: Bearer $SANDPIPER_API_TOKEN" "$SANDPIPER_URL/api/tunnels"
+\`\`\``
 
 const replyOf = ({ output }: Operation): string => {
   const fields = fieldsOf(output, "output")
-  return fields.length === 0 ? "the data" : briefly(fields)
+  return fields.length === 0 ? "any JSON" : fieldNames(fields)
 }
 
 const carrierOf = ({ served }: Operation): string => {
@@ -46,9 +52,9 @@ const carrierOf = ({ served }: Operation): string => {
     case "session":
       return `session agent, \`${served.request.type}\`, ${served.request.deadlineMs / 1000} s`
     case "frame":
-      return `told to it, \`${served.frame}\``
+      return `frame to the session agent, \`${served.frame}\``
     case "sandbox":
-      return `the sandbox (${served.part})`
+      return `sandbox (${served.part})`
   }
 }
 

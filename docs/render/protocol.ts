@@ -1,8 +1,8 @@
-/** docs/protocol.md: every frame of the link. */
+/** Renders docs/protocol.md: every frame of the link. */
 import { z } from "zod"
 import { wireRequests } from "../../src/wire/operations/index.ts"
 import { inboundMessages, outboundMessages } from "../../src/wire/frames/index.ts"
-import { briefly, fieldsOf, heading, table } from "./markdown.ts"
+import { fieldNames, fieldsOf, heading, table } from "./markdown.ts"
 
 interface Row {
   readonly type: string
@@ -14,7 +14,7 @@ export const renderProtocol = (): string => {
   const requests = new Set<string>(wireRequests.map(({ type }) => type))
   const results = new Set([...requests].map((type) => `${type}-result`))
   return `${[
-    heading("The link's frames", intro, "`src/protocol` and `src/operations`"),
+    heading("Frames of the link", intro, "`src/wire/frames` and `src/wire/operations`"),
     "## From the session agent",
     frameTable(
       inboundMessages.filter(({ type }) => !results.has(type)),
@@ -26,28 +26,28 @@ export const renderProtocol = (): string => {
       ["type", "seq"],
     ),
     "## Requests of the runner",
-    "Answered by `<type>-result` with the same `requestId`, and either the result's fields or `error`. `opencodeSessionId` names the agent session whose tool asks.",
+    "The response is `<type>-result` with the same `requestId` and either the fields of the result or `error`. `opencodeSessionId` is the agent session whose tool sent the request.",
     table(
-      ["request", "fields", "result", "limit"],
+      ["request", "fields", "result", "deadline"],
       wireRequests.map(({ type, fields, result, deadlineMs }) => [
         `\`${type}\``,
-        briefly(fieldsOf(fields, "output")),
-        briefly(fieldsOf(result, "output")),
+        fieldNames(fieldsOf(fields, "output")),
+        fieldNames(fieldsOf(result, "output")),
         `${deadlineMs / 1000} s`,
       ]),
     ),
   ].join("\n\n")}\n`
 }
 
-const intro = `JSON text frames over one WebSocket. \`seq\` numbers what the runner says once the session agent has said
-\`welcome\`; without one nothing is numbered and the rest is the same. \`?\` marks what may be absent.`
+const intro = `JSON text frames over one WebSocket. The runner numbers its frames with \`seq\` after the session agent has sent
+\`welcome\`; without \`welcome\` the frames have no \`seq\`. \`?\` marks an optional field.`
 
-const frameTable = (rows: readonly Row[], leftOut: readonly string[]): string =>
+const frameTable = (rows: readonly Row[], hiddenFields: readonly string[]): string =>
   table(
     ["type", "fields", "meaning"],
     rows.map(({ type, doc, schema }) => [
       `\`${type}\``,
-      briefly(fieldsOf(schema, "output").filter(({ name }) => !leftOut.includes(name))),
+      fieldNames(fieldsOf(schema, "output").filter(({ name }) => !hiddenFields.includes(name))),
       doc,
     ]),
   )

@@ -1,11 +1,15 @@
-/** docs/tools.md: what the model is offered. */
+/** Renders docs/tools.md: every tool with its arguments. */
 import { z } from "zod"
 import type { Tool } from "../../tools/tool.ts"
 import { fieldsOf, fieldTable, heading } from "./markdown.ts"
 
 export const renderTools = (tools: Readonly<Record<string, Tool>>): string =>
   `${[
-    heading("The agent's tools", intro(Object.keys(tools).length), "`src/operations` and `tools`"),
+    heading(
+      "Tools of the agent",
+      intro(Object.keys(tools).length),
+      "`src/wire/operations` and `tools`",
+    ),
     ...Object.entries(tools)
       .toSorted(([a], [b]) => a.localeCompare(b))
       .map(([name, { description, args }]) =>
@@ -17,19 +21,18 @@ export const renderTools = (tools: Readonly<Record<string, Tool>>): string =>
 
 const intro = (
   count: number,
-) => `${count} tools that OpenCode offers to the model beside its own. Each file in \`opencode-config/tools\` is one line; the code
-is one bundle, \`opencode-config/lib/tools.js\`, that needs no install. \`bun tools/build.ts\` writes both.
+) => `${count} tools that OpenCode offers to the model besides its own. Each file in \`opencode-config/tools\` is a stub; the code is
+one bundle without dependencies, \`opencode-config/lib/tools.js\`. \`bun tools/build.ts\` writes both.
 
-- Arguments are checked in the tool; what is wrong is an error that names the argument and what it must be. Null for an
-  argument that may be left out counts as left out, and an object or a number may come as its JSON text.
-- A failure is an error of the tool, never a result; it says what to do.
+- Each tool checks its arguments. An error names the argument and what it must be. Null counts as absent for an optional
+  argument, and an object or number may be given as JSON text.
+- A failure is an error of the tool, not a result, and contains advice.
 - \`complete_session\` and \`notify_parent\` are not installed for an orchestrator.
-- \`parallel_*\` are always installed, so OpenCode lists them; without \`PARALLEL_API_KEY\` a rule denies them, so the model is
-  not offered them, and turning them on in the session's configuration changes nothing. Any other tool is turned off with
-  \`tools: {name: false}\` in that configuration.
-- \`notify_parent\` needs \`PARENT_SESSION_ID\`, \`secret_*\` need \`OP_SERVICE_ACCOUNT_TOKEN\` or \`SANDPIPER_SECRETS_FILE\`,
-  \`browser_screenshot\` and \`secret_fill\` need \`agent-browser\`, \`transcribe_audio\` needs \`ffmpeg\` and \`whisper-cli\`. Without
-  them the tool says so.
-- Secrets are kept from the model's eyes, from logs and from frames: values are taken out of all output as they are, in
-  JSON, URLs, base64 and hexadecimal digits. That guards against carelessness; a command that is set on carrying a value out
-  can write it down in some other way. The file of secrets is for one machine: whoever runs as its owner can read it.`
+- \`parallel_*\` are always installed, so OpenCode lists them. Without \`PARALLEL_API_KEY\` a rule denies them: the model is not
+  offered them, and the session's config cannot enable them. Disable any other tool with \`tools: {name: false}\` in the config.
+- \`notify_parent\` needs \`PARENT_SESSION_ID\`; \`secret_*\` need \`OP_SERVICE_ACCOUNT_TOKEN\` or \`SANDPIPER_SECRETS_FILE\`;
+  \`browser_screenshot\` and \`secret_fill\` need \`agent-browser\`; \`transcribe_audio\` needs \`ffmpeg\` and \`whisper-cli\`. Without
+  them the tool returns an error that says so.
+- Secret values are redacted in all output that reaches the model, logs and frames: as plain text and in JSON, URLs, base64
+  and hexadecimal. This protects against mistakes. A command that tries to leak a value can encode it in another way. The
+  file of secrets is meant for one machine: every process of its owner can read it.`

@@ -1,4 +1,4 @@
-/** The pure parts of the tools that are written by hand, and how a tool reads its arguments. */
+/** The pure functions of the hand-written tools, and how a tool reads its arguments. */
 import { describe, expect, test } from "bun:test"
 import { z } from "zod"
 import { flag, openObject, text, wholeNumber } from "../../src/wire/operations/fields.ts"
@@ -11,7 +11,7 @@ import { readArguments } from "../../tools/tool.ts"
 import { envLines } from "../../tools/write-tunnel-env.ts"
 import { operations } from "../../src/wire/operations/index.ts"
 
-describe("arguments", () => {
+describe("arguments of a tool", () => {
   const input = z.object({
     name: text("A name"),
     count: wholeNumber("A count", { min: 1 }).optional(),
@@ -20,17 +20,17 @@ describe("arguments", () => {
     parent: text("A parent").nullable().optional(),
   })
 
-  test("that are null count as left out, where null means nothing", () => {
+  test("a null argument counts as absent unless the field accepts null", () => {
     expect(readArguments(input, { name: "x", count: null, on: null })).toEqual({ name: "x" })
     expect(readArguments(input, { name: "x", parent: null })).toEqual({ name: "x", parent: null })
   })
 
-  test("may come as the text of their JSON", () => {
+  test("arguments may be given as JSON text", () => {
     const given = { name: "5", count: "3", data: '{"a":1}', on: "true" }
     expect(readArguments(input, given)).toEqual({ name: "5", count: 3, data: { a: 1 }, on: true })
   })
 
-  test("that are wrong are all named, with what they must be", () => {
+  test("all invalid arguments are named with what they must be", () => {
     expect(() => readArguments(input, { count: 0, data: "x" })).toThrow(
       "name is required and must be text; count must be a whole number, 1 or more; data must be an object. Correct this and call the tool again.",
     )
@@ -40,18 +40,18 @@ describe("arguments", () => {
   })
 })
 
-describe("the tools", () => {
-  test("are 69, and none is both written and made", () => {
+describe("table of tools", () => {
+  test("there are 69 tools, and a tool that is both generated and hand-written is rejected", () => {
     expect(Object.keys(tools)).toHaveLength(69)
     const [some] = Object.values(handWritten)
-    if (!some) throw new Error("there are none")
+    if (!some) throw new Error("there are no hand-written tools")
     expect(() => toolsFrom(operations, { spawn_session: some })).toThrow(
-      "the tool spawn_session is made from an operation and written by hand",
+      "the tool spawn_session is both generated from an operation and hand-written",
     )
   })
 
   test.each(Object.entries(tools))(
-    "%s has a snake_case name and at least one field",
+    "the tool %s has a snake_case name and at least one argument",
     (name, { args }) => {
       expect(name).toMatch(/^[a-z]+(_[a-z]+)*$/)
       expect(Object.keys(args)).not.toEqual([])
@@ -59,54 +59,59 @@ describe("the tools", () => {
   )
 })
 
-describe("memories to prune", () => {
+describe("choice of memories to prune", () => {
   const at = (id: string, days: number, relevance?: number) => ({
     id,
     createdAt: new Date(Date.UTC(2026, 0, 31 - days)).toISOString(),
     ...(relevance !== undefined && { relevance }),
   })
   const now = Date.UTC(2026, 0, 31)
-  const known = [at("new", 1, 0.9), at("old", 20, 0.9), at("dull", 25, 0.1), { id: "undated" }]
+  const known = [
+    at("new", 1, 0.9),
+    at("old", 20, 0.9),
+    at("irrelevant", 25, 0.1),
+    { id: "undated" },
+  ]
   const ids = (rules: Parameters<typeof choosePruned>[1]) =>
     choosePruned(known, rules, now).map(({ id }) => id)
 
-  test("are those that every rule fits, the oldest first", () => {
-    expect(ids({ olderThanDays: 10 })).toEqual(["dull", "old"])
-    expect(ids({ olderThanDays: 10, relevanceAtMost: 0.5 })).toEqual(["dull"])
-    expect(ids({ relevanceAtMost: 0.5 })).toEqual(["dull"])
-    expect(ids({ olderThanDays: 10, maxDeletes: 1 })).toEqual(["dull"])
+  test("memories that match every rule are pruned, the oldest first", () => {
+    expect(ids({ olderThanDays: 10 })).toEqual(["irrelevant", "old"])
+    expect(ids({ olderThanDays: 10, relevanceAtMost: 0.5 })).toEqual(["irrelevant"])
+    expect(ids({ relevanceAtMost: 0.5 })).toEqual(["irrelevant"])
+    expect(ids({ olderThanDays: 10, maxDeletes: 1 })).toEqual(["irrelevant"])
   })
 
-  test("are never the newest that are to be kept, nor for its age one without a date", () => {
-    expect(ids({ keepLatest: 3 })).toEqual(["dull"])
+  test("the newest memories to keep, and memories without a date, are not pruned for their age", () => {
+    expect(ids({ keepLatest: 3 })).toEqual(["irrelevant"])
     expect(ids({ olderThanDays: 0 })).not.toContain("undated")
   })
 })
 
-describe("a run that is explained", () => {
-  test("names the step that failed, and what to do about it", () => {
-    const words = explain({ status: "failed", error: "boom" }, [
+describe("explanation of an execution", () => {
+  test("the explanation of a failed execution contains the failed step and advice", () => {
+    const explanation = explain({ status: "failed", error: "boom" }, [
       { stepId: "a", status: "completed" },
       { stepId: "b", status: "failed", attempt: 2, error: "exit 1" },
     ])
-    expect(words).toContain("The run is failed.\nIts error: boom")
-    expect(words).toContain("- b: failed, attempt 2: exit 1")
-    expect(words).toContain("look at step b")
+    expect(explanation).toContain("Status: failed.\nError: boom")
+    expect(explanation).toContain("- b: failed, attempt 2: exit 1")
+    expect(explanation).toContain("read step b")
   })
 
   test.each([
     ["needs_approval", "approve_execution"],
     ["cancelled", "run_workflow"],
-    ["ok", "it is done"],
-    ["running", "it still runs"],
+    ["ok", "it is completed"],
+    ["running", "it is still running"],
     ["failed", "get_workflow"],
-  ])("in status %s says: %s", (status, advice) => {
+  ])("the explanation of an execution with status %s contains: %s", (status, advice) => {
     expect(explain({ status }, [])).toContain(advice)
   })
 })
 
-describe("a trigger", () => {
-  test("gets the arguments of its type only", () => {
+describe("config of a trigger", () => {
+  test("the config of a trigger contains only the arguments of its type", () => {
     const given = {
       webhook_path: "/hook",
       schedule_cron: "* * * * *",
@@ -122,13 +127,13 @@ describe("a trigger", () => {
   })
 })
 
-describe("an env file of tunnels", () => {
+describe("env file of the tunnels", () => {
   const tunnels = [
     { name: "my-app", path: "/t/my-app" },
     { name: "api", path: "/t/api" },
   ]
 
-  test("has an address for each, and the names that were asked for", () => {
+  test("the env file contains the URL of each tunnel and the requested aliases", () => {
     const given = { include_gateway: true, set_api_url_from: "api", prefix: "VITE_" }
     expect(envLines(given, tunnels, "https://box.example/")).toEqual([
       "VITE_GATEWAY_URL=https://box.example",
@@ -138,7 +143,7 @@ describe("an env file of tunnels", () => {
     ])
   })
 
-  test("has paths where the public address is not known, and refuses a tunnel that is not there", () => {
+  test("the env file contains paths when the public URL is unknown, and an unknown tunnel is refused", () => {
     expect(envLines({}, tunnels, undefined)).toEqual([
       "TUNNEL_MY_APP_URL=/t/my-app",
       "TUNNEL_API_URL=/t/api",
@@ -147,7 +152,7 @@ describe("an env file of tunnels", () => {
   })
 })
 
-test("an image is known by its first bytes", () => {
+test("the type of an image is detected from its first bytes", () => {
   const bytes = (head: string) => Buffer.from(head, "latin1")
   expect(mimeOf(bytes("\x89PNG\r\n\x1a\n...."))).toBe("image/png")
   expect(mimeOf(bytes("\xff\xd8\xff\xe0"))).toBe("image/jpeg")

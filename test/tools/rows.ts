@@ -1,13 +1,13 @@
-/** A row a tool: a good call and what comes of it, a bad call and what it is told. */
+/** One row per tool: a valid call with its result, and an invalid call with its error. */
 
 export interface Row {
   readonly good: Readonly<Record<string, unknown>>
-  /** What reaches the session agent; nothing for a tool that does not ask it. */
+  /** The frame that the session agent receives; absent for a tool that sends none. */
   readonly frame?: { readonly type: string } & Readonly<Record<string, unknown>>
-  /** What the model reads, or a part of it. */
+  /** Text in the result that the model reads. */
   readonly reads: string
   readonly bad: Readonly<Record<string, unknown>>
-  /** What the model is told of the bad call, or a part of it. */
+  /** Text in the error of the invalid call. */
   readonly refusal: string
 }
 
@@ -29,21 +29,21 @@ const sessions = {
       title: "tests",
       sourcePrNumber: 3,
     },
-    reads: "Session s2 is started.",
+    reads: "Session s2 started.",
     bad: { task: "Write tests" },
     refusal: "workspace is required and must be text. Correct this and call the tool again.",
   },
   terminate_session: {
     good: { childSessionId: "s2" },
     frame: { type: "terminate-child", childSessionId: "s2" },
-    reads: "The session is ended.",
+    reads: "Session ended.",
     bad: { childSessionId: "" },
     refusal: "childSessionId must not be empty",
   },
   send_message: {
     good: { sessionId: "s2", content: "Hello", interrupt: null },
     frame: { type: "session-message", targetSessionId: "s2", content: "Hello" },
-    reads: "The message is sent.",
+    reads: "Message sent.",
     bad: { sessionId: "s2", content: "Hello", interrupt: "yes" },
     refusal: "interrupt must be true or false",
   },
@@ -57,7 +57,7 @@ const sessions = {
   forward_messages: {
     good: { sessionId: "s2", after: "m1" },
     frame: { type: "forward-messages", targetSessionId: "s2", after: "m1" },
-    reads: "2 messages are copied into this conversation.",
+    reads: "2 messages copied into this conversation.",
     bad: { limit: 3 },
     refusal: "sessionId is required and must be text",
   },
@@ -88,8 +88,7 @@ const sessions = {
   },
   wait_for_event: {
     good: { session_ids: ["s2"], notify_on: "status change", statuses: ["done"] },
-    reads:
-      "End your turn now, without calling another tool. The next change of status of s2 (done)",
+    reads: "End your turn now, without calling another tool. The next status change of s2 (done)",
     bad: { notify_on: "never" },
     refusal: "notify_on must be one of any, status change",
   },
@@ -127,7 +126,7 @@ const github = {
   report_git_state: {
     good: { branch: "fix", base_branch: "main", commit_count: 2 },
     frame: { type: "git-state", branch: "fix", baseBranch: "main", commitCount: 2 },
-    reads: "The state of the branch is reported.",
+    reads: "Git state reported.",
     bad: { commit_count: -1 },
     refusal: "commit_count must be a whole number, 0 or more",
   },
@@ -158,7 +157,7 @@ const memories = {
   memory_write: {
     good: { content: "Tests are in test/", category: "general" },
     frame: { type: "memory-write", content: "Tests are in test/", category: "general" },
-    reads: "Remembered as x1.",
+    reads: "Stored as x1.",
     bad: { content: "x" },
     refusal: "category is required and must be text",
   },
@@ -172,9 +171,9 @@ const memories = {
   memory_prune: {
     good: { category: "old", keepLatest: 0, dryRun: false },
     frame: { type: "memory-delete", memoryId: "x1" },
-    reads: "1 of 1 memories are deleted.",
+    reads: "1 of 1 memories deleted.",
     bad: { category: "old" },
-    refusal: "olderThanDays or relevanceAtMost or keepLatest must be given",
+    refusal: "olderThanDays or relevanceAtMost or keepLatest is required",
   },
 } satisfies Record<string, Row>
 
@@ -262,7 +261,7 @@ const workflows = {
       proposalId: "p1",
       approve: true,
     }),
-    reads: "The review is recorded.",
+    reads: "Review recorded.",
     bad: { id: "w1", pid: "p1", approve: "perhaps" },
     refusal: "approve must be true or false",
   },
@@ -280,7 +279,7 @@ const workflows = {
   list_workflow_executions: {
     good: { workflowId: "w1", limit: 1 },
     frame: { type: "workflow-executions", workflowId: "w1", limit: 1 },
-    reads: `1 run:\n${THING}`,
+    reads: `1 execution:\n${THING}`,
     bad: { limit: 0 },
     refusal: "limit must be a whole number from 1 to 200",
   },
@@ -350,21 +349,21 @@ const executions = {
       resumeToken: "r",
       reason: "No",
     }),
-    reads: "Decided: the run is cancelled.",
+    reads: "Decided. Status: cancelled.",
     bad: { id: "e1", approve: true },
     refusal: "resumeToken is required and must be text",
   },
   cancel_execution: {
     good: { id: "e1" },
     frame: action("execution-api", "cancel", { executionId: "e1" }),
-    reads: "The run is stopped.",
+    reads: "Cancelled.",
     bad: { reason: "x" },
     refusal: "id is required and must be text",
   },
   debug_execution: {
     good: { id: "e9" },
     frame: action("execution-api", "steps", { executionId: "e9" }),
-    reads: "Next: it still runs",
+    reads: "Next: it is still running",
     bad: {},
     refusal: "id is required and must be text",
   },
@@ -376,7 +375,7 @@ const board = {
     frame: { type: "mailbox-send", toUserId: "u1", content: "Deployed" },
     reads: "Notified (n1).",
     bad: { content: "Deployed" },
-    refusal: "exactly one of to_session_id, to_user_id and to_handle must be given",
+    refusal: "give exactly one of to_session_id, to_user_id and to_handle",
   },
   mailbox_send: {
     good: { to_handle: "ann", content: "Hello" },
@@ -448,9 +447,9 @@ const tunnels = {
   },
   unregister_tunnel: {
     good: { name: "old" },
-    reads: "The tunnel is closed.",
+    reads: "Tunnel closed.",
     bad: { name: "nope" },
-    refusal: "there is no tunnel nope. Check the name or id: a list tool shows what there is.",
+    refusal: "there is no tunnel nope. Check the name or id with a list tool.",
   },
 } satisfies Record<string, Row>
 
@@ -463,7 +462,7 @@ const secrets = {
   },
   secret_inject: {
     good: { templatePath: "env.tpl", outputPath: ".env" },
-    reads: "Written, with 1 secrets.",
+    reads: "Written with 1 secrets.",
     bad: { templatePath: "env.tpl", outputPath: "../.env" },
     refusal: "../.env lies outside the workspace",
   },
@@ -543,7 +542,7 @@ const others = {
     frame: { type: "screenshot", description: "A dot", mimeType: "image/png" },
     reads: "The image is shown to the user.",
     bad: { source: "env.tpl" },
-    refusal: "This is no PNG, JPEG, GIF or WebP image.",
+    refusal: "The file is not a PNG, JPEG, GIF or WebP image.",
   },
   transcribe_audio: {
     good: { file_path: "said.ogg", model: "base", language: "en" },
@@ -553,13 +552,13 @@ const others = {
   },
   sleep: {
     good: { seconds: 0.05, reason: "the server" },
-    reads: "0.05 seconds are over.",
+    reads: "Waited 0.05 seconds.",
     bad: { seconds: -1 },
     refusal: "seconds must be a number from 0 to 3600",
   },
 } satisfies Record<string, Row>
 
-/** All but complete_session, which ends the runner and so comes last and alone. */
+/** All tools except complete_session, which ends the runner and therefore has its own test at the end. */
 export const rows: Readonly<Record<string, Row>> = {
   ...sessions,
   ...github,

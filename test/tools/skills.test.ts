@@ -1,4 +1,4 @@
-/** Skills and instructions: every tool, command, flag and path that they name exists. */
+/** Skills and instructions: every tool, command, flag and path in them exists. */
 import { describe, expect, test } from "bun:test"
 import { Glob } from "bun"
 import { join } from "node:path"
@@ -14,26 +14,26 @@ const files = [
 
 const textOf = (file: string): Promise<string> => Bun.file(join(root, file)).text()
 
-/** What stands in backticks or in a block of code. */
+/** The text in backticks and in bash blocks. */
 const quoted = (text: string): readonly string[] => [
-  ...[...text.matchAll(/`([^`\n]+)`/g)].map(([, words]) => words ?? ""),
+  ...[...text.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code ?? ""),
   ...[...text.matchAll(/```bash\n([\s\S]*?)```/g)].flatMap(([, lines]) =>
     (lines ?? "").split("\n"),
   ),
 ]
 
-/** Of `agent-browser --help`, as far as the skills use it. */
+/** The commands and flags of `agent-browser --help` that the skills may use. */
 const browserWords = new Set(
   "open snapshot fill click get wait errors console close screenshot --headed --text -i".split(" "),
 )
 
-/** Names with an underscore that are arguments, statuses or types of step, and no tools. */
+/** Names with an underscore that are arguments, statuses or step types instead of tools. */
 const otherNames = new Set([
   ...Object.values(tools).flatMap(({ args }) => Object.keys(args)),
   ..."agent_message needs_approval await_response await_timeout_ms".split(" "),
 ])
 
-test("there are three skills, each with its name and a description", async () => {
+test("there are three skills, each with the name of its folder and a description", async () => {
   const skills = files.filter((file) => file.startsWith("skills/"))
   expect(skills).toEqual([
     "skills/browser/SKILL.md",
@@ -49,16 +49,16 @@ test("there are three skills, each with its name and a description", async () =>
 })
 
 describe.each(files)("%s", (file) => {
-  test("names only tools that there are", async () => {
-    const named = quoted(await textOf(file)).filter((words) => /^[a-z]+(?:_[a-z]+)+$/.test(words))
+  test(`${file} mentions only existing tools`, async () => {
+    const named = quoted(await textOf(file)).filter((code) => /^[a-z]+(?:_[a-z]+)+$/.test(code))
     const unknown = named.filter((name) => !Object.hasOwn(tools, name) && !otherNames.has(name))
     expect(unknown).toEqual([])
   })
 
-  test("names only commands and flags of the browser that there are", async () => {
+  test(`${file} mentions only existing commands and flags of agent-browser`, async () => {
     const used = quoted(await textOf(file))
-      .flatMap((words) =>
-        [...words.matchAll(/agent-browser ([^#|]+)/g)].map(([, rest]) => rest ?? ""),
+      .flatMap((code) =>
+        [...code.matchAll(/agent-browser ([^#|]+)/g)].map(([, rest]) => rest ?? ""),
       )
       .flatMap((rest) => {
         const [first = "", ...others] = rest.trim().split(/\s+/)
@@ -67,19 +67,19 @@ describe.each(files)("%s", (file) => {
     expect(used.filter((word) => !browserWords.has(word))).toEqual([])
   })
 
-  test("names only addresses of the gateway that there are", async () => {
+  test(`${file} mentions only existing paths of the gateway`, async () => {
     const paths = quoted(await textOf(file))
-      .map((words) => words.replace("<name>", "web").replace("...", ""))
-      .filter((words) => /^\/(?!tmp|dev)[\w./-]*$/.test(words) && !words.startsWith("/assets"))
+      .map((code) => code.replace("<name>", "web").replace("...", ""))
+      .filter((code) => /^\/(?!tmp|dev)[\w./-]*$/.test(code) && !code.startsWith("/assets"))
     expect(paths.filter((path) => findRoute(path, "") === undefined)).toEqual([])
   })
 
-  test("is short", async () => {
+  test(`${file} has fewer than 80 lines`, async () => {
     expect((await textOf(file)).split("\n").length).toBeLessThan(80)
   })
 })
 
-test("the workflow in the skill is one", async () => {
+test("the example in the workflows skill is a valid workflow, and every step type is documented", async () => {
   const types = "bash tool agent agent_message approval conditional parallel loop subworkflow"
   const text = await textOf("skills/workflows/SKILL.md")
   const [, example = ""] = /```json\n([\s\S]*?)```/.exec(text) ?? []

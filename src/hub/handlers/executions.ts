@@ -1,32 +1,27 @@
-/** Runs of workflows: begun once, carried out by a session's runner, decided on, ended once. */
+/**
+ * Workflow runs. A session's runner executes them; this file stores their state, sends approvals and cancels, and
+ * keeps the first end of each run.
+ */
 import { z } from "zod"
 import type { Outbound } from "../../wire/frames/index.ts"
-import { one, type Sql } from "../session/ports.ts"
+import type { Sql } from "../session/ports.ts"
 import type { Effects } from "../shared-store/effects.ts"
+import {
+  type ExecutionRow,
+  executionRow,
+  selectAll,
+  selectOne,
+  workflowDataRow,
+  type WorkflowRow,
+} from "../shared-store/rows.ts"
 import { readPayload } from "./read-payload.ts"
-import { Refusal, type TableHandlers } from "./handler-table.ts"
+import { Refusal, type StoreHandlers } from "./handler-table.ts"
 import type { HandlerContext } from "./handler-context.ts"
-import type { WorkflowRow, Workflows } from "./workflows.ts"
+import type { Workflows } from "./workflows.ts"
 
 type Envelope = Outbound<"workflow-execution-result">["envelope"]
 
-interface ExecutionRow {
-  id: string
-  workflow: string
-  hash: string
-  session: string
-  trigger_id: string | null
-  status: string
-  variables: string
-  steps: string
-  output: string | null
-  error: string | null
-  approval: string | null
-  started_at: number
-  ended_at: number | null
-}
-
-export interface Begin {
+interface NewExecution {
   readonly id: string
   readonly workflow: WorkflowRow
   readonly session: string
@@ -36,42 +31,42 @@ export interface Begin {
 }
 
 export interface Executions {
-  /** An id that is known begins nothing. */
-  readonly begin: (run: Begin) => Record<string, unknown>
-  /** What the runner says of a run. */
+  /** Starts a run, or returns the existing one when the id is known. */
+  readonly begin: (run: NewExecution) => Record<string, unknown>
+  /** Stores the result that the runner reports. */
   readonly executed: (id: string, envelope: Envelope) => void
 }
 
-const target = z.object({ executionId: z.string().min(1) })
-const decision = target.extend({
+const targetPayload = z.object({ executionId: z.string().min(1) })
+const approvePayload = targetPayload.extend({
   approve: z.boolean(),
   resumeToken: z.string().min(1),
   reason: z.string().optional(),
 })
-const cancel = target.extend({ reason: z.string().optional() })
+const cancelPayload = targetPayload.extend({ reason: z.string().optional() })
 
-const executionOf = (row: ExecutionRow) => ({
+const showExecution = (row: ExecutionRow) => ({
   id: row.id,
   workflowId: row.workflow,
   workflowHash: row.hash,
   sessionId: row.session,
   status: row.status,
-  variables: JSON.parse(row.variables) as unknown,
+  variables: row.variables,
   startedAt: row.started_at,
   ...(row.trigger_id !== null && { triggerId: row.trigger_id }),
-  ...(row.output !== null && { output: JSON.parse(row.output) as unknown }),
+  ...(row.output !== null && { output: row.output }),
   ...(row.error !== null && { error: row.error }),
-  ...(row.approval !== null && { requiresApproval: JSON.parse(row.approval) as unknown }),
+  ...(row.approval !== null && { requiresApproval: row.approval }),
   ...(row.ended_at !== null && { endedAt: row.ended_at }),
 })
 
 const find = (sql: Sql, id: string) => {
-  const row = one(sql.all<ExecutionRow>("SELECT * FROM executions WHERE id = ?", id))
-  if (!row) throw new Refusal(`there is no run ${id}`)
+  const row = selectOne(sql, executionRow, "SELECT * FROM executions WHERE id = ?", id)
+  if (!row) throw new Refusal(`there is no execution ${id}`)
   return row
 }
 
-const statuses = {
+const statusOfEnvelope = {
   ok: "completed",
   needs_approval: "waiting_approval",
   cancelled: "cancelled",
@@ -84,8 +79,8 @@ export const createExecutions = (
   effects: Effects,
 ): Executions => ({
   begin: ({ id, workflow, session, variables = {}, trigger, source }) => {
-    if (workflow.enabled !== 1) throw new Refusal(`the workflow ${workflow.slug} is disabled`)
-    const made = sql.all(
+    if (!workflow.enabled) throw new Refusal(`the workflow ${workflow.slug} is disabled`)
+    const inserted = sql.all(
       `INSERT OR IGNORE INTO executions (id, workflow, hash, session, trigger_id, status, variables, started_at)
        VALUES (?, ?, ?, ?, ?, 'running', ?, ?) RETURNING id`,
       id,
@@ -96,9 +91,9 @@ export const createExecutions = (
       JSON.stringify(variables),
       now(),
     )
-    if (made.length > 0) {
+    if (inserted.length > 0) {
       const payload = {
-        workflow: JSON.parse(workflow.data) as unknown,
+        workflow: workflow.data,
         variables,
         ...(trigger && { trigger }),
         ...(source !== undefined && { source }),
@@ -111,16 +106,18 @@ export const createExecutions = (
       } as const
       effects.add(id, session, { do: "order", frame })
     }
-    return executionOf(find(sql, id))
+    return showExecution(find(sql, id))
   },
   executed: (id, envelope) => {
-    const status = statuses[envelope.status]
+    const status = statusOfEnvelope[envelope.status]
     const token = envelope.requiresApproval?.resumeToken
-    const [cancelled] = sql.all<ExecutionRow>(
+    const cancelled = selectOne(
+      sql,
+      executionRow,
       "SELECT * FROM executions WHERE id = ? AND status = 'cancelled'",
       id,
     )
-    // It came to its approval before it heard of the cancel, and would wait for ever.
+    // The run reached its approval before the cancel reached the runner. Without a denial it would wait without end.
     if (cancelled && token !== undefined) return resume(sql, cancelled, token, "deny", effects)
     sql.run(
       `UPDATE executions SET status = ?, steps = ?, output = ?, error = ?, approval = ?, ended_at = ?
@@ -138,11 +135,11 @@ export const createExecutions = (
 
 export const executionHandlers = (
   sql: Sql,
-  tools: HandlerContext,
+  { now }: HandlerContext,
   workflows: Workflows,
   executions: Executions,
   effects: Effects,
-): Pick<TableHandlers, "workflow-run" | "workflow-executions" | "execution-api"> => ({
+): Pick<StoreHandlers, "workflow-run" | "workflow-executions" | "execution-api"> => ({
   "workflow-run": ({ workflowId, variables, ...source }, { session, requestId }) => ({
     execution: executions.begin({
       id: `run-${requestId}`,
@@ -154,45 +151,46 @@ export const executionHandlers = (
   }),
   "workflow-executions": ({ workflowId, limit = 50 }) => {
     const id = workflowId === undefined ? undefined : workflows.find(workflowId).id
-    const rows = sql
-      .all<ExecutionRow>("SELECT * FROM executions ORDER BY started_at DESC")
-      .filter((row) => id === undefined || row.workflow === id)
-    return { executions: rows.slice(0, limit).map(executionOf) }
+    const rows = selectAll(
+      sql,
+      executionRow,
+      "SELECT * FROM executions ORDER BY started_at DESC",
+    ).filter((row) => id === undefined || row.workflow === id)
+    return { executions: rows.slice(0, limit).map(showExecution) }
   },
   "execution-api": ({ action, payload }) => {
     switch (action) {
       case "get":
         return {
-          data: { execution: executionOf(find(sql, readPayload(target, payload).executionId)) },
+          data: {
+            execution: showExecution(find(sql, readPayload(targetPayload, payload).executionId)),
+          },
         }
       case "steps": {
-        const { steps } = find(sql, readPayload(target, payload).executionId)
-        return { data: { steps: JSON.parse(steps) as unknown } }
+        const { steps } = find(sql, readPayload(targetPayload, payload).executionId)
+        return { data: { steps } }
       }
       case "approve": {
-        const asked = readPayload(decision, payload)
-        const row = find(sql, asked.executionId)
-        const approval = JSON.parse(row.approval ?? "{}") as { resumeToken?: string }
+        const decision = readPayload(approvePayload, payload)
+        const row = find(sql, decision.executionId)
         if (row.status !== "waiting_approval")
-          throw new Refusal(`the run is ${row.status}: it waits for no decision`)
-        if (approval.resumeToken !== asked.resumeToken)
-          throw new Refusal("resumeToken: is not the one that came with the approval")
+          throw new Refusal(`the execution is ${row.status}, not waiting for an approval`)
+        if (row.approval?.resumeToken !== decision.resumeToken)
+          throw new Refusal("resumeToken: does not belong to the pending approval")
         sql.run("UPDATE executions SET status = 'running', approval = NULL WHERE id = ?", row.id)
-        resume(sql, row, asked.resumeToken, asked.approve ? "approve" : "deny", effects)
-        return { data: { success: true, status: asked.approve ? "running" : "cancelled" } }
+        resume(sql, row, decision.resumeToken, decision.approve ? "approve" : "deny", effects)
+        return { data: { success: true, status: decision.approve ? "running" : "cancelled" } }
       }
       case "cancel": {
-        const { executionId, reason } = readPayload(cancel, payload)
+        const { executionId, reason } = readPayload(cancelPayload, payload)
         const row = find(sql, executionId)
-        if (row.ended_at !== null) throw new Refusal(`the run is ${row.status} already`)
-        const approval = JSON.parse(row.approval ?? "{}") as { resumeToken?: string }
-        if (approval.resumeToken !== undefined)
-          resume(sql, row, approval.resumeToken, "deny", effects)
+        if (row.ended_at !== null) throw new Refusal(`the execution is ${row.status} already`)
+        if (row.approval !== null) resume(sql, row, row.approval.resumeToken, "deny", effects)
         else effects.add(`${row.id}/cancel`, row.session, { do: "cancel", executionId: row.id })
         sql.run(
           "UPDATE executions SET status = 'cancelled', approval = NULL, error = ?, ended_at = ? WHERE id = ?",
           reason ?? "cancelled",
-          tools.now(),
+          now(),
           row.id,
         )
         return { data: { success: true, status: "cancelled" } }
@@ -205,26 +203,23 @@ const resume = (
   sql: Sql,
   row: ExecutionRow,
   resumeToken: string,
-  decision_: "approve" | "deny",
+  decision: "approve" | "deny",
   effects: Effects,
 ): void => {
-  const { data } = one(
-    sql.all<{ data: string }>(
-      "SELECT data FROM workflow_versions WHERE workflow = ? AND hash = ? ORDER BY place DESC LIMIT 1",
-      row.workflow,
-      row.hash,
-    ),
-  ) ?? { data: "{}" }
-  const payload = {
-    workflow: JSON.parse(data) as unknown,
-    variables: JSON.parse(row.variables) as unknown,
-  }
+  const version = selectOne(
+    sql,
+    workflowDataRow,
+    "SELECT data FROM workflow_versions WHERE workflow = ? AND hash = ? ORDER BY place DESC LIMIT 1",
+    row.workflow,
+    row.hash,
+  )
+  const payload = { workflow: version?.data ?? {}, variables: row.variables }
   effects.add(`${row.id}/${resumeToken}`, row.session, {
     do: "order",
     frame: {
       type: "workflow-execute",
       executionId: row.id,
-      payload: { kind: "resume", executionId: row.id, resumeToken, decision: decision_, payload },
+      payload: { kind: "resume", executionId: row.id, resumeToken, decision, payload },
     },
   })
 }

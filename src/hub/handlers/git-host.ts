@@ -1,8 +1,8 @@
-/** Pull requests and repositories: over GitHub's API with a token, or through `gh` when somebody is signed in there. */
-import { type OutsideHandlers, Refusal } from "./handler-table.ts"
+/** Pull requests and repositories of a git host, over GitHub's REST API. The host decides how a call is made: with a token or with `gh`. */
+import { type ExternalHandlers, Refusal } from "./handler-table.ts"
 
 export type GitHost = Pick<
-  OutsideHandlers,
+  ExternalHandlers,
   | "create-pr"
   | "update-pr"
   | "list-pull-requests"
@@ -12,27 +12,29 @@ export type GitHost = Pick<
 >
 
 export interface GitHostOptions {
-  /** One call of the host's API; refuses in words. */
+  /** One API call. Throws a Refusal with the reason when the git host rejects it. */
   readonly call: (method: string, path: string, body?: object) => Promise<unknown>
-  /** Where the session's checkout comes from, if it has one. */
+  /** The `origin` URL of the session's checkout. */
   readonly origin: (session: string) => Promise<string | undefined>
 }
 
 export const NO_GIT_HOST =
-  "no git host is set up: give GITHUB_TOKEN, or install gh and sign in with `gh auth login`"
-const LIMIT_MS = 25_000
+  "no git host is set up: set GITHUB_TOKEN, or install gh and sign in with `gh auth login`"
+const API_TIMEOUT_MS = 25_000
 
 export const createGitHost = ({ call, origin }: GitHostOptions): GitHost => {
   const repoOf = async (session: string, owner?: string, repo?: string): Promise<string> => {
-    if (owner !== undefined && repo !== undefined) return `${slug(owner)}/${slug(repo)}`
-    const found = nameOf((await origin(session)) ?? "")
+    if (owner !== undefined && repo !== undefined) return `${checkName(owner)}/${checkName(repo)}`
+    const found = repositoryName((await origin(session)) ?? "")
     if (found !== undefined) return found
-    throw new Refusal("owner and repo: must be given, the checkout has no origin on a git host")
+    throw new Refusal(
+      "owner and repo: are required, because the checkout has no origin on a git host",
+    )
   }
   return {
     "create-pr": async ({ branch, title, body, base }, { session }) => {
       const repo = await repoOf(session)
-      // The same request again finds what it made before.
+      // A retried request finds the pull request that the first attempt opened.
       const owner = repo.split("/")[0]
       const known = list(
         await call(
@@ -40,17 +42,17 @@ export const createGitHost = ({ call, origin }: GitHostOptions): GitHost => {
           `/repos/${repo}/pulls?state=open&head=${owner}:${encodeURIComponent(branch)}`,
         ),
       )
-      if (known[0]) return pullOf(known[0])
-      const into =
+      if (known[0]) return showPull(known[0])
+      const baseBranch =
         base ?? (text(record(await call("GET", `/repos/${repo}`))["default_branch"]) || "main")
-      return pullOf(
-        await call("POST", `/repos/${repo}/pulls`, { head: branch, base: into, title, body }),
+      return showPull(
+        await call("POST", `/repos/${repo}/pulls`, { head: branch, base: baseBranch, title, body }),
       )
     },
     "update-pr": async ({ prNumber, labels, ...change }, { session }) => {
       const repo = await repoOf(session)
       if (labels) await call("PUT", `/repos/${repo}/issues/${prNumber}/labels`, { labels })
-      return pullOf(await call("PATCH", `/repos/${repo}/pulls/${prNumber}`, change))
+      return showPull(await call("PATCH", `/repos/${repo}/pulls/${prNumber}`, change))
     },
     "list-pull-requests": async ({ owner, repo, state = "open", limit = 30 }, { session }) => {
       const name = await repoOf(session, owner, repo)
@@ -60,13 +62,13 @@ export const createGitHost = ({ call, origin }: GitHostOptions): GitHost => {
             "GET",
             `/repos/${name}/pulls?state=${encodeURIComponent(state)}&per_page=${limit}`,
           ),
-        ).map(pullOf),
+        ).map(showPull),
       }
     },
-    "inspect-pull-request": async (asked, { session }) => {
-      const { prNumber, owner, repo, filesLimit = 100, commentsLimit = 50 } = asked
+    "inspect-pull-request": async (fields, { session }) => {
+      const { prNumber, owner, repo, filesLimit = 100, commentsLimit = 50 } = fields
       const pull = `/repos/${await repoOf(session, owner, repo)}/pulls/${prNumber}`
-      const [about, files, comments] = await Promise.all([
+      const [details, files, comments] = await Promise.all([
         call("GET", pull),
         call("GET", `${pull}/files?per_page=${Math.min(filesLimit, 100)}`),
         call(
@@ -74,24 +76,24 @@ export const createGitHost = ({ call, origin }: GitHostOptions): GitHost => {
           `${pull.replace("/pulls/", "/issues/")}/comments?per_page=${Math.min(commentsLimit, 100)}`,
         ),
       ])
-      return { data: { ...pullOf(about), body: record(about)["body"], files, comments } }
+      return { data: { ...showPull(details), body: record(details)["body"], files, comments } }
     },
     "list-repos": async () => ({
       repos: list(await call("GET", "/user/repos?per_page=100&sort=pushed")).map((entry) => {
-        const { full_name, clone_url, default_branch, private: hidden } = record(entry)
+        const { full_name, clone_url, default_branch, private: isPrivate } = record(entry)
         return {
           fullName: full_name,
           cloneUrl: clone_url,
           defaultBranch: default_branch,
-          private: hidden,
+          private: isPrivate,
         }
       }),
     }),
     "read-repo-file": async ({ owner, repo, repoUrl, path, ref }, { session }) => {
-      const named = repoUrl === undefined ? undefined : nameOf(repoUrl)
-      if (repoUrl !== undefined && named === undefined)
-        throw new Refusal("repoUrl: is no address on the git host")
-      const name = named ?? (await repoOf(session, owner, repo))
+      const fromUrl = repoUrl === undefined ? undefined : repositoryName(repoUrl)
+      if (repoUrl !== undefined && fromUrl === undefined)
+        throw new Refusal("repoUrl: is not the URL of a repository")
+      const name = fromUrl ?? (await repoOf(session, owner, repo))
       const query = ref === undefined ? "" : `?ref=${encodeURIComponent(ref)}`
       const file = record(
         await call(
@@ -99,7 +101,7 @@ export const createGitHost = ({ call, origin }: GitHostOptions): GitHost => {
           `/repos/${name}/contents/${path.split("/").map(encodeURIComponent).join("/")}${query}`,
         ),
       )
-      if (typeof file["content"] !== "string") throw new Refusal(`${path} is no file`)
+      if (typeof file["content"] !== "string") throw new Refusal(`${path} is not a file`)
       const bytes = Uint8Array.from(atob(file["content"].replaceAll(/\s/g, "")), (byte) =>
         byte.charCodeAt(0),
       )
@@ -109,11 +111,11 @@ export const createGitHost = ({ call, origin }: GitHostOptions): GitHost => {
   }
 }
 
-/** The host's API with a token. */
+/** Calls GitHub's API with a token. */
 export const githubApi =
   (apiUrl: string, token: string): GitHostOptions["call"] =>
   async (method, path, body) => {
-    const answer = await fetch(`${apiUrl}${path}`, {
+    const response = await fetch(`${apiUrl}${path}`, {
       method,
       headers: {
         Authorization: `Bearer ${token}`,
@@ -121,13 +123,13 @@ export const githubApi =
         "User-Agent": "sandpiper",
       },
       ...(body && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(LIMIT_MS),
+      signal: AbortSignal.timeout(API_TIMEOUT_MS),
     })
-    const value: unknown = await answer.json().catch(() => undefined)
-    if (answer.ok) return value
-    const said = record(value)["message"]
+    const value: unknown = await response.json().catch(() => undefined)
+    if (response.ok) return value
+    const message = record(value)["message"]
     throw new Refusal(
-      `the git host answered ${answer.status}${typeof said === "string" ? `: ${said}` : ""}`,
+      `the git host answered ${response.status}${typeof message === "string" ? `: ${message}` : ""}`,
     )
   }
 
@@ -138,7 +140,7 @@ const text = (value: unknown): string => (typeof value === "string" ? value : ""
 
 const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-const pullOf = (value: unknown) => {
+const showPull = (value: unknown) => {
   const { number, html_url, title, state } = record(value)
   return {
     number: Number(number),
@@ -148,12 +150,12 @@ const pullOf = (value: unknown) => {
   }
 }
 
-const slug = (name: string): string => {
+const checkName = (name: string): string => {
   if (!/^[A-Za-z0-9._-]+$/.test(name))
-    throw new Refusal(`${name}: is no name of an owner or a repository`)
+    throw new Refusal(`${name}: is not a valid name of an owner or repository`)
   return name
 }
 
-/** `owner/name` out of any address of a repository. */
-const nameOf = (address: string): string | undefined =>
+/** `owner/name` from an HTTPS or SSH URL. */
+const repositoryName = (address: string): string | undefined =>
   /[/:]([A-Za-z0-9._-]+\/[A-Za-z0-9._-]+?)(?:\.git)?\/?$/.exec(address.trim())?.[1]

@@ -1,4 +1,4 @@
-/** What the handlers need beside tables. */
+/** What handlers need besides the database. */
 
 export interface HandlerContext {
   readonly now: () => number

@@ -1,4 +1,7 @@
-/** Who answers which request. Computed from the operations table: a request that nobody answers does not compile. */
+/**
+ * Which handler answers which request of the runner. The types come from the operations table: a request without a
+ * handler does not compile.
+ */
 import type {
   RequestFields,
   RequestFrame,
@@ -6,18 +9,19 @@ import type {
   RequestType,
 } from "../../wire/frames/index.ts"
 
-export interface Asker {
+/** The session that sent a request, and the request's id. */
+export interface Caller {
   readonly session: string
   readonly requestId: string
 }
 
-/** Something that cannot be done; its message is for whoever asked. */
+/** A request that cannot be carried out. Its message is sent to the caller. */
 export class Refusal extends Error {
   override readonly name = "Refusal"
 }
 
-/** Answered out of tables alone, in one transaction with the note that it was answered. */
-export type TableType =
+/** Requests answered from the shared store alone, in the transaction that also records the result. */
+export type StoreRequestType =
   | "memory-read"
   | "memory-write"
   | "memory-delete"
@@ -35,40 +39,52 @@ export type TableType =
   | "trigger-api"
   | "execution-api"
 
-/** Everything else needs the world outside: other sessions, processes, a git host. */
-export type OutsideType = Exclude<RequestType, TableType>
+/** Requests that need something outside the shared store: other sessions, processes, a git host. */
+export type ExternalRequestType = Exclude<RequestType, StoreRequestType>
 
-export type TableHandlers = {
-  readonly [Type in TableType]: (fields: RequestFields<Type>, asker: Asker) => RequestResult<Type>
+export type StoreHandlers = {
+  readonly [Type in StoreRequestType]: (
+    fields: RequestFields<Type>,
+    caller: Caller,
+  ) => RequestResult<Type>
 }
 
-export type OutsideHandlers = {
-  readonly [Type in OutsideType]: (
+export type ExternalHandlers = {
+  readonly [Type in ExternalRequestType]: (
     fields: RequestFields<Type>,
-    asker: Asker,
+    caller: Caller,
   ) => Promise<RequestResult<Type>>
 }
 
-export const answerOutside = (
-  handlers: OutsideHandlers,
-  frame: RequestFrame<OutsideType>,
-  asker: Asker,
-): Promise<Record<string, unknown>> => {
-  const run: (fields: never, asker: Asker) => Promise<Record<string, unknown>> =
-    handlers[frame.type]
-  return run(frame as never, asker)
-}
+export const answerStoreRequest = <Type extends StoreRequestType>(
+  handlers: StoreHandlers,
+  type: Type,
+  fields: RequestFields<Type>,
+  caller: Caller,
+): RequestResult<Type> => handlers[type](fields, caller)
 
-export const answerFromTables = (
-  handlers: TableHandlers,
-  frame: RequestFrame<TableType>,
-  asker: Asker,
-): Record<string, unknown> => {
-  const run: (fields: never, asker: Asker) => Record<string, unknown> = handlers[frame.type]
-  return run(frame as never, asker)
-}
-
-export const isTableRequest = (
-  handlers: TableHandlers,
+export const answerExternalRequest = async (
+  handlers: ExternalHandlers,
   frame: RequestFrame,
-): frame is RequestFrame<TableType> => Object.hasOwn(handlers, frame.type)
+  caller: Caller,
+): Promise<Record<string, unknown>> => {
+  if (!isExternalRequest(handlers, frame)) throw new Refusal(`${frame.type} has no handler`)
+  return callExternal(handlers, frame.type, frame, caller)
+}
+
+const callExternal = <Type extends ExternalRequestType>(
+  handlers: ExternalHandlers,
+  type: Type,
+  fields: RequestFields<Type>,
+  caller: Caller,
+): Promise<RequestResult<Type>> => handlers[type](fields, caller)
+
+export const isStoreRequest = (
+  handlers: StoreHandlers,
+  frame: RequestFrame,
+): frame is RequestFrame<StoreRequestType> => Object.hasOwn(handlers, frame.type)
+
+const isExternalRequest = (
+  handlers: ExternalHandlers,
+  frame: RequestFrame,
+): frame is RequestFrame<ExternalRequestType> => Object.hasOwn(handlers, frame.type)

@@ -1,30 +1,19 @@
-/** Notifications from session to session, to a user, or to a handle. */
-import { one, type Sql } from "../session/ports.ts"
-import { Refusal, type TableHandlers } from "./handler-table.ts"
+/** Notifications from a session to another session, a user or a handle. */
+import type { Sql } from "../session/ports.ts"
+import { mailRow, placeRow, selectAll, selectOne } from "../shared-store/rows.ts"
+import { Refusal, type StoreHandlers } from "./handler-table.ts"
 import type { HandlerContext } from "./handler-context.ts"
-
-interface MailRow {
-  place: number
-  id: string
-  from_session: string
-  type: string
-  content: string
-  context_session: string | null
-  context_task: string | null
-  reply_to: string | null
-  created_at: number
-}
 
 export const mailboxHandlers = (
   sql: Sql,
   { now, newId }: HandlerContext,
-): Pick<TableHandlers, "mailbox-send" | "mailbox-check"> => ({
+): Pick<StoreHandlers, "mailbox-send" | "mailbox-check"> => ({
   "mailbox-send": (mail, { session }) => {
     const receivers = [mail.toSessionId, mail.toUserId, mail.toHandle].filter(
       (to) => to !== undefined,
     )
     if (receivers.length !== 1) {
-      throw new Refusal("exactly one of toSessionId, toUserId and toHandle must be given")
+      throw new Refusal("give exactly one of toSessionId, toUserId and toHandle")
     }
     if (mail.replyToId !== undefined && !placeOf(sql, mail.replyToId)) {
       throw new Refusal(`there is no notification ${mail.replyToId}`)
@@ -48,15 +37,17 @@ export const mailboxHandlers = (
     return { messageId: id }
   },
   "mailbox-check": ({ limit = 50, after }, { session }) => {
-    const from = after === undefined ? 0 : placeOf(sql, after)
-    const since = from === undefined ? Date.parse(after ?? "") : undefined
+    const afterPlace = after === undefined ? 0 : placeOf(sql, after)
+    const since = afterPlace === undefined ? Date.parse(after ?? "") : undefined
     if (since !== undefined && Number.isNaN(since)) {
-      throw new Refusal("after: must be a notification's id or a time")
+      throw new Refusal("after: must be the id of a notification or a time")
     }
-    const rows = sql.all<MailRow>(
+    const rows = selectAll(
+      sql,
+      mailRow,
       "SELECT * FROM mailbox WHERE to_session = ? AND place > ? AND created_at > ? ORDER BY place LIMIT ?",
       session,
-      from ?? 0,
+      afterPlace ?? 0,
       since ?? -1,
       limit,
     )
@@ -76,4 +67,4 @@ export const mailboxHandlers = (
 })
 
 const placeOf = (sql: Sql, id: string): number | undefined =>
-  one(sql.all<{ place: number }>("SELECT place FROM mailbox WHERE id = ?", id))?.place
+  selectOne(sql, placeRow, "SELECT place FROM mailbox WHERE id = ?", id)?.place

@@ -1,4 +1,4 @@
-/** Reads the payload of a request that carries an action: what is missing or of the wrong form is named. */
+/** Checks the payload of an action request. The Refusal names the first field that is missing or invalid. */
 import type { z } from "zod"
 import { Refusal } from "./handler-table.ts"
 

@@ -1,44 +1,30 @@
-/** The board of tasks that sessions share, and the notifications they send one another. */
-import { one, type Sql } from "../session/ports.ts"
-import { Refusal, type TableHandlers } from "./handler-table.ts"
+/** The task board that all sessions share. */
+import type { Sql } from "../session/ports.ts"
+import { selectAll, selectOne, type TaskRow, taskRow } from "../shared-store/rows.ts"
+import { Refusal, type StoreHandlers } from "./handler-table.ts"
 import type { HandlerContext } from "./handler-context.ts"
-
-interface TaskRow {
-  id: string
-  title: string
-  description: string | null
-  status: string
-  session: string | null
-  created_by: string
-  parent: string | null
-  blocked_by: string
-  result: string | null
-  created_at: number
-  updated_at: number
-}
 
 const STATUSES = ["pending", "in_progress", "blocked", "completed", "failed", "cancelled"]
 
 export const taskHandlers = (
   sql: Sql,
   { now, newId }: HandlerContext,
-): Pick<TableHandlers, "task-create" | "task-list" | "task-update" | "task-my"> => {
-  const find = (id: string) => one(sql.all<TaskRow>("SELECT * FROM tasks WHERE id = ?", id))
+): Pick<StoreHandlers, "task-create" | "task-list" | "task-update" | "task-my"> => {
+  const find = (id: string) => selectOne(sql, taskRow, "SELECT * FROM tasks WHERE id = ?", id)
   const mustExist = (id: string) => {
     const row = find(id)
     if (!row) throw new Refusal(`there is no task ${id}`)
     return row
   }
-  /** A task is blocked as long as one that it waits for is not completed. */
-  const taskOf = (row: TaskRow) => {
-    const blockedBy = JSON.parse(row.blocked_by) as string[]
-    const waits = blockedBy.some((id) => find(id)?.status !== "completed")
+  /** A pending task is shown as blocked until all tasks in `blockedBy` are completed. */
+  const showTask = (row: TaskRow) => {
+    const isBlocked = row.blocked_by.some((id) => find(id)?.status !== "completed")
     return {
       id: row.id,
       title: row.title,
-      status: row.status === "pending" && waits ? "blocked" : row.status,
+      status: row.status === "pending" && isBlocked ? "blocked" : row.status,
       createdBySessionId: row.created_by,
-      blockedBy,
+      blockedBy: row.blocked_by,
       createdAt: row.created_at,
       updatedAt: row.updated_at,
       ...(row.description !== null && { description: row.description }),
@@ -47,11 +33,10 @@ export const taskHandlers = (
       ...(row.result !== null && { result: row.result }),
     }
   }
-  const list = (status: string | undefined, mine?: string) =>
-    sql
-      .all<TaskRow>("SELECT * FROM tasks ORDER BY place")
-      .filter((row) => mine === undefined || row.session === mine)
-      .map(taskOf)
+  const list = (status: string | undefined, session?: string) =>
+    selectAll(sql, taskRow, "SELECT * FROM tasks ORDER BY place")
+      .filter((row) => session === undefined || row.session === session)
+      .map(showTask)
       .filter((task) => status === undefined || task.status === status)
   const checkStatus = (status: string | undefined) => {
     if (status !== undefined && !STATUSES.includes(status)) {
@@ -79,7 +64,7 @@ export const taskHandlers = (
         now(),
         now(),
       )
-      return { task: taskOf(mustExist(id)) }
+      return { task: showTask(mustExist(id)) }
     },
     "task-list": ({ status, limit = 100 }) => {
       checkStatus(status)
@@ -104,7 +89,7 @@ export const taskHandlers = (
         now(),
         taskId,
       )
-      return { task: taskOf(mustExist(taskId)) }
+      return { task: showTask(mustExist(taskId)) }
     },
   }
 }

@@ -1,14 +1,15 @@
-/** The actions of `workflow-api` that are about a workflow itself: reading, changing, its past. */
+/** The actions of `workflow-api` on a workflow itself: get, update, delete, history, rollback. */
 import { z } from "zod"
-import { one, type Sql } from "../session/ports.ts"
+import type { Sql } from "../session/ports.ts"
+import { selectAll, selectOne, workflowDataRow, workflowVersionRow } from "../shared-store/rows.ts"
 import { readPayload } from "./read-payload.ts"
 import { Refusal } from "./handler-table.ts"
 import type { Workflows } from "./workflows.ts"
 
 const text = z.string().min(1)
-const target = z.object({ workflowId: text })
+const targetPayload = z.object({ workflowId: text })
 
-const changes = target.extend({
+const updatePayload = targetPayload.extend({
   name: text.optional(),
   description: z.string().optional(),
   slug: text.optional(),
@@ -18,12 +19,12 @@ const changes = target.extend({
   data: z.record(z.string(), z.unknown()).optional(),
 })
 
-const page = target.extend({
+const historyPayload = targetPayload.extend({
   limit: z.int().min(1).max(200).default(50),
   offset: z.int().min(0).default(0),
 })
 
-const rollback = target.extend({
+const rollbackPayload = targetPayload.extend({
   targetWorkflowHash: text,
   version: text.optional(),
   notes: z.string().optional(),
@@ -31,13 +32,13 @@ const rollback = target.extend({
 
 export const workflowActions = (sql: Sql, workflows: Workflows) => ({
   get: (payload: unknown) => {
-    const { workflowId } = readPayload(target, payload)
+    const { workflowId } = readPayload(targetPayload, payload)
     return { workflow: workflows.show(workflows.find(workflowId)) }
   },
   update: (payload: unknown, session: string) => {
-    const change = readPayload(changes, payload)
+    const change = readPayload(updatePayload, payload)
     const row = workflows.find(change.workflowId)
-    if (change.slug !== undefined && change.slug !== row.slug && isTaken(sql, change.slug)) {
+    if (change.slug !== undefined && change.slug !== row.slug && slugIsTaken(sql, change.slug)) {
       throw new Refusal(`slug: ${change.slug} is taken`)
     }
     sql.run(
@@ -61,22 +62,17 @@ export const workflowActions = (sql: Sql, workflows: Workflows) => ({
     return { workflow: workflows.show(workflows.find(row.id)) }
   },
   delete: (payload: unknown) => {
-    const { id } = workflows.find(readPayload(target, payload).workflowId)
+    const { id } = workflows.find(readPayload(targetPayload, payload).workflowId)
     sql.run("DELETE FROM workflows WHERE id = ?", id)
     sql.run("UPDATE triggers SET enabled = 0, next_at = NULL WHERE workflow = ?", id)
     return { success: true }
   },
   history: (payload: unknown) => {
-    const { workflowId, limit, offset } = readPayload(page, payload)
+    const { workflowId, limit, offset } = readPayload(historyPayload, payload)
     const { id } = workflows.find(workflowId)
-    const rows = sql.all<{
-      hash: string
-      version: string
-      source: string
-      notes: string | null
-      session: string
-      at: number
-    }>(
+    const rows = selectAll(
+      sql,
+      workflowVersionRow,
       "SELECT hash, version, source, notes, session, at FROM workflow_versions WHERE workflow = ? ORDER BY place DESC LIMIT ? OFFSET ?",
       id,
       limit,
@@ -94,25 +90,20 @@ export const workflowActions = (sql: Sql, workflows: Workflows) => ({
     }
   },
   rollback: (payload: unknown, session: string) => {
-    const { workflowId, targetWorkflowHash, version, notes } = readPayload(rollback, payload)
+    const { workflowId, targetWorkflowHash, version, notes } = readPayload(rollbackPayload, payload)
     const row = workflows.find(workflowId)
-    const kept = one(
-      sql.all<{ data: string }>(
-        "SELECT data FROM workflow_versions WHERE workflow = ? AND hash = ? ORDER BY place DESC LIMIT 1",
-        row.id,
-        targetWorkflowHash,
-      ),
+    const target = selectOne(
+      sql,
+      workflowDataRow,
+      "SELECT data FROM workflow_versions WHERE workflow = ? AND hash = ? ORDER BY place DESC LIMIT 1",
+      row.id,
+      targetWorkflowHash,
     )
-    if (!kept) throw new Refusal(`the workflow has had no version ${targetWorkflowHash}`)
-    const change = {
-      data: JSON.parse(kept.data) as unknown,
-      version,
-      notes,
-      source: "rollback",
-    } as const
+    if (!target) throw new Refusal(`the workflow has no version ${targetWorkflowHash}`)
+    const change = { data: target.data, version, notes, source: "rollback" } as const
     return { workflow: workflows.show(workflows.setData(row, change, session)) }
   },
 })
 
-const isTaken = (sql: Sql, slug: string): boolean =>
+const slugIsTaken = (sql: Sql, slug: string): boolean =>
   sql.all("SELECT 1 FROM workflows WHERE slug = ?", slug).length > 0

@@ -1,28 +1,16 @@
-/** Workflows: kept in versions, each named by its hash, so that every change can be taken back. */
-import { one, type Sql } from "../session/ports.ts"
-import { Refusal, type TableHandlers } from "./handler-table.ts"
+/** Workflow definitions. Every change is stored as a version with its hash, so that it can be rolled back. */
+import { z } from "zod"
+import type { Sql } from "../session/ports.ts"
+import { selectAll, selectOne, type WorkflowRow, workflowRow } from "../shared-store/rows.ts"
+import { Refusal, type StoreHandlers } from "./handler-table.ts"
 import type { HandlerContext } from "./handler-context.ts"
 import { hashWorkflow } from "../../wire/workflow/canonical.ts"
 
-export interface WorkflowRow {
-  id: string
-  slug: string
-  name: string
-  description: string | null
-  version: string
-  enabled: number
-  tags: string
-  data: string
-  hash: string
-  created_at: number
-  updated_at: number
-}
-
 export interface Workflows {
-  /** By id or by slug; refuses when there is none. */
+  /** By id or slug. Throws a Refusal when there is none. */
   readonly find: (key: string) => WorkflowRow
   readonly show: (row: WorkflowRow) => Record<string, unknown>
-  /** Makes this definition the current one, as a version of its own. */
+  /** Stores the definition as a new version and makes it the current one. An unchanged definition stores nothing. */
   readonly setData: (row: WorkflowRow, change: DataChange, session: string) => WorkflowRow
 }
 
@@ -35,8 +23,12 @@ interface DataChange {
 
 export const createWorkflows = (sql: Sql, { now, digest }: HandlerContext): Workflows => {
   const find = (key: string) => {
-    const row = one(
-      sql.all<WorkflowRow>("SELECT * FROM workflows WHERE id = ? OR slug = ?", key, key),
+    const row = selectOne(
+      sql,
+      workflowRow,
+      "SELECT * FROM workflows WHERE id = ? OR slug = ?",
+      key,
+      key,
     )
     if (!row) throw new Refusal(`there is no workflow ${key}`)
     return row
@@ -49,39 +41,38 @@ export const createWorkflows = (sql: Sql, { now, digest }: HandlerContext): Work
       name: row.name,
       description: row.description ?? "",
       version: row.version,
-      enabled: row.enabled === 1,
-      tags: JSON.parse(row.tags) as unknown,
-      data: JSON.parse(row.data) as unknown,
+      enabled: row.enabled,
+      tags: row.tags,
+      data: row.data,
       workflowHash: row.hash,
       createdAt: row.created_at,
       updatedAt: row.updated_at,
     }),
     setData: (row, { data, version, source, notes }, session) => {
       checkDefinition(data)
-      const named = {
+      const next = {
         hash: hashWorkflow(data, digest),
         version: version ?? nextVersion(row.version),
       }
-      const same = named.hash === row.hash && version === undefined
-      if (same) return row
+      if (next.hash === row.hash && version === undefined) return row
       sql.run(
         "UPDATE workflows SET data = ?, hash = ?, version = ?, updated_at = ? WHERE id = ?",
         JSON.stringify(data),
-        named.hash,
-        named.version,
+        next.hash,
+        next.version,
         now(),
         row.id,
       )
-      keepVersion(sql, row.id, { ...named, data, source, notes, session, at: now() })
+      storeVersion(sql, row.id, { ...next, data, source, notes, session, at: now() })
       return find(row.id)
     },
   }
 }
 
-const keepVersion = (
+const storeVersion = (
   sql: Sql,
   workflow: string,
-  kept: {
+  stored: {
     hash: string
     version: string
     data: unknown
@@ -94,29 +85,31 @@ const keepVersion = (
   sql.run(
     "INSERT INTO workflow_versions (workflow, hash, version, data, source, notes, session, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     workflow,
-    kept.hash,
-    kept.version,
-    JSON.stringify(kept.data),
-    kept.source,
-    kept.notes ?? null,
-    kept.session,
-    kept.at,
+    stored.hash,
+    stored.version,
+    JSON.stringify(stored.data),
+    stored.source,
+    stored.notes ?? null,
+    stored.session,
+    stored.at,
   )
 
+const definition = z.looseObject({ steps: z.array(z.unknown()).min(1) })
+
+/** Only what the hub needs: the runner checks the steps before it executes them. */
 export const checkDefinition = (data: unknown): void => {
-  const steps = (data as { steps?: unknown } | undefined)?.steps
-  if (!Array.isArray(steps) || steps.length === 0) {
-    throw new Refusal("data.steps: a workflow is a list of at least one step")
+  if (!definition.safeParse(data).success) {
+    throw new Refusal("data.steps: must be a list of at least one step")
   }
 }
 
-/** The last number of a version goes up; a version without one gets it. */
+/** Increments the last number; a version without a number gets ".1". */
 const nextVersion = (version: string): string =>
   /\d+$/.test(version)
     ? version.replace(/\d+$/, (digits) => String(Number(digits) + 1))
     : `${version}.1`
 
-const slugOf = (name: string): string =>
+const slugify = (name: string): string =>
   name
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, "-")
@@ -124,19 +117,21 @@ const slugOf = (name: string): string =>
 
 export const workflowHandlers = (
   sql: Sql,
-  tools: HandlerContext,
+  context: HandlerContext,
   workflows: Workflows,
-): Pick<TableHandlers, "workflow-list" | "workflow-sync"> => ({
+): Pick<StoreHandlers, "workflow-list" | "workflow-sync"> => ({
   "workflow-list": () => ({
-    workflows: sql.all<WorkflowRow>("SELECT * FROM workflows ORDER BY name").map(workflows.show),
+    workflows: selectAll(sql, workflowRow, "SELECT * FROM workflows ORDER BY name").map(
+      workflows.show,
+    ),
   }),
   "workflow-sync": ({ id, slug, name, description, version, data }, { session }) => {
-    const known = one(
-      sql.all<WorkflowRow>(
-        "SELECT * FROM workflows WHERE id = ? OR slug = ?",
-        id ?? "",
-        slug ?? slugOf(name),
-      ),
+    const known = selectOne(
+      sql,
+      workflowRow,
+      "SELECT * FROM workflows WHERE id = ? OR slug = ?",
+      id ?? "",
+      slug ?? slugify(name),
     )
     if (known) {
       const change = { data, version, source: "sync" } as const
@@ -150,25 +145,25 @@ export const workflowHandlers = (
       return { success: true, workflow: workflows.show(workflows.find(row.id)) }
     }
     checkDefinition(data)
-    const made = {
-      id: id ?? tools.newId(),
-      hash: hashWorkflow(data, tools.digest),
+    const created = {
+      id: id ?? context.newId(),
+      hash: hashWorkflow(data, context.digest),
       version: version ?? "1.0.0",
     }
     sql.run(
       `INSERT INTO workflows (id, slug, name, description, version, data, hash, created_at, updated_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      made.id,
-      slug ?? slugOf(name),
+      created.id,
+      slug ?? slugify(name),
       name,
       description ?? null,
-      made.version,
+      created.version,
       JSON.stringify(data),
-      made.hash,
-      tools.now(),
-      tools.now(),
+      created.hash,
+      context.now(),
+      context.now(),
     )
-    keepVersion(sql, made.id, { ...made, data, source: "sync", session, at: tools.now() })
-    return { success: true, workflow: workflows.show(workflows.find(made.id)) }
+    storeVersion(sql, created.id, { ...created, data, source: "sync", session, at: context.now() })
+    return { success: true, workflow: workflows.show(workflows.find(created.id)) }
   },
 })

@@ -1,5 +1,5 @@
 /** What each frame of the runner changes in the session. The table is total: a frame without a handler does not compile. */
-import type { Outbound, ToldFrame } from "../../wire/frames/index.ts"
+import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
 import { storeArtifact } from "./artifacts.ts"
 import { channelKey } from "../../wire/channel.ts"
 import { completeOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
@@ -13,7 +13,7 @@ type HandledElsewhere =
   | "ping"
   | "message.part.text-delta"
   | "message.part.reasoning-delta"
-type IngestedType = Exclude<ToldFrame["type"], HandledElsewhere>
+type IngestedType = Exclude<ReportFrame["type"], HandledElsewhere>
 type IngestTable = { readonly [Type in IngestedType]: (frame: Outbound<Type>) => void }
 
 /** Returns the handler of one frame. It must run inside the frame's transaction. */

@@ -1,132 +1,39 @@
-/** When a schedule is due: the five fields of cron, in a time zone. */
+/** Cron schedules with five fields, in a time zone. A thin adapter around croner, which also runs under workerd. */
+import { Cron } from "croner"
 
-/** For each field the values that fit. */
-interface Schedule {
-  readonly minutes: ReadonlySet<number>
-  readonly hours: ReadonlySet<number>
-  readonly days: ReadonlySet<number>
-  readonly months: ReadonlySet<number>
-  readonly weekdays: ReadonlySet<number>
-  /** When both are given, a day fits that fits either: so says cron. */
-  readonly either: boolean
-}
+const NICKNAME = /^@[a-z]+$/i
+const FIVE_FIELDS = /^\S+(?:\s+\S+){4}$/
 
-const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-const WEEKDAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
-const NICKNAMES: Readonly<Record<string, string>> = {
-  "@hourly": "0 * * * *",
-  "@daily": "0 0 * * *",
-  "@weekly": "0 0 * * 0",
-  "@monthly": "0 0 1 * *",
-}
-const HOUR_MS = 3_600_000
-const MINUTE_MS = 60_000
-/** A date such as 29 February comes within this; what does not come in it never does. */
-const FAR_MS = 9 * 366 * 24 * HOUR_MS
-
-/** Throws in words when it is no schedule. */
-export const parseCron = (text: string): Schedule => {
-  const fields = (NICKNAMES[text.trim()] ?? text).trim().toLowerCase().split(/\s+/)
-  if (fields.length !== 5)
-    throw new Error("a schedule has five fields: minute hour day month weekday")
-  const [minute = "", hour = "", day = "", month = "", weekday = ""] = fields
-  return {
-    minutes: field(minute, 0, 59),
-    hours: field(hour, 0, 23),
-    days: field(day, 1, 31),
-    months: field(month, 1, 12, MONTHS, 1),
-    weekdays: new Set([...field(weekday, 0, 7, WEEKDAYS, 0)].map((value) => value % 7)),
-    either: day !== "*" && weekday !== "*",
-  }
-}
-
-const field = (
-  text: string,
-  least: number,
-  most: number,
-  names: readonly string[] = [],
-  first = 0,
-): ReadonlySet<number> => {
-  const number = (word: string): number => {
-    const named = names.indexOf(word)
-    const value = named === -1 ? Number(word) : named + first
-    if (word === "" || !Number.isInteger(value) || value < least || value > most) {
-      throw new Error(`${word || "nothing"} is not between ${least} and ${most}`)
-    }
-    return value
-  }
-  const values = new Set<number>()
-  for (const item of text.split(",")) {
-    const [range = "", every = "1", ...more] = item.split("/")
-    const step = Number(every)
-    if (more.length > 0 || !Number.isInteger(step) || step < 1)
-      throw new Error(`${item} has no good step`)
-    const [from = "", to, ...rest] = range.split("-")
-    if (rest.length > 0) throw new Error(`${range} is no range`)
-    const start = range === "*" ? least : number(from)
-    const end =
-      range === "*" || (to === undefined && item.includes("/")) ? most : number(to ?? from)
-    if (end < start) throw new Error(`${range} runs backwards`)
-    for (let value = start; value <= end; value += step) values.add(value)
-  }
-  return values
-}
-
-/** The first minute after `after` that fits; nothing when there is none. Throws on an unknown time zone. */
-export const nextTime = (schedule: Schedule, after: number, zone = "UTC"): number | undefined => {
-  const local = clockOf(zone)
-  let at = Math.floor(after / MINUTE_MS) * MINUTE_MS + MINUTE_MS
-  const end = after + FAR_MS
-  while (at <= end) {
-    const { minute, hour, day, month, weekday } = local(at)
-    // By the hour: a day may have 23 or 25 of them.
-    if (
-      !schedule.months.has(month) ||
-      !dayFits(schedule, day, weekday) ||
-      !schedule.hours.has(hour)
-    ) {
-      at += HOUR_MS - minute * MINUTE_MS
-    } else if (!schedule.minutes.has(minute)) at += MINUTE_MS
-    else return at
-  }
-  return undefined
-}
-
-const dayFits = ({ days, weekdays, either }: Schedule, day: number, weekday: number): boolean =>
-  either ? days.has(day) || weekdays.has(weekday) : days.has(day) && weekdays.has(weekday)
-
-const clockOf = (zone: string) => {
-  if (zone === "UTC") {
-    return (at: number) => {
-      const date = new Date(at)
-      return {
-        minute: date.getUTCMinutes(),
-        hour: date.getUTCHours(),
-        day: date.getUTCDate(),
-        month: date.getUTCMonth() + 1,
-        weekday: date.getUTCDay(),
-      }
-    }
-  }
-  const format = new Intl.DateTimeFormat("en-US", {
-    timeZone: zone,
-    hourCycle: "h23",
-    minute: "numeric",
-    hour: "numeric",
-    day: "numeric",
-    month: "numeric",
-    weekday: "short",
-  })
-  return (at: number) => {
-    const parts = Object.fromEntries(
-      format.formatToParts(at).map(({ type, value }) => [type, value]),
+/** Throws an Error for the person who wrote the schedule. Croner would also accept an ISO date or six fields. */
+export const parseCron = (text: string, timezone = "UTC"): Cron => {
+  const pattern = text.trim()
+  checkTimezone(timezone)
+  try {
+    if (!NICKNAME.test(pattern) && !FIVE_FIELDS.test(pattern)) throw new Error("not five fields")
+    // sloppyRanges accepts "5/20": every 20 minutes from minute 5.
+    return new Cron(pattern, { mode: "5-part", sloppyRanges: true, timezone })
+  } catch (error) {
+    throw new Error(
+      `"${text}" is not a cron schedule. Write minute, hour, day of month, month and weekday, such as "30 9 * * mon-fri".`,
+      { cause: error },
     )
-    return {
-      minute: Number(parts["minute"]),
-      hour: Number(parts["hour"]),
-      day: Number(parts["day"]),
-      month: Number(parts["month"]),
-      weekday: WEEKDAYS.indexOf(String(parts["weekday"]).toLowerCase()),
-    }
+  }
+}
+
+/** The first matching minute after `after`, both in ms since 1970. Undefined for a date that does not exist, such as 31 February. */
+export const nextTime = (schedule: Cron, after: number): number | undefined => {
+  let run = schedule.nextRun(new Date(after))
+  // Croner moves a time that daylight saving skips to the end of the gap. Here that day has no run.
+  while (run !== null && !schedule.match(run)) run = schedule.nextRun(run)
+  return run?.getTime()
+}
+
+const checkTimezone = (timezone: string): void => {
+  try {
+    Intl.DateTimeFormat("en-US", { timeZone: timezone })
+  } catch (error) {
+    throw new Error(`"${timezone}" is not a time zone. Write a name such as "Europe/Berlin".`, {
+      cause: error,
+    })
   }
 }

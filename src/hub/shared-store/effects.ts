@@ -1,16 +1,14 @@
-/** What a change of the common tables has sessions do: kept until it is done, and done by its id only once. */
-import type { Inbound } from "../../wire/frames/index.ts"
+/**
+ * Work that a transaction of the shared store requests from a session. It is stored in the same transaction and
+ * deleted after delivery: a crash in between delivers it again with the same id, and the session ignores a known id.
+ */
 import type { Sql } from "../session/ports.ts"
-
-export type Effect =
-  | { readonly do: "order"; readonly frame: Inbound<"workflow-execute"> }
-  | { readonly do: "cancel"; readonly executionId: string }
-  | { readonly do: "prompt"; readonly content: string }
+import { type Effect, effectRow, readRow } from "./rows.ts"
 
 export interface Effects {
-  /** Part of the transaction that asks for it. */
+  /** Call inside the transaction that causes the effect. */
   readonly add: (id: string, session: string, effect: Effect) => void
-  /** Hands out what waits, to be called when a transaction is through and when a host starts. */
+  /** Delivers all stored effects. Call after each commit and when the host starts. */
   readonly deliver: () => Promise<void>
 }
 
@@ -19,7 +17,7 @@ export type Deliver = (session: string, id: string, effect: Effect) => Promise<v
 export const createEffects = (
   sql: Sql,
   deliver: Deliver,
-  failed: (error: unknown) => void,
+  onFailure: (error: unknown) => void,
 ): Effects => ({
   add: (id, session, effect) =>
     sql.run(
@@ -29,17 +27,15 @@ export const createEffects = (
       JSON.stringify(effect),
     ),
   deliver: async () => {
-    // Who asks for it may be in the middle of a session's transaction, and that session may be the one to do it.
+    // The caller may be inside a transaction of the session that receives the effect. Let it finish first.
     await Promise.resolve()
-    const waiting = sql.all<{ id: string; session: string; effect: string }>(
-      "SELECT * FROM effects",
-    )
-    for (const { id, session, effect } of waiting) {
+    for (const row of sql.all<unknown>("SELECT * FROM effects")) {
       try {
-        await deliver(session, id, JSON.parse(effect) as Effect)
+        const { id, session, effect } = readRow(effectRow, row)
+        await deliver(session, id, effect)
         sql.run("DELETE FROM effects WHERE id = ?", id)
       } catch (error) {
-        failed(error)
+        onFailure(error)
       }
     }
   },

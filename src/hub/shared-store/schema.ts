@@ -1,9 +1,9 @@
-/** The tables that all sessions of a hub share. */
+/** The tables that all sessions of a hub share. Column names are part of the database on disk. */
 import type { Sql } from "../session/ports.ts"
 
 const statements = [
   "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, result TEXT NOT NULL, at INTEGER NOT NULL)",
-  // What is to be done in sessions once a transaction is through; taken out when it is done, and done by id only once.
+  // Work for sessions, delivered after the transaction that requests it (effects.ts).
   "CREATE TABLE IF NOT EXISTS effects (id TEXT PRIMARY KEY, session TEXT NOT NULL, effect TEXT NOT NULL)",
   `CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY, parent TEXT, title TEXT NOT NULL, workspace TEXT NOT NULL, model TEXT,
@@ -43,6 +43,6 @@ const statements = [
     created_at INTEGER NOT NULL)`,
 ]
 
-export const migrateCommons = (sql: Sql): void => {
+export const createSharedTables = (sql: Sql): void => {
   for (const statement of statements) sql.run(statement)
 }

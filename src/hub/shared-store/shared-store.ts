@@ -1,17 +1,21 @@
-/** What all sessions of a hub share, and the answers that come out of it: each request is carried out once. */
+/**
+ * The data that all sessions of one hub share (memories, tasks, mailbox, workflows, triggers) and the requests answered
+ * from it. A repeated request id returns the stored result: each request runs once.
+ */
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
-import { type Alarm, one, type Sql } from "../session/ports.ts"
+import type { Alarm, Sql } from "../session/ports.ts"
 import { createEffects, type Deliver } from "./effects.ts"
 import { createExecutions, executionHandlers } from "../handlers/executions.ts"
 import { mailboxHandlers } from "../handlers/mailbox.ts"
 import { memoryHandlers } from "../handlers/memories.ts"
 import { proposalActions } from "../handlers/proposals.ts"
-import { migrateCommons } from "./schema.ts"
+import { requestResultRow, selectOne } from "./rows.ts"
+import { createSharedTables } from "./schema.ts"
 import {
-  answerFromTables,
-  type Asker,
-  isTableRequest,
-  type TableHandlers,
+  answerStoreRequest,
+  type Caller,
+  isStoreRequest,
+  type StoreHandlers,
 } from "../handlers/handler-table.ts"
 import { taskHandlers } from "../handlers/tasks.ts"
 import type { HandlerContext } from "../handlers/handler-context.ts"
@@ -28,39 +32,45 @@ export interface SharedStoreOptions {
 }
 
 export interface SharedStore {
-  /** The answer, or nothing when the tables cannot give it. Throws a Refusal in words for the asker. */
+  /** Undefined when the request needs more than the shared store. Throws a Refusal with a message for the caller. */
   readonly answer: (session: string, frame: RequestFrame) => Record<string, unknown> | undefined
+  /** Stores the result that a runner reports for a workflow run. */
   readonly executed: (
     id: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
   ) => void
+  /** Fires a webhook trigger and returns the HTTP status. */
   readonly hook: (trigger: string, secret: string, data: unknown) => 202 | 401 | 404
+  /** Fires the triggers that are due. */
   readonly alarm: () => void
-  /** Arms the alarm and hands out what an earlier life did not get to. */
+  /** Sets the alarm and delivers effects that a previous process did not deliver. */
   readonly start: () => void
 }
 
 export const createSharedStore = ({
   sql,
-  tools,
+  tools: context,
   alarm,
   deliver,
   report,
 }: SharedStoreOptions): SharedStore => {
-  migrateCommons(sql)
+  createSharedTables(sql)
   const effects = createEffects(sql, deliver, (error) =>
     report("hub.effect-failed", { error: String(error) }),
   )
-  const workflows = createWorkflows(sql, tools)
-  const executions = createExecutions(sql, tools, effects)
-  const triggers = createTriggers(sql, tools, workflows, executions, effects)
-  const actions = { ...workflowActions(sql, workflows), ...proposalActions(sql, tools, workflows) }
-  const handlers: TableHandlers = {
-    ...memoryHandlers(sql, tools),
-    ...taskHandlers(sql, tools),
-    ...mailboxHandlers(sql, tools),
-    ...workflowHandlers(sql, tools, workflows),
-    ...executionHandlers(sql, tools, workflows, executions, effects),
+  const workflows = createWorkflows(sql, context)
+  const executions = createExecutions(sql, context, effects)
+  const triggers = createTriggers(sql, context, workflows, executions, effects)
+  const actions = {
+    ...workflowActions(sql, workflows),
+    ...proposalActions(sql, context, workflows),
+  }
+  const handlers: StoreHandlers = {
+    ...memoryHandlers(sql, context),
+    ...taskHandlers(sql, context),
+    ...mailboxHandlers(sql, context),
+    ...workflowHandlers(sql, context, workflows),
+    ...executionHandlers(sql, context, workflows, executions, effects),
     ...triggers.handlers,
     "workflow-api": ({ action, payload }, { session }) => ({
       data: actions[action](payload, session),
@@ -74,27 +84,35 @@ export const createSharedStore = ({
     return result
   }
 
-  const once = (asker: Asker, work: () => Record<string, unknown>): Record<string, unknown> => {
-    const key = `${asker.session}/${asker.requestId}`
-    const known = one(
-      sql.all<{ result: string }>("SELECT result FROM rpc WHERE request_id = ?", key),
+  const runOnce = (
+    caller: Caller,
+    work: () => Record<string, unknown>,
+  ): Record<string, unknown> => {
+    const key = `${caller.session}/${caller.requestId}`
+    const known = selectOne(
+      sql,
+      requestResultRow,
+      "SELECT result FROM rpc WHERE request_id = ?",
+      key,
     )
-    if (known) return JSON.parse(known.result) as Record<string, unknown>
+    if (known) return known.result
     const result = work()
     sql.run(
       "INSERT INTO rpc (request_id, result, at) VALUES (?, ?, ?)",
       key,
       JSON.stringify(result),
-      tools.now(),
+      context.now(),
     )
     return result
   }
 
   return {
     answer: (session, frame) => {
-      if (!isTableRequest(handlers, frame)) return undefined
-      const asker = { session, requestId: frame.requestId }
-      return commit(() => once(asker, () => answerFromTables(handlers, frame, asker)))
+      if (!isStoreRequest(handlers, frame)) return undefined
+      const caller = { session, requestId: frame.requestId }
+      return commit(() =>
+        runOnce(caller, () => answerStoreRequest(handlers, frame.type, frame, caller)),
+      )
     },
     executed: (id, envelope) => commit(() => executions.executed(id, envelope)),
     hook: (trigger, secret, data) => commit(() => triggers.hook(trigger, secret, data)),

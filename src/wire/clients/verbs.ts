@@ -1,9 +1,9 @@
-/** What a client may say to a session, over a WebSocket or as the body of an HTTP request: one table, many readers. */
+/** The client protocol: every message that a client may send to a session, over a WebSocket or as an HTTP body. */
 import { z } from "zod"
 import { agentConfig, attachment, author, modelPreferences, someChannel } from "../frames/shapes.ts"
 import { permissionReply } from "../permission.ts"
 
-const CONTENT_CHARACTERS = 400_000
+const MAX_CONTENT_CHARACTERS = 400_000
 
 const id = z.string().min(1).max(200)
 
@@ -20,48 +20,58 @@ const verb = <const Name extends string, Shape extends z.ZodRawShape>(
 const clientVerbs = [
   verb(
     "subscribe",
-    "Get the session as it is, or what changed since `cursor`; then every change as it happens.",
+    "Get the current state of the session, or the changes since `cursor`, then every change as it happens.",
     {
       cursor: z.int().nonnegative().optional(),
     },
   ),
-  verb("prompt", "Queue a prompt. The same `clientRequestId` again is the same prompt.", {
-    content: z.string().min(1, "must not be empty").max(CONTENT_CHARACTERS),
-    model: z.string().optional(),
-    modelPreferences: modelPreferences.optional(),
-    attachments: z.array(attachment).max(20).optional(),
-    ...someChannel,
-    ...author,
-  }),
-  verb("abort", "Stop what runs, in one channel or in all; `queued` also empties the queue.", {
-    ...someChannel,
-    queued: z.boolean().optional(),
-  }),
-  verb("answer", "Answer a question. The first answer counts.", {
+  verb(
+    "prompt",
+    "Queue a prompt. A repeated `clientRequestId` is a duplicate and queues nothing.",
+    {
+      content: z.string().min(1, "must not be empty").max(MAX_CONTENT_CHARACTERS),
+      model: z.string().optional(),
+      modelPreferences: modelPreferences.optional(),
+      attachments: z.array(attachment).max(20).optional(),
+      ...someChannel,
+      ...author,
+    },
+  ),
+  verb(
+    "abort",
+    "Cancel the running turn of one channel or of all; `queued` also empties the queue.",
+    {
+      ...someChannel,
+      queued: z.boolean().optional(),
+    },
+  ),
+  verb("answer", "Answer a question of the agent. The first answer counts.", {
     id,
     answer: z.union([z.string(), z.boolean()], { error: "expected string or boolean" }),
   }),
-  verb("permission", "Decide on a permission. The first decision counts.", {
+  verb("permission", "Grant or reject a permission. The first decision counts.", {
     id,
     reply: permissionReply,
   }),
-  verb("withdraw", "Take a prompt out of the queue before it is begun.", { id }),
+  verb("withdraw", "Remove a prompt from the queue before its turn starts.", { id }),
   verb(
     "promote",
-    "Move a queued prompt to the front; if the agent waits for an answer, it is the answer.",
+    "Move a queued prompt to the front. If the agent waits for an answer, the prompt becomes the answer.",
     { id },
   ),
-  verb("revert", "Undo a message and all that followed it.", { messageId: id }),
-  verb("command", "Have the agent run one of its commands.", {
+  verb("revert", "Undo a message and all later ones.", { messageId: id }),
+  verb("command", "Run a command of the agent.", {
     command: z.string().min(1),
     args: z.string().optional(),
   }),
-  verb("diff", "Ask for the changes in the workspace.", {}),
-  verb("review", "Ask for a review of the changes.", {}),
-  verb("new-session", "Give a channel a fresh conversation with the agent.", someChannel),
-  verb("config", "Change the agent's settings; what is left out stays.", { config: agentConfig }),
-  verb("delete-tunnel", "Take a tunnel down.", { name: z.string().min(1) }),
-  verb("history", "Read messages older than those that are known.", {
+  verb("diff", "Request the changes in the workspace.", {}),
+  verb("review", "Request a review of the changes.", {}),
+  verb("new-session", "Start a new agent session for a channel.", someChannel),
+  verb("config", "Change the agent's config; absent fields keep their value.", {
+    config: agentConfig,
+  }),
+  verb("delete-tunnel", "Delete a tunnel.", { name: z.string().min(1) }),
+  verb("history", "Read messages older than `before`.", {
     before: z.int().positive(),
     limit: z.int().min(1).max(200).optional(),
   }),
@@ -87,7 +97,7 @@ const schemas: ReadonlyMap<string, z.ZodType<ClientMessage>> = new Map(
   clientVerbs.map(({ name, schema }) => [name, schema]),
 )
 
-/** The client's door: a message, or words that say what is wrong with it. */
+/** Checks a client's message. `problem` names the field and what is wrong with it. */
 export const parseClientMessage = (
   value: unknown,
 ):

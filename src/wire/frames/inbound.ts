@@ -1,4 +1,4 @@
-/** Every message that the session agent sends to the runner. */
+/** Every frame that the session agent sends to the runner. */
 import { z } from "zod"
 import { permissionReply } from "../permission.ts"
 import { frameParser } from "./parse.ts"
@@ -16,8 +16,20 @@ import {
 } from "./shapes.ts"
 import { workflowOrder } from "./workflow.ts"
 
+/** Exported because the hub stores this frame until the session's runner has it. */
+export const workflowExecute = row(
+  "workflow-execute",
+  "Run a workflow, or resume one that waited for approval.",
+  {
+    executionId: z.string(),
+    model: z.string().optional(),
+    modelPreferences: modelPreferences.optional(),
+    payload: workflowOrder,
+  },
+)
+
 const commands = [
-  row("prompt", "A message for the agent: starts a turn, or steers one that is busy.", {
+  row("prompt", "A prompt for the agent: starts a turn, or with `steer` joins the running one.", {
     messageId: z.string(),
     content: z.string(),
     model: z.string().optional(),
@@ -28,56 +40,54 @@ const commands = [
     ...author,
     steer: z.boolean().optional(),
   }),
-  row("answer", "The user's answer to a question that the agent asked.", {
+  row("answer", "The user's answer to a question of the agent.", {
     questionId: z.string(),
     answer: z.union([z.string(), z.boolean()], { error: "expected string or boolean" }),
   }),
   row("stop", "Shut the runner down.", {}),
-  row("abort", "Cancel the turn of one channel; with no channel, of every one.", someChannel),
-  row("revert", "Undo a message and all that followed it.", { messageId: z.string() }),
-  row("diff", "Asks for the changes in the workspace.", { requestId }),
-  row("review", "Asks for a review of the changes in the workspace.", { requestId }),
-  row("opencode-command", "Has the agent run one of its commands.", {
+  row(
+    "abort",
+    "Cancel the turn of one channel, or of all channels when none is given.",
+    someChannel,
+  ),
+  row("revert", "Undo a message and all later ones.", { messageId: z.string() }),
+  row("diff", "Request the changes in the workspace.", { requestId }),
+  row("review", "Request a review of the changes in the workspace.", { requestId }),
+  row("opencode-command", "Run a command of the agent.", {
     command: z.string(),
     args: z.string().optional(),
     ...someChannel,
     requestId,
   }),
-  row("new-session", "Gives a channel a fresh agent session.", { ...channel, requestId }),
-  row("init", "Begin: the session agent is ready for frames.", {}),
-  row("opencode-config", "Settings for the agent; an absent field keeps what was there.", {
+  row("new-session", "Start a new agent session for a channel.", { ...channel, requestId }),
+  row("init", "The session agent is ready for frames.", {}),
+  row("opencode-config", "Config for the agent; absent fields keep their value.", {
     config: agentConfig,
   }),
-  row("pong", "Answers `ping`.", {}),
-  row("tunnel-delete", "Take a tunnel down, on behalf of whoever asked for it.", {
+  row("pong", "Response to `ping`.", {}),
+  row("tunnel-delete", "Delete a tunnel on behalf of a user.", {
     name: z.string(),
     actorId: z.string().optional(),
     actorName: z.string().optional(),
     actorEmail: z.string().optional(),
   }),
-  row("workflow-execute", "Run a workflow, or go on with one that waited for approval.", {
-    executionId: z.string(),
-    model: z.string().optional(),
-    modelPreferences: modelPreferences.optional(),
-    payload: workflowOrder,
-  }),
-  row("welcome", "Accepts `hello`: says the last frame of this epoch that is stored.", {
+  workflowExecute,
+  row("welcome", "Accepts `hello`; `lastSeq` is the last stored frame of this epoch.", {
     protocol: z.literal(2),
     lastSeq: seq,
   }),
-  row("ack", "All frames up to this one are stored.", { seq }),
-  row("permission-reply", "The user's decision on a permission that the agent asked for.", {
+  row("ack", "All frames up to `seq` are stored.", { seq }),
+  row("permission-reply", "The user's decision on a permission request of the agent.", {
     permissionId: z.string(),
     reply: permissionReply,
   }),
 ] as const
 
-/** What the session agent says of its own accord: everything but the answers to requests. */
+/** Every inbound frame except the results of the runner's requests. */
 export type CommandFrame = z.output<(typeof commands)[number]["schema"]>
 
 export type InboundFrame = CommandFrame | ResultFrame
 
-/** The frame of one type. */
 export type Inbound<Type extends InboundFrame["type"]> = Extract<
   InboundFrame,
   { readonly type: Type }

@@ -1,4 +1,4 @@
-/** The wire: every message between the runner and the session agent, as types and as parsers. */
+/** Every frame between the runner and the session agent, as types and parsers. */
 export {
   type CommandFrame,
   type Inbound,
@@ -14,7 +14,7 @@ export {
   outboundMessages,
   outboundTypes,
   parseOutbound,
-  type ToldFrame,
+  type ReportFrame,
 } from "./outbound.ts"
 export type { Parsed } from "./parse.ts"
 export {

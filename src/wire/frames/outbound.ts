@@ -1,46 +1,48 @@
-/** Every message that the runner sends to the session agent. */
+/** Every frame that the runner sends to the session agent. */
 import { z } from "zod"
 import { frameParser } from "./parse.ts"
 import { type RequestFrame, requestRows } from "./requests.ts"
 import { type MessageRow, row } from "./row.ts"
-import { answerRows, stateRows } from "./session-messages.ts"
+import { responseRows, stateRows } from "./session-messages.ts"
 import { activeTurn, seq } from "./shapes.ts"
 import { turnRows } from "./turn-messages.ts"
 
-/** The two that speak of the link itself, and so have no place in the stream. */
+/** Frames about the link itself. They have no `seq`, because they are not part of the reliable stream. */
 const linkRows = [
-  row("hello", "The first frame of every connection: offers the reliable stream, says what runs.", {
-    protocol: z.literal(2),
-    runner: z.object({ name: z.string(), version: z.string() }),
-    sessionId: z.string(),
-    epoch: z.string(),
-    nextSeq: seq,
-    active: z.array(activeTurn),
-  }),
-  row("ping", "Asks for `pong`, to see that the link is alive.", {}),
+  row(
+    "hello",
+    "First frame of every connection: offers the reliable stream and lists the running turns.",
+    {
+      protocol: z.literal(2),
+      runner: z.object({ name: z.string(), version: z.string() }),
+      sessionId: z.string(),
+      epoch: z.string(),
+      nextSeq: seq,
+      active: z.array(activeTurn),
+    },
+  ),
+  row("ping", "Keepalive; the response is `pong`.", {}),
 ] as const
 
-const told = [...linkRows, ...turnRows, ...stateRows, ...answerRows] as const
+const reports = [...linkRows, ...turnRows, ...stateRows, ...responseRows] as const
 
-/** What the runner says of its own accord or in answer: everything but its requests. */
-export type ToldFrame = z.output<(typeof told)[number]["schema"]>
+/** Every outbound frame except the runner's requests. */
+export type ReportFrame = z.output<(typeof reports)[number]["schema"]>
 
-export type OutboundFrame = ToldFrame | RequestFrame
+export type OutboundFrame = ReportFrame | RequestFrame
 
-/** The frame of one type. */
 export type Outbound<Type extends OutboundFrame["type"]> = Extract<
   OutboundFrame,
   { readonly type: Type }
 >
 
 export const outboundMessages: readonly MessageRow<z.ZodType<OutboundFrame>>[] = [
-  ...told,
+  ...reports,
   ...requestRows,
 ]
 
 export const outboundTypes: readonly string[] = outboundMessages.map(({ type }) => type)
 
-/** The session agent's door. */
 export const parseOutbound = frameParser<OutboundFrame>(
   new Map(outboundMessages.map(({ type, schema }) => [type, schema])),
 )

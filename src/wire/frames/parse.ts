@@ -1,26 +1,26 @@
-/** Reads one frame against a table of schemas; never throws and never repeats what it read. */
+/** Parses one frame with the schema of its type. Never throws, and `problem` never contains a value, which may be a secret. */
 import type { z } from "zod"
 
-/** What is longer is not an id or a path worth a line in a log. */
-const LONGEST_ID = 200
+/** Longer ids and paths are kept out of logs. */
+const MAX_ID_CHARACTERS = 200
 
-/** A frame, or why it is none. With the ids a malformed question still gets its one answer. */
+/** A frame, or the reason why it is invalid. The ids allow a response to a malformed request. */
 export type Parsed<Frame> =
   | { readonly ok: true; readonly frame: Frame }
   | {
       readonly ok: false
-      /** What is wrong and where; never a value, for it may be a secret. */
+      /** Field and reason. */
       readonly problem: string
       readonly type?: string
       readonly requestId?: string
       readonly messageId?: string
     }
 
-/** One look-up by type and one schema per frame, however many types there are. */
+/** One look-up by type instead of a union: the cost does not grow with the number of types. */
 export const frameParser =
   <Frame>(schemas: ReadonlyMap<string, z.ZodType<Frame>>) =>
   (text: string): Parsed<Frame> => {
-    const value = fromJson(text)
+    const value = parseJson(text)
     if (value === undefined) return { ok: false, problem: "not JSON" }
     if (!isObject(value)) return { ok: false, problem: "not an object" }
     if (typeof value["type"] !== "string") {
@@ -33,8 +33,8 @@ export const frameParser =
     return { ok: false, problem: describe(parsed.error.issues), ...idsOf(value) }
   }
 
-/** Not JSON is `undefined`, which no JSON text stands for. */
-function fromJson(text: string): unknown {
+/** Returns undefined for invalid JSON; no JSON text parses to undefined. */
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -43,9 +43,8 @@ function fromJson(text: string): unknown {
 }
 
 /**
- * Peers write `null` for a field they have nothing for. A null that its schema refuses is taken out
- * and the rest is read again, so that an optional field counts as absent and a required one is
- * reported as missing; a null that has a meaning, as in an open payload, stays.
+ * Peers send `null` for an absent field. A null that its schema rejects is removed and the frame is parsed again: an
+ * optional field then counts as absent, a required one is reported as missing. A null that the schema accepts stays.
  */
 function parseTolerantly<Frame>(schema: z.ZodType<Frame>, value: unknown) {
   let parsed = schema.safeParse(value)
@@ -74,11 +73,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value)
 }
 
-/** Zod's messages name what was expected and the kind of what came, not what came. */
+/** Zod's messages contain the expected and the received type, not the received value. */
 function describe(issues: readonly z.core.$ZodIssue[]): string {
   const [first, ...others] = issues
   if (first === undefined) return "malformed"
-  const where = first.path.join(".").slice(0, LONGEST_ID)
+  const where = first.path.join(".").slice(0, MAX_ID_CHARACTERS)
   const what = first.message.replace(/^Invalid input: /, "")
   return `${where}: ${what}${others.length === 0 ? "" : ` (and ${others.length} more)`}`
 }
@@ -93,5 +92,5 @@ function idsOf(value: Record<string, unknown>) {
 }
 
 function isShort(value: unknown): value is string {
-  return typeof value === "string" && value.length <= LONGEST_ID
+  return typeof value === "string" && value.length <= MAX_ID_CHARACTERS
 }

@@ -1,4 +1,4 @@
-/** The questions and answers on the wire, computed from the operations table. */
+/** The runner's requests and their results as frames, derived from the operations table. */
 import { z } from "zod"
 import { operations, wireRequests } from "../operations/index.ts"
 import { type MessageRow, row, streamed } from "./row.ts"
@@ -10,13 +10,13 @@ export type RequestType = AnyRequest["type"]
 
 type Named<Type extends RequestType> = Extract<AnyRequest, { readonly type: Type }>
 
-/** What a request asks with, beside its id. */
+/** The fields of a request, without its id. */
 export type RequestFields<Type extends RequestType> = z.output<Named<Type>["fields"]>
 
-/** What a request is answered with when all goes well. */
+/** The fields of a successful result. */
 export type RequestResult<Type extends RequestType> = z.output<Named<Type>["result"]>
 
-type Asked = {
+type RequestFrames = {
   [Type in RequestType]: {
     type: Type
     requestId: string
@@ -25,7 +25,7 @@ type Asked = {
   } & RequestFields<Type>
 }
 
-type Answered = {
+type ResultFrames = {
   [Type in RequestType]: {
     type: `${Type}-result`
     requestId: string
@@ -33,23 +33,23 @@ type Answered = {
   } & { [Field in keyof RequestResult<Type>]?: RequestResult<Type>[Field] | undefined }
 }
 
-export type RequestFrame<Type extends RequestType = RequestType> = Asked[Type]
+export type RequestFrame<Type extends RequestType = RequestType> = RequestFrames[Type]
 
-/** Has either `error` or the result's fields; that they are all there is for the asker to check. */
-export type ResultFrame<Type extends RequestType = RequestType> = Answered[Type]
+/** Has `error` or the fields of the result. The caller checks that all fields are present. */
+export type ResultFrame<Type extends RequestType = RequestType> = ResultFrames[Type]
 
-/** The agent session whose tool asks: what comes of it belongs to that conversation. */
-const asker = { opencodeSessionId: z.string().optional() }
+/** The agent session whose tool sends the request. */
+const agentSession = { opencodeSessionId: z.string().optional() }
 
 export const requestRows = rowsOf<RequestFrame>(
   wireRequests.map(({ type, fields }) =>
-    streamed(type, docOf(type), { ...fields.shape, requestId, ...asker }),
+    streamed(type, docOf(type), { ...fields.shape, requestId, ...agentSession }),
   ),
 )
 
 export const resultRows = rowsOf<ResultFrame>(
   wireRequests.map(({ type, result }) =>
-    row(`${type}-result`, `Answers \`${type}\`.`, {
+    row(`${type}-result`, `Result of \`${type}\`.`, {
       ...result.partial().shape,
       requestId,
       error: z.string().optional(),
@@ -61,7 +61,7 @@ const deadlines: ReadonlyMap<string, number> = new Map(
   wireRequests.map(({ type, deadlineMs }) => [type, deadlineMs]),
 )
 
-/** How long the session agent may take over a request of this type. */
+/** After this time without a result the request fails with a timeout. */
 export const requestDeadlineMs = (type: RequestType): number => {
   const deadline = deadlines.get(type)
   if (deadline === undefined) throw new Error(`${type} is not a request`)
@@ -70,7 +70,7 @@ export const requestDeadlineMs = (type: RequestType): number => {
 
 const schemas = new Map(requestRows.map(({ type, schema }) => [type, schema]))
 
-/** For askers that take type and fields from the table; throws when they do not fit together. */
+/** Builds a frame from a type and fields that are only known at run time. Throws when they do not match. */
 export const requestFrame = (
   type: string,
   id: string,
@@ -91,7 +91,7 @@ export const isResult = <Frame extends { readonly type: string }>(
   frame: Frame,
 ): frame is Extract<Frame, ResultFrame> => resultTypes.has(frame.type)
 
-/** What a request is for is said once, by the operations that ask it. */
+/** The docs of all operations that use the request. */
 function docOf(type: RequestType): string {
   return operations
     .filter(({ served }) => served.by === "session" && served.request.type === type)
@@ -100,8 +100,8 @@ function docOf(type: RequestType): string {
 }
 
 /**
- * In a loop over the requests the checker cannot follow which fields go with which type. The frame
- * types above are computed from the same shapes as the schemas, so each schema gives its own frame.
+ * In a loop, TypeScript loses the relation between a request's type and its fields. The cast is safe because the frame
+ * types above are computed from the same shapes as the schemas.
  */
 function rowsOf<Frame>(rows: readonly MessageRow[]): readonly MessageRow<z.ZodType<Frame>>[] {
   return rows as readonly MessageRow<z.ZodType<Frame>>[]

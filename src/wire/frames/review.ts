@@ -1,4 +1,4 @@
-/** What a review of the session's changes found. */
+/** The findings of a review of the session's changes. */
 import { z } from "zod"
 
 const severities = ["critical", "warning", "suggestion", "nitpick"] as const

@@ -1,4 +1,4 @@
-/** What the runner tells of the session as a whole, and its answers to the session agent. */
+/** Frames about the session, and the runner's responses to frames of the session agent. */
 import { z } from "zod"
 import { tunnel } from "../operations/tunnels.ts"
 import { reviewData } from "./review.ts"
@@ -15,27 +15,27 @@ import {
 import { workflowEnvelope } from "./workflow.ts"
 
 export const stateRows = [
-  streamed("workflow-chat-message", "A line that a workflow adds to the conversation.", {
+  streamed("workflow-chat-message", "A message that a workflow adds to the conversation.", {
     ...someChannel,
     role: z.enum(["user", "assistant", "system"]),
     content: z.string(),
     parts: z.unknown().optional(),
     opencodeSessionId: z.string().optional(),
   }),
-  streamed("screenshot", "An image for the conversation, in base64.", {
+  streamed("screenshot", "An image for the conversation in base64.", {
     ...origin,
     data: z.string(),
     description: z.string(),
     mimeType: z.string().optional(),
   }),
   streamed("models", "The models that the agent can use.", { models: z.array(providerModels) }),
-  streamed("tunnels", "All the tunnels there are.", { tunnels: z.array(tunnel) }),
-  streamed("git-state", "Where the checkout stands.", {
+  streamed("tunnels", "All current tunnels.", { tunnels: z.array(tunnel) }),
+  streamed("git-state", "Branch and number of commits of the checkout.", {
     branch: z.string().optional(),
     baseBranch: z.string().optional(),
     commitCount: z.int().nonnegative().optional(),
   }),
-  streamed("files-changed", "The files that differ from the base.", {
+  streamed("files-changed", "The files that differ from the base branch.", {
     files: z.array(changedFile),
   }),
   streamed("pr-created", "A pull request was opened.", {
@@ -49,45 +49,49 @@ export const stateRows = [
     title: z.string().optional(),
   }),
   streamed("title", "The session has a new title.", { title: z.string() }),
-  streamed("channel-session-created", "A channel has its agent session.", {
+  streamed("channel-session-created", "A channel has a new agent session.", {
     channelKey: z.string(),
     opencodeSessionId: z.string(),
   }),
-  streamed("audio-transcript", "What was said in a prompt's audio.", {
+  streamed("audio-transcript", "Transcript of the audio in a prompt.", {
     messageId: z.string(),
     transcript: z.string(),
   }),
-  streamed("self-terminate", "The session's work is done; the runner shuts down after this.", {}),
+  streamed(
+    "self-terminate",
+    "The session is completed; the runner shuts down after this frame.",
+    {},
+  ),
 ] as const
 
-export const answerRows = [
-  streamed("reverted", "Answers `revert`: the messages that are gone.", {
+export const responseRows = [
+  streamed("reverted", "Response to `revert`: the removed messages.", {
     messageIds: z.array(z.string()),
     error: z.string().optional(),
   }),
-  streamed("diff", "Answers `diff`.", {
+  streamed("diff", "Response to `diff`.", {
     requestId,
     data: z.object({ files: z.array(diffFile) }),
     error: z.string().optional(),
   }),
-  streamed("review-result", "Answers `review`.", {
+  streamed("review-result", "Response to `review`.", {
     requestId,
     data: reviewData.optional(),
     diffFiles: z.array(diffFile).optional(),
     error: z.string().optional(),
   }),
-  streamed("command-result", "Answers `opencode-command`.", {
+  streamed("command-result", "Response to `opencode-command`.", {
     requestId,
     command: z.string(),
     result: z.unknown().optional(),
     error: z.string().optional(),
   }),
-  streamed("session-reset", "Answers `new-session`.", { ...channel, requestId }),
-  streamed("workflow-execution-result", "Answers `workflow-execute`.", {
+  streamed("session-reset", "Response to `new-session`.", { ...channel, requestId }),
+  streamed("workflow-execution-result", "Response to `workflow-execute`.", {
     executionId: z.string(),
     envelope: workflowEnvelope,
   }),
-  streamed("opencode-config-applied", "Answers `opencode-config`.", {
+  streamed("opencode-config-applied", "Response to `opencode-config`.", {
     success: z.boolean(),
     restarted: z.boolean(),
     error: z.string().optional(),

@@ -1,14 +1,13 @@
-/** The pieces that frames are made of. */
+/** Schemas that several frames share. */
 import { z } from "zod"
 
 export const requestId = z.string()
 
-/** Where a frame stands in the stream of its epoch. */
+/** Position of a frame in the reliable stream of its epoch. */
 export const seq = z.int().nonnegative()
 
 const count = z.int().nonnegative()
 
-/** Names a conversation inside the session. */
 export const channel = { channelType: z.string(), channelId: z.string() }
 
 export const someChannel = {
@@ -16,14 +15,14 @@ export const someChannel = {
   channelId: z.string().optional(),
 }
 
-/** The prompt and the conversation that a frame belongs to. */
+/** The prompt, channel and agent session that a frame belongs to. */
 export const origin = {
   ...someChannel,
   messageId: z.string().optional(),
   opencodeSessionId: z.string().optional(),
 }
 
-/** The prompt's author, as commits and chats are to name them. */
+/** The author of a prompt, with the name for chats and the name for commits. */
 export const author = {
   authorId: z.string().optional(),
   authorEmail: z.string().optional(),
@@ -32,7 +31,7 @@ export const author = {
   gitEmail: z.string().optional(),
 }
 
-/** Nothing but the web and data: a `file:` URL would let a peer read the sandbox's disk. */
+/** Only http, https and data URLs: a `file:` URL would let a peer read the sandbox's disk. */
 export const attachment = z.object({
   type: z.literal("file"),
   mime: z.string(),
@@ -71,7 +70,7 @@ const mcpServer = z.discriminatedUnion("type", [
   }),
 ])
 
-/** A partial: what is absent stays as it was. */
+/** A partial config: absent fields keep their value. */
 export const agentConfig = z.object({
   tools: z.record(z.string(), z.boolean()).optional(),
   providerKeys: z.record(z.string(), z.string()).optional(),
@@ -105,7 +104,7 @@ export const todoItem = z.object({
   priority: z.string().optional(),
 })
 
-/** A turn that is under way when the link comes up. */
+/** A turn that runs when the link connects. */
 export const activeTurn = z.object({
   messageId: z.string(),
   channelKey: z.string(),

@@ -1,4 +1,4 @@
-/** What the runner tells of a turn while the agent works on it. */
+/** Frames about a turn while the agent works on it. */
 import { z } from "zod"
 import { streamed } from "./row.ts"
 import { origin, todoItem } from "./shapes.ts"
@@ -8,18 +8,18 @@ const turn = { ...origin, turnId: z.string() }
 const tokens = z.number().nonnegative()
 
 export const turnRows = [
-  streamed("message.create", "A turn begins to answer.", turn),
-  streamed("message.part.text-delta", "More of the answer's text.", {
+  streamed("message.create", "The agent starts a message in this turn.", turn),
+  streamed("message.part.text-delta", "Text delta of the message.", {
     ...turn,
     partId: z.string().optional(),
     delta: z.string(),
   }),
-  streamed("message.part.reasoning-delta", "More of the model's reasoning.", {
+  streamed("message.part.reasoning-delta", "Reasoning delta of the message.", {
     ...turn,
     partId: z.string(),
     delta: z.string(),
   }),
-  streamed("message.part.tool-update", "A tool call, each time it gets further.", {
+  streamed("message.part.tool-update", "A tool call, at each change of its status.", {
     ...turn,
     callId: z.string(),
     toolName: z.string(),
@@ -29,17 +29,17 @@ export const turnRows = [
     error: z.string().optional(),
     childSessionId: z.string().optional(),
   }),
-  streamed("message.finalize", "A turn's one end.", {
+  streamed("message.finalize", "End of the turn; sent exactly once.", {
     ...turn,
     reason: z.enum(["end_turn", "error", "canceled"]),
     finalText: z.string().optional(),
     error: z.string().optional(),
   }),
-  streamed("todo", "The agent's whole list of things to do.", {
+  streamed("todo", "The complete todo list of the agent.", {
     ...turn,
     items: z.array(todoItem),
   }),
-  streamed("usage", "What one message of the model cost.", {
+  streamed("usage", "Tokens and cost of one message of the model.", {
     ...turn,
     model: z.string(),
     input: tokens,
@@ -49,7 +49,7 @@ export const turnRows = [
     cacheWrite: tokens,
     cost: z.number().optional(),
   }),
-  streamed("retry", "The agent waits for its provider and then tries again.", {
+  streamed("retry", "The agent waits after a provider error and then retries.", {
     ...turn,
     attempt: z.int(),
     next: z.number(),
@@ -57,25 +57,29 @@ export const turnRows = [
     droppedParts: z.array(z.string()).optional(),
   }),
   streamed("compacted", "The agent's context was compacted.", turn),
-  streamed("permission", "The agent asks whether it may; sent only when asking is relayed.", {
-    ...turn,
-    permissionId: z.string(),
-    title: z.string(),
-    patterns: z.array(z.string()),
-  }),
-  streamed("question", "The agent asks the user.", {
+  streamed(
+    "permission",
+    "The agent asks for a permission; sent only when permissions are relayed.",
+    {
+      ...turn,
+      permissionId: z.string(),
+      title: z.string(),
+      patterns: z.array(z.string()),
+    },
+  ),
+  streamed("question", "The agent asks the user a question.", {
     ...origin,
     questionId: z.string(),
     text: z.string(),
     options: z.array(z.string()).optional(),
     multiple: z.boolean().optional(),
   }),
-  streamed("agentStatus", "What the agent is doing now.", {
+  streamed("agentStatus", "Current activity of the agent.", {
     ...origin,
     status: z.enum(["idle", "thinking", "tool_calling", "streaming", "error"]),
     detail: z.string().optional(),
   }),
-  streamed("model-switched", "A prompt goes on with another model.", {
+  streamed("model-switched", "A prompt continues with another model.", {
     ...origin,
     messageId: z.string(),
     fromModel: z.string(),
@@ -83,6 +87,6 @@ export const turnRows = [
     reason: z.string(),
   }),
   streamed("error", "A prompt failed.", { ...origin, messageId: z.string(), error: z.string() }),
-  streamed("complete", "The prompt is dealt with; the next one may come.", origin),
-  streamed("aborted", "Answers `abort`.", origin),
+  streamed("complete", "The prompt is finished; the next one may be sent.", origin),
+  streamed("aborted", "Response to `abort`.", origin),
 ] as const

@@ -1,4 +1,4 @@
-/** One run of a workflow: what the runner is handed, and what it hands back. */
+/** A workflow execution: the order for the runner and the result that it reports. */
 import { z } from "zod"
 
 export const workflowOrder = z.object({

@@ -1,4 +1,4 @@
-/** Requests that carry an action and its payload under one wire name, with their operations. */
+/** Requests that carry an action and a payload under one wire type, and the operations that use them. */
 import { z } from "zod"
 import { type Operation, type WireRequest, wireRequest } from "./define.ts"
 import { entity } from "./fields.ts"
@@ -23,7 +23,7 @@ type ActionRequest<Action extends string> = WireRequest<
   z.ZodObject<{ data: z.ZodUnknown }>
 >
 
-/** The reply is the data as the session agent sent it: `output` says whether its shape is right. */
+/** The reply is the `data` of the result. The caller checks it against `output`. */
 export const actionOperation = <
   Input extends z.ZodObject,
   Output extends z.ZodType,

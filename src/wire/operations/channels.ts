@@ -1,4 +1,4 @@
-/** Channels: the chats outside that a session is connected to. */
+/** Channels: the external chats that a session is connected to. */
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, flag, nothing, prose, success, text, together } from "./fields.ts"
@@ -27,12 +27,11 @@ export const operations = [
     name: "list-channels",
     method: "GET",
     path: "/api/channels",
-    doc: "List the channels this session is connected to.",
+    doc: "List the external chats that this session is connected to.",
     tools: [
       {
         name: "list_channels",
-        description:
-          "List the chats outside (Slack, Telegram, ...) that this session is connected to.",
+        description: "List the external chats (Slack, Telegram, ...) of this session.",
         render: ({ channels }) => listed(channels, "channel", "channels"),
       },
     ],
@@ -46,16 +45,16 @@ export const operations = [
     name: "channel-reply",
     method: "POST",
     path: "/api/channel-reply",
-    doc: "Write to a channel: a message, an image, or both.",
-    tools: { none: "channel_reply is written by hand: it reads the image from a file" },
+    doc: "Send a message, an image or both to a channel.",
+    tools: { none: "channel_reply is hand-written, because it reads the image from a file" },
     input: z
       .object({
-        channelType: text("What kind of channel it is"),
-        channelId: text("Which one"),
-        message: prose("The message").optional(),
-        imageBase64: text("The image, in base64").optional(),
-        imageMimeType: text("The image's type; given together with the image").optional(),
-        followUp: flag("Whether more is to come").optional(),
+        channelType: text("Type of the channel, such as slack"),
+        channelId: text("Id of the channel"),
+        message: prose("Message text").optional(),
+        imageBase64: text("Image in base64").optional(),
+        imageMimeType: text("MIME type of the image; required with imageBase64").optional(),
+        followUp: flag("true if another message follows").optional(),
       })
       .refine((input) => together(input.imageBase64, input.imageMimeType), {
         error: "must be given together with imageMimeType, or not at all",

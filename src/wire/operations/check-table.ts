@@ -1,4 +1,4 @@
-/** The checks that the table passes before anything reads it. */
+/** Checks the operations table when the module loads: names are unique and fields do not collide with frame fields. */
 import { type Operation, toolsOf, type WireRequest } from "./define.ts"
 
 export const checkTable = (
@@ -9,20 +9,20 @@ export const checkTable = (
   const routes = operations.map(({ method, path }) => `${method} ${path.replaceAll(/:\w+/g, ":*")}`)
   const tools = operations.flatMap(toolsOf).map(({ name }) => name)
   const types = requests.map(({ type }) => type)
-  refuseTwice("operation", names)
-  refuseTwice("route", routes)
-  refuseTwice("tool", tools)
-  refuseTwice("wire request", types)
-  requests.forEach(refuseEnvelopeNames)
+  rejectDuplicate("operation", names)
+  rejectDuplicate("route", routes)
+  rejectDuplicate("tool", tools)
+  rejectDuplicate("wire request", types)
+  requests.forEach(rejectFrameFields)
 }
 
-function refuseTwice(kind: string, names: readonly string[]): void {
-  const twice = names.find((name, place) => names.indexOf(name) !== place)
-  if (twice !== undefined) throw new Error(`the ${kind} ${twice} is in the table twice`)
+function rejectDuplicate(kind: string, names: readonly string[]): void {
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index)
+  if (duplicate !== undefined) throw new Error(`the ${kind} ${duplicate} is in the table twice`)
 }
 
-/** Fields lie flat beside those of the envelope, so a field of the same name would be lost. */
-function refuseEnvelopeNames({ type, fields, result }: WireRequest): void {
+/** Request fields share one object with the fields of the frame, so an equal name would overwrite one of them. */
+function rejectFrameFields({ type, fields, result }: WireRequest): void {
   const names = [...Object.keys(fields.shape), ...Object.keys(result.shape)]
   const taken = names.find((name) =>
     ["type", "requestId", "opencodeSessionId", "seq", "error"].includes(name),

@@ -1,13 +1,12 @@
 /**
- * The vocabulary of the operations table: a request to the session agent, and an operation that a
- * tool may call. Everything that reads the table (API routes, wire types, tools, docs, the hub's
- * dispatch) reads these shapes.
+ * The types of the operations table: a wire request to the session agent, and an operation that a tool may call. API
+ * routes, frame types, tools, docs and the hub's handlers are all derived from them.
  */
 import { z } from "zod"
 
 /**
- * One question on the wire: `{type, requestId, ...fields}`, answered by
- * `{type: "<type>-result", requestId, ...result}`, or by an `error` in place of the result.
+ * A request frame `{type, requestId, ...fields}`. The response frame is `{type: "<type>-result", requestId, ...result}`,
+ * or has `error` in place of the result.
  */
 export interface WireRequest<
   Type extends string = string,
@@ -17,25 +16,25 @@ export interface WireRequest<
   readonly type: Type
   readonly fields: Fields
   readonly result: Result
-  /** How long the session agent may take before the caller is told that it did not answer. */
+  /** After this time the caller gets a timeout. */
   readonly deadlineMs: number
 }
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 /**
- * Where an operation is carried out: asked of the session agent, told to it, or done in the
- * sandbox. The functions are methods because a row of the table has to pass as a plain `Operation`,
- * whose input is wider than the row's own; the builders below check each row by its exact types.
+ * Who carries out an operation: the session agent by a request, the session agent by a one-way frame, or the sandbox.
+ * The functions are methods because each row must be assignable to a plain `Operation`, whose input type is wider; the
+ * builders below check each row with its exact types.
  */
 export type Served<Input> =
   | {
       readonly by: "session"
       readonly request: WireRequest
       toFields(this: void, input: Input): Record<string, unknown>
-      /** Only renames and picks: what the session agent left out is found missing by `output`. */
+      /** Only renames and picks fields. `output` then rejects a result with missing fields. */
       toReply(this: void, result: Record<string, unknown>): unknown
-      /** A frame that tells the session's watchers of the success. */
+      /** A frame sent after success, for the clients that watch the session. */
       readonly announce?: Announcement
     }
   | {
@@ -51,26 +50,26 @@ export interface Announcement {
   toFields(this: void, result: Record<string, unknown>): Record<string, unknown>
 }
 
-/** How the model is offered an operation; the arguments are the fields of its input, with their docs. */
+/** How an operation is offered to the model. The arguments are the fields of its input with their descriptions. */
 export interface ToolRow<Reply = unknown> {
   /** Unique, snake_case; the tool's name in OpenCode. */
   readonly name: string
-  /** What the model reads: what it does, when to use it, what comes of it. */
+  /** Read by the model in every request: what the tool does and when to use it, in few words. */
   readonly description: string
   render(this: void, reply: Reply): string
 }
 
-/** The tools of an operation, or why it has none. */
+/** The tools of an operation, or the reason why it has none. */
 export type Tools<Reply = unknown> = readonly ToolRow<Reply>[] | { readonly none: string }
 
 interface Route<Input extends z.ZodObject, Output extends z.ZodType, Name extends string> {
   /** Unique, kebab-case; also the name in logs and metrics. */
   readonly name: Name
   readonly method: Method
-  /** Hono path below the gateway, `/api/...`; `:name` segments are fields of the input. */
+  /** Hono path on the gateway; `:name` segments are fields of the input. */
   readonly path: `/api/${string}`
   readonly doc: string
-  /** Path parameters, query and body in one object: a field has one name, wherever it travels. */
+  /** Path parameters, query and body as one object. */
   readonly input: Input
   readonly output: Output
   readonly tools: Tools<NoInfer<z.output<Output>>>
@@ -84,7 +83,6 @@ export interface Operation<
   readonly served: Served<z.output<Input>>
 }
 
-/** Empty for an operation that the model is not offered by itself. */
 export const toolsOf = ({ tools }: Pick<Operation, "tools">): readonly ToolRow[] =>
   "none" in tools ? [] : tools
 
@@ -104,7 +102,7 @@ export const wireRequest = <
   result: z.object(result),
 })
 
-/** An operation that the session agent answers. */
+/** An operation that the session agent carries out and answers. */
 export const sessionOperation = <
   Input extends z.ZodObject,
   Output extends z.ZodType,
@@ -130,7 +128,7 @@ export const sessionOperation = <
   served: { by: "session", request, toFields, toReply, ...(announce && { announce }) },
 })
 
-/** An operation that only tells the session agent something: the reply is known beforehand. */
+/** An operation that sends one frame to the session agent and waits for no response, so the reply is fixed. */
 export const frameOperation = <
   Input extends z.ZodObject,
   Output extends z.ZodObject,
@@ -149,7 +147,7 @@ export const frameOperation = <
   served: { by: "frame", frame, toFields, reply },
 })
 
-/** An operation that the sandbox carries out by itself. */
+/** An operation that the runner carries out inside the sandbox. */
 export const sandboxOperation = <
   Input extends z.ZodObject,
   Output extends z.ZodType,
@@ -161,5 +159,5 @@ export const sandboxOperation = <
   readonly part: "tunnels" | "secrets"
 }): Operation<Input, Output, Name> => ({ ...route, served: { by: "sandbox", part } })
 
-/** For a row whose fields or reply travel under the names they already have. */
+/** For a row whose fields or reply keep their names. */
 export const same = <Value>(value: Value): Value => value

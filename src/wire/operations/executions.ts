@@ -1,4 +1,4 @@
-/** Runs of workflows: how they go, and the decisions they wait for. */
+/** Executions of workflows: status, steps, approval and cancel. */
 import { z } from "zod"
 import { actionOperation, actionRequest } from "./action.ts"
 import { entity, flag, prose, text } from "./fields.ts"
@@ -8,20 +8,20 @@ const executionApi = actionRequest("execution-api", ["get", "steps", "approve", 
 
 export const requests = [executionApi] as const
 
-const id = text("The run's id")
+const id = text("Id of the execution")
 
-const decided = z.object({ success: z.boolean(), status: z.string().optional() })
+const statusReply = z.object({ success: z.boolean(), status: z.string().optional() })
 
 export const operations = [
   actionOperation({
     name: "get-execution",
     method: "GET",
     path: "/api/executions/:id",
-    doc: "Read how a run stands.",
+    doc: "Read the status of an execution.",
     tools: [
       {
         name: "get_execution",
-        description: "Read how a run of a workflow stands.",
+        description: "Read the status of a workflow execution.",
         render: ({ execution }) => shown(execution),
       },
     ],
@@ -35,11 +35,11 @@ export const operations = [
     name: "get-execution-steps",
     method: "GET",
     path: "/api/executions/:id/steps",
-    doc: "Read what each step of a run did.",
+    doc: "Read the steps of an execution with their results.",
     tools: [
       {
         name: "get_execution_steps",
-        description: "Read what each step of a run did.",
+        description: "Read the steps of a workflow execution with their results.",
         render: ({ steps }) => listed(steps, "step", "steps"),
       },
     ],
@@ -53,21 +53,22 @@ export const operations = [
     name: "approve-execution",
     method: "POST",
     path: "/api/executions/:id/approve",
-    doc: "Decide on the approval that a run waits for.",
+    doc: "Approve or deny the approval that an execution waits for.",
     tools: [
       {
         name: "approve_execution",
-        description: "Decide on the approval that a run waits for. Only when the user has said so.",
-        render: ({ status }) => (status ? `Decided: the run is ${status}.` : "Decided."),
+        description:
+          "Approve or deny the approval that a workflow execution waits for. Only if the user said so.",
+        render: ({ status }) => (status ? `Decided. Status: ${status}.` : "Decided."),
       },
     ],
     input: z.object({
       id,
-      approve: flag("true lets the run go on, false ends it"),
-      resumeToken: text("The token that came with the approval"),
-      reason: prose("Why").optional(),
+      approve: flag("true resumes the execution, false ends it"),
+      resumeToken: text("resumeToken of the pending approval"),
+      reason: prose("Reason").optional(),
     }),
-    output: decided,
+    output: statusReply,
     request: executionApi,
     action: "approve",
     toPayload: ({ id: executionId, ...rest }) => ({ executionId, ...rest }),
@@ -76,16 +77,16 @@ export const operations = [
     name: "cancel-execution",
     method: "POST",
     path: "/api/executions/:id/cancel",
-    doc: "Stop a run.",
+    doc: "Cancel an execution.",
     tools: [
       {
         name: "cancel_execution",
-        description: "Stop a run of a workflow.",
-        render: ({ status }) => (status ? `The run is ${status}.` : "The run is stopped."),
+        description: "Cancel a workflow execution.",
+        render: ({ status }) => (status ? `Status: ${status}.` : "Cancelled."),
       },
     ],
-    input: z.object({ id, reason: prose("Why").optional() }),
-    output: decided,
+    input: z.object({ id, reason: prose("Reason").optional() }),
+    output: statusReply,
     request: executionApi,
     action: "cancel",
     toPayload: ({ id: executionId, ...rest }) => ({ executionId, ...rest }),

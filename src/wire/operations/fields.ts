@@ -1,7 +1,7 @@
-/** The kinds of field an operation's input is made of, each saying in its error what it must be. */
+/** Field types for the input of operations. Each error message states what the value must be, for the model to correct. */
 import { z } from "zod"
 
-/** Text that must say something: an id, a name, a message. */
+/** Text that must not be empty: an id, a name, a message. */
 export const text = (doc: string) =>
   z
     .string({ error: mustBe("text") })
@@ -25,7 +25,7 @@ export const wholeNumber = (doc: string, { min, max = Number.MAX_SAFE_INTEGER }:
   return z.int({ error }).min(min, { error }).max(max, { error }).describe(doc)
 }
 
-/** A whole number that may arrive as the digits of a query string. */
+/** A whole number that may arrive as text in a query string. */
 export const queryNumber = (doc: string, bounds: Bounds) =>
   z.preprocess(
     (value) => (typeof value === "string" && /^-?\d+$/.test(value) ? Number(value) : value),
@@ -34,26 +34,26 @@ export const queryNumber = (doc: string, bounds: Bounds) =>
 
 export const flag = (doc: string) => z.boolean({ error: mustBe("true or false") }).describe(doc)
 
-/** A flag that may arrive as a word of a query string. */
+/** A boolean that may arrive as text in a query string. */
 export const queryFlag = (doc: string) =>
   z.preprocess(
-    (value) => (typeof value === "string" ? (flagWords.get(value) ?? value) : value),
+    (value) => (typeof value === "string" ? (flagTexts.get(value) ?? value) : value),
     flag(doc),
   )
 
-export const oneOf = <const Words extends readonly [string, ...string[]]>(
+export const oneOf = <const Values extends readonly [string, ...string[]]>(
   doc: string,
-  words: Words,
-) => z.enum(words, { error: mustBe(`one of ${words.join(", ")}`) }).describe(doc)
+  values: Values,
+) => z.enum(values, { error: mustBe(`one of ${values.join(", ")}`) }).describe(doc)
 
 export const texts = (doc: string) =>
-  z.array(text("One of them"), { error: mustBe("a list of texts") }).describe(doc)
+  z.array(text("An entry"), { error: mustBe("a list of texts") }).describe(doc)
 
-/** An object whose fields are the caller's business. */
+/** An object with any fields. */
 export const openObject = (doc: string) =>
   z.record(z.string(), z.unknown(), { error: mustBe("an object") }).describe(doc)
 
-/** A thing that the session agent owns: handed on as it came. */
+/** An object of the session agent, passed on unchanged. */
 export const entity = z.record(z.string(), z.unknown())
 
 export const success = z.object({ success: z.boolean() })
@@ -62,11 +62,11 @@ export const ok = z.object({ ok: z.boolean() })
 
 export const nothing = z.object({})
 
-/** True when both or neither are there. */
+/** True when both values are present or both are absent. */
 export const together = (one: unknown, other: unknown): boolean =>
   (one === undefined) === (other === undefined)
 
-const flagWords: ReadonlyMap<string, boolean> = new Map([
+const flagTexts: ReadonlyMap<string, boolean> = new Map([
   ["true", true],
   ["1", true],
   ["false", false],

@@ -1,4 +1,4 @@
-/** Images that a session shows to its user. */
+/** Images shown in the conversation. */
 import { z } from "zod"
 import { frameOperation } from "./define.ts"
 import { ok, prose, text } from "./fields.ts"
@@ -9,11 +9,13 @@ export const operations = [
     method: "POST",
     path: "/api/image",
     doc: "Show an image in the conversation.",
-    tools: { none: "send_image and browser_screenshot are written by hand: they read the image" },
+    tools: {
+      none: "send_image and browser_screenshot are hand-written, because they read the image",
+    },
     input: z.object({
-      data: text("The image, in base64"),
-      description: prose("What it shows").optional(),
-      mimeType: text("The image's type").optional(),
+      data: text("Image in base64"),
+      description: prose("Caption").optional(),
+      mimeType: text("MIME type of the image").optional(),
     }),
     output: ok,
     frame: "screenshot",

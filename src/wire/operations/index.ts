@@ -1,4 +1,4 @@
-/** The table of operations: what a tool may ask, and every request this puts on the wire. */
+/** The operations table: every operation that a tool may call, and the wire requests they use. */
 import * as channels from "./channels.ts"
 import type { Operation, WireRequest } from "./define.ts"
 import * as executions from "./executions.ts"
@@ -41,14 +41,14 @@ const table = [
 ] as const
 
 /**
- * Exact routes come before wider ones (`/api/workflows/executions` before `/api/workflows/:id`), so
- * that a router which takes the first match can register them in this order.
+ * Exact routes come before wider ones (`/api/workflows/executions` before `/api/workflows/:id`), because the router
+ * takes the first match.
  */
 export const operations: readonly Operation[] = table
 
 export type OperationName = (typeof table)[number]["name"]
 
-/** Kept as a tuple: the types of requests and results on the wire are computed from it. */
+/** A tuple, because the types of request and result frames are computed from it. */
 export const wireRequests = [
   ...sessions.requests,
   ...sessionMessages.requests,

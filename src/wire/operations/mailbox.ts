@@ -38,30 +38,28 @@ export const operations = [
     tools: [
       {
         name: "mailbox_send",
-        description:
-          "Send a message to the mailbox of one session, user or handle. It is kept until it is read.",
+        description: "Put a message into the mailbox of one session, user or handle.",
         render: ({ messageId }) => `Sent as ${messageId}.`,
       },
       {
         name: "emit_notification",
-        description:
-          "Notify one session, user or handle of something that happened. Give exactly one receiver.",
+        description: "Notify one session, user or handle of an event.",
         render: ({ notificationId }) => `Notified (${notificationId}).`,
       },
     ],
     input: z
       .object({
-        to_session_id: text("The session it is for").optional(),
-        to_user_id: text("The user it is for").optional(),
-        to_handle: text("The handle it is for").optional(),
-        content: text("The notification"),
-        message_type: text("What kind of notification it is").optional(),
-        context_session_id: text("The session it is about").optional(),
-        context_task_id: text("The task it is about").optional(),
-        reply_to_id: text("The notification it answers").optional(),
+        to_session_id: text("Receiver: session id").optional(),
+        to_user_id: text("Receiver: user id").optional(),
+        to_handle: text("Receiver: handle").optional(),
+        content: text("Message text"),
+        message_type: text("Type of the notification").optional(),
+        context_session_id: text("Session that it is about").optional(),
+        context_task_id: text("Task that it is about").optional(),
+        reply_to_id: text("Notification that it replies to").optional(),
       })
       .refine(hasOneReceiver, {
-        error: "exactly one of to_session_id, to_user_id and to_handle must be given",
+        error: "give exactly one of to_session_id, to_user_id and to_handle",
         path: ["to_session_id"],
       }),
     output: z.object({ notificationId: z.string(), messageId: z.string() }),
@@ -82,17 +80,17 @@ export const operations = [
     name: "mailbox-check",
     method: "GET",
     path: "/api/notifications",
-    doc: "Read the notifications for this session.",
+    doc: "Read the notifications of this session.",
     tools: [
       {
         name: "mailbox_check",
-        description: "Read the notifications and messages that came for this session.",
+        description: "Read the notifications and messages sent to this session.",
         render: ({ notifications }) => listed(notifications, "notification", "notifications"),
       },
     ],
     input: z.object({
-      limit: queryNumber("How many at most", { min: 1 }).optional(),
-      after: text("Only notifications later than this one or this time").optional(),
+      limit: queryNumber("Maximum number", { min: 1 }).optional(),
+      after: text("Only later ones: a notification id or an ISO time").optional(),
     }),
     output: z.object({ notifications: z.array(entity) }),
     request: mailboxCheck,

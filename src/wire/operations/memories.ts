@@ -1,4 +1,4 @@
-/** What the sessions of a user remember from one to the next. */
+/** Memories: facts stored for later sessions. */
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, queryNumber, success, text } from "./fields.ts"
@@ -36,19 +36,19 @@ export const operations = [
     name: "memory-read",
     method: "GET",
     path: "/api/memories",
-    doc: "Look up what was remembered.",
+    doc: "Search the memories.",
     tools: [
       {
         name: "memory_read",
         description:
-          "Look up what was remembered in earlier sessions. Do this before you ask the user something they may have said already.",
+          "Search memories from earlier sessions. Do this before you ask the user for something they may have said before.",
         render: ({ memories }) => listed(memories, "memory", "memories"),
       },
     ],
     input: z.object({
       category: text("Only memories of this category").optional(),
-      query: text("Words to look for").optional(),
-      limit: queryNumber("How many at most", { min: 1 }).optional(),
+      query: text("Search words; any of them matches").optional(),
+      limit: queryNumber("Maximum number", { min: 1 }).optional(),
     }),
     output: memoryRead.result,
     request: memoryRead,
@@ -59,18 +59,18 @@ export const operations = [
     name: "memory-write",
     method: "POST",
     path: "/api/memories",
-    doc: "Remember something for later sessions.",
+    doc: "Store a memory for later sessions.",
     tools: [
       {
         name: "memory_write",
         description:
-          "Remember something for later sessions: a preference, a decision, a fact about the project. One fact each, in a full sentence. Never a secret.",
-        render: ({ memory }) => `Remembered${idOf(memory)}.`,
+          "Store a preference, decision or project fact for later sessions. One fact per memory, as a full sentence. Never a secret.",
+        render: ({ memory }) => `Stored${idOf(memory)}.`,
       },
     ],
     input: z.object({
-      content: text("What to remember"),
-      category: text("What kind of memory it is"),
+      content: text("The fact"),
+      category: text("Category, such as preferences"),
     }),
     output: memoryWrite.result,
     request: memoryWrite,
@@ -81,15 +81,15 @@ export const operations = [
     name: "memory-delete",
     method: "DELETE",
     path: "/api/memories/:id",
-    doc: "Forget one memory.",
+    doc: "Delete a memory.",
     tools: [
       {
         name: "memory_delete",
-        description: "Forget one memory, by the id that memory_read gives.",
+        description: "Delete a memory by its id from memory_read.",
         render: () => "The memory is deleted.",
       },
     ],
-    input: z.object({ id: text("The memory to forget") }),
+    input: z.object({ id: text("Id of the memory") }),
     output: success,
     request: memoryDelete,
     toFields: ({ id }) => ({ memoryId: id }),

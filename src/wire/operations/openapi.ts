@@ -1,4 +1,4 @@
-/** The API as an OpenAPI document, computed from the table. */
+/** The OpenAPI document of the API, derived from the operations table. */
 import { z } from "zod"
 import type { Operation } from "./define.ts"
 
@@ -7,10 +7,10 @@ type Json = Readonly<Record<string, unknown>>
 export const openApi = (table: readonly Operation[]): Json => ({
   openapi: "3.1.0",
   info: {
-    title: "The sandbox's API for the agent's tools",
+    title: "API of the sandbox for the agent's tools",
     version: "1",
     description:
-      "JSON in, JSON out. Every call needs the API token of the agent's environment. A call with an Idempotency-Key that was answered before gets the first answer.",
+      "JSON requests and responses. Every call needs the API token from the agent's environment. A repeated Idempotency-Key returns the first response.",
   },
   security: [{ token: [] }],
   paths: pathsOf(table),
@@ -21,22 +21,22 @@ export const openApi = (table: readonly Operation[]): Json => ({
 })
 
 const failure = z.object({
-  error: z.string().describe("What is wrong, for the caller to read"),
-  code: z.string().describe("What kind of failure it is"),
-  requestId: z.string().describe("Names the call in the runner's log"),
+  error: z.string().describe("Message for the caller"),
+  code: z.string().describe("Machine-readable kind of failure"),
+  requestId: z.string().describe("Id of the call in the runner's log"),
 })
 
-/** What can go wrong and with which status, by where the operation is carried out. */
+/** HTTP status and when it occurs. */
 export const failures: Readonly<Record<number, string>> = {
-  400: "a field is missing or wrong; the error names it",
-  401: "the API token is missing or wrong",
-  404: "there is no such thing",
-  409: "it contradicts what is there, or the Idempotency-Key was used for another call",
+  400: "a field is missing or invalid; the error names it",
+  401: "the API token is missing or invalid",
+  404: "the object does not exist",
+  409: "conflict with the current state, or the Idempotency-Key was used for another call",
   413: "the body is larger than 8 MiB",
-  501: "this sandbox is not set up for it",
-  502: "the session agent refused, or its answer lacks something",
+  501: "this sandbox is not configured for the operation",
+  502: "the session agent refused, or its response is incomplete",
   503: "the session agent cannot be reached",
-  504: "there was no answer in time; it may still be carried out",
+  504: "no response before the deadline; the operation may still complete",
 }
 
 const pathsOf = (table: readonly Operation[]): Json => {
@@ -85,7 +85,7 @@ const operationOf = (operation: Operation): Json => {
     }),
     responses: {
       200: {
-        description: "Done.",
+        description: "Success.",
         content: { "application/json": { schema: schemaOf(output, "output") } },
       },
       ...Object.fromEntries(
@@ -113,7 +113,6 @@ interface ObjectSchema extends Json {
   readonly required?: readonly string[]
 }
 
-/** Function declarations below constants: the table of failures is made when the module loads. */
 function schemaOf(schema: z.ZodType, io: "input" | "output"): ObjectSchema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" })
   return rest

@@ -1,4 +1,4 @@
-/** The personas a session may be started as. */
+/** Personas that a session can be started with. */
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, nothing } from "./fields.ts"
@@ -17,7 +17,7 @@ export const operations = [
     tools: [
       {
         name: "list_personas",
-        description: "List the personas that a session can be started as.",
+        description: "List the personas that a session can be started with.",
         render: ({ personas }) => listed(personas, "persona", "personas"),
       },
     ],

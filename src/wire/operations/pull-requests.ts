@@ -1,4 +1,4 @@
-/** Pull requests of the session's repository, or of another that its user can see. */
+/** Pull requests of the session's repository, or of another repository that the user can read. */
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, oneOf, prose, queryNumber, text, texts, together, wholeNumber } from "./fields.ts"
@@ -55,8 +55,8 @@ const inspectPullRequest = wireRequest(
 export const requests = [createPr, updatePr, listPullRequests, inspectPullRequest] as const
 
 const repo = {
-  owner: text("Owner of the repository; this session's when absent").optional(),
-  repo: text("Name of the repository; given together with the owner").optional(),
+  owner: text("Repository owner; default: this session's repository").optional(),
+  repo: text("Repository name; required with owner").optional(),
 }
 
 const ownerWithRepo = {
@@ -69,7 +69,7 @@ export const operations = [
     name: "create-pull-request",
     method: "POST",
     path: "/api/create-pull-request",
-    doc: "Open a pull request from a branch that is already pushed.",
+    doc: "Open a pull request from a pushed branch.",
     tools: [
       {
         name: "create_pull_request",
@@ -78,10 +78,10 @@ export const operations = [
       },
     ],
     input: z.object({
-      branch: text("The branch with the changes"),
-      title: text("Title of the pull request"),
-      body: prose("Description, in Markdown").optional(),
-      base: text("The branch to merge into; the default branch when absent").optional(),
+      branch: text("Branch with the changes"),
+      title: text("Title"),
+      body: prose("Description in Markdown").optional(),
+      base: text("Branch to merge into; default: the default branch").optional(),
     }),
     output: createPr.result,
     request: createPr,
@@ -100,17 +100,16 @@ export const operations = [
     tools: [
       {
         name: "update_pull_request",
-        description:
-          "Change a pull request: its title, description, state or labels. What is left out stays.",
+        description: "Change the title, description, state or labels of a pull request.",
         render: pullRequest,
       },
     ],
     input: z.object({
-      pr_number: wholeNumber("Number of the pull request", { min: 1 }),
-      title: text("The new title").optional(),
-      body: prose("The new description, in Markdown").optional(),
-      state: oneOf("Reopen or close it", ["open", "closed"]).optional(),
-      labels: texts("The labels it is to have").optional(),
+      pr_number: wholeNumber("Pull request number", { min: 1 }),
+      title: text("New title").optional(),
+      body: prose("New description in Markdown").optional(),
+      state: oneOf("open reopens, closed closes", ["open", "closed"]).optional(),
+      labels: texts("All labels; replaces the current ones").optional(),
     }),
     output: updatePr.result,
     request: updatePr,
@@ -125,15 +124,15 @@ export const operations = [
     tools: [
       {
         name: "list_pull_requests",
-        description: "List the pull requests of this session's repository, or of another one.",
+        description: "List the pull requests of this session's repository or of another one.",
         render: ({ pulls }) => listed(pulls, "pull request", "pull requests"),
       },
     ],
     input: z
       .object({
         ...repo,
-        state: oneOf("Which ones", ["open", "closed", "all"]).optional(),
-        limit: queryNumber("How many at most", { min: 1, max: 100 }).optional(),
+        state: oneOf("State; default: open", ["open", "closed", "all"]).optional(),
+        limit: queryNumber("Maximum number", { min: 1, max: 100 }).optional(),
       })
       .refine((input) => together(input.owner, input.repo), ownerWithRepo),
     output: listPullRequests.result,
@@ -145,20 +144,20 @@ export const operations = [
     name: "inspect-pull-request",
     method: "GET",
     path: "/api/pull-request",
-    doc: "Read one pull request with its files, checks and comments.",
+    doc: "Read a pull request with its files and comments.",
     tools: [
       {
         name: "inspect_pull_request",
-        description: "Read one pull request with its files, checks and comments.",
+        description: "Read a pull request with its files and comments.",
         render: shown,
       },
     ],
     input: z
       .object({
         ...repo,
-        pr_number: queryNumber("Number of the pull request", { min: 1 }),
-        files_limit: queryNumber("How many files at most", { min: 1, max: 300 }).optional(),
-        comments_limit: queryNumber("How many comments at most", { min: 1, max: 300 }).optional(),
+        pr_number: queryNumber("Pull request number", { min: 1 }),
+        files_limit: queryNumber("Maximum number of files", { min: 1, max: 300 }).optional(),
+        comments_limit: queryNumber("Maximum number of comments", { min: 1, max: 300 }).optional(),
       })
       .refine((input) => together(input.owner, input.repo), ownerWithRepo),
     output: z.unknown(),

@@ -1,10 +1,10 @@
-/** What the model reads of a reply: short, and the whole of what it needs. */
+/** Turns a reply into the text that the model reads. */
 
 /** Text as it is, anything else as JSON. */
 export const shown = (value: unknown): string =>
   typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "Nothing.")
 
-/** How many there are, then one a line. */
+/** The count, then one line of JSON for each item. */
 export const listed = (items: readonly unknown[], one: string, many: string): string => {
   if (items.length === 0) return `No ${many}.`
   const head = `${items.length} ${items.length === 1 ? one : many}:`
@@ -40,14 +40,14 @@ interface Run {
   readonly stderr: string
 }
 
-/** A command that fails is an answer like any other: the model reads what it wrote. */
+/** A failed command is a normal reply: the model needs its output. */
 export const ran = ({ exitCode, stdout, stderr }: Run): string =>
   [
     `Exit code ${exitCode}.`,
     ...(stdout === "" ? [] : [stdout.trimEnd()]),
-    ...(stderr === "" ? [] : [`On stderr:\n${stderr.trimEnd()}`]),
+    ...(stderr === "" ? [] : [`stderr:\n${stderr.trimEnd()}`]),
   ].join("\n")
 
-/** The id of what was made, if the session agent names one. */
+/** ` as <id>`, or nothing when the object has no id. */
 export const idOf = (thing: Readonly<Record<string, unknown>>): string =>
   typeof thing["id"] === "string" ? ` as ${thing["id"]}` : ""

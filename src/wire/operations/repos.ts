@@ -1,4 +1,4 @@
-/** Repositories: which there are, what their files say, where this session's checkout stands. */
+/** Repositories: the list, single files, and the git state of this session's checkout. */
 import { z } from "zod"
 import { frameOperation, same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, ok, text, wholeNumber } from "./fields.ts"
@@ -46,7 +46,9 @@ export const operations = [
         render: ({ repos }) => listed(repos, "repository", "repositories"),
       },
     ],
-    input: z.object({ source: text("Only repositories from this source").optional() }),
+    input: z.object({
+      source: text("Only repositories of this source, such as github").optional(),
+    }),
     output: listRepos.result,
     request: listRepos,
     toFields: same,
@@ -56,22 +58,21 @@ export const operations = [
     name: "read-repo-file",
     method: "POST",
     path: "/api/read-repo-file",
-    doc: "Read one file of a repository without cloning it.",
+    doc: "Read a file of a repository without cloning it.",
     tools: [
       {
         name: "read_repo_file",
         description:
-          "Read one file of a repository that is not checked out here. Name the repository by owner and repo, or by repoUrl.",
-        render: (file) =>
-          file.truncated ? `${file.content}\n[cut here: the file is longer]` : file.content,
+          "Read a file of a repository that is not checked out here. Give owner and repo, or repoUrl.",
+        render: (file) => (file.truncated ? `${file.content}\n[truncated]` : file.content),
       },
     ],
     input: z.object({
-      owner: text("Owner of the repository").optional(),
-      repo: text("Name of the repository").optional(),
-      repoUrl: text("Address of the repository, in place of owner and name").optional(),
-      path: text("Path of the file in the repository"),
-      ref: text("Branch, tag or commit; the default branch when absent").optional(),
+      owner: text("Repository owner").optional(),
+      repo: text("Repository name").optional(),
+      repoUrl: text("Repository URL, instead of owner and repo").optional(),
+      path: text("Path in the repository"),
+      ref: text("Branch, tag or commit; default: the default branch").optional(),
     }),
     output: readRepoFile.result,
     request: readRepoFile,
@@ -82,19 +83,19 @@ export const operations = [
     name: "report-git-state",
     method: "POST",
     path: "/api/git-state",
-    doc: "Tell the session which branch is checked out and how far it is ahead.",
+    doc: "Report the checked-out branch and its number of commits.",
     tools: [
       {
         name: "report_git_state",
         description:
-          "Tell the session which branch is checked out and how many commits it has. Call it after you have changed branches or committed.",
-        render: () => "The state of the branch is reported.",
+          "Report the checked-out branch and its number of commits to the session. Call it after you switch branches or commit.",
+        render: () => "Git state reported.",
       },
     ],
     input: z.object({
-      branch: text("The branch that is checked out").optional(),
-      base_branch: text("The branch it was made from").optional(),
-      commit_count: wholeNumber("How many commits it has on top of that", { min: 0 }).optional(),
+      branch: text("Checked-out branch").optional(),
+      base_branch: text("Branch it was created from").optional(),
+      commit_count: wholeNumber("Commits on top of base_branch", { min: 0 }).optional(),
     }),
     output: ok,
     frame: "git-state",

@@ -1,4 +1,4 @@
-/** Secrets, which the sandbox uses for the agent without ever showing it their values. */
+/** Secrets: the agent uses them by reference and does not see their values. */
 import { z } from "zod"
 import { sandboxOperation } from "./define.ts"
 import { entity, ok, text, wholeNumber } from "./fields.ts"
@@ -10,9 +10,9 @@ const listInput = z.object({
 
 const listOutput = z.object({ secrets: z.array(entity) })
 
-const reference = text("Reference of the secret, as the list gives it")
+const reference = text("Reference from secret_list")
 
-const timeout = wholeNumber("Milliseconds it may take; an hour at most", {
+const timeout = wholeNumber("Timeout in milliseconds", {
   min: 1,
   max: 3_600_000,
 }).optional()
@@ -22,12 +22,12 @@ export const operations = [
     name: "secret-list",
     method: "GET",
     path: "/api/secrets/list",
-    doc: "List the references of the secrets; never their values.",
+    doc: "List the references of the secrets, without values.",
     tools: [
       {
         name: "secret_list",
         description:
-          "List the references of the secrets that you may use. Values are never shown: hand a reference to secret_run, secret_inject or secret_fill.",
+          "List the references of available secrets, without values. Use a reference with secret_run, secret_inject or secret_fill.",
         render: ({ secrets }) => listed(secrets, "secret", "secrets"),
       },
     ],
@@ -39,8 +39,8 @@ export const operations = [
     name: "secret-list-by-post",
     method: "POST",
     path: "/api/secrets/list",
-    doc: "List the references of the secrets, for callers that send a body.",
-    tools: { none: "secret_list calls it by GET" },
+    doc: "List the references of the secrets, for callers that must send a body.",
+    tools: { none: "secret_list uses the GET route" },
     input: listInput,
     output: listOutput,
     part: "secrets",
@@ -49,18 +49,18 @@ export const operations = [
     name: "secret-inject",
     method: "POST",
     path: "/api/secrets/inject",
-    doc: "Write a file from a template, with each reference in it replaced by its value.",
+    doc: "Write a file from a template and replace each secret reference by its value.",
     tools: [
       {
         name: "secret_inject",
         description:
-          "Write a file from a template in which references to secrets are replaced by their values, for example an .env file. The file is readable by you: do not print it, do not commit it.",
-        render: ({ count }) => `Written, with ${count} secrets. Do not print or commit the file.`,
+          "Write a file, such as .env, from a template and replace each secret reference by its value. Do not print or commit the file.",
+        render: ({ count }) => `Written with ${count} secrets. Do not print or commit the file.`,
       },
     ],
     input: z.object({
-      templatePath: text("The template"),
-      outputPath: text("The file to write"),
+      templatePath: text("Path of the template"),
+      outputPath: text("Path of the file to write"),
     }),
     output: z.object({ ok: z.boolean(), count: z.int() }),
     part: "secrets",
@@ -69,25 +69,25 @@ export const operations = [
     name: "secret-run",
     method: "POST",
     path: "/api/secrets/run",
-    doc: "Run a command that has secrets in its environment; its output is redacted.",
+    doc: "Run a command with secrets in its environment; values in its output are redacted.",
     tools: [
       {
         name: "secret_run",
         description:
-          "Run a shell command with secrets in its environment. `env` names the variables and the reference behind each; use them as $NAME in the command. Values are taken out of the output.",
+          "Run a shell command with secrets as environment variables. Use them as $NAME in the command. Values in the output are redacted.",
         render: ran,
       },
     ],
     input: z.object({
-      command: text("The command"),
+      command: text("Shell command"),
       env: z
         .record(
           z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable"),
           reference,
           { error: "must be an object of variable names and references" },
         )
-        .describe("The environment: the reference behind each name"),
-      cwd: text("Folder to run it in").optional(),
+        .describe("Variable name to secret reference"),
+      cwd: text("Working directory").optional(),
       timeout,
     }),
     output: z.object({ exitCode: z.int(), stdout: z.string(), stderr: z.string() }),
@@ -97,17 +97,17 @@ export const operations = [
     name: "secret-fill",
     method: "POST",
     path: "/api/secrets/fill",
-    doc: "Type a secret into a field of the page in the browser.",
+    doc: "Type a secret into a field of the current browser page.",
     tools: [
       {
         name: "secret_fill",
         description:
-          "Type a secret into a field of the page that the browser shows, without seeing it. Take the selector from `agent-browser snapshot -i`.",
+          "Type a secret into a field of the current browser page. Take the selector from `agent-browser snapshot -i`.",
         render: () => "The field is filled.",
       },
     ],
     input: z.object({
-      selector: text("The field, as a selector"),
+      selector: text("Selector or ref of the field"),
       secret_ref: reference,
       timeout,
     }),

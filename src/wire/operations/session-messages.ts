@@ -1,4 +1,4 @@
-/** Messages between sessions: sent, read and copied over. */
+/** Messages between sessions: send, read, copy. */
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { flag, ok, queryNumber, text, wholeNumber } from "./fields.ts"
@@ -34,7 +34,7 @@ const forwardMessages = wireRequest("forward-messages", 15_000, pageOfTarget, {
 
 export const requests = [sessionMessage, sessionMessages, forwardMessages] as const
 
-const after = text("Only messages later than this one or this time").optional()
+const after = text("Only later messages: a message id or an ISO time").optional()
 
 export const operations = [
   sessionOperation({
@@ -46,14 +46,14 @@ export const operations = [
       {
         name: "send_message",
         description:
-          "Send a message to another session; it arrives there as a prompt. It answers in its own time.",
-        render: () => "The message is sent.",
+          "Send a message to another session, where it arrives as a prompt. Does not wait for a reply.",
+        render: () => "Message sent.",
       },
     ],
     input: z.object({
-      sessionId: text("The session to write to"),
-      content: text("The message"),
-      interrupt: flag("Stop what the session is doing and read this first").optional(),
+      sessionId: text("Receiving session"),
+      content: text("Message text"),
+      interrupt: flag("true interrupts the current turn of that session").optional(),
     }),
     output: ok,
     request: sessionMessage,
@@ -68,13 +68,13 @@ export const operations = [
     tools: [
       {
         name: "read_messages",
-        description: "Read what was said in another session.",
+        description: "Read the messages of another session.",
         render: ({ messages }) => conversation(messages),
       },
     ],
     input: z.object({
-      sessionId: text("The session to read"),
-      limit: queryNumber("How many messages at most", { min: 1 }).optional(),
+      sessionId: text("Session to read"),
+      limit: queryNumber("Maximum number", { min: 1 }).optional(),
       after,
     }),
     output: sessionMessages.result,
@@ -86,18 +86,17 @@ export const operations = [
     name: "forward-messages",
     method: "POST",
     path: "/api/forward-messages",
-    doc: "Copy another session's messages into this one's conversation.",
+    doc: "Copy messages of another session into this conversation.",
     tools: [
       {
         name: "forward_messages",
-        description:
-          "Copy the messages of another session into this conversation, for the user to read.",
-        render: ({ count }) => `${count} messages are copied into this conversation.`,
+        description: "Copy messages of another session into this conversation for the user.",
+        render: ({ count }) => `${count} messages copied into this conversation.`,
       },
     ],
     input: z.object({
-      sessionId: text("The session whose messages are copied"),
-      limit: wholeNumber("How many messages at most", { min: 1 }).optional(),
+      sessionId: text("Session to copy from"),
+      limit: wholeNumber("Maximum number", { min: 1 }).optional(),
       after,
     }),
     output: forwardMessages.result,

@@ -1,4 +1,4 @@
-/** Starting, watching and ending sessions: this one and its children. */
+/** Child sessions (start, list, status, end) and the completion of this session. */
 import { z } from "zod"
 import { frameOperation, same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, nothing, success, text, wholeNumber } from "./fields.ts"
@@ -51,28 +51,28 @@ export const operations = [
     name: "spawn-session",
     method: "POST",
     path: "/api/spawn-child",
-    doc: "Start a child session on a task of its own.",
+    doc: "Start a child session for a task.",
     tools: [
       {
         name: "spawn_session",
         description:
-          "Start a child session: another agent with a sandbox of its own that works on one task beside you. Give it everything it needs to know in `task`, since it sees nothing of this conversation. Returns its id; it reports back when it is done.",
+          "Start a child session: another agent in its own sandbox that works on one task in parallel. Put all context into `task`: the child does not see this conversation. Returns its id; the child reports back when it is done.",
         render: ({ childSessionId }) =>
-          `Session ${childSessionId} is started. Follow it with get_session_status, or end your turn with wait_for_event.`,
+          `Session ${childSessionId} started. Check it with get_session_status, or end your turn with wait_for_event.`,
       },
     ],
     input: z.object({
-      task: text("What the child is to do"),
-      workspace: text("Name of the child's workspace"),
+      task: text("Complete task description"),
+      workspace: text("Workspace name"),
       repoUrl: text("Repository to clone").optional(),
       branch: text("Branch to check out or create").optional(),
       ref: text("Commit or tag to start from").optional(),
-      title: text("Title of the session; the workspace's name when absent").optional(),
-      sourceType: text("What the task came from: a branch, a pull request, an issue").optional(),
-      sourcePrNumber: wholeNumber("Pull request the task came from", { min: 1 }).optional(),
-      sourceIssueNumber: wholeNumber("Issue the task came from", { min: 1 }).optional(),
-      sourceRepoFullName: text("owner/name of the repository the task came from").optional(),
-      model: text("provider/model the child uses").optional(),
+      title: text("Session title; default: workspace").optional(),
+      sourceType: text("Origin of the task, such as a branch, pull request or issue").optional(),
+      sourcePrNumber: wholeNumber("Pull request that the task comes from", { min: 1 }).optional(),
+      sourceIssueNumber: wholeNumber("Issue that the task comes from", { min: 1 }).optional(),
+      sourceRepoFullName: text("owner/name of the repository that the task comes from").optional(),
+      model: text("provider/model for the child").optional(),
     }),
     output: spawnChild.result,
     request: spawnChild,
@@ -87,11 +87,11 @@ export const operations = [
     tools: [
       {
         name: "terminate_session",
-        description: "End a child session and its sandbox. Work that it has not pushed is lost.",
-        render: () => "The session is ended.",
+        description: "End a child session and its sandbox. Unpushed work is lost.",
+        render: () => "Session ended.",
       },
     ],
-    input: z.object({ childSessionId: text("The child to end") }),
+    input: z.object({ childSessionId: text("Child session to end") }),
     output: success,
     request: terminateChild,
     toFields: same,
@@ -101,13 +101,13 @@ export const operations = [
     name: "complete-session",
     method: "POST",
     path: "/api/complete-session",
-    doc: "Say that this session's work is done and shut its sandbox down.",
+    doc: "Complete this session and shut down its sandbox.",
     tools: [
       {
         name: "complete_session",
         description:
-          "Say that this session's work is done and shut its sandbox down. Push your work and write your last words first: nothing runs after this.",
-        render: () => "The session is completed and its sandbox shuts down. End your turn.",
+          "Complete this session and shut down its sandbox. Push your work and report the result first: nothing runs afterwards.",
+        render: () => "Session completed; the sandbox shuts down. End your turn.",
       },
     ],
     input: nothing,
@@ -120,7 +120,7 @@ export const operations = [
     name: "list-sessions",
     method: "GET",
     path: "/api/child-sessions",
-    doc: "List this session's children.",
+    doc: "List the child sessions of this session.",
     tools: [
       {
         name: "list_sessions",
@@ -138,15 +138,15 @@ export const operations = [
     name: "get-session-status",
     method: "GET",
     path: "/api/session-status",
-    doc: "Say how another session is doing.",
+    doc: "Read the status of another session.",
     tools: [
       {
         name: "get_session_status",
-        description: "Ask how another session is doing.",
+        description: "Read the status of another session.",
         render: ({ sessionStatus }) => shown(sessionStatus),
       },
     ],
-    input: z.object({ sessionId: text("The session asked about") }),
+    input: z.object({ sessionId: text("Session id") }),
     output: getSessionStatus.result,
     request: getSessionStatus,
     toFields: ({ sessionId }) => ({ targetSessionId: sessionId }),

@@ -1,4 +1,4 @@
-/** The board of tasks that sessions share. */
+/** The task board that all sessions share. */
 import { z } from "zod"
 import { same, sessionOperation, wireRequest } from "./define.ts"
 import { entity, prose, queryNumber, text, texts } from "./fields.ts"
@@ -45,27 +45,27 @@ const taskMy = wireRequest("task-my", 15_000, { status: z.string().optional() },
 
 export const requests = [taskCreate, taskList, taskUpdate, taskMy] as const
 
-const onlyStatus = text("Only tasks in this status").optional()
+const onlyStatus = text("Only tasks with this status").optional()
 
 export const operations = [
   sessionOperation({
     name: "task-create",
     method: "POST",
     path: "/api/tasks",
-    doc: "Put a task on the board.",
+    doc: "Create a task on the shared board.",
     tools: [
       {
         name: "task_create",
-        description: "Put a task on the board that the sessions share.",
+        description: "Create a task on the board that all sessions share.",
         render: ({ task }) => `Created.\n${shown(task)}`,
       },
     ],
     input: z.object({
-      title: text("What is to be done"),
-      description: prose("More about it").optional(),
-      session_id: text("The session that is to do it").optional(),
-      parent_task_id: text("The task it is a part of").optional(),
-      blocked_by: texts("Ids of the tasks that must be done first").optional(),
+      title: text("Title"),
+      description: prose("Description").optional(),
+      session_id: text("Session that does it").optional(),
+      parent_task_id: text("Parent task").optional(),
+      blocked_by: texts("Ids of tasks that must be completed first").optional(),
     }),
     output: taskCreate.result,
     request: taskCreate,
@@ -82,17 +82,17 @@ export const operations = [
     name: "task-list",
     method: "GET",
     path: "/api/tasks",
-    doc: "List the tasks on the board.",
+    doc: "List the tasks on the shared board.",
     tools: [
       {
         name: "task_list",
-        description: "List the tasks on the board.",
+        description: "List the tasks on the shared board.",
         render: ({ tasks }) => listed(tasks, "task", "tasks"),
       },
     ],
     input: z.object({
       status: onlyStatus,
-      limit: queryNumber("How many at most", { min: 1 }).optional(),
+      limit: queryNumber("Maximum number", { min: 1 }).optional(),
     }),
     output: taskList.result,
     request: taskList,
@@ -103,22 +103,21 @@ export const operations = [
     name: "task-update",
     method: "PUT",
     path: "/api/tasks/:id",
-    doc: "Change a task; what is left out stays.",
+    doc: "Change a task; absent fields keep their value.",
     tools: [
       {
         name: "task_update",
-        description:
-          "Change a task on the board: its status, its result, who does it. What is left out stays.",
+        description: "Change a task: status, result, session, title or description.",
         render: ({ task }) => `Saved.\n${shown(task)}`,
       },
     ],
     input: z.object({
-      id: text("The task"),
-      status: text("Its new status").optional(),
-      result: prose("What came of it").optional(),
-      description: prose("More about it").optional(),
-      session_id: text("The session that is to do it").optional(),
-      title: text("What is to be done").optional(),
+      id: text("Id of the task"),
+      status: text("New status, such as in_progress or completed").optional(),
+      result: prose("Result").optional(),
+      description: prose("Description").optional(),
+      session_id: text("Session that does it").optional(),
+      title: text("Title").optional(),
     }),
     output: taskUpdate.result,
     request: taskUpdate,
@@ -129,11 +128,11 @@ export const operations = [
     name: "my-tasks",
     method: "GET",
     path: "/api/my-tasks",
-    doc: "List the tasks that are this session's to do.",
+    doc: "List the tasks assigned to this session.",
     tools: [
       {
         name: "my_tasks",
-        description: "List the tasks that are this session's to do.",
+        description: "List the tasks assigned to this session.",
         render: ({ tasks }) => listed(tasks, "task", "tasks"),
       },
     ],

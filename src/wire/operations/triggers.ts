@@ -1,4 +1,4 @@
-/** Triggers: what starts a workflow, or a session, without anybody asking. */
+/** Triggers: a schedule, a webhook or a manual call that starts a workflow or sends a prompt. */
 import { z } from "zod"
 import { actionOperation, actionRequest } from "./action.ts"
 import { entity, flag, openObject, queryFlag, success, text } from "./fields.ts"
@@ -9,17 +9,17 @@ const triggerApi = actionRequest("trigger-api", ["list", "create", "update", "ru
 
 export const requests = [triggerApi] as const
 
-const id = text("The trigger's id")
+const id = text("Id of the trigger")
 
 const settings = {
-  workflowId: text("A workflow's id or slug")
+  workflowId: text("Id or slug of a workflow")
     .nullable()
-    .describe("The workflow it starts; null takes the workflow away")
+    .describe("Workflow to start; null removes it")
     .optional(),
-  name: text("Name of the trigger"),
-  enabled: flag("Whether it fires").optional(),
-  config: openObject("What sets it off: a webhook, a schedule, a hand"),
-  variableMapping: openObject("Where each variable of the workflow gets its value").optional(),
+  name: text("Name"),
+  enabled: flag("false disables it").optional(),
+  config: openObject("Type and settings of the webhook, schedule or manual trigger"),
+  variableMapping: openObject("Workflow variable to path in the trigger's data").optional(),
 }
 
 const changed = z.object({ trigger: entity, success: z.boolean() })
@@ -40,7 +40,7 @@ export const operations = [
     input: z.object({
       workflowId: text("Only triggers of this workflow").optional(),
       type: text("Only triggers of this type").optional(),
-      enabled: queryFlag("Only those that fire, or only those that do not").optional(),
+      enabled: queryFlag("Only enabled or only disabled triggers").optional(),
     }),
     output: z.object({ triggers: z.array(entity) }),
     request: triggerApi,
@@ -51,7 +51,7 @@ export const operations = [
     name: "create-trigger",
     method: "POST",
     path: "/api/triggers",
-    doc: "Add a trigger.",
+    doc: "Create a trigger.",
     tools: { none: "sync_trigger calls it" },
     input: z.object(settings),
     output: changed,
@@ -63,7 +63,7 @@ export const operations = [
     name: "update-trigger",
     method: "PATCH",
     path: "/api/triggers/:id",
-    doc: "Change a trigger; what is left out stays.",
+    doc: "Change a trigger; absent fields keep their value.",
     tools: { none: "sync_trigger calls it" },
     input: z.object({ id, ...z.object(settings).partial().shape }),
     output: changed,
@@ -75,11 +75,11 @@ export const operations = [
     name: "run-trigger",
     method: "POST",
     path: "/api/triggers/:id/run",
-    doc: "Set a trigger off by hand.",
+    doc: "Fire a trigger now.",
     tools: [
       {
         name: "run_trigger",
-        description: "Set a trigger off by hand, as if what it waits for had happened.",
+        description: "Fire a trigger now.",
         render: (run) => `Started.\n${shown(run)}`,
       },
     ],

@@ -1,4 +1,4 @@
-/** Tunnels: ports of the sandbox that the gateway serves under a name. */
+/** Tunnels: ports of the sandbox that the gateway serves under `/t/<name>/`. */
 import { z } from "zod"
 import { sandboxOperation } from "./define.ts"
 import { nothing, ok, oneOf, text, wholeNumber } from "./fields.ts"
@@ -13,7 +13,7 @@ export const tunnel = z.object({
   port: z.int(),
   protocol: z.enum(protocols).optional(),
   path: z.string(),
-  /** Something answers on the port, at the time of asking. */
+  /** True if a server accepted a connection on the port when the list was made. */
   listening: z.boolean().optional(),
 })
 
@@ -26,7 +26,8 @@ export const operations = [
     tools: [
       {
         name: "list_tunnels",
-        description: "List the ports of this sandbox that people can open, with their paths.",
+        description:
+          "List the tunnels: ports of this sandbox that the user can open, with their paths.",
         render: ({ tunnels }) => listed(tunnels, "tunnel", "tunnels"),
       },
     ],
@@ -43,18 +44,18 @@ export const operations = [
       {
         name: "register_tunnel",
         description:
-          "Let people open a port of this sandbox, for example a dev server. The server must listen already; the skill `sandbox-tunnels` tells of paths and hosts.",
+          "Make a port of this sandbox, such as a dev server, available to the user. The server must already listen. See the skill `sandbox-tunnels`.",
         render: ({ tunnel: made }) =>
-          `Port ${made.port} is open at ${made.path}/ of this sandbox's address.`,
+          `Port ${made.port} is open at ${made.path}/ on this sandbox's URL.`,
       },
     ],
     input: z.object({
       name: z
         .string({ error: nameRule })
         .regex(/^[A-Za-z0-9_-]{1,32}$/, { error: nameRule })
-        .describe("The name, as it stands in the address"),
-      port: wholeNumber("The port that is listened on", { min: 1, max: 65_535 }),
-      protocol: oneOf("What is spoken on it", protocols).optional(),
+        .describe("Name in the URL"),
+      port: wholeNumber("Port of the server", { min: 1, max: 65_535 }),
+      protocol: oneOf("Protocol; default: auto", protocols).optional(),
     }),
     output: z.object({ ok: z.boolean(), tunnel }),
     part: "tunnels",
@@ -63,15 +64,15 @@ export const operations = [
     name: "unregister-tunnel",
     method: "DELETE",
     path: "/api/tunnels/:name",
-    doc: "Stop serving a port.",
+    doc: "Close a tunnel.",
     tools: [
       {
         name: "unregister_tunnel",
-        description: "Stop serving a port.",
-        render: () => "The tunnel is closed.",
+        description: "Close a tunnel.",
+        render: () => "Tunnel closed.",
       },
     ],
-    input: z.object({ name: text("The tunnel's name") }),
+    input: z.object({ name: text("Name of the tunnel") }),
     output: ok,
     part: "tunnels",
   }),

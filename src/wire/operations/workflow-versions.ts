@@ -1,30 +1,30 @@
-/** A workflow's past and its proposed future: history, rollback and proposals. */
+/** Versions of a workflow: history, rollback and proposed changes. */
 import { z } from "zod"
 import { actionOperation } from "./action.ts"
 import { entity, flag, openObject, prose, queryNumber, success, text } from "./fields.ts"
 import { workflowApi } from "./workflows.ts"
 import { listed, shown } from "./render.ts"
 
-const id = text("The workflow's id or slug")
-const pid = text("The proposal's id")
-const offset = queryNumber("How many to leave out first", { min: 0 }).optional()
+const id = text("Id or slug of the workflow")
+const pid = text("Id of the proposal")
+const offset = queryNumber("Number of entries to skip", { min: 0 }).optional()
 
 export const operations = [
   actionOperation({
     name: "list-workflow-history",
     method: "GET",
     path: "/api/workflows/:id/history",
-    doc: "List the versions a workflow has had.",
+    doc: "List the versions of a workflow.",
     tools: [
       {
         name: "list_workflow_history",
-        description: "List the versions that a workflow has had, with their hashes.",
+        description: "List the versions of a workflow with their hashes.",
         render: ({ history }) => listed(history, "version", "versions"),
       },
     ],
     input: z.object({
       id,
-      limit: queryNumber("How many at most", { min: 1, max: 200 }).optional(),
+      limit: queryNumber("Maximum number", { min: 1, max: 200 }).optional(),
       offset,
     }),
     output: z.object({ history: z.array(entity) }),
@@ -36,19 +36,19 @@ export const operations = [
     name: "rollback-workflow",
     method: "POST",
     path: "/api/workflows/:id/rollback",
-    doc: "Go back to an earlier version of a workflow.",
+    doc: "Restore an earlier version of a workflow.",
     tools: [
       {
         name: "rollback_workflow",
-        description: "Go back to an earlier version of a workflow, named by its hash.",
+        description: "Restore an earlier version of a workflow.",
         render: ({ workflow }) => `Rolled back.\n${shown(workflow)}`,
       },
     ],
     input: z.object({
       id,
-      targetWorkflowHash: text("Hash of the version to go back to"),
-      version: text("Version to give the result").optional(),
-      notes: prose("Why").optional(),
+      targetWorkflowHash: text("Hash of the version to restore"),
+      version: text("New version number").optional(),
+      notes: prose("Reason").optional(),
     }),
     output: z.object({ workflow: entity }),
     request: workflowApi,
@@ -59,18 +59,18 @@ export const operations = [
     name: "list-workflow-proposals",
     method: "GET",
     path: "/api/workflows/:id/proposals",
-    doc: "List the changes that were proposed for a workflow.",
+    doc: "List the proposed changes of a workflow.",
     tools: [
       {
         name: "list_workflow_proposals",
-        description: "List the changes that were proposed for a workflow.",
+        description: "List the proposed changes of a workflow.",
         render: ({ proposals }) => listed(proposals, "proposal", "proposals"),
       },
     ],
     input: z.object({
       id,
-      status: text("Only proposals in this status").optional(),
-      limit: queryNumber("How many at most", { min: 1 }).optional(),
+      status: text("Only proposals with this status, such as pending").optional(),
+      limit: queryNumber("Maximum number", { min: 1 }).optional(),
       offset,
     }),
     output: z.object({ proposals: z.array(entity) }),
@@ -87,18 +87,18 @@ export const operations = [
       {
         name: "create_workflow_proposal",
         description:
-          "Propose a change to a workflow, for somebody to review. Take baseWorkflowHash from get_workflow or list_workflow_history.",
+          "Propose a change to a workflow for review. Take baseWorkflowHash from get_workflow.",
         render: ({ proposal }) => `Proposed.\n${shown(proposal)}`,
       },
     ],
     input: z.object({
       id,
-      baseWorkflowHash: text("Hash of the version the change starts from"),
-      proposal: openObject("The proposed definition"),
-      executionId: text("The run that led to it").optional(),
-      proposedBySessionId: text("The session that proposes it").optional(),
-      diffText: prose("The change as text").optional(),
-      expiresAt: text("When the proposal lapses").optional(),
+      baseWorkflowHash: text("Hash of the current version"),
+      proposal: openObject("Proposed definition"),
+      executionId: text("Execution that led to it").optional(),
+      proposedBySessionId: text("Proposing session; default: this one").optional(),
+      diffText: prose("The change as a diff").optional(),
+      expiresAt: text("ISO time at which it expires").optional(),
     }),
     output: z.object({ proposal: entity }),
     request: workflowApi,
@@ -114,14 +114,14 @@ export const operations = [
       {
         name: "review_workflow_proposal",
         description: "Approve or reject a proposed change of a workflow.",
-        render: () => "The review is recorded.",
+        render: () => "Review recorded.",
       },
     ],
     input: z.object({
       id,
       pid,
-      approve: flag("Whether the change is good"),
-      notes: prose("Why").optional(),
+      approve: flag("true approves, false rejects"),
+      notes: prose("Reason").optional(),
     }),
     output: success,
     request: workflowApi,
@@ -136,7 +136,7 @@ export const operations = [
     name: "apply-workflow-proposal",
     method: "POST",
     path: "/api/workflows/:id/proposals/:pid/apply",
-    doc: "Make a proposed change the workflow's current version.",
+    doc: "Make an approved proposal the current version of its workflow.",
     tools: [
       {
         name: "apply_workflow_proposal",
@@ -147,8 +147,8 @@ export const operations = [
     input: z.object({
       id,
       pid,
-      reviewNotes: prose("What the review said").optional(),
-      version: text("Version to give the result").optional(),
+      reviewNotes: prose("Notes of the review").optional(),
+      version: text("New version number").optional(),
     }),
     output: z.object({ success: z.boolean(), workflow: entity.optional() }),
     request: workflowApi,

@@ -1,4 +1,4 @@
-/** Workflows: kept, run, and looked up. */
+/** Workflows: create, read, change, delete and run. */
 import { z } from "zod"
 import { actionOperation, actionRequest } from "./action.ts"
 import { same, sessionOperation, wireRequest } from "./define.ts"
@@ -72,16 +72,16 @@ export const requests = [
   workflowApi,
 ] as const
 
-/** Where a run gets its variables and its code from, the same for a workflow and a trigger. */
+/** The variables and repository of an execution, the same for run_workflow and run_trigger. */
 export const runInput = {
-  variables: openObject("Values for the workflow's variables").optional(),
-  repoUrl: text("Repository the run works on").optional(),
-  branch: text("Branch the run works on").optional(),
-  ref: text("Commit or tag the run works on").optional(),
-  sourceRepoFullName: text("owner/name of the repository the run came from").optional(),
+  variables: openObject("Values of the workflow's variables").optional(),
+  repoUrl: text("Repository URL").optional(),
+  branch: text("Branch").optional(),
+  ref: text("Commit or tag").optional(),
+  sourceRepoFullName: text("owner/name of the source repository").optional(),
 }
 
-const id = text("The workflow's id or slug")
+const id = text("Id or slug of the workflow")
 
 const one = z.object({ workflow: entity })
 
@@ -113,17 +113,17 @@ export const operations = [
       {
         name: "sync_workflow",
         description:
-          "Create a workflow, or replace the one with the same id or slug. `data` is the definition, {steps: [...]}; the skill `workflows` describes it.",
+          "Create a workflow, or replace the one with the same id or slug. Read the skill `workflows` for the definition format.",
         render: ({ workflow }) => `Saved.\n${shown(workflow)}`,
       },
     ],
     input: z.object({
-      id: text("The workflow to replace").optional(),
-      slug: text("Short name in addresses").optional(),
-      name: text("Name of the workflow"),
-      description: prose("What it is for").optional(),
-      version: text("Version of the definition").optional(),
-      data: openObject("The definition: its steps"),
+      id: text("Id of the workflow to replace").optional(),
+      slug: text("Unique short name").optional(),
+      name: text("Name"),
+      description: prose("Purpose").optional(),
+      version: text("Version; default: the next one").optional(),
+      data: openObject("Definition: {steps: [...]}"),
     }),
     output: workflowSync.result,
     request: workflowSync,
@@ -134,12 +134,11 @@ export const operations = [
     name: "run-workflow",
     method: "POST",
     path: "/api/workflows/run",
-    doc: "Start a run of a workflow.",
+    doc: "Start an execution of a workflow.",
     tools: [
       {
         name: "run_workflow",
-        description:
-          "Start a run of a workflow. Returns at once; follow the run with get_execution.",
+        description: "Start a workflow. Returns at once; check the result with get_execution.",
         render: ({ execution }) => `Started.\n${shown(execution)}`,
       },
     ],
@@ -153,17 +152,17 @@ export const operations = [
     name: "list-workflow-executions",
     method: "GET",
     path: "/api/workflows/executions",
-    doc: "List the runs of one workflow, or of all.",
+    doc: "List the executions of one workflow or of all.",
     tools: [
       {
         name: "list_workflow_executions",
-        description: "List the runs of one workflow, or of all, newest first.",
-        render: ({ executions }) => listed(executions, "run", "runs"),
+        description: "List the executions of one workflow or of all, newest first.",
+        render: ({ executions }) => listed(executions, "execution", "executions"),
       },
     ],
     input: z.object({
-      workflowId: text("Only runs of this workflow").optional(),
-      limit: queryNumber("How many at most", { min: 1, max: 200 }).optional(),
+      workflowId: text("Only executions of this workflow").optional(),
+      limit: queryNumber("Maximum number", { min: 1, max: 200 }).optional(),
     }),
     output: workflowExecutions.result,
     request: workflowExecutions,
@@ -174,11 +173,11 @@ export const operations = [
     name: "get-workflow",
     method: "GET",
     path: "/api/workflows/:id",
-    doc: "Read one workflow with its definition.",
+    doc: "Read a workflow with its definition.",
     tools: [
       {
         name: "get_workflow",
-        description: "Read one workflow with its definition.",
+        description: "Read a workflow with its definition.",
         render: ({ workflow }) => shown(workflow),
       },
     ],
@@ -192,24 +191,23 @@ export const operations = [
     name: "update-workflow",
     method: "PUT",
     path: "/api/workflows/:id",
-    doc: "Change a workflow; what is left out stays.",
+    doc: "Change a workflow; absent fields keep their value.",
     tools: [
       {
         name: "update_workflow",
-        description:
-          "Change a workflow. What is left out stays; `data` replaces the whole definition.",
+        description: "Change a workflow. `data` replaces the entire definition.",
         render: ({ workflow }) => `Saved.\n${shown(workflow)}`,
       },
     ],
     input: z.object({
       id,
-      name: text("Name of the workflow").optional(),
-      description: prose("What it is for").optional(),
-      slug: text("Short name in addresses").optional(),
-      version: text("Version of the definition").optional(),
-      enabled: flag("Whether it may run").optional(),
-      tags: texts("Words to find it by").optional(),
-      data: openObject("The definition: its steps").optional(),
+      name: text("Name").optional(),
+      description: prose("Purpose").optional(),
+      slug: text("Unique short name").optional(),
+      version: text("Version; default: the next one").optional(),
+      enabled: flag("false disables it").optional(),
+      tags: texts("Tags").optional(),
+      data: openObject("Definition: {steps: [...]}").optional(),
     }),
     output: one,
     request: workflowApi,
@@ -224,7 +222,7 @@ export const operations = [
     tools: [
       {
         name: "delete_workflow",
-        description: "Delete a workflow. Its triggers start nothing from then on.",
+        description: "Delete a workflow and disable its triggers.",
         render: () => "The workflow is deleted.",
       },
     ],

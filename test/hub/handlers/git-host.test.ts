@@ -1,4 +1,4 @@
-/** Pull requests and files of a git host: with a token, through `gh`, and without either. */
+/** Pull requests and files of a git host: with a token, with `gh`, and without either. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { execa } from "execa"
 import { chmod, mkdir, mkdtemp, readFile, rm } from "node:fs/promises"
@@ -18,9 +18,10 @@ const startWith = async (environment: Record<string, string>, logged: string[] =
 }
 
 const PATH = "/usr/bin:/bin"
-const refusal = (asked: Promise<unknown>) => asked.then(() => "it was not refused", String)
+const refusal = (request: Promise<unknown>) =>
+  request.then(() => "the request was not refused", String)
 
-describe("with a token", () => {
+describe("git host with a token", () => {
   let api: GitApi
   let setup: TestLocalHub
   beforeAll(async () => {
@@ -32,10 +33,10 @@ describe("with a token", () => {
     await api.stop()
   })
 
-  test("a pull request is opened for the checkout's repository, and the same one again is that one", async () => {
-    const asked = { branch: "fix", title: "Fix it" }
-    const made = await setup.runner.uplink.request("create-pr", asked)
-    expect(made).toMatchObject({
+  test("a pull request is opened for the repository of the checkout, and a repeated request returns the same one", async () => {
+    const fields = { branch: "fix", title: "Fix it" }
+    const created = await setup.runner.uplink.request("create-pr", fields)
+    expect(created).toMatchObject({
       number: 1,
       title: "Fix it",
       state: "open",
@@ -45,39 +46,39 @@ describe("with a token", () => {
       head: "fix",
       base: "trunk",
     })
-    expect(await setup.runner.uplink.request("create-pr", asked)).toMatchObject({ number: 1 })
+    expect(await setup.runner.uplink.request("create-pr", fields)).toMatchObject({ number: 1 })
     expect(api.pulls).toHaveLength(1)
     expect(new Set(api.calls.map(({ authorization }) => authorization))).toEqual(
       new Set(["Bearer token-of-the-test"]),
     )
   })
 
-  test("a file is read without a clone, and what the host refuses is said in its words", async () => {
+  test("a file is read without a clone, and an error of the git host is passed on", async () => {
     const read = (path: string) =>
       setup.runner.uplink.request("read-repo-file", { owner: "birds", repo: "heron", path })
     expect(await read("a b.txt")).toMatchObject({ content: "grüße", repo: "birds/heron" })
     expect(await refusal(read("none"))).toContain("the git host answered 404: Not Found")
-    const strange = { owner: "../..", repo: "x" }
-    expect(await refusal(setup.runner.uplink.request("list-pull-requests", strange))).toContain(
-      "is no name of an owner",
+    const invalid = { owner: "../..", repo: "x" }
+    expect(await refusal(setup.runner.uplink.request("list-pull-requests", invalid))).toContain(
+      "is not a valid name of an owner",
     )
   })
 })
 
-const standIn = `"${process.execPath}" "${join(import.meta.dir, "../kit/gh-program.ts")}"`
+const fakeGh = `"${process.execPath}" "${join(import.meta.dir, "../kit/gh-program.ts")}"`
 const installed = Bun.which("gh")
 
 const programs: readonly (readonly [string, string])[] = [
-  ["a stand-in for gh", standIn],
-  ...(installed === null ? [] : [["gh itself", `"${installed}"`] as const]),
+  ["a fake gh", fakeGh],
+  ...(installed === null ? [] : [["the real gh", `"${installed}"`] as const]),
 ]
 
-describe.each(programs)("through %s", (_name, program) => {
+describe.each(programs)("git host with %s", (name, program) => {
   const SECRET = "secret-that-gh-keeps"
   let folder: string
   let api: GitApi
   let environment: Record<string, string>
-  const asked = { branch: "fix", title: "Fix it", body: "so that it is mended" }
+  const fields = { branch: "fix", title: "Fix it", body: "It was broken." }
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "gh-"))
@@ -85,7 +86,7 @@ describe.each(programs)("through %s", (_name, program) => {
     api = startGitApi(socket)
     await mkdir(join(folder, "bin"))
     await mkdir(join(folder, "config"))
-    // Notes what it is called with, then is what it stands for.
+    // Records its arguments and environment, then runs the program.
     await Bun.write(
       join(folder, "bin/gh"),
       `#!/bin/sh\necho "$*" >> "${folder}/arguments"\nenv >> "${folder}/environment"\nexec ${program} "$@"\n`,
@@ -103,15 +104,15 @@ describe.each(programs)("through %s", (_name, program) => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  test("nobody is signed in: that is said, with what to do", async () => {
+  test(`a request without a login in ${name} is refused with the command to sign in`, async () => {
     const setup = await startWith(environment)
-    const said = await refusal(setup.runner.uplink.request("create-pr", asked))
+    const said = await refusal(setup.runner.uplink.request("create-pr", fields))
     expect(said).toContain("not signed in: run `gh auth login`")
     expect(api.calls).toEqual([])
     await setup.stop()
   })
 
-  test("somebody is signed in: pull requests are made, files are read, and the token stays where it is", async () => {
+  test(`with a login in ${name} pull requests are opened, files are read, and the token does not leak`, async () => {
     await Bun.write(
       join(folder, "config/hosts.yml"),
       `github.com:\n    oauth_token: ${SECRET}\n    user: heron\n    git_protocol: https\n`,
@@ -119,10 +120,10 @@ describe.each(programs)("through %s", (_name, program) => {
     const logged: string[] = []
     const setup = await startWith(environment, logged)
     const { request } = setup.runner.uplink
-    expect(await request("create-pr", asked)).toMatchObject({ number: 1, title: "Fix it" })
-    expect(await request("create-pr", asked)).toMatchObject({ number: 1 })
+    expect(await request("create-pr", fields)).toMatchObject({ number: 1, title: "Fix it" })
+    expect(await request("create-pr", fields)).toMatchObject({ number: 1 })
     expect(api.pulls).toEqual([
-      expect.objectContaining({ head: "fix", base: "trunk", body: asked.body }),
+      expect.objectContaining({ head: "fix", base: "trunk", body: fields.body }),
     ])
     const read = (path: string) =>
       request("read-repo-file", { owner: "birds", repo: "heron", path })
@@ -133,14 +134,15 @@ describe.each(programs)("through %s", (_name, program) => {
       new Set([`token ${SECRET}`]),
     )
 
-    const called = await readFile(join(folder, "arguments"), "utf8")
-    expect(called).toContain("api -X POST repos/birds/heron/pulls --input -")
-    const given = await readFile(join(folder, "environment"), "utf8")
-    for (const text of [called, given, refused, ...logged]) expect(text).not.toContain(SECRET)
+    const calledWith = await readFile(join(folder, "arguments"), "utf8")
+    expect(calledWith).toContain("api -X POST repos/birds/heron/pulls --input -")
+    const environmentOfGh = await readFile(join(folder, "environment"), "utf8")
+    for (const text of [calledWith, environmentOfGh, refused, ...logged])
+      expect(text).not.toContain(SECRET)
     await setup.stop()
   })
 
-  test("a gh that cannot reach its host says why", async () => {
+  test(`a connection error of ${name} is passed on with its reason`, async () => {
     await api.stop()
     const setup = await startWith(environment)
     expect(await refusal(setup.runner.uplink.request("list-repos", {}))).toMatch(/gh: \S/)
@@ -148,14 +150,14 @@ describe.each(programs)("through %s", (_name, program) => {
   })
 })
 
-test("without a token and without gh it is refused with what to do", async () => {
+test("a request without a token and without gh is refused with what to install", async () => {
   const bin = await mkdtemp(join(tmpdir(), "no-gh-"))
   const git = Bun.which("git") ?? ""
   await Bun.write(join(bin, "git"), `#!/bin/sh\nexec "${git}" "$@"\n`)
   await chmod(join(bin, "git"), 0o755)
   const setup = await startWith({ PATH: bin })
-  const asked = setup.runner.uplink.request("create-pr", { branch: "fix", title: "Fix it" })
-  expect(await refusal(asked)).toContain("give GITHUB_TOKEN, or install gh and sign in")
+  const request = setup.runner.uplink.request("create-pr", { branch: "fix", title: "Fix it" })
+  expect(await refusal(request)).toContain("set GITHUB_TOKEN, or install gh and sign in")
   await setup.stop()
   await rm(bin, { recursive: true, force: true })
 })

@@ -1,4 +1,4 @@
-/** The runner's requests, asked over the real link and answered out of the hub's tables. */
+/** Requests of the runner over a real link, answered by the hub from its shared store. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { wireRequests } from "../../../src/wire/operations/index.ts"
 import type { RequestFields, RequestResult, RequestType } from "../../../src/wire/frames/index.ts"
@@ -12,35 +12,35 @@ beforeAll(async () => {
 })
 afterAll(() => setup.stop())
 
-const ask = <Type extends RequestType>(
+const request = <Type extends RequestType>(
   type: Type,
   fields: RequestFields<Type>,
 ): Promise<RequestResult<Type>> => setup.runner.uplink.request(type, fields)
 
-const refused = async (asking: Promise<unknown>): Promise<string> => {
+const refusalOf = async (pending: Promise<unknown>): Promise<string> => {
   try {
-    await asking
+    await pending
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
-  throw new Error("it was not refused")
+  throw new Error("the request was not refused")
 }
 
-test("every request of the table gets an answer, a result or a refusal in words", async () => {
+test("every request type gets a result or a refusal", async () => {
   for (const { type, fields } of wireRequests) {
     const sample = Object.fromEntries(
       Object.entries(fields.shape).map(([name, schema]) => [name, sampleOf(name, schema)]),
     )
     if (type === "spawn-child") continue
-    const outcome = await ask(type, sample as never).then(
-      () => "answered",
+    const outcome = await request(type, sample as never).then(
+      () => "result",
       (error: unknown) => `${(error as { failure?: string }).failure}`,
     )
-    expect([type, outcome]).toEqual([type, outcome === "answered" ? "answered" : "refused"])
+    expect([type, outcome]).toEqual([type, outcome === "result" ? "result" : "refused"])
   }
 })
 
-/** Something of the right form for any field. */
+/** A value that the schema of the field accepts. */
 const sampleOf = (
   name: string,
   schema: { safeParse: (value: unknown) => { success: boolean } },
@@ -50,55 +50,64 @@ const sampleOf = (
   )
 
 describe("memories", () => {
-  test("are written, found by any of their words, by category, and forgotten", async () => {
-    const { memory } = await ask("memory-write", {
+  test("memories are stored, found by any word or by category, and deleted", async () => {
+    const { memory } = await request("memory-write", {
       content: "The deploys run on Fridays",
       category: "habits",
     })
-    await ask("memory-write", { content: "Tests need a database called birds", category: "setup" })
-    const found = await ask("memory-read", { query: "deploy friday" })
+    await request("memory-write", {
+      content: "Tests need a database called birds",
+      category: "setup",
+    })
+    const found = await request("memory-read", { query: "deploy friday" })
     expect(found.memories.map(({ content }) => content)).toEqual(["The deploys run on Fridays"])
-    expect((await ask("memory-read", { category: "setup" })).memories).toHaveLength(1)
+    expect((await request("memory-read", { category: "setup" })).memories).toHaveLength(1)
     expect(
-      (await ask("memory-read", { query: '"; DROP TABLE memories; -- NEAR(' })).memories,
+      (await request("memory-read", { query: '"; DROP TABLE memories; -- NEAR(' })).memories,
     ).toBeArray()
-    await ask("memory-delete", { memoryId: String(memory["id"]) })
-    expect((await ask("memory-read", { query: "fridays" })).memories).toEqual([])
-    expect(await refused(ask("memory-delete", { memoryId: "none" }))).toContain(
+    await request("memory-delete", { memoryId: String(memory["id"]) })
+    expect((await request("memory-read", { query: "fridays" })).memories).toEqual([])
+    expect(await refusalOf(request("memory-delete", { memoryId: "none" }))).toContain(
       "there is no memory none",
     )
   })
 })
 
 describe("tasks", () => {
-  test("are blocked by others until those are completed", async () => {
-    const { task: first } = await ask("task-create", { title: "lay the ground" })
-    const { task: second } = await ask("task-create", {
+  test("a task is blocked until the tasks that block it are completed", async () => {
+    const { task: first } = await request("task-create", { title: "prepare" })
+    const { task: second } = await request("task-create", {
       title: "build",
       blockedBy: [String(first["id"])],
       sessionId: "s1",
     })
     expect(second["status"]).toBe("blocked")
-    await ask("task-update", { taskId: String(first["id"]), status: "completed", result: "done" })
-    const { tasks } = await ask("task-my", {})
+    await request("task-update", {
+      taskId: String(first["id"]),
+      status: "completed",
+      result: "done",
+    })
+    const { tasks } = await request("task-my", {})
     expect(tasks).toMatchObject([{ title: "build", status: "pending" }])
     expect(
-      await refused(ask("task-update", { taskId: String(first["id"]), status: "perhaps" })),
+      await refusalOf(request("task-update", { taskId: String(first["id"]), status: "perhaps" })),
     ).toContain("must be one of")
-    expect(await refused(ask("task-create", { title: "x", parentTaskId: "none" }))).toContain(
+    expect(await refusalOf(request("task-create", { title: "x", parentTaskId: "none" }))).toContain(
       "there is no task none",
     )
   })
 })
 
-describe("the mailbox", () => {
-  test("holds what was sent to a session, after a given one", async () => {
-    const { messageId } = await ask("mailbox-send", { toSessionId: "s1", content: "one" })
-    await ask("mailbox-send", { toSessionId: "s1", content: "two", replyToId: messageId })
-    const { messages } = await ask("mailbox-check", { after: messageId })
+describe("mailbox", () => {
+  test("the mailbox returns the notifications of a session after a given one", async () => {
+    const { messageId } = await request("mailbox-send", { toSessionId: "s1", content: "one" })
+    await request("mailbox-send", { toSessionId: "s1", content: "two", replyToId: messageId })
+    const { messages } = await request("mailbox-check", { after: messageId })
     expect(messages).toMatchObject([{ content: "two", fromSessionId: "s1", replyToId: messageId }])
-    expect(await refused(ask("mailbox-check", { after: "yesterday-ish" }))).toContain("after")
-    expect(await refused(ask("mailbox-send", { content: "to nobody" }))).toContain("exactly one")
+    expect(await refusalOf(request("mailbox-check", { after: "yesterday-ish" }))).toContain("after")
+    expect(await refusalOf(request("mailbox-send", { content: "no receiver" }))).toContain(
+      "exactly one",
+    )
   })
 })
 
@@ -106,23 +115,23 @@ describe("workflows", () => {
   const data = { steps: [{ type: "bash", command: "true" }] }
   const other = { steps: [{ type: "bash", command: "false" }] }
 
-  test("keep their versions, and go back to one", async () => {
-    const { workflow } = await ask("workflow-sync", { name: "Nightly build", data })
+  test("a workflow keeps its versions and can be rolled back to one", async () => {
+    const { workflow } = await request("workflow-sync", { name: "Nightly build", data })
     expect(workflow).toMatchObject({ slug: "nightly-build", version: "1.0.0" })
-    await ask("workflow-sync", { name: "Nightly build", data: other })
-    const { data: history } = await ask("workflow-api", {
+    await request("workflow-sync", { name: "Nightly build", data: other })
+    const { data: history } = await request("workflow-api", {
       action: "history",
       payload: { workflowId: "nightly-build" },
     })
     expect(history).toMatchObject({ history: [{ version: "1.0.1" }, { version: "1.0.0" }] })
-    const back = await ask("workflow-api", {
+    const back = await request("workflow-api", {
       action: "rollback",
       payload: { workflowId: "nightly-build", targetWorkflowHash: workflow["workflowHash"] },
     })
     expect(back.data).toMatchObject({ workflow: { data, version: "1.0.2" } })
     expect(
-      await refused(
-        ask("workflow-api", {
+      await refusalOf(
+        request("workflow-api", {
           action: "rollback",
           payload: { workflowId: "nightly-build", targetWorkflowHash: "sha256:none" },
         }),
@@ -130,48 +139,48 @@ describe("workflows", () => {
     ).toContain("no version sha256:none")
   })
 
-  test("take a proposal once it is approved, and only if nothing changed in between", async () => {
-    const { workflow } = await ask("workflow-sync", { name: "Proposed", data })
+  test("a proposal is applied after approval, and only if the workflow has not changed since", async () => {
+    const { workflow } = await request("workflow-sync", { name: "Proposed", data })
     const base = { workflowId: "proposed", baseWorkflowHash: workflow["workflowHash"] }
-    const made = await ask("workflow-api", {
+    const first = await request("workflow-api", {
       action: "proposal-create",
       payload: { ...base, proposal: other },
     })
-    const late = await ask("workflow-api", {
+    const second = await request("workflow-api", {
       action: "proposal-create",
       payload: { ...base, proposal: { steps: [{}] } },
     })
-    const idOf = (answer: { data?: unknown }) =>
-      (answer.data as { proposal: { id: string } }).proposal.id
+    const idOf = (result: { data?: unknown }) =>
+      (result.data as { proposal: { id: string } }).proposal.id
     const apply = (proposalId: string) =>
-      ask("workflow-api", {
+      request("workflow-api", {
         action: "proposal-apply",
         payload: { workflowId: "proposed", proposalId },
       })
     const review = (proposalId: string) =>
-      ask("workflow-api", {
+      request("workflow-api", {
         action: "proposal-review",
         payload: { workflowId: "proposed", proposalId, approve: true },
       })
-    expect(await refused(apply(idOf(made)))).toContain("pending, not approved")
-    await review(idOf(made))
-    await review(idOf(late))
-    expect((await apply(idOf(made))).data).toMatchObject({
+    expect(await refusalOf(apply(idOf(first)))).toContain("pending, not approved")
+    await review(idOf(first))
+    await review(idOf(second))
+    expect((await apply(idOf(first))).data).toMatchObject({
       success: true,
       workflow: { data: other },
     })
-    expect(await refused(apply(idOf(late)))).toContain("has changed since")
+    expect(await refusalOf(apply(idOf(second)))).toContain("has changed since")
   })
 
-  test("without steps are no workflows", async () => {
-    expect(await refused(ask("workflow-sync", { name: "Empty", data: {} }))).toContain(
+  test("a workflow without steps is refused", async () => {
+    expect(await refusalOf(request("workflow-sync", { name: "Empty", data: {} }))).toContain(
       "at least one step",
     )
   })
 
-  test("run on the session's runner, wait for approval, and go on when it is given", async () => {
-    await ask("workflow-sync", { name: "Runs", data })
-    const { execution } = await ask("workflow-run", { workflowId: "runs", variables: { a: 1 } })
+  test("a workflow runs on the session's runner, waits for approval and resumes after it", async () => {
+    await request("workflow-sync", { name: "Runs", data })
+    const { execution } = await request("workflow-run", { workflowId: "runs", variables: { a: 1 } })
     const executionId = String(execution["id"])
     await until(() => orders().some((order) => order.executionId === executionId), "order")
     expect(orders().find((order) => order.executionId === executionId)?.payload).toMatchObject({
@@ -181,14 +190,14 @@ describe("workflows", () => {
     const requiresApproval = { stepId: "s", prompt: "ok?", items: [], resumeToken: "token-1" }
     const envelope = { ok: true, status: "needs_approval", executionId, requiresApproval } as const
     setup.runner.send({ type: "workflow-execution-result", executionId, envelope })
-    const get = () => ask("execution-api", { action: "get", payload: { executionId } })
+    const get = () => request("execution-api", { action: "get", payload: { executionId } })
     await waitFor(async () => JSON.stringify(await get()).includes("waiting_approval"))
     const approve = (resumeToken: string) =>
-      ask("execution-api", {
+      request("execution-api", {
         action: "approve",
         payload: { executionId, approve: true, resumeToken },
       })
-    expect(await refused(approve("wrong"))).toContain("resumeToken")
+    expect(await refusalOf(approve("wrong"))).toContain("resumeToken")
     await approve("token-1")
     await until(
       () => orders().filter((order) => order.executionId === executionId).length === 2,
@@ -212,40 +221,40 @@ describe("workflows", () => {
     })
     await waitFor(async () => JSON.stringify(await get()).includes("completed"))
     expect(
-      (await ask("execution-api", { action: "steps", payload: { executionId } })).data,
+      (await request("execution-api", { action: "steps", payload: { executionId } })).data,
     ).toEqual({
       steps: [{ stepId: "s", status: "ok" }],
     })
     expect(
-      await refused(ask("execution-api", { action: "cancel", payload: { executionId } })),
+      await refusalOf(request("execution-api", { action: "cancel", payload: { executionId } })),
     ).toContain("completed already")
   })
 
-  test("are ordered anew from a runner that comes back without an answer, and not once there is one", async () => {
-    await ask("workflow-sync", { name: "Lost", data })
-    const { execution } = await ask("workflow-run", { workflowId: "lost" })
+  test("a reconnected runner gets the order of an unfinished execution again, and not of a finished one", async () => {
+    await request("workflow-sync", { name: "Lost", data })
+    const { execution } = await request("workflow-run", { workflowId: "lost" })
     const executionId = String(execution["id"])
     const ordered = () => orders().filter((order) => order.executionId === executionId).length
     await until(() => ordered() === 1, "order")
     setup.runner.uplink.redial("the test cuts the link")
-    await until(() => ordered() === 2, "the same order")
+    await until(() => ordered() === 2, "second order")
     const envelope = { ok: true, status: "ok", executionId } as const
     setup.runner.send({ type: "workflow-execution-result", executionId, envelope })
-    const get = () => ask("execution-api", { action: "get", payload: { executionId } })
+    const get = () => request("execution-api", { action: "get", payload: { executionId } })
     await waitFor(async () => JSON.stringify(await get()).includes("completed"))
     setup.runner.uplink.redial("the test cuts the link")
-    // What is said after the connection is in order again is said after whatever comes with it.
-    await ask("workflow-sync", { name: "After", data })
-    const { execution: after } = await ask("workflow-run", { workflowId: "after" })
+    // An order sent after the reconnect arrives after all frames that the reconnect causes.
+    await request("workflow-sync", { name: "After", data })
+    const { execution: after } = await request("workflow-run", { workflowId: "after" })
     await until(() => orders().some((order) => order.executionId === after["id"]), "order")
     expect(ordered()).toBe(2)
   })
 
-  test("that are cancelled while they run are stopped on their channel", async () => {
-    await ask("workflow-sync", { name: "Stopped", data })
-    const { execution } = await ask("workflow-run", { workflowId: "stopped" })
+  test("a cancelled execution is aborted on its channel", async () => {
+    await request("workflow-sync", { name: "Stopped", data })
+    const { execution } = await request("workflow-run", { workflowId: "stopped" })
     const executionId = String(execution["id"])
-    await ask("execution-api", { action: "cancel", payload: { executionId } })
+    await request("execution-api", { action: "cancel", payload: { executionId } })
     await until(
       () =>
         setup.runner.frames.some(
@@ -258,24 +267,24 @@ describe("workflows", () => {
     )
   })
 
-  test("that are cancelled stay so, whatever their runner says later; who comes to an approval is denied it", async () => {
-    await ask("workflow-sync", { name: "Late", data })
+  test("a cancelled execution stays cancelled when its runner reports a result later, and a late approval request is denied", async () => {
+    await request("workflow-sync", { name: "Late", data })
     const get = async (executionId: string) =>
-      (await ask("execution-api", { action: "get", payload: { executionId } })).data as {
+      (await request("execution-api", { action: "get", payload: { executionId } })).data as {
         execution: Record<string, unknown>
       }
     const cancelled = async () => {
-      const { execution } = await ask("workflow-run", { workflowId: "late" })
+      const { execution } = await request("workflow-run", { workflowId: "late" })
       const executionId = String(execution["id"])
       await until(() => orders().some((order) => order.executionId === executionId), "order")
-      await ask("execution-api", { action: "cancel", payload: { executionId } })
+      await request("execution-api", { action: "cancel", payload: { executionId } })
       return executionId
     }
-    const [good, waiting] = [await cancelled(), await cancelled()]
+    const [finished, waiting] = [await cancelled(), await cancelled()]
     setup.runner.send({
       type: "workflow-execution-result",
-      executionId: good,
-      envelope: { ok: true, status: "ok", executionId: good, output: "done" },
+      executionId: finished,
+      envelope: { ok: true, status: "ok", executionId: finished, output: "done" },
     })
     setup.runner.send({
       type: "workflow-execution-result",
@@ -291,7 +300,7 @@ describe("workflows", () => {
       orders().find((order) => order.executionId === waiting && order.payload.kind === "resume")
     await until(() => decided() !== undefined, "denial")
     expect(decided()?.payload).toMatchObject({ decision: "deny", resumeToken: "token" })
-    for (const id of [good, waiting]) {
+    for (const id of [finished, waiting]) {
       const { execution } = await get(id)
       expect(execution).toMatchObject({ status: "cancelled" })
       expect(execution).not.toHaveProperty("output")
@@ -305,18 +314,18 @@ describe("workflows", () => {
 const waitFor = async (condition: () => Promise<boolean>) => {
   const deadline = Date.now() + 10_000
   while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error("it did not come about")
+    if (Date.now() > deadline) throw new Error("the condition did not become true within 10 s")
     await Bun.sleep(10)
   }
 }
 
-describe("a webhook", () => {
-  test("starts what it is for with its secret, and nothing without", async () => {
-    await ask("workflow-sync", {
+describe("webhook", () => {
+  test("a webhook starts its workflow with the right secret and is refused with a wrong one", async () => {
+    await request("workflow-sync", {
       name: "Hooked",
       data: { steps: [{ type: "bash", command: "true" }] },
     })
-    const { data } = await ask("trigger-api", {
+    const { data } = await request("trigger-api", {
       action: "create",
       payload: {
         name: "on push",
@@ -335,24 +344,24 @@ describe("a webhook", () => {
     expect((await call("wrong")).status).toBe(401)
     expect((await call(trigger.secret)).status).toBe(202)
     expect((await fetch(`${setup.hub.url}/hooks/none`, { method: "POST" })).status).toBe(404)
-    const { executions } = await ask("workflow-executions", { workflowId: "hooked" })
+    const { executions } = await request("workflow-executions", { workflowId: "hooked" })
     expect(executions).toMatchObject([{ triggerId: trigger.id, variables: { branch: "main" } }])
-    const listed = await ask("trigger-api", { action: "list" })
+    const listed = await request("trigger-api", { action: "list" })
     expect(JSON.stringify(listed)).not.toContain(trigger.secret)
   })
 })
 
 describe("other sessions", () => {
-  test("are written to, read, forwarded and asked after", async () => {
+  test("another session receives a message, is read, is forwarded and reports its status", async () => {
     setup.hub.create("s2")
-    await ask("session-message", { targetSessionId: "s2", content: "hello s2" })
+    await request("session-message", { targetSessionId: "s2", content: "hello s2" })
     expect(
-      (await ask("get-session-status", { targetSessionId: "s2" })).sessionStatus,
+      (await request("get-session-status", { targetSessionId: "s2" })).sessionStatus,
     ).toMatchObject({ queued: 1, connected: false })
     setup.hub.find("s2")?.note({ id: "n1", role: "assistant", content: "from s2" })
-    const { messages } = await ask("session-messages", { targetSessionId: "s2" })
+    const { messages } = await request("session-messages", { targetSessionId: "s2" })
     expect(messages).toMatchObject([{ role: "assistant", content: "from s2" }])
-    expect(await ask("forward-messages", { targetSessionId: "s2" })).toMatchObject({
+    expect(await request("forward-messages", { targetSessionId: "s2" })).toMatchObject({
       count: 1,
       sourceSessionId: "s2",
     })
@@ -362,19 +371,19 @@ describe("other sessions", () => {
       .map(({ parts }) => parts.map((part) => part.text).join(""))
     expect(here).toContain("assistant in s2: from s2")
     expect(
-      await refused(ask("session-message", { targetSessionId: "s9", content: "?" })),
+      await refusalOf(request("session-message", { targetSessionId: "s9", content: "?" })),
     ).toContain("there is no session s9")
-    expect(await refused(ask("terminate-child", { childSessionId: "s2" }))).toContain(
+    expect(await refusalOf(request("terminate-child", { childSessionId: "s2" }))).toContain(
       "s2 is not a child of this session",
     )
   })
 
-  test("without a git host a pull request is refused with what to do", async () => {
-    expect(await refused(ask("list-repos", {}))).toContain("GITHUB_TOKEN")
+  test("a request without a git host is refused with the variable to set", async () => {
+    expect(await refusalOf(request("list-repos", {}))).toContain("GITHUB_TOKEN")
   })
 })
 
-test("a request that comes twice is carried out once and answered twice", async () => {
+test("a duplicate request is carried out once", async () => {
   const frame = {
     type: "memory-write",
     requestId: "twice",
@@ -383,6 +392,8 @@ test("a request that comes twice is carried out once and answered twice", async 
   } as const
   setup.runner.send(frame)
   setup.runner.send(frame)
-  await waitFor(async () => (await ask("memory-read", { query: "only once" })).memories.length > 0)
-  expect((await ask("memory-read", { category: "c" })).memories).toHaveLength(1)
+  await waitFor(
+    async () => (await request("memory-read", { query: "only once" })).memories.length > 0,
+  )
+  expect((await request("memory-read", { category: "c" })).memories).toHaveLength(1)
 })

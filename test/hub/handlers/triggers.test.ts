@@ -1,15 +1,15 @@
-/** Schedules that really fire, by a clock in the test's hand. */
+/** Schedule triggers on a hub with a manual clock. */
 import { expect, test } from "bun:test"
 import { createManualClock } from "../../kit/clock.ts"
 import { startTestLocalHub } from "../kit/local-hub.ts"
 import { until } from "../kit/until.ts"
 
-test("a schedule fires when it is due, once for all the times that were missed, and not when it is off", async () => {
+test("a schedule fires when it is due, once for all missed times, and not while it is disabled", async () => {
   const clock = createManualClock(Date.parse("2026-11-16T11:59:30Z"))
   const { hub, runner, stop } = await startTestLocalHub({ clock })
-  const ask = (action: "create" | "update", payload: Record<string, unknown>) =>
+  const request = (action: "create" | "update", payload: Record<string, unknown>) =>
     runner.uplink.request("trigger-api", { action, payload })
-  const { data } = await ask("create", {
+  const { data } = await request("create", {
     name: "every hour",
     config: { type: "schedule", cron: "0 * * * *", prompt: "what is new?" },
   })
@@ -26,14 +26,14 @@ test("a schedule fires when it is due, once for all the times that were missed, 
   await until(() => hub.find("s1")?.status().working === 0, "end of the turn")
   clock.advance(3_600_000)
   await until(() => runner.prompts.length === 2, "next prompt")
-  await ask("update", { triggerId: trigger.id, enabled: false })
+  await request("update", { triggerId: trigger.id, enabled: false })
   clock.advance(7_200_000)
   await Bun.sleep(50)
   expect(runner.prompts).toHaveLength(2)
   await stop()
 })
 
-test("a schedule that is none is refused and changes nothing", async () => {
+test("an invalid trigger is refused with the name of the field and is not stored", async () => {
   const { runner, stop } = await startTestLocalHub()
   const create = (config: Record<string, unknown>) =>
     runner.uplink.request("trigger-api", { action: "create", payload: { name: "t", config } })
@@ -41,6 +41,9 @@ test("a schedule that is none is refused and changes nothing", async () => {
   expect(
     create({ type: "schedule", cron: "0 * * * *", timezone: "Mars/Olympus", prompt: "x" }),
   ).rejects.toThrow("config.cron")
+  expect(create({ type: "schedule", cron: "0 0 31 2 *", prompt: "x" })).rejects.toThrow(
+    'config.cron: "0 0 31 2 *" matches no date',
+  )
   expect(create({ type: "manual" })).rejects.toThrow("needs a workflow")
   expect(create({ type: "unheard-of" })).rejects.toThrow("config.type")
   const { data } = await runner.uplink.request("trigger-api", { action: "list" })

@@ -1,4 +1,4 @@
-/** The messages of the session agent. */
+/** Frames from the session agent. */
 import { describe, expect, test } from "bun:test"
 import {
   inboundMessages,
@@ -11,42 +11,45 @@ import { inboundNames } from "./spec.ts"
 
 const parse = (value: unknown): unknown => parseInbound(JSON.stringify(value))
 
-describe("what the session agent may say", () => {
-  test("is exactly the messages of the wire", () => {
+describe("inbound frames", () => {
+  test("the inbound table has exactly the specified frame types", () => {
     expect(inboundTypes.toSorted()).toEqual(inboundNames.toSorted())
   })
 
-  test("has a sample for every type", () => {
+  test("every inbound frame type has a sample", () => {
     const sampled = new Set(inboundSamples.map(({ type }) => type))
     expect(inboundTypes.filter((type) => !sampled.has(type))).toEqual([])
   })
 
-  test.each(inboundSamples)("is read in full: $type", (sample) => {
+  test.each(inboundSamples)("the inbound frame $type is parsed with all fields", (sample) => {
     expect(parse(sample)).toStrictEqual({ ok: true, frame: sample })
   })
 
-  test.each([...inboundMessages])("is documented in one sentence: $type", ({ doc }) => {
-    expect(doc).toMatch(/^[A-Z][^\n]*\.$/)
-  })
+  test.each([...inboundMessages])(
+    "the inbound frame $type is documented in one line",
+    ({ doc }) => {
+      expect(doc).toMatch(/^[A-Z][^\n]*\.$/)
+    },
+  )
 })
 
-describe("an answer to a request", () => {
-  test("may have an error and nothing else", () => {
+describe("result of a request", () => {
+  test("a result may have an error and no other field", () => {
     const frame = { type: "create-pr-result", requestId: "r1", error: "no such branch" }
     expect(parse(frame)).toEqual({ ok: true, frame })
   })
 
-  test("may have its fields empty beside the error", () => {
+  test("a result with an error may have null fields", () => {
     const frame = { type: "create-pr-result", requestId: "r1", error: "no such branch" }
     expect(parse({ ...frame, number: null, url: null })).toEqual({ ok: true, frame })
   })
 
-  test("may leave out the error, or give none", () => {
+  test("a null error counts as no error", () => {
     const frame = { type: "task-my-result", requestId: "r1", tasks: [{ id: "k1", result: null }] }
     expect(parse({ ...frame, error: null })).toEqual({ ok: true, frame })
   })
 
-  test("needs the id of its request, and fields of the right kind", () => {
+  test("a result without a request id or with a field of the wrong type is refused", () => {
     expect(parse({ type: "task-my-result", tasks: [] })).toMatchObject({ ok: false })
     expect(parse({ type: "task-my-result", requestId: "r1", tasks: {} })).toEqual({
       ok: false,
@@ -56,11 +59,11 @@ describe("an answer to a request", () => {
     })
   })
 
-  test("is told from a command", () => {
-    const verdicts = inboundSamples.map((sample) => {
+  test("isResult is true for exactly the types that end in -result", () => {
+    const results = inboundSamples.map((sample) => {
       const parsed = parseInbound(JSON.stringify(sample))
       return parsed.ok && isResult(parsed.frame)
     })
-    expect(verdicts).toEqual(inboundSamples.map(({ type }) => String(type).endsWith("-result")))
+    expect(results).toEqual(inboundSamples.map(({ type }) => String(type).endsWith("-result")))
   })
 })

@@ -1,4 +1,4 @@
-/** The messages of the runner. */
+/** Frames from the runner. */
 import { describe, expect, test } from "bun:test"
 import { operations } from "../../../src/wire/operations/index.ts"
 import {
@@ -14,25 +14,28 @@ import { outboundNames, requestNames } from "./spec.ts"
 
 const parse = (value: unknown): unknown => parseOutbound(JSON.stringify(value))
 
-describe("what the runner may say", () => {
-  test("is exactly the messages of the wire", () => {
+describe("outbound frames", () => {
+  test("the outbound table has exactly the specified frame types", () => {
     expect(outboundTypes.toSorted()).toEqual(outboundNames.toSorted())
   })
 
-  test("has a sample for every type", () => {
+  test("every outbound frame type has a sample", () => {
     const sampled = new Set(outboundSamples.map(({ type }) => type))
     expect(outboundTypes.filter((type) => !sampled.has(type))).toEqual([])
   })
 
-  test.each(outboundSamples)("arrives as it was sent: $type", (sample) => {
+  test.each(outboundSamples)("the outbound frame $type is parsed with all fields", (sample) => {
     expect(parse(sample)).toEqual({ ok: true, frame: sample })
   })
 
-  test.each([...outboundMessages])("is documented: $type", ({ doc }) => {
-    expect(doc).toMatch(/^[A-Z][^\n]*\.$/)
-  })
+  test.each([...outboundMessages])(
+    "the outbound frame $type is documented in one line",
+    ({ doc }) => {
+      expect(doc).toMatch(/^[A-Z][^\n]*\.$/)
+    },
+  )
 
-  test("is a request exactly when its type is in the table of requests", () => {
+  test("isRequest is true for exactly the request types", () => {
     for (const sample of outboundSamples) {
       const parsed = parseOutbound(JSON.stringify(sample))
       if (!parsed.ok) throw new Error(parsed.problem)
@@ -41,23 +44,23 @@ describe("what the runner may say", () => {
   })
 })
 
-describe("the place in the stream", () => {
-  test("may be on every frame but hello and ping, and is optional there", () => {
+describe("seq", () => {
+  test("every outbound frame except hello and ping may have a seq", () => {
     for (const sample of outboundSamples) {
-      const placed = parseOutbound(JSON.stringify({ ...sample, seq: 9 }))
-      const isPlaced = sample["type"] !== "hello" && sample["type"] !== "ping"
-      expect(placed.ok && "seq" in placed.frame).toBe(isPlaced)
+      const parsed = parseOutbound(JSON.stringify({ ...sample, seq: 9 }))
+      const hasSeq = sample["type"] !== "hello" && sample["type"] !== "ping"
+      expect(parsed.ok && "seq" in parsed.frame).toBe(hasSeq)
       expect(parse({ ...sample, seq: undefined })).toMatchObject({ ok: true })
     }
   })
 
-  test("is a whole number", () => {
+  test("a seq that is not an integer is refused", () => {
     expect(parse({ type: "complete", seq: 1.5 })).toMatchObject({ ok: false, type: "complete" })
     expect(parse({ type: "complete", seq: "1" })).toMatchObject({ ok: false, type: "complete" })
   })
 })
 
-describe("a frame as protocol 1 has it", () => {
+describe("frames of protocol 1", () => {
   test.each([
     { type: "message.create", turnId: "t1" },
     { type: "message.part.text-delta", turnId: "t1", delta: "Hi" },
@@ -75,15 +78,15 @@ describe("a frame as protocol 1 has it", () => {
     { type: "aborted" },
     { type: "agentStatus", status: "idle" },
     { type: "model-switched", messageId: "m1", fromModel: "a", toModel: "b", reason: "r" },
-  ])("needs none of the later fields: $type", (frame) => {
+  ])("the frame $type is valid without the fields that protocol 2 added", (frame) => {
     expect(parse(frame)).toEqual({ ok: true, frame })
   })
 })
 
-describe("an operation that tells the session agent something", () => {
+describe("operation that sends a frame", () => {
   for (const { name, input, served } of operations) {
     if (served.by !== "frame") continue
-    test(`${name} sends a frame of the wire, whatever it leaves out`, () => {
+    test(`the operation ${name} sends a valid frame with all and with minimal input`, () => {
       const inputs = [sampleOf(name).input, name === "send-image" ? { data: "AA==" } : {}]
       for (const sample of inputs) {
         const fields = served.toFields(input.parse(sample))
@@ -92,20 +95,21 @@ describe("an operation that tells the session agent something", () => {
     })
   }
 
-  test("loses none of its fields on the way", () => {
+  test("an image keeps all its fields in the frame", () => {
     const image = operations.find(({ name }) => name === "send-image")?.served
-    if (image?.by !== "frame") throw new Error("send-image tells the session agent")
+    if (image?.by !== "frame") throw new Error("send-image does not send a frame")
     const frame = { type: "screenshot", data: "AA==", description: "d", mimeType: "image/png" }
     const { type, ...input } = frame
     expect(parse({ type, ...image.toFields(input) })).toEqual({ ok: true, frame })
   })
 })
 
-test("a pull request that was opened is announced with a frame of the wire", () => {
+test("an opened pull request is announced with a valid pr-created frame", () => {
   const announcing = operations.filter(({ served }) => served.by === "session" && served.announce)
   expect(announcing.map(({ name }) => name)).toEqual(["create-pull-request"])
   const served = announcing[0]?.served
-  if (served?.by !== "session" || !served.announce) throw new Error("announces nothing")
+  if (served?.by !== "session" || !served.announce)
+    throw new Error("create-pull-request announces nothing")
   const opened = { number: 7, url: "https://git.example/7", title: "Fix", state: "open" }
   const frame: Outbound<"pr-created"> = {
     type: "pr-created",

@@ -1,4 +1,4 @@
-/** Reading frames: strict on what is known, tolerant of the rest, silent about values. */
+/** Parsing frames: strict for known fields, tolerant of unknown ones, without values in errors. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import {
@@ -13,7 +13,7 @@ const parse = (value: unknown): unknown => parseInbound(JSON.stringify(value))
 
 const prompt = { type: "prompt", messageId: "m1", content: "Hello" }
 
-describe("text that is no frame", () => {
+describe("invalid text", () => {
   test.each([
     ["not JSON", "{"],
     ["not JSON", ""],
@@ -22,18 +22,18 @@ describe("text that is no frame", () => {
     ["not an object", '"prompt"'],
     ["type: must be a string", "{}"],
     ["type: must be a string", '{"type":1}'],
-  ])("is refused as %s: %s", (problem, text) => {
+  ])("a text is refused with %p: %s", (problem, text) => {
     expect(parseInbound(text)).toEqual({ ok: false, problem })
   })
 
-  test("is refused with its type when that is unknown", () => {
+  test("a frame of an unknown type is refused with its type and ids", () => {
     const refused = { ok: false, problem: "unknown type", type: "no-such-thing", requestId: "r1" }
     expect(parse({ type: "no-such-thing", requestId: "r1" })).toEqual(refused)
     expect(parse({ type: "toString" })).toMatchObject({ problem: "unknown type" })
     expect(parse({ type: "__proto__" })).toMatchObject({ problem: "unknown type" })
   })
 
-  test("never throws", () => {
+  test("parsing any text does not throw", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json()), (text) => {
         expect(parseInbound(text).ok).toBe(false)
@@ -41,9 +41,9 @@ describe("text that is no frame", () => {
     )
   })
 
-  test("never throws in the guise of a known type, whatever its fields hold", () => {
+  test("parsing a known type with any fields does not throw", () => {
     const messages = [...inboundMessages, ...outboundMessages]
-    const disguised = fc
+    const knownTypes = fc
       .constantFrom(...messages)
       .chain(({ type, schema }) =>
         fc
@@ -51,7 +51,7 @@ describe("text that is no frame", () => {
           .map((fields) => JSON.stringify({ ...fields, type })),
       )
     fc.assert(
-      fc.property(disguised, (text) => {
+      fc.property(knownTypes, (text) => {
         for (const parsed of [parseInbound(text), parseOutbound(text)]) {
           if (!parsed.ok) expect(parsed.problem).not.toBe("")
         }
@@ -61,8 +61,8 @@ describe("text that is no frame", () => {
   })
 })
 
-describe("a malformed frame", () => {
-  test("is refused with what is wrong and where", () => {
+describe("malformed frame", () => {
+  test("a malformed frame is refused with the field and the reason", () => {
     expect(parse({ ...prompt, content: 1 })).toMatchObject({
       ok: false,
       type: "prompt",
@@ -88,7 +88,7 @@ describe("a malformed frame", () => {
     })
   })
 
-  test("is refused with the ids that its one answer needs", () => {
+  test("a malformed frame is refused with the ids that a response needs", () => {
     expect(parse({ type: "prompt", messageId: "m1" })).toMatchObject({ messageId: "m1" })
     expect(parse({ type: "new-session", requestId: "r1" })).toMatchObject({ requestId: "r1" })
     expect(parse({ type: "new-session", requestId: 1 })).not.toHaveProperty("requestId")
@@ -101,12 +101,12 @@ describe("a malformed frame", () => {
     "javascript:alert(1)",
     "/etc/passwd",
     "",
-  ])("may be one with an attachment at %p", (url) => {
+  ])("a prompt with an attachment at %p is refused", (url) => {
     const attachments = [{ type: "file", mime: "text/plain", url }]
     expect(parse({ ...prompt, attachments })).toMatchObject({ ok: false })
   })
 
-  test("is refused without repeating any value of it", () => {
+  test("a malformed frame is refused without any of its values in the problem", () => {
     const secret = "s3cr3t"
     const texts = inboundSamples.flatMap((sample) =>
       Object.keys(sample)
@@ -123,8 +123,8 @@ describe("a malformed frame", () => {
   })
 })
 
-describe("a tolerant reader", () => {
-  test("leaves out fields that it does not know, at any depth", () => {
+describe("tolerant parsing", () => {
+  test("unknown fields are removed at any depth", () => {
     expect(parse({ ...prompt, mood: "good" })).toEqual({ ok: true, frame: prompt })
     expect(
       parse({ type: "opencode-config", config: { mood: "good", isOrchestrator: true } }),
@@ -134,7 +134,7 @@ describe("a tolerant reader", () => {
     })
   })
 
-  test("takes a null for a field that is not there, at any depth", () => {
+  test("a null counts as an absent optional field at any depth", () => {
     const attachment = { type: "file", mime: "text/plain", url: "https://example.com/x" }
     expect(
       parse({
@@ -151,14 +151,14 @@ describe("a tolerant reader", () => {
     })
   })
 
-  test("takes a null for a missing field where one is needed", () => {
+  test("a null in a required field is reported as a missing field", () => {
     expect(parse({ ...prompt, content: null, model: null })).toMatchObject({
       ok: false,
       problem: "content: expected string, received undefined",
     })
   })
 
-  test("keeps a null that is part of an open payload", () => {
+  test("a null inside an open payload is kept", () => {
     const payload = { kind: "run", executionId: "e1", payload: { trigger: null } }
     expect(parse({ type: "workflow-execute", executionId: "e1", payload })).toMatchObject({
       frame: { payload: { payload: { trigger: null } } },

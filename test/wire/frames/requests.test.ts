@@ -1,4 +1,4 @@
-/** Requests on the wire, as the operations table gives them. */
+/** Request frames, derived from the operations table. */
 import { describe, expect, test } from "bun:test"
 import {
   type Inbound,
@@ -12,33 +12,33 @@ import {
 import { wireRequests } from "../../../src/wire/operations/index.ts"
 import { wireDeadlines } from "../operations/spec.ts"
 
-test("every request has the deadline of the wire", () => {
+test("every request has its specified deadline", () => {
   for (const { type } of wireRequests) {
     expect<number | undefined>(requestDeadlineMs(type)).toBe(wireDeadlines[type])
   }
 })
 
-describe("a request's frame", () => {
-  test("carries the id and the fields beside the type", () => {
+describe("request frame", () => {
+  test("a request frame has a type, an id and its fields", () => {
     const frame = requestFrame("memory-delete", "r1", { memoryId: "m1" })
     expect(frame).toEqual({ type: "memory-delete", requestId: "r1", memoryId: "m1" })
   })
 
-  test("is not made for a type that is no request", () => {
+  test("a type that is not a request is refused", () => {
     expect(() => requestFrame("complete", "r1", {})).toThrow("complete is not a request")
   })
 
-  test("is not made of fields that do not fit", () => {
+  test("fields that do not match the request are refused", () => {
     expect(() => requestFrame("memory-delete", "r1", { memoryId: 1 })).toThrow("memoryId")
   })
 })
 
-test("the types of a request follow from the table", () => {
+test("the TypeScript types of a request are derived from the table", () => {
   const type: RequestType = "forward-messages"
   const fields: RequestFields<"forward-messages"> = { targetSessionId: "s2", limit: 3 }
   const result: RequestResult<"forward-messages"> = { count: 3, sourceSessionId: "s2" }
-  const asked: Outbound<"forward-messages"> = { type, requestId: "r1", ...fields }
-  const answered: Inbound<"forward-messages-result"> = {
+  const request: Outbound<"forward-messages"> = { type, requestId: "r1", ...fields }
+  const response: Inbound<"forward-messages-result"> = {
     type: "forward-messages-result",
     requestId: "r1",
     ...result,
@@ -47,7 +47,7 @@ test("the types of a request follow from the table", () => {
   const wrong: RequestResult<"forward-messages"> = { count: 3, sourceSessionId: "s2", counted: 3 }
   // @ts-expect-error there is no such request
   const unknown: RequestType = "no-such-request"
-  expect([asked.targetSessionId, answered.count, wrong.count, unknown]).toEqual([
+  expect([request.targetSessionId, response.count, wrong.count, unknown]).toEqual([
     "s2",
     3,
     3,

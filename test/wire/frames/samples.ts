@@ -1,6 +1,6 @@
-/** One full sample of every message on the wire, optional fields included. */
+/** One sample of every frame, with all optional fields. */
 import { operations } from "../../../src/wire/operations/index.ts"
-import type { CommandFrame, ToldFrame } from "../../../src/wire/frames/index.ts"
+import type { CommandFrame, ReportFrame } from "../../../src/wire/frames/index.ts"
 import { sampleOf } from "../operations/samples.ts"
 
 type Sample = Readonly<Record<string, unknown>>
@@ -80,7 +80,7 @@ const commands: SampleOfEach<CommandFrame> = {
   "permission-reply": { permissionId: "p1", reply: "once" },
 }
 
-const told: SampleOfEach<ToldFrame> = {
+const reports: SampleOfEach<ReportFrame> = {
   hello: {
     protocol: 2,
     runner: { name: "sandpiper", version: "0.1.0" },
@@ -204,7 +204,7 @@ const told: SampleOfEach<ToldFrame> = {
 }
 
 /** The fields that an operation's sample puts on the wire, and those it is answered with. */
-const asked = operations.flatMap(({ name, input, served }) => {
+const sessionRequests = operations.flatMap(({ name, input, served }) => {
   if (served.by !== "session") return []
   const sample = sampleOf(name)
   const fields = served.toFields(input.parse(sample.input))
@@ -216,14 +216,18 @@ const unplaced = ["hello", "ping"]
 
 export const inboundSamples: readonly Sample[] = [
   ...Object.entries(commands).map(([type, fields]) => ({ type, ...fields })),
-  ...asked.map(({ type, result }) => ({ type: `${type}-result`, requestId: "r1", ...result })),
+  ...sessionRequests.map(({ type, result }) => ({
+    type: `${type}-result`,
+    requestId: "r1",
+    ...result,
+  })),
 ]
 
 export const outboundSamples: readonly Sample[] = [
-  ...Object.entries(told).map(([type, fields]) => ({
+  ...Object.entries(reports).map(([type, fields]) => ({
     type,
     ...fields,
     ...(unplaced.includes(type) ? {} : seq),
   })),
-  ...asked.map(({ type, fields }) => ({ type, requestId: "r1", ...seq, ...fields })),
+  ...sessionRequests.map(({ type, fields }) => ({ type, requestId: "r1", ...seq, ...fields })),
 ]

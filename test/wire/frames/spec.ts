@@ -1,4 +1,4 @@
-/** The names of the wire's messages, written out so that a change of the tables shows here. */
+/** The frame types as literals, so that a change of the tables fails a test. */
 import { wireDeadlines } from "../operations/spec.ts"
 
 export const requestNames: readonly string[] = Object.keys(wireDeadlines)

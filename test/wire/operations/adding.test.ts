@@ -1,4 +1,4 @@
-/** Adding an operation is one entry in one file: everything else follows from it. */
+/** Adding an operation takes one entry in one file; everything else is derived from it. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -77,7 +77,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(copy, { recursive: true, force: true }))
 
-test("one entry gives the route, the request, its deadline, the tool, its file and the docs", async () => {
+test("one new table entry adds the route, the request, its deadline, the tool, its file and the docs", async () => {
   const file = join(copy, "src/wire/operations/personas.ts")
   const text = await readFile(file, "utf8")
   await writeFile(

@@ -1,9 +1,9 @@
-/** What each operation accepts, and how it says no. */
+/** Which input each operation accepts, and the errors for other input. */
 import { describe, expect, test } from "bun:test"
 import { operations } from "../../../src/wire/operations/index.ts"
 import { sampleOf } from "./samples.ts"
 
-/** What is wrong with a sample after a change to it, as the API will say it. */
+/** The errors for a changed sample, as the API reports them. */
 const problems = (name: string, change: Record<string, unknown>): string[] => {
   const operation = operations.find((candidate) => candidate.name === name)
   if (operation === undefined) throw new Error(`${name} is not an operation`)
@@ -13,23 +13,26 @@ const problems = (name: string, change: Record<string, unknown>): string[] => {
     : parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`)
 }
 
-describe("a number in a query", () => {
+describe("number in a query", () => {
   test.each([
     ["list-pull-requests", "limit", 1, 100],
     ["inspect-pull-request", "files_limit", 1, 300],
     ["inspect-pull-request", "comments_limit", 1, 300],
     ["list-workflow-executions", "limit", 1, 200],
     ["list-workflow-history", "limit", 1, 200],
-  ] as const)("%s: %s is a whole number from %i to %i", (name, field, min, max) => {
-    const refusal = [`${field}: must be a whole number from ${min} to ${max}`]
-    for (const good of [`${min}`, `${max}`, min])
-      expect(problems(name, { [field]: good })).toEqual([])
-    for (const bad of [`${min - 1}`, `${max + 1}`, "1.5", "ten", "", "0x10", null, true]) {
-      expect(problems(name, { [field]: bad })).toEqual(refusal)
-    }
-  })
+  ] as const)(
+    "the operation %s accepts %s as a whole number from %i to %i",
+    (name, field, min, max) => {
+      const refusal = [`${field}: must be a whole number from ${min} to ${max}`]
+      for (const good of [`${min}`, `${max}`, min])
+        expect(problems(name, { [field]: good })).toEqual([])
+      for (const bad of [`${min - 1}`, `${max + 1}`, "1.5", "ten", "", "0x10", null, true]) {
+        expect(problems(name, { [field]: bad })).toEqual(refusal)
+      }
+    },
+  )
 
-  test("counts from one where it counts things, and from zero where it leaves things out", () => {
+  test("a limit starts at 1 and an offset at 0", () => {
     expect(problems("memory-read", { limit: "0" })).toEqual([
       "limit: must be a whole number, 1 or more",
     ])
@@ -39,8 +42,8 @@ describe("a number in a query", () => {
   })
 })
 
-describe("a flag in a query", () => {
-  test("is a word or a digit", () => {
+describe("boolean in a query", () => {
+  test("a boolean in a query is true, false, 1 or 0", () => {
     for (const good of ["true", "false", "1", "0", true]) {
       expect(problems("list-triggers", { enabled: good })).toEqual([])
     }
@@ -49,7 +52,7 @@ describe("a flag in a query", () => {
     ])
   })
 
-  test("means what it says", () => {
+  test("a boolean in a query is parsed to its value", () => {
     const list = operations.find(({ name }) => name === "list-triggers")
     expect(list?.input.parse({ enabled: "false" })).toEqual({ enabled: false })
     expect(list?.input.parse({ enabled: "1" })).toEqual({ enabled: true })
@@ -57,15 +60,15 @@ describe("a flag in a query", () => {
 })
 
 describe.each(operations.filter(({ method }) => method === "GET"))("$name", ({ name, input }) => {
-  test("takes all of its input as text", () => {
+  test(`the GET operation ${name} accepts all of its input as text`, () => {
     const texts = Object.values(sampleOf(name).input).every((value) => typeof value === "string")
     expect(texts).toBe(true)
     expect(input.safeParse(sampleOf(name).input).success).toBe(true)
   })
 })
 
-describe("a field of a body", () => {
-  test("is named when it is missing, of the wrong kind, or empty", () => {
+describe("field of a body", () => {
+  test("a field that is missing, of the wrong type or empty is named in the error", () => {
     expect(problems("spawn-session", { task: undefined })).toEqual([
       "task: is required and must be text",
     ])
@@ -83,7 +86,7 @@ describe("a field of a body", () => {
     ])
   })
 
-  test("of a trigger is needed to create it and may be left out to change it", () => {
+  test("name and config are required to create a trigger and optional to change one", () => {
     expect(problems("create-trigger", { name: undefined, config: undefined })).toEqual([
       "name: is required and must be text",
       "config: is required and must be an object",
@@ -92,21 +95,22 @@ describe("a field of a body", () => {
   })
 })
 
-describe("the owner and the name of a repository", () => {
-  test.each(["list-pull-requests", "inspect-pull-request"])("%s takes both or neither", (name) => {
-    const refusal = ["owner: must be given together with repo, or not at all"]
-    expect(problems(name, { owner: undefined })).toEqual(refusal)
-    expect(problems(name, { repo: undefined })).toEqual(refusal)
-    expect(problems(name, { owner: undefined, repo: undefined })).toEqual([])
-  })
+describe("owner and name of a repository", () => {
+  test.each(["list-pull-requests", "inspect-pull-request"])(
+    "the operation %s accepts owner and repo together or neither",
+    (name) => {
+      const refusal = ["owner: must be given together with repo, or not at all"]
+      expect(problems(name, { owner: undefined })).toEqual(refusal)
+      expect(problems(name, { repo: undefined })).toEqual(refusal)
+      expect(problems(name, { owner: undefined, repo: undefined })).toEqual([])
+    },
+  )
 })
 
-describe("a notification", () => {
-  const refusal = [
-    "to_session_id: exactly one of to_session_id, to_user_id and to_handle must be given",
-  ]
+describe("notification", () => {
+  const refusal = ["to_session_id: give exactly one of to_session_id, to_user_id and to_handle"]
 
-  test("has one receiver", () => {
+  test("a notification needs exactly one receiver", () => {
     expect(problems("mailbox-send", { to_handle: undefined })).toEqual(refusal)
     expect(problems("mailbox-send", { to_user_id: "u1" })).toEqual(refusal)
     expect(problems("mailbox-send", { to_handle: undefined, to_user_id: "u1" })).toEqual([])
@@ -114,10 +118,10 @@ describe("a notification", () => {
   })
 })
 
-describe("a reply to a channel", () => {
+describe("reply to a channel", () => {
   const noImage = { imageBase64: undefined, imageMimeType: undefined }
 
-  test("is a message, an image, or both", () => {
+  test("a reply to a channel needs a message, an image or both", () => {
     expect(problems("channel-reply", { ...noImage, message: "Hi" })).toEqual([])
     expect(problems("channel-reply", { message: "Hi" })).toEqual([])
     for (const message of [undefined, ""]) {
@@ -127,15 +131,15 @@ describe("a reply to a channel", () => {
     }
   })
 
-  test("says of what type its image is", () => {
+  test("an image in a reply to a channel needs its MIME type", () => {
     const refusal = "imageBase64: must be given together with imageMimeType, or not at all"
     expect(problems("channel-reply", { imageMimeType: undefined })).toEqual([refusal])
     expect(problems("channel-reply", { imageBase64: undefined, message: "Hi" })).toEqual([refusal])
   })
 })
 
-describe("a tunnel", () => {
-  test("has a name of 1 to 32 letters, digits, _ or -", () => {
+describe("tunnel", () => {
+  test("the name of a tunnel has 1 to 32 letters, digits, _ or -", () => {
     for (const name of ["a", "Z9_-", "x".repeat(32)]) {
       expect(problems("register-tunnel", { name })).toEqual([])
     }
@@ -146,7 +150,7 @@ describe("a tunnel", () => {
     }
   })
 
-  test("has a port that exists, and a protocol that the gateway speaks", () => {
+  test("a tunnel with an invalid port or an unknown protocol is refused", () => {
     for (const port of [0, 65_536, 1.5, "80"]) {
       expect(problems("register-tunnel", { port })).toEqual([
         "port: must be a whole number from 1 to 65535",
@@ -158,8 +162,8 @@ describe("a tunnel", () => {
   })
 })
 
-describe("a command that runs with secrets", () => {
-  test("has references under the names of variables", () => {
+describe("command with secrets", () => {
+  test("the env of a command with secrets maps variable names to references", () => {
     expect(problems("secret-run", { env: { A: "" } })).toEqual(["env.A: must not be empty"])
     expect(problems("secret-run", { env: { "A=B": "op://x" } })).not.toEqual([])
     expect(problems("secret-run", { env: "A" })).toEqual([

@@ -1,18 +1,18 @@
-/** One good input for every operation, with the result that the session agent would send. */
+/** A valid input for every operation, with a result of the session agent. */
 import type { OperationName } from "../../../src/wire/operations/index.ts"
 
 interface Sample {
   readonly input: Readonly<Record<string, unknown>>
-  /** The wire result, for an operation that the session agent answers. */
+  /** The result frame's fields, for an operation that the session agent answers. */
   readonly result?: Readonly<Record<string, unknown>>
-  /** What the caller gets for that result; the result itself when absent. */
+  /** The reply to the caller; default: the result. */
   readonly reply?: unknown
 }
 
 const thing = { id: "x1", name: "Thing" }
 const pull = { number: 7, url: "https://git.example/pull/7", title: "Fix it", state: "open" }
 
-/** The reply of an operation that hands on the data of an action. */
+/** The result and reply of an action operation. */
 const data = (value: unknown) => ({ result: { data: value }, reply: value })
 
 export const samples: Readonly<Record<OperationName, Sample>> = {

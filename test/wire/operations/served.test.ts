@@ -1,17 +1,17 @@
-/** How an input becomes fields on the wire, and a result becomes a reply. */
+/** How an input becomes fields of a frame, and a result becomes a reply. */
 import { describe, expect, test } from "bun:test"
 import { operations } from "../../../src/wire/operations/index.ts"
 import { sampleOf, samples } from "./samples.ts"
 
-test("every sample is of an operation in the table", () => {
+test("the samples cover exactly the operations of the table", () => {
   expect(Object.keys(samples).toSorted()).toEqual(operations.map(({ name }) => name).toSorted())
 })
 
-test.each(operations)("$name takes its sample", ({ name, input }) => {
+test.each(operations)("the operation $name accepts its sample", ({ name, input }) => {
   expect(input.safeParse(sampleOf(name).input).error).toBeUndefined()
 })
 
-test.each(operations)("$name leaves out what it does not know", ({ name, input }) => {
+test.each(operations)("the operation $name removes unknown fields", ({ name, input }) => {
   const sample = sampleOf(name).input
   expect(input.parse({ ...sample, fromTheFuture: 1 })).not.toHaveProperty("fromTheFuture")
 })
@@ -19,20 +19,20 @@ test.each(operations)("$name leaves out what it does not know", ({ name, input }
 for (const { name, input, output, served } of operations) {
   if (served.by !== "session") continue
 
-  describe(`${name}, which the session agent answers`, () => {
+  describe(`operation ${name}`, () => {
     const sample = sampleOf(name)
 
-    test("asks with fields that its request has", () => {
+    test(`the operation ${name} sends only fields of its request`, () => {
       const fields = served.toFields(input.parse(sample.input))
       expect(served.request.fields.strict().safeParse(fields).error).toBeUndefined()
     })
 
-    test("replies with what it was answered", () => {
+    test(`the operation ${name} turns the result into its reply`, () => {
       const reply = output.parse(served.toReply(served.request.result.parse(sample.result)))
       expect(reply).toEqual(sample.reply ?? sample.result)
     })
 
-    test("does not stumble over an answer with nothing in it", () => {
+    test(`the operation ${name} does not throw on an empty result`, () => {
       expect(() => served.toReply({})).not.toThrow()
     })
   })
@@ -40,27 +40,27 @@ for (const { name, input, output, served } of operations) {
 
 const fieldsOf = (name: string) => {
   const served = operations.find((operation) => operation.name === name)?.served
-  if (served === undefined || served.by === "sandbox") throw new Error(`${name} sends nothing`)
+  if (served === undefined || served.by === "sandbox") throw new Error(`${name} sends no frame`)
   return served.toFields
 }
 
-describe("on the way to the wire", () => {
-  test("a child without a title is called as its workspace", () => {
+describe("fields of a frame", () => {
+  test("the title of a child session defaults to its workspace", () => {
     const fields = fieldsOf("spawn-session")
     expect(fields({ task: "t", workspace: "w" })).toMatchObject({ title: "w" })
     expect(fields({ task: "t", workspace: "w", title: "T" })).toMatchObject({ title: "T" })
   })
 
-  test("an image alone goes with an empty message", () => {
+  test("an image without a message is sent with an empty message", () => {
     const image = { channelType: "c", channelId: "1", imageBase64: "AA==", imageMimeType: "i/p" }
     expect(fieldsOf("channel-reply")(image)).toEqual({ ...image, message: "" })
   })
 
-  test("an image without a description has an empty one", () => {
+  test("an image without a description is sent with an empty description", () => {
     expect(fieldsOf("send-image")({ data: "AA==" })).toEqual({ data: "AA==", description: "" })
   })
 
-  test("names in snake_case become those of the wire", () => {
+  test("snake_case names become the camelCase names of the frame", () => {
     expect(
       fieldsOf("report-git-state")({ branch: "b", base_branch: "m", commit_count: 2 }),
     ).toEqual({ branch: "b", baseBranch: "m", commitCount: 2 })
@@ -74,7 +74,7 @@ describe("on the way to the wire", () => {
     ).toEqual({ prNumber: 7, filesLimit: 1, commentsLimit: 2 })
   })
 
-  test("path parameters go into the payload under the name of what they are", () => {
+  test("path parameters become named ids in the payload", () => {
     expect(fieldsOf("review-workflow-proposal")({ id: "w", pid: "p", approve: true })).toEqual({
       action: "proposal-review",
       payload: { workflowId: "w", proposalId: "p", approve: true },

@@ -1,4 +1,4 @@
-/** The table as a whole: complete, free of contradictions, and documented. */
+/** The operations table as a whole: complete, consistent and documented. */
 import { describe, expect, test } from "bun:test"
 import { z } from "zod"
 import { checkTable } from "../../../src/wire/operations/check-table.ts"
@@ -8,42 +8,42 @@ import { routes, wireDeadlines } from "./spec.ts"
 
 const routeOf = ({ method, path }: Operation) => `${method} ${path}`
 
-describe("the table of operations", () => {
-  test("has exactly the routes of the API, 58 of them", () => {
+describe("operations table", () => {
+  test("the operations table has exactly the 58 specified routes", () => {
     expect(operations.map(routeOf).toSorted()).toEqual(routes.toSorted())
     expect(operations).toHaveLength(58)
   })
 
-  test("has exactly the requests of the wire, 32 of them, each with its deadline", () => {
+  test("the operations table has exactly the 32 specified requests with their deadlines", () => {
     const deadlines = wireRequests.map(({ type, deadlineMs }) => [type, deadlineMs])
     expect(Object.fromEntries(deadlines)).toEqual(wireDeadlines)
     expect(wireRequests).toHaveLength(32)
   })
 
-  test("asks every request, and only requests that it holds", () => {
-    const asked = operations.flatMap(({ served }) =>
+  test("every wire request is used by an operation, and every used request is in the list", () => {
+    const used = operations.flatMap(({ served }) =>
       served.by === "session" ? [served.request] : [],
     )
-    expect(new Set<unknown>(asked)).toEqual(new Set<unknown>(wireRequests))
+    expect(new Set<unknown>(used)).toEqual(new Set<unknown>(wireRequests))
   })
 
-  test("asks every action of the requests that carry actions", () => {
+  test("every action of an action request is used by an operation", () => {
     for (const request of wireRequests) {
       if (!("action" in request.fields.shape)) continue
-      const asked = operations.flatMap(({ served }) =>
+      const used = operations.flatMap(({ served }) =>
         served.by === "session" && served.request === request
           ? [String(served.toFields({})["action"])]
           : [],
       )
-      expect(asked.toSorted()).toEqual(
+      expect(used.toSorted()).toEqual(
         [...request.fields.shape.action.options].map(String).toSorted(),
       )
     }
   })
 
-  test("registered in its order, hides no route behind an earlier, wider one", () => {
-    operations.forEach((operation, place) => {
-      const earlier = operations.slice(0, place).filter(({ method }) => method === operation.method)
+  test("no route is hidden by an earlier, wider route", () => {
+    operations.forEach((operation, index) => {
+      const earlier = operations.slice(0, index).filter(({ method }) => method === operation.method)
       const hiding = earlier.filter(({ path }) => patternOf(path).test(operation.path))
       expect(hiding.map(routeOf)).toEqual([])
     })
@@ -51,17 +51,17 @@ describe("the table of operations", () => {
 })
 
 describe.each(operations)("$name", ({ name, path, doc, input }) => {
-  test("is named in kebab-case and documented in one sentence", () => {
+  test(`the operation ${name} has a kebab-case name and a one-line doc`, () => {
     expect(name).toMatch(/^[a-z]+(-[a-z]+)*$/)
     expect(doc).toMatch(/^[A-Z][^\n]*\.$/)
   })
 
-  test("takes its path's parameters in its input", () => {
+  test(`the input of the operation ${name} contains its path parameters`, () => {
     const parameters = [...path.matchAll(/:(\w+)/g)].map(([, parameter]) => parameter)
     expect(Object.keys(input.shape)).toEqual(expect.arrayContaining(parameters))
   })
 
-  test("describes every field of its input to a tool", () => {
+  test(`every input field of the operation ${name} has a description`, () => {
     const { properties = {} } = z.toJSONSchema(input, { io: "input" })
     for (const field of Object.values(properties)) {
       expect(field).toHaveProperty("description")
@@ -69,18 +69,18 @@ describe.each(operations)("$name", ({ name, path, doc, input }) => {
   })
 })
 
-describe("a table that contradicts itself", () => {
+describe("inconsistent table", () => {
   const [first, second] = operations.slice(0, 2)
   if (first === undefined || second === undefined) throw new Error("the table is empty")
   const ask = wireRequest("ask", 1, {}, {})
 
-  test("is refused for two operations of one name", () => {
+  test("two operations with the same name are refused", () => {
     expect(() => checkTable([first, { ...second, name: first.name }], [])).toThrow(
       "the operation spawn-session is in the table twice",
     )
   })
 
-  test("is refused for two operations on one route, whatever its parameters are called", () => {
+  test("two operations on one route are refused even if the parameter names differ", () => {
     const one: Operation = { ...first, method: "GET", path: "/api/x/:id" }
     const other: Operation = { ...second, method: "GET", path: "/api/x/:name" }
     expect(() => checkTable([one, other], [])).toThrow(
@@ -89,16 +89,19 @@ describe("a table that contradicts itself", () => {
     expect(() => checkTable([one, { ...other, method: "PUT" }], [])).not.toThrow()
   })
 
-  test("is refused for two requests of one type", () => {
+  test("two requests of the same type are refused", () => {
     expect(() => checkTable([], [ask, ask])).toThrow("the wire request ask is in the table twice")
   })
 
-  test.each(["type", "requestId", "seq", "error"])("is refused for a field named %s", (name) => {
-    const message = `the wire request ask has a field named ${name}`
-    const field = { [name]: z.string() }
-    expect(() => checkTable([], [wireRequest("ask", 1, field, {})])).toThrow(message)
-    expect(() => checkTable([], [wireRequest("ask", 1, {}, field)])).toThrow(message)
-  })
+  test.each(["type", "requestId", "seq", "error"])(
+    "a request with a field named %s is refused",
+    (name) => {
+      const message = `the wire request ask has a field named ${name}`
+      const field = { [name]: z.string() }
+      expect(() => checkTable([], [wireRequest("ask", 1, field, {})])).toThrow(message)
+      expect(() => checkTable([], [wireRequest("ask", 1, {}, field)])).toThrow(message)
+    },
+  )
 })
 
 function patternOf(path: string): RegExp {

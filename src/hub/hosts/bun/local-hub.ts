@@ -14,9 +14,9 @@ import { type SharedStore, createSharedStore } from "../../shared-store/shared-s
 import type { Deliver } from "../../shared-store/effects.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
 import { localGit } from "./git-host.ts"
-import { outsideHandlers } from "../../handlers/outside-requests.ts"
+import { createExternalHandlers } from "../../handlers/external-requests.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
-import { answerOutside, type OutsideType } from "../../handlers/handler-table.ts"
+import { answerExternalRequest } from "../../handlers/handler-table.ts"
 import { timerAlarm } from "./timer-alarm.ts"
 
 export interface LocalHubOptions {
@@ -70,7 +70,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
 
   const answer = async (session: string, frame: RequestFrame) =>
     sharedStore.answer(session, frame) ??
-    answerOutside(outside, frame as RequestFrame<OutsideType>, {
+    answerExternalRequest(externalHandlers, frame, {
       session,
       requestId: frame.requestId,
     })
@@ -99,7 +99,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     clock,
     log,
   })
-  const outside = outsideHandlers({
+  const externalHandlers = createExternalHandlers({
     find: async (session) => hub.find(session),
     children,
     git: createGitHost(

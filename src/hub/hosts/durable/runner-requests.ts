@@ -6,8 +6,8 @@ import { sessionStatus } from "../../session/session.ts"
 import { callObject, nothing } from "./object-calls.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 import { createGitHost, githubApi } from "../../handlers/git-host.ts"
-import { type Neighbour, outsideHandlers } from "../../handlers/outside-requests.ts"
-import { answerOutside, type OutsideType, Refusal } from "../../handlers/handler-table.ts"
+import { type OtherSession, createExternalHandlers } from "../../handlers/external-requests.ts"
+import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 
 const NO_SANDBOXES =
   "this deployment cannot start sandboxes: create a session and start a runner for it"
@@ -20,7 +20,7 @@ export const answerRunnerRequest = (
 ): ((session: string, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
   const { SESSIONS, SHARED_STORE, GITHUB_TOKEN } = environment
   const refuseSandbox = () => Promise.reject(new Refusal(NO_SANDBOXES))
-  const neighbour = (session: string): Neighbour => {
+  const otherSession = (session: string): OtherSession => {
     const call =
       <Schema extends z.ZodType>(name: string, result: Schema) =>
       (...args: readonly unknown[]) =>
@@ -33,10 +33,10 @@ export const answerRunnerRequest = (
       channels: call("channels", z.array(z.string())),
     }
   }
-  const outside = outsideHandlers({
+  const externalHandlers = createExternalHandlers({
     find: async (session) =>
       (await callObject(SESSIONS, session, z.boolean(), "exists", []))
-        ? neighbour(session)
+        ? otherSession(session)
         : undefined,
     children: {
       spawn: refuseSandbox,
@@ -59,7 +59,7 @@ export const answerRunnerRequest = (
   })
   return async (session, frame) =>
     (await callObject(SHARED_STORE, "", optionalResult, "answer", [session, frame])) ??
-    answerOutside(outside, frame as RequestFrame<OutsideType>, {
+    answerExternalRequest(externalHandlers, frame, {
       session,
       requestId: frame.requestId,
     })

@@ -1,35 +1,35 @@
-/** Requests that reach beyond the tables: other sessions, child processes, the git host. */
+/** Handlers of the requests that need more than the shared store: other sessions, child sessions, the git host. */
 import { channelAddress, channelKey } from "../../wire/channel.ts"
 import type { Session, SessionStatus } from "../session/session.ts"
 import type { Children } from "../hosts/bun/children.ts"
 import type { GitHost } from "./git-host.ts"
-import { type OutsideHandlers, Refusal } from "./handler-table.ts"
+import { type ExternalHandlers, Refusal } from "./handler-table.ts"
 
-/** Another session, wherever it lives: in this process, or in an object of its own. */
-export interface Neighbour {
+/** Another session of the hub: in this process (Bun) or in its own Durable Object, where each call is asynchronous. */
+export interface OtherSession {
   readonly status: () => SessionStatus | Promise<SessionStatus>
   readonly recent: (limit: number) => Recent | Promise<Recent>
-  readonly prompt: (...asked: Parameters<Session["prompt"]>) => void | Promise<void>
-  readonly note: (...noted: Parameters<Session["note"]>) => void | Promise<void>
+  readonly prompt: (...args: Parameters<Session["prompt"]>) => void | Promise<void>
+  readonly note: (...args: Parameters<Session["note"]>) => void | Promise<void>
   readonly channels: () => readonly string[] | Promise<readonly string[]>
 }
 
 type Recent = ReturnType<Session["recent"]>
 
-export interface OutsideOptions {
-  readonly find: (session: string) => Promise<Neighbour | undefined>
+export interface ExternalHandlerOptions {
+  readonly find: (session: string) => Promise<OtherSession | undefined>
   readonly children: Children
   readonly git: GitHost
   readonly personas: () => readonly Record<string, unknown>[]
 }
 
-export const outsideHandlers = ({
+export const createExternalHandlers = ({
   find,
   children,
   git,
   personas,
-}: OutsideOptions): OutsideHandlers => {
-  const mustFind = async (id: string): Promise<Neighbour> => {
+}: ExternalHandlerOptions): ExternalHandlers => {
+  const mustFind = async (id: string): Promise<OtherSession> => {
     const session = await find(id)
     if (!session) throw new Refusal(`there is no session ${id}`)
     return session
@@ -40,7 +40,7 @@ export const outsideHandlers = ({
     }),
     "terminate-child": async ({ childSessionId }, { session }) => {
       children.mustOwn(session, childSessionId)
-      await children.terminate(childSessionId, "ended by its parent")
+      await children.terminate(childSessionId, "ended by its parent session")
       return { success: true }
     },
     "list-child-sessions": async (_fields, { session }) => ({
@@ -102,34 +102,35 @@ export const outsideHandlers = ({
   }
 }
 
-interface Line {
+interface ConversationMessage {
   readonly id: string
   readonly role: string
   readonly content: string
   readonly createdAt: number
 }
 
-const MOST = 200
+/** Also the furthest back that `after` can reach. */
+const MAX_MESSAGES = 200
 
 const readConversation = async (
-  session: Neighbour,
+  session: OtherSession,
   limit = 50,
   after?: string,
-): Promise<readonly Line[]> => {
-  const lines = (await session.recent(MOST)).map(({ id, role, createdAt, parts }) => ({
+): Promise<readonly ConversationMessage[]> => {
+  const messages = (await session.recent(MAX_MESSAGES)).map(({ id, role, createdAt, parts }) => ({
     id,
     role,
     createdAt,
     content: parts.flatMap((part) => (part.kind === "text" ? [part.text ?? ""] : [])).join(""),
   }))
-  const place = lines.findIndex(({ id }) => id === after)
+  const index = messages.findIndex(({ id }) => id === after)
   const since = Date.parse(after ?? "")
-  if (after !== undefined && place === -1 && Number.isNaN(since)) {
-    throw new Refusal("after: must be a message's id or a time")
+  if (after !== undefined && index === -1 && Number.isNaN(since)) {
+    throw new Refusal("after: must be the id of a message or a time")
   }
   const later =
-    place === -1
-      ? lines.filter(({ createdAt }) => Number.isNaN(since) || createdAt > since)
-      : lines.slice(place + 1)
+    index === -1
+      ? messages.filter(({ createdAt }) => Number.isNaN(since) || createdAt > since)
+      : messages.slice(index + 1)
   return after === undefined ? later.slice(-limit) : later.slice(0, limit)
 }

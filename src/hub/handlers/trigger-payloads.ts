@@ -1,0 +1,63 @@
+/** The payloads of `trigger-api`, and how a trigger's data becomes the variables of a workflow. */
+import { z } from "zod"
+import { type TriggerConfig, triggerConfig } from "../shared-store/rows.ts"
+
+const text = z.string().min(1)
+const record = z.record(z.string(), z.unknown())
+
+export const createPayload = z.object({
+  name: text,
+  workflowId: text.nullish(),
+  enabled: z.boolean().default(true),
+  config: triggerConfig,
+  variableMapping: record.default({}),
+})
+export const updatePayload = z.object({
+  triggerId: text,
+  name: text.optional(),
+  workflowId: text.nullish(),
+  enabled: z.boolean().optional(),
+  config: triggerConfig.optional(),
+  variableMapping: record.optional(),
+})
+export const listPayload = z.object({
+  workflowId: text.optional(),
+  type: text.optional(),
+  enabled: z.boolean().optional(),
+})
+export const targetPayload = z.looseObject({
+  triggerId: text,
+  variables: record.optional(),
+})
+
+export const withoutSecret = (config: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(config).filter(([name]) => name !== "secret"))
+
+/** A changed webhook keeps its secret unless the change contains a new one. */
+export const keepSecret = (config: TriggerConfig, before: TriggerConfig): TriggerConfig =>
+  config.type === "webhook" && before.type === "webhook" && config.secret === undefined
+    ? { ...config, secret: before.secret }
+    : config
+
+/** `{"pr": "pull_request.number"}` reads a path of the data. A path that is not there, or a non-text, is the value itself. */
+export const mapVariables = (
+  mapping: Readonly<Record<string, unknown>>,
+  data: unknown,
+): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(mapping).map(([name, from]) => [
+      name,
+      typeof from === "string" ? (valueAt(data, from.replace(/^\$\.?/, "")) ?? from) : from,
+    ]),
+  )
+
+const valueAt = (data: unknown, path: string): unknown =>
+  path
+    .split(".")
+    .reduce<unknown>(
+      (value, key) =>
+        typeof value === "object" && value !== null && Object.hasOwn(value, key)
+          ? (value as Record<string, unknown>)[key]
+          : undefined,
+      data,
+    )
