@@ -261,8 +261,8 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     turns,
     // A sub-agent works for the turn that was there first: one that steers has not begun its own work yet.
     hear: (event) => {
-      if (!("sessionId" in event)) return
-      const own = turns().filter(({ identity }) => identity.sessionId === event.sessionId)
+      if (!("agentSessionId" in event)) return
+      const own = turns().filter(({ identity }) => identity.sessionId === event.agentSessionId)
       const told = own.length > 0 ? own : turns().slice(0, 1)
       for (const turn of told) turn.tell({ type: "agent", event })
     },

@@ -174,7 +174,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
 
   /** OpenCode names a conversation after its first exchange; until then it has a name of its own making. */
   const tellTitle = (event: Extract<AgentEvent, { type: "session" }>): void => {
-    const { sessionId, title, parentId } = event
+    const { agentSessionId: sessionId, title, parentId } = event
     const isChannels = running().some(({ identity }) => identity.sessionId === sessionId)
     if (title === undefined || parentId !== undefined || !isChannels) return
     if (UNTITLED.test(title) || titles.get(sessionId) === title) return

@@ -26,13 +26,13 @@ export const createListeners = (
     listen: (sessionId, listener) => void listeners.set(sessionId, listener),
     forget: (sessionId) => void listeners.delete(sessionId),
     dispatch: (event) => {
-      if (!("sessionId" in event)) return
-      if (event.type === "session") inherit(event.sessionId, event.parentId)
+      if (!("agentSessionId" in event)) return
+      if (event.type === "session") inherit(event.agentSessionId, event.parentId)
       // A sub-agent that is called again has no new session: only the tool call tells of it.
       if (event.type === "part" && event.part.kind === "tool") {
-        inherit(event.part.childSessionId, event.sessionId)
+        inherit(event.part.childSessionId, event.agentSessionId)
       }
-      listeners.get(event.sessionId)?.hear(event)
+      listeners.get(event.agentSessionId)?.hear(event)
     },
   }
 }

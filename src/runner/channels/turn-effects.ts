@@ -150,7 +150,8 @@ export const runTurn = (options: TurnOptions): RunningTurn => {
       client.questions().catch(() => []),
       client.permissions().catch(() => []),
     ])
-    const isOurs = ({ sessionId }: { readonly sessionId: string }) => sessions.includes(sessionId)
+    const isOurs = ({ agentSessionId }: { readonly agentSessionId: string }) =>
+      sessions.includes(agentSessionId)
     return { questions: questions.filter(isOurs), permissions: permissions.filter(isOurs) }
   }
 

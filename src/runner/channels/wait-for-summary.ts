@@ -23,8 +23,8 @@ export const createSummaries = (clock: Clock): Summaries => {
   }
   return {
     hear: (event) => {
-      if (event.type === "idle") due.set(event.sessionId, due.get(event.sessionId) ?? [])
-      if (event.type === "message" && event.message.role === "user") summedUp(event.sessionId)
+      if (event.type === "idle") due.set(event.agentSessionId, due.get(event.agentSessionId) ?? [])
+      if (event.type === "message" && event.message.role === "user") summedUp(event.agentSessionId)
     },
     of: (sessionId) =>
       new Promise((resolve) => {

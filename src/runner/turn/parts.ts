@@ -30,7 +30,7 @@ export const onPartDelta = (
 
 export const onTool = (turn: Draft, part: Extract<AgentPart, { kind: "tool" }>): void => {
   const { sessionId } = turn.identity
-  const { tools, update } = onToolPart(turn.tools, part, part.sessionId !== sessionId)
+  const { tools, update } = onToolPart(turn.tools, part, part.agentSessionId !== sessionId)
   turn.tools = tools
   // What completed has run; an error may come before the tool was ever started.
   if (part.status === "running" || part.status === "completed") turn.toolRan = true

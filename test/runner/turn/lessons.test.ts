@@ -249,7 +249,7 @@ describe("status and time", () => {
     const asking = start()
     asking.hear(say.message(assistant("m1")), {
       type: "question",
-      sessionId: SESSION,
+      agentSessionId: SESSION,
       requestId: "q1",
       questions: [{ text: "?", options: [], multiple: false }],
     })
@@ -259,8 +259,10 @@ describe("status and time", () => {
     const delegating = start()
     delegating.hear(say.message(assistant("m1")))
     delegating.wait(290_000)
-    delegating.hear(say.part({ ...toolPart("cm1", "c2", "running"), sessionId: "ses_child" }))
-    delegating.hear(say.part({ ...toolPart("cm1", "c2", "completed"), sessionId: "ses_child" }))
+    delegating.hear(say.part({ ...toolPart("cm1", "c2", "running"), agentSessionId: "ses_child" }))
+    delegating.hear(
+      say.part({ ...toolPart("cm1", "c2", "completed"), agentSessionId: "ses_child" }),
+    )
     delegating.wait(20_000)
     delegating.tell({ type: "timer", name: "progress" })
     expect(delegating.turn().stopped).toBeUndefined()
@@ -397,7 +399,7 @@ describe("another model", () => {
   test("is not asked once a tool has run, not even a sub-agent's", () => {
     const turn = start(MODELS)
     turn.hear(say.message(assistant("m1")))
-    turn.hear(say.part({ ...toolPart("cm1", "c9", "running"), sessionId: "ses_child" }))
+    turn.hear(say.part({ ...toolPart("cm1", "c9", "running"), agentSessionId: "ses_child" }))
     turn.hear(say.message(done("m1", { error: unauthorized })), say.idle())
     turn.read([])
     expect(turn.sent("model-switched")).toEqual([])
@@ -451,7 +453,7 @@ describe("whose message it is", () => {
 describe("permissions", () => {
   const asked = {
     type: "permission",
-    sessionId: "ses_child",
+    agentSessionId: "ses_child",
     permissionId: "per_1",
     title: "bash",
     patterns: ["ls"],

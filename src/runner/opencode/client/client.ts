@@ -8,18 +8,16 @@ import {
   exchange,
   type FileDiff,
   fileDiff,
-  named,
   pendingPermission,
   type PendingPermission,
   pendingQuestion,
   type PendingQuestion,
   providers,
   session,
-  todos,
 } from "./response-schemas.ts"
 import { type AgentAddress, AgentCallError, createCall, errorOf, headersFor } from "./http-call.ts"
 import { statusSchema } from "../events/event-schemas.ts"
-import type { SessionStatus, TodoItem } from "../events/events.ts"
+import type { SessionStatus } from "../events/events.ts"
 import type { ModelRef } from "../config/models.ts"
 import type { PromptBody, ProviderModels } from "./types.ts"
 
@@ -44,43 +42,35 @@ export interface AgentClient {
   readonly checkConfig: () => Promise<void>
 
   readonly createSession: (title?: string) => Promise<string>
-  readonly sessionExists: (sessionId: string) => Promise<boolean>
+  readonly sessionExists: (agentSessionId: string) => Promise<boolean>
   /** Of every session there is. */
   readonly sessionIds: () => Promise<readonly string[]>
-  readonly readSession: (sessionId: string) => Promise<AgentSession>
-  readonly renameSession: (sessionId: string, title: string) => Promise<void>
-  readonly deleteSession: (sessionId: string) => Promise<void>
-  /** A copy of the conversation, up to but without the message when one is named. */
-  readonly fork: (sessionId: string, messageId?: string) => Promise<string>
-  /** The sessions of its sub-agents. */
-  readonly children: (sessionId: string) => Promise<readonly AgentSession[]>
-  readonly todo: (sessionId: string) => Promise<readonly TodoItem[]>
+  readonly readSession: (agentSessionId: string) => Promise<AgentSession>
+  readonly deleteSession: (agentSessionId: string) => Promise<void>
   readonly statuses: () => Promise<ReadonlyMap<string, SessionStatus>>
 
-  readonly prompt: (sessionId: string, body: PromptBody) => Promise<void>
-  readonly abort: (sessionId: string) => Promise<void>
+  readonly prompt: (agentSessionId: string, body: PromptBody) => Promise<void>
+  readonly abort: (agentSessionId: string) => Promise<void>
   /** Answers when the turn is done. An unknown command fails with 500. */
   readonly command: (
-    sessionId: string,
+    agentSessionId: string,
     body: CommandBody,
     signal?: AbortSignal,
   ) => Promise<AgentExchange>
-  readonly shell: (
-    sessionId: string,
-    body: { readonly agent: string; readonly command: string; readonly model?: ModelRef },
+  /** Compaction; answers when it is done. */
+  readonly summarize: (
+    agentSessionId: string,
+    model: ModelRef,
     signal?: AbortSignal,
   ) => Promise<void>
-  /** Compaction; answers when it is done. */
-  readonly summarize: (sessionId: string, model: ModelRef, signal?: AbortSignal) => Promise<void>
 
-  readonly messages: (sessionId: string, limit?: number) => Promise<readonly AgentExchange[]>
-  readonly message: (sessionId: string, messageId: string) => Promise<AgentExchange>
-  readonly deleteMessage: (sessionId: string, messageId: string) => Promise<void>
+  readonly messages: (agentSessionId: string, limit?: number) => Promise<readonly AgentExchange[]>
+  readonly deleteMessage: (agentSessionId: string, messageId: string) => Promise<void>
   /** Fails while the session is busy (409; 500 before 1.2). The messages stay until the next prompt. */
-  readonly revert: (sessionId: string, messageId: string, partId?: string) => Promise<AgentSession>
-  readonly unrevert: (sessionId: string) => Promise<void>
+  readonly revert: (agentSessionId: string, messageId: string) => Promise<AgentSession>
+  readonly unrevert: (agentSessionId: string) => Promise<void>
   /** Since 1.2 nothing comes without a message to look at. */
-  readonly diff: (sessionId: string, messageId?: string) => Promise<readonly FileDiff[]>
+  readonly diff: (agentSessionId: string, messageId?: string) => Promise<readonly FileDiff[]>
 
   /** Requests of aborted turns stay in both lists for ever: only those of a busy session are open. */
   readonly questions: () => Promise<readonly PendingQuestion[]>
@@ -96,14 +86,9 @@ export interface AgentClient {
     reply: PermissionReply,
     message?: string,
   ) => Promise<void>
-  readonly allowOnce: (permissionId: string) => Promise<void>
 
   /** Names of the connected providers and their models; OpenCode's own answer holds their keys and is not kept. */
   readonly models: () => Promise<readonly ProviderModels[]>
-  readonly toolIds: () => Promise<readonly string[]>
-  readonly commands: () => Promise<readonly { readonly name: string }[]>
-  readonly skills: () => Promise<readonly { readonly name: string }[]>
-  readonly agents: () => Promise<readonly { readonly name: string }[]>
 
   readonly setAuth: (provider: string, key: string) => Promise<void>
   readonly removeAuth: (provider: string) => Promise<void>
@@ -128,15 +113,14 @@ const health = z.object({ healthy: z.literal(true), version: z.string() })
 
 export const createAgentClient = (address: AgentAddress): AgentClient => {
   const call = createCall(address)
-  const of = (sessionId: string, rest = "") => `/session/${encodeURIComponent(sessionId)}${rest}`
-  const messageOf = (sessionId: string, messageId: string) =>
-    of(sessionId, `/message/${encodeURIComponent(messageId)}`)
+  const of = (agentSessionId: string, rest = "") =>
+    `/session/${encodeURIComponent(agentSessionId)}${rest}`
+  const messageOf = (agentSessionId: string, messageId: string) =>
+    of(agentSessionId, `/message/${encodeURIComponent(messageId)}`)
   const get = <Schema extends z.ZodType>(path: string, schema: Schema) => call("GET", path, schema)
   const post = async (path: string, body: unknown = {}) => {
     await call("POST", path, done, { body })
   }
-  const replyPermission: AgentClient["replyPermission"] = (permissionId, reply, message) =>
-    post(`/permission/${encodeURIComponent(permissionId)}/reply`, { reply, message })
 
   return {
     health: () => call("GET", "/global/health", health, { deadlineMs: HEALTH_MS }),
@@ -146,55 +130,48 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
 
     createSession: async (title) =>
       (await call("POST", "/session", session, { body: { title } })).id,
-    sessionExists: async (sessionId) => {
+    sessionExists: async (agentSessionId) => {
       try {
-        return (await get(of(sessionId), session)).id === sessionId
+        return (await get(of(agentSessionId), session)).id === agentSessionId
       } catch (error) {
         if (error instanceof AgentCallError && error.isDefinite) return false
         throw error
       }
     },
     sessionIds: async () => (await get("/session", z.array(session))).map(({ id }) => id),
-    readSession: (sessionId) => get(of(sessionId), session),
-    renameSession: async (sessionId, title) => {
-      await call("PATCH", of(sessionId), done, { body: { title } })
+    readSession: (agentSessionId) => get(of(agentSessionId), session),
+    deleteSession: async (agentSessionId) => {
+      await call("DELETE", of(agentSessionId), done)
     },
-    deleteSession: async (sessionId) => {
-      await call("DELETE", of(sessionId), done)
-    },
-    fork: async (sessionId, messageID) =>
-      (await call("POST", of(sessionId, "/fork"), session, { body: { messageID } })).id,
-    children: (sessionId) => get(of(sessionId, "/children"), z.array(session)),
-    todo: (sessionId) => get(of(sessionId, "/todo"), todos),
     statuses: async () =>
       new Map(Object.entries(await get("/session/status", z.record(z.string(), statusSchema)))),
 
-    prompt: (sessionId, body) => post(of(sessionId, "/prompt_async"), body),
-    abort: (sessionId) => post(of(sessionId, "/abort")),
-    command: (sessionId, body, signal) =>
-      call("POST", of(sessionId, "/command"), exchange, { body, deadlineMs: TURN_MS, signal }),
-    shell: async (sessionId, body, signal) => {
-      await call("POST", of(sessionId, "/shell"), done, { body, deadlineMs: TURN_MS, signal })
-    },
-    summarize: async (sessionId, body, signal) => {
-      await call("POST", of(sessionId, "/summarize"), done, { body, deadlineMs: TURN_MS, signal })
+    prompt: (agentSessionId, body) => post(of(agentSessionId, "/prompt_async"), body),
+    abort: (agentSessionId) => post(of(agentSessionId, "/abort")),
+    command: (agentSessionId, body, signal) =>
+      call("POST", of(agentSessionId, "/command"), exchange, { body, deadlineMs: TURN_MS, signal }),
+    summarize: async (agentSessionId, body, signal) => {
+      await call("POST", of(agentSessionId, "/summarize"), done, {
+        body,
+        deadlineMs: TURN_MS,
+        signal,
+      })
     },
 
-    messages: (sessionId, limit) =>
+    messages: (agentSessionId, limit) =>
       get(
-        of(sessionId, limit === undefined ? "/message" : `/message?limit=${limit}`),
+        of(agentSessionId, limit === undefined ? "/message" : `/message?limit=${limit}`),
         z.array(exchange),
       ),
-    message: (sessionId, messageId) => get(messageOf(sessionId, messageId), exchange),
-    deleteMessage: async (sessionId, messageId) => {
-      await call("DELETE", messageOf(sessionId, messageId), done)
+    deleteMessage: async (agentSessionId, messageId) => {
+      await call("DELETE", messageOf(agentSessionId, messageId), done)
     },
-    revert: (sessionId, messageID, partID) =>
-      call("POST", of(sessionId, "/revert"), session, { body: { messageID, partID } }),
-    unrevert: (sessionId) => post(of(sessionId, "/unrevert")),
-    diff: (sessionId, messageId) => {
+    revert: (agentSessionId, messageID) =>
+      call("POST", of(agentSessionId, "/revert"), session, { body: { messageID } }),
+    unrevert: (agentSessionId) => post(of(agentSessionId, "/unrevert")),
+    diff: (agentSessionId, messageId) => {
       const query = messageId === undefined ? "" : `?messageID=${encodeURIComponent(messageId)}`
-      return get(of(sessionId, `/diff${query}`), z.array(fileDiff))
+      return get(of(agentSessionId, `/diff${query}`), z.array(fileDiff))
     },
 
     questions: () => get("/question", z.array(pendingQuestion)),
@@ -202,14 +179,10 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
     replyQuestion: (requestId, answers) =>
       post(`/question/${encodeURIComponent(requestId)}/reply`, { answers }),
     rejectQuestion: (requestId) => post(`/question/${encodeURIComponent(requestId)}/reject`),
-    replyPermission,
-    allowOnce: (permissionId) => replyPermission(permissionId, "once"),
+    replyPermission: (permissionId, reply, message) =>
+      post(`/permission/${encodeURIComponent(permissionId)}/reply`, { reply, message }),
 
     models: () => call("GET", "/config/providers", providers, { deadlineMs: LOADING_MS }),
-    toolIds: () => get("/experimental/tool/ids", z.array(z.string())),
-    commands: () => get("/command", z.array(named)),
-    skills: () => get("/skill", z.array(named)),
-    agents: () => get("/agent", z.array(named)),
 
     setAuth: async (provider, key) => {
       const body = { type: "api", key }

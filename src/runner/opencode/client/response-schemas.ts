@@ -5,7 +5,6 @@ import {
   partSchema,
   permissionSchema,
   questionSchema,
-  todoSchema,
 } from "../events/event-schemas.ts"
 import type { AgentMessage, AgentPart, AgentQuestion } from "../events/events.ts"
 import { WARM_UP_MODEL } from "../config/compose-config.ts"
@@ -19,7 +18,6 @@ export interface AgentExchange {
 export interface AgentSession {
   readonly id: string
   readonly title: string
-  readonly parentId?: string
   /** Messages from this one on are taken back. */
   readonly revertedTo?: string
 }
@@ -37,13 +35,13 @@ export interface FileDiff {
 
 export interface PendingQuestion {
   readonly requestId: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly questions: readonly AgentQuestion[]
 }
 
 export interface PendingPermission {
   readonly permissionId: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly title: string
   readonly patterns: readonly string[]
 }
@@ -51,7 +49,7 @@ export interface PendingPermission {
 /** A durable event as `POST /sync/history` gives it: `seq` is contiguous in its session. */
 export interface DurableEvent {
   readonly id: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly seq: number
   readonly type: string
   readonly data: unknown
@@ -68,13 +66,11 @@ export const session = z
   .object({
     id: z.string(),
     title: z.string().default(""),
-    parentID: z.string().optional(),
     revert: z.object({ messageID: z.string() }).optional(),
   })
-  .transform(({ id, title, parentID, revert }): AgentSession => ({
+  .transform(({ id, title, revert }): AgentSession => ({
     id,
     title,
-    ...(parentID !== undefined && { parentId: parentID }),
     ...(revert && { revertedTo: revert.messageID }),
   }))
 
@@ -101,7 +97,7 @@ export const fileDiff = z
 export const pendingQuestion = questionSchema.transform(
   ({ id, sessionID, questions }): PendingQuestion => ({
     requestId: id,
-    sessionId: sessionID,
+    agentSessionId: sessionID,
     questions,
   }),
 )
@@ -109,7 +105,7 @@ export const pendingQuestion = questionSchema.transform(
 export const pendingPermission = permissionSchema.transform(
   ({ id, sessionID, title, permission, patterns }): PendingPermission => ({
     permissionId: id,
-    sessionId: sessionID,
+    agentSessionId: sessionID,
     title: title ?? permission ?? "permission",
     patterns,
   }),
@@ -125,7 +121,7 @@ export const durableEvent = z
   })
   .transform(({ id, aggregate_id, seq, type, data }): DurableEvent => ({
     id,
-    sessionId: aggregate_id,
+    agentSessionId: aggregate_id,
     seq,
     type,
     data,
@@ -152,7 +148,3 @@ export const providers = z
         })),
       })),
   )
-
-export const named = z.object({ name: z.string(), description: z.string().optional() })
-
-export const todos = z.array(todoSchema)

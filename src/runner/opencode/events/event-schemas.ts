@@ -47,7 +47,7 @@ export const messageSchema = z
   })
   .transform((info): AgentMessage => ({
     id: info.id,
-    sessionId: info.sessionID,
+    agentSessionId: info.sessionID,
     role: info.role,
     createdAt: info.time.created,
     completed: info.time.completed !== undefined,
@@ -100,7 +100,7 @@ const otherPart = z.object({
 })
 
 export const partSchema = z.union([textPart, toolPart, otherPart]).transform((part): AgentPart => {
-  const base = { id: part.id, messageId: part.messageID, sessionId: part.sessionID }
+  const base = { id: part.id, messageId: part.messageID, agentSessionId: part.sessionID }
   if ("text" in part) {
     const ended = part.time?.end !== undefined
     return { ...base, kind: part.type, text: part.text, ended, synthetic: part.synthetic === true }

@@ -93,7 +93,10 @@ const createDelivery = (options: EventStreamOptions) => {
 
   const take = (parsed: ParsedEvent | undefined): void => {
     if (parsed?.kind === "durable") {
-      numbers.set(parsed.sessionId, Math.max(parsed.seq, numbers.get(parsed.sessionId) ?? -1))
+      numbers.set(
+        parsed.agentSessionId,
+        Math.max(parsed.seq, numbers.get(parsed.agentSessionId) ?? -1),
+      )
       if (parsed.event && !isRepeat(parsed.id)) options.onEvent(parsed.event)
     }
     if (parsed?.kind === "event" && !(parsed.id !== undefined && isRepeat(parsed.id))) {
@@ -138,7 +141,7 @@ const createDelivery = (options: EventStreamOptions) => {
       isGreetingOnly = false
       options.onFirstEvent()
     }
-    if (parsed?.kind === "durable" && isHole(numbers.get(parsed.sessionId), parsed.seq)) {
+    if (parsed?.kind === "durable" && isHole(numbers.get(parsed.agentSessionId), parsed.seq)) {
       return closeHole(parsed)
     }
     take(parsed)

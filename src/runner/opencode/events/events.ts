@@ -9,7 +9,7 @@ export interface AgentError {
 
 export interface AgentMessage {
   readonly id: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly role: "user" | "assistant"
   readonly parentId?: string
   readonly createdAt: number
@@ -36,7 +36,7 @@ export type ToolStatus = "pending" | "running" | "completed" | "error"
 interface PartBase {
   readonly id: string
   readonly messageId: string
-  readonly sessionId: string
+  readonly agentSessionId: string
 }
 
 export interface AgentTextPart extends PartBase {
@@ -93,36 +93,40 @@ export interface TodoItem {
 export type AgentEvent =
   | { readonly type: "connected" }
   | { readonly type: "heartbeat" }
-  | { readonly type: "message"; readonly sessionId: string; readonly message: AgentMessage }
-  | { readonly type: "part"; readonly sessionId: string; readonly part: AgentPart }
+  | { readonly type: "message"; readonly agentSessionId: string; readonly message: AgentMessage }
+  | { readonly type: "part"; readonly agentSessionId: string; readonly part: AgentPart }
   | {
       readonly type: "delta"
-      readonly sessionId: string
+      readonly agentSessionId: string
       readonly messageId: string
       readonly partId: string
       readonly delta: string
     }
-  | { readonly type: "status"; readonly sessionId: string; readonly status: SessionStatus }
-  | { readonly type: "idle"; readonly sessionId: string }
-  | { readonly type: "error"; readonly sessionId: string; readonly error: AgentError }
-  | { readonly type: "compacted"; readonly sessionId: string }
-  | { readonly type: "todo"; readonly sessionId: string; readonly items: readonly TodoItem[] }
+  | { readonly type: "status"; readonly agentSessionId: string; readonly status: SessionStatus }
+  | { readonly type: "idle"; readonly agentSessionId: string }
+  | { readonly type: "error"; readonly agentSessionId: string; readonly error: AgentError }
+  | { readonly type: "compacted"; readonly agentSessionId: string }
+  | { readonly type: "todo"; readonly agentSessionId: string; readonly items: readonly TodoItem[] }
   | {
       readonly type: "session"
-      readonly sessionId: string
+      readonly agentSessionId: string
       readonly parentId?: string
       readonly title?: string
     }
   | {
       readonly type: "question"
-      readonly sessionId: string
+      readonly agentSessionId: string
       readonly requestId: string
       readonly questions: readonly AgentQuestion[]
     }
-  | { readonly type: "question-closed"; readonly sessionId: string; readonly requestId: string }
+  | {
+      readonly type: "question-closed"
+      readonly agentSessionId: string
+      readonly requestId: string
+    }
   | {
       readonly type: "permission"
-      readonly sessionId: string
+      readonly agentSessionId: string
       readonly permissionId: string
       readonly title: string
       readonly patterns: readonly string[]
@@ -134,7 +138,7 @@ export type ParsedEvent =
   | {
       readonly kind: "durable"
       readonly id: string
-      readonly sessionId: string
+      readonly agentSessionId: string
       readonly seq: number
       /** Nothing when the type is of no use here. */
       readonly event: AgentEvent | undefined

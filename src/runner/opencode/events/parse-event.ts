@@ -33,12 +33,12 @@ const used = {
   "server.heartbeat": row(z.unknown().optional(), () => ({ type: "heartbeat" })),
   "message.updated": row(z.object({ info: messageSchema }), ({ info }) => ({
     type: "message",
-    sessionId: info.sessionId,
+    agentSessionId: info.agentSessionId,
     message: info,
   })),
   "message.part.updated": row(z.object({ part: partSchema }), ({ part }) => ({
     type: "part",
-    sessionId: part.sessionId,
+    agentSessionId: part.agentSessionId,
     part,
   })),
   "message.part.delta": row(
@@ -53,7 +53,7 @@ const used = {
       properties.field === "text"
         ? {
             type: "delta",
-            sessionId: properties.sessionID,
+            agentSessionId: properties.sessionID,
             messageId: properties.messageID,
             partId: properties.partID,
             delta: properties.delta,
@@ -62,12 +62,12 @@ const used = {
   ),
   "session.status": row(z.object({ ...ofSession, status: statusSchema }), (properties) => ({
     type: "status",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     status: properties.status,
   })),
   "session.idle": row(z.object(ofSession), (properties) => ({
     type: "idle",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
   })),
   // Without a session the error is OpenCode's own (a failed plugin); it ends nobody's turn.
   "session.error": row(
@@ -75,38 +75,38 @@ const used = {
     ({ sessionID, error }) =>
       sessionID === undefined || !error
         ? undefined
-        : { type: "error", sessionId: sessionID, error },
+        : { type: "error", agentSessionId: sessionID, error },
   ),
   "session.compacted": row(z.object(ofSession), (properties) => ({
     type: "compacted",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
   })),
   "session.created": row(sessionProperties(), ({ info }) => sessionEvent(info)),
   "session.updated": row(sessionProperties(), ({ info }) => sessionEvent(info)),
   "todo.updated": row(z.object({ ...ofSession, todos: z.array(todoSchema) }), (properties) => ({
     type: "todo",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     items: properties.todos,
   })),
   "question.asked": row(questionSchema, (properties) => ({
     type: "question",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     requestId: properties.id,
     questions: properties.questions,
   })),
   "question.replied": row(z.object({ ...ofSession, requestID: z.string() }), (properties) => ({
     type: "question-closed",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     requestId: properties.requestID,
   })),
   "question.rejected": row(z.object({ ...ofSession, requestID: z.string() }), (properties) => ({
     type: "question-closed",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     requestId: properties.requestID,
   })),
   "permission.asked": row(permissionSchema, (properties) => ({
     type: "permission",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     permissionId: properties.id,
     title: properties.title ?? properties.permission ?? "permission",
     patterns: properties.patterns,
@@ -158,7 +158,7 @@ const syncEnvelope = z.object({
 /** One frame of `/global/event` (`{payload}`) or of `/event` (bare), already read as JSON. */
 export const parseAgentEvent = (frame: unknown): ParsedEvent => {
   const sync = syncEnvelope.safeParse(frame).data?.payload.syncEvent
-  if (sync) return parseDurable({ ...sync, sessionId: sync.aggregateID })
+  if (sync) return parseDurable({ ...sync, agentSessionId: sync.aggregateID })
   const global = globalEnvelope.safeParse(frame)
   const bare = global.success ? global.data.payload : envelope.safeParse(frame).data
   if (!bare) return { kind: "malformed", type: "?", problem: "no event type" }
@@ -177,16 +177,16 @@ export const parseAgentEvent = (frame: unknown): ParsedEvent => {
 export const parseDurable = (durable: {
   readonly id: string
   readonly type: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly seq: number
   readonly data: unknown
 }): ParsedEvent => {
-  const { id, sessionId, seq } = durable
+  const { id, agentSessionId, seq } = durable
   const type = durable.type.replace(/\.\d+$/, "")
-  if (!isUsed(type)) return { kind: "durable", id, sessionId, seq, event: undefined }
+  if (!isUsed(type)) return { kind: "durable", id, agentSessionId, seq, event: undefined }
   const result = used[type].read(durable.data)
   if ("problem" in result) return { kind: "malformed", type, problem: result.problem }
-  return { kind: "durable", id, sessionId, seq, event: result.event }
+  return { kind: "durable", id, agentSessionId, seq, event: result.event }
 }
 
 const isUsed = (type: string): type is keyof typeof used => Object.hasOwn(used, type)
@@ -208,7 +208,7 @@ const sessionEvent = (info: {
 }) =>
   ({
     type: "session",
-    sessionId: info.id,
+    agentSessionId: info.id,
     ...(info.parentID !== undefined && { parentId: info.parentID }),
     ...(info.title !== undefined && { title: info.title }),
   }) as const

@@ -49,7 +49,7 @@ export const endAgent = async (
 const abortTurns = async (client: AgentClient, clock: Clock): Promise<void> => {
   const settle = async () => {
     const busy = await client.statuses()
-    await Promise.all([...busy.keys()].map((sessionId) => client.abort(sessionId)))
+    await Promise.all([...busy.keys()].map((agentSessionId) => client.abort(agentSessionId)))
     while ((await client.statuses()).size > 0) await sleep(clock, POLL_MS)
   }
   const limit = new AbortController()

@@ -27,20 +27,24 @@ export const warmUp = async (
   const begun = clock.now()
   try {
     // A session that has a title is not given one, which would be another model's work.
-    const sessionId = await client.createSession("warm-up")
+    const agentSessionId = await client.createSession("warm-up")
     const part = { type: "text", id: mint("prt"), text: "warm-up" } as const
-    await client.prompt(sessionId, { messageID: mint("msg"), model: WARM_UP_MODEL, parts: [part] })
+    await client.prompt(agentSessionId, {
+      messageID: mint("msg"),
+      model: WARM_UP_MODEL,
+      parts: [part],
+    })
     // The first status comes with the prompt, the retry with the refused connection; without one it has failed.
     let wasBusy = false
     while (!signal.aborted && clock.now() - begun < LIMIT_MS) {
-      const status = (await client.statuses()).get(sessionId)
+      const status = (await client.statuses()).get(agentSessionId)
       if (status?.type === "retry" || (wasBusy && !status)) break
       wasBusy ||= status !== undefined
       await sleep(clock, POLL_MS, signal)
     }
     if (signal.aborted) return
-    await client.abort(sessionId)
-    await client.deleteSession(sessionId)
+    await client.abort(agentSessionId)
+    await client.deleteSession(agentSessionId)
     log.info("agent.warm", { ms: clock.now() - begun })
   } catch (error) {
     if (!signal.aborted) log.warn("agent.not-warmed", { error: describeError(error) })

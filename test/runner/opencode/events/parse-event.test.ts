@@ -44,8 +44,8 @@ test.each(["text.jsonl", "tool_bash.jsonl", "subtask.jsonl"])(
       const parsed = parseAgentEvent(frame)
       if (parsed.kind === "event" && parsed.id !== undefined) events.set(parsed.id, parsed.event)
       if (parsed.kind !== "durable") continue
-      expect(parsed.seq).toBe((numbers.get(parsed.sessionId) ?? parsed.seq - 1) + 1)
-      numbers.set(parsed.sessionId, parsed.seq)
+      expect(parsed.seq).toBe((numbers.get(parsed.agentSessionId) ?? parsed.seq - 1) + 1)
+      numbers.set(parsed.agentSessionId, parsed.seq)
       expect(parsed.event).toEqual(events.get(parsed.id) as AgentEvent)
     }
     expect(numbers.size).toBeGreaterThan(0)
