@@ -6,7 +6,7 @@ import { providerKeysOf, type RuntimeConfig } from "../runner/opencode/config/co
 import type { Settings } from "../settings/settings.ts"
 import { createDaemon, type Daemon } from "../runner/daemon.ts"
 import { startDemoModel } from "../demo/demo.ts"
-import { onKeptPort } from "../demo/stable-port.ts"
+import { startOnStablePort } from "../demo/stable-port.ts"
 import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { startChat } from "./chat.ts"
@@ -41,7 +41,9 @@ export const startUp = async (options: UpOptions): Promise<Up> => {
   const hasKey = Object.keys(providerKeysOf(config.environment)).length > 0
   const demo = hasKey
     ? undefined
-    : await onKeptPort(join(config.stateDir, "demo-port"), (port) => startDemoModel({ port }))
+    : await startOnStablePort(join(config.stateDir, "demo-port"), (port) =>
+        startDemoModel({ port }),
+      )
   const clientToken = crypto.randomUUID()
   const runnerToken = crypto.randomUUID()
   const hub = await startLocalHub({

@@ -1,5 +1,5 @@
 /** Turns what is said into the deltas of the wire, and the way they end. */
-import type { Break, Said, ToolCall, Usage } from "./reply.ts"
+import type { AbnormalEnd, StreamedReply, ToolCall, Usage } from "./reply.ts"
 
 interface ToolCallDelta {
   readonly index: number
@@ -14,7 +14,7 @@ export interface Delta {
   readonly tool_calls?: readonly ToolCallDelta[]
 }
 
-interface Beat {
+interface TimedDelta {
   readonly delayMs: number
   readonly delta: Delta
 }
@@ -25,14 +25,14 @@ interface Finish {
   readonly usage: Usage | undefined
 }
 
-export interface Score {
-  readonly beats: readonly Beat[]
-  readonly end: Break | Finish
+export interface ReplyScript {
+  readonly deltas: readonly TimedDelta[]
+  readonly end: AbnormalEnd | Finish
 }
 
 /** `callId` makes the ids of this reply's tool calls unlike those of any other. */
-export function scoreOf(said: Said, callId: string): Score {
-  const beats: Beat[] = []
+export function replyScript(said: StreamedReply, callId: string): ReplyScript {
+  const beats: TimedDelta[] = []
   let calls = 0
   let reason: string | undefined
   let usage: Usage | undefined
@@ -58,17 +58,17 @@ export function scoreOf(said: Said, callId: string): Score {
         usage = step.usage
         break
       default:
-        return { beats, end: step }
+        return { deltas: beats, end: step }
     }
   }
   return {
-    beats,
+    deltas: beats,
     end: { type: "finish", reason: reason ?? (calls > 0 ? "tool_calls" : "stop"), usage },
   }
 }
 
 /** As providers do it: the name first, then the arguments in pieces. */
-function callBeats({ name, args }: ToolCall, index: number, id: string): Beat[] {
+function callBeats({ name, args }: ToolCall, index: number, id: string): TimedDelta[] {
   const json = typeof args === "string" ? args : JSON.stringify(args)
   const opening: ToolCallDelta = { index, id, type: "function", function: { name, arguments: "" } }
   const pieces = splitText(json, 2).map((piece) => ({ index, function: { arguments: piece } }))

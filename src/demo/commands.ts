@@ -2,7 +2,7 @@
 import { isAbsolute, join } from "node:path"
 import { isSummaryRequest, isTitleRequest, titleOf } from "./opencode-requests.ts"
 import { shorten, withoutAttribution, withoutReminders } from "./excerpt.ts"
-import { httpError, reasoning, type Reply, reply, type Said, text, tool } from "./reply.ts"
+import { httpError, reasoning, type Reply, reply, type StreamedReply, text, tool } from "./reply.ts"
 import { type Conversation, lastUserText, textOf } from "./request.ts"
 
 export function answer(conversation: Conversation): Reply {
@@ -131,7 +131,7 @@ function findWord(said: string) {
 }
 
 /** Each call has one result in the conversation, so their number says which call comes next. */
-function useTool(word: ToolWord, spoken: Spoken, { messages, tools }: Conversation): Said {
+function useTool(word: ToolWord, spoken: Spoken, { messages, tools }: Conversation): StreamedReply {
   const asked = messages.findLastIndex(({ role }) => role === "user")
   const results = messages.slice(asked + 1).filter(({ role }) => role === "tool")
   const next = word.calls(spoken, workingDirectory(messages))[results.length]
@@ -151,13 +151,13 @@ function workingDirectory(messages: Conversation["messages"]): string {
   return ""
 }
 
-function greet(said: string): Said {
+function greet(said: string): StreamedReply {
   const words = WORDS.map(({ usage, help }) => `- \`${usage}\` ${help}`).join("\n")
   const heard = shorten(withoutAttribution(said), 200)
   return say(`Hello! You said:\n\n${quote(heard)}\n\nStart a line with one of these:\n\n${words}`)
 }
 
-const say = (words: string): Said =>
+const say = (words: string): StreamedReply =>
   text(...streamed(`${words}\n\n_I am the scripted demo model, not an LLM._`))
 
 /** In pieces small and slow enough to see them come. */

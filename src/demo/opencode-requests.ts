@@ -3,11 +3,11 @@ import { shorten, withoutAttribution } from "./excerpt.ts"
 import { type Conversation, lastUserText, textOf } from "./request.ts"
 
 export const isTitleRequest = (conversation: Conversation): boolean =>
-  isChore(conversation, "You are a title generator")
+  isInternalRequest(conversation, "You are a title generator")
 
 /** Its only message quotes the conversation, so the words in it are not meant for the model. */
 export const isSummaryRequest = (conversation: Conversation): boolean =>
-  isChore(conversation, "You are a context summarization agent")
+  isInternalRequest(conversation, "You are a context summarization agent")
 
 /** OpenCode wants one line of at most fifty characters. */
 export function titleOf(conversation: Conversation): string {
@@ -16,6 +16,6 @@ export function titleOf(conversation: Conversation): string {
 }
 
 /** The agents for these have no tools, and a system prompt that opens by naming their job. */
-const isChore = ({ messages, tools }: Conversation, opening: string): boolean =>
+const isInternalRequest = ({ messages, tools }: Conversation, opening: string): boolean =>
   tools.length === 0 &&
   messages.some((message) => message.role === "system" && textOf(message).startsWith(opening))

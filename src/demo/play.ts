@@ -1,7 +1,7 @@
 /** Plays a score on an HTTP response: as a stream of chunks, or as one whole completion. */
 import type { ServerResponse } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Delta, Score } from "./chunks.ts"
+import type { Delta, ReplyScript } from "./chunks.ts"
 import type { Usage } from "./reply.ts"
 import type { ChatRequest } from "./request.ts"
 
@@ -14,12 +14,12 @@ interface Envelope {
 
 /** Returns when the reply is over; rejects with the signal's reason when the client goes away first. */
 export async function playStream(
-  score: Score,
+  score: ReplyScript,
   envelope: Envelope,
   request: ChatRequest,
   response: ServerResponse,
 ): Promise<void> {
-  const { beats, end } = score
+  const { deltas: beats, end } = score
   const { signal } = request
   const send = (data: unknown) => response.write(`data: ${JSON.stringify(data)}\n\n`)
   const chunk = (choices: readonly unknown[], rest: object = {}) =>
@@ -62,12 +62,12 @@ export async function playStream(
 }
 
 export async function playWhole(
-  score: Score,
+  score: ReplyScript,
   envelope: Envelope,
   request: ChatRequest,
   response: ServerResponse,
 ): Promise<void> {
-  const { beats, end } = score
+  const { deltas: beats, end } = score
   for (const { delayMs } of beats) await pause(delayMs, request.signal)
 
   const json = (status: number, body: unknown) => {
@@ -133,7 +133,7 @@ function wholeMessage(deltas: readonly Delta[]): object {
 }
 
 /** About four characters a token. */
-const estimate = (request: ChatRequest, { beats }: Score): Usage => ({
+const estimate = (request: ChatRequest, { deltas: beats }: ReplyScript): Usage => ({
   input: Math.ceil(JSON.stringify([request.messages, request.tools]).length / 4),
   output: Math.ceil(beats.map(({ delta }) => Object.values(delta).join("")).join("").length / 4),
 })

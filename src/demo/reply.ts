@@ -23,7 +23,7 @@ interface Speech {
 }
 
 /** Ends the stream in another way than by finishing; what a script lists after it is never sent. */
-export type Break =
+export type AbnormalEnd =
   /** The connection is reset; as the first step, before any header. */
   | { readonly type: "cut" }
   /** The stream ends cleanly, but without a finish reason. */
@@ -38,56 +38,56 @@ type Step =
   | { readonly type: "tools"; readonly calls: readonly ToolCall[] }
   | { readonly type: "finish"; readonly reason: string }
   | { readonly type: "usage"; readonly usage: Usage }
-  | Break
+  | AbnormalEnd
 
 /** An answer that begins as a stream of chunks, however it ends. */
-export type Said = readonly Step[]
+export type StreamedReply = readonly Step[]
 
 /** An answer that is an HTTP status and nothing else. */
-export interface Refusal {
+export interface ErrorReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: unknown
 }
 
-export type Reply = Said | Refusal
+export type Reply = StreamedReply | ErrorReply
 
-export const reply = (...parts: readonly Said[]): Said => parts.flat()
+export const reply = (...parts: readonly StreamedReply[]): StreamedReply => parts.flat()
 
 interface Pace {
   readonly chunks?: number
   readonly delayMs?: number
 }
 
-export const text = (words: string, { chunks = 1, delayMs = 0 }: Pace = {}): Said => [
+export const text = (words: string, { chunks = 1, delayMs = 0 }: Pace = {}): StreamedReply => [
   { type: "text", text: words, chunks, delayMs },
 ]
 
-export const reasoning = (words: string, { chunks = 1, delayMs = 0 }: Pace = {}): Said => [
+export const reasoning = (words: string, { chunks = 1, delayMs = 0 }: Pace = {}): StreamedReply => [
   { type: "reasoning", text: words, chunks, delayMs },
 ]
 
 /** Several calls in parallel. */
-export const tools = (calls: readonly ToolCall[]): Said => [{ type: "tools", calls }]
+export const tools = (calls: readonly ToolCall[]): StreamedReply => [{ type: "tools", calls }]
 
-export const tool = (name: string, args: ToolCall["args"]): Said => tools([{ name, args }])
+export const tool = (name: string, args: ToolCall["args"]): StreamedReply => tools([{ name, args }])
 
 /** Instead of the default, which is `tool_calls` after a tool call and `stop` otherwise. */
-export const finish = (reason: string): Said => [{ type: "finish", reason }]
+export const finish = (reason: string): StreamedReply => [{ type: "finish", reason }]
 
 /** Instead of the default, which is an estimate from the number of characters. */
-export const usage = (tokens: Usage): Said => [{ type: "usage", usage: tokens }]
+export const usage = (tokens: Usage): StreamedReply => [{ type: "usage", usage: tokens }]
 
-export const cut = (afterChunks = 0): Said => [...filler(afterChunks), { type: "cut" }]
+export const cut = (afterChunks = 0): StreamedReply => [...filler(afterChunks), { type: "cut" }]
 
-export const eof = (afterChunks = 0): Said => [...filler(afterChunks), { type: "eof" }]
+export const eof = (afterChunks = 0): StreamedReply => [...filler(afterChunks), { type: "eof" }]
 
-export const hang = (afterChunks = 0): Said => [...filler(afterChunks), { type: "hang" }]
+export const hang = (afterChunks = 0): StreamedReply => [...filler(afterChunks), { type: "hang" }]
 
 export const streamError = (
   message: string,
   fields: Readonly<Record<string, unknown>> = {},
-): Said => [{ type: "error", error: { message, ...fields } }]
+): StreamedReply => [{ type: "error", error: { message, ...fields } }]
 
 interface ErrorFields {
   readonly message?: string
@@ -99,7 +99,7 @@ interface ErrorFields {
   readonly body?: unknown
 }
 
-export function httpError(status: number, fields: ErrorFields = {}): Refusal {
+export function httpError(status: number, fields: ErrorFields = {}): ErrorReply {
   const { message = STATUS_CODES[status] ?? "Error", retryAfterSeconds, headers } = fields
   const { type = status < 500 ? "invalid_request_error" : "server_error", code = null } = fields
   return {
@@ -113,7 +113,7 @@ export function httpError(status: number, fields: ErrorFields = {}): Refusal {
 }
 
 /** OpenAI's own refusal of a conversation that is too long; OpenCode recognises both wording and code. */
-export const overflow = (): Refusal =>
+export const overflow = (): ErrorReply =>
   httpError(400, {
     message:
       "This model's maximum context length is 128000 tokens. However, your messages resulted in " +
@@ -121,5 +121,5 @@ export const overflow = (): Refusal =>
     code: "context_length_exceeded",
   })
 
-const filler = (chunks: number): Said =>
+const filler = (chunks: number): StreamedReply =>
   chunks === 0 ? [] : text("word ".repeat(chunks), { chunks })

@@ -3,9 +3,9 @@ import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { text as readText } from "node:stream/consumers"
 import { z } from "zod"
-import { scoreOf } from "./chunks.ts"
+import { replyScript } from "./chunks.ts"
 import { playStream, playWhole } from "./play.ts"
-import { httpError, type Refusal, type Reply } from "./reply.ts"
+import { httpError, type ErrorReply, type Reply } from "./reply.ts"
 import { chatBody, type ChatRequest } from "./request.ts"
 
 interface ModelServerOptions {
@@ -106,10 +106,10 @@ async function answer(request: ChatRequest, reply: Reply, response: ServerRespon
     model: request.model,
   }
   const play = request.stream ? playStream : playWhole
-  return play(scoreOf(reply, key), envelope, request, response)
+  return play(replyScript(reply, key), envelope, request, response)
 }
 
-function sendJson(response: ServerResponse, { status, headers, body }: Refusal): void {
+function sendJson(response: ServerResponse, { status, headers, body }: ErrorReply): void {
   response.writeHead(status, { "content-type": "application/json", ...headers })
   response.end(JSON.stringify(body))
 }

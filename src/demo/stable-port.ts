@@ -5,7 +5,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { dirname } from "node:path"
 
-export const onKeptPort = async <Server extends { readonly port: number }>(
+export const startOnStablePort = async <Server extends { readonly port: number }>(
   file: string,
   start: (port: number) => Promise<Server>,
 ): Promise<Server> => {

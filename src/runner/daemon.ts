@@ -245,25 +245,25 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     hiddenTools: config.parallelApiKey ? [] : ["parallel_*"],
     instructionFiles: [host.personaFiles],
     processes: createProcesses(clock),
-    installMore: async (configDir) => {
+    installExtraFiles: async (configDir) => {
       await host.prepared()
       await gitIdentities.installPlugin(configDir)
     },
     workDirReady: host.directoryReady,
     user,
     giveToUser: async (path) => user && giveTo(path, user),
-    handOver: async (path) => user && handOver(path, user),
-    memory: {
+    giveWorkDirToUser: async (path) => user && handOver(path, user),
+    savedConfig: {
       read: () => JSON.parse(readFact(db, RUNTIME_FACT) ?? "{}"),
       write: (runtime) => writeFact(db, RUNTIME_FACT, JSON.stringify(runtime)),
     },
     onEvent: channels.agentEvent,
-    onGap: () => {
+    onStreamGap: () => {
       counted.eventStreamLost()
       channels.streamGap()
     },
     onFirstEvent: channels.streamGap,
-    room: uplink.room,
+    backpressure: uplink.room,
     onReady: ({ client, url, models: known, defaultModel }) => {
       ready = url
       parts.set("agent", "ready")
@@ -284,8 +284,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       parts.set("agent", "failed", error)
       uplink.send({ type: "agentStatus", status: "error", detail: error })
     },
-    quiet: channels.pause,
-    goOn: channels.goOn,
+    pauseTurns: channels.pause,
+    resumeTurns: channels.goOn,
     clock,
     log: log.child({ part: "agent" }),
     ...(options.watch && { watch: options.watch }),

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startDemoModel } from "../../src/demo/demo.ts"
-import { onKeptPort } from "../../src/demo/stable-port.ts"
+import { startOnStablePort } from "../../src/demo/stable-port.ts"
 
 let folder: string
 beforeAll(async () => {
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-const start = (file: string) => onKeptPort(file, (port) => startDemoModel({ port }))
+const start = (file: string) => startOnStablePort(file, (port) => startDemoModel({ port }))
 
 test("a second start is where the first one was", async () => {
   const file = join(folder, "state/port")

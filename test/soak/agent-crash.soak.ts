@@ -108,7 +108,7 @@ describe("kill -9 while the conversation is shortened", () => {
     c.agent.say({ type: "opencode-command", command: "compact", requestId: "k1" })
     await shortening(asked + 1)
     const { error } = await c.agent.frame("command-result", ({ requestId }) => requestId === "k1")
-    expect(error).toMatch(/^OpenCode: POST \S+ got no answer: ECONNRESET: .*unexpectedly\.$/)
+    expect(error).toMatch(/^OpenCode: POST \S+ got no response: ECONNRESET: .*unexpectedly\.$/)
     await answersNext("after-compact", "before-compact")
     expect(
       c.agent.frames.filter((frame) => frame.type === "command-result" && frame.requestId === "k1"),

@@ -1,4 +1,4 @@
-/** OpenCode's HTTP calls, each typed, each with a deadline. What they may fail with stands in call.ts. */
+/** The typed client of OpenCode's HTTP API. Every call has a deadline and fails with AgentCallError (http-call.ts). */
 import { z } from "zod"
 import {
   type AgentExchange,
@@ -38,12 +38,12 @@ export type PermissionReply = "once" | "always" | "reject"
 
 export interface AgentClient {
   readonly health: () => Promise<{ readonly version: string }>
-  /** Fails when OpenCode cannot use its configuration; health says nothing of it. */
+  /** Fails when OpenCode cannot use its configuration; `health` succeeds even then. */
   readonly checkConfig: () => Promise<void>
 
   readonly createSession: (title?: string) => Promise<string>
   readonly sessionExists: (agentSessionId: string) => Promise<boolean>
-  /** Of every session there is. */
+  /** The ids of all agent sessions. */
   readonly sessionIds: () => Promise<readonly string[]>
   readonly readSession: (agentSessionId: string) => Promise<AgentSession>
   readonly deleteSession: (agentSessionId: string) => Promise<void>
@@ -51,13 +51,13 @@ export interface AgentClient {
 
   readonly prompt: (agentSessionId: string, body: PromptBody) => Promise<void>
   readonly abort: (agentSessionId: string) => Promise<void>
-  /** Answers when the turn is done. An unknown command fails with 500. */
+  /** Resolves when the turn is done. An unknown command fails with 500. */
   readonly command: (
     agentSessionId: string,
     body: CommandBody,
     signal?: AbortSignal,
   ) => Promise<AgentExchange>
-  /** Compaction; answers when it is done. */
+  /** Compacts the conversation; resolves when that is done. */
   readonly summarize: (
     agentSessionId: string,
     model: ModelRef,
@@ -66,15 +66,15 @@ export interface AgentClient {
 
   readonly messages: (agentSessionId: string, limit?: number) => Promise<readonly AgentExchange[]>
   readonly deleteMessage: (agentSessionId: string, messageId: string) => Promise<void>
-  /** Fails while the session is busy (409; 500 before 1.2). The messages stay until the next prompt. */
+  /** Fails while the session is busy (409; 500 before 1.2). Reverted messages are deleted by the next prompt. */
   readonly revert: (agentSessionId: string, messageId: string) => Promise<AgentSession>
   readonly unrevert: (agentSessionId: string) => Promise<void>
-  /** Since 1.2 nothing comes without a message to look at. */
+  /** Since 1.2 the diff is empty without a message id. */
   readonly diff: (agentSessionId: string, messageId?: string) => Promise<readonly FileDiff[]>
 
-  /** Requests of aborted turns stay in both lists for ever: only those of a busy session are open. */
+  /** Requests of aborted turns are never removed from this list and the next: only those of a busy session are open. */
   readonly questions: () => Promise<readonly PendingQuestion[]>
-  /** OpenCode 1.18 fails here with 400 while a web fetch without a time limit asks. */
+  /** OpenCode 1.18 fails here with 400 while a web fetch without a timeout asks for permission. */
   readonly permissions: () => Promise<readonly PendingPermission[]>
   readonly replyQuestion: (
     requestId: string,
@@ -87,71 +87,75 @@ export interface AgentClient {
     message?: string,
   ) => Promise<void>
 
-  /** Names of the connected providers and their models; OpenCode's own answer holds their keys and is not kept. */
+  /** Names of the connected providers and their models. OpenCode's response also has their keys, which are dropped. */
   readonly models: () => Promise<readonly ProviderModels[]>
 
   readonly setAuth: (provider: string, key: string) => Promise<void>
   readonly removeAuth: (provider: string) => Promise<void>
-  /** Has configuration and new files read again; aborts what runs. */
+  /** Makes OpenCode read its configuration and files again; aborts running turns. */
   readonly dispose: () => Promise<void>
 
-  /** The event stream's response; it ends with the signal. */
+  /** The response of the event stream; ends when the signal aborts. */
   readonly openEvents: (signal: AbortSignal) => Promise<Response>
-  /** What is durable after these numbers; a session that is not named comes with all it has. */
+  /** Durable events after these sequence numbers. Returns the whole history of every agent session not listed. */
   readonly history: (after: Readonly<Record<string, number>>) => Promise<readonly DurableEvent[]>
 }
 
-/** OpenCode never answers connections made while it is just coming up, so a health call must give up early. */
+/** OpenCode never responds to connections made while it starts, so a health check must time out early. */
 const HEALTH_MS = 1000
-/** The first of these makes OpenCode load everything it has, which takes long where the machine is busy. */
+/** The first of these calls makes OpenCode load everything, which is slow on a busy machine. */
 const LOADING_MS = 30_000
-/** Calls that answer when a turn is done. */
+/** For calls that resolve when a turn is done. */
 const TURN_MS = 30 * 60_000
 
-const done = z.unknown()
+const anyBody = z.unknown()
 const health = z.object({ healthy: z.literal(true), version: z.string() })
 
 export const createAgentClient = (address: AgentAddress): AgentClient => {
   const call = createCall(address)
-  const of = (agentSessionId: string, rest = "") =>
+  const sessionPath = (agentSessionId: string, rest = "") =>
     `/session/${encodeURIComponent(agentSessionId)}${rest}`
-  const messageOf = (agentSessionId: string, messageId: string) =>
-    of(agentSessionId, `/message/${encodeURIComponent(messageId)}`)
+  const messagePath = (agentSessionId: string, messageId: string) =>
+    sessionPath(agentSessionId, `/message/${encodeURIComponent(messageId)}`)
   const get = <Schema extends z.ZodType>(path: string, schema: Schema) => call("GET", path, schema)
   const post = async (path: string, body: unknown = {}) => {
-    await call("POST", path, done, { body })
+    await call("POST", path, anyBody, { body })
   }
 
   return {
     health: () => call("GET", "/global/health", health, { deadlineMs: HEALTH_MS }),
     checkConfig: async () => {
-      await call("GET", "/config", done, { deadlineMs: LOADING_MS })
+      await call("GET", "/config", anyBody, { deadlineMs: LOADING_MS })
     },
 
     createSession: async (title) =>
       (await call("POST", "/session", session, { body: { title } })).id,
     sessionExists: async (agentSessionId) => {
       try {
-        return (await get(of(agentSessionId), session)).id === agentSessionId
+        return (await get(sessionPath(agentSessionId), session)).id === agentSessionId
       } catch (error) {
         if (error instanceof AgentCallError && error.isDefinite) return false
         throw error
       }
     },
     sessionIds: async () => (await get("/session", z.array(session))).map(({ id }) => id),
-    readSession: (agentSessionId) => get(of(agentSessionId), session),
+    readSession: (agentSessionId) => get(sessionPath(agentSessionId), session),
     deleteSession: async (agentSessionId) => {
-      await call("DELETE", of(agentSessionId), done)
+      await call("DELETE", sessionPath(agentSessionId), anyBody)
     },
     statuses: async () =>
       new Map(Object.entries(await get("/session/status", z.record(z.string(), statusSchema)))),
 
-    prompt: (agentSessionId, body) => post(of(agentSessionId, "/prompt_async"), body),
-    abort: (agentSessionId) => post(of(agentSessionId, "/abort")),
+    prompt: (agentSessionId, body) => post(sessionPath(agentSessionId, "/prompt_async"), body),
+    abort: (agentSessionId) => post(sessionPath(agentSessionId, "/abort")),
     command: (agentSessionId, body, signal) =>
-      call("POST", of(agentSessionId, "/command"), exchange, { body, deadlineMs: TURN_MS, signal }),
+      call("POST", sessionPath(agentSessionId, "/command"), exchange, {
+        body,
+        deadlineMs: TURN_MS,
+        signal,
+      }),
     summarize: async (agentSessionId, body, signal) => {
-      await call("POST", of(agentSessionId, "/summarize"), done, {
+      await call("POST", sessionPath(agentSessionId, "/summarize"), anyBody, {
         body,
         deadlineMs: TURN_MS,
         signal,
@@ -160,18 +164,18 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
 
     messages: (agentSessionId, limit) =>
       get(
-        of(agentSessionId, limit === undefined ? "/message" : `/message?limit=${limit}`),
+        sessionPath(agentSessionId, limit === undefined ? "/message" : `/message?limit=${limit}`),
         z.array(exchange),
       ),
     deleteMessage: async (agentSessionId, messageId) => {
-      await call("DELETE", messageOf(agentSessionId, messageId), done)
+      await call("DELETE", messagePath(agentSessionId, messageId), anyBody)
     },
     revert: (agentSessionId, messageID) =>
-      call("POST", of(agentSessionId, "/revert"), session, { body: { messageID } }),
-    unrevert: (agentSessionId) => post(of(agentSessionId, "/unrevert")),
+      call("POST", sessionPath(agentSessionId, "/revert"), session, { body: { messageID } }),
+    unrevert: (agentSessionId) => post(sessionPath(agentSessionId, "/unrevert")),
     diff: (agentSessionId, messageId) => {
       const query = messageId === undefined ? "" : `?messageID=${encodeURIComponent(messageId)}`
-      return get(of(agentSessionId, `/diff${query}`), z.array(fileDiff))
+      return get(sessionPath(agentSessionId, `/diff${query}`), z.array(fileDiff))
     },
 
     questions: () => get("/question", z.array(pendingQuestion)),
@@ -186,13 +190,13 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
 
     setAuth: async (provider, key) => {
       const body = { type: "api", key }
-      await call("PUT", `/auth/${encodeURIComponent(provider)}`, done, { body })
+      await call("PUT", `/auth/${encodeURIComponent(provider)}`, anyBody, { body })
     },
     removeAuth: async (provider) => {
-      await call("DELETE", `/auth/${encodeURIComponent(provider)}`, done)
+      await call("DELETE", `/auth/${encodeURIComponent(provider)}`, anyBody)
     },
     dispose: async () => {
-      await call("POST", "/instance/dispose", done, { body: {}, deadlineMs: LOADING_MS })
+      await call("POST", "/instance/dispose", anyBody, { body: {}, deadlineMs: LOADING_MS })
     },
 
     openEvents: (signal) => openEvents(address, signal),
@@ -200,13 +204,13 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
   }
 }
 
-/** The stream of all directories, which survives a dispose; else that of this one. */
+/** Prefers `/global/event`, which survives a dispose; versions without it have `/event` for this directory. */
 const openEvents = async (address: AgentAddress, signal: AbortSignal): Promise<Response> => {
   const open = (path: string) =>
     fetch(address.url + path, {
       headers: { ...headersFor(address), accept: "text/event-stream" },
       signal,
-      // Liveness is the reader's business; the runtime's own limit knows nothing of heartbeats.
+      // The reader checks for silence; Bun's own timeout would cut a stream that is merely idle.
       timeout: false,
     })
   const isStream = (response: Response) =>

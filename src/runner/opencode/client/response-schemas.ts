@@ -1,4 +1,4 @@
-/** The forms of OpenCode's answers to calls, in the words the rest of the runner uses. Pure. */
+/** Schemas of OpenCode's responses and their conversion to the runner's types. Pure. */
 import { z } from "zod"
 import {
   messageSchema,
@@ -18,7 +18,7 @@ export interface AgentExchange {
 export interface AgentSession {
   readonly id: string
   readonly title: string
-  /** Messages from this one on are taken back. */
+  /** Messages from this one on are reverted. */
   readonly revertedTo?: string
 }
 
@@ -27,7 +27,7 @@ export interface FileDiff {
   readonly status: "added" | "modified" | "deleted"
   readonly additions: number
   readonly deletions: number
-  /** As a unified diff; OpenCode before 1.2 gives the two texts instead. */
+  /** A unified diff; OpenCode before 1.2 returns `before` and `after` instead. */
   readonly patch?: string
   readonly before?: string
   readonly after?: string
@@ -46,7 +46,7 @@ export interface PendingPermission {
   readonly patterns: readonly string[]
 }
 
-/** A durable event as `POST /sync/history` gives it: `seq` is contiguous in its session. */
+/** A durable event of `POST /sync/history`; `seq` is contiguous within its agent session. */
 export interface DurableEvent {
   readonly id: string
   readonly agentSessionId: string
@@ -127,7 +127,7 @@ export const durableEvent = z
     data,
   }))
 
-/** The answer also holds the providers' keys in clear: only names pass. */
+/** The response has the providers' keys in plain text: only ids and names are kept. */
 export const providers = z
   .object({
     providers: z.array(

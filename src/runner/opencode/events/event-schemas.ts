@@ -1,4 +1,4 @@
-/** The shapes of OpenCode's messages, parts and requests, for both of its dialects, and what each becomes here. Pure. */
+/** Schemas of OpenCode's messages, parts and requests, for both event formats, and their conversion. Pure. */
 import { z } from "zod"
 import type { AgentError, AgentMessage, AgentPart, AgentQuestion, TodoItem } from "./events.ts"
 
@@ -93,7 +93,7 @@ const toolPart = z.object({
   }),
 })
 
-// A malformed text or tool part must not pass as "something else": it would vanish without a word.
+// A malformed text or tool part must not match here: it would be dropped without an error.
 const otherPart = z.object({
   ...partBase,
   type: z.string().refine((type) => !["text", "reasoning", "tool"].includes(type)),
@@ -150,10 +150,10 @@ export const questionSchema = z.object({
   ),
 })
 
-export const ofSession = { sessionID: z.string() }
+export const sessionField = { sessionID: z.string() }
 
 export const permissionSchema = z.object({
-  ...ofSession,
+  ...sessionField,
   id: z.string(),
   permission: z.string().optional(),
   title: z.string().optional(),

@@ -1,4 +1,4 @@
-/** What OpenCode says, in one form, whichever version says it. */
+/** OpenCode's events in one form for all supported versions. */
 
 export interface AgentError {
   readonly name: string
@@ -16,7 +16,7 @@ export interface AgentMessage {
   readonly completed: boolean
   readonly error?: AgentError
   readonly finish?: string
-  /** A compaction's summary: the model talking to itself, never shown. */
+  /** The summary of a compaction, which is not shown to people. */
   readonly isSummary: boolean
   readonly model?: string
   readonly usage?: AgentUsage
@@ -42,7 +42,7 @@ interface PartBase {
 export interface AgentTextPart extends PartBase {
   readonly kind: "text" | "reasoning"
   readonly text: string
-  /** The text is whole: nothing will be added to it. */
+  /** The text is complete. */
   readonly ended: boolean
   /** Written by OpenCode itself, not by the model or the user. */
   readonly synthetic: boolean
@@ -89,7 +89,7 @@ export interface TodoItem {
   readonly priority?: string
 }
 
-/** Every event that concerns an agent session carries its id; `live` events are about the stream itself. */
+/** Every event carries the id of its agent session, except `connected` and `heartbeat`, which are about the stream. */
 export type AgentEvent =
   | { readonly type: "connected" }
   | { readonly type: "heartbeat" }
@@ -134,15 +134,15 @@ export type AgentEvent =
 
 export type ParsedEvent =
   | { readonly kind: "event"; readonly id?: string; readonly event: AgentEvent }
-  /** The durable copy of an event, numbered without a gap in its session; the event itself has the same id. */
+  /** The durable copy of an event, with contiguous numbers within its agent session; the event has the same id. */
   | {
       readonly kind: "durable"
       readonly id: string
       readonly agentSessionId: string
       readonly seq: number
-      /** Nothing when the type is of no use here. */
+      /** Undefined when the runner does not use the type. */
       readonly event: AgentEvent | undefined
     }
-  /** A type that nothing here uses; `known` when it is expected noise. */
+  /** A type that the runner does not use; `known` if that is expected. */
   | { readonly kind: "unused"; readonly type: string; readonly known: boolean }
   | { readonly kind: "malformed"; readonly type: string; readonly problem: string }

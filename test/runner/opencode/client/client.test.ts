@@ -183,15 +183,15 @@ describe("the durable history", () => {
 })
 
 describe("a failed call", () => {
-  test("a failed call reports its HTTP status and whether a retry can succeed", async () => {
+  test("a failed call reports its HTTP status and whether OpenCode definitely refused it", async () => {
     const missing = await failure(client.readSession("ses_none"))
-    expect(missing).toMatchObject({ status: 404, isDefinite: true, isRetryable: false })
+    expect(missing).toMatchObject({ status: 404, isDefinite: true })
     const wrong = createAgentClient({ ...opencode, password: "wrong" })
-    expect(await failure(wrong.health())).toMatchObject({ status: 401, isRetryable: false })
+    expect(await failure(wrong.health())).toMatchObject({ status: 401, isDefinite: true })
     const unreachable = createAgentClient({ ...opencode, url: "http://127.0.0.1:1" })
     expect(await failure(unreachable.health())).toMatchObject({
       status: undefined,
-      isRetryable: true,
+      isDefinite: false,
     })
   })
 
@@ -211,7 +211,6 @@ describe("a failed call", () => {
     expect(await failure(client.revert(id, messageID))).toMatchObject({
       status: 409,
       errorName: "SessionBusyError",
-      isRetryable: true,
     })
     await client.abort(id)
     await eventually(async () => !(await client.statuses()).has(id))
