@@ -1,6 +1,6 @@
 /**
- * OpenCode hands its whole environment to every shell it starts. It has read its password by the time plugins are
- * loaded and does not read it again, so taking it away here keeps it out of the agent's `env`.
+ * Keeps OpenCode's password out of the agent's `env`: OpenCode passes its whole environment to every shell that it
+ * starts. It has read the password before it loads plugins and does not read it again.
  */
 delete process.env.OPENCODE_SERVER_PASSWORD
 
