@@ -144,7 +144,9 @@ function useTool(
   if (next === undefined) return say(command.close(input, last === undefined ? "" : textOf(last)))
   if (tools.some((offered) => offered.function.name === command.tool))
     return tool(command.tool, next)
-  return say(`\`${command.usage}\` needs the tool \`${command.tool}\`, which is off here.`)
+  return say(
+    `\`${command.usage}\` needs the tool \`${command.tool}\`, which is off in this session.`,
+  )
 }
 
 /** From a line of OpenCode's system prompt; its `write` tool requires absolute paths. */

@@ -31,12 +31,14 @@ export const readCatalogue = (opencodeVersion: string): Catalogue => {
   const { opencode, others } = header.parse(JSON.parse(first))
   const notInSubset = new Set(others)
   return {
-    covers: ({ auth, opencodeJson: config }, { allowedVariables, plugins }) =>
+    covers: ({ auth, opencodeJson }, { allowedVariables, plugins }) =>
       opencode === opencodeVersion &&
       allowedVariables.length + plugins.length === 0 &&
-      config["plugin"] === undefined &&
-      !hasKeylessProvider(config) &&
-      [...Object.keys(auth), ...keysOf(config["provider"])].every((id) => !notInSubset.has(id)),
+      opencodeJson["plugin"] === undefined &&
+      !hasKeylessProvider(opencodeJson) &&
+      [...Object.keys(auth), ...keysOf(opencodeJson["provider"])].every(
+        (id) => !notInSubset.has(id),
+      ),
     text: `{${providers.map((line) => line.slice(1, -1)).join(",")}}`,
   }
 }
@@ -44,8 +46,11 @@ export const readCatalogue = (opencodeVersion: string): Catalogue => {
 const KEYLESS = "opencode"
 
 /** OpenCode's own provider needs no key, so it is available unless it is disabled. */
-const hasKeylessProvider = (config: OpenCodeConfig["opencodeJson"]): boolean => {
-  const [enabled, disabled] = [config["enabled_providers"], config["disabled_providers"]]
+const hasKeylessProvider = (opencodeJson: OpenCodeConfig["opencodeJson"]): boolean => {
+  const [enabled, disabled] = [
+    opencodeJson["enabled_providers"],
+    opencodeJson["disabled_providers"],
+  ]
   if (Array.isArray(disabled) && disabled.includes(KEYLESS)) return false
   return !Array.isArray(enabled) || enabled.includes(KEYLESS)
 }

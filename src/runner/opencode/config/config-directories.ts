@@ -122,12 +122,12 @@ export const writeConfigDirectory = async (
 
 /** Writes the files that OpenCode reads again at a reload. */
 export const writeConfig = async (
-  { root, configFile, instructionsFile: sentencesFile }: AgentDirectories,
+  { root, configFile, instructionsFile }: AgentDirectories,
   config: OpenCodeConfig,
 ): Promise<void> => {
-  await removeNonDirectories(root, dirname(sentencesFile))
-  await mkdir(dirname(sentencesFile), { recursive: true, mode: 0o700 })
-  await writeAtomically(sentencesFile, config.instructions)
+  await removeNonDirectories(root, dirname(instructionsFile))
+  await mkdir(dirname(instructionsFile), { recursive: true, mode: 0o700 })
+  await writeAtomically(instructionsFile, config.instructions)
   await writeAtomically(configFile, json(config.opencodeJson))
 }
 

@@ -61,7 +61,7 @@ export const createConfigInstaller = (options: InstallOptions): ConfigInstaller 
     },
 
     writeConfig: async (plan) => {
-      // Looked up now and not in the plan: a clone may have brought a config of its own.
+      // Checked now and not in the plan: the clone of the repository may contain such a config.
       const isOnlyOurs = !hasForeignConfig(workDir, plan.environment["HOME"])
       const catalogue = isOnlyOurs ? plan.catalogue : undefined
       const rejected = await writeConfigDirectory({

@@ -14,7 +14,7 @@ export const choosePort = async (url: URL, processes: Processes): Promise<number
     : "a process that is not visible to the runner"
   throw new LaunchError(
     "blocked",
-    `port ${port} for OpenCode is in use by ${owner}; stop that process or set OPENCODE_URL. The start is retried`,
+    `port ${port} for OpenCode is in use by ${owner}; stop that process or set OPENCODE_URL. OpenCode's start is retried`,
   )
 }
 

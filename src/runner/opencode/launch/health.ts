@@ -27,9 +27,9 @@ const MAX_PROBES = 20
  * a response, so new health checks are sent while earlier ones are in flight, and the first response counts.
  */
 export const waitForHealth = async (wait: HealthWait): Promise<string> => {
-  const { clock, signal, timeoutMs: limitMs, pollMs = POLL_MS } = wait
+  const { clock, signal, timeoutMs, pollMs = POLL_MS } = wait
   const healthy = Promise.withResolvers<string>()
-  const deadline = clock.now() + limitMs
+  const deadline = clock.now() + timeoutMs
   let inFlight = 0
   let lastError: unknown
   const probe = async () => {
@@ -57,6 +57,6 @@ export const waitForHealth = async (wait: HealthWait): Promise<string> => {
   const why = lastError === undefined ? "it does not listen" : describeError(lastError)
   throw new LaunchError(
     "timeout",
-    `OpenCode runs but was not healthy within ${limitMs / 1000} s (${why})${await wait.describeLog()}`,
+    `OpenCode runs but was not healthy within ${timeoutMs / 1000} s (${why})${await wait.describeLog()}`,
   )
 }

@@ -52,7 +52,7 @@ export const spawnAgent = async (
     return { why: `OpenCode ${exitReason}` }
   })
   if (!identity) throw new LaunchError("exit", `${(await exited).why} at once`)
-  const entry: RunRecord = {
+  const record: RunRecord = {
     pid: identity.pid,
     startTime: identity.startTime,
     url: `http://${options.hostname}:${port}`,
@@ -63,8 +63,8 @@ export const spawnAgent = async (
     hash: "",
     startHash: spec.startHash,
   }
-  await options.record.write(entry)
-  return { record: entry, exitReason: () => exitReason, exited }
+  await options.record.write(record)
+  return { record, exitReason: () => exitReason, exited }
 }
 
 const spawn = (
@@ -86,7 +86,7 @@ const spawn = (
     stderr: output,
     buffer: false,
     reject: false,
-    // Its own process group: neither a signal to the runner's group nor the runner's exit ends OpenCode.
+    // A new process session (setsid): neither a signal to the runner's group nor the runner's exit ends OpenCode.
     detached: true,
     cleanup: false,
     ...(user && { uid: user.uid, gid: user.gid }),

@@ -25,8 +25,8 @@ export interface TerminateOptions {
 }
 
 /**
- * The shells of OpenCode's tools have their own process groups and outlive it, so killing it or its group is not
- * enough. Its descendants are listed while it runs, and processes with its mark are searched for afterwards.
+ * The shells of OpenCode's tools have their own process sessions (setsid) and outlive it, so killing it or its group is
+ * not enough. Its descendants are listed while it runs, and processes with its mark are searched for afterwards.
  * Resolves with the number of processes that were ended.
  */
 export const terminateAgent = async (

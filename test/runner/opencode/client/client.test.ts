@@ -39,12 +39,12 @@ afterAll(async () => {
 })
 
 /** Sends a prompt; resolves when the assistant has replied and the session is idle. */
-const turn = async (agentSessionId: string, words: string): Promise<string> => {
+const turn = async (agentSessionId: string, prompt: string): Promise<string> => {
   const messageID = mint("msg")
   await client.prompt(agentSessionId, {
     messageID,
     model,
-    parts: [{ type: "text", id: mint("prt"), text: words }],
+    parts: [{ type: "text", id: mint("prt"), text: prompt }],
   })
   await eventually(async () => {
     const [statuses, messages] = await Promise.all([

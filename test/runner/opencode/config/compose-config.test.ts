@@ -39,16 +39,16 @@ describe("OpenCode's config", () => {
   })
 
   test("the session agent's instructions become a file that the config names", () => {
-    const { opencodeJson: config, instructions } = compose(
+    const { opencodeJson, instructions } = compose(
       { instructions: ["Be brief.", "Be kind."] },
       { fixedInstructionFiles: ["/state/always.md"] },
     )
-    expect(config["instructions"]).toEqual(["/state/always.md", "/state/session.md"])
+    expect(opencodeJson["instructions"]).toEqual(["/state/always.md", "/state/session.md"])
     expect(instructions).toBe("Be brief.\n\nBe kind.\n")
   })
 
   test("tools, providers and keys are added, and the session agent's key overrides the environment's", () => {
-    const { opencodeJson: config, auth } = compose(
+    const { opencodeJson, auth } = compose(
       {
         tools: { webfetch: false },
         providerKeys: { openai: "from-session" },
@@ -58,8 +58,12 @@ describe("OpenCode's config", () => {
       },
       { environment: { OPENAI_API_KEY: "from-env", ANTHROPIC_API_KEY: "a" } },
     )
-    expect(config["permission"]).toEqual({ "*": "allow", websearch: "deny", webfetch: "deny" })
-    expect(config["provider"]).toEqual({
+    expect(opencodeJson["permission"]).toEqual({
+      "*": "allow",
+      websearch: "deny",
+      webfetch: "deny",
+    })
+    expect(opencodeJson["provider"]).toEqual({
       "sandpiper-warm-up": warmUp,
       mine: {
         npm: "@ai-sdk/openai-compatible",
@@ -84,28 +88,28 @@ describe("OpenCode's config", () => {
   })
 
   test("tools that are off are denied after all other rules, even if the session agent enables them", () => {
-    const { opencodeJson: config } = compose(
+    const { opencodeJson } = compose(
       { tools: { parallel_web_search: true, bash: true } },
       { hiddenTools: ["parallel_*"], permissions: "relay" },
     )
-    expect(Object.keys(config["permission"] as object).slice(-2)).toEqual([
+    expect(Object.keys(opencodeJson["permission"] as object).slice(-2)).toEqual([
       "websearch",
       "parallel_*",
     ])
-    expect(config["tools"]).toEqual({ parallel_web_search: true, bash: true })
+    expect(opencodeJson["tools"]).toEqual({ parallel_web_search: true, bash: true })
   })
 
   test("provider keys are written to auth.json only", () => {
-    const { opencodeJson: config } = compose({
+    const { opencodeJson } = compose({
       providerKeys: { openai: "a-key" },
       customProviders: [{ ...provider, models: [{ id: "m" }] }],
     })
-    expect(JSON.stringify(config)).not.toContain("a-key")
-    expect(JSON.stringify(config)).not.toContain("k-1")
+    expect(JSON.stringify(opencodeJson)).not.toContain("a-key")
+    expect(JSON.stringify(opencodeJson)).not.toContain("k-1")
   })
 
   test("MCP servers are added to the base config, each with a start timeout", () => {
-    const { opencodeJson: config } = compose(
+    const { opencodeJson } = compose(
       {
         mcpServers: {
           notes: { type: "local", command: ["notes", "--stdio"], environment: { A: "1" } },
@@ -114,7 +118,7 @@ describe("OpenCode's config", () => {
       },
       { base: { mcp: { old: { type: "local", command: ["old"] } } } },
     )
-    expect(config["mcp"]).toEqual({
+    expect(opencodeJson["mcp"]).toEqual({
       old: { type: "local", command: ["old"] },
       notes: {
         type: "local",
@@ -135,21 +139,21 @@ describe("OpenCode's config", () => {
   })
 
   test("a list of allowed models limits providers and models", () => {
-    const { opencodeJson: config } = compose(
+    const { opencodeJson } = compose(
       { customProviders: [{ ...provider, models: [{ id: "m" }] }] },
       { allowedModels: ["mine/m", "openai/*", "anthropic/a", "anthropic/b/c"] },
     )
-    expect(config["enabled_providers"]).toEqual([
+    expect(opencodeJson["enabled_providers"]).toEqual([
       "mine",
       "openai",
       "anthropic",
       "sandpiper-warm-up",
     ])
-    expect(config["provider"]).toMatchObject({
+    expect(opencodeJson["provider"]).toMatchObject({
       mine: { whitelist: ["m"], name: "Mine" },
       anthropic: { whitelist: ["a", "b/c"] },
     })
-    expect(config["provider"]).not.toHaveProperty("openai")
+    expect(opencodeJson["provider"]).not.toHaveProperty("openai")
   })
 
   test("relayed permissions make OpenCode ask", () => {
