@@ -126,8 +126,9 @@ const measure = async (kind: "on disk" | "off") => {
       log,
       onEvent: channels.agentEvent,
       onSubscribed: () => subscribed.resolve(),
+      onStreamGap: () => {},
       onFirstEvent: () => {},
-      room: uplink.room,
+      backpressure: uplink.room,
     },
     stop.signal,
   )

@@ -6,7 +6,7 @@ import { providerKeysOf, type RuntimeConfig } from "../runner/opencode/config/co
 import type { Settings } from "../settings/settings.ts"
 import { createDaemon, type Daemon } from "../runner/daemon.ts"
 import { startDemoModel } from "../demo/demo.ts"
-import { onKeptPort } from "../demo/stable-port.ts"
+import { startOnStablePort } from "../demo/stable-port.ts"
 import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { startChat } from "./terminal-chat.ts"
@@ -41,7 +41,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   const hasKey = Object.keys(providerKeysOf(settings.environment)).length > 0
   const demo = hasKey
     ? undefined
-    : await onKeptPort(join(settings.stateDir, "demo-port"), (port) => startDemoModel({ port }))
+    : await startOnStablePort(join(settings.stateDir, "demo-port"), (port) => startDemoModel({ port }))
   const clientToken = crypto.randomUUID()
   const runnerToken = crypto.randomUUID()
   const hub = await startLocalHub({

@@ -1,5 +1,5 @@
-/** Turns what is said into the deltas of the wire, and the way they end. */
-import type { Break, Said, ToolCall, Usage } from "./reply.ts"
+/** Converts a scripted reply to the deltas of the chat-completions format and its end. */
+import type { AbnormalEnd, StreamedReply, ToolCall, Usage } from "./reply.ts"
 
 interface ToolCallDelta {
   readonly index: number
@@ -14,7 +14,7 @@ export interface Delta {
   readonly tool_calls?: readonly ToolCallDelta[]
 }
 
-interface Beat {
+interface TimedDelta {
   readonly delayMs: number
   readonly delta: Delta
 }
@@ -25,29 +25,29 @@ interface Finish {
   readonly usage: Usage | undefined
 }
 
-export interface Score {
-  readonly beats: readonly Beat[]
-  readonly end: Break | Finish
+export interface ReplyScript {
+  readonly deltas: readonly TimedDelta[]
+  readonly end: AbnormalEnd | Finish
 }
 
-/** `callId` makes the ids of this reply's tool calls unlike those of any other. */
-export function scoreOf(said: Said, callId: string): Score {
-  const beats: Beat[] = []
+/** `callId` makes the tool call ids of this reply unique. */
+export function replyScript(reply: StreamedReply, callId: string): ReplyScript {
+  const deltas: TimedDelta[] = []
   let calls = 0
   let reason: string | undefined
   let usage: Usage | undefined
-  for (const step of said) {
+  for (const step of reply) {
     switch (step.type) {
       case "text":
       case "reasoning": {
         const field = step.type === "text" ? "content" : "reasoning_content"
         for (const piece of splitText(step.text, step.chunks))
-          beats.push({ delayMs: step.delayMs, delta: { [field]: piece } })
+          deltas.push({ delayMs: step.delayMs, delta: { [field]: piece } })
         break
       }
       case "tools":
         for (const call of step.calls) {
-          beats.push(...callBeats(call, calls, `call_${callId}_${calls}`))
+          deltas.push(...callDeltas(call, calls, `call_${callId}_${calls}`))
           calls += 1
         }
         break
@@ -58,17 +58,17 @@ export function scoreOf(said: Said, callId: string): Score {
         usage = step.usage
         break
       default:
-        return { beats, end: step }
+        return { deltas, end: step }
     }
   }
   return {
-    beats,
+    deltas,
     end: { type: "finish", reason: reason ?? (calls > 0 ? "tool_calls" : "stop"), usage },
   }
 }
 
-/** As providers do it: the name first, then the arguments in pieces. */
-function callBeats({ name, args }: ToolCall, index: number, id: string): Beat[] {
+/** Like real providers: the name first, then the arguments in pieces. */
+function callDeltas({ name, args }: ToolCall, index: number, id: string): TimedDelta[] {
   const json = typeof args === "string" ? args : JSON.stringify(args)
   const opening: ToolCallDelta = { index, id, type: "function", function: { name, arguments: "" } }
   const pieces = splitText(json, 2).map((piece) => ({ index, function: { arguments: piece } }))
@@ -76,8 +76,8 @@ function callBeats({ name, args }: ToolCall, index: number, id: string): Beat[] 
 }
 
 /**
- * At most `chunks` pieces of about the same length, none of them empty, that join to exactly the text.
- * No piece ends inside a surrogate pair: half a character cannot be sent as UTF-8.
+ * Splits into at most `chunks` non-empty pieces of about equal length.
+ * No piece ends inside a surrogate pair, because half a pair cannot be sent as UTF-8.
  */
 export function splitText(text: string, chunks: number): string[] {
   const pieces: string[] = []

@@ -1,61 +1,61 @@
-/** The words the demo model knows, and its answer to a conversation: pure, and never more than a script. */
+/** The commands of the demo model and its reply to a conversation. Pure. */
 import { isAbsolute, join } from "node:path"
 import { isSummaryRequest, isTitleRequest, titleOf } from "./opencode-requests.ts"
 import { shorten, withoutAttribution, withoutReminders } from "./excerpt.ts"
-import { httpError, reasoning, type Reply, reply, type Said, text, tool } from "./reply.ts"
+import { httpError, reasoning, type Reply, reply, type StreamedReply, text, tool } from "./reply.ts"
 import { type Conversation, lastUserText, textOf } from "./request.ts"
 
-export function answer(conversation: Conversation): Reply {
+export function replyTo(conversation: Conversation): Reply {
   if (isTitleRequest(conversation)) return text(titleOf(conversation))
-  if (isSummaryRequest(conversation)) return say("I cannot summarise what was said before.")
-  const said = withoutReminders(lastUserText(conversation))
-  const found = findWord(said)
-  if (found === undefined) return greet(said)
-  const { word, spoken } = found
-  return "reply" in word ? word.reply() : useTool(word, spoken, conversation)
+  if (isSummaryRequest(conversation)) return say("I cannot summarise this conversation.")
+  const prompt = withoutReminders(lastUserText(conversation))
+  const found = findCommand(prompt)
+  if (found === undefined) return greet(prompt)
+  const { command, input } = found
+  return "reply" in command ? command.reply() : useTool(command, input, conversation)
 }
 
-/** What the user wrote with a word. */
-interface Spoken {
-  /** The rest of the word's line. */
+/** What the user wrote with a command. */
+interface CommandInput {
+  /** The rest of the command's line. */
   readonly argument: string
   /** The lines that follow it. */
   readonly below: string
 }
 
-interface ToolWord {
+interface ToolCommand {
   readonly pattern: RegExp
   readonly usage: string
   readonly help: string
   readonly tool: string
-  /** The arguments of the calls to make one after the other, each after the result of the one before. */
-  readonly calls: (spoken: Spoken, directory: string) => readonly Record<string, unknown>[]
-  /** What to say after the last result. */
-  readonly close: (spoken: Spoken, result: string) => string
+  /** The arguments of the tool calls, made one after the other. */
+  readonly calls: (input: CommandInput, directory: string) => readonly Record<string, unknown>[]
+  /** The text after the last result. */
+  readonly close: (input: CommandInput, result: string) => string
 }
 
-interface PlainWord {
+interface ReplyCommand {
   readonly pattern: RegExp
   readonly usage: string
   readonly help: string
   readonly reply: () => Reply
 }
 
-const TODOS = ["Look around", "Do the work", "Say what was done"]
+const TODOS = ["Look around", "Do the work", "Report the result"]
 
-const WORDS: readonly (ToolWord | PlainWord)[] = [
+const COMMANDS: readonly (ToolCommand | ReplyCommand)[] = [
   {
     pattern: /^run:\s*(\S.*)$/i,
     usage: "run: CMD",
     help: "runs a shell command in the sandbox",
     tool: "bash",
-    calls: ({ argument }) => [{ command: argument, description: "Runs what the user typed" }],
+    calls: ({ argument }) => [{ command: argument, description: "Runs the user's command" }],
     close: ({ argument }, result) => `\`${argument}\` in the sandbox gave:\n\n${quote(result)}`,
   },
   {
     pattern: /^write:\s*(\S.*)$/i,
     usage: "write: FILE",
-    help: "writes a file; its content goes on the lines below",
+    help: "writes a file; the lines below are its content",
     tool: "write",
     calls: ({ argument, below }, directory) => [
       {
@@ -63,7 +63,8 @@ const WORDS: readonly (ToolWord | PlainWord)[] = [
         content: below === "" ? "Written by the scripted demo model.\n" : `${below}\n`,
       },
     ],
-    close: ({ argument }, result) => `The tool says of \`${argument}\`:\n\n${quote(result)}`,
+    close: ({ argument }, result) =>
+      `The write tool's result for \`${argument}\`:\n\n${quote(result)}`,
   },
   {
     pattern: bare("ask"),
@@ -85,15 +86,15 @@ const WORDS: readonly (ToolWord | PlainWord)[] = [
         ],
       },
     ],
-    close: (_spoken, result) => `You answered.\n\n${quote(result)}`,
+    close: (_input, result) => `Your answer:\n\n${quote(result)}`,
   },
   {
     pattern: bare("plan"),
     usage: "plan",
-    help: "makes a list of three todos and ticks them off",
+    help: "creates three todos and ticks them off",
     tool: "todowrite",
     calls: () => [0, 1, 2, 3].map((done) => ({ todos: todosAfter(done) })),
-    close: () => "The three todos are made and ticked off.",
+    close: () => "The three todos are created and ticked off.",
   },
   {
     pattern: bare("think"),
@@ -102,46 +103,53 @@ const WORDS: readonly (ToolWord | PlainWord)[] = [
     reply: () =>
       reply(
         reasoning(
-          ...streamed("A script does not think. It plays these lines, one after the other."),
+          ...streamed("A script does not think. It sends these lines, one after the other."),
         ),
-        say("That was my reasoning, streamed apart from this answer."),
+        say("The reasoning was streamed before this answer."),
       ),
   },
   {
     pattern: bare("fail"),
     usage: "fail",
-    help: "fails, as a provider does that refuses a request",
+    help: "fails like a provider that refuses the request",
     reply: () =>
       httpError(400, { message: "the demo model was asked to fail", code: "demo_failure" }),
   },
 ]
 
-/** At the start of any line, for the user's text may stand below lines that say who wrote it; the last one counts. */
-function findWord(said: string) {
-  const lines = said.split(/\r?\n/)
+/** Finds the last line that starts with a command; a channel may put lines with the author above the user's text. */
+function findCommand(prompt: string) {
+  const lines = prompt.split(/\r?\n/)
   for (const [index, line] of [...lines.entries()].toReversed()) {
-    for (const word of WORDS) {
-      const match = word.pattern.exec(line)
+    for (const command of COMMANDS) {
+      const match = command.pattern.exec(line)
       if (match === null) continue
       const below = lines.slice(index + 1).join("\n")
-      return { word, spoken: { argument: (match[1] ?? "").trim(), below: below.trimEnd() } }
+      return { command, input: { argument: (match[1] ?? "").trim(), below: below.trimEnd() } }
     }
   }
   return undefined
 }
 
-/** Each call has one result in the conversation, so their number says which call comes next. */
-function useTool(word: ToolWord, spoken: Spoken, { messages, tools }: Conversation): Said {
-  const asked = messages.findLastIndex(({ role }) => role === "user")
-  const results = messages.slice(asked + 1).filter(({ role }) => role === "tool")
-  const next = word.calls(spoken, workingDirectory(messages))[results.length]
+/** Each call has one result in the conversation, so the number of results tells which call is next. */
+function useTool(
+  command: ToolCommand,
+  input: CommandInput,
+  { messages, tools }: Conversation,
+): StreamedReply {
+  const lastPrompt = messages.findLastIndex(({ role }) => role === "user")
+  const results = messages.slice(lastPrompt + 1).filter(({ role }) => role === "tool")
+  const next = command.calls(input, workingDirectory(messages))[results.length]
   const last = results.at(-1)
-  if (next === undefined) return say(word.close(spoken, last === undefined ? "" : textOf(last)))
-  if (tools.some((offered) => offered.function.name === word.tool)) return tool(word.tool, next)
-  return say(`\`${word.usage}\` needs the tool \`${word.tool}\`, which is off here.`)
+  if (next === undefined) return say(command.close(input, last === undefined ? "" : textOf(last)))
+  if (tools.some((offered) => offered.function.name === command.tool))
+    return tool(command.tool, next)
+  return say(
+    `\`${command.usage}\` needs the tool \`${command.tool}\`, which is off in this session.`,
+  )
 }
 
-/** OpenCode's system prompt has a line for it; its `write` tool wants absolute paths. */
+/** From a line of OpenCode's system prompt; its `write` tool requires absolute paths. */
 function workingDirectory(messages: Conversation["messages"]): string {
   for (const message of messages) {
     if (message.role !== "system") continue
@@ -151,19 +159,21 @@ function workingDirectory(messages: Conversation["messages"]): string {
   return ""
 }
 
-function greet(said: string): Said {
-  const words = WORDS.map(({ usage, help }) => `- \`${usage}\` ${help}`).join("\n")
-  const heard = shorten(withoutAttribution(said), 200)
-  return say(`Hello! You said:\n\n${quote(heard)}\n\nStart a line with one of these:\n\n${words}`)
+function greet(prompt: string): StreamedReply {
+  const commands = COMMANDS.map(({ usage, help }) => `- \`${usage}\` ${help}`).join("\n")
+  const excerpt = shorten(withoutAttribution(prompt), 200)
+  return say(
+    `Hello! You said:\n\n${quote(excerpt)}\n\nStart a line with one of these commands:\n\n${commands}`,
+  )
 }
 
-const say = (words: string): Said =>
-  text(...streamed(`${words}\n\n_I am the scripted demo model, not an LLM._`))
+const say = (message: string): StreamedReply =>
+  text(...streamed(`${message}\n\n_I am the scripted demo model, not an LLM._`))
 
-/** In pieces small and slow enough to see them come. */
-const streamed = (words: string): Parameters<typeof text> => [
-  words,
-  { chunks: Math.ceil(words.length / 12), delayMs: 15 },
+/** Small chunks with a delay, so that streaming is visible. */
+const streamed = (message: string): Parameters<typeof text> => [
+  message,
+  { chunks: Math.ceil(message.length / 12), delayMs: 15 },
 ]
 
 const quote = (result: string): string => shorten(result.trim(), 800).replace(/^/gm, "> ")
@@ -175,6 +185,6 @@ const todosAfter = (done: number) =>
     priority: "medium",
   }))
 
-function bare(word: string): RegExp {
-  return new RegExp(`^${word}(?=$|[\\s:.,!?])`, "i")
+function bare(name: string): RegExp {
+  return new RegExp(`^${name}(?=$|[\\s:.,!?])`, "i")
 }

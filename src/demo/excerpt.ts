@@ -1,13 +1,13 @@
-/** Short excerpts of what was said. */
+/** Cleans and shortens prompt text for the demo model's replies. */
 
-/** Drops the leading lines in brackets by which a channel says who is speaking. */
+/** Drops the leading lines in brackets with which a channel names the author. */
 export const withoutAttribution = (text: string): string =>
   text.replace(/^(?:\s*\[[^\n]*\][ \t]*(?:\n|$))+/, "").trim()
 
-/** Drops what OpenCode puts into a user's message on its own account; some of its lines look like our words. */
+/** Drops the reminders that OpenCode adds to a user's message; some of their lines look like commands. */
 export const withoutReminders = (text: string): string =>
   text.replace(/<system-reminder>[\s\S]*?<\/system-reminder>/g, "")
 
-/** At most `max` characters long, and never ending in half a surrogate pair. */
+/** Never ends inside a surrogate pair. */
 export const shorten = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, "")}…`

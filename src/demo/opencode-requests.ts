@@ -1,21 +1,21 @@
-/** The requests that OpenCode makes for itself: a title for a conversation, and its summary. */
+/** Recognises the requests that OpenCode makes for itself: a conversation's title and its summary. */
 import { shorten, withoutAttribution } from "./excerpt.ts"
 import { type Conversation, lastUserText, textOf } from "./request.ts"
 
 export const isTitleRequest = (conversation: Conversation): boolean =>
-  isChore(conversation, "You are a title generator")
+  isInternalRequest(conversation, "You are a title generator")
 
-/** Its only message quotes the conversation, so the words in it are not meant for the model. */
+/** The message quotes the conversation, so commands in it must not be run. */
 export const isSummaryRequest = (conversation: Conversation): boolean =>
-  isChore(conversation, "You are a context summarization agent")
+  isInternalRequest(conversation, "You are a context summarization agent")
 
-/** OpenCode wants one line of at most fifty characters. */
+/** OpenCode expects one line of at most 50 characters. */
 export function titleOf(conversation: Conversation): string {
   const words = withoutAttribution(lastUserText(conversation)).split(/\s+/).slice(0, 7)
   return shorten(words.join(" "), 50) || "Demo conversation"
 }
 
-/** The agents for these have no tools, and a system prompt that opens by naming their job. */
-const isChore = ({ messages, tools }: Conversation, opening: string): boolean =>
+/** OpenCode's agents for these have no tools and a system prompt with a fixed opening. */
+const isInternalRequest = ({ messages, tools }: Conversation, opening: string): boolean =>
   tools.length === 0 &&
   messages.some((message) => message.role === "system" && textOf(message).startsWith(opening))

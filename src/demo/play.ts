@@ -1,25 +1,25 @@
-/** Plays a score on an HTTP response: as a stream of chunks, or as one whole completion. */
+/** Sends a scripted reply as an HTTP response: as a stream of chunks, or as one completion. */
 import type { ServerResponse } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Delta, Score } from "./chunks.ts"
+import type { Delta, ReplyScript } from "./chunks.ts"
 import type { Usage } from "./reply.ts"
 import type { ChatRequest } from "./request.ts"
 
-/** What every chunk of one reply repeats. */
+/** The fields that every chunk of a reply repeats. */
 interface Envelope {
   readonly id: string
   readonly created: number
   readonly model: string
 }
 
-/** Returns when the reply is over; rejects with the signal's reason when the client goes away first. */
+/** Resolves when the reply is sent; rejects with the signal's reason when the client disconnects first. */
 export async function playStream(
-  score: Score,
+  script: ReplyScript,
   envelope: Envelope,
   request: ChatRequest,
   response: ServerResponse,
 ): Promise<void> {
-  const { beats, end } = score
+  const { deltas, end } = script
   const { signal } = request
   const send = (data: unknown) => response.write(`data: ${JSON.stringify(data)}\n\n`)
   const chunk = (choices: readonly unknown[], rest: object = {}) =>
@@ -27,13 +27,13 @@ export async function playStream(
   const choice = (delta: object, reason: string | null = null) =>
     chunk([{ index: 0, delta, logprobs: null, finish_reason: reason }])
 
-  if (beats.length === 0 && end.type === "hang") return untilAborted(signal)
-  if (beats.length === 0 && end.type === "cut") return reset(response)
+  if (deltas.length === 0 && end.type === "hang") return untilAborted(signal)
+  if (deltas.length === 0 && end.type === "cut") return reset(response)
 
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" })
   choice({ role: "assistant", content: "" })
-  for (const { delayMs, delta } of beats) {
-    await pause(delayMs, signal)
+  for (const { delayMs, delta } of deltas) {
+    await wait(delayMs, signal)
     choice(delta)
   }
 
@@ -41,7 +41,7 @@ export async function playStream(
     case "finish":
       choice({}, end.reason)
       if (request.stream_options?.include_usage === true)
-        chunk([], { usage: tokens(end.usage ?? estimate(request, score)) })
+        chunk([], { usage: tokens(end.usage ?? estimate(request, script)) })
       response.end("data: [DONE]\n\n")
       return
     case "error":
@@ -52,8 +52,8 @@ export async function playStream(
       response.end()
       return
     case "cut":
-      // What was written must be on its way: a reset also discards what the kernel still holds.
-      await pause(FLUSH_MS, signal)
+      // Wait until the written chunks are sent: a reset discards what is still in the kernel's buffer.
+      await wait(FLUSH_MS, signal)
       reset(response)
       return
     case "hang":
@@ -62,13 +62,13 @@ export async function playStream(
 }
 
 export async function playWhole(
-  score: Score,
+  script: ReplyScript,
   envelope: Envelope,
   request: ChatRequest,
   response: ServerResponse,
 ): Promise<void> {
-  const { beats, end } = score
-  for (const { delayMs } of beats) await pause(delayMs, request.signal)
+  const { deltas, end } = script
+  for (const { delayMs } of deltas) await wait(delayMs, request.signal)
 
   const json = (status: number, body: unknown) => {
     response.writeHead(status, { "content-type": "application/json" })
@@ -76,9 +76,9 @@ export async function playWhole(
   }
   switch (end.type) {
     case "finish": {
-      const message = wholeMessage(beats.map(({ delta }) => delta))
+      const message = wholeMessage(deltas.map(({ delta }) => delta))
       const choice = { index: 0, message, logprobs: null, finish_reason: end.reason }
-      const usage = tokens(end.usage ?? estimate(request, score))
+      const usage = tokens(end.usage ?? estimate(request, script))
       json(200, { ...envelope, object: "chat.completion", choices: [choice], usage })
       return
     }
@@ -98,7 +98,7 @@ export async function playWhole(
 
 const FLUSH_MS = 20
 
-const pause = async (ms: number, signal: AbortSignal): Promise<void> => {
+const wait = async (ms: number, signal: AbortSignal): Promise<void> => {
   if (ms > 0) await sleep(ms, undefined, { signal })
 }
 
@@ -108,7 +108,7 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
     else signal.addEventListener("abort", () => resolve(), { once: true })
   })
 
-/** Sends a TCP reset, where `destroy` would only close the connection politely. */
+/** Sends a TCP reset; `destroy` would close the connection cleanly. */
 const reset = (response: ServerResponse): void => {
   response.socket?.resetAndDestroy()
 }
@@ -132,10 +132,10 @@ function wholeMessage(deltas: readonly Delta[]): object {
   }
 }
 
-/** About four characters a token. */
-const estimate = (request: ChatRequest, { beats }: Score): Usage => ({
+/** Assumes four characters per token. */
+const estimate = (request: ChatRequest, { deltas }: ReplyScript): Usage => ({
   input: Math.ceil(JSON.stringify([request.messages, request.tools]).length / 4),
-  output: Math.ceil(beats.map(({ delta }) => Object.values(delta).join("")).join("").length / 4),
+  output: Math.ceil(deltas.map(({ delta }) => Object.values(delta).join("")).join("").length / 4),
 })
 
 const tokens = ({ input, output, cached = 0, reasoning = 0 }: Usage): object => ({

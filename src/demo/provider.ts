@@ -1,4 +1,4 @@
-/** The part of OpenCode's configuration that points it at a chat-completions server. */
+/** OpenCode config for a chat-completions server as its only provider. */
 
 interface ProviderOptions {
   readonly id: string
@@ -7,11 +7,11 @@ interface ProviderOptions {
   readonly apiKey: string
   /** Model ids and their names; the first is the default model. */
   readonly models: Readonly<Record<string, string>>
-  /** The model id that titles are asked of. */
+  /** The model id for titles. */
   readonly smallModel: string
 }
 
-/** Merged into OpenCode's configuration, this alone makes it talk to the server and to nobody else. */
+/** To be merged into OpenCode's config; disables all other providers. */
 export function providerConfig({ id, name, url, apiKey, models, smallModel }: ProviderOptions) {
   const entries = Object.entries(models).map(([model, label]) => [
     model,

@@ -1,9 +1,9 @@
-/** The vocabulary of a scripted reply: what a model says and calls, and how it fails, as plain data. */
+/** Scripted replies as plain data: text, reasoning, tool calls and failures. */
 import { STATUS_CODES } from "node:http"
 
 export interface ToolCall {
   readonly name: string
-  /** An object is sent as JSON; a string is sent as it is, so that a script can send broken JSON. */
+  /** An object is sent as JSON; a string is sent unchanged, so that a script can send broken JSON. */
   readonly args: Readonly<Record<string, unknown>> | string
 }
 
@@ -14,80 +14,82 @@ export interface Usage {
   readonly reasoning?: number
 }
 
-interface Speech {
+interface TextStep {
   readonly type: "text" | "reasoning"
   readonly text: string
   readonly chunks: number
-  /** Waited before each chunk. */
+  /** The delay before each chunk. */
   readonly delayMs: number
 }
 
-/** Ends the stream in another way than by finishing; what a script lists after it is never sent. */
-export type Break =
-  /** The connection is reset; as the first step, before any header. */
+/** Ends the stream without a finish reason; the steps after it are never sent. */
+export type AbnormalEnd =
+  /** Resets the connection; as the first step before any header is sent. */
   | { readonly type: "cut" }
-  /** The stream ends cleanly, but without a finish reason. */
+  /** Closes the stream cleanly. */
   | { readonly type: "eof" }
-  /** Nothing more is sent, for as long as the client waits; as the first step, not even headers. */
+  /** Sends nothing more and keeps the connection open; as the first step not even headers are sent. */
   | { readonly type: "hang" }
-  /** An error object takes the place of the next chunk. */
+  /** Sends an error object instead of the next chunk. */
   | { readonly type: "error"; readonly error: Readonly<Record<string, unknown>> }
 
 type Step =
-  | Speech
+  | TextStep
   | { readonly type: "tools"; readonly calls: readonly ToolCall[] }
   | { readonly type: "finish"; readonly reason: string }
   | { readonly type: "usage"; readonly usage: Usage }
-  | Break
+  | AbnormalEnd
 
-/** An answer that begins as a stream of chunks, however it ends. */
-export type Said = readonly Step[]
+/** A reply that starts as a stream of chunks. */
+export type StreamedReply = readonly Step[]
 
-/** An answer that is an HTTP status and nothing else. */
-export interface Refusal {
+/** A reply that is an HTTP error. */
+export interface ErrorReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: unknown
 }
 
-export type Reply = Said | Refusal
+export type Reply = StreamedReply | ErrorReply
 
-export const reply = (...parts: readonly Said[]): Said => parts.flat()
+export const reply = (...parts: readonly StreamedReply[]): StreamedReply => parts.flat()
 
-interface Pace {
+interface StreamOptions {
   readonly chunks?: number
   readonly delayMs?: number
 }
 
-export const text = (words: string, { chunks = 1, delayMs = 0 }: Pace = {}): Said => [
-  { type: "text", text: words, chunks, delayMs },
-]
+export const text = (
+  content: string,
+  { chunks = 1, delayMs = 0 }: StreamOptions = {},
+): StreamedReply => [{ type: "text", text: content, chunks, delayMs }]
 
-export const reasoning = (words: string, { chunks = 1, delayMs = 0 }: Pace = {}): Said => [
-  { type: "reasoning", text: words, chunks, delayMs },
-]
+export const reasoning = (
+  content: string,
+  { chunks = 1, delayMs = 0 }: StreamOptions = {},
+): StreamedReply => [{ type: "reasoning", text: content, chunks, delayMs }]
 
-/** Several calls in parallel. */
-export const tools = (calls: readonly ToolCall[]): Said => [{ type: "tools", calls }]
+/** Parallel calls. */
+export const tools = (calls: readonly ToolCall[]): StreamedReply => [{ type: "tools", calls }]
 
-export const tool = (name: string, args: ToolCall["args"]): Said => tools([{ name, args }])
+export const tool = (name: string, args: ToolCall["args"]): StreamedReply => tools([{ name, args }])
 
-/** Instead of the default, which is `tool_calls` after a tool call and `stop` otherwise. */
-export const finish = (reason: string): Said => [{ type: "finish", reason }]
+/** Overrides the default: `tool_calls` after a tool call, else `stop`. */
+export const finish = (reason: string): StreamedReply => [{ type: "finish", reason }]
 
-/** Instead of the default, which is an estimate from the number of characters. */
-export const usage = (tokens: Usage): Said => [{ type: "usage", usage: tokens }]
+/** Overrides the default: an estimate from the number of characters. */
+export const usage = (tokens: Usage): StreamedReply => [{ type: "usage", usage: tokens }]
 
-export const cut = (afterChunks = 0): Said => [...filler(afterChunks), { type: "cut" }]
+export const cut = (afterChunks = 0): StreamedReply => [...filler(afterChunks), { type: "cut" }]
 
-export const eof = (afterChunks = 0): Said => [...filler(afterChunks), { type: "eof" }]
+export const eof = (afterChunks = 0): StreamedReply => [...filler(afterChunks), { type: "eof" }]
 
-export const hang = (afterChunks = 0): Said => [...filler(afterChunks), { type: "hang" }]
+export const hang = (afterChunks = 0): StreamedReply => [...filler(afterChunks), { type: "hang" }]
 
 export const streamError = (
   message: string,
   fields: Readonly<Record<string, unknown>> = {},
-): Said => [{ type: "error", error: { message, ...fields } }]
+): StreamedReply => [{ type: "error", error: { message, ...fields } }]
 
 interface ErrorFields {
   readonly message?: string
@@ -95,11 +97,11 @@ interface ErrorFields {
   readonly code?: string
   readonly retryAfterSeconds?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent instead of an error object in OpenAI's form. */
+  /** Replaces the error object in OpenAI's format. */
   readonly body?: unknown
 }
 
-export function httpError(status: number, fields: ErrorFields = {}): Refusal {
+export function httpError(status: number, fields: ErrorFields = {}): ErrorReply {
   const { message = STATUS_CODES[status] ?? "Error", retryAfterSeconds, headers } = fields
   const { type = status < 500 ? "invalid_request_error" : "server_error", code = null } = fields
   return {
@@ -112,8 +114,8 @@ export function httpError(status: number, fields: ErrorFields = {}): Refusal {
   }
 }
 
-/** OpenAI's own refusal of a conversation that is too long; OpenCode recognises both wording and code. */
-export const overflow = (): Refusal =>
+/** OpenAI's error for a conversation that is too long; OpenCode recognises its message and its code. */
+export const overflow = (): ErrorReply =>
   httpError(400, {
     message:
       "This model's maximum context length is 128000 tokens. However, your messages resulted in " +
@@ -121,5 +123,5 @@ export const overflow = (): Refusal =>
     code: "context_length_exceeded",
   })
 
-const filler = (chunks: number): Said =>
+const filler = (chunks: number): StreamedReply =>
   chunks === 0 ? [] : text("word ".repeat(chunks), { chunks })

@@ -1,4 +1,4 @@
-/** What a client asks of a chat-completions server, parsed once at the door. */
+/** The schema of a chat-completions request, and helpers to read it. */
 import { z } from "zod"
 
 const message = z.looseObject({
@@ -18,13 +18,13 @@ export const chatBody = z.looseObject({
 
 type ChatMessage = z.output<typeof message>
 
-/** The part of a request that is the conversation: all that a pure answer needs. */
+/** The part of a request that determines the demo model's reply. */
 export type Conversation = Pick<z.output<typeof chatBody>, "messages" | "tools">
 
 export interface ChatRequest extends z.output<typeof chatBody> {
-  /** OpenCode names its session in a header; other clients need not. */
-  readonly sessionId: string | undefined
-  /** Aborted when the client goes away before the reply is over. */
+  /** OpenCode's agent session id, from a header; other clients send none. */
+  readonly agentSessionId: string | undefined
+  /** Aborts when the client disconnects before the reply is complete. */
   readonly signal: AbortSignal
 }
 

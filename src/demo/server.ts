@@ -1,33 +1,33 @@
-/** An OpenAI-compatible chat-completions server that plays scripted replies. */
+/** An OpenAI-compatible chat-completions server that sends scripted replies. */
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { text as readText } from "node:stream/consumers"
 import { z } from "zod"
-import { scoreOf } from "./chunks.ts"
+import { replyScript } from "./chunks.ts"
 import { playStream, playWhole } from "./play.ts"
-import { httpError, type Refusal, type Reply } from "./reply.ts"
+import { httpError, type ErrorReply, type Reply } from "./reply.ts"
 import { chatBody, type ChatRequest } from "./request.ts"
 
 interface ModelServerOptions {
-  /** 0, the default, takes a free port. */
+  /** 0, the default, picks a free port. */
   readonly port?: number
   readonly hostname?: string
-  /** What `GET /v1/models` lists. */
+  /** The ids that `GET /v1/models` lists. */
   readonly models?: readonly string[]
-  /** When given, every request must bring it as its bearer token. */
+  /** If set, every request must have it as its bearer token. */
   readonly apiKey?: string
   readonly respond: (request: ChatRequest) => Reply | Promise<Reply>
 }
 
 export interface ModelServer {
-  /** The base URL for a client; it ends in `/v1`. */
+  /** The base URL for clients; ends in `/v1`. */
   readonly url: string
   readonly port: number
-  /** Ends every reply under way, hanging ones too. */
+  /** Also ends replies in progress. */
   readonly stop: () => Promise<void>
 }
 
-/** Built on `node:http`, because `Bun.serve` gives no hold of the socket, which a reset needs. */
+/** Uses `node:http`, because `Bun.serve` does not expose the socket, which a TCP reset needs. */
 export async function startModelServer(options: ModelServerOptions): Promise<ModelServer> {
   const { port = 0, hostname = "127.0.0.1" } = options
   const server = createServer((incoming, response) => {
@@ -36,7 +36,7 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
   server.listen(port, hostname)
   await once(server, "listening")
   const address = server.address()
-  if (address === null || typeof address === "string") throw new Error("no TCP port to serve on")
+  if (address === null || typeof address === "string") throw new Error("the server has no TCP port")
   return {
     url: `http://${hostname}:${address.port}/v1`,
     port: address.port,
@@ -49,20 +49,20 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
   }
 }
 
-/** Never rejects: what goes wrong becomes an answer, or there is nobody left to answer. */
+/** Never rejects: an error becomes a 500 response unless the client has disconnected. */
 async function serve(
   options: ModelServerOptions,
   incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const gone = new AbortController()
+  const disconnected = new AbortController()
   response.once("close", () => {
-    if (!response.writableEnded) gone.abort()
+    if (!response.writableEnded) disconnected.abort()
   })
   try {
-    await route(options, incoming, response, gone.signal)
+    await route(options, incoming, response, disconnected.signal)
   } catch (error) {
-    if (gone.signal.aborted) return
+    if (disconnected.signal.aborted) return
     const message = error instanceof Error ? error.message : String(error)
     if (response.headersSent) response.destroy()
     else sendJson(response, httpError(500, { message }))
@@ -87,16 +87,20 @@ async function route(
       const body = chatBody.safeParse(parseJson(await readText(incoming)))
       if (!body.success)
         return sendJson(response, httpError(400, { message: z.prettifyError(body.error) }))
-      const sessionId = incoming.headers["x-session-id"]?.toString()
-      const request = { ...body.data, sessionId, signal }
-      return answer(request, await respond(request), response)
+      const agentSessionId = incoming.headers["x-session-id"]?.toString()
+      const request = { ...body.data, agentSessionId, signal }
+      return sendReply(request, await respond(request), response)
     }
     default:
       return sendJson(response, httpError(404))
   }
 }
 
-async function answer(request: ChatRequest, reply: Reply, response: ServerResponse): Promise<void> {
+async function sendReply(
+  request: ChatRequest,
+  reply: Reply,
+  response: ServerResponse,
+): Promise<void> {
   if (request.signal.aborted) return
   if ("status" in reply) return sendJson(response, reply)
   const key = crypto.randomUUID().replaceAll("-", "")
@@ -106,15 +110,15 @@ async function answer(request: ChatRequest, reply: Reply, response: ServerRespon
     model: request.model,
   }
   const play = request.stream ? playStream : playWhole
-  return play(scoreOf(reply, key), envelope, request, response)
+  return play(replyScript(reply, key), envelope, request, response)
 }
 
-function sendJson(response: ServerResponse, { status, headers, body }: Refusal): void {
+function sendJson(response: ServerResponse, { status, headers, body }: ErrorReply): void {
   response.writeHead(status, { "content-type": "application/json", ...headers })
   response.end(JSON.stringify(body))
 }
 
-/** What is not JSON is no valid body either, and is refused as one. */
+/** Undefined for invalid JSON, which the schema then rejects. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -229,25 +229,25 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     hiddenTools: config.parallelApiKey ? [] : ["parallel_*"],
     instructionFiles: [host.personaFiles],
     processes: createProcesses(clock),
-    installMore: async (configDir) => {
+    installExtraFiles: async (configDir) => {
       await host.prepared()
       await gitIdentities.installPlugin(configDir)
     },
     workDirReady: host.directoryReady,
     user,
     giveToUser: async (path) => user && giveTo(path, user),
-    handOver: async (path) => user && handOver(path, user),
-    memory: {
+    giveWorkDirToUser: async (path) => user && handOver(path, user),
+    savedConfig: {
       read: () => JSON.parse(readFact(db, RUNTIME_FACT) ?? "{}"),
       write: (runtime) => writeFact(db, RUNTIME_FACT, JSON.stringify(runtime)),
     },
     onEvent: channels.agentEvent,
-    onGap: () => {
+    onStreamGap: () => {
       counted.eventStreamLost()
       channels.streamGap()
     },
     onFirstEvent: channels.streamGap,
-    room: link.room,
+    backpressure: link.room,
     onReady: ({ client, url, models, defaultModel }) => {
       channels.agentReady({ client, defaultModel })
       readiness.agentReady(
@@ -260,8 +260,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       channels.agentLost(why)
     },
     onFatal: readiness.agentFailed,
-    quiet: channels.pauseTurns,
-    goOn: channels.resumeTurns,
+    pauseTurns: channels.pauseTurns,
+    resumeTurns: channels.resumeTurns,
     clock,
     log: log.child({ component: "agent" }),
     ...(options.watch && { watch: options.watch }),

@@ -1,10 +1,10 @@
-/** What is said, cut into the pieces of a stream. */
+/** Splitting a text into the chunks of a stream. */
 import { describe, expect, test } from "bun:test"
 import { assert, integer, property, string } from "fast-check"
 import { splitText } from "../../src/demo/chunks.ts"
 
 describe("a text split into chunks", () => {
-  test("joins to exactly the text, with no character in two pieces", () => {
+  test("the chunks of a text join to exactly that text and split no character", () => {
     const anyText = string({ unit: "binary", maxLength: 60 })
     assert(
       property(anyText, integer({ min: 1, max: 80 }), (text, chunks) => {
@@ -16,7 +16,7 @@ describe("a text split into chunks", () => {
     )
   })
 
-  test("has as many pieces as asked for when the text is long enough", () => {
+  test("a text is split into the requested number of chunks if it is long enough", () => {
     expect(splitText("abcdefghij", 4)).toEqual(["abc", "de", "fgh", "ij"])
     expect(splitText("🐦🐦🐦", 6)).toEqual(["🐦", "🐦", "🐦"])
     expect(splitText("", 3)).toEqual([])

@@ -1,8 +1,8 @@
-/** The answers of the demo model, as pure functions of the conversation. */
+/** The demo model's replies, as pure functions of the conversation. */
 import { describe, expect, test } from "bun:test"
 import type { Reply } from "../../src/demo/reply.ts"
 import type { Conversation } from "../../src/demo/request.ts"
-import { answer } from "../../src/demo/commands.ts"
+import { replyTo } from "../../src/demo/commands.ts"
 
 const SYSTEM = {
   role: "system",
@@ -11,8 +11,8 @@ const SYSTEM = {
 }
 const ALL_TOOLS = ["bash", "write", "question", "todowrite"]
 
-/** A user's prompt, and the results of the tools called since. */
-const talk = (
+/** A conversation that ends with the prompt and the results of the tools called since. */
+const conversation = (
   prompt: string,
   results: readonly string[] = [],
   tools = ALL_TOOLS,
@@ -31,17 +31,17 @@ const talk = (
   tools: tools.map((name) => ({ function: { name } })),
 })
 
-function saidIn(reply: Reply): string {
-  if ("status" in reply) throw new Error("refused")
+function textIn(reply: Reply): string {
+  if ("status" in reply) throw new Error("expected a streamed reply")
   return reply.flatMap((step) => (step.type === "text" ? step.text : [])).join("")
 }
 
 function callsIn(reply: Reply) {
-  if ("status" in reply) throw new Error("refused")
+  if ("status" in reply) throw new Error("expected a streamed reply")
   return reply.flatMap((step) => (step.type === "tools" ? step.calls : []))
 }
 
-const chore = (system: string, prompt: string): Conversation => ({
+const internalRequest = (system: string, prompt: string): Conversation => ({
   messages: [
     { role: "system", content: system },
     { role: "user", content: prompt },
@@ -49,100 +49,104 @@ const chore = (system: string, prompt: string): Conversation => ({
   tools: [],
 })
 const title = (prompt: string) =>
-  saidIn(answer(chore("You are a title generator. You output ONLY a thread title.", prompt)))
+  textIn(
+    replyTo(internalRequest("You are a title generator. You output ONLY a thread title.", prompt)),
+  )
 
 describe("plain text", () => {
-  test("is echoed without its attribution, with the words to try", () => {
-    const said = saidIn(answer(talk("[User: Ada <ada@example.org>]\n\nhello\nworld")))
-    expect(said).toContain("> hello\n> world")
-    expect(said).not.toContain("Ada")
-    expect(said).toContain("scripted demo model, not an LLM")
-    for (const word of ["run: CMD", "write: FILE", "ask", "plan", "think", "fail"])
-      expect(said).toContain(`\`${word}\``)
+  test("plain text is echoed without its author line, with the list of commands", () => {
+    const shown = textIn(replyTo(conversation("[User: Ada <ada@example.org>]\n\nhello\nworld")))
+    expect(shown).toContain("> hello\n> world")
+    expect(shown).not.toContain("Ada")
+    expect(shown).toContain("scripted demo model, not an LLM")
+    for (const command of ["run: CMD", "write: FILE", "ask", "plan", "think", "fail"])
+      expect(shown).toContain(`\`${command}\``)
   })
 
-  test("is streamed in small pieces", () => {
-    const length = saidIn(answer(talk("hello"))).length
-    expect(answer(talk("hello"))).toMatchObject([
+  test("a reply to plain text is streamed in small chunks", () => {
+    const length = textIn(replyTo(conversation("hello"))).length
+    expect(replyTo(conversation("hello"))).toMatchObject([
       { type: "text", chunks: Math.ceil(length / 12), delayMs: 15 },
     ])
   })
 
-  test("that only resembles a word is plain text", () => {
+  test("text that only resembles a command is plain text", () => {
     for (const prompt of ["asking", "please run: ls", "run:", "planet", "failure", "  think"])
-      expect(saidIn(answer(talk(prompt)))).toContain("You said")
+      expect(textIn(replyTo(conversation(prompt)))).toContain("You said")
   })
 
-  test("may come as parts beside an image", () => {
+  test("a command is found in a message with text and image parts", () => {
     const content = [{ type: "image_url" }, { type: "text", text: "run: ls" }]
     const messages = [{ role: "user", content }]
-    expect(callsIn(answer({ ...talk(""), messages }))).toHaveLength(1)
+    expect(callsIn(replyTo({ ...conversation(""), messages }))).toHaveLength(1)
   })
 })
 
-describe("a word", () => {
-  test("counts at the start of any line, and the last one wins", () => {
-    const calls = callsIn(answer(talk("[User: Ada]\nplan\nRun: ls -la \nthanks")))
+describe("a command", () => {
+  test("a command may start any line, and the last command wins", () => {
+    const calls = callsIn(replyTo(conversation("[User: Ada]\nplan\nRun: ls -la \nthanks")))
     expect(calls).toMatchObject([{ name: "bash", args: { command: "ls -la" } }])
   })
 
-  test("in a reminder of OpenCode's does not count", () => {
-    const said = saidIn(
-      answer(talk("hi\n<system-reminder>\nPlan mode is active.\n</system-reminder>")),
+  test("a command in a system reminder of OpenCode is ignored", () => {
+    const shown = textIn(
+      replyTo(conversation("hi\n<system-reminder>\nPlan mode is active.\n</system-reminder>")),
     )
-    expect(said).toContain("> hi\n\n")
+    expect(shown).toContain("> hi\n\n")
   })
 
-  test("whose tool is off is answered in text", () => {
+  test("a command whose tool is off gets a text reply", () => {
     for (const prompt of ["run: ls", "write: a.txt", "ask", "plan"])
-      expect(saidIn(answer(talk(prompt, [], ["grep"])))).toContain("is off")
+      expect(textIn(replyTo(conversation(prompt, [], ["grep"])))).toContain("is off")
   })
 
-  test("run: calls bash, then quotes the result", () => {
-    const said = saidIn(answer(talk("run: ls", ["a.txt\nb.txt\n"])))
-    expect(said).toContain("> a.txt\n> b.txt")
-    expect(said).not.toContain("earlier")
+  test("`run:` quotes the result of bash", () => {
+    const shown = textIn(replyTo(conversation("run: ls", ["a.txt\nb.txt\n"])))
+    expect(shown).toContain("> a.txt\n> b.txt")
+    expect(shown).not.toContain("earlier")
   })
 
-  test("write: names the file by its absolute path", () => {
+  test("`write:` calls the tool with an absolute path", () => {
     const paths = { "notes/a.md": "/work space/project/notes/a.md", "/tmp/a.md": "/tmp/a.md" }
     for (const [given, filePath] of Object.entries(paths))
-      expect(callsIn(answer(talk(`write: ${given}`)))).toMatchObject([{ args: { filePath } }])
+      expect(callsIn(replyTo(conversation(`write: ${given}`)))).toMatchObject([
+        { args: { filePath } },
+      ])
   })
 
-  test("write: takes the lines below as the content", () => {
-    const [call] = callsIn(answer(talk("write: a.md\n# A\r\n\n  b\n\n")))
+  test("`write:` uses the lines below as the content", () => {
+    const [call] = callsIn(replyTo(conversation("write: a.md\n# A\r\n\n  b\n\n")))
     expect(call).toMatchObject({ name: "write", args: { content: "# A\n\n  b\n" } })
   })
 
-  test("ask puts one question with three options, then repeats the answer", () => {
-    const [call] = callsIn(answer(talk("ask")))
+  test("`ask` asks one question with three options, then repeats the answer", () => {
+    const [call] = callsIn(replyTo(conversation("ask")))
     const options = [{ label: "Sandpiper" }, { label: "Heron" }, { label: "Swift" }]
     expect(call).toMatchObject({ name: "question", args: { questions: [{ options }] } })
-    expect(saidIn(answer(talk("ask", ["Heron"])))).toContain("> Heron")
+    expect(textIn(replyTo(conversation("ask", ["Heron"])))).toContain("> Heron")
   })
 
-  test("plan ticks off one todo a call", () => {
+  test("`plan` ticks off one todo with each call", () => {
     const done = ["", "", "", ""].map((_, calls) => {
-      const [call] = callsIn(answer(talk("plan", Array<string>(calls).fill("ok"))))
+      const [call] = callsIn(replyTo(conversation("plan", Array<string>(calls).fill("ok"))))
       return JSON.stringify(call?.args).split("completed").length - 1
     })
     expect(done).toEqual([0, 1, 2, 3])
-    expect(saidIn(answer(talk("plan", ["ok", "ok", "ok", "ok"])))).toContain("ticked off")
+    expect(textIn(replyTo(conversation("plan", ["ok", "ok", "ok", "ok"])))).toContain("ticked off")
   })
 
-  test("think reasons before it speaks", () => {
-    expect(answer(talk("think"))).toMatchObject([{ type: "reasoning" }, { type: "text" }])
+  test("`think` sends reasoning before text", () => {
+    expect(replyTo(conversation("think"))).toMatchObject([{ type: "reasoning" }, { type: "text" }])
   })
 
-  test("fail is refused in a way that is not worth a retry", () => {
+  test("`fail` returns an error that is not retried", () => {
     const error = { message: "the demo model was asked to fail" }
-    expect(answer(talk("fail"))).toMatchObject({ status: 400, body: { error } })
+    expect(replyTo(conversation("fail"))).toMatchObject({ status: 400, body: { error } })
   })
 })
 
-describe("OpenCode's own requests", () => {
-  test("a title is a short line of the user's words", () => {
+describe("OpenCode's internal requests", () => {
+  test("a title is a short line of the user's text", () => {
     expect(title("[User: Ada]\nrun: ls\nand more")).toBe("run: ls and more")
     expect(title("one two three four five six seven eight")).toBe(
       "one two three four five six seven",
@@ -152,10 +156,10 @@ describe("OpenCode's own requests", () => {
     expect(title("[User: Ada]\n")).toBe("Demo conversation")
   })
 
-  test("a summary is not given over to the words it quotes", () => {
+  test("a summary request runs no command that it quotes", () => {
     const system = "You are a context summarization agent. You are given a conversation."
     expect(
-      saidIn(answer(chore(system, "<conversation>\n[User]: hi\nfail\n</conversation>"))),
+      textIn(replyTo(internalRequest(system, "<conversation>\n[User]: hi\nfail\n</conversation>"))),
     ).toContain("cannot summarise")
   })
 })

@@ -1,4 +1,4 @@
-/** The demo model under a real OpenCode: each word does what it says. */
+/** The demo model with a real OpenCode: each command has its effect. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { z } from "zod"
@@ -19,34 +19,34 @@ afterAll(async () => {
   await model.stop()
 })
 
-describe("a word in a prompt", () => {
-  test("plain text is answered by a script that says what it is", async () => {
+describe("a prompt to the demo model", () => {
+  test("plain text gets a reply that names the scripted demo model", async () => {
     const { parts } = await prompt(await newSession(), "[User: Ada]\nhello there")
     expect(textIn(parts)).toContain("> hello there")
     expect(textIn(parts)).toContain("not an LLM")
   })
 
-  test("the conversation gets a title made of the user's words", async () => {
+  test("a conversation gets a title from the user's text", async () => {
     const id = await newSession()
     await prompt(id, "[User: Ada]\nbirds of the shore")
     const title = async () => session.parse(await call("GET", `/session/${id}`)).title
     await until(async () => (await title()) === "birds of the shore")
   })
 
-  test("run: runs the command and quotes its output", async () => {
+  test("`run:` runs the command and quotes its output", async () => {
     const id = await newSession()
     const { parts } = await prompt(id, "run: echo $((6 * 7)) > answer.txt; cat answer.txt")
     expect(textIn(parts)).toContain("> 42")
     expect(await inWorkspace("answer.txt").text()).toBe("42\n")
   })
 
-  test("write: writes the lines below it into a file of the workspace", async () => {
+  test("`write:` writes the lines below it to a file in the workspace", async () => {
     const { parts } = await prompt(await newSession(), "write: notes/birds.md\n# Birds\n\nknot 🐦")
     expect(textIn(parts)).toContain("notes/birds.md")
     expect(await inWorkspace("notes/birds.md").text()).toBe("# Birds\n\nknot 🐦\n")
   })
 
-  test("ask waits for the answer and repeats it", async () => {
+  test("`ask` waits for the answer and repeats it", async () => {
     const id = await newSession()
     const answered = prompt(id, "ask")
     const asked = await until(async () => {
@@ -58,7 +58,7 @@ describe("a word in a prompt", () => {
     expect(textIn((await answered).parts)).toContain("Heron")
   })
 
-  test("plan makes three todos and ticks them off", async () => {
+  test("`plan` creates three todos and ticks them off", async () => {
     const id = await newSession()
     const { parts } = await prompt(id, "plan")
     expect(textIn(parts)).toContain("three todos")
@@ -68,7 +68,7 @@ describe("a word in a prompt", () => {
     expect(todos.map(({ status }) => status)).toEqual(["completed", "completed", "completed"])
   })
 
-  test("think streams reasoning before the answer", async () => {
+  test("`think` streams reasoning before the answer", async () => {
     const { parts } = await prompt(await newSession(), "think")
     expect(parts.map(({ type }) => type).filter((type) => !type.startsWith("step-"))).toEqual([
       "reasoning",
@@ -77,7 +77,7 @@ describe("a word in a prompt", () => {
     expect(parts.find(({ type }) => type === "reasoning")?.text).toContain("does not think")
   })
 
-  test("fail ends the turn with an error that is not retried", async () => {
+  test("`fail` ends the turn with an error that is not retried", async () => {
     const { info } = await prompt(await newSession(), "fail")
     expect(info.error?.name).toBe("APIError")
     expect(info.error?.data).toMatchObject({
@@ -87,12 +87,12 @@ describe("a word in a prompt", () => {
     })
   })
 
-  test("what OpenCode adds to a prompt in plan mode is not taken for a word", async () => {
+  test("text that OpenCode adds to a prompt in plan mode is not run as a command", async () => {
     const { parts } = await prompt(await newSession(), "good morning", { agent: "plan" })
     expect(textIn(parts)).toContain("> good morning")
   })
 
-  test("a tool that is off is not called", async () => {
+  test("a disabled tool is not called", async () => {
     const id = await newSession()
     const { parts } = await prompt(id, "run: touch never.txt", { tools: { bash: false } })
     expect(textIn(parts)).toContain("is off")
@@ -146,5 +146,5 @@ async function until<T>(look: () => Promise<T | undefined | false>): Promise<T> 
     if (found !== undefined && found !== false) return found
     await Bun.sleep(50)
   }
-  throw new Error("did not happen in time")
+  throw new Error("the condition did not become true in 5 s")
 }

@@ -1,4 +1,4 @@
-/** Which reply a scripted model gives to which call. */
+/** Which reply the scripted model gives to which request. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { z } from "zod"
 import { httpError, type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => model.stop())
 
 describe("a scripted model", () => {
-  test("gives the enqueued replies one a call, then a default", async () => {
+  test("a scripted model sends one enqueued reply per call, then a default", async () => {
     model.enqueue(text("one"), httpError(503), text("three"))
     expect([await call("a"), await call("b"), await call("c"), await call("d")]).toEqual([
       "one",
@@ -25,7 +25,7 @@ describe("a scripted model", () => {
     expect(model.requests.map(({ messages }) => messages[0]?.content)).toEqual(["a", "b", "c", "d"])
   })
 
-  test("keeps named scripts apart, whatever their order", async () => {
+  test("named scripts are independent of each other and of the queue", async () => {
     model.enqueue(text("queued"))
     model.on("left", [text("left 1"), text("left 2")])
     model.on("right", [text("right 1")])
@@ -36,14 +36,14 @@ describe("a scripted model", () => {
     expect(await call("no name")).toBe("queued")
   })
 
-  test("knows the script of a session after the prompt that named it is gone", async () => {
+  test("a session keeps its script after the prompt that named it", async () => {
     model.on("long", [text("first"), text("second")])
     expect(await call("@@long@@", { session: "ses_1" })).toBe("first")
     expect(await call("continue", { session: "ses_2" })).toBe(DEFAULT)
     expect(await call("continue", { session: "ses_1" })).toBe("second")
   })
 
-  test("matches by expression and by function before the queue", async () => {
+  test("expressions and functions match before the queue", async () => {
     model.enqueue(text("queued"))
     model.on(/weather/, [text("rain")])
     model.on(({ model: id }) => id === "m2", [text("from m2")])
@@ -52,7 +52,7 @@ describe("a scripted model", () => {
     expect(await call("the weather?")).toBe("queued")
   })
 
-  test("spends no reply on a title", async () => {
+  test("a title request uses up no scripted reply", async () => {
     model.enqueue(text("one"))
     expect(await call("hello", { system: "You are a title generator." })).toBe("Scripted title")
     expect(await call("hello")).toBe("one")
@@ -70,7 +70,7 @@ interface Change {
   readonly system?: string
 }
 
-/** The text of the answer, or its status when it fails. */
+/** The text of the reply, or its status when it fails. */
 async function call(prompt: string, { id = "m1", session, system }: Change = {}): Promise<string> {
   const { scripted } = model.config.provider
   const response = await fetch(`${model.url}/chat/completions`, {

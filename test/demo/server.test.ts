@@ -1,4 +1,4 @@
-/** Scripted replies as they arrive over HTTP, whole and broken. */
+/** Scripted replies over HTTP: streamed, whole and failing. */
 import { afterEach, describe, expect, test } from "bun:test"
 import { connect } from "node:net"
 import { z } from "zod"
@@ -40,13 +40,13 @@ afterEach(async () => {
 })
 
 describe("a streamed reply", () => {
-  test("is chunks in OpenAI's form: the role, the deltas, the finish reason, the usage, the end", async () => {
-    const said = reply(
+  test("a streamed reply has OpenAI's chunks: role, deltas, finish reason, usage, end", async () => {
+    const scripted = reply(
       reasoning("hmm"),
       text("hello", { chunks: 2 }),
       usage({ input: 7, output: 3, cached: 2, reasoning: 1 }),
     )
-    const { response, events } = await ask(said)
+    const { response, events } = await ask(scripted)
     expect(response.headers.get("content-type")).toBe("text/event-stream")
     expect(events.at(-1)).toBe("[DONE]")
     const chunks = events.slice(0, -1).map((data) => chunkShape.parse(JSON.parse(data)))
@@ -72,12 +72,12 @@ describe("a streamed reply", () => {
     ])
   })
 
-  test("has no usage unless asked for", async () => {
+  test("a streamed reply has usage only if the request asks for it", async () => {
     const { events } = await ask(text("hi"), { stream_options: undefined })
     expect(events.join()).not.toContain("usage")
   })
 
-  test("carries parallel tool calls, and a raw string of arguments as it is", async () => {
+  test("a streamed reply has parallel tool calls and leaves string arguments unchanged", async () => {
     const calls = [
       { name: "bash", args: { command: "ls" } },
       { name: "write", args: "{broken" },
@@ -95,12 +95,12 @@ describe("a streamed reply", () => {
     expect(events.join()).toContain('"finish_reason":"tool_calls"')
   })
 
-  test("finishes for the reason it is told", async () => {
+  test("a streamed reply ends with the scripted finish reason", async () => {
     const { events } = await ask(reply(text("hi"), finish("length")))
     expect(events.join()).toContain('"finish_reason":"length"')
   })
 
-  test("is spread over time", async () => {
+  test("a streamed reply waits the scripted delay between chunks", async () => {
     const before = performance.now()
     await ask(text("hello", { chunks: 5, delayMs: 20 }))
     expect(performance.now() - before).toBeGreaterThan(90)
@@ -108,13 +108,13 @@ describe("a streamed reply", () => {
 })
 
 describe("a reply that is not streamed", () => {
-  test("is one completion", async () => {
-    const said = reply(
+  test("a reply that is not streamed is one completion", async () => {
+    const scripted = reply(
       reasoning("hmm"),
       text("hello", { chunks: 3 }),
       tool("bash", { command: "ls" }),
     )
-    const { body } = await ask(said, { stream: false })
+    const { body } = await ask(scripted, { stream: false })
     expect(JSON.parse(body)).toMatchObject({
       object: "chat.completion",
       model: "m1",
@@ -136,7 +136,7 @@ describe("a reply that is not streamed", () => {
     })
   })
 
-  test("fails with a status where a stream would hold an error", async () => {
+  test("a stream error becomes status 500 when the reply is not streamed", async () => {
     const { response, body } = await ask(streamError("odd"), { stream: false })
     expect(response.status).toBe(500)
     expect(JSON.parse(body)).toEqual({ error: { message: "odd" } })
@@ -144,7 +144,7 @@ describe("a reply that is not streamed", () => {
 })
 
 describe("a reply that fails", () => {
-  test("with a status sends its headers and an error in OpenAI's form", async () => {
+  test("an HTTP error has its headers and a body in OpenAI's format", async () => {
     const { response, body } = await ask(
       httpError(429, { message: "slow down", retryAfterSeconds: 30 }),
     )
@@ -153,21 +153,21 @@ describe("a reply that fails", () => {
     expect(JSON.parse(body)).toMatchObject({ error: { message: "slow down", code: null } })
   })
 
-  test("for its length says so in OpenAI's words", async () => {
+  test("a context overflow has OpenAI's message and code", async () => {
     const { response, body } = await ask(overflow())
     expect(response.status).toBe(400)
     expect(JSON.parse(body)).toMatchObject({ error: { code: "context_length_exceeded" } })
     expect(body).toContain("maximum context length")
   })
 
-  test("by an error in the stream ends there", async () => {
+  test("an error in the stream ends the stream", async () => {
     const { events } = await ask(
       reply(text("a"), streamError("overloaded", { code: 529 }), text("b")),
     )
     expect(events.at(-1)).toBe('{"error":{"message":"overloaded","code":529}}')
   })
 
-  test("by an early end closes cleanly, without a finish reason", async () => {
+  test("an early end closes the stream cleanly without a finish reason", async () => {
     const { received, ending } = await rawAsk(eof(2))
     expect(pieces(received)).toEqual(["", "word ", "word "])
     expect(received).toEndWith("0\r\n\r\n")
@@ -176,7 +176,7 @@ describe("a reply that fails", () => {
     expect(ending).toBe("open")
   })
 
-  test("by a cut is a TCP reset after what was sent", async () => {
+  test("a cut sends the chunks before it, then a TCP reset", async () => {
     const { received, ending } = await rawAsk(
       reply(text("abcd", { chunks: 2 }), cut(), text("never")),
     )
@@ -185,15 +185,15 @@ describe("a reply that fails", () => {
     expect(ending).toBe("ECONNRESET")
   })
 
-  test("by a cut at once is a TCP reset before any header", async () => {
+  test("a cut as the first step is a TCP reset before any header", async () => {
     expect(await rawAsk(cut())).toEqual({ received: "", ending: "ECONNRESET" })
   })
 
-  test("by hanging sends no header and keeps the connection", async () => {
+  test("a hang as the first step sends no header and keeps the connection open", async () => {
     expect(await rawAsk(hang())).toEqual({ received: "", ending: "open" })
   })
 
-  test("by a stall sends what comes before it and keeps the connection", async () => {
+  test("a hang after chunks sends them and keeps the connection open", async () => {
     const { received, ending } = await rawAsk(hang(3))
     expect(pieces(received)).toEqual(["", "word ", "word ", "word "])
     expect(received).not.toEndWith("0\r\n\r\n")
@@ -202,7 +202,7 @@ describe("a reply that fails", () => {
 })
 
 describe("the server", () => {
-  test("stops a reply at once when the client goes away", async () => {
+  test("a reply is aborted at once when the client disconnects", async () => {
     const requests: ChatRequest[] = []
     const server = await start((request) => {
       requests.push(request)
@@ -216,7 +216,7 @@ describe("the server", () => {
     expect(requests.map(({ signal }) => signal.aborted)).toEqual([true])
   })
 
-  test("does not call a reply aborted that came to its end", async () => {
+  test("a completed reply is not reported as aborted", async () => {
     const requests: ChatRequest[] = []
     const server = await start((request) => {
       requests.push(request)
@@ -227,10 +227,10 @@ describe("the server", () => {
     expect(requests.map(({ signal }) => signal.aborted)).toEqual([false])
   })
 
-  test("stops although a reply hangs", async () => {
+  test("the server stops while a reply hangs", async () => {
     const server = await startModelServer({ respond: () => hang() })
     const pending = post(server).then(
-      () => "answered",
+      () => "replied",
       () => "dropped",
     )
     await Bun.sleep(50)
@@ -238,14 +238,14 @@ describe("the server", () => {
     expect(await pending).toBe("dropped")
   })
 
-  test("lists its models, and knows no other path", async () => {
+  test("the server lists its models and returns 404 for other paths", async () => {
     const server = await start(() => text("hi"))
     const models = await fetch(`${server.url}/models`)
     expect(await models.json()).toMatchObject({ object: "list", data: [{ id: "m1" }] })
     expect((await fetch(`${server.url}/other`)).status).toBe(404)
   })
 
-  test("refuses a wrong key, and a body that is no chat request", async () => {
+  test("the server rejects a wrong key and a body that is not a chat request", async () => {
     const server = await startModelServer({ apiKey: "right", respond: () => text("hi") })
     started.push(server)
     const send = (key: string, body: string) =>
@@ -260,7 +260,7 @@ describe("the server", () => {
     expect((await send("right", '{"model":"m1","messages":[]}')).status).toBe(200)
   })
 
-  test("rejects when its port is taken", async () => {
+  test("starting the server fails when its port is in use", async () => {
     const { port } = await start(() => text("hi"))
     const second = await startModelServer({ port, respond: () => text("hi") }).catch(String)
     expect(second).toContain(String(port))
@@ -298,16 +298,16 @@ const post = (server: ModelServer, change: object = {}, signal: AbortSignal | nu
     signal,
   })
 
-async function ask(answer: Reply, change: object = {}) {
-  const response = await post(await start(() => answer), change)
+async function ask(scripted: Reply, change: object = {}) {
+  const response = await post(await start(() => scripted), change)
   const body = await response.text()
   const events = body.split("\n\n").flatMap((event) => event.match(/^data: (.*)$/)?.[1] ?? [])
   return { response, body, events }
 }
 
-/** Over a bare socket: what arrives within a moment, and what becomes of the connection. */
-async function rawAsk(answer: Reply): Promise<{ received: string; ending: string }> {
-  const { port } = await start(() => answer)
+/** Uses a plain socket: the bytes received within 300 ms, and the state of the connection then. */
+async function rawAsk(scripted: Reply): Promise<{ received: string; ending: string }> {
+  const { port } = await start(() => scripted)
   const body = JSON.stringify(REQUEST)
   let received = ""
   return new Promise((resolve) => {
@@ -328,7 +328,7 @@ async function rawAsk(answer: Reply): Promise<{ received: string; ending: string
   })
 }
 
-/** The content of each chunk in a raw answer. */
+/** The content of each chunk in a raw response. */
 const pieces = (received: string): string[] =>
   [...received.matchAll(/"content":"([^"]*)"/g)].map((match) => match[1] ?? "")
 

@@ -1,20 +1,20 @@
-/** The demo model's port: the same at every start of a state directory, another one when it is taken. */
+/** The demo model's port: the same at every start, another one when it is in use. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startDemoModel } from "../../src/demo/demo.ts"
-import { onKeptPort } from "../../src/demo/stable-port.ts"
+import { startOnStablePort } from "../../src/demo/stable-port.ts"
 
 let folder: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "kept-port-"))
+  folder = await mkdtemp(join(tmpdir(), "stable-port-"))
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-const start = (file: string) => onKeptPort(file, (port) => startDemoModel({ port }))
+const start = (file: string) => startOnStablePort(file, (port) => startDemoModel({ port }))
 
-test("a second start is where the first one was", async () => {
+test("a second start uses the port of the first one", async () => {
   const file = join(folder, "state/port")
   const first = await start(file)
   await first.stop()
@@ -23,7 +23,7 @@ test("a second start is where the first one was", async () => {
   await second.stop()
 })
 
-test("a port that somebody else took is left to them, and the new one is kept", async () => {
+test("a port in use is replaced by a free one, which is stored", async () => {
   const file = join(folder, "taken")
   const first = await start(file)
   const second = await start(file)
@@ -33,7 +33,7 @@ test("a port that somebody else took is left to them, and the new one is kept", 
   await second.stop()
 })
 
-test("a file that holds no port is as good as none", async () => {
+test("a file with an invalid port is replaced", async () => {
   const file = join(folder, "nonsense")
   await writeFile(file, "seventy thousand")
   const model = await start(file)

@@ -95,7 +95,7 @@ function fits(matcher: Matcher, request: ChatRequest, name: string | undefined):
 /** The last script name of a conversation, stored by session because compaction may drop the prompt that contains it. */
 function rememberNames(): (request: ChatRequest) => string | undefined {
   const names = new Map<string, string>()
-  return ({ messages, sessionId }) => {
+  return ({ messages, agentSessionId: sessionId }) => {
     const prompts = messages.filter(({ role }) => role === "user").map(textOf)
     const name = prompts.flatMap((prompt) => [...prompt.matchAll(/@@([\w.-]+)@@/g)]).at(-1)?.[1]
     if (sessionId === undefined) return name

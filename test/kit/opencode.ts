@@ -78,10 +78,11 @@ export async function startOpenCode({
       client: {
         health: async () => health.parse(await (await call("GET", "/global/health")).json()),
       },
-      listens: () => true,
-      end: () => (child.exitCode === null ? undefined : `exited with code ${child.exitCode}`),
-      words: async () => `; it said: ${await errors.text()}`,
-      limitMs: 20_000,
+      isListening: () => true,
+      exitReason: () =>
+        child.exitCode === null ? undefined : `exited with code ${child.exitCode}`,
+      describeLog: async () => `; it said: ${await errors.text()}`,
+      timeoutMs: 20_000,
       pollMs,
       clock: systemClock,
       signal: new AbortController().signal,

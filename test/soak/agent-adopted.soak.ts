@@ -1,4 +1,4 @@
-/** A runner dies and another takes its place: the agent goes on, or is ended whole. */
+/** A runner is killed and another takes over: it adopts the running OpenCode, or ends it with its descendants. */
 import { describe, expect, test } from "bun:test"
 import { startBusyTurn } from "../kit/busy-turn.ts"
 import { agentPid, processesOf } from "../kit/processes.ts"
@@ -20,7 +20,7 @@ let second: TestRunner
 
 const port = () => 20_000 + Math.floor(Math.random() * 10_000)
 
-/** A runner to be killed; its gateway keeps its port, as in a sandbox. */
+/** Starts a runner to be killed; its gateway has a fixed port, as in a sandbox. */
 const startVictim = async (extra: Record<string, string> = {}) => {
   agent = stage.put(startTestSessionAgent({ config: scriptedConfig(stage.model()) }))
   sandbox = await createSandbox(agent)
@@ -36,8 +36,8 @@ const busyTurn = (messageId: string, seconds: number) =>
 const finalize = (messageId: string) =>
   agent.frame("message.finalize", (frame) => frame.messageId === messageId)
 
-describe("a runner that is killed in mid-turn", () => {
-  test("leaves its OpenCode to the next one, and the turn goes on", async () => {
+describe("a runner that is killed during a turn", () => {
+  test("the next runner adopts the OpenCode of a killed runner, and the turn continues", async () => {
     const victim = await startVictim()
     await busyTurn("carried", 6)
     const pid = agentPid({ sandbox })
@@ -54,24 +54,24 @@ describe("a runner that is killed in mid-turn", () => {
     expect(second.log.some((line) => line.includes("agent.adopted"))).toBe(true)
   })
 
-  test("leaves one that is ended when the next runner wants another configuration", async () => {
+  test("the next runner ends the OpenCode of a killed runner when its configuration differs", async () => {
     const victim = await startVictim()
     await busyTurn("ended", 300)
     const old = processesOf({ sandbox }).map(({ pid }) => pid)
     victim.kill("SIGKILL")
     await victim.exited
     second = stage.put(await startRunner(agent, { AGENT_BASH_SECONDS: "100" }, { in: sandbox }))
-    // Whichever is seen first: that it was aborted, or that the process is another one.
+    // Either the abort or the new process is seen first.
     expect(["canceled", "error"]).toContain((await finalize("ended")).reason)
     await agent.until(
       () => second?.log.some((line) => line.includes("agent.healthy")) === true,
-      "a new one",
+      "a new OpenCode is healthy",
     )
     const left = processesOf({ sandbox }).map(({ pid }) => pid)
     expect(left.filter((pid) => old.includes(pid))).toEqual([])
   })
 
-  test("whose OpenCode is dead too leaves a record that is seen to be stale", async () => {
+  test("the next runner ignores the stale record of an OpenCode that was killed with its runner", async () => {
     const victim = await startVictim()
     await busyTurn("gone", 300)
     const pid = agentPid({ sandbox })
@@ -81,7 +81,7 @@ describe("a runner that is killed in mid-turn", () => {
     second = stage.put(await startRunner(agent, {}, { in: sandbox }))
     await agent.until(
       () => second?.log.some((line) => line.includes("agent.healthy")) === true,
-      "a new one",
+      "a new OpenCode is healthy",
     )
     expect(processesOf({ sandbox }).map((found) => found.pid)).toEqual([agentPid({ sandbox })])
   })

@@ -1,4 +1,4 @@
-/** New configurations while the agent runs: what touches a turn, what restarts, what is refused, who is answered. */
+/** New configurations while the agent runs: which ones wait for turns, restart OpenCode or are refused, and the replies. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { startBusyTurn } from "../kit/busy-turn.ts"
@@ -17,14 +17,14 @@ afterAll(() => c.stop())
 
 type AgentConfig = Inbound<"opencode-config">["config"]
 
-const answers = () => c.agent.frames.filter((frame) => frame.type === "opencode-config-applied")
+const replies = () => c.agent.frames.filter((frame) => frame.type === "opencode-config-applied")
 
-/** Says a configuration and waits for its answer. */
+/** Sends a configuration and waits for its reply. */
 const configure = async (config: AgentConfig) => {
-  const before = answers().length
+  const before = replies().length
   c.agent.say({ type: "opencode-config", config })
-  await c.agent.until(() => answers().length > before, "an answer to the configuration")
-  return answers().at(-1)
+  await c.agent.until(() => replies().length > before, "a reply to the configuration")
+  return replies().at(-1)
 }
 
 const idleFor = (messageId: string) =>
@@ -36,28 +36,28 @@ const finalize = (messageId: string) =>
 const busyTurn = (messageId: string, seconds: number) => startBusyTurn(c, messageId, seconds)
 
 describe("the first configuration", () => {
-  test("is answered once, as a start", () => {
-    expect(answers()).toHaveLength(1)
-    expect(answers()[0]).toMatchObject({ success: true, restarted: false })
+  test("the first configuration gets one reply, without a restart", () => {
+    expect(replies()).toHaveLength(1)
+    expect(replies()[0]).toMatchObject({ success: true, restarted: false })
   })
 
-  test("tells the models of the session agent and no other", () => {
-    const told = c.agent.frames.find((frame) => frame.type === "models")
-    expect(told?.type === "models" && told.models.map(({ provider }) => provider)).toEqual([
-      "scripted",
-    ])
+  test("the first configuration announces only the models of the session agent", () => {
+    const announced = c.agent.frames.find((frame) => frame.type === "models")
+    expect(
+      announced?.type === "models" && announced.models.map(({ provider }) => provider),
+    ).toEqual(["scripted"])
   })
 
-  test("is followed by a warm-up that asks no model and leaves no session", async () => {
+  test("the warm-up after the first configuration calls no model", async () => {
     await c.agent.until(
-      () => c.runner.log.some((line) => line.includes('"agent.warm"')),
+      () => c.runner.log.some((line) => line.includes('"agent.warmed-up"')),
       "the warm-up",
     )
     expect(c.model.requests).toEqual([])
     expect(c.model.titleRequests).toEqual([])
   })
 
-  test("leaves the workspace clean and the keys unreadable to others", async () => {
+  test("the first configuration leaves the workspace empty and the keys unreadable to other users", async () => {
     const listing = await Array.fromAsync(
       new Bun.Glob("**/*").scan({ cwd: c.runner.sandbox.workDir, dot: true }),
     )
@@ -68,8 +68,8 @@ describe("the first configuration", () => {
   })
 })
 
-describe("a configuration while a turn runs", () => {
-  test("that changes nothing leaves process and turn alone", async () => {
+describe("a configuration during a turn", () => {
+  test("an equal configuration during a turn leaves the process and the turn unchanged", async () => {
     const pid = agentPid(c.runner)
     await busyTurn("same", 2)
     expect(await configure(scriptedConfig(c.model))).toMatchObject({
@@ -82,33 +82,33 @@ describe("a configuration while a turn runs", () => {
     expect(agentPid(c.runner)).toBe(pid)
   })
 
-  test("that the process can take waits for the turn and restarts nothing", async () => {
+  test("new instructions during a turn wait for its end and are applied without a restart", async () => {
     const pid = agentPid(c.runner)
     await busyTurn("soft", 2)
-    const answer = configure({ instructions: ["Always end with the word plover."] })
+    const replied = configure({ instructions: ["Always end with the word plover."] })
     await idleFor("soft")
     expect(finalize("soft")).toMatchObject({ reason: "end_turn", finalText: "soft is done" })
-    expect(await answer).toMatchObject({ success: true, restarted: false })
+    expect(await replied).toMatchObject({ success: true, restarted: false })
     expect(agentPid(c.runner)).toBe(pid)
-    c.model.on("told", [text("yes")])
-    c.agent.say({ type: "prompt", messageId: "told", content: "@@told@@" })
-    await idleFor("told")
+    c.model.on("instructed", [text("yes")])
+    c.agent.say({ type: "prompt", messageId: "instructed", content: "@@instructed@@" })
+    await idleFor("instructed")
     expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("end with the word plover")
   })
 
-  test("that needs a new process ends the turn first, then restarts, and is answered once", async () => {
+  test("a configuration that needs a new process waits for the turn, restarts and gets one reply", async () => {
     const pid = agentPid(c.runner)
-    const before = answers().length
+    const before = replies().length
     await busyTurn("hard", 2)
-    const answer = configure({ isOrchestrator: true })
+    const replied = configure({ isOrchestrator: true })
     await idleFor("hard")
     expect(finalize("hard")).toMatchObject({ reason: "end_turn", finalText: "hard is done" })
-    expect(await answer).toMatchObject({ success: true, restarted: true })
-    expect(answers()).toHaveLength(before + 1)
+    expect(await replied).toMatchObject({ success: true, restarted: true })
+    expect(replies()).toHaveLength(before + 1)
     expect(agentPid(c.runner)).not.toBe(pid)
   })
 
-  test("that needs a new process waits for that turn alone: what is queued behind it runs after", async () => {
+  test("a configuration that needs a new process waits only for the running turn, and the queued prompt runs after the restart", async () => {
     const pid = agentPid(c.runner)
     await busyTurn("ahead", 3)
     c.model.on("behind", [
@@ -116,9 +116,9 @@ describe("a configuration while a turn runs", () => {
       text("behind is done"),
     ])
     c.agent.say({ type: "prompt", messageId: "behind", content: "@@behind@@" })
-    const answer = configure({ isOrchestrator: false })
+    const replied = configure({ isOrchestrator: false })
     await idleFor("behind")
-    expect(await answer).toMatchObject({ success: true, restarted: true })
+    expect(await replied).toMatchObject({ success: true, restarted: true })
     expect(finalize("ahead")).toMatchObject({ reason: "end_turn", finalText: "ahead is done" })
     expect(finalize("behind")).toMatchObject({ reason: "end_turn", finalText: "behind is done" })
     const order = c.agent.frames.map((frame) =>
@@ -131,7 +131,7 @@ describe("a configuration while a turn runs", () => {
     expect(agentPid(c.runner)).not.toBe(pid)
   })
 
-  test("that waits too long ends the turn with that reason", async () => {
+  test("a configuration that waits too long ends the turn with that reason", async () => {
     await busyTurn("endless", 300)
     expect(await configure({ isOrchestrator: true })).toMatchObject({ success: true })
     expect(
@@ -141,17 +141,17 @@ describe("a configuration while a turn runs", () => {
 })
 
 describe("twenty configurations in a burst", () => {
-  test("are one restart with the last, and each is answered", async () => {
-    const before = answers().length
+  test("twenty configurations in a burst cause one restart with the last one and twenty replies", async () => {
+    const before = replies().length
     const starts = () => c.runner.log.filter((line) => line.includes("agent.healthy")).length
     const startedBefore = starts()
     for (let count = 1; count <= 20; count += 1) {
       const instructions = [`Burst number ${count}.`]
       c.agent.say({ type: "opencode-config", config: { instructions, isOrchestrator: false } })
     }
-    await c.agent.until(() => answers().length === before + 20, "twenty answers")
+    await c.agent.until(() => replies().length === before + 20, "twenty replies")
     expect(
-      answers()
+      replies()
         .slice(before)
         .every(({ success, restarted }) => success && restarted),
     ).toBe(true)
@@ -161,19 +161,20 @@ describe("twenty configurations in a burst", () => {
   })
 })
 
-describe("a configuration that cannot be", () => {
-  test("is refused whole with every problem, and the running one stays", async () => {
+describe("an invalid configuration", () => {
+  test("an invalid configuration is refused with all its problems, and the running one stays", async () => {
     const pid = agentPid(c.runner)
-    const answer = await configure({
+    const refused = await configure({
       instructions: ["This must not come into force."],
       customProviders: [
         { providerId: "a b", displayName: "x", baseUrl: "ftp://x", models: [{ id: "m" }] },
         { providerId: "none", displayName: "x", baseUrl: "http://x", models: [] },
       ],
     })
-    expect(answer).toMatchObject({ success: false, restarted: false })
-    const error = answer?.error ?? ""
-    for (const part of ["a b", "http or https", "none has no model"]) expect(error).toContain(part)
+    expect(refused).toMatchObject({ success: false, restarted: false })
+    const error = refused?.error ?? ""
+    for (const problem of ["a b", "http or https", "none has no model"])
+      expect(error).toContain(problem)
     expect(agentPid(c.runner)).toBe(pid)
     expect(await configure({ tools: { webfetch: false } })).toMatchObject({ success: true })
     const file = join(c.runner.sandbox.stateDir, "opencode/config/instructions/session.md")
@@ -181,8 +182,8 @@ describe("a configuration that cannot be", () => {
   })
 })
 
-describe("another provider", () => {
-  test("is used at once, without a restart, and its key is in no answer", async () => {
+describe("a new provider", () => {
+  test("a new provider is used without a restart, and its key is in no frame", async () => {
     const pid = agentPid(c.runner)
     const other = await startScriptedModel()
     other.on(() => true, [text("from the other one")])

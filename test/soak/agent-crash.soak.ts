@@ -1,4 +1,4 @@
-/** OpenCode dies, hangs, loses its port, and leaves things behind: what the channel hears and what is left. */
+/** OpenCode is killed, hangs and leaves processes behind: what the channel receives and which processes remain. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type Conversation, leaveEmpty, startConversation } from "../kit/conversation.ts"
 import { hang, overflow, reply, text, tool } from "../kit/model.ts"
@@ -14,10 +14,10 @@ afterAll(() => c.stop())
 const idleFor = (messageId: string) =>
   c.agent.frame("agentStatus", (frame) => frame.status === "idle" && frame.messageId === messageId)
 
-const finalTextOf = (messageId: string) =>
+const finalizeOf = (messageId: string) =>
   c.agent.frames.find((frame) => frame.type === "message.finalize" && frame.messageId === messageId)
 
-const says = (messageId: string, content: string) =>
+const sendPrompt = (messageId: string, content: string) =>
   c.agent.say({ type: "prompt", messageId, content })
 
 const toolRuns = (messageId: string) =>
@@ -26,16 +26,16 @@ const toolRuns = (messageId: string) =>
     (frame) => frame.messageId === messageId && frame.status === "running",
   )
 
-describe("kill -9 in mid-turn", () => {
-  test("is told within 2 s, and the next prompt has the history", async () => {
+describe("kill -9 during a turn", () => {
+  test("a killed OpenCode ends the turn within 2 s, and the next prompt has the history", async () => {
     c.model.on("remember", [text("I will remember the word heron.")])
     c.model.on("work", [
       reply(tool("bash", { command: "sleep 300 & sleep 300", description: "works" })),
-      text("never said"),
+      text("never sent"),
     ])
-    says("c1", "@@remember@@")
+    sendPrompt("c1", "@@remember@@")
     await idleFor("c1")
-    says("c2", "@@work@@")
+    sendPrompt("c2", "@@work@@")
     await toolRuns("c2")
     const pid = agentPid(c.runner)
     await c.agent.until(() => processesOf(c.runner).length >= 2, "the tool's processes")
@@ -44,52 +44,52 @@ describe("kill -9 in mid-turn", () => {
     process.kill(pid, "SIGKILL")
     await c.agent.frame("complete", (frame) => frame.messageId === "c2")
     expect(Date.now() - killedAt).toBeLessThan(2000)
-    expect(finalTextOf("c2")).toMatchObject({ reason: "error" })
+    expect(finalizeOf("c2")).toMatchObject({ reason: "error" })
     expect(
       JSON.stringify(c.agent.frames.filter((f) => "messageId" in f && f.messageId === "c2")),
     ).toContain("killed by SIGKILL")
 
     c.model.on("after", [text("back again")])
-    says("c3", "@@after@@ what was the word?")
+    sendPrompt("c3", "@@after@@ what was the word?")
     await idleFor("c3")
-    expect(finalTextOf("c3")).toMatchObject({ reason: "end_turn", finalText: "back again" })
+    expect(finalizeOf("c3")).toMatchObject({ reason: "end_turn", finalText: "back again" })
     expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("the word heron")
     expect(agentPid(c.runner)).not.toBe(pid)
-    // Of the old one and its tool nothing is left: everything that runs is the new one.
+    // Nothing is left of the old OpenCode and its tool: only the new process runs.
     expect(processesOf(c.runner).map(({ pid: one }) => one)).toEqual([agentPid(c.runner)])
   })
 })
 
-describe("kill -9 while the conversation is shortened", () => {
-  /** The call that shortens is about the conversation before it, and so goes by that one's name. */
+describe("kill -9 during a compaction", () => {
+  /** The compaction's model call quotes the conversation before it, and so matches that conversation's script. */
   const converse = async (name: string) => {
     c.model.on(name, [text(`some history of ${name}`), hang()])
-    says(name, `@@${name}@@`)
+    sendPrompt(name, `@@${name}@@`)
     await idleFor(name)
   }
-  const shortening = async (asked: number) => {
-    await c.agent.until(() => c.model.requests.length === asked, "the call that shortens")
+  const killDuringCompaction = async (asked: number) => {
+    await c.agent.until(() => c.model.requests.length === asked, "the compaction's model call")
     process.kill(agentPid(c.runner), "SIGKILL")
   }
-  const answersNext = async (name: string, history: string) => {
-    c.model.on(name, [text(`the answer to ${name}`)])
-    says(name, `@@${name}@@ and now?`)
+  const expectNextReply = async (name: string, history: string) => {
+    c.model.on(name, [text(`the reply to ${name}`)])
+    sendPrompt(name, `@@${name}@@ and now?`)
     await idleFor(name)
-    expect(finalTextOf(name)).toMatchObject({
+    expect(finalizeOf(name)).toMatchObject({
       reason: "end_turn",
-      finalText: `the answer to ${name}`,
+      finalText: `the reply to ${name}`,
     })
     expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain(
       `some history of ${history}`,
     )
   }
 
-  test("by a prompt that was too long ends that prompt once, and the next one is answered itself", async () => {
+  test("a kill during the compaction of a prompt that is too long ends that prompt once, and the next prompt gets its own reply", async () => {
     await converse("before-long")
     c.model.on("too-long", [overflow()])
     const asked = c.model.requests.length
-    says("too-long", "@@too-long@@")
-    await shortening(asked + 2)
+    sendPrompt("too-long", "@@too-long@@")
+    await killDuringCompaction(asked + 2)
     await idleFor("too-long")
     const ends = c.agent.frames.filter(
       (frame) =>
@@ -99,45 +99,45 @@ describe("kill -9 while the conversation is shortened", () => {
       { type: "error", error: "OpenCode was killed by SIGKILL" },
       { type: "complete" },
     ])
-    await answersNext("after-long", "before-long")
+    await expectNextReply("after-long", "before-long")
   })
 
-  test("by `compact` ends the command once with an error, and the next prompt is answered itself", async () => {
+  test("a kill during `compact` ends the command once with an error, and the next prompt gets its own reply", async () => {
     await converse("before-compact")
     const asked = c.model.requests.length
     c.agent.say({ type: "opencode-command", command: "compact", requestId: "k1" })
-    await shortening(asked + 1)
+    await killDuringCompaction(asked + 1)
     const { error } = await c.agent.frame("command-result", ({ requestId }) => requestId === "k1")
-    expect(error).toMatch(/^OpenCode: POST \S+ got no answer: ECONNRESET: .*unexpectedly\.$/)
-    await answersNext("after-compact", "before-compact")
+    expect(error).toMatch(/^OpenCode: POST \S+ got no response: ECONNRESET: .*unexpectedly\.$/)
+    await expectNextReply("after-compact", "before-compact")
     expect(
       c.agent.frames.filter((frame) => frame.type === "command-result" && frame.requestId === "k1"),
     ).toHaveLength(1)
   })
 })
 
-describe("a stopped OpenCode", () => {
-  test("is found not to answer, is ended with all it started, and comes back", async () => {
+describe("an OpenCode that is stopped by SIGSTOP", () => {
+  test("a hung OpenCode is detected, ended with its descendants and started again", async () => {
     c.model.on("stall", [
       reply(tool("bash", { command: "sleep 300", description: "works" })),
-      text("never said"),
+      text("never sent"),
     ])
-    says("h1", "@@stall@@")
+    sendPrompt("h1", "@@stall@@")
     await toolRuns("h1")
     const pid = agentPid(c.runner)
     process.kill(pid, "SIGSTOP")
     await c.agent.frame("complete", (frame) => frame.messageId === "h1")
-    expect(JSON.stringify(c.agent.frames)).toContain("has not answered 3 times in a row")
+    expect(JSON.stringify(c.agent.frames)).toContain("did not respond to 3 health checks in a row")
     c.model.on("awake", [text("awake")])
-    says("h2", "@@awake@@")
+    sendPrompt("h2", "@@awake@@")
     await idleFor("h2")
-    expect(finalTextOf("h2")).toMatchObject({ finalText: "awake" })
+    expect(finalizeOf("h2")).toMatchObject({ finalText: "awake" })
     expect(processesOf(c.runner).map(({ pid: one }) => one)).toEqual([agentPid(c.runner)])
   })
 
-  test("for a moment only goes on where it was", async () => {
+  test("an OpenCode that is stopped briefly continues in the same process", async () => {
     c.model.on("brief", [hang(), text("unused")])
-    says("h3", "@@brief@@")
+    sendPrompt("h3", "@@brief@@")
     await c.agent.frame("agentStatus", (frame) => frame.messageId === "h3")
     const pid = agentPid(c.runner)
     process.kill(pid, "SIGSTOP")
@@ -150,7 +150,7 @@ describe("a stopped OpenCode", () => {
 })
 
 describe("a tool that leaves daemons behind", () => {
-  test("leaves none when the runner stops", async () => {
+  test("daemons that a tool left behind are ended when the runner stops", async () => {
     c.model.on("daemon", [
       reply(
         tool("bash", {
@@ -160,10 +160,10 @@ describe("a tool that leaves daemons behind", () => {
       ),
       text("done"),
     ])
-    says("d1", "@@daemon@@")
+    sendPrompt("d1", "@@daemon@@")
     await idleFor("d1")
     await c.agent.until(() => processesOf(c.runner).length >= 3, "two daemons")
-    await c.runner.daemon.stop({ code: 0, why: "the test wants to see what is left" })
+    await c.runner.daemon.stop({ code: 0, why: "the test checks for leftover processes" })
     expect(processesOf(c.runner)).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-/** An OpenCode that cannot live: it is given up, said so, and tried again when a configuration comes. */
+/** An OpenCode that always exits: it is given up, reported, and started again by a new configuration. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { chmod } from "node:fs/promises"
 import { join } from "node:path"
@@ -10,19 +10,19 @@ import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-age
 let model: ScriptedModel
 let agent: TestSessionAgent
 let runner: TestRunner
-let cure: string
+let repairedMarker: string
 
 beforeAll(async () => {
   model = await startScriptedModel()
   agent = startTestSessionAgent({ config: scriptedConfig(model) })
   const sandbox = await createSandbox(agent)
-  cure = join(sandbox.root, "cure")
-  const sick = join(sandbox.root, "opencode")
+  repairedMarker = join(sandbox.root, "repaired")
+  const broken = join(sandbox.root, "opencode")
   const real = sandbox.environment["OPENCODE_BIN"]
-  const script = `[ -e ${cure} ] || { echo "no cure for $PPID"; exit 3; }\nexec ${real} "$@"`
-  await Bun.write(sick, `#!/bin/sh\n${script}\n`)
-  await chmod(sick, 0o755)
-  runner = await startRunner(agent, { OPENCODE_BIN: sick }, { in: sandbox })
+  const script = `[ -e ${repairedMarker} ] || { echo "not repaired, parent $PPID"; exit 3; }\nexec ${real} "$@"`
+  await Bun.write(broken, `#!/bin/sh\n${script}\n`)
+  await chmod(broken, 0o755)
+  runner = await startRunner(agent, { OPENCODE_BIN: broken }, { in: sandbox })
 })
 
 afterAll(async () => {
@@ -31,20 +31,20 @@ afterAll(async () => {
   await model.stop()
 })
 
-const answers = () => agent.frames.filter((frame) => frame.type === "opencode-config-applied")
+const replies = () => agent.frames.filter((frame) => frame.type === "opencode-config-applied")
 
-test("five failures within two minutes are fatal, with the last words", async () => {
+test("five failures within two minutes are fatal and reported with the last log lines", async () => {
   const { detail } = await agent.frame("agentStatus", ({ status }) => status === "error")
   expect(detail).toContain("failed 5 times within two minutes")
   expect(detail).toContain("exited with code 3")
-  expect(detail).toContain("no cure for")
-  const tries = runner.log.filter((line) => line.includes('"agent.refused"'))
+  expect(detail).toContain("not repaired, parent")
+  const tries = runner.log.filter((line) => line.includes('"agent.config-refused"'))
   expect(tries).toHaveLength(5)
-  expect(answers()).toHaveLength(1)
-  expect(answers()[0]).toMatchObject({ success: false })
+  expect(replies()).toHaveLength(1)
+  expect(replies()[0]).toMatchObject({ success: false })
 })
 
-test("whoever may ask the gateway reads how it is and what it said", async () => {
+test("the verbose health report has the fatal phase and OpenCode's log lines", async () => {
   const token = makeToken({
     secret: "a secret of the tests only",
     claims: { sid: "test-session" },
@@ -54,13 +54,13 @@ test("whoever may ask the gateway reads how it is and what it said", async () =>
   })
   const report: unknown = await response.json()
   expect(report).toMatchObject({ agent: { phase: "fatal" }, parts: { agent: { state: "failed" } } })
-  expect(JSON.stringify(report)).toContain("no cure for")
+  expect(JSON.stringify(report)).toContain("not repaired, parent")
 })
 
-test("a configuration is what it waits for", async () => {
-  await Bun.write(cure, "")
+test("a new configuration starts OpenCode again after a fatal failure", async () => {
+  await Bun.write(repairedMarker, "")
   agent.say({ type: "opencode-config", config: scriptedConfig(model) })
   await agent.frame("agentStatus", ({ status }) => status === "idle")
-  await agent.until(() => answers().length === 2, "an answer")
-  expect(answers()[1]).toMatchObject({ success: true })
+  await agent.until(() => replies().length === 2, "a second reply")
+  expect(replies()[1]).toMatchObject({ success: true })
 })

@@ -1,4 +1,4 @@
-/** MCP servers of the session agent's choice: their tools work, they start and end with the configuration. */
+/** MCP servers from the session agent's configuration: their tools work, and they start and end with it. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import type { Inbound } from "../../src/wire/frames/index.ts"
@@ -31,17 +31,18 @@ afterAll(async () => {
   await remote.stop()
 })
 
-const answers = () => c.agent.frames.filter((frame) => frame.type === "opencode-config-applied")
+const replies = () => c.agent.frames.filter((frame) => frame.type === "opencode-config-applied")
 
 const configure = async (mcpServers: McpServers) => {
-  const before = answers().length
+  const before = replies().length
   c.agent.say({ type: "opencode-config", config: { mcpServers } })
-  await c.agent.until(() => answers().length > before, "an answer to the configuration")
-  return answers().at(-1)
+  await c.agent.until(() => replies().length > before, "a reply to the configuration")
+  return replies().at(-1)
 }
 
-/** The servers that run as processes of OpenCode's. */
-const serving = () => processesOf(c.runner).filter(({ command }) => command.includes(program))
+/** The local servers that run as descendants of OpenCode. */
+const runningServers = () =>
+  processesOf(c.runner).filter(({ command }) => command.includes(program))
 
 const finalText = async (messageId: string) => {
   const frame = await c.agent.frame("message.finalize", (found) => found.messageId === messageId)
@@ -58,7 +59,7 @@ const callTool = async (messageId: string, name: string) => {
   return updates.at(-1)
 }
 
-test("the tools of a local and of a remote server are the agent's", async () => {
+test("the agent can call the tools of a local and of a remote MCP server", async () => {
   expect(await callTool("hello-near", "near_say")).toMatchObject({
     status: "completed",
     result: "near heard: hello-near",
@@ -67,10 +68,10 @@ test("the tools of a local and of a remote server are the agent's", async () => 
     status: "completed",
     result: "remote heard: hello-far",
   })
-  expect(serving()).toHaveLength(1)
+  expect(runningServers()).toHaveLength(1)
 })
 
-test("one that cannot be started, one that is silent and one that refuses leave the others and the turn alone", async () => {
+test("MCP servers that do not start, do not respond or refuse do not affect the other servers and the turn", async () => {
   const applied = await configure({
     near,
     absent: { type: "local", command: ["/nowhere/mcp-server"] },
@@ -84,7 +85,7 @@ test("one that cannot be started, one that is silent and one that refuses leave 
   })
 })
 
-test("a bad one is refused by its name, and those before stay", async () => {
+test("an invalid MCP server is refused by name, and the former servers stay", async () => {
   expect(await configure({ bad: { type: "remote", url: "file:///x" } })).toMatchObject({
     success: false,
     error: "configuration refused: MCP server bad: url must be an http or https URL",
@@ -92,14 +93,14 @@ test("a bad one is refused by its name, and those before stay", async () => {
   expect(await callTool("still", "near_say")).toMatchObject({ status: "completed" })
 })
 
-test("one that is taken away is ended, its tools with it", async () => {
+test("a removed MCP server is ended and its tools are unavailable", async () => {
   expect(await configure({})).toMatchObject({ success: true })
-  await c.agent.until(() => serving().length === 0, "the servers are ended")
-  const gone = await callTool("nobody", "near_say")
+  await c.agent.until(() => runningServers().length === 0, "the servers are ended")
+  const gone = await callTool("removed", "near_say")
   expect(gone).toMatchObject({ toolName: "invalid" })
   expect(gone).toHaveProperty("result", expect.stringContaining("unavailable tool 'near_say'"))
 })
 
-test("its key is in no log", () => {
+test("the key of an MCP server is in no log line", () => {
   expect(c.runner.log.join("\n")).not.toContain(KEY)
 })

@@ -1,4 +1,4 @@
-/** Which models OpenCode is told of: those that can be used, all of its own where more are wanted. */
+/** Which model catalogue OpenCode gets: the bundled subset, or its own when a configuration needs more providers. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { chmod } from "node:fs/promises"
 import { join } from "node:path"
@@ -21,7 +21,7 @@ const modelsAfter = async (config: Inbound<"opencode-config">["config"]) => {
   return { restarted, providers: models.map(({ provider }) => provider).toSorted() }
 }
 
-test("a key for a known provider is taken while it runs, one for another brings it the whole catalogue", async () => {
+test("a key for a bundled provider needs no restart, and a key for another provider restarts with the full catalogue", async () => {
   const runner = await startRunner(agent)
   const { models } = await agent.frame("models")
   expect(models.map(({ provider }) => provider)).toEqual(["anthropic"])
@@ -39,7 +39,7 @@ test("a key for a known provider is taken while it runs, one for another brings 
   await runner.stop()
 })
 
-test("a provider that the project's own configuration names has its models", async () => {
+test("a provider in the project's own opencode.json has its models", async () => {
   const from = agent.frames.length
   const runner = await startRunner(
     agent,
@@ -57,7 +57,7 @@ test("a provider that the project's own configuration names has its models", asy
   await runner.stop()
 })
 
-/** Says that it is well and of another version, and when it is first asked for more, what it finds. */
+/** A fake OpenCode of another version; at its first other request it records whether the catalogue file exists. */
 const otherVersion = `#!${process.execPath}
 import { existsSync, writeFileSync } from "node:fs"
 Bun.serve({
@@ -71,7 +71,7 @@ Bun.serve({
 })
 `
 
-test("an OpenCode of another version finds its own models, whatever was laid ready", async () => {
+test("an OpenCode of another version does not get the bundled catalogue", async () => {
   const runner = await startRunner(
     agent,
     {},

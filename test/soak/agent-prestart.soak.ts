@@ -1,4 +1,4 @@
-/** OpenCode is started before its configuration is known: what comes of that process when things go another way. */
+/** The prestart: OpenCode is started before its configuration is known, and is then used or ended. */
 import { expect, test } from "bun:test"
 import { join } from "node:path"
 import { text } from "../kit/model.ts"
@@ -18,14 +18,14 @@ const stage = useStage()
 let agent: TestSessionAgent
 let runner: TestRunner
 
-const PATIENT = { CONFIG_WAIT_SECONDS: "600" }
+const LONG_WAIT = { CONFIG_WAIT_SECONDS: "600" }
 const started = (sandbox: Sandbox) =>
   agent.until(() => processesOf({ sandbox }).length > 0, "OpenCode's process")
 const idle = () => agent.frame("agentStatus", ({ status }) => status === "idle")
 
-test("it is there before a configuration is, is the one that works with it, and is the only one", async () => {
+test("the prestarted process is used for the first configuration, and no other process is started", async () => {
   agent = stage.put(startTestSessionAgent())
-  runner = stage.put(await startRunner(agent, PATIENT))
+  runner = stage.put(await startRunner(agent, LONG_WAIT))
   await started(runner.sandbox)
   const pid = agentPid(runner)
   expect(agent.frames.some((frame) => frame.type === "opencode-config-applied")).toBe(false)
@@ -38,9 +38,9 @@ test("it is there before a configuration is, is the one that works with it, and 
   expect(await agent.frame("message.finalize")).toMatchObject({ finalText: "as configured" })
 })
 
-test("a configuration that needs another process gets one, and the first is ended", async () => {
+test("a configuration that needs another process ends the prestarted one", async () => {
   agent = stage.put(startTestSessionAgent())
-  runner = stage.put(await startRunner(agent, PATIENT))
+  runner = stage.put(await startRunner(agent, LONG_WAIT))
   await started(runner.sandbox)
   const pid = agentPid(runner)
   agent.say({
@@ -53,20 +53,20 @@ test("a configuration that needs another process gets one, and the first is ende
   expect(processesOf(runner)).toHaveLength(1)
 })
 
-test("a runner that is stopped before any configuration came leaves no process", async () => {
+test("a runner that is stopped before the first configuration leaves no process", async () => {
   agent = stage.put(startTestSessionAgent())
   const sandbox = await createSandbox(agent)
-  const stopped = await startRunner(agent, PATIENT, { in: sandbox })
+  const stopped = await startRunner(agent, LONG_WAIT, { in: sandbox })
   await started(sandbox)
   await stopped.stop()
   expect(processesOf({ sandbox })).toEqual([])
 })
 
-test("a runner that is killed before any configuration came leaves one that the next runner ends", async () => {
+test("the prestarted process of a killed runner is ended by the next runner", async () => {
   agent = stage.put(startTestSessionAgent({ config: scriptedConfig(stage.model()) }))
   const sandbox = await createSandbox(agent)
-  const nobody = { DO_WS_URL: "ws://127.0.0.1:1/nobody", ...PATIENT }
-  const victim = spawnRunner(sandbox, nobody)
+  const unreachable = { DO_WS_URL: "ws://127.0.0.1:1/unreachable", ...LONG_WAIT }
+  const victim = spawnRunner(sandbox, unreachable)
   const record = Bun.file(join(sandbox.stateDir, "opencode-run.json"))
   while (!(await record.exists())) await Bun.sleep(10)
   const pid = agentPid({ sandbox })

@@ -1,4 +1,4 @@
-/** A rough start: a port that is taken, a configuration that kills, a flood of log lines. */
+/** Difficult starts: a port in use, a configuration that makes OpenCode exit, a flood of log lines. */
 import { describe, expect, test } from "bun:test"
 import { chmod, mkdir } from "node:fs/promises"
 import { join } from "node:path"
@@ -19,7 +19,7 @@ let agent: TestSessionAgent
 let sandbox: Sandbox
 let runner: TestRunner
 
-/** OpenCode behind a script that does `first` before it becomes OpenCode. */
+/** Starts OpenCode through a wrapper script that runs `first` before it. */
 const start = async (first: string, extra: Record<string, string> = {}) => {
   agent = stage.put(startTestSessionAgent({ config: scriptedConfig(stage.model()) }))
   sandbox = await createSandbox(agent)
@@ -33,7 +33,7 @@ const start = async (first: string, extra: Record<string, string> = {}) => {
 
 const idle = () => agent.frame("agentStatus", ({ status }) => status === "idle")
 
-const answers = () => agent.frames.filter((frame) => frame.type === "opencode-config-applied")
+const replies = () => agent.frames.filter((frame) => frame.type === "opencode-config-applied")
 
 const prompt = async (messageId: string) => {
   stage.model().enqueue(text(`${messageId} works`))
@@ -45,54 +45,54 @@ const prompt = async (messageId: string) => {
   expect(finalText).toBe(`${messageId} works`)
 }
 
-test("a stranger on the port is named and left alone, and OpenCode starts when it is gone", async () => {
+test("a foreign process on the port is named and not ended, and OpenCode starts when it is gone", async () => {
   const script = `const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("mine") })
     console.log(server.port)`
-  const stranger = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" })
-  const reader = stranger.stdout.getReader()
+  const foreign = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" })
+  const reader = foreign.stdout.getReader()
   const port = Number(new TextDecoder().decode((await reader.read()).value).trim())
   await start("", { OPENCODE_URL: `http://127.0.0.1:${port}` })
 
-  await agent.until(() => answers().length === 1, "an answer")
-  const error = answers()[0]?.error ?? ""
-  expect(answers()[0]).toMatchObject({ success: false })
+  await agent.until(() => replies().length === 1, "a reply")
+  const error = replies()[0]?.error ?? ""
+  expect(replies()[0]).toMatchObject({ success: false })
   expect(error).toContain(`port ${port}`)
-  expect(error).toContain(`pid ${stranger.pid} (`)
+  expect(error).toContain(`pid ${foreign.pid} (`)
   expect(error).toContain("bun")
   expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("mine")
   expect(
     agent.frames.some((frame) => frame.type === "agentStatus" && frame.status === "idle"),
   ).toBe(false)
 
-  stranger.kill()
-  await stranger.exited
+  foreign.kill()
+  await foreign.exited
   await idle()
-  expect(answers()).toHaveLength(1)
+  expect(replies()).toHaveLength(1)
 })
 
-describe("a configuration", () => {
-  test("that makes OpenCode exit at once is refused with its last words, and the former one works", async () => {
+describe("a configuration that fails", () => {
+  test("a configuration that makes OpenCode exit is refused with its last log lines, and the former one works", async () => {
     await start(
-      `if grep -qs lethal "$OPENCODE_CONFIG_DIR/instructions/session.md"; then echo "cannot live with this" >&2; exit 7; fi`,
+      `if grep -qs lethal "$OPENCODE_CONFIG_DIR/instructions/session.md"; then echo "cannot run with this" >&2; exit 7; fi`,
     )
     await idle()
     agent.say({
       type: "opencode-config",
       config: { instructions: ["something lethal"], isOrchestrator: true },
     })
-    await agent.until(() => answers().length === 2, "an answer")
-    expect(answers()[1]).toMatchObject({ success: false, restarted: false })
-    expect(answers()[1]?.error).toContain("exited with code 7 before it was ready")
-    expect(answers()[1]?.error).toContain("cannot live with this")
+    await agent.until(() => replies().length === 2, "a reply")
+    expect(replies()[1]).toMatchObject({ success: false, restarted: false })
+    expect(replies()[1]?.error).toContain("exited with code 7 before it was ready")
+    expect(replies()[1]?.error).toContain("cannot run with this")
     await prompt("after")
     expect(processesOf({ sandbox }).map(({ pid }) => pid)).toEqual([agentPid({ sandbox })])
-    // What failed is not the ground that the next one is built on.
+    // The next change is merged into the former configuration, not into the refused one.
     agent.say({ type: "opencode-config", config: { tools: { webfetch: false } } })
-    await agent.until(() => answers().length === 3, "an answer")
-    expect(answers()[2]).toMatchObject({ success: true, restarted: false })
+    await agent.until(() => replies().length === 3, "a reply")
+    expect(replies()[2]).toMatchObject({ success: true, restarted: false })
   })
 
-  test("that OpenCode does not accept is told apart from a crash", async () => {
+  test("a configuration that OpenCode rejects is reported as rejected, not as a crash", async () => {
     agent = stage.put(startTestSessionAgent({ config: scriptedConfig(stage.model()) }))
     sandbox = await createSandbox(agent)
     const source = join(sandbox.root, "image-config")
@@ -101,21 +101,21 @@ describe("a configuration", () => {
     runner = stage.put(
       await startRunner(agent, { OPENCODE_CONFIG_SOURCE: source }, { in: sandbox }),
     )
-    await agent.until(() => answers().length === 1, "an answer")
-    expect(answers()[0]?.error).toContain("OpenCode refuses its configuration")
-    expect(answers()[0]?.error).toContain("share")
+    await agent.until(() => replies().length === 1, "a reply")
+    expect(replies()[0]?.error).toContain("OpenCode rejects its configuration")
+    expect(replies()[0]?.error).toContain("share")
     await agent.frame("agentStatus", ({ status }) => status === "error")
     expect(processesOf({ sandbox })).toEqual([])
   })
 })
 
-test("a flood of log lines passes through little memory and leaves a bounded file", async () => {
+test("a flood of log lines uses little memory and leaves a bounded file", async () => {
   const started = await start(`(head -c 100000000 /dev/zero | tr '\\0' 'x' | fold -w 199) &`)
   const before = process.memoryUsage().rss
   await idle()
   await prompt("through")
   const file = join(sandbox.stateDir, "opencode.log")
-  await agent.until(() => Bun.file(file).size < 17 * 1024 * 1024, "the file is cut")
+  await agent.until(() => Bun.file(file).size < 17 * 1024 * 1024, "the file is truncated")
   expect(process.memoryUsage().rss - before).toBeLessThan(80 * 1024 * 1024)
   expect(started.log.some((line) => line.includes("agent.log-skipped"))).toBe(true)
 })

@@ -271,8 +271,8 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     turns,
     // Events of a sub-agent belong to the first turn: a turn that steers it has not started its own work yet.
     onEvent: (event) => {
-      if (!("sessionId" in event)) return
-      const own = turns().filter(({ identity }) => identity.agentSessionId === event.sessionId)
+      if (!("agentSessionId" in event)) return
+      const own = turns().filter(({ identity }) => identity.agentSessionId === event.agentSessionId)
       const receivers = own.length > 0 ? own : turns().slice(0, 1)
       for (const turn of receivers) turn.dispatch({ type: "agent", event })
     },

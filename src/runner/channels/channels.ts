@@ -177,7 +177,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
 
   /** OpenCode titles a session after its first exchange; before that it has a generated title. */
   const reportTitle = (event: Extract<AgentEvent, { type: "session" }>): void => {
-    const { sessionId: agentSessionId, title, parentId } = event
+    const { agentSessionId, title, parentId } = event
     const isRunningSession = running().some(
       ({ identity }) => identity.agentSessionId === agentSessionId,
     )

@@ -26,13 +26,13 @@ export const createEventRouter = (
     subscribe: (agentSessionId, listener) => void listeners.set(agentSessionId, listener),
     unsubscribe: (agentSessionId) => void listeners.delete(agentSessionId),
     dispatch: (event) => {
-      if (!("sessionId" in event)) return
-      if (event.type === "session") inherit(event.sessionId, event.parentId)
+      if (!("agentSessionId" in event)) return
+      if (event.type === "session") inherit(event.agentSessionId, event.parentId)
       // A sub-agent that is called again reuses its session: only the tool call names that session.
       if (event.type === "part" && event.part.kind === "tool") {
-        inherit(event.part.childSessionId, event.sessionId)
+        inherit(event.part.childSessionId, event.agentSessionId)
       }
-      listeners.get(event.sessionId)?.onEvent(event)
+      listeners.get(event.agentSessionId)?.onEvent(event)
     },
   }
 }

@@ -151,7 +151,7 @@ export const runTurn = (options: TurnOptions): RunningTurn => {
       client.questions().catch(() => []),
       client.permissions().catch(() => []),
     ])
-    const isOurs = (request: { readonly sessionId: string }) => sessions.includes(request.sessionId)
+    const isOurs = (request: { readonly agentSessionId: string }) => sessions.includes(request.agentSessionId)
     return { questions: questions.filter(isOurs), permissions: permissions.filter(isOurs) }
   }
 

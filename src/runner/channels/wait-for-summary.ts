@@ -24,8 +24,8 @@ export const createSummaries = (clock: Clock): Summaries => {
   return {
     onEvent: (event) => {
       if (event.type === "idle")
-        awaitingSummary.set(event.sessionId, awaitingSummary.get(event.sessionId) ?? [])
-      if (event.type === "message" && event.message.role === "user") onSummary(event.sessionId)
+        awaitingSummary.set(event.agentSessionId, awaitingSummary.get(event.agentSessionId) ?? [])
+      if (event.type === "message" && event.message.role === "user") onSummary(event.agentSessionId)
     },
     waitFor: (agentSessionId) =>
       new Promise((resolve) => {

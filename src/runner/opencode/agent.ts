@@ -1,39 +1,33 @@
-/** The agent as the daemon sees it: OpenCode kept running with the configuration that is wanted, and listened to. */
-import { chmod, chown, mkdir, rm } from "node:fs/promises"
+/** OpenCode as the daemon uses it: kept running with the requested configuration, its events delivered to callbacks. */
+import { rm } from "node:fs/promises"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../../lib/clock.ts"
 import { createRing } from "../../lib/ring.ts"
 import { createRedactor, describeError, type Log } from "../../lib/log.ts"
 import { findOpenCode, pathWithRipgrep } from "./launch/binaries.ts"
-import { type LaunchPlan, createLaunchPlans } from "./config/launch-plan.ts"
+import { type LaunchPlan, launchPlanFor } from "./config/launch-plan.ts"
 import { readCatalogue } from "./config/catalogue.ts"
-import { checkCode } from "./config/check-code.ts"
 import type { AgentClient } from "./client/client.ts"
-import { isCarried, readConfigFiles } from "./config/config-files.ts"
+import { readConfigFiles } from "./config/config-files.ts"
 import { embedConfigFiles } from "./config/embed.ts" with { type: "macro" }
 import { type EventStreamOptions, runEventStream } from "./events/event-stream.ts"
+import { createConfigInstaller } from "./config/install-config.ts"
 import { waitForConfig } from "./launch/wait-for-config.ts"
 import { checkConfig } from "./launch/launch-error.ts"
 import { createLauncher, type RunningAgent } from "./launch/launcher.ts"
-import { type Applied, createSupervisor } from "./launch/supervisor.ts"
+import { type ConfigOutcome, createSupervisor } from "./launch/supervisor.ts"
 import { followLog, type LogTail } from "./launch/log-tail.ts"
 import { mcpSecrets } from "./config/mcp.ts"
 import { defaultModel } from "./config/models.ts"
 import type { AgentUser, Processes } from "./launch/interfaces.ts"
-import { hasOtherConfig } from "./config/foreign-config.ts"
 import { openRunRecord, RUN_RECORD } from "./launch/run-record.ts"
 import type { RuntimeConfig } from "./config/compose-config.ts"
 import type { ProviderModels } from "./client/types.ts"
-import type { ProcessOrder } from "./launch/spawn.ts"
+import type { ProcessSpec } from "./launch/spawn.ts"
 import { warmUp } from "./launch/warm-up.ts"
-import { untilHung, type WatchOptions } from "./launch/hang-detector.ts"
-import {
-  agentDirectories,
-  writeRooms,
-  writeSettings,
-  writeWorkspace,
-} from "./config/config-directories.ts"
+import { waitUntilHung, type WatchOptions } from "./launch/hang-detector.ts"
+import { agentDirectories, writeConfig } from "./config/config-directories.ts"
 
 export interface AgentSettings {
   readonly stateDir: string
@@ -56,32 +50,33 @@ export interface AgentOptions {
   readonly settings: AgentSettings
   readonly ownVariables: ReadonlySet<string>
   readonly opencodeVersion: string
-  /** This program itself. */
+  /** Path of this program. */
   readonly self: string
-  /** For the agent's tools: where the runner's API is and what opens it. */
+  /** For the agent's tools: the URL of the runner's API and its token. */
   readonly toolEnvironment: () => Readonly<Record<string, string>>
-  /** Tools that lack what they need here. */
+  /** Tools that cannot work in this sandbox, such as those without an API key. */
   readonly hiddenTools: readonly string[]
-  /** Files of other parts that the agent always reads; patterns are allowed. */
+  /** Files of other components that the agent always reads; glob patterns are allowed. */
   readonly instructionFiles?: readonly string[]
-  /** Files of other parts that belong into OpenCode's configuration directory. */
-  readonly installMore: (configDir: string) => Promise<void>
-  /** Resolves when nothing takes the working directory's place any more, as a clone does. */
+  /** Adds files of other components to OpenCode's config directory. */
+  readonly installExtraFiles: (configDir: string) => Promise<void>
+  /** Resolves when the working directory will not be replaced any more, as a clone does. */
   readonly workDirReady: () => Promise<void>
   readonly processes: Processes
   readonly user: AgentUser | undefined
-  /** Makes a directory and all in it the user's; nothing when the runner and the agent are one user. */
+  /** Changes the owner of a directory and its content; does nothing when runner and agent are the same user. */
   readonly giveToUser: (path: string) => Promise<void>
-  /** The same for one that may be large and theirs already. */
-  readonly handOver: (path: string) => Promise<void>
-  readonly memory: {
+  /** The same for the working directory, which may be large: skipped when the user owns it already. */
+  readonly giveWorkDirToUser: (path: string) => Promise<void>
+  /** The configuration in force, kept across restarts of the runner. */
+  readonly savedConfig: {
     readonly read: () => RuntimeConfig
-    readonly write: (runtime: RuntimeConfig) => void
+    readonly write: (config: RuntimeConfig) => void
   }
   readonly onEvent: EventStreamOptions["onEvent"]
-  readonly onGap: () => void
+  readonly onStreamGap: EventStreamOptions["onStreamGap"]
   readonly onFirstEvent: EventStreamOptions["onFirstEvent"]
-  readonly room: EventStreamOptions["room"]
+  readonly backpressure: EventStreamOptions["backpressure"]
   readonly onReady: (ready: {
     readonly client: AgentClient
     readonly url: string
@@ -90,9 +85,9 @@ export interface AgentOptions {
   }) => void
   readonly onLost: (why: string) => void
   readonly onFatal: (error: string) => void
-  /** Lets no turn begin, and resolves when none runs; `onReady` or `goOn` ends it. */
-  readonly quiet: () => Promise<void>
-  readonly goOn: () => void
+  /** Starts no further turn; resolves when none runs. `onReady` or `resumeTurns` lifts it. */
+  readonly pauseTurns: () => Promise<void>
+  readonly resumeTurns: () => void
   readonly clock: Clock
   readonly log: Log
   readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
@@ -101,19 +96,20 @@ export interface AgentOptions {
 export interface AgentStatus {
   readonly phase: string
   readonly pid: number | undefined
-  /** The last lines that OpenCode wrote, secrets taken out. */
+  /** The last lines of OpenCode's log, with secrets redacted. */
   readonly log: readonly string[]
 }
 
 export interface Agent {
   readonly begin: () => void
   readonly linkOpen: () => void
-  readonly configure: (change: RuntimeConfig) => Promise<Applied>
+  readonly configure: (change: RuntimeConfig) => Promise<ConfigOutcome>
   readonly status: () => AgentStatus
   readonly stop: () => Promise<void>
 }
 
-const LAST_WORDS = 8
+/** Log lines quoted in the error of a failed start. */
+const QUOTED_LOG_LINES = 8
 
 export const createAgent = (options: AgentOptions): Agent => {
   const { settings, clock, log, user, processes, opencodeVersion } = options
@@ -127,11 +123,17 @@ export const createAgent = (options: AgentOptions): Agent => {
   const source = settings.opencodeConfigSource
   const ownFiles = embedConfigFiles()
   const files = existsSync(source) ? readConfigFiles(source) : ownFiles
-
   const catalogue = readCatalogue(opencodeVersion)
+  const installer = createConfigInstaller({
+    ...options,
+    directories,
+    stateDir: settings.stateDir,
+    workDir: settings.workDir,
+    ownFiles,
+  })
 
-  const blueprint = (runtime: RuntimeConfig): LaunchPlan =>
-    createLaunchPlans({
+  const makePlan = (runtime: RuntimeConfig): LaunchPlan =>
+    launchPlanFor({
       directories,
       files,
       ownFiles,
@@ -151,25 +153,23 @@ export const createAgent = (options: AgentOptions): Agent => {
     })(runtime)
 
   let tail: LogTail | undefined
-  const follow = (made: LaunchPlan) => {
+  /** Restarted for each plan, because each plan has other secrets to redact. */
+  const followLogOf = (plan: LaunchPlan) => {
     tail?.stop()
     const redact = createRedactor([
-      ...Object.values(made.settings.auth).map(({ key }) => key),
-      ...mcpSecrets(made.runtime.mcpServers ?? {}),
+      ...Object.values(plan.config.auth).map(({ key }) => key),
+      ...mcpSecrets(plan.runtime.mcpServers ?? {}),
     ])
-    tail = followLog(
-      {
-        file: directories.logFile,
-        clock,
-        onLine: (line) => {
-          const clean = redact(line)
-          ring.push(clean)
-          log.debug("agent.says", { line: clean.slice(0, 2000) })
-        },
-        onSkipped: (bytes) => log.warn("agent.log-skipped", { bytes }),
+    tail = followLog({
+      file: directories.logFile,
+      clock,
+      onLine: (line) => {
+        const redacted = redact(line)
+        ring.push(redacted)
+        log.debug("agent.log", { line: redacted.slice(0, 2000) })
       },
-      true,
-    )
+      onSkipped: (bytes) => log.warn("agent.log-skipped", { bytes }),
+    })
   }
 
   const launcher = createLauncher({
@@ -181,95 +181,57 @@ export const createAgent = (options: AgentOptions): Agent => {
     user,
     clock,
     log,
-    lastWords: async () => {
+    lastLogLines: async () => {
       await tail?.catchUp()
-      return ring.read(LAST_WORDS)
+      return ring.read(QUOTED_LOG_LINES)
     },
   })
 
-  const install = async (made: LaunchPlan): Promise<void> => {
-    // Not before the working directory is there: what it holds is cloned.
-    const isOurs = !hasOtherConfig(settings.workDir, made.environment["HOME"])
-    const models = isOurs ? made.catalogue : undefined
-    const leftOut = await writeWorkspace({
-      directories,
-      settings: made.settings,
-      files: made.files,
-      catalogue: models,
-      opencodeVersion,
-      checkCode: async (code) => {
-        if (isCarried(made.files, ownFiles)) return new Map()
-        // It is checked by whoever runs it later, and they must be able to read it.
-        await options.giveToUser(`${directories.config}.new`)
-        return checkCode(code, { runtime: options.self, owner: user })
-      },
-    })
-    for (const { path, problem } of leftOut) log.error("agent.file-left-out", { path, problem })
-    await options.installMore(directories.config)
-    // Only what is new: OpenCode runs by now, and files of its own come and go.
-    const { config, authFile, catalogueFile } = directories
-    for (const path of [config, authFile, ...(models === undefined ? [] : [catalogueFile])])
-      await options.giveToUser(path)
-    await options.handOver(settings.workDir)
-  }
-
-  const makeRoom = async (): Promise<void> => {
-    await options.workDirReady()
-    await mkdir(settings.workDir, { recursive: true })
-    await mkdir(directories.root, { recursive: true, mode: 0o700 })
-    // Passing through is all that the agent's user may do here; what is the runner's own stays closed.
-    if (user) {
-      for (const path of [settings.stateDir, directories.root]) await chmod(path, 0o711)
-      // Whoever owns it could put anything in the place of what the runner reads and writes there.
-      await chown(directories.root, 0, 0)
-    }
-    await writeRooms(directories, opencodeVersion)
-    for (const room of directories.rooms) await options.giveToUser(room)
-    await options.handOver(settings.workDir)
-  }
-
-  const processOrder = (made: LaunchPlan): ProcessOrder => ({
+  const processSpec = (plan: LaunchPlan): ProcessSpec => ({
     binary: findOpenCode(search),
     version: opencodeVersion,
-    startHash: made.startHash,
+    startHash: plan.startHash,
     password: settings.opencodePassword,
-    environment: made.environment,
-    makeRoom,
+    environment: plan.environment,
+    prepareDirectories: installer.prepareDirectories,
   })
 
-  /** What is known by now tells all that a process must have from its start; if it does not, nothing is lost. */
-  const headStart = (): void => {
+  /** Starts OpenCode early with the saved configuration; `launch` discards the process if the real one needs another. */
+  const prestart = (): void => {
     try {
-      launcher.headStart(processOrder(blueprint(options.memory.read())))
+      launcher.prestart(processSpec(makePlan(options.savedConfig.read())))
     } catch (error) {
-      log.debug("agent.no-head-start", { error: describeError(error) })
+      log.debug("agent.prestart-failed", { error: describeError(error) })
     }
   }
 
-  /** Prompts may come when it can be heard as well; it is asked for its models meanwhile. */
-  const ready = async ({ client, url }: RunningAgent, heard?: Promise<void>): Promise<void> => {
-    const [models] = await Promise.all([client.models(), heard])
+  /** Prompts are accepted when the event stream is open and the models are known. */
+  const reportReady = async (
+    { client, url }: RunningAgent,
+    subscribed?: Promise<void>,
+  ): Promise<void> => {
+    const [models] = await Promise.all([client.models(), subscribed])
     options.onReady({ client, url, models, defaultModel: defaultModel(models, settings.model) })
   }
 
-  const life = createSupervisor({
-    blueprint,
-    known: options.memory.read(),
-    remember: options.memory.write,
-    launch: async (made, signal) => {
-      follow(made)
+  const supervisor = createSupervisor({
+    makePlan,
+    savedConfig: options.savedConfig.read(),
+    saveConfig: options.savedConfig.write,
+    launch: async (plan, signal) => {
+      followLogOf(plan)
       return launcher.launch({
-        ...processOrder(made),
-        hash: made.hash,
-        prepare: () => install(made),
-        // Another version has models of its own, and finds them when it finds no file.
-        known: async (version) => {
+        ...processSpec(plan),
+        hash: plan.hash,
+        writeConfig: () => installer.writeConfig(plan),
+        // The catalogue is the pinned version's. Without the file another version uses its own.
+        onVersion: async (version) => {
           if (version !== opencodeVersion) await rm(directories.catalogueFile, { force: true })
         },
         signal,
       })
     },
-    bringUp: async (agent, gone) => {
+    connect: async (agent, gone) => {
       const subscribed = Promise.withResolvers<void>()
       const stream = {
         client: agent.client,
@@ -277,62 +239,61 @@ export const createAgent = (options: AgentOptions): Agent => {
         clock,
         log,
         onEvent: options.onEvent,
-        onSubscribed: (gap: boolean) => {
-          subscribed.resolve()
-          if (gap) options.onGap()
-        },
+        onSubscribed: subscribed.resolve,
+        onStreamGap: options.onStreamGap,
         onFirstEvent: options.onFirstEvent,
-        room: options.room,
+        backpressure: options.backpressure,
       }
       void runEventStream(stream, gone)
-      await ready(agent, subscribed.promise)
+      await reportReady(agent, subscribed.promise)
       if (!agent.adopted) void warmUp({ client: agent.client, clock, log }, gone)
     },
     reload: async (agent, gone, from, to) => {
       options.onLost("OpenCode reads its new configuration")
-      await writeSettings(directories, to.settings)
+      await writeConfig(directories, to.config)
       await options.giveToUser(directories.config)
       await changeAuth(agent, from, to)
       await agent.client.dispose()
       await checkConfig(agent.client)
-      await ready(agent)
+      await reportReady(agent)
       void warmUp({ client: agent.client, clock, log }, gone)
     },
-    untilHung: (agent, gone) => untilHung({ client: agent.client, clock, ...options.watch }, gone),
+    waitUntilHung: (agent, gone) =>
+      waitUntilHung({ client: agent.client, clock, ...options.watch }, gone),
     onLost: options.onLost,
     onFatal: options.onFatal,
-    quiet: options.quiet,
-    goOn: options.goOn,
-    drainMs: settings.configDrainSeconds * 1000,
+    pauseTurns: options.pauseTurns,
+    resumeTurns: options.resumeTurns,
+    pauseTimeoutMs: settings.configDrainSeconds * 1000,
     clock,
     log,
   })
 
-  const first = waitForConfig(clock, settings.configWaitSeconds * 1000, life.start)
+  const firstConfig = waitForConfig(clock, settings.configWaitSeconds * 1000, supervisor.start)
 
   return {
     begin: () => {
-      headStart()
-      first.begin()
+      prestart()
+      firstConfig.begin()
     },
-    linkOpen: first.linkOpen,
+    linkOpen: firstConfig.linkOpen,
     configure: (change) => {
-      first.arrived()
-      return life.configure(change)
+      firstConfig.cancel()
+      return supervisor.configure(change)
     },
-    status: () => ({ phase: life.phase(), pid: life.pid(), log: ring.read() }),
+    status: () => ({ phase: supervisor.phase(), pid: supervisor.pid(), log: ring.read() }),
     stop: async () => {
-      first.arrived()
-      await life.stop()
+      firstConfig.cancel()
+      await supervisor.stop()
       await launcher.stop()
       tail?.stop()
     },
   }
 }
 
-/** The file with the keys is OpenCode's own while it runs: it is changed by asking. */
+/** OpenCode owns auth.json while it runs, so keys are changed through its API. */
 const changeAuth = async ({ client }: RunningAgent, from: LaunchPlan, to: LaunchPlan) => {
-  const [before, after] = [from.settings.auth, to.settings.auth]
+  const [before, after] = [from.config.auth, to.config.auth]
   for (const [provider, { key }] of Object.entries(after)) {
     if (before[provider]?.key !== key) await client.setAuth(provider, key)
   }

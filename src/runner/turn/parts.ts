@@ -30,7 +30,7 @@ export const onPartDelta = (
 
 export const onTool = (turn: Draft, part: Extract<AgentPart, { kind: "tool" }>): void => {
   const { agentSessionId } = turn.identity
-  const { tools, update } = onToolPart(turn.tools, part, part.sessionId !== agentSessionId)
+  const { tools, update } = onToolPart(turn.tools, part, part.agentSessionId !== agentSessionId)
   turn.tools = tools
   // A tool with an error may never have started, so that status does not count.
   if (part.status === "running" || part.status === "completed") turn.toolRan = true

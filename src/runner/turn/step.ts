@@ -43,7 +43,7 @@ const handle = (turn: Draft, event: TurnEvent, at: number): void => {
       return onPostFailed(turn, event.error, event.definite)
     case "agent":
       if (event.event.type === "connected" || event.event.type === "heartbeat") return
-      return event.event.sessionId === turn.identity.agentSessionId
+      return event.event.agentSessionId === turn.identity.agentSessionId
         ? onAgentEvent(turn, event.event, at)
         : onChildEvent(turn, event.event, at)
     case "read":

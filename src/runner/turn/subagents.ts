@@ -10,7 +10,7 @@ import type { StoredMessage } from "./turn.ts"
 type SessionEvent = Exclude<AgentEvent, { type: "connected" | "heartbeat" }>
 
 export const onChildEvent = (turn: Draft, event: SessionEvent, at: number): void => {
-  addChild(turn, event.sessionId)
+  addChild(turn, event.agentSessionId)
   // Activity of a sub-agent counts as progress of the turn; becoming idle does not.
   if (event.type !== "idle") turn.progressAt = at
   switch (event.type) {

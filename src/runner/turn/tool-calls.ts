@@ -23,7 +23,7 @@ export const onToolPart = (
   part: AgentToolPart,
   isChild: boolean,
 ): { readonly tools: readonly ToolCall[]; readonly update: ToolUpdate | undefined } => {
-  const childSessionId = isChild ? part.sessionId : undefined
+  const childSessionId = isChild ? part.agentSessionId : undefined
   // Providers number calls per conversation: a sub-agent's call may have the same id as one of the turn.
   const index = tools.findLastIndex(
     (call) => call.callId === part.callId && call.childSessionId === childSessionId,

@@ -45,11 +45,7 @@ export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgen
     createSession: async () => `ses_fake${(sessions += 1)}`,
     sessionExists: async () => true,
     readSession: unused("readSession"),
-    renameSession: unused("renameSession"),
     deleteSession: async () => {},
-    fork: unused("fork"),
-    children: async () => [],
-    todo: async () => [],
     statuses: async () =>
       new Map(
         [...playing].flatMap(([id, { store }]) => {
@@ -62,16 +58,14 @@ export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgen
     },
     abort: async () => {},
     command: unused("command"),
-    shell: unused("shell"),
     summarize: unused("summarize"),
     messages: async (sessionId) => {
       const own = playing.get(sessionId)
       if (own) return own.store.snapshot().messages
       return [...playing.values()].flatMap(({ store }) =>
-        store.snapshot().children.filter(({ message }) => message.sessionId === sessionId),
+        store.snapshot().children.filter(({ message }) => message.agentSessionId === sessionId),
       )
     },
-    message: unused("message"),
     deleteMessage: unused("deleteMessage"),
     revert: unused("revert"),
     unrevert: unused("unrevert"),
@@ -81,12 +75,7 @@ export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgen
     replyQuestion: async () => {},
     rejectQuestion: async () => {},
     replyPermission: async () => {},
-    allowOnce: async () => {},
     models: async () => [],
-    toolIds: async () => [],
-    commands: async () => [],
-    skills: async () => [],
-    agents: async () => [],
     setAuth: unused("setAuth"),
     removeAuth: unused("removeAuth"),
     dispose: unused("dispose"),

@@ -3,11 +3,11 @@ import type { AgentEvent } from "../../../src/runner/opencode/events/events.ts"
 import { createSummaries } from "../../../src/runner/channels/wait-for-summary.ts"
 import { createManualClock } from "../../kit/clock.ts"
 
-const idle: AgentEvent = { type: "idle", sessionId: "s" }
+const idle: AgentEvent = { type: "idle", agentSessionId: "s" }
 const message = (role: "user" | "assistant"): AgentEvent => ({
   type: "message",
-  sessionId: "s",
-  message: { id: "m", sessionId: "s", role, createdAt: 0, completed: false, isSummary: false },
+  agentSessionId: "s",
+  message: { id: "m", agentSessionId: "s", role, createdAt: 0, completed: false, isSummary: false },
 })
 
 const isDone = async (promise: Promise<void>): Promise<boolean> =>

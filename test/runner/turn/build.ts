@@ -23,7 +23,7 @@ export const PROMPT = "msg_prompt"
 
 export const user = (id = PROMPT, createdAt = 1000): AgentMessage => ({
   id,
-  sessionId: SESSION,
+  agentSessionId: SESSION,
   role: "user",
   createdAt,
   completed: false,
@@ -32,7 +32,7 @@ export const user = (id = PROMPT, createdAt = 1000): AgentMessage => ({
 
 export const assistant = (id: string, more: Partial<AgentMessage> = {}): AgentMessage => ({
   id,
-  sessionId: SESSION,
+  agentSessionId: SESSION,
   role: "assistant",
   parentId: PROMPT,
   createdAt: 2000,
@@ -47,7 +47,7 @@ export const done = (id: string, more: Partial<AgentMessage> = {}): AgentMessage
 export const textPart = (messageId: string, id: string, text = "", ended = false): AgentPart => ({
   id,
   messageId,
-  sessionId: SESSION,
+  agentSessionId: SESSION,
   kind: "text",
   text,
   ended,
@@ -57,7 +57,7 @@ export const textPart = (messageId: string, id: string, text = "", ended = false
 export const stepStart = (messageId: string, id: string): AgentPart => ({
   id,
   messageId,
-  sessionId: SESSION,
+  agentSessionId: SESSION,
   kind: "other",
   type: "step-start",
 })
@@ -69,7 +69,7 @@ export const toolPart = (
 ): AgentToolPart => ({
   id: `prt_${callId}`,
   messageId,
-  sessionId: SESSION,
+  agentSessionId: SESSION,
   kind: "tool",
   callId,
   tool: "bash",
@@ -82,22 +82,26 @@ type SessionEvent = Exclude<AgentEvent, { type: "connected" | "heartbeat" }>
 export const events = {
   message: (message: AgentMessage): SessionEvent => ({
     type: "message",
-    sessionId: message.sessionId,
+    agentSessionId: message.agentSessionId,
     message,
   }),
-  part: (part: AgentPart): SessionEvent => ({ type: "part", sessionId: part.sessionId, part }),
+  part: (part: AgentPart): SessionEvent => ({
+    type: "part",
+    agentSessionId: part.agentSessionId,
+    part,
+  }),
   delta: (messageId: string, partId: string, delta: string): SessionEvent => ({
     type: "delta",
-    sessionId: SESSION,
+    agentSessionId: SESSION,
     messageId,
     partId,
     delta,
   }),
-  idle: (): SessionEvent => ({ type: "idle", sessionId: SESSION }),
-  error: (error: AgentError): SessionEvent => ({ type: "error", sessionId: SESSION, error }),
+  idle: (): SessionEvent => ({ type: "idle", agentSessionId: SESSION }),
+  error: (error: AgentError): SessionEvent => ({ type: "error", agentSessionId: SESSION, error }),
   retry: (attempt: number, next: number, message = "busy"): SessionEvent => ({
     type: "status",
-    sessionId: SESSION,
+    agentSessionId: SESSION,
     status: { type: "retry", attempt, next, message },
   }),
 }

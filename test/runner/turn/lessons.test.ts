@@ -271,7 +271,7 @@ describe("status and budgets", () => {
     const asking = start()
     asking.receive(events.message(assistant("m1")), {
       type: "question",
-      sessionId: SESSION,
+      agentSessionId: SESSION,
       requestId: "q1",
       questions: [{ text: "?", options: [], multiple: false }],
     })
@@ -281,9 +281,9 @@ describe("status and budgets", () => {
     const delegating = start()
     delegating.receive(events.message(assistant("m1")))
     delegating.wait(290_000)
-    delegating.receive(events.part({ ...toolPart("cm1", "c2", "running"), sessionId: "ses_child" }))
+    delegating.receive(events.part({ ...toolPart("cm1", "c2", "running"), agentSessionId: "ses_child" }))
     delegating.receive(
-      events.part({ ...toolPart("cm1", "c2", "completed"), sessionId: "ses_child" }),
+      events.part({ ...toolPart("cm1", "c2", "completed"), agentSessionId: "ses_child" }),
     )
     delegating.wait(20_000)
     delegating.dispatch({ type: "timer", name: "progress" })
@@ -425,7 +425,7 @@ describe("failover to another model", () => {
   test("the next model is not tried after a tool has run, not even a sub-agent's tool", () => {
     const turn = start(MODELS)
     turn.receive(events.message(assistant("m1")))
-    turn.receive(events.part({ ...toolPart("cm1", "c9", "running"), sessionId: "ses_child" }))
+    turn.receive(events.part({ ...toolPart("cm1", "c9", "running"), agentSessionId: "ses_child" }))
     turn.receive(events.message(done("m1", { error: unauthorized })), events.idle())
     turn.read([])
     expect(turn.sent("model-switched")).toEqual([])
@@ -479,7 +479,7 @@ describe("the messages of a turn", () => {
 describe("permissions", () => {
   const asked = {
     type: "permission",
-    sessionId: "ses_child",
+    agentSessionId: "ses_child",
     permissionId: "per_1",
     title: "bash",
     patterns: ["ls"],

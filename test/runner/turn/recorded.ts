@@ -55,7 +55,7 @@ const readRecording = async (file: string): Promise<readonly RecordedPrompt[]> =
       ({ at, event }) =>
         at >= post.at - 30 &&
         event.type === "message" &&
-        event.sessionId === post.sessionId &&
+        event.agentSessionId === post.sessionId &&
         event.message.role === "user",
     )
     const next = posts[index + 1]?.at ?? Number.POSITIVE_INFINITY
@@ -83,7 +83,7 @@ export const createStore = (prompt: RecordedPrompt) => {
   let status: SessionStatus = { type: "idle" }
   const stored = (isOwn: boolean): readonly StoredMessage[] =>
     [...messages.values()]
-      .filter(({ sessionId }) => (sessionId === prompt.sessionId) === isOwn)
+      .filter(({ agentSessionId: sessionId }) => (sessionId === prompt.sessionId) === isOwn)
       .map((message) => ({
         message,
         parts: [...parts.values()].filter(({ messageId }) => messageId === message.id),
@@ -92,7 +92,8 @@ export const createStore = (prompt: RecordedPrompt) => {
     apply: ({ event }: Recorded): void => {
       if (event.type === "message") messages.set(event.message.id, event.message)
       if (event.type === "part") parts.set(event.part.id, event.part)
-      if (event.type === "status" && event.sessionId === prompt.sessionId) status = event.status
+      if (event.type === "status" && event.agentSessionId === prompt.sessionId)
+        status = event.status
     },
     snapshot: (): SessionSnapshot => ({ status, messages: stored(true), children: stored(false) }),
   }

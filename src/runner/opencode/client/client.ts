@@ -1,4 +1,4 @@
-/** OpenCode's HTTP calls, each typed, each with a deadline. What they may fail with stands in call.ts. */
+/** The typed client of OpenCode's HTTP API. Every call has a deadline and fails with AgentCallError (http-call.ts). */
 import { z } from "zod"
 import type { PermissionReply } from "../../../wire/permission.ts"
 import {
@@ -9,18 +9,16 @@ import {
   exchange,
   type FileDiff,
   fileDiff,
-  named,
   pendingPermission,
   type PendingPermission,
   pendingQuestion,
   type PendingQuestion,
   providers,
   session,
-  todos,
 } from "./response-schemas.ts"
 import { type AgentAddress, AgentCallError, createCall, errorOf, headersFor } from "./http-call.ts"
 import { statusSchema } from "../events/event-schemas.ts"
-import type { SessionStatus, TodoItem } from "../events/events.ts"
+import type { SessionStatus } from "../events/events.ts"
 import type { ModelRef } from "../config/models.ts"
 import type { PromptBody, ProviderModels } from "./types.ts"
 
@@ -39,51 +37,43 @@ export interface CommandBody {
 
 export interface AgentClient {
   readonly health: () => Promise<{ readonly version: string }>
-  /** Fails when OpenCode cannot use its configuration; health says nothing of it. */
+  /** Fails when OpenCode cannot use its configuration; `health` succeeds even then. */
   readonly checkConfig: () => Promise<void>
 
   readonly createSession: (title?: string) => Promise<string>
-  readonly sessionExists: (sessionId: string) => Promise<boolean>
-  /** Of every session there is. */
+  readonly sessionExists: (agentSessionId: string) => Promise<boolean>
+  /** The ids of all agent sessions. */
   readonly sessionIds: () => Promise<readonly string[]>
-  readonly readSession: (sessionId: string) => Promise<AgentSession>
-  readonly renameSession: (sessionId: string, title: string) => Promise<void>
-  readonly deleteSession: (sessionId: string) => Promise<void>
-  /** A copy of the conversation, up to but without the message when one is named. */
-  readonly fork: (sessionId: string, messageId?: string) => Promise<string>
-  /** The sessions of its sub-agents. */
-  readonly children: (sessionId: string) => Promise<readonly AgentSession[]>
-  readonly todo: (sessionId: string) => Promise<readonly TodoItem[]>
+  readonly readSession: (agentSessionId: string) => Promise<AgentSession>
+  readonly deleteSession: (agentSessionId: string) => Promise<void>
   readonly statuses: () => Promise<ReadonlyMap<string, SessionStatus>>
 
-  readonly prompt: (sessionId: string, body: PromptBody) => Promise<void>
-  readonly abort: (sessionId: string) => Promise<void>
-  /** Answers when the turn is done. An unknown command fails with 500. */
+  readonly prompt: (agentSessionId: string, body: PromptBody) => Promise<void>
+  readonly abort: (agentSessionId: string) => Promise<void>
+  /** Resolves when the turn is done. An unknown command fails with 500. */
   readonly command: (
-    sessionId: string,
+    agentSessionId: string,
     body: CommandBody,
     signal?: AbortSignal,
   ) => Promise<AgentExchange>
-  readonly shell: (
-    sessionId: string,
-    body: { readonly agent: string; readonly command: string; readonly model?: ModelRef },
+  /** Compacts the conversation; resolves when that is done. */
+  readonly summarize: (
+    agentSessionId: string,
+    model: ModelRef,
     signal?: AbortSignal,
   ) => Promise<void>
-  /** Compaction; answers when it is done. */
-  readonly summarize: (sessionId: string, model: ModelRef, signal?: AbortSignal) => Promise<void>
 
-  readonly messages: (sessionId: string, limit?: number) => Promise<readonly AgentExchange[]>
-  readonly message: (sessionId: string, messageId: string) => Promise<AgentExchange>
-  readonly deleteMessage: (sessionId: string, messageId: string) => Promise<void>
-  /** Fails while the session is busy (409; 500 before 1.2). The messages stay until the next prompt. */
-  readonly revert: (sessionId: string, messageId: string, partId?: string) => Promise<AgentSession>
-  readonly unrevert: (sessionId: string) => Promise<void>
-  /** Since 1.2 nothing comes without a message to look at. */
-  readonly diff: (sessionId: string, messageId?: string) => Promise<readonly FileDiff[]>
+  readonly messages: (agentSessionId: string, limit?: number) => Promise<readonly AgentExchange[]>
+  readonly deleteMessage: (agentSessionId: string, messageId: string) => Promise<void>
+  /** Fails while the session is busy (409; 500 before 1.2). Reverted messages are deleted by the next prompt. */
+  readonly revert: (agentSessionId: string, messageId: string) => Promise<AgentSession>
+  readonly unrevert: (agentSessionId: string) => Promise<void>
+  /** Since 1.2 the diff is empty without a message id. */
+  readonly diff: (agentSessionId: string, messageId?: string) => Promise<readonly FileDiff[]>
 
-  /** Requests of aborted turns stay in both lists for ever: only those of a busy session are open. */
+  /** Requests of aborted turns are never removed from this list and the next: only those of a busy session are open. */
   readonly questions: () => Promise<readonly PendingQuestion[]>
-  /** OpenCode 1.18 fails here with 400 while a web fetch without a time limit asks. */
+  /** OpenCode 1.18 fails here with 400 while a web fetch without a timeout asks for permission. */
   readonly permissions: () => Promise<readonly PendingPermission[]>
   readonly replyQuestion: (
     requestId: string,
@@ -95,105 +85,96 @@ export interface AgentClient {
     reply: PermissionReply,
     message?: string,
   ) => Promise<void>
-  readonly allowOnce: (permissionId: string) => Promise<void>
 
-  /** Names of the connected providers and their models; OpenCode's own answer holds their keys and is not kept. */
+  /** Names of the connected providers and their models. OpenCode's response also has their keys, which are dropped. */
   readonly models: () => Promise<readonly ProviderModels[]>
-  readonly toolIds: () => Promise<readonly string[]>
-  readonly commands: () => Promise<readonly { readonly name: string }[]>
-  readonly skills: () => Promise<readonly { readonly name: string }[]>
-  readonly agents: () => Promise<readonly { readonly name: string }[]>
 
   readonly setAuth: (provider: string, key: string) => Promise<void>
   readonly removeAuth: (provider: string) => Promise<void>
-  /** Has configuration and new files read again; aborts what runs. */
+  /** Makes OpenCode read its configuration and files again; aborts running turns. */
   readonly dispose: () => Promise<void>
 
-  /** The event stream's response; it ends with the signal. */
+  /** The response of the event stream; ends when the signal aborts. */
   readonly openEvents: (signal: AbortSignal) => Promise<Response>
-  /** What is durable after these numbers; a session that is not named comes with all it has. */
+  /** Durable events after these sequence numbers. Returns the whole history of every agent session not listed. */
   readonly history: (after: Readonly<Record<string, number>>) => Promise<readonly DurableEvent[]>
 }
 
-/** OpenCode never answers connections made while it is just coming up, so a health call must give up early. */
+/** OpenCode never responds to connections made while it starts, so a health check must time out early. */
 const HEALTH_MS = 1000
-/** The first of these makes OpenCode load everything it has, which takes long where the machine is busy. */
+/** The first of these calls makes OpenCode load everything, which is slow on a busy machine. */
 const LOADING_MS = 30_000
-/** Calls that answer when a turn is done. */
+/** For calls that resolve when a turn is done. */
 const TURN_MS = 30 * 60_000
 
-const done = z.unknown()
+const anyBody = z.unknown()
 const health = z.object({ healthy: z.literal(true), version: z.string() })
 
 export const createAgentClient = (address: AgentAddress): AgentClient => {
   const call = createCall(address)
-  const of = (sessionId: string, rest = "") => `/session/${encodeURIComponent(sessionId)}${rest}`
-  const messageOf = (sessionId: string, messageId: string) =>
-    of(sessionId, `/message/${encodeURIComponent(messageId)}`)
+  const sessionPath = (agentSessionId: string, rest = "") =>
+    `/session/${encodeURIComponent(agentSessionId)}${rest}`
+  const messagePath = (agentSessionId: string, messageId: string) =>
+    sessionPath(agentSessionId, `/message/${encodeURIComponent(messageId)}`)
   const get = <Schema extends z.ZodType>(path: string, schema: Schema) => call("GET", path, schema)
   const post = async (path: string, body: unknown = {}) => {
-    await call("POST", path, done, { body })
+    await call("POST", path, anyBody, { body })
   }
-  const replyPermission: AgentClient["replyPermission"] = (permissionId, reply, message) =>
-    post(`/permission/${encodeURIComponent(permissionId)}/reply`, { reply, message })
 
   return {
     health: () => call("GET", "/global/health", health, { deadlineMs: HEALTH_MS }),
     checkConfig: async () => {
-      await call("GET", "/config", done, { deadlineMs: LOADING_MS })
+      await call("GET", "/config", anyBody, { deadlineMs: LOADING_MS })
     },
 
     createSession: async (title) =>
       (await call("POST", "/session", session, { body: { title } })).id,
-    sessionExists: async (sessionId) => {
+    sessionExists: async (agentSessionId) => {
       try {
-        return (await get(of(sessionId), session)).id === sessionId
+        return (await get(sessionPath(agentSessionId), session)).id === agentSessionId
       } catch (error) {
         if (error instanceof AgentCallError && error.isDefinite) return false
         throw error
       }
     },
     sessionIds: async () => (await get("/session", z.array(session))).map(({ id }) => id),
-    readSession: (sessionId) => get(of(sessionId), session),
-    renameSession: async (sessionId, title) => {
-      await call("PATCH", of(sessionId), done, { body: { title } })
+    readSession: (agentSessionId) => get(sessionPath(agentSessionId), session),
+    deleteSession: async (agentSessionId) => {
+      await call("DELETE", sessionPath(agentSessionId), anyBody)
     },
-    deleteSession: async (sessionId) => {
-      await call("DELETE", of(sessionId), done)
-    },
-    fork: async (sessionId, messageID) =>
-      (await call("POST", of(sessionId, "/fork"), session, { body: { messageID } })).id,
-    children: (sessionId) => get(of(sessionId, "/children"), z.array(session)),
-    todo: (sessionId) => get(of(sessionId, "/todo"), todos),
     statuses: async () =>
       new Map(Object.entries(await get("/session/status", z.record(z.string(), statusSchema)))),
 
-    prompt: (sessionId, body) => post(of(sessionId, "/prompt_async"), body),
-    abort: (sessionId) => post(of(sessionId, "/abort")),
-    command: (sessionId, body, signal) =>
-      call("POST", of(sessionId, "/command"), exchange, { body, deadlineMs: TURN_MS, signal }),
-    shell: async (sessionId, body, signal) => {
-      await call("POST", of(sessionId, "/shell"), done, { body, deadlineMs: TURN_MS, signal })
-    },
-    summarize: async (sessionId, body, signal) => {
-      await call("POST", of(sessionId, "/summarize"), done, { body, deadlineMs: TURN_MS, signal })
+    prompt: (agentSessionId, body) => post(sessionPath(agentSessionId, "/prompt_async"), body),
+    abort: (agentSessionId) => post(sessionPath(agentSessionId, "/abort")),
+    command: (agentSessionId, body, signal) =>
+      call("POST", sessionPath(agentSessionId, "/command"), exchange, {
+        body,
+        deadlineMs: TURN_MS,
+        signal,
+      }),
+    summarize: async (agentSessionId, body, signal) => {
+      await call("POST", sessionPath(agentSessionId, "/summarize"), anyBody, {
+        body,
+        deadlineMs: TURN_MS,
+        signal,
+      })
     },
 
-    messages: (sessionId, limit) =>
+    messages: (agentSessionId, limit) =>
       get(
-        of(sessionId, limit === undefined ? "/message" : `/message?limit=${limit}`),
+        sessionPath(agentSessionId, limit === undefined ? "/message" : `/message?limit=${limit}`),
         z.array(exchange),
       ),
-    message: (sessionId, messageId) => get(messageOf(sessionId, messageId), exchange),
-    deleteMessage: async (sessionId, messageId) => {
-      await call("DELETE", messageOf(sessionId, messageId), done)
+    deleteMessage: async (agentSessionId, messageId) => {
+      await call("DELETE", messagePath(agentSessionId, messageId), anyBody)
     },
-    revert: (sessionId, messageID, partID) =>
-      call("POST", of(sessionId, "/revert"), session, { body: { messageID, partID } }),
-    unrevert: (sessionId) => post(of(sessionId, "/unrevert")),
-    diff: (sessionId, messageId) => {
+    revert: (agentSessionId, messageID) =>
+      call("POST", sessionPath(agentSessionId, "/revert"), session, { body: { messageID } }),
+    unrevert: (agentSessionId) => post(sessionPath(agentSessionId, "/unrevert")),
+    diff: (agentSessionId, messageId) => {
       const query = messageId === undefined ? "" : `?messageID=${encodeURIComponent(messageId)}`
-      return get(of(sessionId, `/diff${query}`), z.array(fileDiff))
+      return get(sessionPath(agentSessionId, `/diff${query}`), z.array(fileDiff))
     },
 
     questions: () => get("/question", z.array(pendingQuestion)),
@@ -201,24 +182,20 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
     replyQuestion: (requestId, answers) =>
       post(`/question/${encodeURIComponent(requestId)}/reply`, { answers }),
     rejectQuestion: (requestId) => post(`/question/${encodeURIComponent(requestId)}/reject`),
-    replyPermission,
-    allowOnce: (permissionId) => replyPermission(permissionId, "once"),
+    replyPermission: (permissionId, reply, message) =>
+      post(`/permission/${encodeURIComponent(permissionId)}/reply`, { reply, message }),
 
     models: () => call("GET", "/config/providers", providers, { deadlineMs: LOADING_MS }),
-    toolIds: () => get("/experimental/tool/ids", z.array(z.string())),
-    commands: () => get("/command", z.array(named)),
-    skills: () => get("/skill", z.array(named)),
-    agents: () => get("/agent", z.array(named)),
 
     setAuth: async (provider, key) => {
       const body = { type: "api", key }
-      await call("PUT", `/auth/${encodeURIComponent(provider)}`, done, { body })
+      await call("PUT", `/auth/${encodeURIComponent(provider)}`, anyBody, { body })
     },
     removeAuth: async (provider) => {
-      await call("DELETE", `/auth/${encodeURIComponent(provider)}`, done)
+      await call("DELETE", `/auth/${encodeURIComponent(provider)}`, anyBody)
     },
     dispose: async () => {
-      await call("POST", "/instance/dispose", done, { body: {}, deadlineMs: LOADING_MS })
+      await call("POST", "/instance/dispose", anyBody, { body: {}, deadlineMs: LOADING_MS })
     },
 
     openEvents: (signal) => openEvents(address, signal),
@@ -226,13 +203,13 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
   }
 }
 
-/** The stream of all directories, which survives a dispose; else that of this one. */
+/** Prefers `/global/event`, which survives a dispose; versions without it have `/event` for this directory. */
 const openEvents = async (address: AgentAddress, signal: AbortSignal): Promise<Response> => {
   const open = (path: string) =>
     fetch(address.url + path, {
       headers: { ...headersFor(address), accept: "text/event-stream" },
       signal,
-      // Liveness is the reader's business; the runtime's own limit knows nothing of heartbeats.
+      // The reader checks for silence; Bun's own timeout would cut a stream that is merely idle.
       timeout: false,
     })
   const isStream = (response: Response) =>

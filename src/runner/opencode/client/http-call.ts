@@ -1,13 +1,12 @@
-/** One HTTP call to OpenCode: authorised, with a deadline, and with errors that say what may be done about them. */
+/** One HTTP call to OpenCode, with its password, a deadline and errors that tell a refusal from a missing response. */
 import { z } from "zod"
 import { describeError } from "../../../lib/log.ts"
 
 export class AgentCallError extends Error {
   override readonly name = "AgentCallError"
-  readonly call: string
-  /** The HTTP status, or nothing when no answer came. */
+  /** The HTTP status; undefined when no response came. */
   readonly status: number | undefined
-  /** OpenCode's own name of the error, such as `SessionBusyError`. */
+  /** OpenCode's name for the error, such as `SessionBusyError`. */
   readonly errorName: string | undefined
   constructor(
     call: string,
@@ -18,19 +17,14 @@ export class AgentCallError extends Error {
       cause,
     }: { detail: string; errorName?: string | undefined; cause?: unknown },
   ) {
-    const outcome = status === undefined ? "got no answer" : `failed with ${status}`
+    const outcome = status === undefined ? "got no response" : `failed with ${status}`
     super(`OpenCode: ${call} ${outcome}: ${detail}`, { cause })
-    this.call = call
     this.status = status
     this.errorName = errorName
   }
-  /** OpenCode said no; asking again would hear the same. Without an answer it may have done it all the same. */
+  /** OpenCode refused, and a retry would fail too. After a 5xx or without a response the call may have taken effect. */
   get isDefinite(): boolean {
     return this.status !== undefined && this.status < 500
-  }
-  /** The same call may succeed later: nobody answered, OpenCode is busy or in trouble of its own. */
-  get isRetryable(): boolean {
-    return this.status === undefined || this.status >= 500 || [408, 409, 429].includes(this.status)
   }
 }
 
@@ -72,7 +66,7 @@ export const createCall = (address: AgentAddress): Call => {
       method,
       headers: { ...headers, ...(body !== undefined && { "content-type": "application/json" }) },
       signal: signal ? AbortSignal.any([deadline, signal]) : deadline,
-      // The deadline above is the only one: the runtime's own would cut a command that thinks for minutes.
+      // Bun's own request timeout would cut a command that runs for minutes; the deadline above is the only one.
       timeout: false,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
@@ -81,28 +75,28 @@ export const createCall = (address: AgentAddress): Call => {
 
   return async (method, path, schema, options = {}) => {
     const name = `${method} ${path}`
-    const answer = await exchange(method, path, options)
+    const response = await exchange(method, path, options)
       .catch((error: unknown) => {
-        // A kept connection may be dead without our knowing. Reading twice does no harm; anything else might.
-        if (method !== "GET" || isGivenUp(error)) throw error
+        // A pooled connection may be dead already. Only a GET is safe to repeat.
+        if (method !== "GET" || isTimeoutOrAbort(error)) throw error
         return exchange(method, path, options)
       })
       .catch((error: unknown) => {
-        // The runtime's advice on how to look into it is for nobody who reads this.
+        // Bun appends advice for its own users, which is noise in our logs.
         const detail = describeError(error).replace(/ For more information, .*$/s, "")
         throw new AgentCallError(name, undefined, { detail })
       })
-    if (!answer.ok) throw new AgentCallError(name, answer.status, errorOf(answer.text))
-    const parsed = schema.safeParse(answer.text === "" ? undefined : parseJson(answer.text))
+    if (!response.ok) throw new AgentCallError(name, response.status, errorOf(response.text))
+    const parsed = schema.safeParse(response.text === "" ? undefined : parseJson(response.text))
     if (parsed.success) return parsed.data
-    throw new AgentCallError(name, answer.status, {
-      detail: "its answer has an unexpected form",
+    throw new AgentCallError(name, response.status, {
+      detail: "the response has an unexpected shape",
       cause: parsed.error,
     })
   }
 }
 
-const isGivenUp = (error: unknown): boolean =>
+const isTimeoutOrAbort = (error: unknown): boolean =>
   error instanceof Error && (error.name === "TimeoutError" || error.name === "AbortError")
 
 const parseJson = (text: string): unknown => {
@@ -120,12 +114,12 @@ const errorBody = z.object({
   data: z.object({ message: z.string() }).partial().optional(),
 })
 
-/** OpenCode's errors are `{name, data: {message}}` or a page of HTML; a line of either is enough. */
+/** OpenCode's error bodies are `{name, data: {message}}` or an HTML page; at most 500 characters are kept. */
 export const errorOf = (text: string): { detail: string; errorName: string | undefined } => {
   const { data: known } = errorBody.safeParse(parseJson(text))
   const errorName = known?.name ?? known?.["_tag"]
-  const words = known?.data?.message ?? known?.message ?? errorName ?? text
-  // A configuration error names the file and the place in its body; the message alone says neither.
-  const detail = errorName?.startsWith("Config") ? `${errorName}: ${text}` : words
+  const message = known?.data?.message ?? known?.message ?? errorName ?? text
+  // A config error names the file and the position in its body only, not in its message.
+  const detail = errorName?.startsWith("Config") ? `${errorName}: ${text}` : message
   return { detail: detail.slice(0, 500), errorName }
 }

@@ -1,10 +1,9 @@
-/** Ids in OpenCode's own ascending form: it orders messages by them, so ours must sort where they belong in time. */
-
+/** Ids in OpenCode's format. OpenCode orders messages by id, so ours must ascend with time. */
 import type { MintId } from "./types.ts"
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-/** Two ids of one mint are never equal and always ascend, also when the clock stands still or steps back. */
+/** The ids of one mint are unique and ascend, even if the clock stands still or steps back. */
 export const createIdMint = (now: () => number): MintId => {
   let lastMs = 0
   let counter = 0

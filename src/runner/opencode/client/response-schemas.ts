@@ -1,11 +1,10 @@
-/** The forms of OpenCode's answers to calls, in the words the rest of the runner uses. Pure. */
+/** Schemas of OpenCode's responses and their conversion to the runner's types. Pure. */
 import { z } from "zod"
 import {
   messageSchema,
   partSchema,
   permissionSchema,
   questionSchema,
-  todoSchema,
 } from "../events/event-schemas.ts"
 import type { AgentMessage, AgentPart, AgentQuestion } from "../events/events.ts"
 import { WARM_UP_MODEL } from "../config/compose-config.ts"
@@ -19,8 +18,7 @@ export interface AgentExchange {
 export interface AgentSession {
   readonly id: string
   readonly title: string
-  readonly parentId?: string
-  /** Messages from this one on are taken back. */
+  /** Messages from this one on are reverted. */
   readonly revertedTo?: string
 }
 
@@ -29,7 +27,7 @@ export interface FileDiff {
   readonly status: "added" | "modified" | "deleted"
   readonly additions: number
   readonly deletions: number
-  /** As a unified diff; OpenCode before 1.2 gives the two texts instead. */
+  /** A unified diff; OpenCode before 1.2 returns `before` and `after` instead. */
   readonly patch?: string
   readonly before?: string
   readonly after?: string
@@ -37,21 +35,21 @@ export interface FileDiff {
 
 export interface PendingQuestion {
   readonly requestId: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly questions: readonly AgentQuestion[]
 }
 
 export interface PendingPermission {
   readonly permissionId: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly title: string
   readonly patterns: readonly string[]
 }
 
-/** A durable event as `POST /sync/history` gives it: `seq` is contiguous in its session. */
+/** A durable event of `POST /sync/history`; `seq` is contiguous within its agent session. */
 export interface DurableEvent {
   readonly id: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly seq: number
   readonly type: string
   readonly data: unknown
@@ -68,13 +66,11 @@ export const session = z
   .object({
     id: z.string(),
     title: z.string().default(""),
-    parentID: z.string().optional(),
     revert: z.object({ messageID: z.string() }).optional(),
   })
-  .transform(({ id, title, parentID, revert }): AgentSession => ({
+  .transform(({ id, title, revert }): AgentSession => ({
     id,
     title,
-    ...(parentID !== undefined && { parentId: parentID }),
     ...(revert && { revertedTo: revert.messageID }),
   }))
 
@@ -101,7 +97,7 @@ export const fileDiff = z
 export const pendingQuestion = questionSchema.transform(
   ({ id, sessionID, questions }): PendingQuestion => ({
     requestId: id,
-    sessionId: sessionID,
+    agentSessionId: sessionID,
     questions,
   }),
 )
@@ -109,7 +105,7 @@ export const pendingQuestion = questionSchema.transform(
 export const pendingPermission = permissionSchema.transform(
   ({ id, sessionID, title, permission, patterns }): PendingPermission => ({
     permissionId: id,
-    sessionId: sessionID,
+    agentSessionId: sessionID,
     title: title ?? permission ?? "permission",
     patterns,
   }),
@@ -125,13 +121,13 @@ export const durableEvent = z
   })
   .transform(({ id, aggregate_id, seq, type, data }): DurableEvent => ({
     id,
-    sessionId: aggregate_id,
+    agentSessionId: aggregate_id,
     seq,
     type,
     data,
   }))
 
-/** The answer also holds the providers' keys in clear: only names pass. */
+/** The response has the providers' keys in plain text: only ids and names are kept. */
 export const providers = z
   .object({
     providers: z.array(
@@ -152,7 +148,3 @@ export const providers = z
         })),
       })),
   )
-
-export const named = z.object({ name: z.string(), description: z.string().optional() })
-
-export const todos = z.array(todoSchema)

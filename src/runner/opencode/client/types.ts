@@ -1,4 +1,4 @@
-/** What is handed to OpenCode and what is known of it, as plain data. */
+/** Plain data types of OpenCode's API that other components use. */
 
 export interface PromptBody {
   readonly messageID: string
@@ -7,7 +7,7 @@ export interface PromptBody {
   readonly system?: string
   readonly variant?: string
   readonly tools?: Readonly<Record<string, boolean>>
-  /** Stores the message and asks no model. */
+  /** Stores the message without calling a model. */
   readonly noReply?: boolean
   readonly parts: readonly PromptPart[]
 }
@@ -27,5 +27,5 @@ export interface ProviderModels {
   readonly models: readonly { readonly id: string; readonly name: string }[]
 }
 
-/** Makes ids in OpenCode's own form, each above the last. */
+/** Creates ids in OpenCode's format, in ascending order. */
 export type MintId = (prefix: "msg" | "prt") => string

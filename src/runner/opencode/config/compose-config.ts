@@ -1,20 +1,21 @@
-/** What OpenCode is started with: base file + what the session agent sent + provider keys -> files and environment. Pure. */
+/** Composes OpenCode's config from the base file, the session agent's config and the provider keys. Pure. */
 import { isWebUrl } from "../../../lib/web-url.ts"
 import type { Inbound } from "../../../wire/frames/index.ts"
-import { mcpProblems, mcpSettings } from "./mcp.ts"
+import { mcpProblems, mcpConfig } from "./mcp.ts"
 
 export type RuntimeConfig = Inbound<"opencode-config">["config"]
 
-/** Says every problem of a configuration at once; none of it is applied. */
-export class SettingsError extends Error {
+/** Lists every problem of a configuration; none of it is applied. */
+export class ConfigError extends Error {
   override readonly name = "SettingsError"
 }
 
 export interface OpenCodeConfig {
-  readonly config: Readonly<Record<string, unknown>>
-  /** OpenCode's `auth.json`: provider -> key. */
+  /** The content of opencode.json. */
+  readonly opencodeJson: Readonly<Record<string, unknown>>
+  /** The content of auth.json: provider -> key. */
   readonly auth: Readonly<Record<string, { readonly type: "api"; readonly key: string }>>
-  /** The session agent's sentences, as the file that `config.instructions` names. */
+  /** The session agent's instructions: the content of `instructionsFile`. */
   readonly instructions: string
 }
 
@@ -22,20 +23,21 @@ export interface ConfigInput {
   readonly base: Readonly<Record<string, unknown>>
   readonly runtime: RuntimeConfig
   readonly environment: Environment
-  /** `relay`: OpenCode asks before it writes, runs and leaves the workspace. */
+  /** `relay`: OpenCode asks before it edits, runs commands or leaves the workspace. */
   readonly permissions: "allow" | "relay"
-  /** `provider/model` or `provider/*`; without a list every model of a connected provider may be used. */
+  /** `provider/model` or `provider/*`; undefined allows every model of a connected provider. */
   readonly allowedModels: readonly string[] | undefined
-  /** Tools that cannot work here: whoever turns them on, the model is not offered them. */
+  /** Tools that cannot work in this sandbox: off, even if the session agent enables them. */
   readonly hiddenTools?: readonly string[]
-  /** Files that the agent always reads, and the one that the sentences are written to. */
-  readonly instructionFiles: readonly string[]
-  readonly sentencesFile: string
+  /** Files that the agent always reads. */
+  readonly fixedInstructionFiles: readonly string[]
+  /** The file that the session agent's instructions are written to. */
+  readonly instructionsFile: string
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Provider keys that are taken from the environment, under OpenCode's name of the provider. */
+/** Environment variable -> OpenCode's id of the provider. */
 const providerKeyVariables: Readonly<Record<string, string>> = {
   ANTHROPIC_API_KEY: "anthropic",
   OPENAI_API_KEY: "openai",
@@ -57,23 +59,23 @@ export const providerKeysOf = (environment: Environment): Readonly<Record<string
     }),
   )
 
-/** A partial: what it does not name stays as it was. */
-export const mergeRuntime = (known: RuntimeConfig, change: RuntimeConfig): RuntimeConfig => ({
-  ...known,
+/** `change` is partial: fields that it does not have keep their value. */
+export const mergeConfig = (current: RuntimeConfig, change: RuntimeConfig): RuntimeConfig => ({
+  ...current,
   ...change,
 })
 
-/** A provider where nobody listens (port 9 is `discard`): what a prompt to it costs is everything but the model. */
+/** A provider at a closed port (9, `discard`): a prompt to it loads everything and reaches no model. */
 export const WARM_UP_MODEL = { providerID: "sandpiper-warm-up", modelID: "none" } as const
 
 const warmUpProvider = {
   npm: "@ai-sdk/openai-compatible",
-  name: "Warm-up (nobody answers)",
+  name: "Warm-up (not a real provider)",
   options: { baseURL: "http://127.0.0.1:9/v1", apiKey: "none" },
-  models: { [WARM_UP_MODEL.modelID]: { name: "Nobody", tool_call: true } },
+  models: { [WARM_UP_MODEL.modelID]: { name: "None", tool_call: true } },
 }
 
-const RELAYED = {
+const RELAY_RULES = {
   "*": "allow",
   edit: "ask",
   bash: "ask",
@@ -86,7 +88,7 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
   const { base, runtime, allowedModels } = input
   const { tools: _tools, permission: _permission, ...rest } = base
   const problems = problemsOf(runtime)
-  if (problems.length > 0) throw new SettingsError(`configuration refused: ${problems.join("; ")}`)
+  if (problems.length > 0) throw new ConfigError(`configuration refused: ${problems.join("; ")}`)
   const custom = runtime.customProviders ?? []
   const provider = withAllowList(
     {
@@ -97,41 +99,41 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
   )
   const enabled = allowedModels
     ? [...new Set(allowedModels.map(providerOf))]
-    : Array.isArray(base["enabled_providers"]) && listOf(base["enabled_providers"])
-  const toggles = {
+    : Array.isArray(base["enabled_providers"]) && stringsOf(base["enabled_providers"])
+  const toolSwitches = {
     ...recordOf(base["tools"]),
     ...runtime.tools,
     ...Object.fromEntries((input.hiddenTools ?? []).map((name) => [name, false])),
   }
-  const sentences = runtime.instructions ?? []
-  const mcp = { ...recordOf(base["mcp"]), ...mcpSettings(runtime.mcpServers ?? {}) }
+  const sessionInstructions = runtime.instructions ?? []
+  const mcp = { ...recordOf(base["mcp"]), ...mcpConfig(runtime.mcpServers ?? {}) }
   const instructions = [
-    ...listOf(base["instructions"]),
-    ...input.instructionFiles,
-    ...(sentences.length > 0 ? [input.sentencesFile] : []),
+    ...stringsOf(base["instructions"]),
+    ...input.fixedInstructionFiles,
+    ...(sessionInstructions.length > 0 ? [input.instructionsFile] : []),
   ]
   return {
-    config: {
+    opencodeJson: {
       ...rest,
-      ...toolRules(input.permissions === "relay" ? RELAYED : base["permission"], toggles),
+      ...toolRules(input.permissions === "relay" ? RELAY_RULES : base["permission"], toolSwitches),
       ...(enabled && { enabled_providers: [...enabled, WARM_UP_MODEL.providerID] }),
       provider: { ...provider, [WARM_UP_MODEL.providerID]: warmUpProvider },
       ...(instructions.length > 0 && { instructions }),
       ...(Object.keys(mcp).length > 0 && { mcp }),
     },
     auth: authOf(input, custom),
-    instructions: sentences.length === 0 ? "" : `${sentences.join("\n\n")}\n`,
+    instructions: sessionInstructions.length === 0 ? "" : `${sessionInstructions.join("\n\n")}\n`,
   }
 }
 
 /**
- * What is off is denied behind all other rules. In `tools` it would mean nothing: OpenCode makes rules of that too, but
- * puts them first, and the last rule that fits wins, such as one that allows everything.
+ * Tools that are off get a `deny` rule after all other rules. `tools: false` would have no effect: OpenCode turns it
+ * into a rule that comes first, and the last matching rule wins, such as one that allows everything.
  */
-const toolRules = (rules: unknown, toggles: Readonly<Record<string, unknown>>) => {
-  const names = Object.keys(toggles)
-  const on = names.filter((name) => toggles[name] !== false)
-  const off = names.filter((name) => toggles[name] === false)
+const toolRules = (rules: unknown, toolSwitches: Readonly<Record<string, unknown>>) => {
+  const names = Object.keys(toolSwitches)
+  const on = names.filter((name) => toolSwitches[name] !== false)
+  const off = names.filter((name) => toolSwitches[name] === false)
   const permission = {
     ...recordOf(rules),
     ...Object.fromEntries(off.map((name) => [name, "deny"])),
@@ -167,7 +169,7 @@ const customProvider = ({ displayName, baseUrl, models }: CustomProvider) => ({
       {
         name: name ?? id,
         tool_call: true,
-        // OpenCode keeps from a model what it is not said to take, and tells the model that it cannot see it.
+        // OpenCode withholds inputs that a model does not declare, and states in the prompt that the model cannot read them.
         ...(inputs && { attachment: true, modalities: { input: inputs, output: ["text"] } }),
         ...((contextLimit !== undefined || outputLimit !== undefined) && {
           limit: { context: contextLimit ?? 128_000, output: outputLimit ?? 8192 },
@@ -179,7 +181,7 @@ const customProvider = ({ displayName, baseUrl, models }: CustomProvider) => ({
 
 const providerOf = (model: string): string => model.slice(0, model.indexOf("/"))
 
-/** OpenCode's `whitelist` of a provider; `provider/*` leaves it open. */
+/** Sets OpenCode's `whitelist` for each provider; `provider/*` needs none. */
 const withAllowList = (
   providers: Readonly<Record<string, unknown>>,
   allowed: readonly string[] | undefined,
@@ -195,26 +197,26 @@ const withAllowList = (
 }
 
 const ID = /^[A-Za-z0-9][\w.-]{0,63}$/
-const MOST_SENTENCES_LENGTH = 256 * 1024
+const MAX_INSTRUCTIONS_LENGTH = 256 * 1024
 
-/** OpenCode takes some of these without a word and then fails every prompt; here they are named beforehand. */
+/** OpenCode accepts some of these without an error and then fails every prompt, so they are checked here. */
 const problemsOf = (runtime: RuntimeConfig): readonly string[] => {
   const custom = runtime.customProviders ?? []
   const ids = custom.map(({ providerId }) => providerId)
   const length = (runtime.instructions ?? []).reduce((sum, { length: one }) => sum + one, 0)
   return [
-    ...ids.filter((id) => !ID.test(id)).map((id) => `"${id}" is not a provider's id`),
-    ...repeated(ids).map((id) => `provider ${id} is given twice`),
+    ...ids.filter((id) => !ID.test(id)).map((id) => `"${id}" is not a valid provider id`),
+    ...duplicates(ids).map((id) => `provider ${id} is listed twice`),
     ...custom.flatMap(customProblems),
     ...Object.entries(runtime.providerKeys ?? {}).flatMap(([provider, key]) => [
-      ...(ID.test(provider) ? [] : [`"${provider}" is not a provider's id`]),
+      ...(ID.test(provider) ? [] : [`"${provider}" is not a valid provider id`]),
       ...(isKey(key) ? [] : [`the key of ${provider} is empty or has spaces or line breaks`]),
     ]),
     ...Object.keys(runtime.tools ?? {})
       .filter((tool) => !/^[\w*?-]{1,128}$/.test(tool))
-      .map((tool) => `"${tool}" is not a tool's name`),
+      .map((tool) => `"${tool}" is not a valid tool name`),
     ...mcpProblems(runtime.mcpServers ?? {}),
-    ...(length > MOST_SENTENCES_LENGTH ? ["the instructions are longer than 256 KiB"] : []),
+    ...(length > MAX_INSTRUCTIONS_LENGTH ? ["the instructions are longer than 256 KiB"] : []),
   ]
 }
 
@@ -227,17 +229,17 @@ const customProblems = ({ providerId, baseUrl, apiKey, models }: CustomProvider)
   ...(models.every(({ id }) => id.trim() === id && id !== "")
     ? []
     : [`provider ${providerId} has a model without an id`]),
-  ...repeated(models.map(({ id }) => id)).map((id) => `${providerId}/${id} is given twice`),
+  ...duplicates(models.map(({ id }) => id)).map((id) => `${providerId}/${id} is listed twice`),
 ]
 
 const isKey = (key: string): boolean => /^[\x21-\x7e]+$/.test(key)
 
-const repeated = (names: readonly string[]): readonly string[] => [
+const duplicates = (names: readonly string[]): readonly string[] => [
   ...new Set(names.filter((name, index) => names.indexOf(name) !== index)),
 ]
 
 const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? { ...value } : {}
 
-const listOf = (value: unknown): readonly string[] =>
+const stringsOf = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : []

@@ -1,31 +1,32 @@
 /**
- * OpenCode's directories, all below the state directory: configuration is wiped and written anew at each start,
- * sessions stay. The user's repository gets no file of ours.
+ * OpenCode's directories, all below the state directory. The config directory is rewritten at each start; OpenCode's
+ * data stays. No file is written to the user's repository.
  *
- * What is in them is the agent's, and the runner may be root: a link that lies there is never followed.
+ * The agent can write to these directories and the runner may be root, so symbolic links in them are never followed.
  */
 import { lstat, mkdir, rename, rm, writeFile } from "node:fs/promises"
 import { dirname, join, relative, sep } from "node:path"
-import { type ConfigFiles, isLoaded, isTool } from "./config-files.ts"
+import { type ConfigFiles, isImportedByOpenCode, isTool } from "./config-files.ts"
 import type { CodeFile } from "./check-code.ts"
 import type { OpenCodeConfig } from "./compose-config.ts"
 
 export interface AgentDirectories {
-  /** Everything that is OpenCode's is below it; the names in it are the runner's to give. */
+  /** The parent of all the others; only the runner creates entries in it. */
   readonly root: string
-  /** What in it is the agent's to write to from the start. */
-  readonly rooms: readonly string[]
+  /** Directories that the agent may write to. */
+  readonly writableDirs: readonly string[]
   readonly config: string
   readonly configFile: string
-  readonly sentencesFile: string
+  /** The session agent's instructions. */
+  readonly instructionsFile: string
   readonly data: string
   /** The providers' keys. */
   readonly authFile: string
-  /** The models that there are; without it OpenCode takes its own list. */
+  /** The bundled model catalogue; without the file OpenCode uses its own. */
   readonly catalogueFile: string
   readonly home: string
   readonly environment: Readonly<Record<string, string>>
-  /** Among the runner's own files: it is read and cut by its name. */
+  /** Outside `root`: the runner opens and truncates it by name. */
   readonly logFile: string
 }
 
@@ -38,12 +39,12 @@ export const agentDirectories = (stateDir: string): AgentDirectories => {
     root,
     config,
     configFile: join(config, "opencode.json"),
-    sentencesFile: join(config, "instructions", "session.md"),
+    instructionsFile: join(config, "instructions", "session.md"),
     data: join(xdg("data"), "opencode"),
     authFile: join(xdg("data"), "opencode", "auth.json"),
     catalogueFile,
     home: join(root, "home"),
-    rooms: [join(root, "home"), join(root, "xdg")],
+    writableDirs: [join(root, "home"), join(root, "xdg")],
     logFile: join(stateDir, "opencode.log"),
     environment: {
       OPENCODE_CONFIG_DIR: config,
@@ -56,28 +57,28 @@ export const agentDirectories = (stateDir: string): AgentDirectories => {
   }
 }
 
-export interface WorkspaceOptions {
+export interface ConfigDirectoryOptions {
   readonly directories: AgentDirectories
-  readonly settings: OpenCodeConfig
+  readonly config: OpenCodeConfig
   readonly files: ConfigFiles
   readonly catalogue: string | undefined
   readonly opencodeVersion: string
-  /** Path -> problem, of the files that do not load. */
+  /** Returns path -> problem for the files that do not load. */
   readonly checkCode: (files: readonly CodeFile[]) => Promise<ReadonlyMap<string, string>>
 }
 
-export interface LeftOut {
+export interface RejectedFile {
   readonly path: string
   readonly problem: string
 }
 
-/** What OpenCode finds at its start: places to write to, and a configuration of the user's that says nothing. */
-export const writeRooms = async (
+/** Creates what must exist when OpenCode starts: its writable directories and an empty user config. */
+export const prepareWritableDirs = async (
   { root, home, data, environment }: AgentDirectories,
   opencodeVersion: string,
 ): Promise<void> => {
   const userConfig = join(environment["XDG_CONFIG_HOME"] ?? "", "opencode")
-  for (const way of [data, userConfig]) await clearWay(root, way)
+  for (const path of [data, userConfig]) await removeNonDirectories(root, path)
   await Promise.all([
     mkdir(home, { recursive: true, mode: 0o700 }),
     mkdir(data, { recursive: true, mode: 0o700 }),
@@ -85,8 +86,8 @@ export const writeRooms = async (
   ])
 }
 
-/** Takes away what lies on the way to a directory and is none: a link there would lead the runner's hand elsewhere. */
-const clearWay = async (root: string, directory: string): Promise<void> => {
+/** Removes what is not a directory on the path below `root`: the runner would write through a symbolic link. */
+const removeNonDirectories = async (root: string, directory: string): Promise<void> => {
   let at = root
   for (const name of relative(root, directory).split(sep)) {
     at = join(at, name)
@@ -95,8 +96,10 @@ const clearWay = async (root: string, directory: string): Promise<void> => {
   }
 }
 
-/** Written beside the old one and put in its place whole; tells which files were left out because they do not load. */
-export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonly LeftOut[]> => {
+/** Writes a new config directory beside the old one and swaps them. Returns the files left out because they do not load. */
+export const writeConfigDirectory = async (
+  options: ConfigDirectoryOptions,
+): Promise<readonly RejectedFile[]> => {
   const { directories, files, opencodeVersion } = options
   const draft = `${directories.config}.new`
   await writeEmptyConfig(draft, opencodeVersion)
@@ -106,42 +109,42 @@ export const writeWorkspace = async (options: WorkspaceOptions): Promise<readonl
   await Promise.all(
     written.map(([path, text]) => writeFile(join(draft, path), text, { mode: 0o600 })),
   )
-  const leftOut = await leaveOutBroken(options, draft)
+  const rejected = await removeBrokenCode(options, draft)
   await rm(directories.config, { recursive: true, force: true })
   await rename(draft, directories.config)
-  await writeSettings(directories, options.settings)
-  await clearWay(directories.root, dirname(directories.authFile))
-  await writeAtomically(directories.authFile, json(options.settings.auth))
+  await writeConfig(directories, options.config)
+  await removeNonDirectories(directories.root, dirname(directories.authFile))
+  await writeAtomically(directories.authFile, json(options.config.auth))
   if (options.catalogue === undefined) await rm(directories.catalogueFile, { force: true })
   else await writeAtomically(directories.catalogueFile, options.catalogue)
-  return leftOut
+  return rejected
 }
 
-/** What a reload changes: OpenCode reads these again without a new process. */
-export const writeSettings = async (
-  { root, configFile, sentencesFile }: AgentDirectories,
-  settings: OpenCodeConfig,
+/** Writes the files that OpenCode reads again at a reload. */
+export const writeConfig = async (
+  { root, configFile, instructionsFile }: AgentDirectories,
+  config: OpenCodeConfig,
 ): Promise<void> => {
-  await clearWay(root, dirname(sentencesFile))
-  await mkdir(dirname(sentencesFile), { recursive: true, mode: 0o700 })
-  await writeAtomically(sentencesFile, settings.instructions)
-  await writeAtomically(configFile, json(settings.config))
+  await removeNonDirectories(root, dirname(instructionsFile))
+  await mkdir(dirname(instructionsFile), { recursive: true, mode: 0o700 })
+  await writeAtomically(instructionsFile, config.instructions)
+  await writeAtomically(configFile, json(config.opencodeJson))
 }
 
-const leaveOutBroken = async (
-  { files, checkCode }: WorkspaceOptions,
+const removeBrokenCode = async (
+  { files, checkCode }: ConfigDirectoryOptions,
   draft: string,
-): Promise<readonly LeftOut[]> => {
+): Promise<readonly RejectedFile[]> => {
   const code = Object.keys(files)
-    .filter(isLoaded)
+    .filter(isImportedByOpenCode)
     .map((path) => ({ path: join(draft, path), isTool: isTool(path) }))
   const problems = await checkCode(code)
-  const leftOut: LeftOut[] = []
+  const rejected: RejectedFile[] = []
   for (const [path, problem] of problems) {
     await rm(path)
-    leftOut.push({ path: path.slice(draft.length + 1), problem })
+    rejected.push({ path: path.slice(draft.length + 1), problem })
   }
-  return leftOut
+  return rejected
 }
 
 const writeEmptyConfig = async (directory: string, opencodeVersion: string): Promise<void> => {
@@ -151,8 +154,8 @@ const writeEmptyConfig = async (directory: string, opencodeVersion: string): Pro
 }
 
 /**
- * OpenCode installs its plugin package into every configuration directory and lets the first prompt wait for it:
- * for minutes, where there is no network. It takes these two files for an install that is done.
+ * OpenCode installs its plugin package into every config directory, and the first prompt waits for that: for minutes
+ * without a network. With these two files it assumes that the package is installed.
  */
 const writePluginStub = async (directory: string, opencodeVersion: string): Promise<void> => {
   const dependencies = { "@opencode-ai/plugin": opencodeVersion }
@@ -165,10 +168,10 @@ const writePluginStub = async (directory: string, opencodeVersion: string): Prom
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
-/** Readers see the old file or the new one, never half of it; the contents may be keys. */
+/** Readers see the old or the new content, never a part. Mode 0600, because the content may be keys. */
 export const writeAtomically = async (path: string, text: string): Promise<void> => {
   const draft = `${path}.new`
-  // What a crash left behind has a mode of its own, and what the agent laid there may lead elsewhere.
+  // A leftover of a crash may have another mode, and the agent may have put a symbolic link there.
   await rm(draft, { recursive: true, force: true })
   await writeFile(draft, text, { mode: 0o600, flag: "wx" })
   await rename(draft, path)

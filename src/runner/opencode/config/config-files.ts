@@ -1,20 +1,20 @@
-/** The files that OpenCode gets beside its settings: tools, their library, plugins, instructions and skills. */
+/** The files in OpenCode's config directory: tools, their library, plugins, instructions and skills. */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { z } from "zod"
 
-/** Path below the configuration directory -> text. */
+/** Path below the config directory -> content. */
 export type ConfigFiles = Readonly<Record<string, string>>
 
 const FOLDERS = ["tools", "lib", "plugins", "instructions", "agent", "command", "skills"]
 
-/** Runs in the runner for a folder of the image, and while the binary is built for the files that it carries. */
+/** Reads a folder of the image at run time, and the repository's files when the binary is built. */
 export const readConfigFiles = (
   root: string,
   folders: readonly string[] = FOLDERS,
 ): ConfigFiles => {
-  const settings = existsSync(join(root, "opencode.json")) ? ["opencode.json"] : []
-  const paths = [...settings, ...folders.flatMap((folder) => filesBelow(root, folder))]
+  const configFile = existsSync(join(root, "opencode.json")) ? ["opencode.json"] : []
+  const paths = [...configFile, ...folders.flatMap((folder) => filesBelow(root, folder))]
   return Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]))
 }
 
@@ -28,7 +28,7 @@ const filesBelow = (root: string, folder: string): readonly string[] => {
     })
 }
 
-/** Tools that end or report to a parent: an orchestrator has none, and calling one would end the wrong session. */
+/** Tools that end a session or report to its parent; an orchestrator has no parent and must not end itself. */
 const NOT_FOR_ORCHESTRATORS = new Set(["complete_session", "notify_parent"])
 
 const toolName = (path: string): string | undefined => /^tools\/([^/]+)\.[jt]s$/.exec(path)?.[1]
@@ -40,18 +40,20 @@ export const filesFor = (files: ConfigFiles, isOrchestrator: boolean): ConfigFil
     ),
   )
 
-/** Code that OpenCode imports at its start; one that does not load breaks every prompt. */
-export const isLoaded = (path: string): boolean => /^(tools|plugins)\/[^/]+\.[jt]s$/.test(path)
+/** Code that OpenCode imports when it starts; one file that does not load breaks every prompt. */
+export const isImportedByOpenCode = (path: string): boolean =>
+  /^(tools|plugins)\/[^/]+\.[jt]s$/.test(path)
 
 export const isTool = (path: string): boolean => toolName(path) !== undefined
 
-/** Code that is imported, or that such code imports. */
-export const isCode = (path: string): boolean => isLoaded(path) || path.startsWith("lib/")
+/** Code that OpenCode imports, or that such code imports. */
+export const isCode = (path: string): boolean =>
+  isImportedByOpenCode(path) || path.startsWith("lib/")
 
-/** All code is what the program carries, which its tests have loaded. */
-export const isCarried = (files: ConfigFiles, own: ConfigFiles): boolean =>
+/** True if all code equals the bundled files, which the tests of this project load. */
+export const isBundled = (files: ConfigFiles, own: ConfigFiles): boolean =>
   Object.entries(files).every(([path, text]) => !isCode(path) || own[path] === text)
 
-/** The base of the settings; a file of the image that is no JSON object stops the start with its name. */
-export const baseSettings = (files: ConfigFiles): Readonly<Record<string, unknown>> =>
+/** The base of opencode.json; throws when the image's file is not a JSON object. */
+export const baseConfig = (files: ConfigFiles): Readonly<Record<string, unknown>> =>
   z.record(z.string(), z.unknown()).parse(JSON.parse(files["opencode.json"] ?? "{}"))

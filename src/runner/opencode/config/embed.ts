@@ -1,4 +1,4 @@
-/** Runs while the binary is built (a macro): the repository's own configuration files, to be carried inside it. */
+/** A build-time macro that embeds the repository's config files in the binary. */
 import { join } from "node:path"
 import { type ConfigFiles, readConfigFiles } from "./config-files.ts"
 

@@ -1,7 +1,7 @@
-/** Everything that one configuration means for OpenCode: files, settings, environment, and what tells it from others. */
+/** Everything that OpenCode needs for one configuration: files, config, environment, and hashes to compare plans. */
 import { join } from "node:path"
 import type { Catalogue } from "./catalogue.ts"
-import { type ConfigFiles, baseSettings, filesFor, isCode } from "./config-files.ts"
+import { type ConfigFiles, baseConfig, filesFor, isCode } from "./config-files.ts"
 import { agentEnvironment, offline } from "../launch/environment.ts"
 import { composeConfig, type RuntimeConfig, type OpenCodeConfig } from "./compose-config.ts"
 import type { AgentDirectories } from "./config-directories.ts"
@@ -9,22 +9,23 @@ import type { AgentUser } from "../launch/interfaces.ts"
 
 export interface LaunchPlan {
   readonly runtime: RuntimeConfig
-  readonly settings: OpenCodeConfig
+  readonly config: OpenCodeConfig
   readonly files: ConfigFiles
   readonly environment: Readonly<Record<string, string>>
-  /** The models that OpenCode is told of; else it lays out all that it knows. */
+  /** The bundled model catalogue; undefined when OpenCode must load its own. */
   readonly catalogue: string | undefined
+  /** Of the whole plan. */
   readonly hash: string
-  /** Of what a running process cannot take: what it was started with, and what it reads once. */
+  /** Of what needs a new process when it changes: `startHash` and what a process reads only once. */
   readonly processHash: string
-  /** Of what it must be started with: the code that it imports, its environment, who it runs as. */
+  /** Of what is fixed when the process starts: imported code, environment, user. */
   readonly startHash: string
 }
 
 export interface LaunchPlanOptions {
   readonly directories: AgentDirectories
   readonly files: ConfigFiles
-  /** Those that the program carries. */
+  /** The files that this program bundles. */
   readonly ownFiles: ConfigFiles
   readonly catalogue: Catalogue
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -38,30 +39,30 @@ export interface LaunchPlanOptions {
   readonly user: AgentUser | undefined
   readonly opencodeVersion: string
   readonly workDir: string
-  /** Beside those of the configuration's own. */
+  /** Further instruction files, of other components. */
   readonly instructionFiles?: readonly string[]
 }
 
-/** Throws a SettingsError that says all that is wrong; nothing is touched. */
-export const createLaunchPlans =
+/** Throws a ConfigError that lists all problems; has no side effects. */
+export const launchPlanFor =
   (options: LaunchPlanOptions) =>
   (runtime: RuntimeConfig): LaunchPlan => {
     const { directories, user } = options
     const files = filesFor(options.files, runtime.isOrchestrator === true)
-    const settings = composeConfig({
-      base: baseSettings(options.files),
+    const config = composeConfig({
+      base: baseConfig(options.files),
       runtime,
       environment: options.environment,
       permissions: options.permissions,
       allowedModels: options.allowedModels,
       hiddenTools: options.hiddenTools ?? [],
-      instructionFiles: [
+      fixedInstructionFiles: [
         ...Object.keys(files)
           .filter((path) => path.startsWith("instructions/"))
           .map((path) => join(directories.config, path)),
         ...(options.instructionFiles ?? []),
       ],
-      sentencesFile: directories.sentencesFile,
+      instructionsFile: directories.instructionsFile,
     })
     const passed = agentEnvironment({
       environment: options.environment,
@@ -77,13 +78,13 @@ export const createLaunchPlans =
       ...options.extraEnvironment,
     }
     const code = Object.entries(files).filter(([path]) => isCode(path))
-    const beside = {
+    const otherSources = {
       allowedVariables: options.environmentAllow.filter((name) => name in passed),
       plugins: Object.keys(files).filter(
         (path) => path.startsWith("plugins/") && files[path] !== options.ownFiles[path],
       ),
     }
-    const catalogue = options.catalogue.suffices(settings, beside)
+    const catalogue = options.catalogue.covers(config, otherSources)
       ? options.catalogue.text
       : undefined
     const startHash = hashOf([
@@ -95,8 +96,8 @@ export const createLaunchPlans =
       runtime.isOrchestrator === true,
     ])
     const processHash = hashOf([startHash, catalogue !== undefined])
-    const hash = hashOf([processHash, settings, files])
-    return { runtime, settings, files, environment, catalogue, hash, processHash, startHash }
+    const hash = hashOf([processHash, config, files])
+    return { runtime, config, files, environment, catalogue, hash, processHash, startHash }
   }
 
 const hashOf = (value: unknown): string =>

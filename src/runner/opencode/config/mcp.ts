@@ -1,36 +1,41 @@
-/** MCP servers, as the session agent names them and as OpenCode's configuration does. Pure. */
+/** Converts the session agent's MCP servers to OpenCode's config, and checks them. Pure. */
 import { isWebUrl } from "../../../lib/web-url.ts"
 import type { Inbound } from "../../../wire/frames/index.ts"
 
 export type McpServers = NonNullable<Inbound<"opencode-config">["config"]["mcpServers"]>
 type McpServer = McpServers[string]
 
-/** The first prompt waits for every server's tools: one that never answers may hold it up no longer than this. */
-const START_MS = 10_000
+/** The first prompt waits for every server's tools: this limits the wait for a server that never responds. */
+const START_TIMEOUT_MS = 10_000
 
-export const mcpSettings = (servers: McpServers): Readonly<Record<string, unknown>> =>
+export const mcpConfig = (servers: McpServers): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
     Object.entries(servers).map(([name, server]) => [
       name,
-      // Nobody is at the machine to sign in: a server that wants more than its headers is out of reach.
-      { ...server, enabled: true, timeout: START_MS, ...("url" in server && { oauth: false }) },
+      // No person can sign in from a sandbox, so only servers that accept their headers are supported.
+      {
+        ...server,
+        enabled: true,
+        timeout: START_TIMEOUT_MS,
+        ...("url" in server && { oauth: false }),
+      },
     ]),
   )
 
-/** What a log must not show: whatever is sent along or handed over. */
+/** Header and environment values, which must not appear in a log. */
 export const mcpSecrets = (servers: McpServers): readonly string[] =>
   Object.values(servers).flatMap((server) =>
     Object.values((server.type === "remote" ? server.headers : server.environment) ?? {}),
   )
 
-/** The name is the beginning of its tools' names, which models take only of these. */
+/** The name is the prefix of its tools' names, for which models accept only these characters. */
 const NAME = /^[A-Za-z0-9][\w-]{0,31}$/
 
 export const mcpProblems = (servers: McpServers): readonly string[] =>
   Object.entries(servers).flatMap(([name, server]) =>
     NAME.test(name)
       ? problemsOf(server).map((problem) => `MCP server ${name}: ${problem}`)
-      : [`"${name}" is not an MCP server's name`],
+      : [`"${name}" is not a valid MCP server name`],
   )
 
 const problemsOf = (server: McpServer): readonly string[] => {
@@ -38,17 +43,21 @@ const problemsOf = (server: McpServer): readonly string[] => {
     return [
       ...(isWebUrl(server.url) ? [] : ["url must be an http or https URL"]),
       ...Object.entries(server.headers ?? {}).flatMap(([header, value]) =>
-        isHeader(header, value) ? [] : [`"${header}" is not a header, or its value is not one`],
+        isHeader(header, value)
+          ? []
+          : [`"${header}" is not a valid header name or has an invalid value`],
       ),
     ]
   }
-  const words = [...server.command, ...Object.entries(server.environment ?? {}).flat()]
+  const strings = [...server.command, ...Object.entries(server.environment ?? {}).flat()]
   return [
     ...(server.command[0] ? [] : ["its command is empty"]),
-    ...(words.some((word) => word.includes("\0")) ? ["a word of it has a zero byte"] : []),
+    ...(strings.some((text) => text.includes("\0"))
+      ? ["its command or environment has a zero byte"]
+      : []),
   ]
 }
 
-/** A token, and a value of visible characters, spaces and tabs: what no client would send, no server would see. */
+/** The name is an HTTP token; the value has visible characters, spaces and tabs only. */
 const isHeader = (name: string, value: string): boolean =>
   /^[\w!#$%&'*+.^`|~-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)

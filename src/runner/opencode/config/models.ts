@@ -1,4 +1,4 @@
-/** Model names: `provider/model` as the wire has them, apart as OpenCode wants them. Pure. */
+/** Model names: `provider/model` on the wire, two fields in OpenCode's API. Pure. */
 import type { ProviderModels } from "../client/types.ts"
 
 export interface ModelRef {
@@ -6,14 +6,14 @@ export interface ModelRef {
   readonly modelID: string
 }
 
-/** A name without a provider is not a model; the first slash divides, since model ids hold slashes too. */
+/** Splits at the first slash, because model ids may have slashes. Undefined without a provider. */
 export const parseModel = (name: string): ModelRef | undefined => {
   const slash = name.indexOf("/")
   if (slash <= 0 || slash === name.length - 1) return undefined
   return { providerID: name.slice(0, slash), modelID: name.slice(slash + 1) }
 }
 
-/** What a prompt is sent with when nobody chose: OpenCode's own choice would be a surprise. */
+/** The model for prompts that name none; explicit, because OpenCode's own choice is not predictable. */
 export const defaultModel = (
   known: readonly ProviderModels[],
   preferred: string | undefined,

@@ -1,4 +1,4 @@
-/** A file that the program carries; the import gives its path. */
+/** A file that is embedded in the binary; the import is its path. */
 declare module "*.ndjson" {
   const path: string
   export default path

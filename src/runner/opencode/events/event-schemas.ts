@@ -1,4 +1,4 @@
-/** The shapes of OpenCode's messages, parts and requests, for both of its dialects, and what each becomes here. Pure. */
+/** Schemas of OpenCode's messages, parts and requests, for both event formats, and their conversion. Pure. */
 import { z } from "zod"
 import type { AgentError, AgentMessage, AgentPart, AgentQuestion, TodoItem } from "./events.ts"
 
@@ -47,7 +47,7 @@ export const messageSchema = z
   })
   .transform((info): AgentMessage => ({
     id: info.id,
-    sessionId: info.sessionID,
+    agentSessionId: info.sessionID,
     role: info.role,
     createdAt: info.time.created,
     completed: info.time.completed !== undefined,
@@ -93,14 +93,14 @@ const toolPart = z.object({
   }),
 })
 
-// A malformed text or tool part must not pass as "something else": it would vanish without a word.
+// A malformed text or tool part must not match here: it would be dropped without an error.
 const otherPart = z.object({
   ...partBase,
   type: z.string().refine((type) => !["text", "reasoning", "tool"].includes(type)),
 })
 
 export const partSchema = z.union([textPart, toolPart, otherPart]).transform((part): AgentPart => {
-  const base = { id: part.id, messageId: part.messageID, sessionId: part.sessionID }
+  const base = { id: part.id, messageId: part.messageID, agentSessionId: part.sessionID }
   if ("text" in part) {
     const ended = part.time?.end !== undefined
     return { ...base, kind: part.type, text: part.text, ended, synthetic: part.synthetic === true }
@@ -150,10 +150,10 @@ export const questionSchema = z.object({
   ),
 })
 
-export const ofSession = { sessionID: z.string() }
+export const sessionField = { sessionID: z.string() }
 
 export const permissionSchema = z.object({
-  ...ofSession,
+  ...sessionField,
   id: z.string(),
   permission: z.string().optional(),
   title: z.string().optional(),

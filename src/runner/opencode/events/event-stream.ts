@@ -1,6 +1,6 @@
 /**
- * OpenCode's event stream as one owned subscription: it comes back by itself, fetches what it missed, and never
- * delivers an event twice or from a connection that was given up.
+ * The subscription to OpenCode's event stream. It reconnects, fetches the durable events that it missed, and never
+ * delivers an event twice or from an abandoned connection.
  */
 import { backoffMs } from "../../../lib/backoff.ts"
 import { type Clock, sleep } from "../../../lib/clock.ts"
@@ -15,28 +15,30 @@ export interface EventStreamOptions {
   readonly clock: Clock
   readonly log: Log
   readonly onEvent: (event: AgentEvent) => void
-  /** Subscribed: `gap` when an earlier subscription was lost, so what is not durable in between is unknown. */
-  readonly onSubscribed: (gap: boolean) => void
+  /** Called for every connection, also after a reconnect. */
+  readonly onSubscribed: () => void
+  /** Events were lost: the durable ones have been fetched and delivered, the others are unknown. */
+  readonly onStreamGap: () => void
   /**
-   * The first event of a subscription is here. OpenCode greets before it listens to itself: what happened between the
-   * greeting and now was told to nobody.
+   * Called before the first event of a connection is delivered. OpenCode sends `server.connected` before it subscribes
+   * to its own events, so events between the two are lost.
    */
   readonly onFirstEvent: () => void
-  /** Something to wait for before more is read, when what the events become has nowhere to go. */
-  readonly room: () => Promise<void> | undefined
-  /** Of OpenCode: how often it sends a heartbeat depends on it. */
+  /** Returns a promise while consumers are full; nothing more is read until it resolves. */
+  readonly backpressure: () => Promise<void> | undefined
+  /** OpenCode's version: the heartbeat interval depends on it. */
   readonly version?: string
   readonly silenceMs?: number
 }
 
-/** Three heartbeats of OpenCode, of which there is one in ten seconds (thirty before 1.2). */
+/** Three heartbeat intervals: OpenCode sends one every 10 s, every 30 s before 1.2. */
 const SILENCE_MS = 30_000
 const OLD_SILENCE_MS = 90_000
 const BACKOFF = { min: 100, max: 5000 }
-/** An event is at most repeated within one burst; remembering this many ids is plenty. */
+/** Repeats are only seen within one burst, so this many ids are enough. */
 const REMEMBERED_IDS = 4096
 
-/** Runs until the signal; it only returns, it does not fail. */
+/** Resolves when the signal aborts; never rejects. */
 export const runEventStream = async (
   options: EventStreamOptions,
   signal: AbortSignal,
@@ -47,53 +49,56 @@ export const runEventStream = async (
   let subscribedBefore = false
   let failures = 0
   while (!signal.aborted) {
-    const generation = new AbortController()
-    const give = () => generation.abort()
-    signal.addEventListener("abort", give)
-    const cancelOpening = clock.after(silenceMs, give)
+    const connection = new AbortController()
+    const abandon = () => connection.abort()
+    signal.addEventListener("abort", abandon)
+    const cancelOpenTimeout = clock.after(silenceMs, abandon)
     try {
-      const response = await options.client.openEvents(generation.signal)
-      cancelOpening()
+      const response = await options.client.openEvents(connection.signal)
+      cancelOpenTimeout()
       if (response.body) {
-        for await (const frames of readFrames(response.body, generation, { clock, silenceMs })) {
+        for await (const frames of readFrames(response.body, connection, { clock, silenceMs })) {
           for (const data of frames) {
             const delivered = deliver(data, subscribedBefore)
-            // Nearly every frame is delivered on the spot; waiting for each would make a disk write of each.
-            const isStart = typeof delivered === "boolean" ? delivered : await delivered
-            if (!isStart) continue
+            // Awaited only when needed: awaiting every frame would cause a disk write for each.
+            const isConnected = typeof delivered === "boolean" ? delivered : await delivered
+            if (!isConnected) continue
             subscribedBefore = true
             failures = 0
           }
-          const room = options.room()
-          if (room) await room
+          const hasRoom = options.backpressure()
+          if (hasRoom) await hasRoom
         }
       }
       if (!signal.aborted) log.warn("agent.stream-ended", {})
     } catch (error) {
       if (!signal.aborted) log.warn("agent.stream-lost", { error: describeError(error) })
     } finally {
-      cancelOpening()
-      signal.removeEventListener("abort", give)
-      generation.abort()
+      cancelOpenTimeout()
+      signal.removeEventListener("abort", abandon)
+      connection.abort()
     }
-    // The first return is at once: most cuts are momentary, and every moment is one of unknown events.
+    // The first reconnect is immediate: most cuts are short, and events are lost while disconnected.
     if (failures > 0) await sleep(clock, backoffMs(failures - 1, BACKOFF, Math.random()), signal)
     failures += 1
   }
 }
 
-/** One frame after the other; true when it was the first of a subscription. */
+/** Delivers one frame; returns true when the frame was `server.connected`. */
 const createDelivery = (options: EventStreamOptions) => {
   const { log } = options
   const read = createReader(log)
-  const isRepeat = createMemory()
-  /** The last number of each session; only sessions that were heard of are in it. */
-  const numbers = new Map<string, number>()
-  let isGreetingOnly = false
+  const isRepeat = createRepeatFilter()
+  /** The last sequence number of each agent session that has sent a durable event. */
+  const lastSeqs = new Map<string, number>()
+  let awaitsFirstEvent = false
 
-  const take = (parsed: ParsedEvent | undefined): void => {
+  const deliver = (parsed: ParsedEvent | undefined): void => {
     if (parsed?.kind === "durable") {
-      numbers.set(parsed.sessionId, Math.max(parsed.seq, numbers.get(parsed.sessionId) ?? -1))
+      lastSeqs.set(
+        parsed.agentSessionId,
+        Math.max(parsed.seq, lastSeqs.get(parsed.agentSessionId) ?? -1),
+      )
       if (parsed.event && !isRepeat(parsed.id)) options.onEvent(parsed.event)
     }
     if (parsed?.kind === "event" && !(parsed.id !== undefined && isRepeat(parsed.id))) {
@@ -101,47 +106,48 @@ const createDelivery = (options: EventStreamOptions) => {
     }
   }
 
-  /** Durable events come whole and in order, and those that were delivered are known by their id. */
-  const catchUp = async (): Promise<void> => {
-    if (numbers.size === 0) return
+  /** Fetches the durable events since the last known ones; delivered ones are filtered by their id. */
+  const fetchMissed = async (): Promise<void> => {
+    if (lastSeqs.size === 0) return
     try {
-      // A session that is not named comes with all its history, so every one there is gets a number.
-      const unknown = (await options.client.sessionIds()).map((id) => [id, Number.MAX_SAFE_INTEGER])
-      const after = { ...Object.fromEntries(unknown), ...Object.fromEntries(numbers) }
+      // OpenCode returns the whole history of a session that is not listed, so all the others get the highest number.
+      const others = (await options.client.sessionIds()).map((id) => [id, Number.MAX_SAFE_INTEGER])
+      const after = { ...Object.fromEntries(others), ...Object.fromEntries(lastSeqs) }
       const missed = await options.client.history(after)
-      for (const durable of missed) take(parseDurable(durable))
+      for (const durable of missed) deliver(parseDurable(durable))
       if (missed.length > 0) log.info("agent.stream-caught-up", { events: missed.length })
     } catch (error) {
       log.warn("agent.history-failed", { error: describeError(error) })
     }
   }
 
-  const subscribed = async (again: boolean): Promise<boolean> => {
-    if (again) await catchUp()
-    options.onSubscribed(again)
+  const onConnected = async (isReconnect: boolean): Promise<boolean> => {
+    if (isReconnect) await fetchMissed()
+    options.onSubscribed()
+    if (isReconnect) options.onStreamGap()
     return true
   }
-  const closeHole = async (parsed: ParsedEvent): Promise<boolean> => {
-    await catchUp()
-    options.onSubscribed(true)
-    take(parsed)
+  const fillHole = async (parsed: ParsedEvent): Promise<boolean> => {
+    await fetchMissed()
+    options.onStreamGap()
+    deliver(parsed)
     return false
   }
 
   return (data: string, subscribedBefore: boolean): boolean | Promise<boolean> => {
     const parsed = read(data)
     if (parsed?.kind === "event" && parsed.event.type === "connected") {
-      isGreetingOnly = true
-      return subscribed(subscribedBefore)
+      awaitsFirstEvent = true
+      return onConnected(subscribedBefore)
     }
-    if (isGreetingOnly) {
-      isGreetingOnly = false
+    if (awaitsFirstEvent) {
+      awaitsFirstEvent = false
       options.onFirstEvent()
     }
-    if (parsed?.kind === "durable" && isHole(numbers.get(parsed.sessionId), parsed.seq)) {
-      return closeHole(parsed)
+    if (parsed?.kind === "durable" && isHole(lastSeqs.get(parsed.agentSessionId), parsed.seq)) {
+      return fillHole(parsed)
     }
-    take(parsed)
+    deliver(parsed)
     return false
   }
 }
@@ -149,30 +155,30 @@ const createDelivery = (options: EventStreamOptions) => {
 const isHole = (last: number | undefined, seq: number): boolean =>
   last !== undefined && seq > last + 1
 
-/** The last ids, in a ring beside the set: asking a set for its oldest walks over all it has forgotten. */
-const createMemory = () => {
+/** Keeps the last ids. The ring finds the oldest one; a Set's iterator would walk over all its deleted entries. */
+const createRepeatFilter = () => {
   const seen = new Set<string>()
   const ring: string[] = []
-  let place = 0
+  let position = 0
   return (id: string): boolean => {
     if (seen.has(id)) return true
-    const oldest = ring[place]
+    const oldest = ring[position]
     if (oldest !== undefined) seen.delete(oldest)
-    ring[place] = id
-    place = (place + 1) % REMEMBERED_IDS
+    ring[position] = id
+    position = (position + 1) % REMEMBERED_IDS
     seen.add(id)
     return false
   }
 }
 
-/** From the data of one frame to what it says; what cannot be used is counted, and said once for each kind. */
+/** Parses the data of one frame. Unusable frames are skipped, counted by type and logged. */
 const createReader = (log: Log): ((data: string) => ParsedEvent | undefined) => {
   const counts = new Map<string, number>()
   const count = (event: string, type: string, problem?: string): undefined => {
     const key = `${event} ${type}`
     const times = (counts.get(key) ?? 0) + 1
     counts.set(key, times)
-    // At 1, 10, 100 and so on: a stream that is all wrong is seen to be, and does not fill the log.
+    // Logged at 1, 10, 100 and so on: visible, without filling the log.
     if (Number.isInteger(Math.log10(times))) {
       log.warn(event, { type, times, ...(problem !== undefined && { problem }) })
     }

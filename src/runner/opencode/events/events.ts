@@ -1,4 +1,4 @@
-/** What OpenCode says, in one form, whichever version says it. */
+/** OpenCode's events in one form for all supported versions. */
 
 export interface AgentError {
   readonly name: string
@@ -9,14 +9,14 @@ export interface AgentError {
 
 export interface AgentMessage {
   readonly id: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly role: "user" | "assistant"
   readonly parentId?: string
   readonly createdAt: number
   readonly completed: boolean
   readonly error?: AgentError
   readonly finish?: string
-  /** A compaction's summary: the model talking to itself, never shown. */
+  /** The summary of a compaction, which is not shown to people. */
   readonly isSummary: boolean
   readonly model?: string
   readonly usage?: AgentUsage
@@ -36,13 +36,13 @@ export type ToolStatus = "pending" | "running" | "completed" | "error"
 interface PartBase {
   readonly id: string
   readonly messageId: string
-  readonly sessionId: string
+  readonly agentSessionId: string
 }
 
 export interface AgentTextPart extends PartBase {
   readonly kind: "text" | "reasoning"
   readonly text: string
-  /** The text is whole: nothing will be added to it. */
+  /** The text is complete. */
   readonly ended: boolean
   /** Written by OpenCode itself, not by the model or the user. */
   readonly synthetic: boolean
@@ -89,40 +89,44 @@ export interface TodoItem {
   readonly priority?: string
 }
 
-/** Every event that concerns an agent session carries its id; `live` events are about the stream itself. */
+/** Every event carries the id of its agent session, except `connected` and `heartbeat`, which are about the stream. */
 export type AgentEvent =
   | { readonly type: "connected" }
   | { readonly type: "heartbeat" }
-  | { readonly type: "message"; readonly sessionId: string; readonly message: AgentMessage }
-  | { readonly type: "part"; readonly sessionId: string; readonly part: AgentPart }
+  | { readonly type: "message"; readonly agentSessionId: string; readonly message: AgentMessage }
+  | { readonly type: "part"; readonly agentSessionId: string; readonly part: AgentPart }
   | {
       readonly type: "delta"
-      readonly sessionId: string
+      readonly agentSessionId: string
       readonly messageId: string
       readonly partId: string
       readonly delta: string
     }
-  | { readonly type: "status"; readonly sessionId: string; readonly status: SessionStatus }
-  | { readonly type: "idle"; readonly sessionId: string }
-  | { readonly type: "error"; readonly sessionId: string; readonly error: AgentError }
-  | { readonly type: "compacted"; readonly sessionId: string }
-  | { readonly type: "todo"; readonly sessionId: string; readonly items: readonly TodoItem[] }
+  | { readonly type: "status"; readonly agentSessionId: string; readonly status: SessionStatus }
+  | { readonly type: "idle"; readonly agentSessionId: string }
+  | { readonly type: "error"; readonly agentSessionId: string; readonly error: AgentError }
+  | { readonly type: "compacted"; readonly agentSessionId: string }
+  | { readonly type: "todo"; readonly agentSessionId: string; readonly items: readonly TodoItem[] }
   | {
       readonly type: "session"
-      readonly sessionId: string
+      readonly agentSessionId: string
       readonly parentId?: string
       readonly title?: string
     }
   | {
       readonly type: "question"
-      readonly sessionId: string
+      readonly agentSessionId: string
       readonly requestId: string
       readonly questions: readonly AgentQuestion[]
     }
-  | { readonly type: "question-closed"; readonly sessionId: string; readonly requestId: string }
+  | {
+      readonly type: "question-closed"
+      readonly agentSessionId: string
+      readonly requestId: string
+    }
   | {
       readonly type: "permission"
-      readonly sessionId: string
+      readonly agentSessionId: string
       readonly permissionId: string
       readonly title: string
       readonly patterns: readonly string[]
@@ -130,15 +134,15 @@ export type AgentEvent =
 
 export type ParsedEvent =
   | { readonly kind: "event"; readonly id?: string; readonly event: AgentEvent }
-  /** The durable copy of an event, numbered without a gap in its session; the event itself has the same id. */
+  /** The durable copy of an event, with contiguous numbers within its agent session; the event has the same id. */
   | {
       readonly kind: "durable"
       readonly id: string
-      readonly sessionId: string
+      readonly agentSessionId: string
       readonly seq: number
-      /** Nothing when the type is of no use here. */
+      /** Undefined when the runner does not use the type. */
       readonly event: AgentEvent | undefined
     }
-  /** A type that nothing here uses; `known` when it is expected noise. */
+  /** A type that the runner does not use; `known` if that is expected. */
   | { readonly kind: "unused"; readonly type: string; readonly known: boolean }
   | { readonly kind: "malformed"; readonly type: string; readonly problem: string }

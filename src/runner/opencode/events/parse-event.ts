@@ -1,12 +1,12 @@
 /**
- * A frame of OpenCode's stream -> one AgentEvent: each event used has its row here, for both dialects (text as
- * `message.part.delta`, or as growing `message.part.updated`). Pure.
+ * Converts a frame of OpenCode's stream to an AgentEvent. Both event formats are covered: text comes as
+ * `message.part.delta`, or as a growing `message.part.updated` in older versions. Pure.
  */
 import { z } from "zod"
 import {
   errorSchema,
   messageSchema,
-  ofSession,
+  sessionField,
   partSchema,
   permissionSchema,
   questionSchema,
@@ -15,14 +15,14 @@ import {
 } from "./event-schemas.ts"
 import type { AgentEvent, ParsedEvent } from "./events.ts"
 
-/** A row an event type: what its properties must be, and what it becomes. Absent types are not used. */
+/** One row for each event type that is used: the schema of its properties and its conversion. */
 const row = <Schema extends z.ZodType>(
   schema: Schema,
-  become: (properties: z.output<Schema>) => AgentEvent | undefined,
+  convert: (properties: z.output<Schema>) => AgentEvent | undefined,
 ) => ({
   read: (properties: unknown): { event: AgentEvent | undefined } | { problem: string } => {
     const parsed = schema.safeParse(properties)
-    if (parsed.success) return { event: become(parsed.data) }
+    if (parsed.success) return { event: convert(parsed.data) }
     const issue = parsed.error.issues[0]
     return { problem: `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "malformed"}` }
   },
@@ -33,17 +33,17 @@ const used = {
   "server.heartbeat": row(z.unknown().optional(), () => ({ type: "heartbeat" })),
   "message.updated": row(z.object({ info: messageSchema }), ({ info }) => ({
     type: "message",
-    sessionId: info.sessionId,
+    agentSessionId: info.agentSessionId,
     message: info,
   })),
   "message.part.updated": row(z.object({ part: partSchema }), ({ part }) => ({
     type: "part",
-    sessionId: part.sessionId,
+    agentSessionId: part.agentSessionId,
     part,
   })),
   "message.part.delta": row(
     z.object({
-      ...ofSession,
+      ...sessionField,
       messageID: z.string(),
       partID: z.string(),
       field: z.string(),
@@ -53,68 +53,68 @@ const used = {
       properties.field === "text"
         ? {
             type: "delta",
-            sessionId: properties.sessionID,
+            agentSessionId: properties.sessionID,
             messageId: properties.messageID,
             partId: properties.partID,
             delta: properties.delta,
           }
         : undefined,
   ),
-  "session.status": row(z.object({ ...ofSession, status: statusSchema }), (properties) => ({
+  "session.status": row(z.object({ ...sessionField, status: statusSchema }), (properties) => ({
     type: "status",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     status: properties.status,
   })),
-  "session.idle": row(z.object(ofSession), (properties) => ({
+  "session.idle": row(z.object(sessionField), (properties) => ({
     type: "idle",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
   })),
-  // Without a session the error is OpenCode's own (a failed plugin); it ends nobody's turn.
+  // An error without a session is OpenCode's own, such as a failed plugin; it ends no turn.
   "session.error": row(
     z.object({ sessionID: z.string().optional(), error: errorSchema.optional() }),
     ({ sessionID, error }) =>
       sessionID === undefined || !error
         ? undefined
-        : { type: "error", sessionId: sessionID, error },
+        : { type: "error", agentSessionId: sessionID, error },
   ),
-  "session.compacted": row(z.object(ofSession), (properties) => ({
+  "session.compacted": row(z.object(sessionField), (properties) => ({
     type: "compacted",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
   })),
   "session.created": row(sessionProperties(), ({ info }) => sessionEvent(info)),
   "session.updated": row(sessionProperties(), ({ info }) => sessionEvent(info)),
-  "todo.updated": row(z.object({ ...ofSession, todos: z.array(todoSchema) }), (properties) => ({
+  "todo.updated": row(z.object({ ...sessionField, todos: z.array(todoSchema) }), (properties) => ({
     type: "todo",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     items: properties.todos,
   })),
   "question.asked": row(questionSchema, (properties) => ({
     type: "question",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     requestId: properties.id,
     questions: properties.questions,
   })),
-  "question.replied": row(z.object({ ...ofSession, requestID: z.string() }), (properties) => ({
+  "question.replied": row(z.object({ ...sessionField, requestID: z.string() }), (properties) => ({
     type: "question-closed",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     requestId: properties.requestID,
   })),
-  "question.rejected": row(z.object({ ...ofSession, requestID: z.string() }), (properties) => ({
+  "question.rejected": row(z.object({ ...sessionField, requestID: z.string() }), (properties) => ({
     type: "question-closed",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     requestId: properties.requestID,
   })),
   "permission.asked": row(permissionSchema, (properties) => ({
     type: "permission",
-    sessionId: properties.sessionID,
+    agentSessionId: properties.sessionID,
     permissionId: properties.id,
     title: properties.title ?? properties.permission ?? "permission",
     patterns: properties.patterns,
   })),
 } as const satisfies Record<string, ReturnType<typeof row>>
 
-/** Types that are known and of no use here; any other unknown one is worth a line in the log. */
-const noise = new Set([
+/** Types that are known and not used; any other unknown type is logged. */
+const ignored = new Set([
   "sync",
   "plugin.added",
   "catalog.updated",
@@ -155,14 +155,14 @@ const syncEnvelope = z.object({
   }),
 })
 
-/** One frame of `/global/event` (`{payload}`) or of `/event` (bare), already read as JSON. */
+/** Parses the JSON of one frame of `/global/event` (`{payload}`) or of `/event` (without the envelope). */
 export const parseAgentEvent = (frame: unknown): ParsedEvent => {
   const sync = syncEnvelope.safeParse(frame).data?.payload.syncEvent
-  if (sync) return parseDurable({ ...sync, sessionId: sync.aggregateID })
+  if (sync) return parseDurable({ ...sync, agentSessionId: sync.aggregateID })
   const global = globalEnvelope.safeParse(frame)
   const bare = global.success ? global.data.payload : envelope.safeParse(frame).data
   if (!bare) return { kind: "malformed", type: "?", problem: "no event type" }
-  if (!isUsed(bare.type)) return { kind: "unused", type: bare.type, known: noise.has(bare.type) }
+  if (!isUsed(bare.type)) return { kind: "unused", type: bare.type, known: ignored.has(bare.type) }
   const result = used[bare.type].read(bare.properties)
   if ("problem" in result) return { kind: "malformed", type: bare.type, problem: result.problem }
   if (!result.event) return { kind: "unused", type: bare.type, known: true }
@@ -173,20 +173,20 @@ export const parseAgentEvent = (frame: unknown): ParsedEvent => {
   }
 }
 
-/** A durable event of the stream or of the history; its type ends in a version, as in `message.updated.1`. */
+/** Parses a durable event of the stream or of the history; its type ends in a version, as in `message.updated.1`. */
 export const parseDurable = (durable: {
   readonly id: string
   readonly type: string
-  readonly sessionId: string
+  readonly agentSessionId: string
   readonly seq: number
   readonly data: unknown
 }): ParsedEvent => {
-  const { id, sessionId, seq } = durable
+  const { id, agentSessionId, seq } = durable
   const type = durable.type.replace(/\.\d+$/, "")
-  if (!isUsed(type)) return { kind: "durable", id, sessionId, seq, event: undefined }
+  if (!isUsed(type)) return { kind: "durable", id, agentSessionId, seq, event: undefined }
   const result = used[type].read(durable.data)
   if ("problem" in result) return { kind: "malformed", type, problem: result.problem }
-  return { kind: "durable", id, sessionId, seq, event: result.event }
+  return { kind: "durable", id, agentSessionId, seq, event: result.event }
 }
 
 const isUsed = (type: string): type is keyof typeof used => Object.hasOwn(used, type)
@@ -208,7 +208,7 @@ const sessionEvent = (info: {
 }) =>
   ({
     type: "session",
-    sessionId: info.id,
+    agentSessionId: info.id,
     ...(info.parentID !== undefined && { parentId: info.parentID }),
     ...(info.title !== undefined && { title: info.title }),
   }) as const

@@ -1,48 +1,49 @@
 /**
- * The bytes of an event stream -> the data of its frames, those of one read together: what comes together is worked on
- * together, and costs one write to the disk. A frame too long to hold ends the stream.
+ * Parses the bytes of a server-sent event stream. All frames of one read are yielded together, so that they cost one
+ * disk write. A frame that is too long ends the stream.
  */
 import { createParser } from "eventsource-parser"
 import type { Clock } from "../../../lib/clock.ts"
 
-/** The largest frame: a tool's output may be megabytes, and everything in it is read at once. */
+/** A tool's output may be megabytes, and a frame is held in memory whole. */
 const MAX_FRAME_BYTES = 32 * 1024 * 1024
 
 export interface FrameOptions {
   readonly clock: Clock
-  /** No bytes for this long: the stream is dead, whatever TCP says. */
+  /** Without bytes for this long the stream counts as dead, even if TCP is connected. */
   readonly silenceMs: number
   readonly maxFrameBytes?: number
 }
 
-/** Ends with the body; fails on silence, on a frame too long, and when the generation is given up. */
+/** Ends with the body; throws on silence, on a frame that is too long, and when the connection is aborted. */
 export async function* readFrames(
   body: ReadableStream<Uint8Array>,
-  generation: AbortController,
+  connection: AbortController,
   { clock, silenceMs, maxFrameBytes = MAX_FRAME_BYTES }: FrameOptions,
 ): AsyncGenerator<readonly string[], void, undefined> {
   const ready: string[] = []
   const parser = createParser({ onEvent: ({ data }) => void ready.push(data) })
   const decoder = new TextDecoder()
   const reader = body.getReader()
-  let held = 0
-  const giveUp = () => void reader.cancel(generation.signal.reason).catch(() => {})
-  generation.signal.addEventListener("abort", giveUp)
+  let pendingBytes = 0
+  const cancelRead = () => void reader.cancel(connection.signal.reason).catch(() => {})
+  connection.signal.addEventListener("abort", cancelRead)
   try {
     while (true) {
-      const cancelWatch = clock.after(silenceMs, () =>
-        generation.abort(new Error(`no bytes from OpenCode in ${silenceMs} ms`)),
+      const cancelSilenceTimer = clock.after(silenceMs, () =>
+        connection.abort(new Error(`no bytes from OpenCode in ${silenceMs} ms`)),
       )
-      const { done, value } = await reader.read().finally(cancelWatch)
-      generation.signal.throwIfAborted()
+      const { done, value } = await reader.read().finally(cancelSilenceTimer)
+      connection.signal.throwIfAborted()
       if (done) return
       parser.feed(decoder.decode(value, { stream: true }))
-      held = ready.length > 0 ? 0 : held + value.byteLength
-      if (held > maxFrameBytes) throw new Error(`a frame is longer than ${maxFrameBytes} bytes`)
+      pendingBytes = ready.length > 0 ? 0 : pendingBytes + value.byteLength
+      if (pendingBytes > maxFrameBytes)
+        throw new Error(`a frame is longer than ${maxFrameBytes} bytes`)
       if (ready.length > 0) yield ready.splice(0)
     }
   } finally {
-    generation.signal.removeEventListener("abort", giveUp)
+    connection.signal.removeEventListener("abort", cancelRead)
     await reader.cancel().catch(() => {})
   }
 }

@@ -1,4 +1,4 @@
-/** Finds the programs the agent needs: OpenCode's own binary behind npm's wrapper, and ripgrep. */
+/** Finds the programs that the agent needs: OpenCode's binary (behind npm's wrapper script) and ripgrep. */
 import { accessSync, constants, realpathSync } from "node:fs"
 import { delimiter, dirname, join } from "node:path"
 
@@ -7,10 +7,10 @@ class MissingProgramError extends Error {
 }
 
 export interface BinarySearch {
-  /** Names the OpenCode binary outright. */
+  /** OPENCODE_BIN: used without a search. */
   readonly opencodeBin?: string | undefined
   readonly path: string
-  /** This program itself: what is installed beside it is found without PATH. */
+  /** Path of this program; packages installed beside it are found without PATH. */
   readonly self: string
 }
 
@@ -21,7 +21,7 @@ export const findOpenCode = ({ opencodeBin, path, self }: BinarySearch): string 
   }
   const beside = join(dirname(self), "..", "node_modules")
   const found = findOnPath("opencode", path)
-  // npm's `opencode` may be a script that swallows signals: the platform package beside it holds the program.
+  // npm's `opencode` may be a script that swallows signals; the platform package beside it holds the binary.
   const packages = [beside, ...(found ? [join(dirname(realpathSync(found)), "..", "..")] : [])]
   const binary = packages
     .map((folder) => join(folder, platformPackage(), "bin", "opencode"))
@@ -32,7 +32,7 @@ export const findOpenCode = ({ opencodeBin, path, self }: BinarySearch): string 
   )
 }
 
-/** The PATH with a directory that holds `rg`: without it OpenCode's search tools fail. */
+/** PATH, extended by the bundled ripgrep if there is no `rg`: OpenCode's search tools need it. */
 export const pathWithRipgrep = ({ path, self }: BinarySearch): string => {
   if (findOnPath("rg", path) !== undefined) return path
   const folder = join(

@@ -1,4 +1,4 @@
-/** The variables that the agent, its tools and its shells may see: a list of what passes, everything else stays here. Pure. */
+/** Selects the environment variables that the agent, its tools and its shells receive: an allow list. Pure. */
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -17,7 +17,7 @@ const PASSED_ON = new Set([
   "DISPLAY",
   "XAUTHORITY",
   "WAYLAND_DISPLAY",
-  // Where the image has its browser: without these agent-browser looks for one of its own.
+  // The image's browser: without these agent-browser searches for another one.
   "AGENT_BROWSER_EXECUTABLE_PATH",
   "AGENT_BROWSER_PROFILE",
   "AGENT_BROWSER_ARGS",
@@ -41,9 +41,9 @@ const PASSED_ON_PREFIXES = ["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_"]
 
 export interface EnvironmentInput {
   readonly environment: Environment
-  /** Names that this sandbox's operator lets through as well. */
+  /** Further names, from AGENT_ENV_ALLOW. */
   readonly allow: readonly string[]
-  /** The runner's own variables: they never pass, whoever allows them. */
+  /** The runner's own variables: never passed on, even if `allow` names them. */
   readonly own: ReadonlySet<string>
 }
 
@@ -64,7 +64,7 @@ export const agentEnvironment = ({
   )
 }
 
-/** Nothing that the agent starts with may wait for a network that is not there. */
+/** Keeps OpenCode's start from waiting for a network that may not exist. */
 export const offline = {
   OPENCODE_DISABLE_AUTOUPDATE: "1",
   OPENCODE_DISABLE_MODELS_FETCH: "1",

@@ -1,20 +1,20 @@
-/** The port that OpenCode is to listen on: free, or held by someone who is named. */
+/** Checks that the port for OpenCode is free before OpenCode is started. */
 import { createServer } from "node:net"
 import { LaunchError } from "./launch-error.ts"
 import type { Processes } from "./interfaces.ts"
 
-/** A stranger on the port is named and left alone: whoever it is, it is not ours to end. */
+/** Port 0 picks a free one. A process that holds the port is named in the error and is not ended: it is not ours. */
 export const choosePort = async (url: URL, processes: Processes): Promise<number> => {
-  const wanted = Number(url.port || 80)
-  const got = await tryPort(wanted, url.hostname)
-  if (got !== undefined) return got
-  const holder = processes.listener(wanted)
-  const who = holder
+  const port = Number(url.port || 80)
+  const free = await tryPort(port, url.hostname)
+  if (free !== undefined) return free
+  const holder = processes.listener(port)
+  const owner = holder
     ? `pid ${holder.pid} (${holder.command})`
-    : "a process that cannot be seen from here"
+    : "a process that is not visible to the runner"
   throw new LaunchError(
     "blocked",
-    `port ${wanted}, where OpenCode is to listen, is taken by ${who}; it is left alone and tried again`,
+    `port ${port} for OpenCode is in use by ${owner}; stop that process or set OPENCODE_URL. OpenCode's start is retried`,
   )
 }
 
@@ -26,7 +26,7 @@ const tryPort = (port: number, hostname: string): Promise<number | undefined> =>
     )
     server.listen(port, hostname.replace(/^\[|\]$/g, ""), () => {
       const address = server.address()
-      const got = typeof address === "object" && address ? address.port : port
-      server.close(() => resolve(got))
+      const bound = typeof address === "object" && address ? address.port : port
+      server.close(() => resolve(bound))
     })
   })

@@ -1,6 +1,6 @@
 /**
- * Asks a running OpenCode again and again whether it is there. A process that is stopped or stuck keeps its port and
- * its connections and says nothing; only questions find out.
+ * Detects a hung OpenCode by health checks. A stopped or stuck process keeps its port and its connections open, so
+ * only missing responses reveal it.
  */
 import { type Clock, sleep } from "../../../lib/clock.ts"
 import { AgentCallError, type AgentClient } from "../client/client.ts"
@@ -9,16 +9,16 @@ export interface WatchOptions {
   readonly client: Pick<AgentClient, "health">
   readonly clock: Clock
   readonly everyMs?: number
-  /** So many questions in a row without an answer, each with a limit of a second, and it counts as hung. */
+  /** This many health checks in a row without a response (each has a timeout of 1 s) count as hung. */
   readonly misses?: number
 }
 
 const EVERY_MS = 5000
-/** About half a minute. It is counted in questions, not time: a machine that was itself asleep asked none. */
+/** About half a minute. Checks are counted instead of time, because a suspended machine sends none. */
 const MISSES = 6
 
-/** Resolves with the reason when it is hung; never, once the signal is given. */
-export const untilHung = async (
+/** Resolves with the reason when OpenCode hangs, or with undefined when the signal aborts. */
+export const waitUntilHung = async (
   { client, clock, everyMs = EVERY_MS, misses = MISSES }: WatchOptions,
   signal: AbortSignal,
 ): Promise<string | undefined> => {
@@ -28,11 +28,12 @@ export const untilHung = async (
     if (signal.aborted) return undefined
     missed = await client.health().then(
       () => 0,
-      // Also a refusal is an answer: whoever gives one is awake.
+      // An error response proves that the process is responsive.
       (error: unknown) =>
         error instanceof AgentCallError && error.status !== undefined ? 0 : missed + 1,
     )
-    if (missed >= misses) return `OpenCode runs but has not answered ${missed} times in a row`
+    if (missed >= misses)
+      return `OpenCode runs but did not respond to ${missed} health checks in a row`
   }
   return undefined
 }

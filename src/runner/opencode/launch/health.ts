@@ -1,4 +1,4 @@
-/** Waits until a process that was just started is well: it listens itself, and answers. */
+/** Waits until a process that was just started listens on its port and responds to health checks. */
 import { type Clock, sleep } from "../../../lib/clock.ts"
 import { describeError } from "../../../lib/log.ts"
 import type { AgentClient } from "../client/client.ts"
@@ -6,54 +6,57 @@ import { LaunchError } from "./launch-error.ts"
 
 export interface HealthWait {
   readonly client: Pick<AgentClient, "health">
-  /** The very process has the port. */
-  readonly listens: () => boolean
-  /** How it ended, if it did. */
-  readonly end: () => string | undefined
-  /** What it wrote last, as the end of a sentence. */
-  readonly words: () => Promise<string>
-  readonly limitMs: number
+  /** True if this process holds the port. */
+  readonly isListening: () => boolean
+  /** Undefined while the process runs. */
+  readonly exitReason: () => string | undefined
+  /** The last log lines, as a suffix for an error message. */
+  readonly describeLog: () => Promise<string>
+  readonly timeoutMs: number
   readonly pollMs?: number
   readonly clock: Clock
   readonly signal: AbortSignal
 }
 
 const POLL_MS = 25
-/** Of those that wait for an answer at the same time. */
-const MOST_PROBES = 20
+/** Health checks in flight at the same time. */
+const MAX_PROBES = 20
 
 /**
- * Gives its version. Most connections that OpenCode takes in the first 300 ms of listening are never answered, so a
- * new one is made while the ones before still wait, and whichever is answered first counts.
+ * Resolves with OpenCode's version. Most connections that OpenCode accepts in its first 300 ms of listening never get
+ * a response, so new health checks are sent while earlier ones are in flight, and the first response counts.
  */
 export const waitForHealth = async (wait: HealthWait): Promise<string> => {
-  const { clock, signal, limitMs, pollMs = POLL_MS } = wait
-  const answered = Promise.withResolvers<string>()
-  const until = clock.now() + limitMs
-  let waiting = 0
-  let last: unknown
+  const { clock, signal, timeoutMs, pollMs = POLL_MS } = wait
+  const healthy = Promise.withResolvers<string>()
+  const deadline = clock.now() + timeoutMs
+  let inFlight = 0
+  let lastError: unknown
   const probe = async () => {
-    waiting += 1
+    inFlight += 1
     try {
-      answered.resolve((await wait.client.health()).version)
+      healthy.resolve((await wait.client.health()).version)
     } catch (error) {
-      last = error
+      lastError = error
     }
-    waiting -= 1
+    inFlight -= 1
   }
-  while (clock.now() < until) {
+  while (clock.now() < deadline) {
     signal.throwIfAborted()
-    const end = wait.end()
-    if (end !== undefined) {
-      throw new LaunchError("exit", `OpenCode ${end} before it was ready${await wait.words()}`)
+    const exitReason = wait.exitReason()
+    if (exitReason !== undefined) {
+      throw new LaunchError(
+        "exit",
+        `OpenCode ${exitReason} before it was ready${await wait.describeLog()}`,
+      )
     }
-    if (waiting < MOST_PROBES && wait.listens()) void probe()
-    const version = await Promise.race([answered.promise, sleep(clock, pollMs, signal)])
+    if (inFlight < MAX_PROBES && wait.isListening()) void probe()
+    const version = await Promise.race([healthy.promise, sleep(clock, pollMs, signal)])
     if (version !== undefined) return version
   }
-  const why = last === undefined ? "it does not listen" : describeError(last)
+  const why = lastError === undefined ? "it does not listen" : describeError(lastError)
   throw new LaunchError(
     "timeout",
-    `OpenCode runs but was not healthy within ${limitMs / 1000} s (${why})${await wait.words()}`,
+    `OpenCode runs but was not healthy within ${timeoutMs / 1000} s (${why})${await wait.describeLog()}`,
   )
 }

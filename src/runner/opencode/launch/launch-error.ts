@@ -1,4 +1,4 @@
-/** Why OpenCode did not come up, told apart: each kind is answered differently. */
+/** Errors of a launch. The launch state machine handles each kind differently. */
 import { describeError } from "../../../lib/log.ts"
 import { AgentCallError, type AgentClient } from "../client/client.ts"
 import type { FailureKind } from "./launch-state.ts"
@@ -12,14 +12,14 @@ export class LaunchError extends Error {
   }
 }
 
-/** Health says nothing of the configuration; here an invalid one shows. */
+/** A health check succeeds even if the configuration is invalid; this call fails then. */
 export const checkConfig = async (client: AgentClient): Promise<void> => {
   try {
     await client.checkConfig()
   } catch (error) {
-    const said = error instanceof AgentCallError && error.status !== undefined
-    if (said)
-      throw new LaunchError("config", `OpenCode refuses its configuration: ${error.message}`)
-    throw new LaunchError("timeout", `OpenCode stopped answering: ${describeError(error)}`, error)
+    const hasResponse = error instanceof AgentCallError && error.status !== undefined
+    if (hasResponse)
+      throw new LaunchError("config", `OpenCode rejects its configuration: ${error.message}`)
+    throw new LaunchError("timeout", `OpenCode stopped responding: ${describeError(error)}`, error)
   }
 }

@@ -1,14 +1,14 @@
-/** The only code that starts OpenCode, takes over one that was left running, and ends either with all it started. */
+/** Starts OpenCode, takes over a process that an earlier runner left running, and ends either with all its descendants. */
 import { type Clock, sleep } from "../../../lib/clock.ts"
 import { describeError, type Log } from "../../../lib/log.ts"
 import { type AgentClient, createAgentClient } from "../client/client.ts"
-import { endAgent, isOurs } from "./terminate.ts"
-import { waitForHealth } from "./health.ts"
-import { checkConfig, LaunchError } from "./launch-error.ts"
 import { choosePort } from "./free-port.ts"
+import { waitForHealth } from "./health.ts"
 import type { AgentUser, ProcessIdentity, Processes } from "./interfaces.ts"
+import { checkConfig, LaunchError } from "./launch-error.ts"
 import type { RunRecord, RunRecordFile } from "./run-record.ts"
-import { type ProcessOrder, type Spawned, spawnAgent } from "./spawn.ts"
+import { type ProcessSpec, type SpawnedProcess, spawnAgent } from "./spawn.ts"
+import { isRecordedProcess, terminateAgent } from "./terminate.ts"
 
 export interface LauncherOptions {
   readonly url: URL
@@ -19,17 +19,16 @@ export interface LauncherOptions {
   readonly user: AgentUser | undefined
   readonly clock: Clock
   readonly log: Log
-  /** The last lines that OpenCode wrote. */
-  readonly lastWords: () => Promise<readonly string[]>
-  readonly healthMs?: number
+  /** The last lines that OpenCode wrote to its log. */
+  readonly lastLogLines: () => Promise<readonly string[]>
+  readonly healthTimeoutMs?: number
 }
 
-export interface LaunchOrder extends ProcessOrder {
+export interface LaunchSpec extends ProcessSpec {
   readonly hash: string
-  /** Writes the configuration. */
-  readonly prepare: () => Promise<void>
-  /** It is well, says which version it is, and has read nothing yet. */
-  readonly known: (version: string) => Promise<void>
+  readonly writeConfig: () => Promise<void>
+  /** Called when OpenCode is healthy and has not read its configuration yet. */
+  readonly onVersion: (version: string) => Promise<void>
   readonly signal: AbortSignal
 }
 
@@ -38,96 +37,100 @@ export interface RunningAgent {
   readonly version: string
   readonly pid: number
   readonly url: string
-  /** It was running before this runner was. */
+  /** True if an earlier runner started the process. */
   readonly adopted: boolean
-  /** Resolves when the process is gone, however it went. */
+  /** Resolves when the process is gone, for any reason. */
   readonly exited: Promise<{ readonly why: string }>
-  /** It runs with another configuration now. */
-  readonly reloaded: (hash: string) => Promise<void>
-  /** Ends it and everything it started. `now`: without a word to it first, for one that does not listen. */
+  /** Stores the hash of the configuration that the process runs with, for the next runner. */
+  readonly recordConfigHash: (hash: string) => Promise<void>
+  /** Ends the process and its descendants. `now` kills at once, for a process that does not respond. */
   readonly stop: (how: "gently" | "now") => Promise<void>
 }
 
 export interface Launcher {
   /**
-   * Starts a process whose configuration is not known yet: the next launch takes it if it fits, else ends it.
-   * Nothing happens while an earlier runner's OpenCode may be there to be taken over.
+   * Starts a process before its configuration is known. The next `launch` uses it if its `startHash` fits, else ends
+   * it. Does nothing while there is a record of an earlier runner's process, which may be adopted instead.
    */
-  readonly headStart: (order: ProcessOrder) => void
-  readonly launch: (order: LaunchOrder) => Promise<RunningAgent>
-  /** Ends what was started ahead and never taken. */
+  readonly prestart: (spec: ProcessSpec) => void
+  readonly launch: (spec: LaunchSpec) => Promise<RunningAgent>
+  /** Ends a prestarted process that no launch has used. */
   readonly stop: () => Promise<void>
 }
 
-const HEALTH_LIMIT_MS = 60_000
-const ADOPT_TRIES = 3
+const HEALTH_TIMEOUT_MS = 60_000
+const ADOPT_ATTEMPTS = 3
 const ALIVE_POLL_MS = 500
 const REAP_MS = 1000
 
 export const createLauncher = (options: LauncherOptions): Launcher => {
-  const { clock, log, processes, record } = options
-  let ahead: Promise<Spawned | undefined> | undefined
+  const { clock, log, processes, record: recordFile } = options
+  let prestarted: Promise<SpawnedProcess | undefined> | undefined
 
-  const launch = async (order: LaunchOrder): Promise<RunningAgent> => {
-    const early = await takeAhead(order)
-    // It reads its configuration when it is first asked something, so there is time to write it while it starts.
-    if (early) return bringUp(early, order, order.prepare())
-    const left = await record.read()
-    const adopted = left && (await adopt(left, order))
+  const launch = async (spec: LaunchSpec): Promise<RunningAgent> => {
+    const early = await takePrestarted(spec)
+    // OpenCode reads its configuration at the first request, so the files can be written while it starts.
+    if (early) return waitUntilReady(early, spec, spec.writeConfig())
+    const previous = await recordFile.read()
+    const adopted = previous && (await adopt(previous, spec))
     if (adopted) return adopted
-    if (left) await endLeft(left)
-    return bringUp(await start(order, order.prepare), order)
+    if (previous) await endPrevious(previous)
+    return waitUntilReady(await start(spec, spec.writeConfig), spec)
   }
 
-  const start = async (order: ProcessOrder, prepare?: () => Promise<void>): Promise<Spawned> => {
+  const start = async (
+    spec: ProcessSpec,
+    writeConfig?: () => Promise<void>,
+  ): Promise<SpawnedProcess> => {
     const port = await choosePort(options.url, processes)
-    await order.makeRoom()
-    await prepare?.()
-    return spawnAgent(order, port, { ...options, hostname: options.url.hostname })
+    await spec.prepareDirectories()
+    await writeConfig?.()
+    return spawnAgent(spec, port, { ...options, hostname: options.url.hostname })
   }
 
-  const startAhead = async (order: ProcessOrder): Promise<Spawned | undefined> => {
+  const startEarly = async (spec: ProcessSpec): Promise<SpawnedProcess | undefined> => {
     try {
-      return (await record.read()) ? undefined : await start(order)
+      return (await recordFile.read()) ? undefined : await start(spec)
     } catch (error) {
-      // The launch meets the same, and tells it.
-      log.debug("agent.no-head-start", { error: describeError(error) })
+      // The launch fails in the same way and reports it.
+      log.debug("agent.prestart-failed", { error: describeError(error) })
       return undefined
     }
   }
 
-  const drop = ({ entry, exited }: Spawned) => asAgent(entry, exited, false).stop("now")
-
-  const takeAhead = async (order: LaunchOrder): Promise<Spawned | undefined> => {
-    const early = await ahead
-    ahead = undefined
+  const takePrestarted = async (spec: LaunchSpec): Promise<SpawnedProcess | undefined> => {
+    const early = await prestarted
+    prestarted = undefined
     if (!early) return undefined
-    if (early.entry.startHash === order.startHash && early.end() === undefined) return early
-    await drop(early)
+    if (early.record.startHash === spec.startHash && early.exitReason() === undefined) return early
+    await discard(early)
     return undefined
   }
 
-  const bringUp = async (
-    { entry, end: ended, exited }: Spawned,
-    order: LaunchOrder,
-    prepared?: Promise<void>,
+  const discard = ({ record, exited }: SpawnedProcess) =>
+    toRunningAgent(record, exited, false).stop("now")
+
+  const waitUntilReady = async (
+    { record, exitReason, exited }: SpawnedProcess,
+    spec: LaunchSpec,
+    configWritten?: Promise<void>,
   ): Promise<RunningAgent> => {
-    const agent = asAgent(entry, exited, false)
+    const agent = toRunningAgent(record, exited, false)
     try {
-      await prepared
+      await configWritten
       const version = await waitForHealth({
         client: agent.client,
-        listens: () => processes.listensOn(entry.pid, Number(new URL(entry.url).port)),
-        end: ended,
-        words,
-        limitMs: options.healthMs ?? HEALTH_LIMIT_MS,
+        isListening: () => processes.listensOn(record.pid, portOf(record)),
+        exitReason,
+        describeLog,
+        timeoutMs: options.healthTimeoutMs ?? HEALTH_TIMEOUT_MS,
         clock,
-        signal: order.signal,
+        signal: spec.signal,
       })
-      await order.known(version)
+      await spec.onVersion(version)
       await checkConfig(agent.client)
-      await agent.reloaded(order.hash)
-      log.info("agent.healthy", { version, pid: entry.pid, url: entry.url })
+      await agent.recordConfigHash(spec.hash)
+      log.info("agent.healthy", { version, pid: record.pid, url: record.url })
       return { ...agent, version }
     } catch (error) {
       await agent.stop("now")
@@ -135,97 +138,102 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
     }
   }
 
-  /** An OpenCode of an earlier runner, if it is the very process, well, and what is wanted now. */
-  const adopt = async (left: RunRecord, order: LaunchOrder): Promise<RunningAgent | undefined> => {
-    if (!isOurs(left, processes)) return undefined
-    const isWanted =
-      left.hash === order.hash &&
-      left.version === order.version &&
-      (order.password === undefined || order.password === left.password)
-    if (!isWanted || !processes.listensOn(left.pid, Number(new URL(left.url).port)))
-      return undefined
-    const agent = asAgent(left, untilGone(left), true)
-    for (let tries = 0; tries < ADOPT_TRIES; tries += 1) {
+  /** Takes over an earlier runner's process if it is alive, healthy and has the requested configuration. */
+  const adopt = async (
+    previous: RunRecord,
+    spec: LaunchSpec,
+  ): Promise<RunningAgent | undefined> => {
+    if (!isRecordedProcess(previous, processes)) return undefined
+    const isAsRequested =
+      previous.hash === spec.hash &&
+      previous.version === spec.version &&
+      (spec.password === undefined || spec.password === previous.password)
+    if (!isAsRequested || !processes.listensOn(previous.pid, portOf(previous))) return undefined
+    const agent = toRunningAgent(previous, pollUntilGone(previous), true)
+    for (let attempt = 0; attempt < ADOPT_ATTEMPTS; attempt += 1) {
       try {
         const { version } = await agent.client.health()
-        log.info("agent.adopted", { pid: left.pid, url: left.url, version })
+        log.info("agent.adopted", { pid: previous.pid, url: previous.url, version })
         return { ...agent, version }
       } catch (error) {
-        log.warn("agent.not-adopted-yet", { pid: left.pid, error: describeError(error) })
+        log.warn("agent.adopt-failed", { pid: previous.pid, error: describeError(error) })
       }
     }
     return undefined
   }
 
-  /** It is nobody's child here, so nothing tells of its end but its absence. */
-  const untilGone = async (identity: ProcessIdentity): Promise<{ why: string }> => {
+  /** An adopted process is not a child of this one, so its exit can only be polled. */
+  const pollUntilGone = async (identity: ProcessIdentity): Promise<{ why: string }> => {
     while (processes.isAlive(identity)) await sleep(clock, ALIVE_POLL_MS)
     return { why: "OpenCode ended" }
   }
 
-  /** Also when the process itself is gone: what it started may not be. */
-  const endLeft = async (left: RunRecord) => {
-    const wasThere = isOurs(left, processes)
-    const ended = await end(left, "gently")
-    if (wasThere || ended > 0)
-      log.info("agent.left-over-ended", { pid: left.pid, processes: ended })
-    await record.clear()
+  /** Runs even if the process itself is gone: its descendants may still run. */
+  const endPrevious = async (previous: RunRecord) => {
+    const wasAlive = isRecordedProcess(previous, processes)
+    const ended = await terminate(previous, "gently")
+    if (wasAlive || ended > 0)
+      log.info("agent.previous-ended", { pid: previous.pid, processes: ended })
+    await recordFile.clear()
   }
 
-  const asAgent = (
-    entry: RunRecord,
+  const toRunningAgent = (
+    record: RunRecord,
     exited: Promise<{ readonly why: string }>,
     adopted: boolean,
   ): RunningAgent => {
-    let latest = entry
+    let latest = record
     return {
-      client: clientOf(entry),
-      version: entry.version,
-      pid: entry.pid,
-      url: entry.url,
+      client: createAgentClient({
+        url: record.url,
+        password: record.password,
+        directory: options.workDir,
+      }),
+      version: record.version,
+      pid: record.pid,
+      url: record.url,
       adopted,
       exited,
-      reloaded: async (hash) => {
+      recordConfigHash: async (hash) => {
         latest = { ...latest, hash }
-        await record.write(latest)
+        await recordFile.write(latest)
       },
       stop: async (how) => {
-        const ended = await end(entry, how)
-        // A child that nobody asked for its exit code stays behind as a zombie when this process ends.
+        const ended = await terminate(record, how)
+        // A child whose exit code was not read stays a zombie when this process ends.
         await Promise.race([exited, sleep(clock, REAP_MS)])
-        log.info("agent.stopped", { pid: entry.pid, processes: ended })
-        await record.clear()
+        log.info("agent.stopped", { pid: record.pid, processes: ended })
+        await recordFile.clear()
       },
     }
   }
 
-  const clientOf = ({ url, password }: RunRecord) =>
-    createAgentClient({ url, password, directory: options.workDir })
+  const terminate = (record: RunRecord, how: "gently" | "now") =>
+    terminateAgent(record, { processes, clock, directory: options.workDir, how })
 
-  const end = (entry: RunRecord, how: "gently" | "now") =>
-    endAgent(entry, { processes, clock, directory: options.workDir, how })
-
-  const words = async (): Promise<string> => {
-    const lines = await options.lastWords()
-    return lines.length === 0 ? "" : `; its last words: ${lines.join(" | ")}`
+  const describeLog = async (): Promise<string> => {
+    const lines = await options.lastLogLines()
+    return lines.length === 0 ? "" : `; its last log lines: ${lines.join(" | ")}`
   }
 
   return {
-    headStart: (order) => {
-      ahead ??= startAhead(order)
+    prestart: (spec) => {
+      prestarted ??= startEarly(spec)
     },
-    launch: async (order) => {
+    launch: async (spec) => {
       try {
-        return await launch(order)
+        return await launch(spec)
       } catch (error) {
         if (error instanceof LaunchError) throw error
         throw new LaunchError("setup", `OpenCode cannot be started: ${describeError(error)}`, error)
       }
     },
     stop: async () => {
-      const early = await ahead
-      ahead = undefined
-      if (early) await drop(early)
+      const early = await prestarted
+      prestarted = undefined
+      if (early) await discard(early)
     },
   }
 }
+
+const portOf = ({ url }: RunRecord): number => Number(new URL(url).port)

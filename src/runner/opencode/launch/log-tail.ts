@@ -1,6 +1,6 @@
 /**
- * Follows the file that OpenCode writes its log to. It is a file and no pipe so that OpenCode outlives the runner;
- * it is cut when it grows, and however much is written at once only a little of it passes through memory.
+ * Follows OpenCode's log file. It is a file instead of a pipe so that OpenCode can outlive the runner. The file is
+ * truncated when it grows too large, and of a large burst only the end is read into memory.
  */
 import { open, truncate } from "node:fs/promises"
 import type { Clock } from "../../../lib/clock.ts"
@@ -15,21 +15,20 @@ export interface LogTailOptions {
 }
 
 export interface LogTail {
-  /** Reads what is there now; the last words of a process are read before they are told. */
+  /** Reads to the end of the file now, for an error message that quotes the last lines. */
   readonly catchUp: () => Promise<void>
   readonly stop: () => void
 }
 
 const POLL_MS = 250
 const MAX_FILE_BYTES = 16 * 1024 * 1024
-/** Most that is read in one go; of a burst beyond it only the end is of use. */
-const READ_BYTES = 256 * 1024
+/** Of a burst larger than this only the end is read. */
+const MAX_READ_BYTES = 256 * 1024
 
-/** Starts at the end of what is there, or at its beginning when `fromStart`. */
-export const followLog = (options: LogTailOptions, fromStart: boolean): LogTail => {
+export const followLog = (options: LogTailOptions): LogTail => {
   const { file, clock, pollMs = POLL_MS, maxFileBytes = MAX_FILE_BYTES } = options
-  let position = fromStart ? 0 : undefined
-  let rest = ""
+  let position = 0
+  let partialLine = ""
   let stopped = false
   let cancel = () => {}
   let reading: Promise<void> = Promise.resolve()
@@ -38,22 +37,22 @@ export const followLog = (options: LogTailOptions, fromStart: boolean): LogTail 
     const handle = await open(file, "r")
     try {
       const { size } = await handle.stat()
-      if (position === undefined || position > size) position = position === undefined ? size : 0
-      if (size - position > READ_BYTES) {
-        options.onSkipped(size - READ_BYTES - position)
-        position = size - READ_BYTES
-        rest = ""
+      if (position > size) position = 0
+      if (size - position > MAX_READ_BYTES) {
+        options.onSkipped(size - MAX_READ_BYTES - position)
+        position = size - MAX_READ_BYTES
+        partialLine = ""
       }
       const buffer = Buffer.alloc(size - position)
       const { bytesRead } = await handle.read(buffer, 0, buffer.length, position)
       position += bytesRead
-      const lines = (rest + buffer.toString("utf8", 0, bytesRead)).split("\n")
-      rest = (lines.pop() ?? "").slice(-READ_BYTES)
+      const lines = (partialLine + buffer.toString("utf8", 0, bytesRead)).split("\n")
+      partialLine = (lines.pop() ?? "").slice(-MAX_READ_BYTES)
       for (const line of lines) if (line !== "") options.onLine(line)
     } finally {
       await handle.close()
     }
-    // The writer appends, so it goes on at the new end; what is lost between the look and the cut is a log line.
+    // OpenCode opened the file for appending, so it continues at the new end. Lines written since the read are lost.
     if (position > maxFileBytes) {
       await truncate(file, 0)
       position = 0

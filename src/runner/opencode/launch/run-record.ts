@@ -1,4 +1,4 @@
-/** Which OpenCode was left running, and how to get back in: what the next runner of this state directory reads. */
+/** The record of the running OpenCode on disk, from which the next runner of this state directory adopts or ends it. */
 import { readFile, rm } from "node:fs/promises"
 import { z } from "zod"
 import { writeAtomically } from "../config/config-directories.ts"
@@ -12,17 +12,17 @@ const runRecord = z.object({
   url: z.string(),
   password: z.string(),
   version: z.string(),
-  /** Of the configuration it runs with. */
+  /** Of the configuration that the process runs with; empty until it has read one. */
   hash: z.string(),
   startHash: z.string(),
-  /** Inherited by everything it starts; finds what outlived it. */
+  /** An environment variable's value that every descendant inherits: finds those that outlive the process. */
   mark: z.string(),
 })
 
 export type RunRecord = z.output<typeof runRecord>
 
 export interface RunRecordFile {
-  /** Nothing when there is none, and nothing when it makes no sense: then nobody can be found by it. */
+  /** Undefined when the file is missing or malformed. */
   readonly read: () => Promise<RunRecord | undefined>
   readonly write: (record: RunRecord) => Promise<void>
   readonly clear: () => Promise<void>

@@ -1,8 +1,8 @@
-/** Starts one OpenCode process, and leaves word of it for a runner that comes after. It has read no configuration yet. */
+/** The only place that spawns OpenCode. Writes the run record; the process has not read its configuration yet. */
 import { chmodSync, closeSync, openSync } from "node:fs"
 import { rename } from "node:fs/promises"
 import { execa } from "execa"
-import { MARK } from "./terminate.ts"
+import { RUN_MARK_VARIABLE } from "./terminate.ts"
 import { LaunchError } from "./launch-error.ts"
 import type { AgentUser, Processes } from "./interfaces.ts"
 import type { RunRecord, RunRecordFile } from "./run-record.ts"
@@ -16,77 +16,77 @@ export interface SpawnOptions {
   readonly user: AgentUser | undefined
 }
 
-/** What a process keeps for its life; everything else it can be given later. */
-export interface ProcessOrder {
+/** What is fixed when the process starts; everything else can be changed later. */
+export interface ProcessSpec {
   readonly binary: string
   readonly version: string
   readonly startHash: string
-  /** Given by the operator; else one is made for each process. */
+  /** Set by the operator; else each process gets a random one. */
   readonly password: string | undefined
   readonly environment: Readonly<Record<string, string>>
-  /** Makes the directories that OpenCode finds at its start. */
-  readonly makeRoom: () => Promise<void>
+  /** Creates the directories that must exist when OpenCode starts. */
+  readonly prepareDirectories: () => Promise<void>
 }
 
-export interface Spawned {
-  readonly entry: RunRecord
-  /** How it ended, if it did. */
-  readonly end: () => string | undefined
+export interface SpawnedProcess {
+  readonly record: RunRecord
+  /** Undefined while the process runs. */
+  readonly exitReason: () => string | undefined
   readonly exited: Promise<{ readonly why: string }>
 }
 
 export const spawnAgent = async (
-  order: ProcessOrder,
+  spec: ProcessSpec,
   port: number,
   options: SpawnOptions,
-): Promise<Spawned> => {
-  const password = order.password ?? crypto.randomUUID()
+): Promise<SpawnedProcess> => {
+  const password = spec.password ?? crypto.randomUUID()
   const mark = crypto.randomUUID()
-  // The log of the one before is kept for whoever looks into its end; two files are all there ever are.
+  // The log of the process before is kept for debugging; there are never more than two files.
   await rename(options.logFile, `${options.logFile}.1`).catch(() => {})
-  const child = spawn(order, { port, password, mark }, options)
+  const child = spawn(spec, { port, password, mark }, options)
   const identity = child.pid === undefined ? undefined : options.processes.find(child.pid)
-  let end: string | undefined
+  let exitReason: string | undefined
   const exited = child.then((result) => {
-    end = endOf(result)
-    return { why: `OpenCode ${end}` }
+    exitReason = describeExit(result)
+    return { why: `OpenCode ${exitReason}` }
   })
   if (!identity) throw new LaunchError("exit", `${(await exited).why} at once`)
-  const entry: RunRecord = {
+  const record: RunRecord = {
     pid: identity.pid,
     startTime: identity.startTime,
     url: `http://${options.hostname}:${port}`,
     password,
     mark,
-    version: order.version,
-    // None that could be wanted: whoever finds it so ends it.
+    version: spec.version,
+    // Matches no configuration: a runner that finds this record ends the process instead of adopting it.
     hash: "",
-    startHash: order.startHash,
+    startHash: spec.startHash,
   }
-  await options.record.write(entry)
-  return { entry, end: () => end, exited }
+  await options.record.write(record)
+  return { record, exitReason: () => exitReason, exited }
 }
 
 const spawn = (
-  order: ProcessOrder,
+  spec: ProcessSpec,
   { port, password, mark }: { port: number; password: string; mark: string },
   { hostname, workDir, logFile, user }: SpawnOptions,
 ) => {
-  // A file of its own, not a pipe through this process: OpenCode outlives the runner. Appending, so that the file
-  // can be cut while it is written to. execa's types name only the standard descriptors.
+  // A file instead of a pipe, so that OpenCode can outlive the runner; opened for appending, so that the file can be
+  // truncated while OpenCode writes. The cast: execa's types accept only the standard descriptors.
   const output = openSync(logFile, "a", 0o600) as 1
   chmodSync(logFile, 0o600)
   const flags = ["--hostname", hostname, "--port", String(port)]
-  const child = execa(order.binary, ["serve", ...flags, "--print-logs", "--log-level", "WARN"], {
+  const child = execa(spec.binary, ["serve", ...flags, "--print-logs", "--log-level", "WARN"], {
     cwd: workDir,
-    env: { ...order.environment, OPENCODE_SERVER_PASSWORD: password, [MARK]: mark },
+    env: { ...spec.environment, OPENCODE_SERVER_PASSWORD: password, [RUN_MARK_VARIABLE]: mark },
     extendEnv: false,
     stdin: "ignore",
     stdout: output,
     stderr: output,
     buffer: false,
     reject: false,
-    // A session of its own: a signal to the runner's group, or the runner's end, is not OpenCode's end.
+    // A new process session (setsid): neither a signal to the runner's group nor the runner's exit ends OpenCode.
     detached: true,
     cleanup: false,
     ...(user && { uid: user.uid, gid: user.gid }),
@@ -95,7 +95,7 @@ const spawn = (
   return child
 }
 
-const endOf = (result: {
+const describeExit = (result: {
   signal?: string | undefined
   exitCode?: number | undefined
   shortMessage?: string | undefined

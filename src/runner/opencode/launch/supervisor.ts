@@ -1,114 +1,120 @@
-/** Carries out what the launch machine decides, and tells it what came of it; answers every configuration once. */
+/** Runs the launch state machine: carries out its effects, reports their results back, and replies once to every configuration. */
 import type { Clock } from "../../../lib/clock.ts"
 import { describeError, type Log } from "../../../lib/log.ts"
+import { mergeConfig, type RuntimeConfig } from "../config/compose-config.ts"
 import type { LaunchPlan } from "../config/launch-plan.ts"
+import { LaunchError } from "./launch-error.ts"
 import {
+  initialLaunchState,
   type LaunchEffect,
   type LaunchEvent,
   type LaunchState,
-  newLaunch,
-  type Plan,
-  stepLaunch,
+  type PlanRef,
 } from "./launch-state.ts"
-import { LaunchError } from "./launch-error.ts"
+import { stepLaunch } from "./launch-step.ts"
 import type { RunningAgent } from "./launcher.ts"
-import { mergeRuntime, type RuntimeConfig } from "../config/compose-config.ts"
 
-export interface LifeOptions {
-  readonly blueprint: (runtime: RuntimeConfig) => LaunchPlan
-  /** The configuration that an earlier runner had in force. */
-  readonly known: RuntimeConfig
-  readonly remember: (runtime: RuntimeConfig) => void
-  readonly launch: (blueprint: LaunchPlan, signal: AbortSignal) => Promise<RunningAgent>
-  /** Makes it useful: resolves when it is listened to and prompts may come. `gone` ends with the current. */
-  readonly bringUp: (agent: RunningAgent, gone: AbortSignal) => Promise<void>
+export interface SupervisorOptions {
+  /** Throws when the configuration is invalid. */
+  readonly makePlan: (config: RuntimeConfig) => LaunchPlan
+  /** The configuration that was in force when the previous runner ended. */
+  readonly savedConfig: RuntimeConfig
+  readonly saveConfig: (config: RuntimeConfig) => void
+  readonly launch: (plan: LaunchPlan, signal: AbortSignal) => Promise<RunningAgent>
+  /** Resolves when the event stream is open and prompts can be sent. `gone` aborts when the process is replaced. */
+  readonly connect: (agent: RunningAgent, gone: AbortSignal) => Promise<void>
   readonly reload: (
     agent: RunningAgent,
     gone: AbortSignal,
     from: LaunchPlan,
     to: LaunchPlan,
   ) => Promise<void>
-  /** Resolves with a reason when a running process does not answer any more. */
-  readonly untilHung: (agent: RunningAgent, gone: AbortSignal) => Promise<string | undefined>
+  /** Resolves with a reason when the process has stopped responding. */
+  readonly waitUntilHung: (agent: RunningAgent, gone: AbortSignal) => Promise<string | undefined>
   readonly onLost: (why: string) => void
   readonly onFatal: (error: string) => void
-  /** Lets no turn begin, and resolves when none runs; whoever is ready next ends it, or `goOn`. */
-  readonly quiet: () => Promise<void>
-  readonly goOn: () => void
-  readonly drainMs: number
+  /** Starts no further turn; resolves when none runs. A new process or `resumeTurns` lifts it. */
+  readonly pauseTurns: () => Promise<void>
+  readonly resumeTurns: () => void
+  readonly pauseTimeoutMs: number
   readonly clock: Clock
   readonly log: Log
 }
 
-export interface Applied {
+export interface ConfigOutcome {
   readonly success: boolean
   readonly restarted: boolean
   readonly error?: string
 }
 
-export interface Life {
-  /** Starts with what is known, when no configuration came. */
+export interface Supervisor {
+  /** Starts OpenCode with the saved configuration, unless one was requested already. */
   readonly start: () => void
-  readonly configure: (change: RuntimeConfig) => Promise<Applied>
+  readonly configure: (change: RuntimeConfig) => Promise<ConfigOutcome>
   readonly phase: () => string
   readonly pid: () => number | undefined
   readonly stop: () => Promise<void>
 }
 
-interface Process {
+interface CurrentProcess {
   readonly agent: RunningAgent
   readonly gone: AbortController
 }
 
-export const createSupervisor = (options: LifeOptions): Life => {
+interface PendingReply {
+  readonly serial: number
+  readonly resolve: (outcome: ConfigOutcome) => void
+}
+
+export const createSupervisor = (options: SupervisorOptions): Supervisor => {
   const { clock, log } = options
   const ended = Promise.withResolvers<void>()
-  const blueprints = new Map<string, LaunchPlan>()
+  const plans = new Map<string, LaunchPlan>()
   const timers = new Map<string, () => void>()
-  let waiting: { readonly serial: number; readonly answer: (applied: Applied) => void }[] = []
-  let serial = 0
-  let latest = options.known
-  let launching: { readonly cancel: () => void; readonly over: Promise<void> } | undefined
-  let current: Process | undefined
+  let pendingReplies: readonly PendingReply[] = []
+  let lastSerial = 0
+  let latestConfig = options.savedConfig
+  let launching: { readonly cancel: () => void; readonly finished: Promise<void> } | undefined
+  let current: CurrentProcess | undefined
   let isHung = false
 
-  const planOf = (runtime: RuntimeConfig): Plan => {
-    const made = options.blueprint(runtime)
-    blueprints.set(made.hash, made)
-    return { serial: (serial += 1), hash: made.hash, processHash: made.processHash }
+  const makePlanRef = (config: RuntimeConfig): PlanRef => {
+    const plan = options.makePlan(config)
+    plans.set(plan.hash, plan)
+    return { serial: (lastSerial += 1), hash: plan.hash, processHash: plan.processHash }
   }
-  const blueprintOf = ({ hash }: Plan): LaunchPlan => {
-    const found = blueprints.get(hash)
-    if (!found) throw new Error("a plan without a blueprint")
-    return found
+  const planOf = ({ hash }: PlanRef): LaunchPlan => {
+    const plan = plans.get(hash)
+    if (!plan) throw new Error(`bug: no launch plan is kept for hash ${hash}`)
+    return plan
   }
 
-  /** A configuration of an earlier runner may not pass any more: then it is as if there were none. */
-  const provenAtBoot = (): Plan | undefined => {
-    if (Object.keys(latest).length === 0) return undefined
+  /** The saved configuration may be invalid for this version of the runner; it is then ignored. */
+  const savedPlan = (): PlanRef | undefined => {
+    if (Object.keys(latestConfig).length === 0) return undefined
     try {
-      return planOf(latest)
+      return makePlanRef(latestConfig)
     } catch (error) {
-      log.warn("agent.known-config-dropped", { error: describeError(error) })
-      latest = {}
+      log.warn("agent.saved-config-dropped", { error: describeError(error) })
+      latestConfig = {}
       return undefined
     }
   }
-  // Made with the first event: what a configuration means may depend on parts that are not up before.
+  // Created with the first event: a plan needs the gateway's port, which is not known before.
   let state: LaunchState | undefined
 
-  const tell = (event: LaunchEvent): void => {
-    const limits = { drainMs: options.drainMs, random: Math.random }
-    const now = state ?? newLaunch(provenAtBoot())
-    const before = now.phase.name
-    const [next, effects] = stepLaunch(now, event, clock.now(), limits)
+  const dispatch = (event: LaunchEvent): void => {
+    const limits = { pauseTimeoutMs: options.pauseTimeoutMs, random: Math.random }
+    const before = state ?? initialLaunchState(savedPlan())
+    const [next, effects] = stepLaunch(before, event, clock.now(), limits)
     state = next
-    if (next.phase.name !== before) log.debug("agent.phase", { from: before, to: next.phase.name })
+    const [from, to] = [before.phase.name, next.phase.name]
+    if (from !== to) log.debug("agent.phase", { from, to })
     for (const effect of effects) perform(effect)
-    // The change that turns waited for is none any more.
-    if (before === "draining" && next.phase.name === "up") options.goOn()
-    const inUse = [next.wanted, next.running, next.proven].map((plan) => plan?.hash)
-    for (const hash of blueprints.keys()) if (!inUse.includes(hash)) blueprints.delete(hash)
+    // The request that turns were paused for was withdrawn.
+    if (from === "pausing-turns" && to === "up") options.resumeTurns()
+    const inUse = [next.requested, next.running, next.lastWorking].map((plan) => plan?.hash)
+    for (const hash of plans.keys()) if (!inUse.includes(hash)) plans.delete(hash)
   }
 
   const perform = (effect: LaunchEffect): void => {
@@ -117,138 +123,150 @@ export const createSupervisor = (options: LifeOptions): Life => {
         return launch(effect.plan)
       case "reload":
         return void reload(effect.plan)
-      case "stop":
-        return void stop()
-      case "drain":
-        return void options.quiet().then(() => tell({ type: "quiet" }))
-      case "timer":
+      case "stop-process":
+        return void stopProcess()
+      case "pause-turns":
+        return void options.pauseTurns().then(() => dispatch({ type: "turns-paused" }))
+      case "set-timer":
         timers.get(effect.name)?.()
         timers.set(
           effect.name,
-          clock.after(effect.ms, () => tell({ type: "timer", name: effect.name })),
+          clock.after(effect.ms, () => dispatch({ type: "timer", name: effect.name })),
         )
         return
-      case "lost":
+      case "report-lost":
         return options.onLost(effect.why)
-      case "applied":
-        options.remember(blueprintOf(effect.plan).runtime)
-        return answer(effect.plan.serial, { success: true, restarted: effect.restarted })
-      case "refused":
-        if (serial === effect.serial) latest = provenRuntime()
-        log.error("agent.refused", { error: effect.error })
-        return answer(effect.serial, { success: false, restarted: false, error: effect.error })
-      case "fatal":
+      case "report-applied":
+        options.saveConfig(planOf(effect.plan).runtime)
+        return replyUpTo(effect.plan.serial, { success: true, restarted: effect.restarted })
+      case "report-refused":
+        if (lastSerial === effect.serial) latestConfig = lastWorkingConfig()
+        log.error("agent.config-refused", { error: effect.error })
+        return replyUpTo(effect.serial, { success: false, restarted: false, error: effect.error })
+      case "report-fatal":
         log.error("agent.fatal", { error: effect.error })
         return options.onFatal(effect.error)
-      case "ended":
+      case "report-ended":
         for (const cancel of timers.values()) cancel()
-        answer(serial, { success: false, restarted: false, error: "the runner is shutting down" })
+        replyUpTo(lastSerial, {
+          success: false,
+          restarted: false,
+          error: "the runner is shutting down",
+        })
         return ended.resolve()
     }
   }
 
-  const provenRuntime = (): RuntimeConfig =>
-    state?.proven ? blueprintOf(state.proven).runtime : latest
+  const lastWorkingConfig = (): RuntimeConfig =>
+    state?.lastWorking ? planOf(state.lastWorking).runtime : latestConfig
 
-  const answer = (upTo: number, applied: Applied) => {
-    const due = waiting.filter((entry) => entry.serial <= upTo)
-    waiting = waiting.filter((entry) => entry.serial > upTo)
-    for (const entry of due) entry.answer(applied)
+  const replyUpTo = (serial: number, outcome: ConfigOutcome) => {
+    const due = pendingReplies.filter((pending) => pending.serial <= serial)
+    pendingReplies = pendingReplies.filter((pending) => pending.serial > serial)
+    for (const { resolve } of due) resolve(outcome)
   }
 
-  const launch = (plan: Plan): void => {
+  const launch = (plan: PlanRef): void => {
     const controller = new AbortController()
     const run = async () => {
       try {
-        const agent = await options.launch(blueprintOf(plan), controller.signal)
-        await use(agent, plan, controller.signal)
+        const agent = await options.launch(planOf(plan), controller.signal)
+        await takeIntoUse(agent, plan, controller.signal)
       } catch (error) {
         const kind = error instanceof LaunchError ? error.kind : "setup"
-        tell({ type: "launch-failed", plan, kind, error: describeError(error) })
+        dispatch({ type: "launch-failed", plan, kind, error: describeError(error) })
       }
     }
-    launching = { cancel: () => controller.abort(), over: run() }
+    launching = { cancel: () => controller.abort(), finished: run() }
   }
 
-  const use = async (agent: RunningAgent, plan: Plan, signal: AbortSignal): Promise<void> => {
+  const takeIntoUse = async (
+    agent: RunningAgent,
+    plan: PlanRef,
+    signal: AbortSignal,
+  ): Promise<void> => {
     const gone = new AbortController()
-    const mine: Process = { agent, gone }
+    const started: CurrentProcess = { agent, gone }
     try {
-      const premature = agent.exited.then(({ why }) => Promise.reject(new LaunchError("exit", why)))
-      premature.catch(() => {})
-      await Promise.race([options.bringUp(agent, gone.signal), premature])
+      const earlyExit = agent.exited.then(({ why }) => Promise.reject(new LaunchError("exit", why)))
+      earlyExit.catch(() => {})
+      await Promise.race([options.connect(agent, gone.signal), earlyExit])
       signal.throwIfAborted()
     } catch (error) {
       gone.abort()
       await agent.stop("now")
       if (error instanceof LaunchError) throw error
-      throw new LaunchError("timeout", `OpenCode is healthy but of no use: ${describeError(error)}`)
+      throw new LaunchError(
+        "timeout",
+        `OpenCode is healthy but cannot be used: ${describeError(error)}`,
+      )
     }
-    current = mine
+    current = started
     isHung = false
-    const failed = (why: string) => {
-      if (current === mine) tell({ type: "exited", why })
+    const reportLost = (why: string) => {
+      if (current === started) dispatch({ type: "process-lost", why })
     }
-    void agent.exited.then(({ why }) => failed(why))
-    const watch = async () => {
-      const why = await options.untilHung(agent, gone.signal)
-      if (why === undefined || current !== mine) return
+    void agent.exited.then(({ why }) => reportLost(why))
+    const watchForHang = async () => {
+      const why = await options.waitUntilHung(agent, gone.signal)
+      if (why === undefined || current !== started) return
       isHung = true
-      failed(why)
+      reportLost(why)
     }
-    void watch()
-    tell({ type: "up", plan, adopted: agent.adopted })
+    void watchForHang()
+    dispatch({ type: "launched", plan, adopted: agent.adopted })
   }
 
-  const reload = async (plan: Plan): Promise<void> => {
-    const mine = current
+  const reload = async (plan: PlanRef): Promise<void> => {
+    const target = current
     const from = state?.running
     try {
-      if (!mine || !from) throw new Error("OpenCode is gone")
-      await options.reload(mine.agent, mine.gone.signal, blueprintOf(from), blueprintOf(plan))
-      await mine.agent.reloaded(plan.hash)
-      tell({ type: "reloaded", plan })
+      if (!target || !from) throw new Error("OpenCode exited before the reload")
+      await options.reload(target.agent, target.gone.signal, planOf(from), planOf(plan))
+      await target.agent.recordConfigHash(plan.hash)
+      dispatch({ type: "reloaded", plan })
     } catch (error) {
-      tell({ type: "reload-failed", plan, error: describeError(error) })
+      dispatch({ type: "reload-failed", plan, error: describeError(error) })
     }
   }
 
-  const stop = async (): Promise<void> => {
+  const stopProcess = async (): Promise<void> => {
     launching?.cancel()
-    await launching?.over
-    const mine = current
+    await launching?.finished
+    const target = current
     current = undefined
-    mine?.gone.abort()
+    target?.gone.abort()
     try {
-      await mine?.agent.stop(isHung ? "now" : "gently")
+      await target?.agent.stop(isHung ? "now" : "gently")
     } catch (error) {
       log.error("agent.stop-failed", { error: describeError(error) })
     }
-    tell({ type: "stopped" })
+    dispatch({ type: "process-stopped" })
   }
 
   return {
     start: () => {
-      if (state?.wanted === undefined) tell({ type: "want", plan: planOf(latest) })
+      if (state?.requested === undefined)
+        dispatch({ type: "config-requested", plan: makePlanRef(latestConfig) })
     },
     configure: (change) => {
-      const merged = mergeRuntime(latest, change)
+      const merged = mergeConfig(latestConfig, change)
       try {
-        const plan = planOf(merged)
-        latest = merged
+        const plan = makePlanRef(merged)
+        latestConfig = merged
         return new Promise((resolve) => {
-          waiting.push({ serial: plan.serial, answer: resolve })
-          tell({ type: "want", plan })
+          pendingReplies = [...pendingReplies, { serial: plan.serial, resolve }]
+          dispatch({ type: "config-requested", plan })
         })
       } catch (error) {
-        const applied = { success: false, restarted: false, error: describeError(error) }
-        return Promise.resolve(applied)
+        const refused = { success: false, restarted: false, error: describeError(error) }
+        return Promise.resolve(refused)
       }
     },
     phase: () => state?.phase.name ?? "off",
     pid: () => current?.agent.pid,
     stop: () => {
-      tell({ type: "shut-down" })
+      dispatch({ type: "shutdown-requested" })
       return ended.promise
     },
   }

@@ -1,33 +1,33 @@
 /**
- * OpenCode is started once: with the session agent's first configuration if that comes within `waitMs` of the
- * link's opening, else with what is known already.
+ * Delays the first start of OpenCode until the session agent sends a configuration, for at most `waitMs` after the
+ * runner started or the link opened. Without one OpenCode starts with the saved configuration.
  */
 import type { Clock } from "../../../lib/clock.ts"
 
 export interface FirstConfig {
   readonly begin: () => void
   readonly linkOpen: () => void
-  /** A configuration came: there is nothing to wait for any more. */
-  readonly arrived: () => void
+  /** Cancels the wait. */
+  readonly cancel: () => void
 }
 
-export const waitForConfig = (clock: Clock, waitMs: number, go: () => void): FirstConfig => {
-  let over = false
-  let cancel = () => {}
-  const arm = () => {
-    cancel()
-    if (over) return
-    cancel = clock.after(waitMs, () => {
-      over = true
-      go()
+export const waitForConfig = (clock: Clock, waitMs: number, onTimeout: () => void): FirstConfig => {
+  let finished = false
+  let cancelTimer = () => {}
+  const restartTimer = () => {
+    cancelTimer()
+    if (finished) return
+    cancelTimer = clock.after(waitMs, () => {
+      finished = true
+      onTimeout()
     })
   }
   return {
-    begin: arm,
-    linkOpen: arm,
-    arrived: () => {
-      over = true
-      cancel()
+    begin: restartTimer,
+    linkOpen: restartTimer,
+    cancel: () => {
+      finished = true
+      cancelTimer()
     },
   }
 }

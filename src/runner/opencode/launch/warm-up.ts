@@ -1,7 +1,6 @@
 /**
- * Has OpenCode do once, before anyone waits for it, what it else does with the first prompt: load its tools, the
- * code that talks to models, the agents' prompts. Only a real prompt does all of it, so this is one, to a model that
- * is not there: it comes as far as the refused connection and is taken back.
+ * Makes OpenCode load its tools, provider code and agent prompts before the first user prompt. Only a real prompt
+ * loads all of them, so this sends one to a model at a closed port, waits for the refused connection and deletes it.
  */
 import { type Clock, sleep } from "../../../lib/clock.ts"
 import { describeError, type Log } from "../../../lib/log.ts"
@@ -10,7 +9,7 @@ import { createIdMint } from "../client/ids.ts"
 import { WARM_UP_MODEL } from "../config/compose-config.ts"
 
 const POLL_MS = 50
-const LIMIT_MS = 20_000
+const TIMEOUT_MS = 20_000
 
 export interface WarmUpOptions {
   readonly client: AgentClient
@@ -18,31 +17,35 @@ export interface WarmUpOptions {
   readonly log: Log
 }
 
-/** Never fails: what is not warm is only slower. */
+/** Never rejects: a failed warm-up only makes the first prompt slower. */
 export const warmUp = async (
   { client, clock, log }: WarmUpOptions,
   signal: AbortSignal,
 ): Promise<void> => {
   const mint = createIdMint(clock.now)
-  const begun = clock.now()
+  const startedAt = clock.now()
   try {
-    // A session that has a title is not given one, which would be another model's work.
-    const sessionId = await client.createSession("warm-up")
+    // OpenCode asks a model for a title of an untitled session; a title prevents that call.
+    const agentSessionId = await client.createSession("warm-up")
     const part = { type: "text", id: mint("prt"), text: "warm-up" } as const
-    await client.prompt(sessionId, { messageID: mint("msg"), model: WARM_UP_MODEL, parts: [part] })
-    // The first status comes with the prompt, the retry with the refused connection; without one it has failed.
+    await client.prompt(agentSessionId, {
+      messageID: mint("msg"),
+      model: WARM_UP_MODEL,
+      parts: [part],
+    })
+    // Busy, then retry after the refused connection. Busy, then no status means that the prompt failed.
     let wasBusy = false
-    while (!signal.aborted && clock.now() - begun < LIMIT_MS) {
-      const status = (await client.statuses()).get(sessionId)
+    while (!signal.aborted && clock.now() - startedAt < TIMEOUT_MS) {
+      const status = (await client.statuses()).get(agentSessionId)
       if (status?.type === "retry" || (wasBusy && !status)) break
       wasBusy ||= status !== undefined
       await sleep(clock, POLL_MS, signal)
     }
     if (signal.aborted) return
-    await client.abort(sessionId)
-    await client.deleteSession(sessionId)
-    log.info("agent.warm", { ms: clock.now() - begun })
+    await client.abort(agentSessionId)
+    await client.deleteSession(agentSessionId)
+    log.info("agent.warmed-up", { ms: clock.now() - startedAt })
   } catch (error) {
-    if (!signal.aborted) log.warn("agent.not-warmed", { error: describeError(error) })
+    if (!signal.aborted) log.warn("agent.warm-up-failed", { error: describeError(error) })
   }
 }

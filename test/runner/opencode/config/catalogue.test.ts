@@ -1,4 +1,4 @@
-/** The part of the models that OpenCode is handed: when it is enough, and that OpenCode makes the same of it. */
+/** The bundled model catalogue: which configurations it covers, and that OpenCode offers the same models with it. */
 import { describe, expect, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { z } from "zod"
 import manifest from "../../../../package.json" with { type: "json" }
 import { readCatalogue } from "../../../../src/runner/opencode/config/catalogue.ts"
-import { hasOtherConfig } from "../../../../src/runner/opencode/config/foreign-config.ts"
+import { hasForeignConfig } from "../../../../src/runner/opencode/config/foreign-config.ts"
 import {
   keyedProviders,
   type OpenCodeConfig,
@@ -16,75 +16,77 @@ import { startOpenCode } from "../../../kit/opencode.ts"
 const VERSION = manifest.dependencies["opencode-ai"]
 const catalogue = readCatalogue(VERSION)
 
-const NOTHING = { allowedVariables: [], plugins: [] }
+const NO_OTHERS = { allowedVariables: [], plugins: [] }
 
-const settings = (config: OpenCodeConfig["config"], ...keys: string[]): OpenCodeConfig => ({
-  config: { disabled_providers: ["opencode"], ...config },
+const configWith = (config: OpenCodeConfig["opencodeJson"], ...keys: string[]): OpenCodeConfig => ({
+  opencodeJson: { disabled_providers: ["opencode"], ...config },
   auth: Object.fromEntries(keys.map((id) => [id, { type: "api", key: "k" }])),
   instructions: "",
 })
 
-describe("the part suffices", () => {
-  test("for every provider that the runner takes a key for by name", () => {
-    expect(catalogue.suffices(settings({}, ...keyedProviders), NOTHING)).toBe(true)
+describe("a configuration that the bundled catalogue covers", () => {
+  test("the catalogue covers every provider whose key the runner reads from the environment", () => {
+    expect(catalogue.covers(configWith({}, ...keyedProviders), NO_OTHERS)).toBe(true)
   })
 
-  test("for providers that no catalogue knows", () => {
+  test("the catalogue covers custom providers that are in no catalogue", () => {
     const provider = { "our-own": { models: {} }, anthropic: { options: {} } }
-    expect(catalogue.suffices(settings({ provider }, "our-own"), NOTHING)).toBe(true)
+    expect(catalogue.covers(configWith({ provider }, "our-own"), NO_OTHERS)).toBe(true)
   })
 
-  test("where OpenCode's own provider is not among those that are enabled", () => {
+  test("the catalogue covers a configuration that does not enable OpenCode's own provider", () => {
     const config = { disabled_providers: [], enabled_providers: ["anthropic"] }
-    expect(catalogue.suffices(settings(config), NOTHING)).toBe(true)
+    expect(catalogue.covers(configWith(config), NO_OTHERS)).toBe(true)
   })
 })
 
-describe("the part does not suffice", () => {
-  test("for the key of another provider", () => {
-    expect(catalogue.suffices(settings({}, "anthropic", "cerebras"), NOTHING)).toBe(false)
+describe("a configuration that the bundled catalogue does not cover", () => {
+  test("the catalogue does not cover the key of another provider", () => {
+    expect(catalogue.covers(configWith({}, "anthropic", "cerebras"), NO_OTHERS)).toBe(false)
   })
 
-  test("for the settings of another provider", () => {
-    expect(catalogue.suffices(settings({ provider: { azure: {} } }), NOTHING)).toBe(false)
+  test("the catalogue does not cover the config of another provider", () => {
+    expect(catalogue.covers(configWith({ provider: { azure: {} } }), NO_OTHERS)).toBe(false)
   })
 
-  test("where a variable passes that may be some provider's key", () => {
+  test("the catalogue does not cover a passed variable, which may be a provider key", () => {
     expect(
-      catalogue.suffices(settings({}), { ...NOTHING, allowedVariables: ["CEREBRAS_API_KEY"] }),
+      catalogue.covers(configWith({}), { ...NO_OTHERS, allowedVariables: ["CEREBRAS_API_KEY"] }),
     ).toBe(false)
   })
 
-  test("where a plugin that is not ours may bring a provider", () => {
-    expect(catalogue.suffices(settings({}), { ...NOTHING, plugins: ["plugins/x.js"] })).toBe(false)
-    expect(catalogue.suffices(settings({ plugin: ["x"] }), NOTHING)).toBe(false)
+  test("the catalogue does not cover foreign plugins, which may add a provider", () => {
+    expect(catalogue.covers(configWith({}), { ...NO_OTHERS, plugins: ["plugins/x.js"] })).toBe(
+      false,
+    )
+    expect(catalogue.covers(configWith({ plugin: ["x"] }), NO_OTHERS)).toBe(false)
   })
 
-  test("where OpenCode's own provider, which needs no key, is on", () => {
-    expect(catalogue.suffices(settings({ disabled_providers: [] }), NOTHING)).toBe(false)
+  test("the catalogue does not cover OpenCode's own provider, which needs no key", () => {
+    expect(catalogue.covers(configWith({ disabled_providers: [] }), NO_OTHERS)).toBe(false)
     const enabled = { disabled_providers: [], enabled_providers: ["opencode"] }
-    expect(catalogue.suffices(settings(enabled), NOTHING)).toBe(false)
+    expect(catalogue.covers(configWith(enabled), NO_OTHERS)).toBe(false)
   })
 
-  test("for another version of OpenCode", () => {
-    expect(readCatalogue("9.9.9").suffices(settings({}), NOTHING)).toBe(false)
+  test("the catalogue does not cover another version of OpenCode", () => {
+    expect(readCatalogue("9.9.9").covers(configWith({}), NO_OTHERS)).toBe(false)
   })
 })
 
 test.each([
-  ["the project", "work/repo/opencode.json", true],
-  ["a folder above it", "work/opencode.jsonc", true],
-  ["the project's folder for it", "work/repo/.opencode/opencode.json", true],
-  ["the project's plugins", "work/repo/.opencode/plugin/x.ts", true],
-  ["the user", "home/.opencode/opencode.jsonc", true],
-  ["an installed OpenCode", "home/.opencode/bin/opencode", false],
-  ["a project below", "work/repo/sub/opencode.json", false],
-])("configuration of %s is seen for what it is", async (_whose, path, expected) => {
-  const folder = await mkdtemp(join(tmpdir(), "other-config-"))
+  ["the project's opencode.json is foreign config", "work/repo/opencode.json", true],
+  ["a parent folder's opencode.jsonc is foreign config", "work/opencode.jsonc", true],
+  ["the project's .opencode folder is foreign config", "work/repo/.opencode/opencode.json", true],
+  ["a plugin of the project is foreign config", "work/repo/.opencode/plugin/x.ts", true],
+  ["the user's opencode.jsonc is foreign config", "home/.opencode/opencode.jsonc", true],
+  ["an installed OpenCode is not foreign config", "home/.opencode/bin/opencode", false],
+  ["a sub-project's opencode.json is not foreign config", "work/repo/sub/opencode.json", false],
+])("%s", async (_name, path, expected) => {
+  const folder = await mkdtemp(join(tmpdir(), "foreign-config-"))
   const [workDir, home] = [join(folder, "work/repo"), join(folder, "home")]
-  expect(hasOtherConfig(workDir, home)).toBe(false)
+  expect(hasForeignConfig(workDir, home)).toBe(false)
   await Bun.write(join(folder, path), "{}")
-  expect(hasOtherConfig(workDir, home)).toBe(expected)
+  expect(hasForeignConfig(workDir, home)).toBe(expected)
   await rm(folder, { recursive: true })
 })
 
@@ -93,11 +95,11 @@ const offered = z.object({
   default: z.record(z.string(), z.string()),
 })
 
-test("OpenCode offers the same models, to the last word of each, as from its own catalogue", async () => {
+test("OpenCode offers exactly the same models with the bundled catalogue as with its own", async () => {
   const folder = await mkdtemp(join(tmpdir(), "catalogue-"))
   const file = join(folder, "models.json")
   await Bun.write(file, catalogue.text)
-  const auth = JSON.stringify(settings({}, ...keyedProviders).auth)
+  const auth = JSON.stringify(configWith({}, ...keyedProviders).auth)
   const ask = async (env: Record<string, string>) => {
     const opencode = await startOpenCode({
       config: { disabled_providers: ["opencode"] },
@@ -106,12 +108,12 @@ test("OpenCode offers the same models, to the last word of each, as from its own
     })
     const authorization = `Basic ${btoa(`opencode:${opencode.password}`)}`
     const response = await fetch(`${opencode.url}/config/providers`, { headers: { authorization } })
-    const said = offered.parse(await response.json())
+    const offer = offered.parse(await response.json())
     await opencode.stop()
-    return { ...said, providers: said.providers.toSorted((a, b) => (a.id < b.id ? -1 : 1)) }
+    return { ...offer, providers: offer.providers.toSorted((a, b) => (a.id < b.id ? -1 : 1)) }
   }
-  const [part, whole] = await Promise.all([ask({ OPENCODE_MODELS_PATH: file }), ask({})])
-  expect(part.providers.map(({ id }) => id)).toEqual(keyedProviders.toSorted())
-  expect(part).toEqual(whole)
+  const [bundled, full] = await Promise.all([ask({ OPENCODE_MODELS_PATH: file }), ask({})])
+  expect(bundled.providers.map(({ id }) => id)).toEqual(keyedProviders.toSorted())
+  expect(bundled).toEqual(full)
   await rm(folder, { recursive: true })
 })

@@ -1,4 +1,4 @@
-/** Files that OpenCode would import are tried in a process of their own first. */
+/** Files that OpenCode would import are imported in a separate process first. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -16,20 +16,20 @@ const check = async (files: Record<string, string>) => {
   const code = Object.keys(files).map((name) => ({ path: join(folder, name), isTool: true }))
   const problems = await checkCode(code, { runtime: process.execPath, owner: undefined })
   return Object.fromEntries(
-    [...problems].map(([path, why]) => [path.slice(folder.length + 1), why]),
+    [...problems].map(([path, problem]) => [path.slice(folder.length + 1), problem]),
   )
 }
 
 const good = `export default { description: "d", args: {}, execute: async () => "x" }`
 
-test("a good tool passes, and nothing to check needs no process", async () => {
+test("valid tools pass, and a check that cannot start a process finds no problem", async () => {
   expect(await check({ "good.js": good, "typed.ts": `const x: string = "y"\n${good}` })).toEqual({})
   const nowhere = { runtime: "/nowhere", owner: undefined }
   expect(await checkCode([], nowhere)).toEqual(new Map())
   expect(await checkCode([{ path: "/x.js", isTool: true }], nowhere)).toEqual(new Map())
 })
 
-test("what lies in the working directory for a runtime to obey means nothing to it", async () => {
+test("a bunfig.toml in the working directory has no effect on the check", async () => {
   await Bun.write(join(folder, "bunfig.toml"), 'preload = ["./preload.js"]\n')
   await Bun.write(join(folder, "preload.js"), 'require("node:fs").writeFileSync("ran", "yes")')
   const before = process.cwd()
@@ -42,7 +42,7 @@ test("what lies in the working directory for a runtime to obey means nothing to 
   expect(await Bun.file(join(folder, "ran")).exists()).toBe(false)
 })
 
-test("each broken file is named with its problem, and the others pass", async () => {
+test("each broken file is reported with its problem, and the others pass", async () => {
   const problems = await check({
     "a_good.js": good,
     "b_syntax.js": "export default {",
@@ -63,7 +63,7 @@ test("each broken file is named with its problem, and the others pass", async ()
   expect(problems["e_shape.js"]).toContain("helper")
 })
 
-test("one that ends the process is found out, and those behind it are still checked", async () => {
+test("a file that ends the process is reported, and the files after it are still checked", async () => {
   const problems = await check({
     "a_exit.js": `process.exit(3)`,
     "b_broken.js": "throw 1",

@@ -1,11 +1,11 @@
-/** From configurations to files: what is merged, what is refused, what never passes. */
+/** Composing OpenCode's config: what is merged, what is refused, and the agent's environment. */
 import { describe, expect, test } from "bun:test"
 import { agentEnvironment } from "../../../../src/runner/opencode/launch/environment.ts"
 import {
   composeConfig,
-  mergeRuntime,
+  mergeConfig,
   type RuntimeConfig,
-  SettingsError,
+  ConfigError,
 } from "../../../../src/runner/opencode/config/compose-config.ts"
 
 const compose = (runtime: RuntimeConfig, more: Partial<Parameters<typeof composeConfig>[0]> = {}) =>
@@ -15,20 +15,20 @@ const compose = (runtime: RuntimeConfig, more: Partial<Parameters<typeof compose
     environment: {},
     permissions: "allow",
     allowedModels: undefined,
-    instructionFiles: [],
-    sentencesFile: "/state/session.md",
+    fixedInstructionFiles: [],
+    instructionsFile: "/state/session.md",
     ...more,
   })
 
-const warmUp: unknown = expect.objectContaining({ name: "Warm-up (nobody answers)" })
+const warmUp: unknown = expect.objectContaining({ name: "Warm-up (not a real provider)" })
 const provider = { providerId: "mine", displayName: "Mine", baseUrl: "http://x/v1", apiKey: "k-1" }
 
 const local = (command: string[]) => ({ type: "local" as const, command })
 
-describe("settings", () => {
-  test("without a configuration are the base", () => {
+describe("OpenCode's config", () => {
+  test("an empty configuration gives the base config", () => {
     expect(compose({})).toEqual({
-      config: {
+      opencodeJson: {
         share: "disabled",
         permission: { "*": "allow", websearch: "deny" },
         provider: { "sandpiper-warm-up": warmUp },
@@ -38,17 +38,17 @@ describe("settings", () => {
     })
   })
 
-  test("write sentences to a file and name files only", () => {
-    const { config, instructions } = compose(
+  test("the session agent's instructions become a file that the config names", () => {
+    const { opencodeJson, instructions } = compose(
       { instructions: ["Be brief.", "Be kind."] },
-      { instructionFiles: ["/state/always.md"] },
+      { fixedInstructionFiles: ["/state/always.md"] },
     )
-    expect(config["instructions"]).toEqual(["/state/always.md", "/state/session.md"])
+    expect(opencodeJson["instructions"]).toEqual(["/state/always.md", "/state/session.md"])
     expect(instructions).toBe("Be brief.\n\nBe kind.\n")
   })
 
-  test("add tools, providers and keys; the session agent's key wins", () => {
-    const { config, auth } = compose(
+  test("tools, providers and keys are added, and the session agent's key overrides the environment's", () => {
+    const { opencodeJson, auth } = compose(
       {
         tools: { webfetch: false },
         providerKeys: { openai: "from-session" },
@@ -58,8 +58,12 @@ describe("settings", () => {
       },
       { environment: { OPENAI_API_KEY: "from-env", ANTHROPIC_API_KEY: "a" } },
     )
-    expect(config["permission"]).toEqual({ "*": "allow", websearch: "deny", webfetch: "deny" })
-    expect(config["provider"]).toEqual({
+    expect(opencodeJson["permission"]).toEqual({
+      "*": "allow",
+      websearch: "deny",
+      webfetch: "deny",
+    })
+    expect(opencodeJson["provider"]).toEqual({
       "sandpiper-warm-up": warmUp,
       mine: {
         npm: "@ai-sdk/openai-compatible",
@@ -83,29 +87,29 @@ describe("settings", () => {
     })
   })
 
-  test("deny what is off behind all other rules, whoever turns it on", () => {
-    const { config } = compose(
+  test("tools that are off are denied after all other rules, even if the session agent enables them", () => {
+    const { opencodeJson } = compose(
       { tools: { parallel_web_search: true, bash: true } },
       { hiddenTools: ["parallel_*"], permissions: "relay" },
     )
-    expect(Object.keys(config["permission"] as object).slice(-2)).toEqual([
+    expect(Object.keys(opencodeJson["permission"] as object).slice(-2)).toEqual([
       "websearch",
       "parallel_*",
     ])
-    expect(config["tools"]).toEqual({ parallel_web_search: true, bash: true })
+    expect(opencodeJson["tools"]).toEqual({ parallel_web_search: true, bash: true })
   })
 
-  test("hold the keys in auth.json alone", () => {
-    const { config } = compose({
+  test("provider keys are written to auth.json only", () => {
+    const { opencodeJson } = compose({
       providerKeys: { openai: "a-key" },
       customProviders: [{ ...provider, models: [{ id: "m" }] }],
     })
-    expect(JSON.stringify(config)).not.toContain("a-key")
-    expect(JSON.stringify(config)).not.toContain("k-1")
+    expect(JSON.stringify(opencodeJson)).not.toContain("a-key")
+    expect(JSON.stringify(opencodeJson)).not.toContain("k-1")
   })
 
-  test("add MCP servers to those of the base, each with a limit to its start", () => {
-    const { config } = compose(
+  test("MCP servers are added to the base config, each with a start timeout", () => {
+    const { opencodeJson } = compose(
       {
         mcpServers: {
           notes: { type: "local", command: ["notes", "--stdio"], environment: { A: "1" } },
@@ -114,7 +118,7 @@ describe("settings", () => {
       },
       { base: { mcp: { old: { type: "local", command: ["old"] } } } },
     )
-    expect(config["mcp"]).toEqual({
+    expect(opencodeJson["mcp"]).toEqual({
       old: { type: "local", command: ["old"] },
       notes: {
         type: "local",
@@ -134,26 +138,26 @@ describe("settings", () => {
     })
   })
 
-  test("let through the models of a list only", () => {
-    const { config } = compose(
+  test("a list of allowed models limits providers and models", () => {
+    const { opencodeJson } = compose(
       { customProviders: [{ ...provider, models: [{ id: "m" }] }] },
       { allowedModels: ["mine/m", "openai/*", "anthropic/a", "anthropic/b/c"] },
     )
-    expect(config["enabled_providers"]).toEqual([
+    expect(opencodeJson["enabled_providers"]).toEqual([
       "mine",
       "openai",
       "anthropic",
       "sandpiper-warm-up",
     ])
-    expect(config["provider"]).toMatchObject({
+    expect(opencodeJson["provider"]).toMatchObject({
       mine: { whitelist: ["m"], name: "Mine" },
       anthropic: { whitelist: ["a", "b/c"] },
     })
-    expect(config["provider"]).not.toHaveProperty("openai")
+    expect(opencodeJson["provider"]).not.toHaveProperty("openai")
   })
 
-  test("ask for permissions when these are relayed", () => {
-    expect(compose({}, { permissions: "relay" }).config["permission"]).toMatchObject({
+  test("relayed permissions make OpenCode ask", () => {
+    expect(compose({}, { permissions: "relay" }).opencodeJson["permission"]).toMatchObject({
       bash: "ask",
       edit: "ask",
       external_directory: "ask",
@@ -165,49 +169,49 @@ describe("settings", () => {
     ["an empty key", { providerKeys: { openai: "" } }, "key of openai"],
     ["a key with a line break", { providerKeys: { openai: "a\nb" } }, "key of openai"],
     [
-      "no http URL",
+      "a provider URL that is not http",
       { customProviders: [{ ...provider, baseUrl: "file:///x", models: [{ id: "m" }] }] },
       "http",
     ],
-    ["an MCP server with an odd name", { mcpServers: { "a b": local(["x"]) } }, '"a b"'],
+    ["an invalid MCP server name", { mcpServers: { "a b": local(["x"]) } }, '"a b"'],
     ["an MCP server without a command", { mcpServers: { files: local([]) } }, "server files"],
     ["a zero byte in a command", { mcpServers: { files: local(["x", "a\0b"]) } }, "zero byte"],
     [
-      "an MCP server at no http URL",
+      "an MCP server URL that is not http",
       { mcpServers: { web: { type: "remote", url: "unix:/x" } } },
       "server web: url",
     ],
     [
-      "a header that is none",
+      "an invalid header name",
       { mcpServers: { web: { type: "remote", url: "http://x", headers: { "a b": "c" } } } },
-      '"a b" is not a header',
+      '"a b" is not a valid header name',
     ],
-    ["no model", { customProviders: [{ ...provider, models: [] }] }, "no model"],
+    ["a provider without a model", { customProviders: [{ ...provider, models: [] }] }, "no model"],
     [
       "a model twice",
       { customProviders: [{ ...provider, models: [{ id: "m" }, { id: "m" }] }] },
       "twice",
     ],
     [
-      "a model without a name",
+      "a model without an id",
       { customProviders: [{ ...provider, models: [{ id: " " }] }] },
       "without an id",
     ],
     ["a tool with a slash", { tools: { "../x": true } }, '"../x"'],
-    ["a book of instructions", { instructions: ["x".repeat(300_000)] }, "256 KiB"],
-  ])("with %s are refused, with the reason", (_name, runtime, words) => {
-    expect(() => compose(runtime)).toThrow(SettingsError)
-    expect(() => compose(runtime)).toThrow(words)
+    ["instructions over 256 KiB", { instructions: ["x".repeat(300_000)] }, "256 KiB"],
+  ])("a configuration with %s is refused with the reason", (_name, runtime, reason) => {
+    expect(() => compose(runtime)).toThrow(ConfigError)
+    expect(() => compose(runtime)).toThrow(reason)
   })
 
-  test("name a problem without telling the key", () => {
+  test("the error for an invalid key does not contain the key", () => {
     expect(() => compose({ providerKeys: { openai: "secret key" } })).not.toThrow("secret key")
   })
 })
 
-test("a partial keeps what it does not name", () => {
+test("a partial configuration keeps the fields that it does not have", () => {
   const known = { tools: { a: true }, instructions: ["x"] }
-  expect(mergeRuntime(known, { instructions: ["y"] })).toEqual({
+  expect(mergeConfig(known, { instructions: ["y"] })).toEqual({
     tools: { a: true },
     instructions: ["y"],
   })
@@ -222,22 +226,22 @@ describe("the agent's environment", () => {
     RUNNER_TOKEN: "r",
     JWT_SECRET: "j",
     OTHER: "o",
-    WANTED: "w",
+    ALLOWED: "w",
     https_proxy: "p",
     EMPTY: undefined,
   }
 
-  test("is a list of what passes", () => {
-    expect(agentEnvironment({ environment, allow: ["WANTED"], own })).toEqual({
+  test("only allowed variables are passed to the agent", () => {
+    expect(agentEnvironment({ environment, allow: ["ALLOWED"], own })).toEqual({
       PATH: "/bin",
       LC_ALL: "C",
       GIT_AUTHOR_NAME: "A",
-      WANTED: "w",
+      ALLOWED: "w",
       https_proxy: "p",
     })
   })
 
-  test("says where the image's browser is, and none of the browser's keys", () => {
+  test("the path of the image's browser is passed to the agent, and the browser's keys are not", () => {
     const browser = {
       AGENT_BROWSER_EXECUTABLE_PATH: "/usr/bin/chromium",
       AGENT_BROWSER_ENCRYPTION_KEY: "k",
@@ -247,7 +251,7 @@ describe("the agent's environment", () => {
     })
   })
 
-  test("never holds what is the runner's own, whoever allows it", () => {
+  test("the runner's own variables are never passed to the agent, even if they are allowed", () => {
     const passed = agentEnvironment({ environment, allow: ["RUNNER_TOKEN", "JWT_SECRET"], own })
     expect(passed).not.toHaveProperty("RUNNER_TOKEN")
     expect(passed).not.toHaveProperty("JWT_SECRET")

@@ -1,24 +1,24 @@
-/** The files that OpenCode gets: from a folder, for whom, and what tells one set from another. */
+/** OpenCode's config files: reading them, launch plans and their hashes, and the config directory on disk. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtemp, readdir, rm, symlink } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import {
   type LaunchPlanOptions,
-  createLaunchPlans,
+  launchPlanFor,
 } from "../../../../src/runner/opencode/config/launch-plan.ts"
 import {
   filesFor,
-  isCarried,
+  isBundled,
   readConfigFiles,
 } from "../../../../src/runner/opencode/config/config-files.ts"
 import { embedConfigFiles } from "../../../../src/runner/opencode/config/embed.ts"
 import {
   type AgentDirectories,
   agentDirectories,
-  writeRooms,
-  writeSettings,
-  writeWorkspace,
+  prepareWritableDirs,
+  writeConfig,
+  writeConfigDirectory,
 } from "../../../../src/runner/opencode/config/config-directories.ts"
 
 let folder: string
@@ -37,7 +37,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-test("a folder is read with its sub-folders, and only what OpenCode knows", () => {
+test("a config folder is read with its sub-folders, and unknown folders are ignored", () => {
   expect(Object.keys(readConfigFiles(folder)).toSorted()).toEqual([
     "lib/tools.js",
     "opencode.json",
@@ -55,26 +55,26 @@ test("orchestrators get neither complete_session nor notify_parent", () => {
   expect(tools).toEqual(["tools/send_image.js"])
 })
 
-test("the program carries its own settings and the plugin that hides the password", () => {
+test("the program bundles opencode.json and the plugin that hides the password", () => {
   expect(embedConfigFiles()["opencode.json"]).toContain('"share": "disabled"')
   expect(Object.keys(embedConfigFiles())).toContain("plugins/hide-password.js")
 })
 
-test("code is carried by the program when every file of it is, those that tools import too", () => {
+test("code counts as bundled when every tool, plugin and library file equals the bundled one", () => {
   const own = embedConfigFiles()
-  expect(isCarried(own, own)).toBe(true)
-  expect(isCarried(filesFor(own, true), own)).toBe(true)
-  expect(isCarried({ ...own, "instructions/more.md": "words" }, own)).toBe(true)
-  expect(isCarried({ ...own, "lib/tools.js": "other" }, own)).toBe(false)
-  expect(isCarried({ ...own, "plugins/more.js": "other" }, own)).toBe(false)
+  expect(isBundled(own, own)).toBe(true)
+  expect(isBundled(filesFor(own, true), own)).toBe(true)
+  expect(isBundled({ ...own, "instructions/more.md": "text" }, own)).toBe(true)
+  expect(isBundled({ ...own, "lib/tools.js": "other" }, own)).toBe(false)
+  expect(isBundled({ ...own, "plugins/more.js": "other" }, own)).toBe(false)
 })
 
-describe("a blueprint", () => {
+describe("a launch plan", () => {
   const options = (): LaunchPlanOptions => ({
     directories: agentDirectories("/state"),
     files: readConfigFiles(folder),
     ownFiles: {},
-    catalogue: { suffices: () => true, text: "{}" },
+    catalogue: { covers: () => true, text: "{}" },
     environment: { PATH: "/bin" },
     environmentAllow: [],
     ownVariables: new Set(),
@@ -86,15 +86,18 @@ describe("a blueprint", () => {
     opencodeVersion: "1",
     workDir: "/w",
   })
-  const of = createLaunchPlans
+  const planFor = launchPlanFor
 
-  test("is equal for an equal configuration", () => {
+  test("equal configurations have the same hash", () => {
     const runtime = { instructions: ["x"] }
-    expect(of(options())(runtime).hash).toBe(of(options())({ ...runtime }).hash)
+    expect(planFor(options())(runtime).hash).toBe(planFor(options())({ ...runtime }).hash)
   })
 
-  test("of other settings differs, but not in what needs a new process", () => {
-    const [one, other] = [of(options())({}), of(options())({ providerKeys: { openai: "k" } })]
+  test("another provider key changes the hash but not the process hash", () => {
+    const [one, other] = [
+      planFor(options())({}),
+      planFor(options())({ providerKeys: { openai: "k" } }),
+    ]
     expect(one.hash).not.toBe(other.hash)
     expect(one.processHash).toBe(other.processHash)
   })
@@ -104,64 +107,64 @@ describe("a blueprint", () => {
     ["environment", { environment: { PATH: "/other" } }],
     ["user", { user: { name: "agent", uid: 7, gid: 7, home: "/" } }],
     ["tool code", { files: { "tools/send_image.js": "export default 4" } }],
-  ])("of another %s needs a new process", (_name, change) => {
-    const [one, other] = [of(options())({}), of({ ...options(), ...change })({})]
+  ])("another %s changes the process hash", (_name, change) => {
+    const [one, other] = [planFor(options())({}), planFor({ ...options(), ...change })({})]
     expect(one.processHash).not.toBe(other.processHash)
   })
 
-  test("of other models needs a new process, but not one that is started with something else", () => {
+  test("another model catalogue changes the process hash but not the start hash", () => {
     const [one, other] = [
-      of(options())({}),
-      of({ ...options(), catalogue: { suffices: () => false, text: "{}" } })({}),
+      planFor(options())({}),
+      planFor({ ...options(), catalogue: { covers: () => false, text: "{}" } })({}),
     ]
     expect(one.processHash).not.toBe(other.processHash)
     expect(one.startHash).toBe(other.startHash)
     expect([one.catalogue, other.catalogue]).toEqual(["{}", undefined])
   })
 
-  test("of an orchestrator needs a new process: it has other tools", () => {
-    const [one, other] = [of(options())({}), of(options())({ isOrchestrator: true })]
+  test("an orchestrator has other tools and so another process hash", () => {
+    const [one, other] = [planFor(options())({}), planFor(options())({ isOrchestrator: true })]
     expect(one.processHash).not.toBe(other.processHash)
     expect(Object.keys(other.files)).not.toContain("tools/complete_session.js")
   })
 })
 
-describe("a link that the agent laid in its directories", () => {
-  const settings = { config: { share: "disabled" }, auth: {}, instructions: "hello\n" }
+describe("symbolic links of the agent", () => {
+  const config = { opencodeJson: { share: "disabled" }, auth: {}, instructions: "hello\n" }
   const install = (directories: AgentDirectories) =>
-    writeWorkspace({
+    writeConfigDirectory({
       directories,
-      settings,
+      config,
       files: readConfigFiles(folder),
       catalogue: "{}",
       opencodeVersion: "1",
       checkCode: async () => new Map(),
     })
 
-  test("is not followed by anything that is written there", async () => {
+  test("writing the config follows no symbolic link that the agent created", async () => {
     const state = await mkdtemp(join(tmpdir(), "state-"))
     const elsewhere = await mkdtemp(join(tmpdir(), "elsewhere-"))
     const victim = join(elsewhere, "victim")
     await Bun.write(victim, "untouched")
     await Bun.write(join(elsewhere, "opencode/kept"), "untouched")
     const directories = agentDirectories(state)
-    await writeRooms(directories, "1")
+    await prepareWritableDirs(directories, "1")
     await install(directories)
 
-    const lay = async (path: string, target: string) => {
+    const replaceByLink = async (path: string, target: string) => {
       await rm(path, { recursive: true, force: true })
       await symlink(target, path)
     }
-    await lay(join(directories.root, "xdg/data"), elsewhere)
-    await lay(join(directories.root, "xdg/config"), elsewhere)
-    await lay(join(directories.config, "instructions"), elsewhere)
-    await lay(`${directories.configFile}.new`, victim)
-    await lay(`${directories.catalogueFile}.new`, victim)
+    await replaceByLink(join(directories.root, "xdg/data"), elsewhere)
+    await replaceByLink(join(directories.root, "xdg/config"), elsewhere)
+    await replaceByLink(join(directories.config, "instructions"), elsewhere)
+    await replaceByLink(`${directories.configFile}.new`, victim)
+    await replaceByLink(`${directories.catalogueFile}.new`, victim)
 
-    await writeSettings(directories, { ...settings, instructions: "again\n" })
-    expect(await Bun.file(directories.sentencesFile).text()).toBe("again\n")
-    await writeRooms(directories, "1")
-    await lay(`${directories.authFile}.new`, victim)
+    await writeConfig(directories, { ...config, instructions: "again\n" })
+    expect(await Bun.file(directories.instructionsFile).text()).toBe("again\n")
+    await prepareWritableDirs(directories, "1")
+    await replaceByLink(`${directories.authFile}.new`, victim)
     await install(directories)
 
     expect(await Bun.file(victim).text()).toBe("untouched")
@@ -172,23 +175,23 @@ describe("a link that the agent laid in its directories", () => {
   })
 })
 
-describe("the configuration directory", () => {
-  test("is written anew: what was left over is gone, what does not load is left out, sessions stay", async () => {
+describe("the config directory", () => {
+  test("the config directory is replaced without stale and broken files, and sessions stay", async () => {
     const state = await mkdtemp(join(tmpdir(), "state-"))
     const directories = agentDirectories(state)
     await Bun.write(join(directories.config, "tools/stale.js"), "old")
     await Bun.write(join(directories.data, "opencode.db"), "sessions")
     await Bun.write(directories.catalogueFile, "models of another configuration")
     const broken = join(`${directories.config}.new`, "tools/send_image.js")
-    const leftOut = await writeWorkspace({
+    const rejected = await writeConfigDirectory({
       directories,
-      settings: { config: { share: "disabled" }, auth: {}, instructions: "hello\n" },
+      config: { opencodeJson: { share: "disabled" }, auth: {}, instructions: "hello\n" },
       files: readConfigFiles(folder),
       catalogue: undefined,
       opencodeVersion: "9.9.9",
       checkCode: async () => new Map([[broken, "it does not load"]]),
     })
-    expect(leftOut).toEqual([{ path: "tools/send_image.js", problem: "it does not load" }])
+    expect(rejected).toEqual([{ path: "tools/send_image.js", problem: "it does not load" }])
     const files = await Array.fromAsync(new Bun.Glob("**/*").scan({ cwd: directories.config }))
     expect(files.toSorted()).toEqual([
       "instructions/session.md",

@@ -1,4 +1,4 @@
-/** The subscription against a server that cuts, repeats, stalls and garbles. */
+/** The event stream against a server that cuts the connection, repeats events, stalls and sends garbage. */
 import { afterEach, describe, expect, test } from "bun:test"
 import { createAgentClient } from "../../../../src/runner/opencode/client/client.ts"
 import { runEventStream } from "../../../../src/runner/opencode/events/event-stream.ts"
@@ -11,11 +11,11 @@ const event = (type: string, properties: unknown, id?: string) => ({
 })
 const connected = event("server.connected", {})
 const idle = (sessionID: string, id?: string) => event("session.idle", { sessionID }, id)
-const title = (sessionID: string, words: string) => ({
+const title = (sessionID: string, text: string) => ({
   sessionID,
-  info: { id: sessionID, title: words },
+  info: { id: sessionID, title: text },
 })
-const sync = (sessionID: string, seq: number, words: string) => ({
+const sync = (sessionID: string, seq: number, text: string) => ({
   payload: {
     type: "sync",
     syncEvent: {
@@ -23,16 +23,16 @@ const sync = (sessionID: string, seq: number, words: string) => ({
       type: "session.updated.1",
       seq,
       aggregateID: sessionID,
-      data: title(sessionID, words),
+      data: title(sessionID, text),
     },
   },
 })
-const durable = (sessionID: string, seq: number, words: string) => ({
+const durable = (sessionID: string, seq: number, text: string) => ({
   id: `evt_${sessionID}_${seq}`,
   aggregate_id: sessionID,
   seq,
   type: "session.updated.1",
-  data: title(sessionID, words),
+  data: title(sessionID, text),
 })
 
 interface Subscription {
@@ -47,21 +47,21 @@ afterEach(() => {
   for (const stop of running.splice(0)) stop()
 })
 
-/** A fake OpenCode whose streams the test holds, and a subscription to it. */
+/** A fake OpenCode whose streams the test controls, and a subscription to it. */
 const start = (
   options: { silenceMs?: number; global?: boolean; history?: readonly unknown[] } = {},
 ) => {
   const subscriptions: Subscription[] = []
-  const asked: unknown[] = []
+  const historyRequests: unknown[] = []
   const server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     idleTimeout: 0,
     fetch: async (request) => {
       const { pathname } = new URL(request.url)
-      if (pathname === "/session") return Response.json([{ id: "s1" }, { id: "unheard" }])
+      if (pathname === "/session") return Response.json([{ id: "s1" }, { id: "never-seen" }])
       if (pathname === "/sync/history") {
-        asked.push(await request.json())
+        historyRequests.push(await request.json())
         return Response.json(options.history ?? [])
       }
       if (pathname === "/global/event" && options.global === false) {
@@ -83,8 +83,8 @@ const start = (
     },
   })
   const events: AgentEvent[] = []
-  const gaps: boolean[] = []
-  /** How many events had come before each first one of a subscription. */
+  const notices: ("subscribed" | "gap")[] = []
+  /** The number of events delivered before each `onFirstEvent`. */
   const firsts: number[] = []
   const lines: string[] = []
   const over = new AbortController()
@@ -101,9 +101,10 @@ const start = (
       clock: systemClock,
       log,
       onEvent: (one) => void events.push(one),
-      onSubscribed: (gap) => void gaps.push(gap),
+      onSubscribed: () => void notices.push("subscribed"),
+      onStreamGap: () => void notices.push("gap"),
       onFirstEvent: () => void firsts.push(events.length),
-      room: () => undefined,
+      backpressure: () => undefined,
       ...(options.silenceMs !== undefined && { silenceMs: options.silenceMs }),
     },
     over.signal,
@@ -114,7 +115,8 @@ const start = (
   })
   const until = async (condition: () => boolean) => {
     for (let left = 500; !condition(); left -= 1) {
-      if (left === 0) throw new Error(`it never came; ${lines.join("\n")}`)
+      if (left === 0)
+        throw new Error(`the condition did not become true in 5 s; ${lines.join("\n")}`)
       await Bun.sleep(10)
     }
   }
@@ -124,24 +126,24 @@ const start = (
     if (!found) throw new Error("unreachable")
     return found
   }
-  return { subscription, events, gaps, firsts, lines, asked, until, over, run }
+  return { subscription, events, notices, firsts, lines, historyRequests, until, over, run }
 }
 
 const titles = (events: readonly AgentEvent[]) =>
   events.flatMap((one) => (one.type === "session" ? [one.title] : []))
 
-test("events are delivered in order, an event and its durable copy once", async () => {
-  const { subscription, events, gaps, until } = start()
+test("events are delivered in order, and an event with a durable copy only once", async () => {
+  const { subscription, events, notices, until } = start()
   const first = await subscription(1)
   first.send(connected, event("session.updated", title("s1", "a"), "evt_s1_0"), sync("s1", 0, "a"))
   first.send(sync("s1", 1, "only durable"), idle("s1", "evt_9"), idle("s1", "evt_9"))
   await until(() => events.length >= 3)
   expect(events.map(({ type }) => type)).toEqual(["session", "session", "idle"])
   expect(titles(events)).toEqual(["a", "only durable"])
-  expect(gaps).toEqual([false])
+  expect(notices).toEqual(["subscribed"])
 })
 
-test("the first event of each subscription is told before it is delivered: until then nothing was heard", async () => {
+test("onFirstEvent is called for each connection before its first event is delivered", async () => {
   const { subscription, events, firsts, until } = start()
   const first = await subscription(1)
   first.send(connected)
@@ -157,10 +159,10 @@ test("the first event of each subscription is told before it is delivered: until
   expect(firsts).toEqual([0, 2])
 })
 
-describe("a stream that is cut", () => {
-  test("comes back at once, fetches what was missed, and says that there was a gap", async () => {
+describe("a lost connection", () => {
+  test("a cut connection is opened again, missed durable events are delivered and a gap is reported", async () => {
     const history = [durable("s1", 1, "known already"), durable("s1", 2, "missed")]
-    const { subscription, events, gaps, asked, until } = start({ history })
+    const { subscription, events, notices, historyRequests, until } = start({ history })
     const first = await subscription(1)
     first.send(connected, sync("s1", 0, "a"))
     first.send(event("session.updated", title("s1", "known already"), "evt_s1_1"))
@@ -170,33 +172,35 @@ describe("a stream that is cut", () => {
     second.send(connected, sync("s1", 3, "after"))
     await until(() => events.length === 4)
     expect(titles(events)).toEqual(["a", "known already", "missed", "after"])
-    expect(gaps).toEqual([false, true])
-    // A session that was never heard of is named with a number above all, or its whole history would come.
-    expect(asked).toEqual([{ s1: 0, unheard: Number.MAX_SAFE_INTEGER }])
+    expect(notices).toEqual(["subscribed", "subscribed", "gap"])
+    // A session without events is listed with the highest number, else OpenCode would return its whole history.
+    expect(historyRequests).toEqual([{ s1: 0, "never-seen": Number.MAX_SAFE_INTEGER }])
   })
 
-  test("is taken for a gap also when a number is missing in the middle", async () => {
-    const { subscription, events, gaps, until } = start({ history: [durable("s1", 1, "missed")] })
+  test("a missing sequence number is reported as a gap, and the missed event is delivered", async () => {
+    const { subscription, events, notices, until } = start({
+      history: [durable("s1", 1, "missed")],
+    })
     const first = await subscription(1)
     first.send(connected, sync("s1", 0, "a"), sync("s1", 2, "b"))
     await until(() => events.length === 3)
     expect(titles(events)).toEqual(["a", "missed", "b"])
-    expect(gaps).toEqual([false, true])
+    expect(notices).toEqual(["subscribed", "gap"])
   })
 
-  test("is left for a new one when it is silent", async () => {
-    const { subscription, gaps, until } = start({ silenceMs: 150 })
+  test("a silent connection is replaced by a new one", async () => {
+    const { subscription, notices, until } = start({ silenceMs: 150 })
     const first = await subscription(1)
     first.send(connected)
     const second = await subscription(2)
     second.send(connected)
-    await until(() => gaps.length === 2)
-    expect(gaps).toEqual([false, true])
+    await until(() => notices.length === 3)
+    expect(notices).toEqual(["subscribed", "subscribed", "gap"])
   })
 })
 
-describe("a frame that cannot be used", () => {
-  test("is skipped and counted, and the rest goes on", async () => {
+describe("an unusable frame", () => {
+  test("malformed and unknown frames are skipped and counted, and later events are delivered", async () => {
     const { subscription, events, lines, until } = start()
     const first = await subscription(1)
     first.send(connected)
@@ -208,7 +212,7 @@ describe("a frame that cannot be used", () => {
     expect(lines.filter((line) => line.includes("agent.event-unknown"))).toHaveLength(1)
   })
 
-  test("of 20 MiB is delivered; one beyond 32 MiB ends the connection, not the subscription", async () => {
+  test("a frame of 20 MiB is delivered, and a frame over 32 MiB causes a reconnect", async () => {
     const { subscription, events, until } = start()
     const first = await subscription(1)
     first.send(connected, event("session.updated", title("s1", "x".repeat(20 * 1024 * 1024))))
@@ -221,7 +225,7 @@ describe("a frame that cannot be used", () => {
   })
 })
 
-test("where there is no stream of all directories, that of one is taken", async () => {
+test("an OpenCode without /global/event is read from /event", async () => {
   const { subscription, events, until } = start({ global: false })
   const first = await subscription(1)
   expect(first.path).toBe("/event")
@@ -230,7 +234,7 @@ test("where there is no stream of all directories, that of one is taken", async 
   await until(() => events.length === 1)
 })
 
-test("it ends with its signal", async () => {
+test("the stream ends when its signal aborts", async () => {
   const { subscription, over, run } = start()
   const first = await subscription(1)
   first.send(connected)

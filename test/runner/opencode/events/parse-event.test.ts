@@ -1,4 +1,4 @@
-/** Recorded streams of both dialects: every frame is understood, and both say the same. */
+/** Recorded streams of both event formats: every frame is parsed, and both give the same events. */
 import { describe, expect, test } from "bun:test"
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -23,18 +23,22 @@ const eventsOf = async (version: string, scenario: string): Promise<readonly Age
     return parsed.kind === "event" ? [parsed.event] : []
   })
 
-describe.each(["1.18.33", "1.1.53"])("a stream of %s", (version) => {
-  test.each(scenariosOf(version))("is understood whole: %s", async (scenario) => {
-    for (const frame of await framesOf(version, scenario)) {
-      const parsed = parseAgentEvent(frame)
-      if (parsed.kind === "malformed") throw new Error(`${parsed.type}: ${parsed.problem}`)
-      if (parsed.kind === "unused") expect([parsed.type, parsed.known]).toEqual([parsed.type, true])
-    }
-  })
+describe.each(["1.18.33", "1.1.53"])("a recorded stream of OpenCode %s", (version) => {
+  test.each(scenariosOf(version))(
+    `every frame of %s recorded with OpenCode ${version} is parsed`,
+    async (scenario) => {
+      for (const frame of await framesOf(version, scenario)) {
+        const parsed = parseAgentEvent(frame)
+        if (parsed.kind === "malformed") throw new Error(`${parsed.type}: ${parsed.problem}`)
+        if (parsed.kind === "unused")
+          expect([parsed.type, parsed.known]).toEqual([parsed.type, true])
+      }
+    },
+  )
 })
 
 test.each(["text.jsonl", "tool_bash.jsonl", "subtask.jsonl"])(
-  "a durable copy is the event itself, and its numbers have no gap: %s",
+  "the durable copies in %s equal their events and have contiguous numbers",
   async (scenario) => {
     const events = new Map<string, AgentEvent>()
     const numbers = new Map<string, number>()
@@ -44,16 +48,16 @@ test.each(["text.jsonl", "tool_bash.jsonl", "subtask.jsonl"])(
       const parsed = parseAgentEvent(frame)
       if (parsed.kind === "event" && parsed.id !== undefined) events.set(parsed.id, parsed.event)
       if (parsed.kind !== "durable") continue
-      expect(parsed.seq).toBe((numbers.get(parsed.sessionId) ?? parsed.seq - 1) + 1)
-      numbers.set(parsed.sessionId, parsed.seq)
+      expect(parsed.seq).toBe((numbers.get(parsed.agentSessionId) ?? parsed.seq - 1) + 1)
+      numbers.set(parsed.agentSessionId, parsed.seq)
       expect(parsed.event).toEqual(events.get(parsed.id) as AgentEvent)
     }
     expect(numbers.size).toBeGreaterThan(0)
   },
 )
 
-/** What a person would say happened, without ids, times and the number of steps it was told in. */
-const meaningOf = (events: readonly AgentEvent[]) => {
+/** The content of a stream without ids, times and the number of deltas. */
+const contentOf = (events: readonly AgentEvent[]) => {
   const texts = new Map<string, string>()
   const tools = new Map<string, unknown>()
   const others: string[] = []
@@ -73,21 +77,21 @@ const meaningOf = (events: readonly AgentEvent[]) => {
     }
     if (event.type === "part" && event.part.kind === "tool") {
       const { tool, status, input } = event.part
-      // The words about a tool that does not exist list the others in an order of their own.
+      // The error for an unknown tool lists the known tools in an unstable order.
       tools.set(event.part.callId, { tool, status, ...(tool !== "invalid" && { input }) })
     }
     if (event.type === "question")
       others.push(`asks ${event.questions.map(({ text }) => text).join()}`)
     if (event.type === "question-closed") others.push("question closed")
-    if (event.type === "permission") others.push(`wants ${event.title}`)
+    if (event.type === "permission") others.push(`permission ${event.title}`)
     if (event.type === "error") others.push(`${event.error.name} ${event.error.statusCode ?? ""}`)
     if (event.type === "todo") others.push(JSON.stringify(event.items))
   }
-  const said = [...texts.values()].map((text) => text.trim()).filter((text) => text !== "")
-  return { said: said.toSorted(), tools: [...tools.values()], others: [...new Set(others)] }
+  const shown = [...texts.values()].map((text) => text.trim()).filter((text) => text !== "")
+  return { texts: shown.toSorted(), tools: [...tools.values()], others: [...new Set(others)] }
 }
 
-describe("both dialects mean the same", () => {
+describe("both event formats", () => {
   // Where the versions behave differently (retries, compaction, titles of sub-agents) there is nothing to compare.
   const same = [
     "text.jsonl",
@@ -103,12 +107,12 @@ describe("both dialects mean the same", () => {
     "err_429_then_ok.jsonl",
     "err_500_then_ok.jsonl",
   ]
-  test.each(same)("%s", async (scenario) => {
+  test.each(same)("%s has the same content in both event formats", async (scenario) => {
     const [older, newer] = await Promise.all([
       eventsOf("1.1.53", scenario),
       eventsOf("1.18.33", scenario),
     ])
-    expect(meaningOf(newer)).toEqual(meaningOf(older))
-    expect(meaningOf(newer)).not.toEqual({ said: [], tools: [], others: [] })
+    expect(contentOf(newer)).toEqual(contentOf(older))
+    expect(contentOf(newer)).not.toEqual({ texts: [], tools: [], others: [] })
   })
 })

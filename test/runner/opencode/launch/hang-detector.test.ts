@@ -1,20 +1,20 @@
-/** When a silent OpenCode counts as hung. */
+/** When a process that does not respond counts as hung. */
 import { expect, test } from "bun:test"
 import { AgentCallError } from "../../../../src/runner/opencode/client/client.ts"
-import { untilHung } from "../../../../src/runner/opencode/launch/hang-detector.ts"
+import { waitUntilHung } from "../../../../src/runner/opencode/launch/hang-detector.ts"
 import { createManualClock } from "../../../kit/clock.ts"
 
-const silence = () => Promise.reject(new AgentCallError("GET /x", undefined, { detail: "" }))
-const refusal = () => Promise.reject(new AgentCallError("GET /x", 500, { detail: "" }))
-const well = () => Promise.resolve({ version: "1" })
+const noResponse = () => Promise.reject(new AgentCallError("GET /x", undefined, { detail: "" }))
+const errorResponse = () => Promise.reject(new AgentCallError("GET /x", 500, { detail: "" }))
+const healthy = () => Promise.resolve({ version: "1" })
 
-/** Answers in turn; gives the reason, or nothing when the answers ran out first. */
+/** Plays the replies in order; resolves with the reason, or undefined when the replies ran out first. */
 const watch = async (replies: readonly (() => Promise<{ version: string }>)[]) => {
   const clock = createManualClock()
   const over = new AbortController()
   const left = [...replies]
-  const health = () => (left.shift() ?? well)()
-  const reason = untilHung({ client: { health }, clock, everyMs: 5000, misses: 3 }, over.signal)
+  const health = () => (left.shift() ?? healthy)()
+  const reason = waitUntilHung({ client: { health }, clock, everyMs: 5000, misses: 3 }, over.signal)
   for (let count = 0; count < replies.length; count += 1) {
     await Bun.sleep(0)
     clock.advance(5000)
@@ -24,14 +24,16 @@ const watch = async (replies: readonly (() => Promise<{ version: string }>)[]) =
   return reason
 }
 
-test("three questions in a row without an answer are enough", async () => {
-  expect(await watch([well, silence, silence, silence])).toContain("3 times in a row")
+test("three health checks in a row without a response count as a hang", async () => {
+  expect(await watch([healthy, noResponse, noResponse, noResponse])).toContain(
+    "3 health checks in a row",
+  )
 })
 
-test("an answer in between begins the count anew", async () => {
-  expect(await watch([silence, silence, well, silence, silence])).toBeUndefined()
+test("a response resets the count of missed health checks", async () => {
+  expect(await watch([noResponse, noResponse, healthy, noResponse, noResponse])).toBeUndefined()
 })
 
-test("a refusal is an answer", async () => {
-  expect(await watch([silence, silence, refusal, silence])).toBeUndefined()
+test("an error response resets the count of missed health checks", async () => {
+  expect(await watch([noResponse, noResponse, errorResponse, noResponse])).toBeUndefined()
 })

@@ -1,4 +1,4 @@
-/** Waiting for a process that has just been started. */
+/** The wait for a process that was just started. */
 import { expect, test } from "bun:test"
 import { createAgentClient } from "../../../../src/runner/opencode/client/client.ts"
 import { type HealthWait, waitForHealth } from "../../../../src/runner/opencode/launch/health.ts"
@@ -6,58 +6,60 @@ import { systemClock } from "../../../../src/lib/clock.ts"
 
 const wait = (given: Partial<HealthWait>): HealthWait => ({
   client: { health: async () => ({ version: "1.2.3" }) },
-  listens: () => true,
-  end: () => undefined,
-  words: async () => "; its last words: oh",
-  limitMs: 5000,
+  isListening: () => true,
+  exitReason: () => undefined,
+  describeLog: async () => "; its last log lines: oh",
+  timeoutMs: 5000,
   clock: systemClock,
   signal: new AbortController().signal,
   ...given,
 })
 
-test("connections that are never answered do not hold up the one that is", async () => {
-  let asked = 0
+test("health checks without a response do not delay the one that gets a response", async () => {
+  let received = 0
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     idleTimeout: 0,
     fetch: () => {
-      asked += 1
-      return asked <= 6 ? new Promise(() => {}) : Response.json({ healthy: true, version: "1.2.3" })
+      received += 1
+      return received <= 6
+        ? new Promise(() => {})
+        : Response.json({ healthy: true, version: "1.2.3" })
     },
   })
   const client = createAgentClient({ url: server.url.origin, password: "p", directory: "/" })
   let isSilent = true
   const slow = Bun.sleep(900).then(() => (isSilent = false))
   expect(await waitForHealth(wait({ client }))).toBe("1.2.3")
-  // Answered before the first of the silent ones was given up.
+  // Healthy before the first silent check timed out.
   expect(isSilent).toBe(true)
   await slow
   await server.stop(true)
 })
 
-test("a silent process is asked by a bounded number of connections", async () => {
+test("a process that does not respond gets at most twenty health checks at a time", async () => {
   let open = 0
   const health = () => {
     open += 1
     return new Promise<never>(() => {})
   }
-  const silent = waitForHealth(wait({ client: { health }, limitMs: 1200 }))
+  const silent = waitForHealth(wait({ client: { health }, timeoutMs: 1200 }))
   expect(silent).rejects.toThrow("was not healthy within 1.2 s")
   expect(open).toBe(20)
 })
 
-test("one that ended is told with its last words, and is asked nothing", async () => {
-  const health = () => Promise.reject(new Error("asked"))
+test("a process that exited is reported with its last log lines and gets no health check", async () => {
+  const health = () => Promise.reject(new Error("unexpected health check"))
   const dead = waitForHealth(
-    wait({ client: { health }, listens: () => false, end: () => "exited with code 7" }),
+    wait({ client: { health }, isListening: () => false, exitReason: () => "exited with code 7" }),
   )
   expect(dead).rejects.toThrow(
-    "OpenCode exited with code 7 before it was ready; its last words: oh",
+    "OpenCode exited with code 7 before it was ready; its last log lines: oh",
   )
 })
 
-test("one that never listens is told apart from one that does not answer", async () => {
-  const deaf = waitForHealth(wait({ listens: () => false, limitMs: 100 }))
+test("a process that never listens is reported as not listening", async () => {
+  const deaf = waitForHealth(wait({ isListening: () => false, timeoutMs: 100 }))
   expect(deaf).rejects.toThrow("it does not listen")
 })

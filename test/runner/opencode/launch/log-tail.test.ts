@@ -1,4 +1,4 @@
-/** Following a log file that grows, is cut, and bursts. */
+/** Following a log file that grows, is truncated or replaced, and gets bursts. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { appendFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -17,20 +17,17 @@ const follow = (name: string, more: { maxFileBytes?: number } = {}) => {
   writeFileSync(file, "")
   const lines: string[] = []
   let skipped = 0
-  const tail = followLog(
-    {
-      file,
-      clock: createManualClock(),
-      onLine: (line) => void lines.push(line),
-      onSkipped: (bytes) => void (skipped += bytes),
-      ...more,
-    },
-    true,
-  )
+  const tail = followLog({
+    file,
+    clock: createManualClock(),
+    onLine: (line) => void lines.push(line),
+    onSkipped: (bytes) => void (skipped += bytes),
+    ...more,
+  })
   return { file, lines, tail, skipped: () => skipped }
 }
 
-test("lines come whole, also when they are written in pieces", async () => {
+test("a line that is written in pieces is delivered whole", async () => {
   const { file, lines, tail } = follow("pieces")
   appendFileSync(file, "one\ntw")
   await tail.catchUp()
@@ -40,13 +37,13 @@ test("lines come whole, also when they are written in pieces", async () => {
   expect(lines).toEqual(["one", "two", "three"])
 })
 
-test("of a burst only the end is read, and the file is cut when it is large", async () => {
+test("only the end of a large burst is read, and the file is truncated when it is too large", async () => {
   const { file, lines, tail, skipped } = follow("burst", { maxFileBytes: 1024 * 1024 })
   const line = `${"x".repeat(99)}\n`
   appendFileSync(file, line.repeat(30_000))
-  appendFileSync(file, "the last words\n")
+  appendFileSync(file, "the last line\n")
   await tail.catchUp()
-  expect(lines.at(-1)).toBe("the last words")
+  expect(lines.at(-1)).toBe("the last line")
   expect(lines.length).toBeLessThan(3000)
   expect(skipped()).toBeGreaterThan(2_000_000)
   expect(statSync(file).size).toBe(0)
@@ -55,7 +52,7 @@ test("of a burst only the end is read, and the file is cut when it is large", as
   expect(lines.at(-1)).toBe("and on")
 })
 
-test("a file that another one took the place of is read from its beginning", async () => {
+test("a replaced file is read from its beginning", async () => {
   const { file, lines, tail } = follow("replaced")
   appendFileSync(file, "a long line of the first one\n")
   await tail.catchUp()
@@ -64,7 +61,7 @@ test("a file that another one took the place of is read from its beginning", asy
   expect(lines).toEqual(["a long line of the first one", "new"])
 })
 
-test("a file that is not there is no failure", async () => {
+test("a missing file is ignored", async () => {
   const { file, lines, tail } = follow("missing")
   rmSync(file)
   await tail.catchUp()
