@@ -39,7 +39,7 @@ const lineOf = (name: string, rule: Rule): string => {
   const start = `| \`${name}\` | ${rule.doc} |`
   if (rule.guard === "open") return `${start} - | - | everybody |`
   if (rule.guard === "hook-secret") return `${start} - | - | the trigger's secret |`
-  const role = rule.on === "owner" ? `${rule.role} of the owner's sessions` : rule.role
+  const role = rule.on === "owner" ? `${rule.role} (owner-wide)` : rule.role
   const who = rule.kinds.map((kind) => kindNames[kind]).join(", ")
   return `${start} ${role} | \`${rule.scope}\` | ${who} |`
 }

@@ -32,6 +32,8 @@ export interface ApiKeys {
   /** Newest first, revoked ones included. */
   readonly list: (owner: Owner) => readonly ApiKey[]
   readonly verify: (key: string) => Promise<Person | undefined>
+  /** False when the key was revoked or has expired; for connections that were opened with it. */
+  readonly isActive: (prefix: string) => boolean
   /** False when the owner has no active key with this prefix. */
   readonly revoke: (owner: Owner, prefix: string) => boolean
 }
@@ -109,6 +111,12 @@ export const createApiKeys = (sql: Sql, now: () => number): ApiKeys => {
       }
       return personOf(viewOf(row, owner))
     },
+    isActive: (prefix) =>
+      sql.all(
+        "SELECT 1 FROM api_keys WHERE prefix = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
+        prefix,
+        now(),
+      ).length > 0,
     revoke: (owner, prefix) =>
       sql.all(
         "UPDATE api_keys SET revoked_at = ? WHERE prefix = ? AND owner = ? AND revoked_at IS NULL RETURNING prefix",

@@ -1,4 +1,4 @@
-/** Share links of a session, `sps_<secret>`: a role for the holder until the link expires or is revoked. */
+/** Share links of a session, `sps_<id>_<secret>`: a role for the holder until the link expires or is revoked. */
 import { sameText } from "../../lib/constant-time.ts"
 import { hashOf } from "../keys.ts"
 import { one, type Sql } from "../session/ports.ts"
@@ -28,6 +28,8 @@ export interface ShareLinks {
   ) => Promise<{ readonly token: string; readonly link: ShareLink }>
   readonly list: (session: string) => readonly ShareLink[]
   readonly verify: (session: string, token: string) => Promise<ShareLinkHolder | undefined>
+  /** False when the link was revoked or has expired; for connections that were opened with it. */
+  readonly isActive: (session: string, id: string) => boolean
   /** False when the session has no active link with this id. */
   readonly revoke: (session: string, id: string) => boolean
 }
@@ -99,6 +101,13 @@ export const createShareLinks = (sql: Sql, now: () => number): ShareLinks => {
       }
       return shareLinkPrincipal(row.id, session, row.role, row.expires_at)
     },
+    isActive: (session, id) =>
+      sql.all(
+        "SELECT 1 FROM share_links WHERE session = ? AND id = ? AND revoked_at IS NULL AND expires_at > ?",
+        session,
+        id,
+        now(),
+      ).length > 0,
     revoke: (session, id) =>
       sql.all(
         "UPDATE share_links SET revoked_at = ? WHERE session = ? AND id = ? AND revoked_at IS NULL RETURNING id",

@@ -7,6 +7,7 @@ import { makeGatewayLink, parseDestination } from "../../../src/hub/access/gatew
 import { may } from "../../../src/hub/access/may.ts"
 import { createMembers } from "../../../src/hub/access/members.ts"
 import { operator } from "../../../src/hub/access/principal.ts"
+import { createSessionIndex } from "../../../src/hub/access/session-index.ts"
 import { createShareLinks } from "../../../src/hub/access/share-links.ts"
 import { createJwtVerifier } from "../../../src/hub/access/verify-jwt.ts"
 import { durableSql } from "../../../src/hub/hosts/durable/sql.ts"
@@ -39,6 +40,10 @@ export class AccessObject {
     const shareLinks = createShareLinks(sql, now)
     const members = createMembers(sql, now)
     const audit = createAudit(sql, now)
+    const index = createSessionIndex(sql, now)
+    index.add("s1", "user:alice")
+    index.setMembers("s1", ["vera"])
+    index.update("s1", { title: "first", dollars: 0.5 })
     const ports = { now, fetch: (url: string, init: RequestInit) => fetch(url, init) }
     const options = { clientTokenHash: undefined, verifyJwt: undefined, apiKeys, shareLinks }
 
@@ -73,6 +78,8 @@ export class AccessObject {
       linkRole: byLink?.role,
       linkAfterRevocation: (await shareLinks.verify("s1", token)) !== undefined,
       members: members.of("s1"),
+      listed: index.list({ owners: [], sub: "vera", search: "FIR" }).sessions.map(({ id }) => id),
+      totals: index.totals("user:alice"),
       audited: audit.list("user:alice").entries.length > 0,
       auditDeleted: deletes(() => sql.run("DELETE FROM audit")),
       decrypted: await keyring.decrypt(place, await keyring.encrypt(place, "secret")),

@@ -72,6 +72,8 @@ test("keys, links, members, audit, JWTs and encryption work in a Durable Object"
     linkRole: "viewer",
     linkAfterRevocation: false,
     members: [{ sub: "vera", role: "viewer" }],
+    listed: ["s1"],
+    totals: { running: 1, dollars: 0.5, tokens: 0, bytes: 0 },
     audited: true,
     auditDeleted: false,
     decrypted: "secret",
