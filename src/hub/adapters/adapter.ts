@@ -1,0 +1,145 @@
+/** The contract between the hub and a chat service: read what people write there, send text and files back. */
+
+export interface IncomingFile {
+  readonly mime: string
+  readonly name: string
+  /** Downloads the file. Rejects when it is too large or the service refuses. */
+  readonly load: () => Promise<Uint8Array<ArrayBuffer>>
+}
+
+export interface IncomingMessage {
+  /** The same for every delivery of one message: the hub uses it as the id of the prompt. */
+  readonly id: string
+  /** The conversation that the message belongs to; a reply goes to the same id. */
+  readonly channelId: string
+  readonly text: string
+  readonly author: { readonly id: string; readonly name: string }
+  readonly files: readonly IncomingFile[]
+}
+
+export interface Received {
+  /** What the service is answered with, once the messages are stored. */
+  readonly response: Response
+  readonly messages: readonly IncomingMessage[]
+}
+
+export interface OutgoingFile {
+  readonly name: string
+  readonly mime: string
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly caption: string
+}
+
+export interface ChannelAdapter {
+  /** The `channelType` of its channels. */
+  readonly type: "slack" | "telegram"
+  /** The longest text of one message, in UTF-16 units. */
+  readonly maxTextLength: number
+  /** Checks the sender of a webhook call and reads its messages. */
+  readonly receive: (request: Request) => Promise<Received>
+  /** Sends one message. Rejects with a `SendError`. */
+  readonly send: (channelId: string, text: string) => Promise<void>
+  readonly attach: (channelId: string, file: OutgoingFile) => Promise<void>
+}
+
+/** A message was not accepted. `retryable` is false when another try would fail in the same way. */
+export class SendError extends Error {
+  override readonly name = "SendError"
+  readonly retryable: boolean
+  readonly retryAfterMs: number | undefined
+
+  constructor(message: string, options: { retryable: boolean; retryAfterMs?: number | undefined }) {
+    super(message)
+    this.retryable = options.retryable
+    this.retryAfterMs = options.retryAfterMs
+  }
+}
+
+export const MAX_FILE_BYTES = 10 * 1024 * 1024
+const MAX_BODY_BYTES = 1024 * 1024
+const CALL_MS = 15_000
+
+export const refused = (status: 400 | 401 | 413, message: string): Received => ({
+  response: Response.json({ ok: false, error: { code: `http-${status}`, message } }, { status }),
+  messages: [],
+})
+
+/** Undefined when the body is larger than any real webhook call. */
+export const readBody = async (request: Request): Promise<string | undefined> => {
+  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY_BYTES) return undefined
+  const bytes = await readAtMost(request.body, MAX_BODY_BYTES)
+  return bytes && new TextDecoder().decode(bytes)
+}
+
+export const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** One HTTP call to the service. `what` names it in errors: an address may hold a token and is never shown. */
+export const callService = async (
+  what: string,
+  url: string,
+  init: RequestInit,
+): Promise<Response> => {
+  let response: Response
+  try {
+    response = await fetch(url, {
+      ...init,
+      redirect: "error",
+      signal: AbortSignal.timeout(CALL_MS),
+    })
+  } catch (error) {
+    const why = error instanceof Error && error.name === "TimeoutError" ? "timed out" : "failed"
+    throw new SendError(`${what}: the request ${why}`, { retryable: true })
+  }
+  if (response.ok) return response
+  const retryAfter = Number(response.headers.get("retry-after"))
+  throw new SendError(`${what}: HTTP ${response.status}`, {
+    retryable: response.status === 429 || response.status >= 500,
+    retryAfterMs: retryAfter > 0 ? retryAfter * 1000 : undefined,
+  })
+}
+
+export const downloadFile = async (
+  what: string,
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Uint8Array<ArrayBuffer>> => {
+  const response = await callService(what, url, { headers: { ...headers } })
+  const bytes = await readAtMost(response.body, MAX_FILE_BYTES)
+  if (bytes) return bytes
+  throw new SendError(`${what}: the file is larger than ${MAX_FILE_BYTES} bytes`, {
+    retryable: false,
+  })
+}
+
+const readAtMost = async (
+  body: ReadableStream<Uint8Array> | null,
+  most: number,
+): Promise<Uint8Array<ArrayBuffer> | undefined> => {
+  if (!body) return new Uint8Array()
+  const pieces: Uint8Array[] = []
+  let length = 0
+  const reader = body.getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    length += value.length
+    if (length > most) {
+      await reader.cancel()
+      return undefined
+    }
+    pieces.push(value)
+  }
+  const whole = new Uint8Array(length)
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.length
+  }
+  return whole
+}

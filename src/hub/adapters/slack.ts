@@ -1,0 +1,219 @@
+/**
+ * Slack: messages come in through the Events API, signed by Slack; text goes out with `chat.postMessage`, files with the
+ * external upload. A thread is a channel of the session: `C123:1700000000.000100`. A direct message is `D123`.
+ */
+import { z } from "zod"
+import { sameText } from "../../lib/constant-time.ts"
+import {
+  callService,
+  type ChannelAdapter,
+  downloadFile,
+  type IncomingFile,
+  type IncomingMessage,
+  parseJson,
+  readBody,
+  type Received,
+  refused,
+  SendError,
+} from "./adapter.ts"
+import { fromSlack, toSlack } from "./slack-text.ts"
+
+export interface SlackOptions {
+  readonly signingSecret: string
+  readonly botToken: string
+  /** `https://slack.com/api` unless a test says otherwise. */
+  readonly apiUrl?: string
+  readonly now: () => number
+}
+
+/** An older call is a replay. Slack names five minutes. */
+const MAX_AGE_SECONDS = 300
+/** Slack cuts a text at 40,000 characters and recommends 4,000. Escaping may make a text longer. */
+const TEXT_LENGTH = 4000
+
+const slackFile = z.object({
+  mimetype: z.string().optional(),
+  name: z.string().nullish(),
+  url_private: z.string().optional(),
+})
+
+const messageEvent = z.object({
+  type: z.enum(["message", "app_mention"]),
+  subtype: z.string().optional(),
+  bot_id: z.string().optional(),
+  user: z.string().optional(),
+  text: z.string().optional(),
+  channel: z.string(),
+  channel_type: z.string().optional(),
+  ts: z.string(),
+  thread_ts: z.string().optional(),
+  files: z.array(slackFile).optional(),
+})
+
+const envelope = z.union([
+  z.object({ type: z.literal("url_verification"), challenge: z.string() }),
+  z.object({ type: z.literal("event_callback"), event: z.unknown() }),
+])
+
+const apiReply = z.object({ ok: z.boolean(), error: z.string().optional() })
+
+export const createSlackAdapter = (options: SlackOptions): ChannelAdapter => {
+  const { botToken, apiUrl = "https://slack.com/api", now } = options
+  const authorization = { authorization: `Bearer ${botToken}` }
+
+  /** Slack answers 200 for most failures; `ok` tells. */
+  const call = async <Schema extends z.ZodType>(
+    method: string,
+    body: { readonly json: object } | { readonly form: Readonly<Record<string, string>> },
+    schema: Schema,
+  ): Promise<z.output<Schema>> => {
+    const what = `Slack ${method}`
+    const response = await callService(what, `${apiUrl}/${method}`, {
+      method: "POST",
+      headers: {
+        ...authorization,
+        ...("json" in body && { "content-type": "application/json; charset=utf-8" }),
+      },
+      body: "json" in body ? JSON.stringify(body.json) : new URLSearchParams(body.form),
+    })
+    const data = parseJson(await response.text())
+    const reply = apiReply.safeParse(data)
+    if (!reply.success) throw new SendError(`${what}: unreadable response`, { retryable: true })
+    if (!reply.data.ok) {
+      const error = reply.data.error ?? "unknown_error"
+      throw new SendError(`${what}: ${error}`, { retryable: TEMPORARY.has(error) })
+    }
+    const parsed = schema.safeParse(data)
+    if (parsed.success) return parsed.data
+    throw new SendError(`${what}: unreadable response`, { retryable: true })
+  }
+
+  const fileOf = ({ mimetype, name, url_private }: z.output<typeof slackFile>): IncomingFile[] =>
+    url_private === undefined || !mayGetToken(url_private, apiUrl)
+      ? []
+      : [
+          {
+            mime: mimetype ?? "application/octet-stream",
+            name: name ?? "file",
+            load: () => downloadFile("Slack file", url_private, authorization),
+          },
+        ]
+
+  const messagesOf = (event: unknown): IncomingMessage[] => {
+    const parsed = messageEvent.safeParse(event)
+    if (!parsed.success) return []
+    const { subtype, bot_id, user, text = "", channel, channel_type, ts, thread_ts } = parsed.data
+    // Edits, joins and the app's own messages are not prompts.
+    if (user === undefined || bot_id !== undefined) return []
+    if (subtype !== undefined && subtype !== "file_share") return []
+    const files = (parsed.data.files ?? []).flatMap(fileOf)
+    const content = fromSlack(text)
+    if (content === "" && files.length === 0) return []
+    const isDirect = channel_type === "im" && thread_ts === undefined
+    return [
+      {
+        // A mention in a channel comes twice, as `message` and as `app_mention`: both have this id.
+        id: `slack-${channel}-${ts}`,
+        channelId: isDirect ? channel : `${channel}:${thread_ts ?? ts}`,
+        text: content,
+        author: { id: user, name: user },
+        files,
+      },
+    ]
+  }
+
+  return {
+    type: "slack",
+    maxTextLength: TEXT_LENGTH,
+    receive: async (request): Promise<Received> => {
+      const body = await readBody(request)
+      if (body === undefined) return refused(413, "the body is too large")
+      if (!(await isSigned(options.signingSecret, request.headers, body, now())))
+        return refused(401, "the request is not signed by Slack")
+      const parsed = envelope.safeParse(parseJson(body))
+      if (!parsed.success) return refused(400, "expected an event of Slack's Events API")
+      if (parsed.data.type === "url_verification")
+        return { response: Response.json({ challenge: parsed.data.challenge }), messages: [] }
+      return { response: Response.json({ ok: true }), messages: messagesOf(parsed.data.event) }
+    },
+    send: async (channelId, text) => {
+      await call(
+        "chat.postMessage",
+        { json: { ...placeOf(channelId), text: toSlack(text) } },
+        apiReply,
+      )
+    },
+    attach: async (channelId, { name, mime, bytes, caption }) => {
+      const { upload_url, file_id } = await call(
+        "files.getUploadURLExternal",
+        { form: { filename: name, length: String(bytes.length) } },
+        z.object({ upload_url: z.url(), file_id: z.string() }),
+      )
+      await callService("Slack upload", upload_url, {
+        method: "POST",
+        headers: { "content-type": mime },
+        body: bytes,
+      })
+      const { channel, thread_ts } = placeOf(channelId)
+      await call(
+        "files.completeUploadExternal",
+        {
+          json: {
+            files: [{ id: file_id, title: name }],
+            channel_id: channel,
+            ...(thread_ts !== undefined && { thread_ts }),
+            ...(caption !== "" && { initial_comment: toSlack(caption) }),
+          },
+        },
+        apiReply,
+      )
+    },
+  }
+}
+
+const TEMPORARY = new Set([
+  "ratelimited",
+  "rate_limited",
+  "internal_error",
+  "fatal_error",
+  "service_unavailable",
+  "request_timeout",
+])
+
+const placeOf = (channelId: string): { channel: string; thread_ts?: string } => {
+  const [channel = "", thread] = channelId.split(":")
+  return thread === undefined ? { channel } : { channel, thread_ts: thread }
+}
+
+/** The token opens every file of the workspace, so it is sent to Slack's own hosts only. */
+const mayGetToken = (url: string, apiUrl: string): boolean => {
+  if (!URL.canParse(url)) return false
+  const { protocol, hostname, origin } = new URL(url)
+  return (
+    origin === new URL(apiUrl).origin ||
+    (protocol === "https:" && (hostname === "slack.com" || hostname.endsWith(".slack.com")))
+  )
+}
+
+const encoder = new TextEncoder()
+
+const isSigned = async (
+  secret: string,
+  headers: Headers,
+  body: string,
+  now: number,
+): Promise<boolean> => {
+  const timestamp = headers.get("x-slack-request-timestamp") ?? ""
+  if (!/^\d{1,12}$/.test(timestamp)) return false
+  if (Math.abs(now / 1000 - Number(timestamp)) > MAX_AGE_SECONDS) return false
+  const key = await crypto.subtle.importKey(
+    "raw",
+    encoder.encode(secret),
+    { name: "HMAC", hash: "SHA-256" },
+    false,
+    ["sign"],
+  )
+  const mac = await crypto.subtle.sign("HMAC", key, encoder.encode(`v0:${timestamp}:${body}`))
+  const hex = Array.from(new Uint8Array(mac), (byte) => byte.toString(16).padStart(2, "0")).join("")
+  return sameText(headers.get("x-slack-signature") ?? "", `v0=${hex}`)
+}
