@@ -41,7 +41,9 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   const hasKey = Object.keys(providerKeysOf(settings.environment)).length > 0
   const demo = hasKey
     ? undefined
-    : await startOnStablePort(join(settings.stateDir, "demo-port"), (port) => startDemoModel({ port }))
+    : await startOnStablePort(join(settings.stateDir, "demo-port"), (port) =>
+        startDemoModel({ port }),
+      )
   const clientToken = crypto.randomUUID()
   const runnerToken = crypto.randomUUID()
   const hub = await startLocalHub({

@@ -151,7 +151,8 @@ export const runTurn = (options: TurnOptions): RunningTurn => {
       client.questions().catch(() => []),
       client.permissions().catch(() => []),
     ])
-    const isOurs = (request: { readonly agentSessionId: string }) => sessions.includes(request.agentSessionId)
+    const isOurs = (request: { readonly agentSessionId: string }) =>
+      sessions.includes(request.agentSessionId)
     return { questions: questions.filter(isOurs), permissions: permissions.filter(isOurs) }
   }
 

@@ -281,7 +281,9 @@ describe("status and budgets", () => {
     const delegating = start()
     delegating.receive(events.message(assistant("m1")))
     delegating.wait(290_000)
-    delegating.receive(events.part({ ...toolPart("cm1", "c2", "running"), agentSessionId: "ses_child" }))
+    delegating.receive(
+      events.part({ ...toolPart("cm1", "c2", "running"), agentSessionId: "ses_child" }),
+    )
     delegating.receive(
       events.part({ ...toolPart("cm1", "c2", "completed"), agentSessionId: "ses_child" }),
     )
