@@ -98,7 +98,7 @@ describe("review", () => {
   test("that the model never gets right is an error, and leaves nothing behind", async () => {
     const from = c.agent.frames.length
     const result = await answered("review-result", { type: "review", requestId: "v2" })
-    expect(result.error).toContain("could not be read")
+    expect(result.error).toContain("could not be parsed")
     expect(c.agent.frames.slice(from).map(({ type }) => type)).toEqual(["review-result"])
   })
 })
