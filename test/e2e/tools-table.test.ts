@@ -135,7 +135,7 @@ describe("the tools that OpenCode has", () => {
     )
     await callAll("greeting", [])
     expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain(
-      "You work in a sandbox of your own",
+      "You work in your own sandbox",
     )
   })
 
@@ -280,7 +280,7 @@ describe("what the model is offered", () => {
 describe("completing the session", () => {
   test("is told to the session agent, and the runner has nothing more to do", async () => {
     const { frames, endOf } = await callAll("complete", [{ name: "complete_session", args: {} }])
-    expect(endOf.get("complete_session")?.result).toContain("The session is completed")
+    expect(endOf.get("complete_session")?.result).toContain("Session completed")
     expect(frames.filter(({ type }) => type === "self-terminate")).toHaveLength(1)
     expect(await runner.daemon.done).toEqual({ code: 0, why: "the agent completed the session" })
   })
