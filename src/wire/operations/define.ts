@@ -160,4 +160,4 @@ export const sandboxOperation = <
 }): Operation<Input, Output, Name> => ({ ...route, served: { by: "sandbox", part } })
 
 /** For a row whose fields or reply keep their names. */
-export const same = <Value>(value: Value): Value => value
+export const unchanged = <Value>(value: Value): Value => value

@@ -28,8 +28,8 @@ const entry = `
       },
     ],
     request: countSheep,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
 `
 
