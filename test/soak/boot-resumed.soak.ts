@@ -182,7 +182,7 @@ test("under another boot the same runner dials anew with the secrets of now, in 
   )
   expect(JSON.stringify(pushed)).toContain("PUSHED")
   const log = await booted.log()
-  expect(log).toContain('"host.restored","part":"host","why":"the kernel was booted anew"')
+  expect(log).toContain('"host.restored","component":"host","why":"the kernel was rebooted"')
   expect(log).not.toContain(FRESH_TOKEN)
 })
 
@@ -321,7 +321,7 @@ test("after standing still it dials anew, and what was said and done meanwhile a
   process.kill(pid, "SIGCONT")
   await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
   await completed("next")
-  expect(await booted.log()).toMatch(/"why":"the runner stood still for 3\d s"/)
+  expect(await booted.log()).toMatch(/"why":"the runner was frozen for 3\d s"/)
   expect(answerOf("long")).toBe("Said while nobody listened.")
   expect(answerOf("next")).toBe("And the next.")
   expect([ends("long"), ends("next")]).toEqual([["end_turn"], ["end_turn"]])

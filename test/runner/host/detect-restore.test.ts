@@ -18,7 +18,7 @@ import {
   type HibernationOptions,
 } from "../../../src/runner/host/snapshot-hooks.ts"
 import {
-  lifeOf,
+  sandboxBootId,
   scrubField,
   scrubFiles,
   watchForRestore,
@@ -80,8 +80,8 @@ describe("a restore is noticed", () => {
 })
 
 test("this life has a name that stays", () => {
-  expect(lifeOf()).toBe(lifeOf())
-  expect(lifeOf()).toMatch(/^[0-9a-f-]{36}\/\d+$/)
+  expect(sandboxBootId()).toBe(sandboxBootId())
+  expect(sandboxBootId()).toMatch(/^[0-9a-f-]{36}\/\d+$/)
 })
 
 describe("secrets on the disk", () => {

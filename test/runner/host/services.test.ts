@@ -36,7 +36,7 @@ const start = async (services: readonly Service[], owner = root) => {
     clock: systemClock,
     log: recordingLog(lines),
     onChange: (name, state) => void states.set(name, [...(states.get(name) ?? []), state]),
-    policy: { backoff: { min: 20, max: 100 }, steadyMs: 60_000, mostFailures: 4 },
+    policy: { backoff: { min: 20, max: 100 }, steadyMs: 60_000, maxFailures: 4 },
   })
   running.push(created)
   await created.start()
