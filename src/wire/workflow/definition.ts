@@ -62,7 +62,7 @@ export type Step = Common &
 export type StepOf<Type extends Step["type"]> = Extract<Step, { type: Type }>
 
 /** What is wrong with a definition: one line per problem, each with its path. */
-export class WorkflowError extends Error {
+class WorkflowError extends Error {
   override readonly name = "WorkflowError"
 }
 

@@ -59,21 +59,21 @@ describe("detecting a restore", () => {
 
   test("the watch reports each restore once", () => {
     const clock = createManualClock()
-    const told: string[] = []
+    const reported: string[] = []
     let now = moment()
     const stop = watchForRestore({
       clock,
       moment: () => now,
-      onRestore: (why) => void told.push(why),
+      onRestore: (why) => void reported.push(why),
     })
     clock.advance(5000)
     now = moment({ bootId: "b" })
     clock.advance(20_000)
-    expect(told).toEqual(["the kernel was rebooted"])
+    expect(reported).toEqual(["the kernel was rebooted"])
     stop()
     now = moment({ bootId: "c" })
     clock.advance(20_000)
-    expect(told).toHaveLength(1)
+    expect(reported).toHaveLength(1)
   })
 })
 

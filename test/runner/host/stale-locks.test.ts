@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(root, { recursive: true, force: true }))
 
-const nobody = () => undefined
+const noOwner = () => undefined
 const runs = (command: string) => () => command
 
 describe("locks of X servers", () => {
@@ -26,7 +26,7 @@ describe("locks of X servers", () => {
   beforeEach(() => writeFile(lock(), "       4711\n"))
 
   test("an X lock of a dead process is removed", async () => {
-    expect(await clearDisplayLock("99", nobody, root)).toEqual([lock()])
+    expect(await clearDisplayLock("99", noOwner, root)).toEqual([lock()])
   })
 
   test("an X lock whose pid belongs to another program is removed", async () => {
@@ -40,19 +40,19 @@ describe("locks of X servers", () => {
 
   test("an X lock stays if the socket accepts connections", async () => {
     const listener = Bun.listen({ unix: join(root, ".X11-unix/X99"), socket: { data: () => {} } })
-    expect(await clearDisplayLock("99", nobody, root)).toEqual([])
+    expect(await clearDisplayLock("99", noOwner, root)).toEqual([])
     listener.stop(true)
   })
 
   test("the lock of another display stays", async () => {
-    expect(await clearDisplayLock("98", nobody, root)).toEqual([])
+    expect(await clearDisplayLock("98", noOwner, root)).toEqual([])
     expect(existsSync(lock())).toBeTrue()
   })
 
   test("an X socket without a listener is removed with its lock", async () => {
     const socket = join(root, ".X11-unix/X99")
     await writeFile(socket, "")
-    expect(await clearDisplayLock("99", nobody, root)).toEqual([lock(), socket])
+    expect(await clearDisplayLock("99", noOwner, root)).toEqual([lock(), socket])
   })
 })
 

@@ -112,7 +112,11 @@ describe("orders that are not valid", () => {
       order("e1", [bash("a")], { runtime: { policy: { maxSteps: 0 } } }),
       "maxSteps",
     ],
-    ["an order with malformed variables", order("e1", [bash("a")], { variables: 7 }), "payload.variables"],
+    [
+      "an order with malformed variables",
+      order("e1", [bash("a")], { variables: 7 }),
+      "payload.variables",
+    ],
   ])("%s gets a failed result and runs nothing", async (_what, asked, message) => {
     executions.take(asked as never)
     await settle()
