@@ -211,7 +211,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       read: (name) => readFact(db, name),
       write: (name, value) => writeFact(db, name, value),
     },
-    setPart: readiness.setComponent,
+    setComponent: readiness.setComponent,
     runHook: (hook) => joined.get().hibernation.runHook(hook),
     runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
   })
