@@ -26,12 +26,12 @@ const hub :Workerd.Worker = (
   compatibilityFlags = ${JSON.stringify(flags.compatibility_flags)},
   durableObjectNamespaces = [
     (className = "SessionAgent", uniqueKey = "sessions", enableSql = true),
-    (className = "Commons", uniqueKey = "commons", enableSql = true),
+    (className = "SharedStore", uniqueKey = "shared-store", enableSql = true),
   ],
   durableObjectStorage = (localDisk = "disk"),
   bindings = [
     (name = "SESSIONS", durableObjectNamespace = "SessionAgent"),
-    (name = "COMMONS", durableObjectNamespace = "Commons"),
+    (name = "SHARED_STORE", durableObjectNamespace = "SharedStore"),
     (name = "CLIENT_TOKEN", text = "${CLIENT_TOKEN}"),
   ],
 );

@@ -1,17 +1,16 @@
-/** The open connections of one session in this process, by their id: sockets and event streams alike. */
+/** The open connections of one session in this process, by id: WebSockets and event streams. */
 import type { Sockets } from "./session/ports.ts"
 
 export interface Connection {
   readonly send: (text: string) => void
   readonly close: (code: number, reason: string) => void
-  /** Has what is published reach it from now on; one without it is sent to. */
-  readonly listen?: () => void
+  /** Subscribes it to the host's own publish mechanism. Without it, `broadcast` calls `send`. */
+  readonly subscribe?: () => void
 }
 
 export interface Connections extends Sockets {
   readonly add: (id: string, connection: Connection) => void
   readonly remove: (id: string) => void
-  readonly ids: () => readonly string[]
   readonly closeAll: (code: number, reason: string) => void
 }
 
@@ -24,7 +23,6 @@ export const createConnections = (publish: (text: string) => void = () => {}): C
       open.delete(id)
       subscribed.delete(id)
     },
-    ids: () => [...open.keys()],
     send: (id, text) => open.get(id)?.send(text),
     broadcast: (text) => {
       publish(text)
@@ -32,7 +30,7 @@ export const createConnections = (publish: (text: string) => void = () => {}): C
     },
     subscribe: (id) => {
       const connection = open.get(id)
-      if (connection?.listen) connection.listen()
+      if (connection?.subscribe) connection.subscribe()
       else if (connection) subscribed.set(id, connection)
     },
     close: (id, code, reason) => {
@@ -47,9 +45,10 @@ export const createConnections = (publish: (text: string) => void = () => {}): C
   }
 }
 
-const MOST_BEHIND = 2000
+/** Events queued for a slow reader before its stream is closed. It reconnects with its cursor and gets one replay. */
+const MAX_QUEUED_EVENTS = 2000
 
-/** An answer of server-sent events; `id` is the cursor, so that a browser's EventSource goes on where it was. */
+/** A response of server-sent events. Their `id` is the cursor, so a browser's EventSource resumes by itself. */
 export const eventStream = (
   connections: Connections,
   id: string,
@@ -60,8 +59,7 @@ export const eventStream = (
     start: (controller) => {
       connections.add(id, {
         send: (text) => {
-          // A reader this far behind is let go: it comes back with its cursor and gets what it missed in one piece.
-          if ((controller.desiredSize ?? 0) < -MOST_BEHIND)
+          if ((controller.desiredSize ?? 0) < -MAX_QUEUED_EVENTS)
             return connections.close(id, 1013, "too slow")
           const rev = /"rev":(\d+)/.exec(text)?.[1]
           controller.enqueue(

@@ -1,4 +1,4 @@
-/** Hashes and derived keys, with nothing but Web Crypto: the same in every host. */
+/** Hashes and derived keys with Web Crypto only, so that they are the same in every host. */
 
 const encoder = new TextEncoder()
 
@@ -8,7 +8,7 @@ const hex = (bytes: ArrayBuffer): string =>
 export const hashOf = async (secret: string): Promise<string> =>
   hex(await crypto.subtle.digest("SHA-256", encoder.encode(secret)))
 
-/** A key of one session's one sandbox: whoever learns it can forge nothing for any other. */
+/** The key of one sandbox of one session: a leaked key is not valid for any other sandbox or session. */
 export const gatewayKey = async (
   master: string,
   sessionId: string,

@@ -335,7 +335,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         const long = "+a line of a file\n".repeat(200_000)
         expect(await asking({ type: "diff" }, { type: "diff" }, diffOf(long))).toMatchObject({
           status: "answered",
-          result: { error: expect.stringContaining("too long to be kept") as string },
+          result: { error: expect.stringContaining("too long to store") as string },
         })
       })
       test("a review is made, and its findings come as an event", async () => {

@@ -33,9 +33,9 @@ test("the biggest things that runners and clients may say fit", () => {
   const inner = openBunSql(":memory:")
   const { most, sql } = watched(inner)
   const core = createCore(sql)
-  let seq = core.greet("a")
+  let seq = core.connectRunner("a")
   const say = (frame: Record<string, unknown>) => {
-    core.say("a", { ...frame, seq })
+    core.receive("a", { ...frame, seq })
     seq += 1
   }
   const wide = "漢"

@@ -1,35 +1,36 @@
-/** Acknowledgements to the runner: of what is written, for many frames at once, never long after. */
+/** Acknowledgements to the runner: one for many frames, and only for frames that are written. */
 import type { SessionContext } from "./session-context.ts"
 
 export interface Acks {
-  /** A frame was taken: it is acknowledged soon, once it is written. */
-  readonly soon: () => void
-  readonly stop: () => void
+  /** A frame was received: an acknowledgement of everything written is sent within 50 ms. */
+  readonly schedule: () => void
+  readonly cancel: () => void
 }
 
 const ACK_MS = 50
 const ACK_FRAMES = 64
 
-export const createAcks = ({ ports, link }: SessionContext): Acks => {
+export const createAcks = ({ ports, runnerConnection }: SessionContext): Acks => {
   let frames = 0
-  let cancel: (() => void) | undefined
-  const stop = () => {
-    cancel?.()
-    cancel = undefined
+  let cancelTimer: (() => void) | undefined
+  const cancel = () => {
+    cancelTimer?.()
+    cancelTimer = undefined
     frames = 0
   }
   const acknowledge = () => {
-    stop()
-    const { connection, epoch } = link.now()
+    cancel()
+    const { connection, epoch } = runnerConnection.state()
     if (connection === null || epoch === null) return
-    ports.sockets.send(connection, JSON.stringify({ type: "ack", seq: link.storedSeq(epoch) }))
+    const ack = { type: "ack", seq: runnerConnection.storedSeq(epoch) }
+    ports.sockets.send(connection, JSON.stringify(ack))
   }
   return {
-    stop,
-    soon: () => {
+    cancel,
+    schedule: () => {
       frames += 1
       if (frames >= ACK_FRAMES) return acknowledge()
-      cancel ??= ports.later(ACK_MS, acknowledge)
+      cancelTimer ??= ports.later(ACK_MS, acknowledge)
     },
   }
 }

@@ -1,10 +1,10 @@
-/** Things too big for a row: the bytes go to the host's blobs, the row says what and where. */
+/** Images of the conversation: the bytes go to the host's blobs, the row describes them. */
 import type { SessionContext } from "./session-context.ts"
 
 const BASE64_PER_BYTE = 4 / 3
 
-/** The same id again is the same artifact. */
-export const keepArtifact = (
+/** Idempotent: the same id is the same artifact. */
+export const storeArtifact = (
   { ports, changes }: SessionContext,
   mime: string,
   base64: string,
@@ -21,6 +21,6 @@ export const keepArtifact = (
     description,
     ports.now(),
   )
-  changes.note("artifact", id)
+  changes.record("artifact", id)
   return id
 }

@@ -1,127 +1,115 @@
 /**
- * The change log: every change of what clients see has a number, `rev`. What is told live is what is read later, so a
- * client that slept asks with its last number and gets only what it missed.
+ * The change log: every change that clients see has a number, `rev`. Live events and replays are read from the same rows,
+ * so a client that was away sends its last `rev` and gets only what it missed.
  */
-import { one, type Sockets, type Sql } from "./ports.ts"
+import type { z } from "zod"
+import type { NumberedEvent } from "../../wire/clients/conversation.ts"
+import type { Sockets, Sql } from "./ports.ts"
 import { readEntity } from "./client-views.ts"
+import { changeRow, hasRow, readRow, readRows, revRow } from "./rows.ts"
 
-export type ChangeKind =
-  | "message"
-  | "part"
-  | "delta"
-  | "queue"
-  | "interaction"
-  | "state"
-  | "ask"
-  | "artifact"
-  | "usage"
-  | "removed"
-
-export interface ClientEvent {
-  readonly type: string
-  readonly [field: string]: unknown
-}
+export type ChangeKind = z.output<typeof changeRow>["kind"]
 
 export interface Changes {
-  /** Notes that a thing has changed; clients hear of it when the transaction is through. */
-  readonly note: (kind: Exclude<ChangeKind, "delta">, ref: string) => number
-  /** Notes that a part's text has grown from `start` on. Told live already, when the words came. */
-  readonly grown: (messageId: string, partId: string, start: number) => void
-  /** Tells clients what was noted since the last time. */
-  readonly tell: () => void
-  /** The transaction did not go through: there is nothing to tell. */
-  readonly drop: () => void
+  /** Records that an entity changed; clients get it after the commit. */
+  readonly record: (kind: Exclude<ChangeKind, "delta">, ref: string) => number
+  /** Records that a part's text grew from `start` on. Not broadcast: clients got the deltas when they arrived. */
+  readonly recordGrowth: (messageId: string, partId: string, start: number) => void
+  /** After the commit: sends clients what was recorded since the last call. */
+  readonly broadcast: () => void
+  /** After a rollback: forgets what was recorded. */
+  readonly rollBack: () => void
   readonly rev: () => number
-  /** What changed after `cursor`, or nothing when that cannot be said any more. */
-  readonly since: (cursor: number) => readonly ClientEvent[] | undefined
+  /** The changes after `cursor`; `undefined` when the log cannot tell and a snapshot is needed. */
+  readonly since: (cursor: number) => readonly NumberedEvent[] | undefined
 }
 
 export const createChanges = (sql: Sql, sockets: Sockets): Changes => {
-  let noted: { readonly rev: number; readonly kind: ChangeKind; readonly ref: string }[] = []
-  let known: number | undefined
+  let recorded: { readonly rev: number; readonly kind: ChangeKind; readonly ref: string }[] = []
+  let newestRev: number | undefined
   const insert = (kind: ChangeKind, ref: string, start: number | null): number => {
-    const row = one(
-      sql.all<{ rev: number }>(
-        "INSERT OR REPLACE INTO changes (kind, ref, start) VALUES (?, ?, ?) RETURNING rev",
-        kind,
-        ref,
-        start,
-      ),
+    const row = readRow(
+      sql,
+      revRow,
+      "INSERT OR REPLACE INTO changes (kind, ref, start) VALUES (?, ?, ?) RETURNING rev",
+      kind,
+      ref,
+      start,
     )
-    known = row?.rev ?? 0
-    return known
+    newestRev = row?.rev ?? 0
+    return newestRev
   }
-  const latest = () => (known ??= newest(sql))
+  const rev = () => (newestRev ??= readNewestRev(sql))
   return {
-    note: (kind, ref) => {
-      const rev = insert(kind, ref, null)
-      noted = [
-        ...noted.filter((other) => other.kind !== kind || other.ref !== ref),
-        { rev, kind, ref },
-      ]
-      return rev
+    record: (kind, ref) => {
+      const added = { rev: insert(kind, ref, null), kind, ref }
+      recorded = [...recorded.filter((other) => other.kind !== kind || other.ref !== ref), added]
+      return added.rev
     },
-    grown: (messageId, partId, start) => void insert("delta", refOf(messageId, partId), start),
-    tell: () => {
-      const told = noted
-      noted = []
-      for (const { rev, kind, ref } of told) {
-        const event = readEntity(sql, kind, ref)
-        if (event) sockets.broadcast(JSON.stringify({ rev, ...event }))
+    recordGrowth: (messageId, partId, start) =>
+      void insert("delta", refOfPart(messageId, partId), start),
+    broadcast: () => {
+      const changes = recorded
+      recorded = []
+      for (const change of changes) {
+        const event = readEntity(sql, change.kind, change.ref)
+        if (event) sockets.broadcast(JSON.stringify({ rev: change.rev, ...event }))
       }
     },
-    drop: () => {
-      noted = []
-      known = undefined
+    rollBack: () => {
+      recorded = []
+      newestRev = undefined
     },
-    rev: latest,
-    since: (cursor) => (cursor > latest() ? undefined : changedSince(sql, cursor)),
+    rev,
+    since: (cursor) => (cursor > rev() ? undefined : readChangesSince(sql, cursor)),
   }
 }
 
-const newest = (sql: Sql): number =>
-  one(sql.all<{ rev: number | null }>("SELECT max(rev) AS rev FROM changes"))?.rev ?? 0
+const readNewestRev = (sql: Sql): number =>
+  readRow(sql, revRow, "SELECT max(rev) AS rev FROM changes")?.rev ?? 0
 
-/** More than this is not worth a replay: the snapshot says it shorter. */
-const MOST = 2000
+/** A longer replay costs more than a snapshot. */
+const MAX_REPLAYED = 2000
 
-const changedSince = (sql: Sql, cursor: number): readonly ClientEvent[] | undefined => {
-  const rows = sql.all<{ rev: number; kind: ChangeKind; ref: string; start: number | null }>(
+const readChangesSince = (sql: Sql, cursor: number): readonly NumberedEvent[] | undefined => {
+  const rows = readRows(
+    sql,
+    changeRow,
     "SELECT rev, kind, ref, start FROM changes WHERE rev > ? ORDER BY rev LIMIT ?",
     cursor,
-    MOST + 1,
+    MAX_REPLAYED + 1,
   )
-  if (rows.length > MOST) return undefined
-  const whole = new Set(rows.flatMap(({ kind, ref }) => (kind === "part" ? [ref] : [])))
-  const told = new Set<string>()
+  if (rows.length > MAX_REPLAYED) return undefined
+  const wholeParts = new Set(rows.flatMap(({ kind, ref }) => (kind === "part" ? [ref] : [])))
+  const replayedDeltas = new Set<string>()
   const introduced = new Set<string>()
-  return rows.flatMap(({ rev, kind, ref, start }) => {
-    if (kind === "delta" && (whole.has(ref) || told.has(ref))) return []
-    // The first stretch that was missed starts the one piece that tells them all.
-    if (kind === "delta") told.add(ref)
+  return rows.flatMap(({ rev, kind, ref, start }): NumberedEvent[] => {
+    if (kind === "delta" && (wholeParts.has(ref) || replayedDeltas.has(ref))) return []
+    // One event covers every missed delta of a part: from the start of the first one to the end of the text.
+    if (kind === "delta") replayedDeltas.add(ref)
     if (kind === "message") introduced.add(ref)
     const event = readEntity(sql, kind, ref, start ?? 0)
     if (!event) return []
-    const message = String(event["messageId"])
-    if ((kind !== "part" && kind !== "delta") || introduced.has(message)) return [{ rev, ...event }]
-    introduced.add(message)
-    return [...introduction(sql, message, cursor, rev), { rev, ...event }]
+    if (event.type !== "part" && event.type !== "part.delta") return [{ rev, ...event }]
+    if (introduced.has(event.messageId)) return [{ rev, ...event }]
+    introduced.add(event.messageId)
+    return [...introduceMessage(sql, event.messageId, cursor, rev), { rev, ...event }]
   })
 }
 
-/** A message that is new to the reader comes before its parts, though its last change came after them. */
-const introduction = (
+/** A message that is new to the client must come before its parts, although its newest change may come after them. */
+const introduceMessage = (
   sql: Sql,
   id: string,
   cursor: number,
   rev: number,
-): readonly ClientEvent[] => {
-  const fresh = sql.all("SELECT 1 FROM messages WHERE id = ? AND place > ?", id, cursor).length > 0
-  const event = fresh ? readEntity(sql, "message", id) : undefined
-  return event
-    ? [{ rev, ...event, message: { ...(event["message"] as object), status: "streaming" } }]
+): readonly NumberedEvent[] => {
+  const isNew = hasRow(sql, "SELECT 1 FROM messages WHERE id = ? AND place > ?", id, cursor)
+  const event = isNew ? readEntity(sql, "message", id) : undefined
+  return event?.type === "message"
+    ? [{ rev, type: "message", message: { ...event.message, status: "streaming" } }]
     : []
 }
 
-export const refOf = (messageId: string, partId: string): string =>
+export const refOfPart = (messageId: string, partId: string): string =>
   JSON.stringify([messageId, partId])

@@ -1,4 +1,4 @@
-/** The clients' side of a session: what each verb does, and its one reply. The map is total. */
+/** The clients' side of a session: what each verb does and what it replies. The table of verbs is total. */
 import type { CommandFrame } from "../../wire/frames/index.ts"
 import { channelAddress, channelKey, hasChannel } from "./channel.ts"
 import {
@@ -11,14 +11,23 @@ import {
 } from "../../wire/clients/verbs.ts"
 import { readMessages, readSnapshot } from "./client-views.ts"
 import type { SessionContext } from "./session-context.ts"
-import { answerFrame, dispatch, showPrompt, stopPrompts, withdrawAll } from "./prompt-lifecycle.ts"
+import {
+  answerFrame,
+  dispatch,
+  addPromptToConversation,
+  stopPrompts,
+  withdrawAll,
+} from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
 import { hasEnded } from "./named-values.ts"
+import type { Answered } from "./interactions.ts"
+import { hasRow } from "./rows.ts"
+import { parseJson } from "../../lib/json.ts"
 
 export interface ClientSide {
-  /** A frame of a client's WebSocket. */
-  readonly said: (connection: string, text: string) => void
-  /** Snapshot or what changed since, then live; also for a stream that cannot speak, as SSE. */
+  /** A message from a client's WebSocket. */
+  readonly receive: (connection: string, text: string) => void
+  /** Sends a snapshot, or the changes since `cursor`, then live events. Also for event streams (SSE). */
   readonly subscribe: (connection: string, cursor: number | undefined) => void
   readonly request: (message: Exclude<ClientMessage, { type: "subscribe" }>, by: string) => Reply
 }
@@ -27,29 +36,30 @@ type Verbs = {
   readonly [Verb in Exclude<ClientVerb, "subscribe">]: (message: Client<Verb>, by: string) => Reply
 }
 
-/** Nobody types faster than this; a script that does is told so. */
-const MOST_QUEUED = 100
+/** Far more than people type: it stops a script that floods the queue. */
+const MAX_QUEUED = 100
+/** How long a client's question to the runner stays open. */
 const ASK_MS = 120_000
-/** What goes into a row as it is: a character may take three bytes, and a row holds less than 2 MB. */
-const MOST_TEXT = 500_000
+/** Text stored in one row: a character may take three bytes, and a row holds less than 2 MB. */
+const MAX_TEXT = 500_000
 
 const isBase64 = (url: string): boolean => /^data:[^,]*;base64,/i.test(url)
 
-export const createClientSide = (parts: SessionContext, flush: () => void): ClientSide => {
-  const { ports, changes } = parts
-  const verbs = verbsOf(parts)
+export const createClientSide = (context: SessionContext, flush: () => void): ClientSide => {
+  const { ports, changes } = context
+  const verbs = verbsOf(context)
 
   const request: ClientSide["request"] = (message, by) => {
     const run: (message: never, by: string) => Reply = verbs[message.type]
-    return parts.commit(() => {
+    return context.commit(() => {
       const reply = run(message as never, by)
-      if (reply.ok) dispatch(parts)
+      if (reply.ok) dispatch(context)
       return reply
     })
   }
 
   const subscribe = (connection: string, cursor: number | undefined) => {
-    // Words that are not written yet were told live only: whoever comes now must find them in the rows.
+    // Buffered deltas were only broadcast: a new subscriber must find them in the rows.
     flush()
     const events = cursor === undefined ? undefined : changes.since(cursor)
     const rev = changes.rev()
@@ -63,7 +73,7 @@ export const createClientSide = (parts: SessionContext, flush: () => void): Clie
   return {
     subscribe,
     request,
-    said: (connection, text) => {
+    receive: (connection, text) => {
       const reply = (value: Reply, id?: string) =>
         ports.sockets.send(
           connection,
@@ -73,7 +83,7 @@ export const createClientSide = (parts: SessionContext, flush: () => void): Clie
             ...value,
           }),
         )
-      const value = fromJson(text)
+      const value = parseJson(text)
       if (isPing(value)) return ports.sockets.send(connection, '{"type":"pong"}')
       const parsed = parseClientMessage(value)
       if (!parsed.ok) return reply(refuse("bad-request", parsed.problem), idOf(value))
@@ -89,12 +99,15 @@ const refuse = (code: RefusalCode, message: string): Reply => ({
   error: { code, message },
 })
 
-const verbsOf = (parts: SessionContext): Verbs => {
-  const { ports, queue, interactions, link, state, say } = parts
-  const hasRunner = () => link.now().connection !== null
-  /** Questions to the runner: answered by an event, or by a deadline. */
+const NO_RUNNER = refuse("no-runner", "the runner is not connected")
+const NOT_QUEUED = "the prompt is not in the queue any more: it runs or has ended"
+
+const verbsOf = (context: SessionContext): Verbs => {
+  const { ports, queue, interactions, runnerConnection, values, sendToRunner } = context
+  const hasRunner = () => runnerConnection.state().connection !== null
+  /** A question to the runner. The result comes as an `answer` event, or the question expires after `ASK_MS`. */
   const ask = (kind: string, make: (requestId: string) => CommandFrame): Reply => {
-    if (!hasRunner()) return refuse("no-runner", "the runner is not connected")
+    if (!hasRunner()) return NO_RUNNER
     const requestId = ports.newId()
     ports.sql.run(
       "INSERT INTO asks (id, kind, status, at) VALUES (?, ?, 'open', ?)",
@@ -102,69 +115,63 @@ const verbsOf = (parts: SessionContext): Verbs => {
       kind,
       ports.now(),
     )
-    parts.deadlines.set("ask", requestId, ports.now() + ASK_MS)
-    say(make(requestId))
+    context.deadlines.set("ask", requestId, ports.now() + ASK_MS)
+    sendToRunner(make(requestId))
     return { ok: true, requestId }
   }
-  const answer = (
-    id: string,
-    kind: "question" | "permission",
-    given: string | boolean,
-    by: string,
-  ) => {
-    if (interactions.statusOf(id) === undefined)
-      return refuse("not-found", `there is no ${kind} ${id}`)
-    if (!interactions.answer(id, kind, given, by)) {
-      return refuse("too-late", `the ${kind} is answered already, or nobody waits for it any more`)
+  const answer = (answered: Answered, by: string): Reply => {
+    const { id, kind } = answered
+    if (!interactions.exists(id)) return refuse("not-found", `${kind} ${id} does not exist`)
+    if (!interactions.answer(answered, by)) {
+      return refuse("too-late", `${kind} ${id} is answered already or has expired`)
     }
-    say(answerFrame(id, kind, given))
-    return { ok: true } as const
+    sendToRunner(answerFrame(answered))
+    return { ok: true }
   }
   return {
     prompt: ({ type, clientRequestId, ...rest }) => {
-      if (hasEnded(state)) return refuse("too-late", "the session has ended")
+      if (hasEnded(values)) return refuse("too-late", "the session has ended")
       const channel = channelKey(rest)
       const prompt: Prompt = { type, messageId: ports.newId(), ...rest, ...channelAddress(channel) }
-      if (rest.attachments?.some(({ url }) => url.length > MOST_TEXT && !isBase64(url))) {
+      if (rest.attachments?.some(({ url }) => url.length > MAX_TEXT && !isBase64(url))) {
         return refuse("bad-request", "attachments: a data URL of this size must be base64")
       }
-      const waiting = ports.sql.all("SELECT 1 FROM queue WHERE status = 'queued'").length
-      if (waiting >= MOST_QUEUED) return refuse("too-many", `${waiting} prompts wait already`)
+      const queued = queue.countQueued()
+      if (queued >= MAX_QUEUED) return refuse("too-many", `${queued} prompts are queued already`)
       const added = queue.add(prompt, channel, clientRequestId)
-      if (!added) return refuse("conflict", "this clientRequestId stands for another prompt")
+      if (!added) return refuse("conflict", "this clientRequestId was used for another prompt")
       return { ok: true, messageId: added.id, fresh: added.fresh }
     },
     abort: (message) => {
       const channel = hasChannel(message) ? channelKey(message) : undefined
-      const withdrawn = message.queued === true ? withdrawAll(parts, channel) : 0
-      return { ok: true, stopping: stopPrompts(parts, channel), withdrawn }
+      const withdrawn = message.queued === true ? withdrawAll(context, channel) : 0
+      return { ok: true, stopping: stopPrompts(context, channel), withdrawn }
     },
-    answer: ({ id, answer: given }, by) => answer(id, "question", given, by),
-    permission: ({ id, reply }, by) => answer(id, "permission", reply, by),
+    answer: ({ id, answer: given }, by) => answer({ id, kind: "question", answer: given }, by),
+    permission: ({ id, reply }, by) => answer({ id, kind: "permission", answer: reply }, by),
     withdraw: ({ id }) => {
-      if (!queue.find(id)) return refuse("not-found", `there is no prompt ${id}`)
-      return queue.withdraw(id)
-        ? { ok: true }
-        : refuse("too-late", "the prompt is begun or over already")
+      if (!queue.find(id)) return refuse("not-found", `prompt ${id} does not exist`)
+      return queue.withdraw(id) ? { ok: true } : refuse("too-late", NOT_QUEUED)
     },
     promote: ({ id }, by) => {
       const row = queue.find(id)
-      if (!row) return refuse("not-found", `there is no prompt ${id}`)
-      if (row.status !== "queued") return refuse("too-late", "the prompt is begun or over already")
+      if (!row) return refuse("not-found", `prompt ${id} does not exist`)
+      if (row.status !== "queued") return refuse("too-late", NOT_QUEUED)
       const question = interactions.openQuestion(row.channel)
       if (question === undefined)
-        return queue.promote(id) ? { ok: true } : refuse("too-late", "too late")
-      // The agent waits for an answer, and this is what the person wants it to hear first.
+        return queue.promote(id) ? { ok: true } : refuse("too-late", NOT_QUEUED)
+      // The agent waits for an answer: the promoted prompt is the answer.
       const prompt = queue.promptOf(row)
       queue.finish(id, "done")
-      showPrompt(parts, prompt, row.channel)
-      return { ...answer(question, "question", prompt.content, by), answered: question }
+      addPromptToConversation(context, prompt, row.channel)
+      const reply = answer({ id: question, kind: "question", answer: prompt.content }, by)
+      return { ...reply, answered: question }
     },
     revert: ({ messageId }) => {
-      if (!hasRunner()) return refuse("no-runner", "the runner is not connected")
-      const known = ports.sql.all("SELECT 1 FROM messages WHERE id = ?", messageId)
-      if (known.length === 0) return refuse("not-found", `there is no message ${messageId}`)
-      say({ type: "revert", messageId })
+      if (!hasRunner()) return NO_RUNNER
+      if (!hasRow(ports.sql, "SELECT 1 FROM messages WHERE id = ?", messageId))
+        return refuse("not-found", `message ${messageId} does not exist`)
+      sendToRunner({ type: "revert", messageId })
       return { ok: true }
     },
     command: ({ command, args }) =>
@@ -178,31 +185,23 @@ const verbsOf = (parts: SessionContext): Verbs => {
         requestId,
       })),
     config: ({ config }) => {
-      const known = JSON.parse(state.kept("config") ?? "{}") as object
-      const all = JSON.stringify({ ...known, ...config })
-      if (all.length > MOST_TEXT) {
-        return refuse("bad-request", `config: at most ${MOST_TEXT} characters are kept`)
+      const merged = JSON.stringify({ ...values.config(), ...config })
+      if (merged.length > MAX_TEXT) {
+        return refuse("bad-request", `config: at most ${MAX_TEXT} characters can be stored`)
       }
-      state.keep("config", all)
-      if (hasRunner()) say({ type: "opencode-config", config })
+      values.setPrivate("config", merged)
+      if (hasRunner()) sendToRunner({ type: "opencode-config", config })
       return { ok: true }
     },
     "delete-tunnel": ({ name }) => {
-      if (!hasRunner()) return refuse("no-runner", "the runner is not connected")
-      say({ type: "tunnel-delete", name })
+      if (!hasRunner()) return NO_RUNNER
+      sendToRunner({ type: "tunnel-delete", name })
       return { ok: true }
     },
-    history: ({ before, limit = 50 }) => {
-      return { ok: true, ...readMessages(ports.sql, limit, before) }
-    },
-  }
-}
-
-const fromJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
+    history: ({ before, limit = 50 }) => ({
+      ok: true,
+      ...readMessages(ports.sql, limit, before),
+    }),
   }
 }
 

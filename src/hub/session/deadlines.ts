@@ -1,44 +1,46 @@
-/** Deadlines as rows and one alarm for the earliest: a host that slept or died finds them again. */
-import { type Alarm, one, type Sql } from "./ports.ts"
+/** Deadlines as rows, and the host's one alarm for the earliest of them: a host that slept or crashed keeps them. */
+import type { z } from "zod"
+import type { Alarm, Sql } from "./ports.ts"
+import { deadlineRow, deadlineTimeRow, readRow, readRows } from "./rows.ts"
 
-export type DeadlineKind = "stop" | "prompt" | "barrier" | "ask"
+type Deadline = z.output<typeof deadlineRow>
 
 export interface Deadlines {
-  readonly set: (kind: DeadlineKind, ref: string, at: number) => void
-  readonly clear: (kind: DeadlineKind, ref: string) => void
-  /** Those that have passed, each once: they are gone when they are told. */
-  readonly takeDue: (
-    now: number,
-  ) => readonly { readonly kind: DeadlineKind; readonly ref: string }[]
+  readonly set: (kind: Deadline["kind"], ref: string, at: number) => void
+  readonly clear: (kind: Deadline["kind"], ref: string) => void
+  /** Deletes the deadlines that have passed and returns them. */
+  readonly takeDue: (now: number) => readonly Deadline[]
   /** Sets the host's alarm to the earliest deadline, if that has changed. */
   readonly arm: () => void
 }
 
 export const createDeadlines = (sql: Sql, alarm: Alarm): Deadlines => {
   let armed: number | undefined
-  /** True at first: what an earlier life left behind is armed too. */
-  let touched = true
+  /** True at first: the rows may hold deadlines from before a restart. */
+  let changed = true
   return {
     set: (kind, ref, at) => {
-      touched = true
+      changed = true
       sql.run("INSERT OR REPLACE INTO deadlines (kind, ref, at) VALUES (?, ?, ?)", kind, ref, at)
     },
     clear: (kind, ref) => {
-      touched = true
+      changed = true
       sql.run("DELETE FROM deadlines WHERE kind = ? AND ref = ?", kind, ref)
     },
     takeDue: (now) => {
-      touched = true
+      changed = true
       armed = undefined
-      return sql.all<{ kind: DeadlineKind; ref: string }>(
+      return readRows(
+        sql,
+        deadlineRow,
         "DELETE FROM deadlines WHERE at <= ? RETURNING kind, ref",
         now,
       )
     },
     arm: () => {
-      if (!touched) return
-      touched = false
-      const next = one(sql.all<{ at: number | null }>("SELECT min(at) AS at FROM deadlines"))?.at
+      if (!changed) return
+      changed = false
+      const next = readRow(sql, deadlineTimeRow, "SELECT min(at) AS at FROM deadlines")?.at
       if ((next ?? undefined) === armed) return
       armed = next ?? undefined
       alarm.set(armed)

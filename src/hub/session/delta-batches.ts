@@ -1,49 +1,47 @@
 /**
- * Words as they stream in: told to clients as soon as the host gets to it, written in batches. What is not written is not
- * acknowledged, so a host that dies in between gets it again.
+ * Text deltas of a running turn: broadcast to clients on the next tick, written in batches. Unwritten deltas are not
+ * acknowledged, so after a crash the runner sends them again.
  */
-import type { Messages, WordKind } from "./messages.ts"
+import type { DeltaKind, Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
-import { bytesOf } from "./text.ts"
+import { utf8Length } from "./text.ts"
 
 export interface DeltaBatches {
-  /** True when the words could wait; false when they must be written now, with what waited before them. */
-  readonly take: (
+  /** Buffers a delta. False when it must be written at once with `writeNow`: it starts a part, or the row is full. */
+  readonly add: (
     messageId: string,
     base: string | undefined,
-    kind: WordKind,
+    kind: DeltaKind,
     delta: string,
   ) => boolean
-  /** Writes what waits. Part of a transaction. */
+  /** Writes the buffered deltas. Inside a transaction. */
   readonly write: () => void
-  /** Words that start something, or a message that is over: no waiting. Part of a transaction. */
+  /** Writes a delta that `add` did not take. A message that has ended ignores it. Inside a transaction. */
   readonly writeNow: (
     messageId: string,
     base: string | undefined,
-    kind: WordKind,
+    kind: DeltaKind,
     delta: string,
   ) => void
-  /** How many bytes are to be written. */
-  readonly waiting: () => number
-  /** Tells clients what they have not heard yet: before anything else that they are told. */
-  readonly tell: () => void
-  /** A message has ended, and all its words are written. */
+  readonly unwrittenBytes: () => number
+  /** Sends clients the deltas that they do not have yet. Must run before any other event is sent. */
+  readonly broadcast: () => void
+  /** The message has ended and its deltas are written. */
   readonly close: (messageId: string) => void
-  /** Forgets what it knows of the rows: the transaction they were read in did not go through. */
-  readonly forget: () => void
+  /** After a rollback: forgets the buffers and what was read from the rows. */
+  readonly discard: () => void
 }
 
 interface OpenPart {
   readonly messageId: string
   readonly id: string
   size: number
-  /** To be written, and the end of it that is also to be told. */
-  waiting: string
-  untold: string
+  unwritten: string
+  unsent: string
 }
 
-/** A row is left well before it is full, so that no batch can overfill it. */
-const ROOM = 400_000
+/** Below the limit of a row (`ROW_CHARACTERS`), so that no batch exceeds it. */
+const MAX_ROW_CHARACTERS = 400_000
 
 export const createDeltaBatches = (
   messages: Messages,
@@ -52,8 +50,8 @@ export const createDeltaBatches = (
 ): DeltaBatches => {
   const open = new Map<string, OpenPart>()
   const keyOf = (messageId: string, base: string) => `${messageId}\n${base}`
-  let waiting = 0
-  let cancelTelling: (() => void) | undefined
+  let unwrittenBytes = 0
+  let cancelBroadcast: (() => void) | undefined
 
   const find = (messageId: string, base: string): OpenPart | undefined => {
     if (!messages.isStreaming(messageId)) return undefined
@@ -61,22 +59,22 @@ export const createDeltaBatches = (
     if (known) return known
     const row = messages.openPart(messageId, base)
     if (!row) return undefined
-    const part = { messageId, id: row.id, size: row.size, waiting: "", untold: "" }
+    const part = { messageId, id: row.id, size: row.size, unwritten: "", unsent: "" }
     open.set(keyOf(messageId, base), part)
     return part
   }
 
-  const stopTelling = () => {
-    cancelTelling?.()
-    cancelTelling = undefined
+  const stopTimer = () => {
+    cancelBroadcast?.()
+    cancelBroadcast = undefined
   }
 
-  const tell = () => {
-    stopTelling()
+  const broadcast = () => {
+    stopTimer()
     for (const part of open.values()) {
-      if (part.untold === "") continue
-      const { messageId, id: partId, size, untold: text } = part
-      part.untold = ""
+      if (part.unsent === "") continue
+      const { messageId, id: partId, size, unsent: text } = part
+      part.unsent = ""
       const offset = size - text.length
       const event = { rev: rev(), type: "part.delta", messageId, partId, offset, text }
       sockets.broadcast(JSON.stringify(event))
@@ -84,41 +82,41 @@ export const createDeltaBatches = (
   }
 
   return {
-    tell,
-    take: (messageId, named, kind, delta) => {
+    broadcast,
+    add: (messageId, named, kind, delta) => {
       const part = find(messageId, named ?? messages.unnamedPart(messageId, kind))
-      if (!part || part.size + delta.length >= ROOM) return false
-      part.waiting += delta
-      part.untold += delta
+      if (!part || part.size + delta.length >= MAX_ROW_CHARACTERS) return false
+      part.unwritten += delta
+      part.unsent += delta
       part.size += delta.length
-      // At the next turn of the loop: a host that is behind tells many words at once, and so catches up.
-      cancelTelling ??= later(0, tell)
-      waiting += bytesOf(delta)
+      // On the next tick: a host that is behind sends many deltas as one event and so catches up.
+      cancelBroadcast ??= later(0, broadcast)
+      unwrittenBytes += utf8Length(delta)
       return true
     },
     write: () => {
       for (const part of open.values()) {
-        if (part.waiting !== "") messages.growPart(part.messageId, part.id, part.waiting)
-        part.waiting = ""
+        if (part.unwritten !== "") messages.appendToPart(part.messageId, part.id, part.unwritten)
+        part.unwritten = ""
       }
-      waiting = 0
+      unwrittenBytes = 0
     },
     writeNow: (messageId, named, kind, delta) => {
       if (delta === "" || !messages.isStreaming(messageId)) return
       const base = named ?? messages.unnamedPart(messageId, kind)
-      tell()
+      broadcast()
       open.delete(keyOf(messageId, base))
       messages.startPart(messageId, base, kind, delta)
     },
     close: (messageId) => {
-      tell()
+      broadcast()
       for (const [key, part] of open) if (part.messageId === messageId) open.delete(key)
     },
-    waiting: () => waiting,
-    forget: () => {
-      stopTelling()
+    unwrittenBytes: () => unwrittenBytes,
+    discard: () => {
+      stopTimer()
       open.clear()
-      waiting = 0
+      unwrittenBytes = 0
     },
   }
 }

@@ -1,50 +1,57 @@
-/** What each frame of the runner changes. The map is total: a frame without an entry does not compile. */
+/** What each frame of the runner changes in the session. The table is total: a frame without a handler does not compile. */
 import type { Outbound, ToldFrame } from "../../wire/frames/index.ts"
-import { keepArtifact } from "./artifacts.ts"
+import { storeArtifact } from "./artifacts.ts"
 import { channelKey } from "./channel.ts"
-import { answerOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
+import { completeOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, withdrawAll } from "./prompt-lifecycle.ts"
+import { hasRow } from "./rows.ts"
 
-/** Frames about the link itself, and words, are dealt with where they arrive. */
-type Elsewhere = "hello" | "ping" | "message.part.text-delta" | "message.part.reasoning-delta"
-type IngestedType = Exclude<ToldFrame["type"], Elsewhere>
-type Ingest = { readonly [Type in IngestedType]: (frame: Outbound<Type>) => void }
+/** `runner-side.ts` handles these itself. */
+type HandledElsewhere =
+  | "hello"
+  | "ping"
+  | "message.part.text-delta"
+  | "message.part.reasoning-delta"
+type IngestedType = Exclude<ToldFrame["type"], HandledElsewhere>
+type IngestTable = { readonly [Type in IngestedType]: (frame: Outbound<Type>) => void }
 
-/** Carries out one frame, inside its transaction. */
-export const createIngest = (parts: SessionContext): ((frame: Outbound<IngestedType>) => void) => {
-  const table = tableOf(parts)
+/** Returns the handler of one frame. It must run inside the frame's transaction. */
+export const createIngest = (
+  context: SessionContext,
+): ((frame: Outbound<IngestedType>) => void) => {
+  const table = tableOf(context)
   return (frame) => {
     const run: (frame: never) => void = table[frame.type]
     run(frame as never)
   }
 }
 
-/** A tool may print without end; a client that wants it all has the sandbox. */
+/** Tool output is unbounded: the conversation keeps the start of it, the sandbox has the rest. */
 const RESULT_CHARACTERS = 100_000
-/** The answer to a client's question is one row, and a character may take three bytes of its 2 MB. */
+/** A result for a client is stored in one row of at most 2 MB, and a character may take three bytes. */
 const ANSWER_CHARACTERS = 500_000
 
-const tableOf = (parts: SessionContext): Ingest => {
-  const { messages, queue, interactions, state, changes, link, ports } = parts
+const tableOf = (context: SessionContext): IngestTable => {
+  const { messages, queue, interactions, values, changes, runnerConnection, ports } = context
   const { sql } = ports
-  const begin = (frame: Outbound<"message.create">) =>
-    messages.begin(frame.turnId, frame.messageId, channelKey(frame))
-  const answered = (id: string, kind: string, result: unknown) => {
+  /** The runner's result of a client's `command`, `diff`, `review` or `new-session`. */
+  const answerClient = (id: string, kind: string, result: unknown) => {
     const text = JSON.stringify(result)
-    const row = sql.all(
+    const wasOpen = hasRow(
+      sql,
       "UPDATE asks SET status = 'answered', result = ? WHERE id = ? AND status = 'open' RETURNING id",
       text.length <= ANSWER_CHARACTERS
         ? text
-        : JSON.stringify({ error: `the answer is too long to be kept: ${text.length} characters` }),
+        : JSON.stringify({ error: `the result is too long to store: ${text.length} characters` }),
       id,
     )
-    parts.deadlines.clear("ask", id)
-    if (row.length > 0) changes.note("ask", id)
-    else ports.report("hub.unasked-answer", { kind })
+    context.deadlines.clear("ask", id)
+    if (wasOpen) changes.record("ask", id)
+    else ports.report("hub.unexpected-result", { kind })
   }
   return {
-    "message.create": begin,
+    "message.create": (frame) => messages.begin(frame.turnId, frame.messageId, channelKey(frame)),
     "message.part.tool-update": (frame) => {
       messages.begin(frame.turnId, frame.messageId, channelKey(frame))
       if (!messages.isStreaming(frame.turnId)) return
@@ -53,12 +60,12 @@ const tableOf = (parts: SessionContext): Ingest => {
         callId,
         toolName,
         status,
-        args: short(frame.args),
-        result: short(frame.result),
+        args: truncate(frame.args),
+        result: truncate(frame.result),
         error,
         childSessionId,
       }
-      messages.putPart(
+      messages.setPart(
         frame.turnId,
         childSessionId ? `${childSessionId}/${callId}` : callId,
         "tool",
@@ -72,11 +79,11 @@ const tableOf = (parts: SessionContext): Ingest => {
       messages.end(turnId, status, error, finalText)
       if (messageId !== undefined && reason === "error")
         queue.setError(messageId, error ?? "failed")
-      parts.words.close(turnId)
+      context.deltas.close(turnId)
     },
     todo: (frame) => {
       messages.begin(frame.turnId, frame.messageId, channelKey(frame))
-      messages.putPart(frame.turnId, "todo", "todo", { items: frame.items })
+      messages.setPart(frame.turnId, "todo", "todo", { items: frame.items })
     },
     usage: ({ turnId, model, input, output, reasoning, cacheRead, cacheWrite, cost }) => {
       sql.run(
@@ -90,13 +97,13 @@ const tableOf = (parts: SessionContext): Ingest => {
         cacheWrite,
         cost ?? null,
       )
-      changes.note("usage", "")
+      changes.record("usage", "")
     },
     retry: ({ turnId, attempt, next, message }) =>
-      state.show(`retry:${turnId}`, { attempt, next, message }),
-    compacted: ({ turnId }) => messages.putPart(turnId, "compacted", "compacted", {}),
+      values.setPublic(`retry:${turnId}`, { attempt, next, message }),
+    compacted: ({ turnId }) => messages.setPart(turnId, "compacted", "compacted", {}),
     permission: (frame) =>
-      interactions.ask({
+      interactions.open({
         id: frame.permissionId,
         kind: "permission",
         channel: channelKey(frame),
@@ -104,7 +111,7 @@ const tableOf = (parts: SessionContext): Ingest => {
         payload: { title: frame.title, patterns: frame.patterns },
       }),
     question: (frame) =>
-      interactions.ask({
+      interactions.open({
         id: frame.questionId,
         kind: "question",
         channel: channelKey(frame),
@@ -113,23 +120,23 @@ const tableOf = (parts: SessionContext): Ingest => {
       }),
     agentStatus: (frame) => {
       const { status, detail, messageId } = frame
-      const said = { status, ...(detail !== undefined && { detail }) }
-      if (messageId !== undefined) state.show(`agent:${channelKey(frame)}`, said)
-      // Idle is a level that the runner says when it can take work, of a channel too; starting up takes it back.
+      const value = { status, ...(detail !== undefined && { detail }) }
+      if (messageId !== undefined) values.setPublic(`agent:${channelKey(frame)}`, value)
+      // The runner reports `idle` whenever it can take work, also for a channel; while it starts it reports another status.
       if (messageId === undefined || status === "idle") {
-        state.show("agent", said)
-        link.change({ ready: status === "idle" })
+        values.setPublic("agent", value)
+        runnerConnection.update({ ready: status === "idle" })
       }
     },
     "model-switched": (frame) =>
-      state.show(`model:${channelKey(frame)}`, {
+      values.setPublic(`model:${channelKey(frame)}`, {
         from: frame.fromModel,
         to: frame.toModel,
         reason: frame.reason,
       }),
     error: (frame) => {
       queue.setError(frame.messageId, frame.error)
-      messages.say(
+      messages.add(
         "system",
         { channel: channelKey(frame), content: "", error: frame.error },
         { id: `${frame.messageId}/error`, promptId: frame.messageId },
@@ -137,34 +144,34 @@ const tableOf = (parts: SessionContext): Ingest => {
     },
     complete: (frame) => {
       const { messageId } = frame
-      if (messageId !== undefined) return endPrompt(parts, messageId)
-      // A runner that names no prompt means the one its channel works on.
-      for (const row of queue.processing(channelKey(frame))) endPrompt(parts, row.id)
+      if (messageId !== undefined) return endPrompt(context, messageId)
+      // Without a prompt's id, it is the running prompt of the channel.
+      for (const row of queue.processing(channelKey(frame))) endPrompt(context, row.id)
     },
     aborted: (frame) => {
-      const { phase, barrier } = link.now()
-      if (phase === "reconciling" && frame.channelId === barrier) reconcile(parts)
+      const { phase, barrier } = runnerConnection.state()
+      if (phase === "reconciling" && frame.channelId === barrier) reconcile(context)
       if (frame.channelType === WORKFLOW_CHANNEL && frame.channelId !== undefined)
-        confirmCancel(parts, frame.channelId)
+        confirmCancel(context, frame.channelId)
     },
     "workflow-chat-message": (frame) =>
-      messages.say(frame.role, {
+      messages.add(frame.role, {
         channel: channelKey(frame),
         content: frame.content,
         ...(frame.parts !== undefined && { extra: frame.parts }),
       }),
     screenshot: ({ data, description, mimeType = "image/png" }) =>
-      void keepArtifact(parts, mimeType, data, description, ports.newId()),
-    models: ({ models }) => state.show("models", models),
-    tunnels: ({ tunnels }) => state.show("tunnels", tunnels),
+      void storeArtifact(context, mimeType, data, description, ports.newId()),
+    models: ({ models }) => values.setPublic("models", models),
+    tunnels: ({ tunnels }) => values.setPublic("tunnels", tunnels),
     "git-state": ({ branch, baseBranch, commitCount }) =>
-      state.show("git", { branch, baseBranch, commitCount }),
-    "files-changed": ({ files }) => state.show("files", files),
+      values.setPublic("git", { branch, baseBranch, commitCount }),
+    "files-changed": ({ files }) => values.setPublic("files", files),
     "pr-created": ({ number, title, url, status }) =>
-      state.show(`pr:${number}`, { number, title, url, status }),
+      values.setPublic(`pr:${number}`, { number, title, url, status }),
     "child-session": ({ childSessionId, title }) =>
-      state.show(`child:${childSessionId}`, { childSessionId, title }),
-    title: ({ title }) => state.show("title", title),
+      values.setPublic(`child:${childSessionId}`, { childSessionId, title }),
+    title: ({ title }) => values.setPublic("title", title),
     "channel-session-created": ({ channelKey: key, opencodeSessionId }) =>
       sql.run(
         "INSERT OR REPLACE INTO channels (key, agent_session) VALUES (?, ?)",
@@ -172,40 +179,40 @@ const tableOf = (parts: SessionContext): Ingest => {
         opencodeSessionId,
       ),
     "audio-transcript": ({ messageId, transcript }) =>
-      messages.putPart(messageId, "transcript", "transcript", { transcript }),
+      messages.setPart(messageId, "transcript", "transcript", { transcript }),
     "self-terminate": () => {
-      state.show("session", { status: "ended" })
-      withdrawAll(parts, undefined)
+      values.setPublic("session", { status: "ended" })
+      withdrawAll(context, undefined)
       ports.ended()
     },
     reverted: ({ messageIds, error }) => {
       messages.remove(messageIds)
       if (error !== undefined)
-        messages.say("system", {
+        messages.add("system", {
           channel: "web:default",
           content: "",
           error: `not undone: ${error}`,
         })
     },
-    diff: ({ requestId, data, error }) => answered(requestId, "diff", { ...data, error }),
+    diff: ({ requestId, data, error }) => answerClient(requestId, "diff", { ...data, error }),
     "review-result": ({ requestId, data, diffFiles, error }) =>
-      answered(requestId, "review", { data, diffFiles, error }),
+      answerClient(requestId, "review", { data, diffFiles, error }),
     "command-result": ({ requestId, command, result, error }) =>
-      answered(requestId, "command", { command, result: short(result), error }),
+      answerClient(requestId, "command", { command, result: truncate(result), error }),
     "session-reset": (frame) => {
       sql.run("DELETE FROM channels WHERE key = ?", channelKey(frame))
-      answered(frame.requestId, "new-session", { channel: channelKey(frame) })
+      answerClient(frame.requestId, "new-session", { channel: channelKey(frame) })
     },
     "workflow-execution-result": ({ executionId, envelope }) => {
-      answerOrders(parts, executionId)
-      ports.executed(executionId, envelope)
+      completeOrders(context, executionId)
+      ports.workflowReported(executionId, envelope)
     },
     "opencode-config-applied": ({ success, restarted, error }) =>
-      state.show("config-applied", { success, restarted, error }),
+      values.setPublic("config-applied", { success, restarted, error }),
   }
 }
 
-const short = (value: unknown): unknown => {
+const truncate = (value: unknown): unknown => {
   const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "")
   if (text.length <= RESULT_CHARACTERS) return value
   return `${text.slice(0, RESULT_CHARACTERS).toWellFormed()}\n[${text.length - RESULT_CHARACTERS} characters more]`

@@ -1,30 +1,28 @@
-/** Questions and permissions the agent waits for: durable, told to every client, and the first answer wins. */
+/** Questions and permissions that the agent waits for. They are stored, and the first answer counts. */
+import type { z } from "zod"
+import type { Interaction } from "../../wire/clients/conversation.ts"
 import type { Changes } from "./changes.ts"
-import { one, type Sql } from "./ports.ts"
+import type { Sql } from "./ports.ts"
+import { answeredRow, hasRow, idRow, readRow, readRows } from "./rows.ts"
+
+export type Answered = z.output<typeof answeredRow>
 
 export interface Interactions {
-  readonly ask: (asked: {
+  readonly open: (asked: {
     readonly id: string
-    readonly kind: "question" | "permission"
+    readonly kind: Interaction["kind"]
     readonly channel: string
     readonly promptId: string | undefined
-    readonly payload: unknown
+    readonly payload: object
   }) => void
   /** True for the first answer only. */
-  readonly answer: (
-    id: string,
-    kind: "question" | "permission",
-    answer: unknown,
-    by: string,
-  ) => boolean
-  readonly statusOf: (id: string) => string | undefined
+  readonly answer: (answered: Answered, by: string) => boolean
+  readonly exists: (id: string) => boolean
   readonly openQuestion: (channel: string) => string | undefined
-  /** The turn is over: nobody waits for these any more. */
+  /** The turn has ended: its open interactions are not waited for any more. */
   readonly expire: (promptId: string) => void
-  /** Answers that a runner may have missed with its connection: an answer given twice is harmless to it. */
-  readonly answeredOf: (
-    promptIds: readonly string[],
-  ) => readonly { readonly id: string; readonly kind: string; readonly answer: string }[]
+  /** Answers that the runner may have missed while it was disconnected. It ignores an answer that it has already. */
+  readonly answeredOf: (promptIds: readonly string[]) => readonly Answered[]
 }
 
 export const createInteractions = (
@@ -32,7 +30,7 @@ export const createInteractions = (
   changes: Changes,
   now: () => number,
 ): Interactions => ({
-  ask: ({ id, kind, channel, promptId, payload }) => {
+  open: ({ id, kind, channel, promptId, payload }) => {
     sql.run(
       "INSERT OR IGNORE INTO interactions (id, kind, prompt_id, channel, payload, status, at) VALUES (?, ?, ?, ?, ?, 'open', ?)",
       id,
@@ -42,37 +40,41 @@ export const createInteractions = (
       JSON.stringify(payload),
       now(),
     )
-    changes.note("interaction", id)
+    changes.record("interaction", id)
   },
-  answer: (id, kind, answer, by) => {
-    const first = sql.all(
+  answer: ({ id, kind, answer }, by) => {
+    const isFirst = hasRow(
+      sql,
       "UPDATE interactions SET status = 'answered', answer = ?, answered_by = ? WHERE id = ? AND kind = ? AND status = 'open' RETURNING id",
       JSON.stringify(answer),
       by,
       id,
       kind,
     )
-    if (first.length > 0) changes.note("interaction", id)
-    return first.length > 0
+    if (isFirst) changes.record("interaction", id)
+    return isFirst
   },
-  statusOf: (id) =>
-    one(sql.all<{ status: string }>("SELECT status FROM interactions WHERE id = ?", id))?.status,
+  exists: (id) => hasRow(sql, "SELECT 1 FROM interactions WHERE id = ?", id),
   openQuestion: (channel) =>
-    one(
-      sql.all<{ id: string }>(
-        "SELECT id FROM interactions WHERE channel = ? AND kind = 'question' AND status = 'open' ORDER BY at LIMIT 1",
-        channel,
-      ),
+    readRow(
+      sql,
+      idRow,
+      "SELECT id FROM interactions WHERE channel = ? AND kind = 'question' AND status = 'open' ORDER BY at LIMIT 1",
+      channel,
     )?.id,
   expire: (promptId) => {
-    const over = sql.all<{ id: string }>(
+    const expired = readRows(
+      sql,
+      idRow,
       "UPDATE interactions SET status = 'expired' WHERE prompt_id = ? AND status = 'open' RETURNING id",
       promptId,
     )
-    for (const { id } of over) changes.note("interaction", id)
+    for (const { id } of expired) changes.record("interaction", id)
   },
   answeredOf: (promptIds) =>
-    sql.all(
+    readRows(
+      sql,
+      answeredRow,
       "SELECT id, kind, answer FROM interactions WHERE status = 'answered' AND prompt_id IN (SELECT value FROM json_each(?))",
       JSON.stringify(promptIds),
     ),

@@ -1,39 +1,51 @@
-/** The conversation: messages and their parts, a row each. Ended messages do not change any more. */
-import { type Changes, refOf } from "./changes.ts"
-import { type PartRow, textOf } from "./client-views.ts"
-import { one, type Sql, type SqlValue } from "./ports.ts"
-import { cutText } from "./text.ts"
+/** The conversation: messages and their parts, one row each. A message that has ended does not change any more. */
+import type { Message } from "../../wire/clients/conversation.ts"
+import { type Changes, refOfPart } from "./changes.ts"
+import { textOf } from "./client-views.ts"
+import type { Sql } from "./ports.ts"
+import {
+  countRow,
+  hasRow,
+  idRow,
+  lastPartRow,
+  partSizeRow,
+  partTextRow,
+  readRow,
+  readRows,
+} from "./rows.ts"
+import { splitHalfCharacter, type StoredText } from "./text.ts"
 
-export type MessageEnd = "done" | "error" | "canceled"
-export type WordKind = "text" | "reasoning"
+export type MessageEnd = Exclude<Message["status"], "streaming">
+export type DeltaKind = "text" | "reasoning"
 
 export interface Messages {
   readonly isStreaming: (id: string) => boolean
-  /** A turn begins to answer; a message that is there already is left as it is. */
+  /** Adds the assistant message of a turn, unless it exists. */
   readonly begin: (id: string, promptId: string | undefined, channel: string) => void
-  readonly say: (
-    role: "user" | "assistant" | "system",
-    saying: Saying,
-    at?: { readonly id: string; readonly promptId?: string },
+  /** Adds a whole message, unless one with its id exists. */
+  readonly add: (
+    role: Message["role"],
+    message: NewMessage,
+    ids?: { readonly id: string; readonly promptId?: string },
   ) => void
-  /** The row that more words of this part go to, if there is one with room. */
+  /** The row that the next delta of this part goes to, if there is one with room. */
   readonly openPart: (messageId: string, base: string) => { id: string; size: number } | undefined
-  /** Words that start a part, or a row of it. */
-  readonly startPart: (messageId: string, base: string, kind: WordKind, text: string) => void
-  /** More words for a row that is there; clients have heard them. */
-  readonly growPart: (messageId: string, id: string, text: string) => void
-  /** The part that words without a name belong to: the last one, unless something else came after it. */
-  readonly unnamedPart: (messageId: string, kind: WordKind) => string
-  readonly putPart: (messageId: string, id: string, kind: string, data: unknown) => void
+  /** Starts a part, or the next row of it. */
+  readonly startPart: (messageId: string, base: string, kind: DeltaKind, text: string) => void
+  /** Appends to a row. Clients are not notified: they got the deltas when they arrived. */
+  readonly appendToPart: (messageId: string, id: string, text: string) => void
+  /** The part that deltas without a part id belong to: the last one, unless another kind of part came after it. */
+  readonly unnamedPart: (messageId: string, kind: DeltaKind) => string
+  readonly setPart: (messageId: string, id: string, kind: string, data: unknown) => void
   readonly end: (id: string, status: MessageEnd, error?: string, finalText?: string) => void
-  /** Ends what still streams of a prompt, because nobody works on it any more. */
-  readonly endOf: (promptId: string, status: MessageEnd, error: string) => void
+  /** Ends the streaming messages of a prompt that is not worked on any more. */
+  readonly endAllOf: (promptId: string, status: MessageEnd, error: string) => void
   readonly remove: (ids: readonly string[]) => void
-  /** The rows are the truth: what is kept of them is read again. */
-  readonly forget: () => void
+  /** After a rollback: the rows are read again. */
+  readonly discardCache: () => void
 }
 
-export interface Saying {
+export interface NewMessage {
   readonly channel: string
   readonly content: string
   readonly error?: string
@@ -41,7 +53,25 @@ export interface Saying {
   readonly extra?: unknown
 }
 
-/** Rows stay far below the 2 MB that a host may set: a character may take three bytes. */
+interface NewMessageRow {
+  readonly id: string
+  readonly role: Message["role"]
+  readonly channel: string
+  readonly status: Message["status"]
+  readonly promptId?: string | undefined
+  readonly error?: string | undefined
+  readonly author?: unknown
+}
+
+interface NewPartRow extends Partial<StoredText> {
+  readonly messageId: string
+  readonly id: string
+  readonly base: string
+  readonly kind: string
+  readonly data?: string
+}
+
+/** A host's rows hold less than 2 MB, and a character may take three bytes. */
 const ROW_CHARACTERS = 500_000
 
 export const createMessages = (
@@ -50,20 +80,18 @@ export const createMessages = (
   now: () => number,
   newId: () => string,
 ): Messages => {
-  /** Messages that are known to stream: asked at every word, and a question to the database is dear. */
+  /** Messages that are known to stream: a cache, because every delta asks and a query is slow. */
   const streaming = new Set<string>()
   const isStreaming = (id: string): boolean => {
     if (streaming.has(id)) return true
-    const rows = sql.all("SELECT 1 FROM messages WHERE id = ? AND status = 'streaming'", id)
-    if (rows.length > 0) streaming.add(id)
-    return rows.length > 0
+    const found = hasRow(sql, "SELECT 1 FROM messages WHERE id = ? AND status = 'streaming'", id)
+    if (found) streaming.add(id)
+    return found
   }
-  const insert = (id: string, role: string, channel: string, rest: Record<string, SqlValue>) => {
-    const known = one(sql.all("SELECT 1 FROM messages WHERE id = ?", id))
-    if (known) return false
+  const insert = ({ id, role, channel, status, promptId, error, author }: NewMessageRow) => {
+    if (hasRow(sql, "SELECT 1 FROM messages WHERE id = ?", id)) return false
     const at = now()
-    const place = changes.note("message", id)
-    const { promptId = null, status = "done", error = null, author = null } = rest
+    const place = changes.record("message", id)
     sql.run(
       `INSERT INTO messages (id, place, role, channel, prompt_id, status, error, author, created_at, ended_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -71,28 +99,26 @@ export const createMessages = (
       place,
       role,
       channel,
-      promptId,
+      promptId ?? null,
       status,
-      error,
-      author,
+      error ?? null,
+      author === undefined ? null : JSON.stringify(author),
       at,
       status === "streaming" ? null : at,
     )
     return true
   }
 
-  const insertPart = (
-    part: Pick<PartRow, "message_id" | "id" | "base" | "kind"> & Partial<PartRow>,
-  ) => {
-    const place = changes.note("part", refOf(part.message_id, part.id))
-    const { text = "", half = null, size = 0, data = null } = part
+  const insertPart = (part: NewPartRow) => {
+    const { messageId, id, base, kind, text = "", half = null, size = 0, data = null } = part
+    const place = changes.record("part", refOfPart(messageId, id))
     sql.run(
       "INSERT INTO parts (message_id, id, base, place, kind, text, half, size, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      part.message_id,
-      part.id,
-      part.base,
+      messageId,
+      id,
+      base,
       place,
-      part.kind,
+      kind,
       text,
       half,
       size,
@@ -101,50 +127,53 @@ export const createMessages = (
   }
 
   const openPart = (messageId: string, base: string) => {
-    const row = one(
-      sql.all<{ id: string; size: number }>(
-        "SELECT id, size FROM parts WHERE message_id = ? AND base = ? ORDER BY place DESC LIMIT 1",
-        messageId,
-        base,
-      ),
+    const row = readRow(
+      sql,
+      partSizeRow,
+      "SELECT id, half, size FROM parts WHERE message_id = ? AND base = ? ORDER BY place DESC LIMIT 1",
+      messageId,
+      base,
     )
     return row && row.size < ROW_CHARACTERS ? row : undefined
   }
 
-  const startPart = (messageId: string, base: string, kind: WordKind, text: string) => {
-    const rows = one(
-      sql.all<{ count: number }>(
-        "SELECT count(*) AS count FROM parts WHERE message_id = ? AND base = ?",
-        messageId,
-        base,
-      ),
+  const startPart = (messageId: string, base: string, kind: DeltaKind, text: string) => {
+    const rows = readRow(
+      sql,
+      countRow,
+      "SELECT count(*) AS count FROM parts WHERE message_id = ? AND base = ?",
+      messageId,
+      base,
     )
     let count = rows?.count ?? 0
     for (let start = 0; start < text.length || start === 0; start += ROW_CHARACTERS) {
-      const piece = cutText(text.slice(start, start + ROW_CHARACTERS))
+      const piece = splitHalfCharacter(text.slice(start, start + ROW_CHARACTERS))
       const id = count === 0 ? base : `${base}~${count + 1}`
-      insertPart({ message_id: messageId, id, base, kind, ...piece })
+      insertPart({ messageId, id, base, kind, ...piece })
       count += 1
     }
   }
 
-  const endRow = (id: string, status: MessageEnd, error: string | undefined) => {
+  const endMessage = (id: string, status: MessageEnd, error: string | undefined): boolean => {
     streaming.delete(id)
-    const ended = sql.all(
+    const hasEnded = hasRow(
+      sql,
       "UPDATE messages SET status = ?, error = ?, ended_at = ? WHERE id = ? AND status = 'streaming' RETURNING id",
       status,
       error ?? null,
       now(),
       id,
     )
-    if (ended.length > 0) changes.note("message", id)
-    return ended.length > 0
+    if (hasEnded) changes.record("message", id)
+    return hasEnded
   }
 
-  /** The runner's last word on the text: a peer without named parts may have lost some on the way. */
-  const settleText = (id: string, finalText: string) => {
-    const rows = sql.all<PartRow>(
-      "SELECT * FROM parts WHERE message_id = ? AND kind = 'text' ORDER BY place",
+  /** A runner without part ids may have lost deltas on the way: its final text replaces a single text part. */
+  const replaceText = (id: string, finalText: string) => {
+    const rows = readRows(
+      sql,
+      partTextRow,
+      "SELECT base, text, half FROM parts WHERE message_id = ? AND kind = 'text' ORDER BY place",
       id,
     )
     if (rows.map(textOf).join("") === finalText || finalText === "") return
@@ -156,34 +185,32 @@ export const createMessages = (
   return {
     isStreaming,
     begin: (id, promptId, channel) =>
-      void insert(id, "assistant", channel, { promptId: promptId ?? null, status: "streaming" }),
-    say: (role, { channel, content, error, author, extra }, at = { id: newId() }) => {
-      const made = insert(at.id, role, channel, {
-        promptId: at.promptId ?? null,
-        status: error === undefined ? "done" : "error",
-        error: error ?? null,
-        author: author === undefined ? null : JSON.stringify(author),
-      })
-      if (!made) return
-      if (content !== "") startPart(at.id, "text", "text", content)
-      if (extra !== undefined) {
-        insertPart({
-          message_id: at.id,
-          id: "extra",
-          base: "extra",
-          kind: "extra",
-          data: JSON.stringify(extra),
-        })
-      }
+      void insert({ id, role: "assistant", channel, status: "streaming", promptId }),
+    add: (
+      role,
+      { channel, content, error, author, extra },
+      { id, promptId }: { readonly id: string; readonly promptId?: string } = { id: newId() },
+    ) => {
+      const status = error === undefined ? "done" : "error"
+      if (!insert({ id, role, channel, status, promptId, error, author })) return
+      if (content !== "") startPart(id, "text", "text", content)
+      if (extra === undefined) return
+      const data = JSON.stringify(extra)
+      insertPart({ messageId: id, id: "extra", base: "extra", kind: "extra", data })
     },
     openPart,
     startPart,
-    growPart: (messageId, id, text) => {
-      const row = one(
-        sql.all<PartRow>("SELECT * FROM parts WHERE message_id = ? AND id = ?", messageId, id),
+    appendToPart: (messageId, id, text) => {
+      const row = readRow(
+        sql,
+        partSizeRow,
+        "SELECT id, half, size FROM parts WHERE message_id = ? AND id = ?",
+        messageId,
+        id,
       )
       if (!row) return
-      const piece = cutText((row.half === null ? "" : String.fromCharCode(row.half)) + text)
+      const half = row.half === null ? "" : String.fromCharCode(row.half)
+      const piece = splitHalfCharacter(half + text)
       sql.run(
         "UPDATE parts SET text = text || ?, half = ?, size = ? WHERE message_id = ? AND id = ?",
         piece.text,
@@ -192,52 +219,57 @@ export const createMessages = (
         messageId,
         id,
       )
-      changes.grown(messageId, id, row.size)
+      changes.recordGrowth(messageId, id, row.size)
     },
     unnamedPart: (messageId, kind) => {
-      const last = one(
-        sql.all<{ base: string; kind: string; place: number }>(
-          "SELECT base, kind, place FROM parts WHERE message_id = ? ORDER BY place DESC LIMIT 1",
-          messageId,
-        ),
+      const last = readRow(
+        sql,
+        lastPartRow,
+        "SELECT base, kind, place FROM parts WHERE message_id = ? ORDER BY place DESC LIMIT 1",
+        messageId,
       )
       return last?.kind === kind ? last.base : `${kind}-${(last?.place ?? 0) + 1}`
     },
-    putPart: (messageId, id, kind, data) => {
-      const text = JSON.stringify(data)
-      const known = sql.all(
+    setPart: (messageId, id, kind, value) => {
+      const data = JSON.stringify(value)
+      const exists = hasRow(
+        sql,
         "UPDATE parts SET data = ? WHERE message_id = ? AND id = ? RETURNING id",
-        text,
+        data,
         messageId,
         id,
       )
-      if (known.length > 0) return void changes.note("part", refOf(messageId, id))
-      insertPart({ message_id: messageId, id, base: id, kind, data: text })
+      if (exists) return void changes.record("part", refOfPart(messageId, id))
+      insertPart({ messageId, id, base: id, kind, data })
     },
     end: (id, status, error, finalText) => {
-      if (endRow(id, status, error) && finalText !== undefined) settleText(id, finalText)
+      if (endMessage(id, status, error) && finalText !== undefined) replaceText(id, finalText)
     },
-    endOf: (promptId, status, error) => {
-      const open = sql.all<{ id: string }>(
+    endAllOf: (promptId, status, error) => {
+      const open = readRows(
+        sql,
+        idRow,
         "SELECT id FROM messages WHERE prompt_id = ? AND status = 'streaming'",
         promptId,
       )
-      for (const { id } of open) endRow(id, status, error)
+      for (const { id } of open) endMessage(id, status, error)
     },
     remove: (ids) => {
       for (const id of ids) {
-        const gone = sql.all<{ id: string }>(
+        const removed = readRows(
+          sql,
+          idRow,
           "DELETE FROM messages WHERE id = ? OR prompt_id = ? RETURNING id",
           id,
           id,
         )
-        for (const message of gone) {
+        for (const message of removed) {
           streaming.delete(message.id)
           sql.run("DELETE FROM parts WHERE message_id = ?", message.id)
-          changes.note("removed", message.id)
+          changes.record("removed", message.id)
         }
       }
     },
-    forget: () => streaming.clear(),
+    discardCache: () => streaming.clear(),
   }
 }

@@ -1,36 +1,44 @@
-/** Small named values of a session: those that clients see, and those that they must not. */
+/** Small named values of a session: public ones, which clients see, and private ones (hashes, keys, config). */
+import { z } from "zod"
+import { parseJson } from "../../lib/json.ts"
 import type { Changes } from "./changes.ts"
-import { one, type Sql } from "./ports.ts"
+import type { Sql } from "./ports.ts"
+import { type AgentConfig, readConfig, readRow, valueRow } from "./rows.ts"
 
-export interface State {
-  /** Shown to clients, and told to them when it differs. */
-  readonly show: (name: string, value: unknown) => void
-  readonly shown: (name: string) => unknown
-  /** Kept from clients: hashes, keys. */
-  readonly keep: (name: string, value: string) => void
-  readonly kept: (name: string) => string | undefined
+export interface NamedValues {
+  /** Clients are notified when the value differs. */
+  readonly setPublic: (name: string, value: unknown) => void
+  readonly getPublic: (name: string) => unknown
+  readonly setPrivate: (name: string, value: string) => void
+  readonly getPrivate: (name: string) => string | undefined
+  /** The agent's config; private, because it holds keys. */
+  readonly config: () => AgentConfig
 }
 
-export const createState = (sql: Sql, changes: Changes): State => {
+export const createNamedValues = (sql: Sql, changes: Changes): NamedValues => {
   const read = (table: "state" | "meta", name: string) =>
-    one(sql.all<{ value: string }>(`SELECT value FROM ${table} WHERE name = ?`, name))?.value
+    readRow(sql, valueRow, `SELECT value FROM ${table} WHERE name = ?`, name)?.value
+  const getPrivate = (name: string) => read("meta", name)
   return {
-    show: (name, value) => {
+    setPublic: (name, value) => {
       const text = JSON.stringify(value)
       if (read("state", name) === text) return
       sql.run("INSERT OR REPLACE INTO state (name, value) VALUES (?, ?)", name, text)
-      changes.note("state", name)
+      changes.record("state", name)
     },
-    shown: (name) => {
+    getPublic: (name) => {
       const text = read("state", name)
-      return text === undefined ? undefined : (JSON.parse(text) as unknown)
+      return text === undefined ? undefined : parseJson(text)
     },
-    keep: (name, value) =>
+    setPrivate: (name, value) =>
       sql.run("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", name, value),
-    kept: (name) => read("meta", name),
+    getPrivate,
+    config: () => readConfig(getPrivate("config")),
   }
 }
 
-/** For good: an ended session lets no runner in. */
-export const hasEnded = (state: State): boolean =>
-  (state.shown("session") as { status?: string } | undefined)?.status === "ended"
+const endedSession = z.object({ status: z.literal("ended") })
+
+/** An ended session stays ended: it accepts no runner and no prompt. */
+export const hasEnded = (values: NamedValues): boolean =>
+  endedSession.safeParse(values.getPublic("session")).success

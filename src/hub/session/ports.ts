@@ -1,19 +1,19 @@
-/** What the session's core needs of its host: a database, sockets, a clock, one alarm, a place for big things. */
+/** What a session needs of its host: a database, sockets, blobs, a clock and one alarm. */
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
 
 export type SqlValue = string | number | null
 
-/** The dialect is what both SQLite hosts take: at most 100 values a statement, rows below 2 MB. */
+/** SQLite within the limits of both hosts: at most 100 values a statement, rows below 2 MB. */
 export interface Sql {
   readonly all: <Row>(query: string, ...values: readonly SqlValue[]) => Row[]
   readonly run: (query: string, ...values: readonly SqlValue[]) => void
-  /** All of it or nothing; may be nested, the outermost one counts. */
+  /** All or nothing. A nested transaction is part of the outermost one. */
   readonly transaction: <Result>(work: () => Result) => Result
 }
 
-/** A connection is known by an id that its host gives it and that outlives the host's memory. */
+/** A connection's id comes from the host and stays the same when the host loses its memory. */
 export interface Sockets {
-  /** A socket that is gone swallows what it is sent: who misses it asks again. */
+  /** Does nothing when the socket is closed: a client that reconnects gets what it missed by its cursor. */
   readonly send: (connection: string, text: string) => void
   /** To every client that has subscribed. */
   readonly broadcast: (text: string) => void
@@ -21,19 +21,19 @@ export interface Sockets {
   readonly close: (connection: string, code: number, reason: string) => void
 }
 
-/** Base64 never goes into a row: it is put here, and the row says where. */
+/** For base64 content, which is too big for a row. */
 export interface Blobs {
   readonly put: (id: string, mime: string, base64: string) => void
-  /** What was put, as base64. */
+  /** As base64. */
   readonly get: (id: string) => string | undefined
-  /** One that is not there is gone already. */
+  /** Does nothing when the blob does not exist. */
   readonly remove: (id: string) => void
   /** Every blob of this session. */
   readonly ids: () => readonly string[]
 }
 
 export interface Alarm {
-  /** One alarm: the last time it is told counts, `undefined` takes it back. It rings at least once, maybe late. */
+  /** There is one alarm: the last call counts, `undefined` cancels it. It fires at least once, possibly late. */
   readonly set: (at: number | undefined) => void
 }
 
@@ -44,22 +44,22 @@ export interface Ports {
   readonly alarm: Alarm
   readonly now: () => number
   readonly newId: () => string
-  /** A short name that this text has and no other. */
+  /** A collision-free hash of a text. */
   readonly digest: (text: string) => string
-  /** Any number from 0 to 1, for what many sessions of one host do over and over and should not all do at once. */
-  readonly chance: () => number
-  /** A moment's wait that need not survive: what depends on it is safe without it. Returns its cancellation. */
+  /** From 0 to 1: jitter, so that the sessions of a host do not all write at the same moment. */
+  readonly random: () => number
+  /** A short timer, which may be lost in a crash. Returns its cancellation. */
   readonly later: (ms: number, run: () => void) => () => void
-  /** Answers a request of the runner; a repeated `requestId` is not carried out twice. */
+  /** Handles a request of the runner. A repeated `requestId` must not be carried out twice. */
   readonly answer: (frame: RequestFrame) => Promise<Record<string, unknown>>
-  /** A run of a workflow has ended or waits for a decision. */
-  readonly executed: (
+  /** The runner reports that a workflow run has ended or waits for an approval. */
+  readonly workflowReported: (
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
   ) => void
-  /** The runner says that the session's work is done. */
+  /** The runner has ended the session. */
   readonly ended: () => void
-  /** What is worth a line in a log; never a value out of a frame. */
+  /** Logs an event. The fields never hold values out of frames. */
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }
 

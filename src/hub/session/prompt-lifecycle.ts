@@ -1,81 +1,90 @@
-/** A prompt's way: claimed and sent, stopped, lost and found, ended once. */
+/** The life cycle of a prompt: dispatched, stopped, requeued after a runner's restart, ended exactly once. */
 import type { Prompt } from "./queue.ts"
 import type { SessionContext } from "./session-context.ts"
+import type { Answered } from "./interactions.ts"
 import { channelAddress } from "./channel.ts"
-import { orderAgain, sendOrders } from "./workflow-orders.ts"
+import { idRow, readRows } from "./rows.ts"
+import { resendOrders, sendOrders } from "./workflow-orders.ts"
 
-/** The runner confirms a stop by the end of the turn; if it does not, the channel goes on without it. */
+/** The runner confirms a stop by ending the turn. Without it, the channel continues after this time. */
 const STOP_MS = 15_000
-/** Later than every budget of the runner: only a runner that is stuck gets here. */
+/** Longer than every timeout of the runner: only a runner that hangs exceeds it. */
 const PROMPT_MS = 3 * 60 * 60 * 1000
 
-/** Hands out whatever may be handed out: every channel's next, until there is none. */
-export const dispatch = (parts: SessionContext): void => {
-  const { link, queue, deadlines, ports } = parts
-  const { phase, ready } = link.now()
+/** Sends the runner the next prompt of every channel that has none running. */
+export const dispatch = (context: SessionContext): void => {
+  const { runnerConnection, queue, deadlines, ports } = context
+  const { phase, ready } = runnerConnection.state()
   if ((phase !== "open" && phase !== "uncounted") || !ready) return
-  sendOrders(parts)
+  sendOrders(context)
   for (;;) {
     const row = queue.claim()
     if (!row) return
     const prompt = queue.promptOf(row)
-    showPrompt(parts, prompt, row.channel)
+    addPromptToConversation(context, prompt, row.channel)
     deadlines.set("prompt", row.id, ports.now() + PROMPT_MS)
-    parts.say(prompt)
+    context.sendToRunner(prompt)
   }
 }
 
-/** A prompt stands in the conversation from when it is worked on, not from when it was typed. */
-export const showPrompt = ({ messages }: SessionContext, prompt: Prompt, channel: string): void => {
+/** A prompt enters the conversation when work on it starts, not when it is queued. */
+export const addPromptToConversation = (
+  { messages }: SessionContext,
+  prompt: Prompt,
+  channel: string,
+): void => {
   const { messageId, content, attachments, authorId, authorName, authorEmail } = prompt
   const author =
     (authorId ?? authorName ?? authorEmail) ? { authorId, authorName, authorEmail } : undefined
   const files = attachments?.map(({ mime, filename }) => ({ mime, filename }))
-  messages.say(
+  messages.add(
     "user",
     { channel, content, ...(author && { author }), ...(files && { extra: { files } }) },
     { id: messageId, promptId: messageId },
   )
 }
 
-/** The one end of a prompt, however it is heard of. */
-export const endPrompt = (parts: SessionContext, id: string): void => {
-  const row = parts.queue.find(id)
+/** The runner reports the end of a prompt. A second report changes nothing. */
+export const endPrompt = (context: SessionContext, id: string): void => {
+  const row = context.queue.find(id)
   if (!row) return
   const status = row.stopping === 1 ? "canceled" : row.error === null ? "done" : "failed"
-  if (!parts.queue.finish(id, status)) return
-  settlePrompt(parts, id)
-  parts.messages.endOf(id, "error", "the turn ended without its last word")
+  if (!context.queue.finish(id, status)) return
+  clearPrompt(context, id)
+  context.messages.endAllOf(id, "error", "the turn ended without a final message")
 }
 
-const settlePrompt = (parts: SessionContext, id: string): void => {
-  parts.interactions.expire(id)
-  parts.deadlines.clear("prompt", id)
-  parts.deadlines.clear("stop", id)
+const clearPrompt = (context: SessionContext, id: string): void => {
+  context.interactions.expire(id)
+  context.deadlines.clear("prompt", id)
+  context.deadlines.clear("stop", id)
 }
 
-/** Asks for the end of what runs, in one channel or in all; tells how many prompts that are. */
-export const stopPrompts = (parts: SessionContext, channel: string | undefined): number => {
-  const { queue, deadlines, ports } = parts
+/** Asks the runner to stop the running prompts of one channel, or of all; returns how many there are. */
+export const stopPrompts = (context: SessionContext, channel: string | undefined): number => {
+  const { queue, deadlines, ports } = context
   const running = queue.processing(channel)
   for (const { id } of running) {
     queue.markStopping(id)
     deadlines.set("stop", id, ports.now() + STOP_MS)
   }
   if (running.length > 0)
-    parts.say({ type: "abort", ...(channel !== undefined && channelAddress(channel)) })
+    context.sendToRunner({ type: "abort", ...(channel !== undefined && channelAddress(channel)) })
   return running.length
 }
 
-/** Takes everything out that is not begun, in one channel or in all; tells how many prompts that are. */
+/** Withdraws the queued prompts of one channel, or of all; returns how many there were. */
 export const withdrawAll = (
   { ports, queue }: SessionContext,
   channel: string | undefined,
-): number =>
-  ports.sql
-    .all<{ id: string; channel: string }>("SELECT id, channel FROM queue WHERE status = 'queued'")
-    .filter((row) => channel === undefined || row.channel === channel)
-    .filter(({ id }) => queue.withdraw(id)).length
+): number => {
+  const query = "SELECT id FROM queue WHERE status = 'queued'"
+  const rows =
+    channel === undefined
+      ? readRows(ports.sql, idRow, query)
+      : readRows(ports.sql, idRow, `${query} AND channel = ?`, channel)
+  return rows.filter(({ id }) => queue.withdraw(id)).length
+}
 
 const reasons = {
   stop: "the runner did not confirm the stop",
@@ -83,42 +92,45 @@ const reasons = {
   session: "the session has ended",
 } as const
 
-/** The runner did not confirm a stop, sat on a prompt beyond all budgets, or is not let in again: it is over without it. */
-export const giveUp = (parts: SessionContext, id: string, kind: keyof typeof reasons): void => {
-  const { queue, messages } = parts
+/** Ends a running prompt without the runner: its stop timed out, the prompt timed out, or the session has ended. */
+export const abandonPrompt = (
+  context: SessionContext,
+  id: string,
+  why: keyof typeof reasons,
+): void => {
+  const { queue, messages } = context
   if (queue.find(id)?.status !== "processing") return
-  const why = reasons[kind]
-  queue.setError(id, why)
-  queue.finish(id, kind === "prompt" ? "failed" : "canceled")
-  messages.endOf(id, kind === "prompt" ? "error" : "canceled", why)
-  settlePrompt(parts, id)
+  const error = reasons[why]
+  queue.setError(id, error)
+  queue.finish(id, why === "prompt" ? "failed" : "canceled")
+  messages.endAllOf(id, why === "prompt" ? "error" : "canceled", error)
+  clearPrompt(context, id)
 }
 
-/** All the runner had to tell from before has come: what it neither runs nor has ended is lost, and goes back. */
-export const reconcile = (parts: SessionContext): void => {
-  const { link, queue, messages, interactions, deadlines } = parts
-  const { active } = link.now()
-  link.change({ phase: "open", barrier: null })
+/**
+ * Every frame from before the connection has arrived: a prompt that the runner neither runs nor has ended is lost and is
+ * queued again. Sends the runner again what it may have missed: orders, stops, answers.
+ */
+export const reconcile = (context: SessionContext): void => {
+  const { runnerConnection, queue, messages, interactions, deadlines } = context
+  const { active } = runnerConnection.state()
+  runnerConnection.update({ phase: "open", barrier: null })
   deadlines.clear("barrier", "")
   for (const { id, stopping } of queue.requeueLost(active)) {
-    const why = stopping === 1 ? "stopped" : "interrupted: the runner was restarted"
-    messages.endOf(id, "canceled", why)
-    settlePrompt(parts, id)
+    const error = stopping === 1 ? "stopped" : "interrupted: the runner was restarted"
+    messages.endAllOf(id, "canceled", error)
+    clearPrompt(context, id)
   }
-  orderAgain(parts)
+  resendOrders(context)
   for (const { channel, stopping } of queue.processing()) {
-    if (stopping === 1) parts.say({ type: "abort", ...channelAddress(channel) })
+    if (stopping === 1) context.sendToRunner({ type: "abort", ...channelAddress(channel) })
   }
-  for (const { id, kind, answer } of interactions.answeredOf(active)) {
-    parts.say(answerFrame(id, kind, JSON.parse(answer)))
+  for (const answered of interactions.answeredOf(active)) {
+    context.sendToRunner(answerFrame(answered))
   }
 }
 
-export const answerFrame = (id: string, kind: string, answer: unknown) =>
-  kind === "question"
-    ? ({ type: "answer", questionId: id, answer: answer as string | boolean } as const)
-    : ({
-        type: "permission-reply",
-        permissionId: id,
-        reply: answer as "once" | "always" | "reject",
-      } as const)
+export const answerFrame = (answered: Answered) =>
+  answered.kind === "question"
+    ? ({ type: "answer", questionId: answered.id, answer: answered.answer } as const)
+    : ({ type: "permission-reply", permissionId: answered.id, reply: answered.answer } as const)

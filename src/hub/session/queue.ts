@@ -1,78 +1,86 @@
-/** The prompt queue: a line for each channel, one prompt of it at work. The claim is one conditional UPDATE. */
+/** The prompt queue: one line per channel, with at most one running prompt. A claim is one conditional UPDATE. */
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { Attachments } from "./attachments.ts"
 import type { Changes } from "./changes.ts"
-import { one, type Ports } from "./ports.ts"
+import type { Ports } from "./ports.ts"
+import {
+  countRow,
+  hasRow,
+  knownPromptRow,
+  normalizePrompt,
+  type QueueRow,
+  queueRow,
+  readPrompt,
+  readRow,
+  readRows,
+} from "./rows.ts"
 
 export type Prompt = Inbound<"prompt">
 
-export interface Enqueued {
+export interface AddedPrompt {
   readonly id: string
-  /** False when the same client request was taken before. */
+  /** False for a duplicate of a client request. */
   readonly fresh: boolean
 }
 
-export interface QueueRow {
-  readonly id: string
-  readonly channel: string
-  readonly prompt: string
-  readonly status: string
-  readonly stopping: number
-  readonly error: string | null
-}
-
 export interface Queue {
-  /** Nothing when the client's request id stands for another prompt already. */
+  /** `undefined` when the client's request id was used for another prompt. */
   readonly add: (
     prompt: Prompt,
     channel: string,
     request?: string,
     first?: boolean,
-  ) => Enqueued | undefined
-  /** The next prompt of any channel that has none at work; it is at work from now on. */
+  ) => AddedPrompt | undefined
+  /** Takes the next prompt of any channel without a running one; it counts as running from now on. */
   readonly claim: () => QueueRow | undefined
   readonly find: (id: string) => QueueRow | undefined
-  /** The prompt of a row, whole: its files are elsewhere, and only until it ends. */
+  /** The prompt of a row with its files, which exist until the prompt ends. */
   readonly promptOf: (row: Pick<QueueRow, "prompt">) => Prompt
+  readonly countQueued: () => number
   readonly processing: (channel?: string) => readonly QueueRow[]
   readonly setError: (id: string, error: string) => void
-  /** The one end of a prompt; false when it has ended already. */
+  /** Ends a prompt; false when it has ended already. */
   readonly finish: (id: string, status: "done" | "failed" | "canceled") => boolean
   readonly markStopping: (id: string) => void
-  /** Everything at work that is not in `kept` goes back to the front of its line; returns what went back. */
-  readonly requeueLost: (kept: readonly string[]) => readonly QueueRow[]
-  /** Takes a prompt out before it was begun; false when it is too late. */
+  /** Puts every running prompt that is not in `active` back to the front of its line and returns these prompts. */
+  readonly requeueLost: (active: readonly string[]) => readonly QueueRow[]
+  /** Takes a prompt out of the queue; false when it has been dispatched. */
   readonly withdraw: (id: string) => boolean
   readonly promote: (id: string) => boolean
 }
 
 const columns = "id, channel, prompt, status, stopping, error"
+const RUNNING = `SELECT ${columns} FROM queue WHERE status = 'processing' ORDER BY place`
 
 export const createQueue = (
   { sql, now }: Pick<Ports, "sql" | "now">,
   changes: Changes,
   attachments: Attachments,
 ): Queue => {
-  const note = () => changes.note("queue", "")
-  const changed = (rows: readonly unknown[]): boolean => {
-    if (rows.length > 0) note()
-    return rows.length > 0
+  const recordChange = () => changes.record("queue", "")
+  /** Runs an `UPDATE ... RETURNING`; true when it changed a row. */
+  const update = (...statement: Parameters<Ports["sql"]["run"]>): boolean => {
+    const hasChanged = hasRow(sql, ...statement)
+    if (hasChanged) recordChange()
+    return hasChanged
   }
-  const ended = (id: string, rows: readonly unknown[]): boolean => {
-    if (rows.length > 0) attachments.release(id)
-    return changed(rows)
+  /** The same for the end of a prompt, which releases its files. */
+  const end = (id: string, ...statement: Parameters<Ports["sql"]["run"]>): boolean => {
+    const hasEnded = update(...statement)
+    if (hasEnded) attachments.release(id)
+    return hasEnded
   }
-  const find = (id: string) =>
-    one(sql.all<QueueRow>(`SELECT ${columns} FROM queue WHERE id = ?`, id))
   return {
-    promptOf: (row) => attachments.unstow(JSON.parse(row.prompt) as Prompt),
+    promptOf: (row) => attachments.load(readPrompt(row.prompt)),
     add: (prompt, channel, request, first = false) => {
-      const known = request === undefined ? undefined : byRequest(sql, request)
+      const known = request === undefined ? undefined : findByRequest(sql, request)
       if (known) {
-        const same = sameAsking(JSON.parse(known.prompt) as Prompt, attachments.outline(prompt))
-        return same && known.channel === channel ? { id: known.id, fresh: false } : undefined
+        const isSame =
+          known.channel === channel &&
+          isSamePrompt(readPrompt(known.prompt), attachments.toReferences(prompt))
+        return isSame ? { id: known.id, fresh: false } : undefined
       }
-      const place = note()
+      const place = recordChange()
       sql.run(
         "INSERT INTO queue (id, client_request_id, channel, place, priority, prompt, status, received_at) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)",
         prompt.messageId,
@@ -80,55 +88,52 @@ export const createQueue = (
         channel,
         place,
         first ? place : 0,
-        JSON.stringify(attachments.stow(prompt)),
+        JSON.stringify(attachments.store(prompt)),
         now(),
       )
       return { id: prompt.messageId, fresh: true }
     },
     claim: () => {
-      const row = one(
-        sql.all<QueueRow>(
-          `UPDATE queue SET status = 'processing', dispatched_at = ? WHERE status = 'queued' AND id = (
-             SELECT q.id FROM queue q WHERE q.status = 'queued' AND NOT EXISTS (
-               SELECT 1 FROM queue p WHERE p.channel = q.channel AND p.status = 'processing')
-             ORDER BY q.priority DESC, q.place LIMIT 1)
-           RETURNING ${columns}`,
-          now(),
-        ),
+      const row = readRow(
+        sql,
+        queueRow,
+        `UPDATE queue SET status = 'processing', dispatched_at = ? WHERE status = 'queued' AND id = (
+           SELECT q.id FROM queue q WHERE q.status = 'queued' AND NOT EXISTS (
+             SELECT 1 FROM queue p WHERE p.channel = q.channel AND p.status = 'processing')
+           ORDER BY q.priority DESC, q.place LIMIT 1)
+         RETURNING ${columns}`,
+        now(),
       )
-      if (row) note()
+      if (row) recordChange()
       return row
     },
-    find,
+    find: (id) => readRow(sql, queueRow, `SELECT ${columns} FROM queue WHERE id = ?`, id),
+    countQueued: () =>
+      readRow(sql, countRow, "SELECT count(*) AS count FROM queue WHERE status = 'queued'")
+        ?.count ?? 0,
     processing: (channel) =>
-      sql
-        .all<QueueRow>(`SELECT ${columns} FROM queue WHERE status = 'processing' ORDER BY place`)
-        .filter((row) => channel === undefined || row.channel === channel),
+      readRows(sql, queueRow, RUNNING).filter(
+        (row) => channel === undefined || row.channel === channel,
+      ),
     setError: (id, error) =>
       sql.run("UPDATE queue SET error = ? WHERE id = ? AND ended_at IS NULL", error, id),
     finish: (id, status) =>
-      ended(
+      end(
         id,
-        sql.all(
-          "UPDATE queue SET status = ?, ended_at = ? WHERE id = ? AND status IN ('queued', 'processing') RETURNING id",
-          status,
-          now(),
-          id,
-        ),
+        "UPDATE queue SET status = ?, ended_at = ? WHERE id = ? AND status IN ('queued', 'processing') RETURNING id",
+        status,
+        now(),
+        id,
       ),
     markStopping: (id) =>
-      void changed(
-        sql.all(
-          "UPDATE queue SET stopping = 1 WHERE id = ? AND status = 'processing' RETURNING id",
-          id,
-        ),
+      void update(
+        "UPDATE queue SET stopping = 1 WHERE id = ? AND status = 'processing' RETURNING id",
+        id,
       ),
-    requeueLost: (kept) => {
-      const lost = sql
-        .all<QueueRow>(`SELECT ${columns} FROM queue WHERE status = 'processing' ORDER BY place`)
-        .filter(({ id }) => !kept.includes(id))
+    requeueLost: (active) => {
+      const lost = readRows(sql, queueRow, RUNNING).filter(({ id }) => !active.includes(id))
       for (const { id, stopping } of lost) {
-        // Who was told to stop and is gone has stopped.
+        // A stop was requested and the turn is gone: the prompt is stopped.
         if (stopping === 1) {
           sql.run("UPDATE queue SET status = 'canceled', ended_at = ? WHERE id = ?", now(), id)
           attachments.release(id)
@@ -139,37 +144,34 @@ export const createQueue = (
           )
         }
       }
-      if (lost.length > 0) note()
+      if (lost.length > 0) recordChange()
       return lost
     },
     withdraw: (id) =>
-      ended(
+      end(
         id,
-        sql.all(
-          "UPDATE queue SET status = 'canceled', ended_at = ? WHERE id = ? AND status = 'queued' RETURNING id",
-          now(),
-          id,
-        ),
+        "UPDATE queue SET status = 'canceled', ended_at = ? WHERE id = ? AND status = 'queued' RETURNING id",
+        now(),
+        id,
       ),
     promote: (id) =>
-      changed(
-        sql.all(
-          `UPDATE queue SET priority = (SELECT max(max(priority), max(place)) + 1 FROM queue)
-           WHERE id = ? AND status = 'queued' RETURNING id`,
-          id,
-        ),
+      update(
+        `UPDATE queue SET priority = (SELECT max(max(priority), max(place)) + 1 FROM queue)
+         WHERE id = ? AND status = 'queued' RETURNING id`,
+        id,
       ),
   }
 }
 
-const byRequest = (sql: Ports["sql"], request: string) =>
-  one(
-    sql.all<{ id: string; prompt: string; channel: string }>(
-      "SELECT id, prompt, channel FROM queue WHERE client_request_id = ?",
-      request,
-    ),
+const findByRequest = (sql: Ports["sql"], request: string) =>
+  readRow(
+    sql,
+    knownPromptRow,
+    "SELECT id, prompt, channel FROM queue WHERE client_request_id = ?",
+    request,
   )
 
-/** Everything but the id, which is new with every asking. */
-const sameAsking = (known: Prompt, again: Prompt): boolean =>
-  JSON.stringify({ ...known, messageId: "" }) === JSON.stringify({ ...again, messageId: "" })
+/** Compares everything but the id, which is new for every request. */
+const isSamePrompt = (known: Prompt, repeated: Prompt): boolean =>
+  JSON.stringify({ ...known, messageId: "" }) ===
+  JSON.stringify({ ...normalizePrompt(repeated), messageId: "" })

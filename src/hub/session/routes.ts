@@ -1,6 +1,4 @@
-/** The hub's addresses: what each is, and who may use it. What is not in the table is not there. */
-
-export type Access = "open" | "runner" | "client" | "hook"
+/** The routes of the hub's HTTP API and who may call each. */
 
 export type Route =
   | { readonly to: "health"; readonly access: "open" }
@@ -25,21 +23,21 @@ export type Route =
     }
   | { readonly to: "hook"; readonly access: "hook"; readonly trigger: string }
 
-/** Also the form of a session's name: what does not fit is no session. */
-const NAME = /^[A-Za-z0-9._:-]{1,128}$/
+/** A valid session id. It is also a file name and the name of a Durable Object. */
+const SESSION_ID = /^[A-Za-z0-9._:-]{1,128}$/
 
 export const routeOf = (method: string, path: string, role: string | null): Route | undefined => {
-  const [first, name, next, last, ...more] = path.split("/").slice(1).map(decode)
+  const [first, id, next, last, ...more] = path.split("/").slice(1).map(decode)
   if (more.length > 0) return undefined
-  if (first === "health" && name === undefined && method === "GET")
+  if (first === "health" && id === undefined && method === "GET")
     return { to: "health", access: "open" }
-  if (first === "hooks" && name !== undefined && next === undefined && method === "POST") {
-    return { to: "hook", access: "hook", trigger: name }
+  if (first === "hooks" && id !== undefined && next === undefined && method === "POST") {
+    return { to: "hook", access: "hook", trigger: id }
   }
   if (first !== "sessions") return undefined
-  if (name === undefined) return method === "GET" ? { to: "list", access: "client" } : undefined
-  if (!NAME.test(name)) return undefined
-  return sessionRoute(method, name, next, last, role)
+  if (id === undefined) return method === "GET" ? { to: "list", access: "client" } : undefined
+  if (!SESSION_ID.test(id)) return undefined
+  return sessionRoute(method, id, next, last, role)
 }
 
 const sessionRoute = (
@@ -65,9 +63,9 @@ const sessionRoute = (
   return method === "POST" ? { to: "verb", access, session, verb: next } : undefined
 }
 
-const decode = (part: string): string => {
+const decode = (segment: string): string => {
   try {
-    return decodeURIComponent(part)
+    return decodeURIComponent(segment)
   } catch {
     return ""
   }

@@ -1,61 +1,65 @@
-/** Requests of the runner: each is carried out once and answered as often as it is asked. */
-import type { InboundFrame, Parsed, RequestFrame } from "../../wire/frames/index.ts"
+/** Requests of the runner: each is carried out once; a repeated request gets the stored result. */
+import type { Parsed, RequestFrame } from "../../wire/frames/index.ts"
 import type { SessionContext } from "./session-context.ts"
-import { one } from "./ports.ts"
+import { readRow, resultRow } from "./rows.ts"
 
-export interface Rpc {
-  readonly ask: (frame: RequestFrame) => void
-  /** A request that could not be read is answered too, when it says its id. */
-  readonly refuse: (parsed: Extract<Parsed<unknown>, { ok: false }>) => void
+export interface RunnerRequests {
+  readonly handle: (frame: RequestFrame) => void
+  /** A malformed request gets an error as its result, if its id could be read. */
+  readonly rejectMalformed: (parsed: Extract<Parsed<unknown>, { ok: false }>) => void
 }
 
-const RESULT_CHARACTERS = 1_000_000
+/** A longer result does not fit into a row: it is sent but not stored. */
+const MAX_STORED_RESULT = 1_000_000
 
-export const createRpc = ({ ports, link }: SessionContext): Rpc => {
-  /** Those that are being carried out now: a repeated question waits for the same answer. */
+export const createRunnerRequests = ({
+  ports,
+  runnerConnection,
+}: SessionContext): RunnerRequests => {
+  /** Ids of requests in progress: a repeated one waits for the same result. */
   const running = new Set<string>()
-  const tell = (frame: Record<string, unknown>) => {
-    const { connection } = link.now()
-    if (connection !== null) ports.sockets.send(connection, JSON.stringify(frame))
+  const send = (text: string) => {
+    const { connection } = runnerConnection.state()
+    if (connection !== null) ports.sockets.send(connection, text)
   }
 
-  const finish = (frame: RequestFrame, result: Record<string, unknown>) => {
-    running.delete(frame.requestId)
-    const answer = { ...result, type: `${frame.type}-result`, requestId: frame.requestId }
-    const text = JSON.stringify(answer)
-    if (text.length <= RESULT_CHARACTERS) {
+  const finish = ({ type, requestId }: RequestFrame, result: Record<string, unknown>) => {
+    running.delete(requestId)
+    const text = JSON.stringify({ ...result, type: `${type}-result`, requestId })
+    if (text.length <= MAX_STORED_RESULT) {
       ports.sql.run(
         "INSERT OR REPLACE INTO rpc (request_id, type, result, at) VALUES (?, ?, ?, ?)",
-        frame.requestId,
-        frame.type,
+        requestId,
+        type,
         text,
         ports.now(),
       )
     }
-    tell(answer)
+    send(text)
   }
 
   return {
-    ask: (frame) => {
-      const known = one(
-        ports.sql.all<{ result: string }>(
-          "SELECT result FROM rpc WHERE request_id = ?",
-          frame.requestId,
-        ),
+    handle: (frame) => {
+      const { requestId } = frame
+      const known = readRow(
+        ports.sql,
+        resultRow,
+        "SELECT result FROM rpc WHERE request_id = ?",
+        requestId,
       )
-      if (known) return tell(JSON.parse(known.result) as InboundFrame)
-      if (running.has(frame.requestId)) return
-      running.add(frame.requestId)
+      if (known) return send(known.result)
+      if (running.has(requestId)) return
+      running.add(requestId)
       ports.answer(frame).then(
         (result) => finish(frame, result),
         (error: unknown) =>
           finish(frame, { error: error instanceof Error ? error.message : String(error) }),
       )
     },
-    refuse: ({ type, requestId, problem }) => {
-      if (type !== undefined && requestId !== undefined) {
-        tell({ type: `${type}-result`, requestId, error: `malformed request: ${problem}` })
-      }
+    rejectMalformed: ({ type, requestId, problem }) => {
+      if (type === undefined || requestId === undefined) return
+      const error = `malformed request: ${problem}`
+      send(JSON.stringify({ type: `${type}-result`, requestId, error }))
     },
   }
 }

@@ -1,8 +1,8 @@
-/** The tables of one session. What must never happen is forbidden here, not by the order in which code runs. */
+/** The tables of one session. Invariants are constraints here, so they hold in any order of calls. */
 import type { Sql } from "./ports.ts"
 
 const statements = [
-  // Small named values. Those that clients may see are in `state`; tokens and keys are only here.
+  // Named values: clients see those in `state`; tokens, keys and config are in `meta`.
   "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
   "CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
   `CREATE TABLE IF NOT EXISTS link (
@@ -19,13 +19,13 @@ const statements = [
     error TEXT, author TEXT, created_at INTEGER NOT NULL, ended_at INTEGER)`,
   "CREATE INDEX IF NOT EXISTS messages_place ON messages (place)",
   "CREATE INDEX IF NOT EXISTS messages_prompt ON messages (prompt_id)",
-  // Words of one part that pass the size of a row go on in a row of their own, with the same base.
+  // A part that is longer than a row continues in another row with the same `base`.
   `CREATE TABLE IF NOT EXISTS parts (
     message_id TEXT NOT NULL, id TEXT NOT NULL, base TEXT NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL,
     text TEXT NOT NULL DEFAULT '', half INTEGER, size INTEGER NOT NULL DEFAULT 0, data TEXT,
     PRIMARY KEY (message_id, id))`,
   "CREATE INDEX IF NOT EXISTS parts_base ON parts (message_id, base, place)",
-  // The change log. `rev` is the clients' cursor; only the newest change of a thing is kept, and every stretch of text.
+  // The change log. `rev` is the clients' cursor. It holds the newest change of each entity, and every text delta.
   `CREATE TABLE IF NOT EXISTS changes (
     rev INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, ref TEXT NOT NULL, start INTEGER)`,
   "CREATE UNIQUE INDEX IF NOT EXISTS changes_newest ON changes (kind, ref) WHERE kind <> 'delta'",
@@ -37,7 +37,7 @@ const statements = [
     dispatched_at INTEGER, ended_at INTEGER)`,
   "CREATE UNIQUE INDEX IF NOT EXISTS one_processing ON queue (channel) WHERE status = 'processing'",
   "CREATE INDEX IF NOT EXISTS queue_open ON queue (channel, status, priority, place)",
-  // The blobs with the files of prompts that are not over: a prompt's end takes its rows away, then the blobs go.
+  // Blobs with the files of prompts that have not ended. At the end the rows are deleted first, then the blobs.
   `CREATE TABLE IF NOT EXISTS files (
     prompt TEXT NOT NULL, place INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (prompt, place))`,
   `CREATE TABLE IF NOT EXISTS interactions (
@@ -47,9 +47,9 @@ const statements = [
     answer TEXT, answered_by TEXT, at INTEGER NOT NULL)`,
   `CREATE TABLE IF NOT EXISTS asks (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)`,
-  // Runs of workflows that the runner is to carry out: each is ordered anew on a new connection until it is answered.
+  // Workflow orders for the runner: sent again on every connection until there is a result.
   "CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, frame TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0)",
-  // Runs that were cancelled: the runner is told on every connection until it has answered, and the row outlives that.
+  // Cancelled runs: sent on every connection until confirmed. The row stays, to reject orders that arrive late.
   "CREATE TABLE IF NOT EXISTS cancels (execution TEXT PRIMARY KEY, answered INTEGER NOT NULL DEFAULT 0)",
   "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, type TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)",
   `CREATE TABLE IF NOT EXISTS artifacts (

@@ -1,80 +1,80 @@
-/** The session's working parts, made once and shared by its two sides: the runner's and the clients'. */
+/** The components of one session, shared by its two sides (runner and clients), and the transaction around them. */
 import type { InboundFrame } from "../../wire/frames/index.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
 import { type Changes, createChanges } from "./changes.ts"
 import { createDeadlines, type Deadlines } from "./deadlines.ts"
 import { createInteractions, type Interactions } from "./interactions.ts"
-import { createLink, type Link } from "./link.ts"
+import { createRunnerConnection, type RunnerConnection } from "./runner-connection.ts"
 import { createMessages, type Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { createQueue, type Queue } from "./queue.ts"
-import { createState, type State } from "./named-values.ts"
+import { createNamedValues, type NamedValues } from "./named-values.ts"
 import { createDeltaBatches, type DeltaBatches } from "./delta-batches.ts"
 
 export interface SessionContext {
   readonly ports: Ports
   readonly changes: Changes
   readonly messages: Messages
-  readonly words: DeltaBatches
+  readonly deltas: DeltaBatches
   readonly attachments: Attachments
   readonly queue: Queue
   readonly interactions: Interactions
-  readonly link: Link
+  readonly runnerConnection: RunnerConnection
   readonly deadlines: Deadlines
-  readonly state: State
-  /** One change of the session: all of it is written, then it is told; or none of it. */
+  readonly values: NamedValues
+  /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
-  /** A frame for the runner, sent when the transaction is through; nothing when there is no runner. */
-  readonly say: (frame: InboundFrame) => void
+  /** Sends a frame to the runner after the commit; dropped when no runner is connected. */
+  readonly sendToRunner: (frame: InboundFrame) => void
 }
 
 export const createSessionContext = (ports: Ports): SessionContext => {
   const { sql, sockets, now, newId } = ports
   const changes = createChanges(sql, sockets)
   const messages = createMessages(sql, changes, now, newId)
-  const words = createDeltaBatches(messages, ports, changes.rev)
+  const deltas = createDeltaBatches(messages, ports, changes.rev)
   const attachments = createAttachments(ports)
-  const link = createLink(sql)
+  const runnerConnection = createRunnerConnection(sql)
   const deadlines = createDeadlines(sql, ports.alarm)
   let outgoing: InboundFrame[] = []
   return {
     ports,
     changes,
     messages,
-    words,
-    link,
+    deltas,
+    runnerConnection,
     deadlines,
     attachments,
     queue: createQueue(ports, changes, attachments),
     interactions: createInteractions(sql, changes, now),
-    state: createState(sql, changes),
+    values: createNamedValues(sql, changes),
     commit: (work) => {
       try {
         const result = sql.transaction(() => {
-          words.write()
+          deltas.write()
           return work()
         })
-        const told = outgoing
+        const frames = outgoing
         outgoing = []
-        words.tell()
-        changes.tell()
-        const { connection } = link.now()
+        deltas.broadcast()
+        changes.broadcast()
+        const { connection } = runnerConnection.state()
         if (connection !== null) {
-          for (const frame of told) sockets.send(connection, JSON.stringify(frame))
+          for (const frame of frames) sockets.send(connection, JSON.stringify(frame))
         }
         deadlines.arm()
-        attachments.remove()
+        attachments.deleteReleased()
         return result
       } catch (error) {
         outgoing = []
-        attachments.forget()
-        words.forget()
-        messages.forget()
-        link.forget()
-        changes.drop()
+        attachments.rollBack()
+        deltas.discard()
+        messages.discardCache()
+        runnerConnection.discardCache()
+        changes.rollBack()
         throw error
       }
     },
-    say: (frame) => void outgoing.push(frame),
+    sendToRunner: (frame) => void outgoing.push(frame),
   }
 }

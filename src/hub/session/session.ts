@@ -1,13 +1,16 @@
 /** One session: the runner's side, the clients' side and the deadlines, over the host's ports. */
+import { z } from "zod"
 import type { Inbound } from "../../wire/frames/index.ts"
+import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot } from "./client-views.ts"
-import { keepArtifact } from "./artifacts.ts"
-import { cancelRun, takeOrder } from "./workflow-orders.ts"
+import { storeArtifact } from "./artifacts.ts"
+import { addOrder, cancelExecution } from "./workflow-orders.ts"
 import { createSessionContext, type SessionContext } from "./session-context.ts"
 import type { Ports } from "./ports.ts"
-import { dispatch, giveUp, reconcile, stopPrompts, withdrawAll } from "./prompt-lifecycle.ts"
+import { abandonPrompt, dispatch, reconcile, stopPrompts, withdrawAll } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
+import { channelRow, readRows } from "./rows.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
@@ -16,37 +19,33 @@ import { hasEnded } from "./named-values.ts"
 export interface Session {
   readonly runner: RunnerSide
   readonly clients: ClientSide
-  /** Only the hash of the runner's token is kept. A new one makes a new generation. */
+  /** Stores only the hash of the runner's token. A new token starts a new generation. */
   readonly setRunnerToken: (hash: string) => void
-  /** The HTTP status that a runner with this token's hash is answered with, or nothing when it may come in. */
-  readonly refusal: (hash: string) => 401 | 410 | 503 | undefined
-  /** Merged over what is there; the runner is told when it connects. */
+  /** The HTTP status that refuses a runner with this token's hash; `undefined` when it may connect. */
+  readonly refuseRunner: (hash: string) => 401 | 410 | 503 | undefined
+  /** Merges into the stored config, which the runner gets when it connects. */
   readonly configure: (config: object) => void
   readonly setTitle: (title: string) => void
-  /** A prompt that comes from elsewhere than a client: another session, a trigger. `id` makes it one prompt. */
-  readonly prompt: (
-    prompt: Prompt,
-    channel: string,
-    options?: { first?: boolean; interrupt?: boolean },
-  ) => void
-  /** A workflow that the runner is to run: it is told when it is there, and again until it has answered. */
-  readonly order: (id: string, frame: Inbound<"workflow-execute">) => void
-  /** Stops a run for good: the runner is told until it has answered, and no order for it is taken any more. */
-  readonly cancel: (executionId: string) => void
-  /** A line in the conversation that nobody is to answer; said again under its id it stays one. */
+  /** A prompt of another session or of a trigger. Idempotent by its `messageId`. */
+  readonly prompt: (prompt: Prompt, channel: string, options?: { interrupt?: boolean }) => void
+  /** Orders the runner to run a workflow. Sent again on every connection until the runner reports a result. */
+  readonly orderWorkflow: (id: string, frame: Inbound<"workflow-execute">) => void
+  /** Cancels a run for good. Sent again on every connection until it is confirmed; later orders are ignored. */
+  readonly cancelWorkflow: (executionId: string) => void
+  /** A line in the conversation that is not a prompt. Idempotent by its id. */
   readonly note: (line: Note) => void
   readonly config: () => object
-  /** Goes up with every new token: keys of an earlier sandbox are of no use to a later one. */
+  /** Increases with every new token, so that keys of an earlier sandbox are not valid for a later one. */
   readonly generation: () => number
   readonly channels: () => readonly string[]
-  /** Ends the session: the runner is told to stop and is not let in again. */
+  /** Ends the session: the runner is stopped and cannot connect again. */
   readonly terminate: (why: string) => void
-  /** The host's alarm has rung. */
+  /** The host's alarm has fired. */
   readonly alarm: () => void
-  /** Connections that the host still has after its memory was lost; a runner that is not among them is away. */
-  readonly woke: (connections: readonly string[]) => void
-  readonly snapshot: () => Record<string, unknown>
-  readonly recent: (limit: number) => ReturnType<typeof readMessages>["messages"]
+  /** Call after a restart or a sleep, with the connections that still exist. */
+  readonly recover: (connections: readonly string[]) => void
+  readonly snapshot: () => Snapshot
+  readonly recent: (limit: number) => readonly MessageWithParts[]
   readonly status: () => SessionStatus
 }
 
@@ -58,121 +57,120 @@ export interface Note {
   readonly image?: { readonly base64: string; readonly mime: string }
 }
 
-export interface SessionStatus {
-  readonly status: "running" | "ended"
-  readonly connected: boolean
-  readonly working: number
-  readonly queued: number
-  readonly title: string | undefined
-}
+export const sessionStatus = z.object({
+  status: z.enum(["running", "ended"]),
+  connected: z.boolean(),
+  working: z.number(),
+  queued: z.number(),
+  title: z.string().optional(),
+})
+export type SessionStatus = Readonly<z.output<typeof sessionStatus>>
 
 export const createSession = (ports: Ports): Session => {
   migrate(ports.sql)
-  const parts = createSessionContext(ports)
-  const { state, queue, link, commit } = parts
-  const runner = createRunnerSide(parts)
-  const ended = () => hasEnded(state)
+  const context = createSessionContext(ports)
+  const { values, queue, runnerConnection, commit } = context
+  const runner = createRunnerSide(context)
+  const generation = () => Number(values.getPrivate("generation") ?? 0)
 
   return {
     runner,
-    clients: createClientSide(parts, runner.flush),
+    clients: createClientSide(context, runner.flush),
     setRunnerToken: (hash) =>
       commit(() => {
-        state.keep("runner-token", hash)
-        state.keep("generation", String(Number(state.kept("generation") ?? 0) + 1))
+        values.setPrivate("runner-token", hash)
+        values.setPrivate("generation", String(generation() + 1))
       }),
-    refusal: (hash) => {
-      const expected = state.kept("runner-token")
+    refuseRunner: (hash) => {
+      const expected = values.getPrivate("runner-token")
       if (expected === undefined) return 503
       if (!sameText(hash, expected)) return 401
-      return ended() ? 410 : undefined
+      return hasEnded(values) ? 410 : undefined
     },
     configure: (config) =>
-      commit(() => {
-        const known = JSON.parse(state.kept("config") ?? "{}") as object
-        state.keep("config", JSON.stringify({ ...known, ...config }))
-      }),
-    setTitle: (title) => commit(() => state.show("title", title)),
-    prompt: (prompt, channel, { first = false, interrupt = false } = {}) =>
+      commit(() => values.setPrivate("config", JSON.stringify({ ...values.config(), ...config }))),
+    setTitle: (title) => commit(() => values.setPublic("title", title)),
+    prompt: (prompt, channel, { interrupt = false } = {}) =>
       commit(() => {
         if (queue.find(prompt.messageId)) return
-        queue.add(prompt, channel, undefined, first || interrupt)
-        if (interrupt) stopPrompts(parts, channel)
-        dispatch(parts)
+        queue.add(prompt, channel, undefined, interrupt)
+        if (interrupt) stopPrompts(context, channel)
+        dispatch(context)
       }),
-    order: (id, frame) =>
+    orderWorkflow: (id, frame) =>
       commit(() => {
-        takeOrder(parts, id, frame)
-        dispatch(parts)
+        addOrder(context, id, frame)
+        dispatch(context)
       }),
-    cancel: (executionId) => commit(() => cancelRun(parts, executionId)),
+    cancelWorkflow: (executionId) => commit(() => cancelExecution(context, executionId)),
     note: ({ id, role, content, channel = "web:default", image }) =>
       commit(() => {
-        const artifact = image && keepArtifact(parts, image.mime, image.base64, content, id)
+        const artifact = image && storeArtifact(context, image.mime, image.base64, content, id)
         const extra = artifact === undefined ? {} : { extra: { artifact } }
-        parts.messages.say(role, { channel, content, ...extra }, { id })
+        context.messages.add(role, { channel, content, ...extra }, { id })
       }),
-    generation: () => Number(state.kept("generation") ?? 0),
-    config: () => JSON.parse(state.kept("config") ?? "{}") as object,
+    generation,
+    config: values.config,
     channels: () =>
-      ports.sql
-        .all<{ key: string }>(
-          "SELECT key FROM channels UNION SELECT channel FROM queue UNION SELECT channel FROM messages",
-        )
-        .map(({ key }) => key),
+      readRows(
+        ports.sql,
+        channelRow,
+        "SELECT key FROM channels UNION SELECT channel FROM queue UNION SELECT channel FROM messages",
+      ).map(({ key }) => key),
     terminate: (why) => {
-      const { connection } = link.now()
+      const { connection } = runnerConnection.state()
       commit(() => {
-        state.show("session", { status: "ended", why })
-        withdrawAll(parts, undefined)
-        for (const { id } of queue.processing()) giveUp(parts, id, "session")
-        parts.say({ type: "stop" })
+        values.setPublic("session", { status: "ended", why })
+        withdrawAll(context, undefined)
+        for (const { id } of queue.processing()) abandonPrompt(context, id, "session")
+        context.sendToRunner({ type: "stop" })
       })
       if (connection !== null) ports.sockets.close(connection, 1000, "Session terminated")
     },
-    alarm: () => commit(() => meetDeadlines(parts)),
-    woke: (connections) => {
-      const { connection } = link.now()
+    alarm: () => commit(() => meetDeadlines(context)),
+    recover: (connections) => {
+      const { connection } = runnerConnection.state()
       if (connection !== null && !connections.includes(connection)) runner.closed(connection)
-      parts.attachments.sweep()
-      parts.deadlines.arm()
+      context.attachments.deleteOrphans()
+      context.deadlines.arm()
     },
     snapshot: () => {
       runner.flush()
-      return readSnapshot(ports.sql, parts.changes.rev())
+      return readSnapshot(ports.sql, context.changes.rev())
     },
     recent: (limit) => {
       runner.flush()
       return readMessages(ports.sql, limit).messages
     },
-    status: () => ({
-      status: ended() ? "ended" : "running",
-      connected: link.now().connection !== null,
-      working: queue.processing().length,
-      queued: ports.sql.all("SELECT 1 FROM queue WHERE status = 'queued'").length,
-      title: state.shown("title") as string | undefined,
-    }),
+    status: () => {
+      const title = values.getPublic("title")
+      return {
+        status: hasEnded(values) ? "ended" : "running",
+        connected: runnerConnection.state().connection !== null,
+        working: queue.processing().length,
+        queued: queue.countQueued(),
+        title: typeof title === "string" ? title : undefined,
+      }
+    },
   }
 }
 
-const meetDeadlines = (parts: SessionContext): void => {
-  for (const { kind, ref } of parts.deadlines.takeDue(parts.ports.now())) {
+const meetDeadlines = (context: SessionContext): void => {
+  const { ports, deadlines, changes, runnerConnection } = context
+  for (const { kind, ref } of deadlines.takeDue(ports.now())) {
     switch (kind) {
       case "stop":
       case "prompt":
-        giveUp(parts, ref, kind)
+        abandonPrompt(context, ref, kind)
         break
       case "barrier":
-        if (parts.link.now().phase === "reconciling") reconcile(parts)
+        if (runnerConnection.state().phase === "reconciling") reconcile(context)
         break
       case "ask":
-        parts.ports.sql.run(
-          "UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'",
-          ref,
-        )
-        parts.changes.note("ask", ref)
+        ports.sql.run("UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'", ref)
+        changes.record("ask", ref)
         break
     }
   }
-  dispatch(parts)
+  dispatch(context)
 }

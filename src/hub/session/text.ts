@@ -1,23 +1,24 @@
-/** Text as a database column can hold it: whole characters, and the half of one that waits for its other half. */
+/** Text for a UTF-8 database column, which cannot hold half of a surrogate pair. */
 
-export interface Piece {
+export interface StoredText {
   readonly text: string
+  /** The trailing high surrogate that `text` is without. */
   readonly half: number | null
   readonly size: number
 }
 
-/** A column is UTF-8, which has no lone surrogates: stored there, half an emoji would be lost for good. */
-export const cutText = (text: string): Piece => {
+/** Cuts off a trailing high surrogate: stored as UTF-8, half an emoji would be lost. */
+export const splitHalfCharacter = (text: string): StoredText => {
   const last = text.charCodeAt(text.length - 1)
-  const cut = last >= 0xd800 && last <= 0xdbff
-  return { text: cut ? text.slice(0, -1) : text, half: cut ? last : null, size: text.length }
+  const isHalf = last >= 0xd800 && last <= 0xdbff
+  return { text: isHalf ? text.slice(0, -1) : text, half: isHalf ? last : null, size: text.length }
 }
 
-/** The bytes of a text in UTF-8. Half of a pair counts two, so that text cut anywhere sums up to what it is as a whole. */
-export const bytesOf = (text: string): number => {
+/** Bytes in UTF-8. Half of a surrogate pair counts 2, so that the pieces of a text sum up to the whole. */
+export const utf8Length = (text: string): number => {
   let bytes = 0
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at)
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index)
     bytes += code < 0x80 ? 1 : code < 0x800 || (code >= 0xd800 && code <= 0xdfff) ? 2 : 3
   }
   return bytes

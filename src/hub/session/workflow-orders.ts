@@ -1,67 +1,74 @@
-/** Runs of workflows that the runner carries out: ordered until they are answered, and once cancelled, stopped for good. */
+/** Workflow runs that the runner carries out. Orders and cancels are sent on every connection until they are answered. */
 import type { Inbound } from "../../wire/frames/index.ts"
+import { cancelRow, hasRow, orderRow, readOrder, readRows } from "./rows.ts"
 import type { SessionContext } from "./session-context.ts"
 
-/** A denial only ends a run that waits: it is taken of one that is cancelled too. */
-const ends = ({ payload }: Inbound<"workflow-execute">): boolean => payload.decision === "deny"
+/** A denial only ends a run that waits for approval, so it is accepted for a cancelled run too. */
+const isDenial = ({ payload }: Inbound<"workflow-execute">): boolean => payload.decision === "deny"
 
-/** The same id again is the same order. */
-export const takeOrder = (
+/** Idempotent: the same id is the same order. */
+export const addOrder = (
   { ports: { sql } }: SessionContext,
   id: string,
   frame: Inbound<"workflow-execute">,
 ): void => {
-  const cancelled = sql.all("SELECT 1 FROM cancels WHERE execution = ?", frame.executionId)
-  if (cancelled.length > 0 && !ends(frame)) return
+  const isCancelled = hasRow(sql, "SELECT 1 FROM cancels WHERE execution = ?", frame.executionId)
+  if (isCancelled && !isDenial(frame)) return
   sql.run("INSERT OR IGNORE INTO orders (id, frame) VALUES (?, ?)", id, JSON.stringify(frame))
 }
 
-/** A run that the runner has not heard of yet is not ordered any more; one that it may have heard of is stopped. */
-export const cancelRun = ({ ports: { sql }, say }: SessionContext, execution: string): void => {
-  const fresh = sql.all(
+/** Deletes the run's orders and tells the runner to stop it: the runner may have received one of them. */
+export const cancelExecution = (
+  { ports: { sql }, sendToRunner }: SessionContext,
+  execution: string,
+): void => {
+  const isNew = hasRow(
+    sql,
     "INSERT OR IGNORE INTO cancels (execution) VALUES (?) RETURNING execution",
     execution,
   )
-  if (fresh.length === 0) return
+  if (!isNew) return
   sql.run(
     `DELETE FROM orders WHERE json_extract(frame, '$.executionId') = ?
        AND json_extract(frame, '$.payload.decision') IS NOT 'deny'`,
     execution,
   )
-  say(stopOf(execution))
+  sendToRunner(abortFrame(execution))
 }
 
-/** The run has ended, or waits for a decision: what was ordered of it is done. */
-export const answerOrders = (parts: SessionContext, execution: string): void => {
-  parts.ports.sql.run(
+/** The run has ended or waits for an approval: its orders are done. */
+export const completeOrders = (context: SessionContext, execution: string): void => {
+  context.ports.sql.run(
     "DELETE FROM orders WHERE json_extract(frame, '$.executionId') = ?",
     execution,
   )
-  confirmCancel(parts, execution)
+  confirmCancel(context, execution)
 }
 
-/** The run is stopped, or over, or unknown to the runner. The row stays: an order that comes late finds it. */
+/** The run is stopped, has ended, or is unknown to the runner. The row stays, for an order that arrives late. */
 export const confirmCancel = ({ ports: { sql } }: SessionContext, execution: string): void =>
   sql.run("UPDATE cancels SET answered = 1 WHERE execution = ?", execution)
 
-/** What has no answer yet may have been lost on the way; a runner that has it answers it once all the same. */
-export const orderAgain = ({ ports: { sql }, say }: SessionContext): void => {
+/** Unanswered orders and cancels may have been lost with the last connection; the runner ignores duplicates. */
+export const resendOrders = ({ ports: { sql }, sendToRunner }: SessionContext): void => {
   sql.run("UPDATE orders SET sent = 0")
-  const open = sql.all<{ execution: string }>("SELECT execution FROM cancels WHERE answered = 0")
-  for (const { execution } of open) say(stopOf(execution))
+  const open = readRows(sql, cancelRow, "SELECT execution FROM cancels WHERE answered = 0")
+  for (const { execution } of open) sendToRunner(abortFrame(execution))
 }
 
-export const sendOrders = ({ ports: { sql }, say }: SessionContext): void => {
-  const orders = sql.all<{ frame: string }>(
+export const sendOrders = ({ ports: { sql }, sendToRunner }: SessionContext): void => {
+  const orders = readRows(
+    sql,
+    orderRow,
     "UPDATE orders SET sent = 1 WHERE sent = 0 RETURNING frame",
   )
-  for (const { frame } of orders) say(JSON.parse(frame) as Parameters<typeof say>[0])
+  for (const { frame } of orders) sendToRunner(readOrder(frame))
 }
 
-/** A run's channel bears its name. */
+/** The channel type of a workflow run; the channel id is the execution's id. */
 export const WORKFLOW_CHANNEL = "workflow"
 
-const stopOf = (execution: string): Inbound<"abort"> => ({
+const abortFrame = (execution: string): Inbound<"abort"> => ({
   type: "abort",
   channelType: WORKFLOW_CHANNEL,
   channelId: execution,

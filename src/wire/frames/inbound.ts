@@ -63,7 +63,6 @@ const commands = [
   row("welcome", "Accepts `hello`: says the last frame of this epoch that is stored.", {
     protocol: z.literal(2),
     lastSeq: seq,
-    sessions: z.record(z.string(), z.string()).optional(),
   }),
   row("ack", "All frames up to this one are stored.", { seq }),
   row("permission-reply", "The user's decision on a permission that the agent asked for.", {
@@ -93,3 +92,6 @@ export const inboundTypes: readonly string[] = inboundMessages.map(({ type }) =>
 export const parseInbound = frameParser<InboundFrame>(
   new Map(inboundMessages.map(({ type, schema }) => [type, schema])),
 )
+
+/** For the session agent's queue, which stores prompts and reads them again. */
+export const promptSchema = commands[0].schema

@@ -6,6 +6,7 @@ export {
   inboundMessages,
   inboundTypes,
   parseInbound,
+  promptSchema,
 } from "./inbound.ts"
 export {
   type Outbound,

@@ -106,7 +106,7 @@ describe.each(programs)("through %s", (_name, program) => {
   test("nobody is signed in: that is said, with what to do", async () => {
     const setup = await startWith(environment)
     const said = await refusal(setup.runner.uplink.request("create-pr", asked))
-    expect(said).toContain("nobody is signed in: `gh auth login`")
+    expect(said).toContain("not signed in: run `gh auth login`")
     expect(api.calls).toEqual([])
     await setup.stop()
   })

@@ -365,7 +365,7 @@ describe("other sessions", () => {
       await refused(ask("session-message", { targetSessionId: "s9", content: "?" })),
     ).toContain("there is no session s9")
     expect(await refused(ask("terminate-child", { childSessionId: "s2" }))).toContain(
-      "no child of this session",
+      "s2 is not a child of this session",
     )
   })
 

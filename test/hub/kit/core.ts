@@ -13,14 +13,14 @@ export interface Core {
   readonly blobs: Map<string, string>
   /** Frames that a connection was sent, oldest first. */
   readonly sent: (connection: string) => readonly (InboundFrame & Record<string, unknown>)[]
-  readonly told: readonly Record<string, unknown>[]
+  readonly broadcasts: readonly Record<string, unknown>[]
   readonly closed: readonly (readonly [string, number, string])[]
   readonly reports: readonly string[]
-  readonly say: (connection: string, frame: OutboundFrame | Record<string, unknown>) => void
+  readonly receive: (connection: string, frame: OutboundFrame | Record<string, unknown>) => void
   /** Connects, greets and, unless told otherwise, answers the barrier and is idle. Returns the next number. */
-  readonly greet: (connection: string, hello?: Hello) => number
+  readonly connectRunner: (connection: string, hello?: Hello) => number
   /** The same rows in a core that remembers nothing else. */
-  readonly forget: () => Core
+  readonly restart: () => Core
 }
 
 interface Hello {
@@ -74,15 +74,15 @@ export const createCore = (
       return `id-${ids}`
     },
     digest: digestOf,
-    chance: () => 0,
+    random: () => 0,
     later: clock.after,
     answer,
-    executed: () => {},
+    workflowReported: () => {},
     ended: () => {},
     report: (event) => void reports.push(event),
   })
   const say = (connection: string, frame: object) =>
-    session.runner.said(connection, JSON.stringify(frame))
+    session.runner.receive(connection, JSON.stringify(frame))
   const framesOf = (connection: string) => sent.get(connection) ?? []
   return {
     session,
@@ -90,11 +90,11 @@ export const createCore = (
     sql,
     blobs,
     sent: framesOf,
-    told,
+    broadcasts: told,
     closed,
     reports,
-    say,
-    greet: (
+    receive: say,
+    connectRunner: (
       connection,
       { epoch = "e", nextSeq = 1, active = [], from = nextSeq, settle = true } = {},
     ) => {
@@ -115,6 +115,6 @@ export const createCore = (
       say(connection, { type: "agentStatus", status: "idle", seq: from + 1 })
       return from + 2
     },
-    forget: () => createCore(sql, clock, answer, blobs),
+    restart: () => createCore(sql, clock, answer, blobs),
   }
 }

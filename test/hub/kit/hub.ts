@@ -28,7 +28,7 @@ export const startTestHub = async (
     log: recordingLog(log),
     clientToken: CLIENT_TOKEN,
     answer: () => Promise.reject(new Error("nothing is asked here")),
-    executed: () => {},
+    workflowReported: () => {},
     ended: () => {},
     terminate: async () => {},
     hook: async () => new Response("", { status: 404 }),

@@ -52,7 +52,7 @@ export const startWorkerd = async (script: string): Promise<Workerd> => {
       compatibilityFlags: compatibility_flags,
       durableObjects: {
         SESSIONS: { className: "SessionAgent", useSQLite: true },
-        COMMONS: { className: "Commons", useSQLite: true },
+        SHARED_STORE: { className: "SharedStore", useSQLite: true },
       },
       durableObjectsPersist: folder,
       bindings: { CLIENT_TOKEN },

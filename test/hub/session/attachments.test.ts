@@ -27,12 +27,12 @@ describe("the files of a prompt", () => {
     const core = createCore()
     const id = ask(core, "p", ["one", "two"])
     expect(lying(core)).toEqual(["one", "two"])
-    const next = core.greet("a")
+    const next = core.connectRunner("a")
     expect(lying(core)).toEqual(["one", "two"])
     // The next runner knows nothing of it: it gets the prompt again.
-    const later = core.greet("b", { epoch: "other", nextSeq: next })
+    const later = core.connectRunner("b", { epoch: "other", nextSeq: next })
     expect(files(core, "b")).toEqual([[url("one"), url("two")]])
-    core.say("b", { type: "complete", messageId: id, ...origin, seq: later })
+    core.receive("b", { type: "complete", messageId: id, ...origin, seq: later })
     expect(lying(core)).toEqual([])
     expect(core.sql.all("SELECT * FROM files")).toEqual([])
   })
@@ -40,8 +40,8 @@ describe("the files of a prompt", () => {
   test("are told from others after they are gone: the same request is the same prompt, with other files it is none", () => {
     const core = createCore()
     const id = ask(core, "p", ["one"])
-    const next = core.greet("a")
-    core.say("a", { type: "complete", messageId: id, ...origin, seq: next })
+    const next = core.connectRunner("a")
+    core.receive("a", { type: "complete", messageId: id, ...origin, seq: next })
     expect(lying(core)).toEqual([])
     expect(ask(core, "p", ["one"])).toBe(id)
     expect(ask(core, "p", ["two"])).toBe("conflict")
@@ -53,8 +53,8 @@ describe("the files of a prompt", () => {
     const core = createCore()
     const id = ask(core, "p", ["same"])
     ask(core, "q", ["same"])
-    const next = core.greet("a")
-    core.say("a", { type: "complete", messageId: id, ...origin, seq: next })
+    const next = core.connectRunner("a")
+    core.receive("a", { type: "complete", messageId: id, ...origin, seq: next })
     expect(files(core, "a")).toEqual([[url("same")], [url("same")]])
     expect(lying(core)).toEqual(["same"])
   })
@@ -68,23 +68,23 @@ describe("the files of a prompt", () => {
     [
       "answers a question",
       (core, id) => {
-        const next = core.greet("a", { settle: false })
-        core.say("a", { type: "question", questionId: "q", text: "?", ...origin, seq: next })
+        const next = core.connectRunner("a", { settle: false })
+        core.receive("a", { type: "question", questionId: "q", text: "?", ...origin, seq: next })
         core.session.clients.request({ type: "promote", id }, "test")
       },
     ],
     [
       "is stopped and lost with its runner",
       (core) => {
-        const next = core.greet("a")
+        const next = core.connectRunner("a")
         core.session.clients.request({ type: "abort" }, "test")
-        core.greet("b", { epoch: "other", nextSeq: next })
+        core.connectRunner("b", { epoch: "other", nextSeq: next })
       },
     ],
     [
       "is not confirmed as stopped",
       (core) => {
-        core.greet("a")
+        core.connectRunner("a")
         core.session.clients.request({ type: "abort" }, "test")
         core.clock.advance(15_000)
       },
@@ -92,7 +92,7 @@ describe("the files of a prompt", () => {
     [
       "takes longer than any budget",
       (core) => {
-        core.greet("a")
+        core.connectRunner("a")
         core.clock.advance(3 * 60 * 60 * 1000)
       },
     ],
@@ -100,7 +100,7 @@ describe("the files of a prompt", () => {
     [
       "runs in a session that ends",
       (core) => {
-        core.greet("a")
+        core.connectRunner("a")
         core.session.terminate("enough")
       },
     ],
@@ -108,7 +108,7 @@ describe("the files of a prompt", () => {
       "waits in a session that its runner ends",
       (core) => {
         core.session.runner.opened("a")
-        core.say("a", { type: "self-terminate" })
+        core.receive("a", { type: "self-terminate" })
       },
     ],
   ])("go when it %s", (_what, end) => {
@@ -170,7 +170,7 @@ describe("a blob", () => {
     expect(() => core.session.clients.request({ type: "withdraw", id }, "test")).toThrow()
     state.broken = false
     expect(lying(core)).toEqual(["p"])
-    core.greet("a")
+    core.connectRunner("a")
     expect(files(core, "a")).toEqual([[url("p")]])
   })
 
@@ -192,14 +192,14 @@ describe("a blob", () => {
       image: { base64: btoa("an image"), mime: "image/png" },
     })
     core.session.clients.request({ type: "withdraw", id }, "test")
-    expect(core.reports).toEqual(["hub.blob-left"])
+    expect(core.reports).toEqual(["hub.blob-not-deleted"])
     // Put away, and then no row was written.
     core.blobs.set("never-written", btoa("half a prompt"))
     dead = false
-    const later = core.forget()
-    later.session.woke([])
+    const later = core.restart()
+    later.session.recover([])
     expect(lying(later)).toEqual(["an image", "waits"])
-    later.greet("a")
+    later.connectRunner("a")
     expect(files(later, "a")).toEqual([[url("waits")]])
   })
 })

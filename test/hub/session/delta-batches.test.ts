@@ -28,11 +28,11 @@ test("any pieces arrive exact, in the rows, live, and from any cursor on, also i
       ),
       (steps) => {
         const core = createCore()
-        let seq = core.greet("a")
+        let seq = core.connectRunner("a")
         let whole = ""
         const seen: { rev: number; text: string }[] = []
         for (const { piece, after } of steps) {
-          core.say("a", {
+          core.receive("a", {
             type: "message.part.text-delta",
             turnId: "t",
             partId: "p",
@@ -49,15 +49,21 @@ test("any pieces arrive exact, in the rows, live, and from any cursor on, also i
             seen.push({ rev: snapshot.rev, text: whole })
           }
         }
-        core.say("a", { type: "message.finalize", turnId: "t", reason: "end_turn", ...origin, seq })
-        expect(read(core.told)).toBe(whole)
+        core.receive("a", {
+          type: "message.finalize",
+          turnId: "t",
+          reason: "end_turn",
+          ...origin,
+          seq,
+        })
+        expect(read(core.broadcasts)).toBe(whole)
         expect(
           core.session
             .recent(5)[0]
             ?.parts.map((part) => part.text)
             .join(""),
         ).toBe(whole)
-        const later = core.forget()
+        const later = core.restart()
         expect(later.session.recent(5)[0]?.parts[0]?.text).toBe(whole)
         for (const { rev, text } of seen) {
           later.session.clients.subscribe(`c${rev}`, rev)
@@ -75,9 +81,9 @@ test("any pieces arrive exact, in the rows, live, and from any cursor on, also i
 
 test("words in halves of a character, split between batches, are whole", () => {
   const core = createCore()
-  const seq = core.greet("a")
+  const seq = core.connectRunner("a")
   const [high = "", low = ""] = "👋".split("")
-  core.say("a", {
+  core.receive("a", {
     type: "message.part.text-delta",
     turnId: "t",
     partId: "p",
@@ -87,7 +93,7 @@ test("words in halves of a character, split between batches, are whole", () => {
   })
   core.clock.advance(300)
   expect(core.session.recent(1)[0]?.parts[0]?.text).toBe(`a${high}`)
-  core.say("a", {
+  core.receive("a", {
     type: "message.part.text-delta",
     turnId: "t",
     partId: "p",
@@ -96,15 +102,15 @@ test("words in halves of a character, split between batches, are whole", () => {
     seq: seq + 1,
   })
   core.clock.advance(300)
-  expect(core.forget().session.recent(1)[0]?.parts[0]?.text).toBe("a👋b")
+  expect(core.restart().session.recent(1)[0]?.parts[0]?.text).toBe("a👋b")
 })
 
 test("a part longer than a row goes on in the next one", () => {
   const core = createCore()
-  let seq = core.greet("a")
+  let seq = core.connectRunner("a")
   const piece = "0123456789".repeat(5000)
   for (let made = 0; made < 30; made += 1) {
-    core.say("a", {
+    core.receive("a", {
       type: "message.part.text-delta",
       turnId: "t",
       partId: "p",
@@ -130,9 +136,9 @@ test("a part longer than a row goes on in the next one", () => {
 
 test("words without a part's name make a part until something else comes, and the last word on them counts", () => {
   const core = createCore()
-  const seq = core.greet("a")
+  const seq = core.connectRunner("a")
   const delta = (text: string, place: number) =>
-    core.say("a", {
+    core.receive("a", {
       type: "message.part.text-delta",
       turnId: "t",
       delta: text,
@@ -141,7 +147,7 @@ test("words without a part's name make a part until something else comes, and th
     })
   delta("one ", 0)
   delta("two", 1)
-  core.say("a", {
+  core.receive("a", {
     type: "message.part.tool-update",
     turnId: "t",
     callId: "c",
@@ -151,7 +157,7 @@ test("words without a part's name make a part until something else comes, and th
     seq: seq + 2,
   })
   delta("three", 3)
-  core.say("a", {
+  core.receive("a", {
     type: "message.finalize",
     turnId: "t",
     reason: "end_turn",
@@ -167,10 +173,10 @@ test("words without a part's name make a part until something else comes, and th
 
 test("a message that came and ended while a reader slept is told before its parts, and its end after them", () => {
   const core = createCore()
-  const seq = core.greet("a")
+  const seq = core.connectRunner("a")
   const { rev } = core.session.snapshot() as { rev: number }
-  core.say("a", { type: "message.create", turnId: "t", ...origin, seq })
-  core.say("a", {
+  core.receive("a", { type: "message.create", turnId: "t", ...origin, seq })
+  core.receive("a", {
     type: "message.part.text-delta",
     turnId: "t",
     partId: "p",
@@ -178,7 +184,7 @@ test("a message that came and ended while a reader slept is told before its part
     ...origin,
     seq: seq + 1,
   })
-  core.say("a", {
+  core.receive("a", {
     type: "message.finalize",
     turnId: "t",
     reason: "end_turn",

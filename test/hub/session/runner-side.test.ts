@@ -12,40 +12,40 @@ const origin = { messageId: "p1", channelType: "web", channelId: "default" }
 describe("what a runner tells from before", () => {
   test("is waited for: an old idle hands out nothing, and a prompt that ended meanwhile is not run again", () => {
     const core = createCore()
-    core.greet("a")
+    core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
     expect(promptsTo(core.sent("a"))).toEqual(["p1"])
     core.session.runner.closed("a")
-    core.greet("b", { nextSeq: 3, settle: false })
-    core.say("b", { type: "agentStatus", status: "idle", seq: 3 })
+    core.connectRunner("b", { nextSeq: 3, settle: false })
+    core.receive("b", { type: "agentStatus", status: "idle", seq: 3 })
     expect(promptsTo(core.sent("b"))).toEqual([])
-    core.say("b", { type: "complete", ...origin, seq: 4 })
+    core.receive("b", { type: "complete", ...origin, seq: 4 })
     const barrier = core.sent("b").find((frame) => frame.type === "abort")
-    core.say("b", { ...barrier, type: "aborted", seq: 5 })
+    core.receive("b", { ...barrier, type: "aborted", seq: 5 })
     expect(promptsTo(core.sent("b"))).toEqual([])
     expect(core.session.status()).toMatchObject({ working: 0, queued: 0 })
   })
 
   test("decides what it has lost: that goes back to the front of its line and out again, once", () => {
     const core = createCore()
-    core.greet("a")
+    core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
     core.session.prompt(prompt("p2"), "web:default")
     core.session.runner.closed("a")
-    core.greet("b", { nextSeq: 3 })
+    core.connectRunner("b", { nextSeq: 3 })
     expect(promptsTo(core.sent("b"))).toEqual(["p1"])
   })
 
   test("keeps what it still runs, and other channels go on with what is ready", () => {
     const core = createCore()
-    core.greet("a")
+    core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
     core.session.runner.closed("a")
     core.session.prompt({ ...prompt("p2"), channelType: "chat", channelId: "1" }, "chat:1")
     const active = [{ messageId: "p1", channelKey: "web:default", turnId: "t1" }]
-    core.greet("b", { nextSeq: 3, active, settle: false })
+    core.connectRunner("b", { nextSeq: 3, active, settle: false })
     const barrier = core.sent("b").find((frame) => frame.type === "abort")
-    core.say("b", { ...barrier, type: "aborted", seq: 3 })
+    core.receive("b", { ...barrier, type: "aborted", seq: 3 })
     expect(promptsTo(core.sent("b"))).toEqual(["p2"])
     expect(core.session.status()).toMatchObject({ working: 2 })
   })
@@ -53,8 +53,8 @@ describe("what a runner tells from before", () => {
   test("is taken for told when a runner that knows no barrier is silent for ten seconds", () => {
     const core = createCore()
     core.session.prompt(prompt("p1"), "web:default")
-    core.greet("a", { settle: false })
-    core.say("a", { type: "agentStatus", status: "idle", seq: 1 })
+    core.connectRunner("a", { settle: false })
+    core.receive("a", { type: "agentStatus", status: "idle", seq: 1 })
     expect(promptsTo(core.sent("a"))).toEqual([])
     core.clock.advance(10_000)
     expect(promptsTo(core.sent("a"))).toEqual(["p1"])
@@ -63,24 +63,24 @@ describe("what a runner tells from before", () => {
 
 test("a runner that comes back in mid-turn is shown as idle when the turn is over", () => {
   const core = createCore()
-  const next = core.greet("a")
+  const next = core.connectRunner("a")
   const agent = () => (core.session.snapshot()["state"] as { agent?: unknown }).agent
   expect(agent()).toEqual({ status: "idle" })
-  core.say("a", { type: "agentStatus", status: "tool_calling", detail: "bash", seq: next })
+  core.receive("a", { type: "agentStatus", status: "tool_calling", detail: "bash", seq: next })
   expect(agent()).toEqual({ status: "tool_calling", detail: "bash" })
-  core.say("a", { type: "agentStatus", status: "thinking", ...origin, seq: next + 1 })
+  core.receive("a", { type: "agentStatus", status: "thinking", ...origin, seq: next + 1 })
   expect(agent()).toEqual({ status: "tool_calling", detail: "bash" })
-  core.say("a", { type: "agentStatus", status: "idle", ...origin, seq: next + 2 })
+  core.receive("a", { type: "agentStatus", status: "idle", ...origin, seq: next + 2 })
   expect(agent()).toEqual({ status: "idle" })
 })
 
 describe("the stream", () => {
   test("is acknowledged after the write, within 50 ms, cumulatively", () => {
     const core = createCore()
-    const next = core.greet("a")
+    const next = core.connectRunner("a")
     core.clock.advance(50)
-    core.say("a", { type: "title", title: "x", seq: next })
-    core.say("a", { type: "title", title: "y", seq: next + 1 })
+    core.receive("a", { type: "title", title: "x", seq: next })
+    core.receive("a", { type: "title", title: "y", seq: next + 1 })
     const before = core.sent("a").length
     core.clock.advance(50)
     expect(core.sent("a").slice(before)).toEqual([{ type: "ack", seq: next + 1 }] as never)
@@ -88,8 +88,8 @@ describe("the stream", () => {
 
   test("words are acknowledged only when their batch is written", () => {
     const core = createCore()
-    const next = core.greet("a")
-    core.say("a", {
+    const next = core.connectRunner("a")
+    core.receive("a", {
       type: "message.part.text-delta",
       turnId: "t",
       partId: "p",
@@ -98,7 +98,7 @@ describe("the stream", () => {
       seq: next,
     })
     core.clock.advance(60)
-    core.say("a", {
+    core.receive("a", {
       type: "message.part.text-delta",
       turnId: "t",
       partId: "p",
@@ -120,9 +120,9 @@ describe("the stream", () => {
     ["an emoji of four, in halves", "👋", 4],
   ])("words are written at once when there are 2 KiB of them: %s", (_what, sign, bytes) => {
     const core = createCore()
-    const next = core.greet("a")
+    const next = core.connectRunner("a")
     const say = (delta: string, seq: number) =>
-      core.say("a", {
+      core.receive("a", {
         type: "message.part.text-delta",
         turnId: "t",
         partId: "p",
@@ -146,18 +146,18 @@ describe("the stream", () => {
 
   test("with a frame missing is asked for again from what is stored", () => {
     const core = createCore()
-    const next = core.greet("a")
-    core.say("a", { type: "title", title: "lost before", seq: next + 1 })
+    const next = core.connectRunner("a")
+    core.receive("a", { type: "title", title: "lost before", seq: next + 1 })
     expect(core.closed).toEqual([["a", 4000, "Resend from what is stored"]])
-    core.say("a", { type: "title", title: "late", seq: next })
-    core.greet("b", { nextSeq: next })
+    core.receive("a", { type: "title", title: "late", seq: next })
+    core.connectRunner("b", { nextSeq: next })
     expect(core.sent("b")[0]).toMatchObject({ type: "welcome", lastSeq: next - 1 })
   })
 
   test("a frame that came before changes nothing", () => {
     const core = createCore()
-    const next = core.greet("a")
-    core.say("a", {
+    const next = core.connectRunner("a")
+    core.receive("a", {
       type: "usage",
       turnId: "t",
       model: "m",
@@ -168,7 +168,7 @@ describe("the stream", () => {
       cacheWrite: 0,
       seq: next,
     })
-    core.say("a", {
+    core.receive("a", {
       type: "usage",
       turnId: "t",
       model: "m",
@@ -184,10 +184,10 @@ describe("the stream", () => {
 
   test("a frame that makes no sense keeps its place, and a malformed request is answered", () => {
     const core = createCore()
-    const next = core.greet("a")
-    core.session.runner.said("a", `{"type":"memory-write","requestId":"r1","seq":${next}}`)
-    core.session.runner.said("a", "not json")
-    core.say("a", { type: "title", title: "after", seq: next + 1 })
+    const next = core.connectRunner("a")
+    core.session.runner.receive("a", `{"type":"memory-write","requestId":"r1","seq":${next}}`)
+    core.session.runner.receive("a", "not json")
+    core.receive("a", { type: "title", title: "after", seq: next + 1 })
     expect(core.closed).toEqual([])
     expect(core.session.status().title).toBe("after")
     expect(core.sent("a").find((frame) => frame.type === "memory-write-result")).toMatchObject({
@@ -206,8 +206,8 @@ describe("the stream", () => {
       },
     }
     const core = createCore(failing)
-    const next = core.greet("a")
-    core.say("a", {
+    const next = core.connectRunner("a")
+    core.receive("a", {
       type: "message.part.text-delta",
       turnId: "t",
       partId: "p",
@@ -215,7 +215,7 @@ describe("the stream", () => {
       ...origin,
       seq: next,
     })
-    core.say("a", {
+    core.receive("a", {
       type: "message.part.text-delta",
       turnId: "t",
       partId: "p",
@@ -223,10 +223,10 @@ describe("the stream", () => {
       ...origin,
       seq: next + 1,
     })
-    core.say("a", { type: "title", title: "poison", seq: next + 2 })
+    core.receive("a", { type: "title", title: "poison", seq: next + 2 })
     expect(core.closed).toHaveLength(1)
     core.session.runner.opened("b")
-    core.say("b", {
+    core.receive("b", {
       type: "hello",
       protocol: 2,
       runner: { name: "t", version: "0" },
@@ -235,7 +235,7 @@ describe("the stream", () => {
       nextSeq: next + 1,
       active: [],
     })
-    core.say("b", {
+    core.receive("b", {
       type: "message.part.text-delta",
       turnId: "t",
       partId: "p",
@@ -243,8 +243,8 @@ describe("the stream", () => {
       ...origin,
       seq: next + 1,
     })
-    core.say("b", { type: "title", title: "poison", seq: next + 2 })
-    core.say("b", { type: "title", title: "fine", seq: next + 3 })
+    core.receive("b", { type: "title", title: "poison", seq: next + 2 })
+    core.receive("b", { type: "title", title: "fine", seq: next + 3 })
     expect(core.closed).toHaveLength(1)
     expect(core.session.status().title).toBe("fine")
     expect(core.session.recent(5)[0]?.parts[0]?.text).toBe("one two ")
@@ -254,17 +254,17 @@ describe("the stream", () => {
     const core = createCore()
     core.session.prompt(prompt("p1"), "web:default")
     core.session.runner.opened("old")
-    core.say("old", { type: "agentStatus", status: "idle" })
+    core.receive("old", { type: "agentStatus", status: "idle" })
     expect(core.sent("old").map(({ type }) => type)).toEqual(["init", "opencode-config", "prompt"])
-    core.say("old", { type: "complete" })
+    core.receive("old", { type: "complete" })
     expect(core.session.status()).toMatchObject({ working: 0 })
   })
 
   test("of a runner that was replaced is not listened to", () => {
     const core = createCore()
-    core.greet("a")
-    core.greet("b", { epoch: "other" })
-    core.say("a", { type: "title", title: "from the grave", seq: 3 })
+    core.connectRunner("a")
+    core.connectRunner("b", { epoch: "other" })
+    core.receive("a", { type: "title", title: "from the grave", seq: 3 })
     expect(core.session.status().title).toBeUndefined()
     expect(core.closed).toEqual([["a", 1000, "Replaced by new runner connection"]])
     core.session.runner.closed("a")
@@ -275,9 +275,9 @@ describe("the stream", () => {
 describe("a stop", () => {
   test("that the runner does not confirm in fifteen seconds frees the channel", () => {
     const core = createCore()
-    const next = core.greet("a")
+    const next = core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
-    core.say("a", { type: "message.create", turnId: "t1", ...origin, seq: next })
+    core.receive("a", { type: "message.create", turnId: "t1", ...origin, seq: next })
     core.session.prompt(prompt("p2"), "web:default")
     core.session.clients.request({ type: "abort" }, "test")
     core.clock.advance(14_000)
@@ -288,7 +288,7 @@ describe("a stop", () => {
       status: "canceled",
       error: "the runner did not confirm the stop",
     })
-    core.say("a", {
+    core.receive("a", {
       type: "message.part.text-delta",
       turnId: "t1",
       partId: "p",
@@ -301,10 +301,10 @@ describe("a stop", () => {
 
   test("that the runner does not confirm closes what was streaming: its later words are left out", () => {
     const core = createCore()
-    const next = core.greet("a")
+    const next = core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
     const say = (delta: string, seq: number) =>
-      core.say("a", {
+      core.receive("a", {
         type: "message.part.text-delta",
         turnId: "t1",
         partId: "p",
@@ -322,11 +322,11 @@ describe("a stop", () => {
 
   test("asked for while the runner is away reaches it when it comes back", () => {
     const core = createCore()
-    core.greet("a")
+    core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
     core.session.runner.closed("a")
     core.session.clients.request({ type: "abort" }, "test")
-    core.greet("b", {
+    core.connectRunner("b", {
       nextSeq: 3,
       active: [{ messageId: "p1", channelKey: "web:default", turnId: "t" }],
     })
@@ -342,14 +342,14 @@ describe("a stop", () => {
 describe("a question", () => {
   test("answered while the runner is away is answered when it comes back", () => {
     const core = createCore()
-    const next = core.greet("a")
+    const next = core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
-    core.say("a", { type: "question", questionId: "q", text: "?", ...origin, seq: next })
+    core.receive("a", { type: "question", questionId: "q", text: "?", ...origin, seq: next })
     core.session.runner.closed("a")
     expect(
       core.session.clients.request({ type: "answer", id: "q", answer: "yes" }, "test"),
     ).toEqual({ ok: true })
-    core.greet("b", {
+    core.connectRunner("b", {
       nextSeq: next + 1,
       active: [{ messageId: "p1", channelKey: "web:default", turnId: "t" }],
     })
@@ -362,10 +362,10 @@ describe("a question", () => {
 
   test("is answered by a prompt that is promoted, and lapses with its turn", () => {
     const core = createCore()
-    const next = core.greet("a")
+    const next = core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
-    core.say("a", { type: "question", questionId: "q", text: "?", ...origin, seq: next })
-    core.say("a", { type: "question", questionId: "q2", text: "?", ...origin, seq: next + 1 })
+    core.receive("a", { type: "question", questionId: "q", text: "?", ...origin, seq: next })
+    core.receive("a", { type: "question", questionId: "q2", text: "?", ...origin, seq: next + 1 })
     core.session.prompt(prompt("p2"), "web:default")
     expect(core.session.clients.request({ type: "promote", id: "p2" }, "test")).toMatchObject({
       ok: true,
@@ -376,7 +376,7 @@ describe("a question", () => {
       questionId: "q",
       answer: "p2",
     } as never)
-    core.say("a", { type: "complete", ...origin, seq: next + 2 })
+    core.receive("a", { type: "complete", ...origin, seq: next + 2 })
     expect(
       core.session.clients.request({ type: "answer", id: "q2", answer: "x" }, "test"),
     ).toMatchObject({ error: { code: "too-late" } })
@@ -390,33 +390,33 @@ test("keys of the configuration reach the runner and no client", () => {
     { type: "config", config: { providerKeys: { openai: "sk-secret" } } },
     "test",
   )
-  core.greet("a")
+  core.connectRunner("a")
   expect(core.sent("a").find((frame) => frame.type === "opencode-config")).toMatchObject({
     config: { providerKeys: { openai: "sk-secret" } },
   })
-  expect(JSON.stringify([core.session.snapshot(), core.told])).not.toContain("sk-secret")
+  expect(JSON.stringify([core.session.snapshot(), core.broadcasts])).not.toContain("sk-secret")
 })
 
 test("a session that has ended lets no runner in", () => {
   const core = createCore()
-  expect(core.session.refusal("h")).toBe(503)
+  expect(core.session.refuseRunner("h")).toBe(503)
   core.session.setRunnerToken("h")
-  expect(core.session.refusal("x")).toBe(401)
-  expect(core.session.refusal("")).toBe(401)
-  expect(core.session.refusal("h")).toBeUndefined()
-  core.greet("a")
+  expect(core.session.refuseRunner("x")).toBe(401)
+  expect(core.session.refuseRunner("")).toBe(401)
+  expect(core.session.refuseRunner("h")).toBeUndefined()
+  core.connectRunner("a")
   core.session.terminate("enough")
   expect(core.sent("a").at(-1)).toEqual({ type: "stop" } as never)
   expect(core.closed).toEqual([["a", 1000, "Session terminated"]])
-  expect(core.session.refusal("h")).toBe(410)
+  expect(core.session.refuseRunner("h")).toBe(410)
 })
 
 test("a question to the runner that it does not answer in two minutes lapses", () => {
   const core = createCore()
-  core.greet("a")
+  core.connectRunner("a")
   const reply = core.session.clients.request({ type: "diff" }, "test")
   if (!reply.ok) throw new Error("it was not asked")
-  const last = () => core.told.findLast(({ type }) => type === "answer")
+  const last = () => core.broadcasts.findLast(({ type }) => type === "answer")
   core.clock.advance(119_000)
   expect(last()).toBeUndefined()
   core.clock.advance(1000)
@@ -425,8 +425,8 @@ test("a question to the runner that it does not answer in two minutes lapses", (
 
 test("what could not be undone is said in the conversation", () => {
   const core = createCore()
-  const next = core.greet("a")
-  core.say("a", { type: "reverted", messageIds: [], error: "a turn is running", seq: next })
+  const next = core.connectRunner("a")
+  core.receive("a", { type: "reverted", messageIds: [], error: "a turn is running", seq: next })
   expect(core.session.recent(1)[0]).toMatchObject({
     role: "system",
     status: "error",

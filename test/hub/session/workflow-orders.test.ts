@@ -30,37 +30,37 @@ const told = (core: Core, connection: string) =>
 describe("a run that is cancelled", () => {
   const running = () => {
     const core = createCore()
-    const next = core.greet("a")
-    core.session.order("e1", order())
+    const next = core.connectRunner("a")
+    core.session.orderWorkflow("e1", order())
     expect(told(core, "a")).toEqual(["run"])
     return { core, next }
   }
 
   test("is stopped at once, by its channel", () => {
     const { core } = running()
-    core.session.cancel("e1")
+    core.session.cancelWorkflow("e1")
     expect(core.sent("a").at(-1)).toEqual(stop as never)
   })
 
   test("is stopped on every new connection until the runner answers, and not ordered any more", () => {
     const { core, next } = running()
-    core.session.cancel("e1")
+    core.session.cancelWorkflow("e1")
     core.session.runner.closed("a")
-    const after = core.greet("b", { nextSeq: next })
+    const after = core.connectRunner("b", { nextSeq: next })
     expect(told(core, "b")).toEqual(["abort"])
-    const last = core.greet("c", { nextSeq: after })
+    const last = core.connectRunner("c", { nextSeq: after })
     expect(told(core, "c")).toEqual(["abort"])
-    core.say("c", { ...stop, type: "aborted", seq: last })
-    core.greet("d", { nextSeq: last + 1 })
+    core.receive("c", { ...stop, type: "aborted", seq: last })
+    core.connectRunner("d", { nextSeq: last + 1 })
     expect(told(core, "d")).toEqual([])
   })
 
   test("is stopped when the hub dies with the word on its lips", () => {
     const { core, next } = running()
     core.session.runner.closed("a")
-    core.session.cancel("e1")
-    const later = core.forget()
-    later.greet("b", { nextSeq: next })
+    core.session.cancelWorkflow("e1")
+    const later = core.restart()
+    later.connectRunner("b", { nextSeq: next })
     expect(told(later, "b")).toEqual(["abort"])
   })
 
@@ -68,34 +68,34 @@ describe("a run that is cancelled", () => {
     "is not stopped any more when its answer comes: %s",
     (status) => {
       const { core, next } = running()
-      core.session.cancel("e1")
+      core.session.cancelWorkflow("e1")
       core.session.runner.closed("a")
-      const later = core.greet("b", { nextSeq: next, settle: false })
+      const later = core.connectRunner("b", { nextSeq: next, settle: false })
       // Said before the barrier: it is known when the runner would be told.
-      core.say("b", { ...result(status), seq: later })
+      core.receive("b", { ...result(status), seq: later })
       const barrier = core.sent("b").find(({ type }) => type === "abort")
-      core.say("b", { ...barrier, type: "aborted", seq: later + 1 })
-      core.say("b", { type: "agentStatus", status: "idle", seq: later + 2 })
+      core.receive("b", { ...barrier, type: "aborted", seq: later + 1 })
+      core.receive("b", { type: "agentStatus", status: "idle", seq: later + 2 })
       expect(told(core, "b")).toEqual([])
     },
   )
 
   test("before its runner has heard of it is never ordered, in whatever order the two come", () => {
     const core = createCore()
-    core.session.order("e1", order())
-    core.session.cancel("e1")
-    core.session.order("e1", order())
-    core.session.order("e1/t", order("approve"))
-    core.greet("a")
+    core.session.orderWorkflow("e1", order())
+    core.session.cancelWorkflow("e1")
+    core.session.orderWorkflow("e1", order())
+    core.session.orderWorkflow("e1/t", order("approve"))
+    core.connectRunner("a")
     expect(told(core, "a")).toEqual(["abort"])
   })
 
   test("while it waits for a decision is denied all the same", () => {
     const { core, next } = running()
-    core.session.order("e1/t", order("deny"))
-    core.session.cancel("e1")
-    core.session.order("e1/t", order("deny"))
-    core.greet("b", { nextSeq: next })
+    core.session.orderWorkflow("e1/t", order("deny"))
+    core.session.cancelWorkflow("e1")
+    core.session.orderWorkflow("e1/t", order("deny"))
+    core.connectRunner("b", { nextSeq: next })
     expect(core.sent("b").filter(({ type }) => type === "workflow-execute")).toEqual([
       order("deny"),
     ] as never)
@@ -103,8 +103,8 @@ describe("a run that is cancelled", () => {
 
   test("is stopped while the agent is not ready for prompts: commands run without it", () => {
     const { core, next } = running()
-    core.say("a", { type: "agentStatus", status: "error", detail: "restarts", seq: next })
-    core.session.cancel("e1")
+    core.receive("a", { type: "agentStatus", status: "error", detail: "restarts", seq: next })
+    core.session.cancelWorkflow("e1")
     expect(told(core, "a")).toEqual(["run", "abort"])
   })
 })

@@ -75,7 +75,7 @@ const commands: SampleOfEach<CommandFrame> = {
       payload: { workflow: { steps: [] }, trigger: null },
     },
   },
-  welcome: { protocol: 2, lastSeq: 0, sessions: { "slack:C1": "ses_1" } },
+  welcome: { protocol: 2, lastSeq: 0 },
   ack: { seq: 12 },
   "permission-reply": { permissionId: "p1", reply: "once" },
 }

@@ -1,15 +1,16 @@
-/** Where this machine's hub is and what opens it: a file that only its owner can read, for as long as the hub runs. */
+/** The address and the token of the hub that runs on this machine: a file that only its owner can read. */
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { z } from "zod"
+import { readJson } from "../../../lib/json.ts"
 
-export interface HubAddress {
-  readonly url: string
-  readonly token: string
-}
+const hubAddress = z.object({ url: z.string(), token: z.string() })
+
+export type HubAddress = Readonly<z.output<typeof hubAddress>>
 
 const fileOf = (stateDir: string) => join(stateDir, "hub", "address.json")
 
-/** Whole or not at all: whoever looks for it may look at any moment. */
+/** Written to a new file and renamed: a reader never finds half of it. */
 export const writeAddress = (stateDir: string, address: HubAddress): void => {
   const draft = `${fileOf(stateDir)}.new`
   writeFileSync(draft, `${JSON.stringify(address)}\n`, { mode: 0o600 })
@@ -18,11 +19,10 @@ export const writeAddress = (stateDir: string, address: HubAddress): void => {
 
 export const removeAddress = (stateDir: string): void => rmSync(fileOf(stateDir), { force: true })
 
-/** Nothing when no hub runs on this state directory. */
+/** `undefined` when no hub runs on this state directory. */
 export const readAddress = (stateDir: string): HubAddress | undefined => {
   try {
-    const { url, token } = JSON.parse(readFileSync(fileOf(stateDir), "utf8")) as Partial<HubAddress>
-    return url !== undefined && token !== undefined ? { url, token } : undefined
+    return readJson(hubAddress, readFileSync(fileOf(stateDir), "utf8"))
   } catch {
     return undefined
   }

@@ -1,4 +1,4 @@
-/** The session agent on one machine: sessions as SQLite files in the state directory, one loopback server for all. */
+/** Hosts sessions on one machine: each is a SQLite file in the state directory; one loopback server serves them all. */
 import type { Server, ServerWebSocket } from "bun"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -10,7 +10,7 @@ import { type Connections, createConnections, eventStream } from "../../connecti
 import type { Ports } from "../../session/ports.ts"
 import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
-import { type DoorHost, enter } from "../../http-api.ts"
+import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { hashOf } from "../../keys.ts"
 import { timerAlarm } from "./timer-alarm.ts"
 
@@ -19,11 +19,11 @@ export interface HubOptions {
   readonly port?: number
   readonly clock: Clock
   readonly log: Log
-  /** What clients show to come in. */
+  /** Clients must send it to connect. */
   readonly clientToken: string
   readonly allowedOrigins?: readonly string[]
   readonly answer: (session: string, frame: RequestFrame) => Promise<Record<string, unknown>>
-  readonly executed: (
+  readonly workflowReported: (
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
   ) => void
@@ -35,16 +35,15 @@ export interface HubOptions {
 export interface Hub {
   readonly port: number
   readonly url: string
-  /** Where a session's runner connects. */
+  /** The WebSocket URL for a session's runner. */
   readonly runnerUrl: (session: string) => string
   readonly find: (id: string) => Session | undefined
   readonly create: (id: string) => Session
-  readonly names: () => readonly string[]
-  /** Every connection is closed and every file; what was written stays. */
+  /** Closes every connection and every file. Written data stays. */
   readonly stop: () => Promise<void>
 }
 
-interface Open {
+interface OpenSession {
   readonly session: Session
   readonly connections: Connections
   readonly close: () => void
@@ -57,23 +56,23 @@ interface SocketData {
 }
 
 const MAX_FRAME_BYTES = 32 * 1024 * 1024
-/** A client this far behind is let go; it comes back with its cursor. */
-const MAX_BEHIND_BYTES = 8 * 1024 * 1024
+/** A client that is further behind is disconnected; it resumes with its cursor. */
+const MAX_UNSENT_BYTES = 8 * 1024 * 1024
 
 export const startHub = async (options: HubOptions): Promise<Hub> => {
   const { clock, log } = options
   const folder = join(options.stateDir, "hub")
   const sessionsFolder = join(folder, "sessions")
   mkdirSync(sessionsFolder, { recursive: true, mode: 0o700 })
-  const open = new Map<string, Open>()
+  const open = new Map<string, OpenSession>()
   let stopped = false
 
   const fileOf = (id: string) => join(sessionsFolder, `${encodeURIComponent(id)}.db`)
-  const blobs = (id: string) => join(folder, "blobs", encodeURIComponent(id))
+  const blobsFolder = (id: string) => join(folder, "blobs", encodeURIComponent(id))
 
-  const load = (id: string): Open => {
+  const load = (id: string): OpenSession => {
     const sql = openBunSql(fileOf(id))
-    // The server's own topics send one text to many sockets much faster than a loop does, and in the same order.
+    // Bun's topics send one text to many sockets much faster than a loop, in the same order.
     const connections = createConnections((text) => void server.publish(id, text))
     const alarm = timerAlarm(clock, () => {
       if (!stopped) session.alarm()
@@ -83,29 +82,29 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       sockets: connections,
       blobs: {
         put: (blob, _mime, base64) => {
-          mkdirSync(blobs(id), { recursive: true, mode: 0o700 })
-          writeFileSync(join(blobs(id), blob), Buffer.from(base64, "base64"), { mode: 0o600 })
+          mkdirSync(blobsFolder(id), { recursive: true, mode: 0o700 })
+          writeFileSync(join(blobsFolder(id), blob), Buffer.from(base64, "base64"), { mode: 0o600 })
         },
         get: (blob) => {
-          const file = join(blobs(id), blob)
+          const file = join(blobsFolder(id), blob)
           return existsSync(file) ? readFileSync(file, "base64") : undefined
         },
-        remove: (blob) => rmSync(join(blobs(id), blob), { force: true }),
-        ids: () => (existsSync(blobs(id)) ? readdirSync(blobs(id)) : []),
+        remove: (blob) => rmSync(join(blobsFolder(id), blob), { force: true }),
+        ids: () => (existsSync(blobsFolder(id)) ? readdirSync(blobsFolder(id)) : []),
       },
       alarm,
       now: clock.now,
       newId: () => crypto.randomUUID(),
       digest: digestOf,
-      chance: Math.random,
+      random: Math.random,
       later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
       answer: (frame) => options.answer(id, frame),
-      executed: options.executed,
+      workflowReported: options.workflowReported,
       ended: () => options.ended(id),
       report: (event, fields) => log.warn(event, { session: id, ...fields }),
     }
     const session = createSession(ports)
-    session.woke([])
+    session.recover([])
     return {
       session,
       connections,
@@ -116,7 +115,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     }
   }
 
-  const find = (id: string): Open | undefined => {
+  const find = (id: string): OpenSession | undefined => {
     const known = open.get(id)
     if (known || !existsSync(fileOf(id))) return known
     const loaded = load(id)
@@ -136,7 +135,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       .map((file) => decodeURIComponent(file.slice(0, -3)))
 
   const clientTokenHash = await hashOf(options.clientToken)
-  const door = (server: Server<SocketData>): DoorHost => ({
+  const httpApi = (server: Server<SocketData>): HttpApiHost => ({
     clientTokenHash,
     allowedOrigins: options.allowedOrigins ?? [],
     find: (id) => find(id)?.session,
@@ -144,58 +143,58 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     list: () => names().map((id) => ({ id, ...find(id)?.session.status() })),
     terminate: options.terminate,
     hook: options.hook,
-    artifact: (session, id) => readBlob(blobs(session), id, find(session)?.session),
+    artifact: (session, id) => readArtifact(blobsFolder(session), id, find(session)?.session),
     upgrade: (request, session, role) =>
       server.upgrade(request, { data: { id: crypto.randomUUID(), session, role } })
         ? undefined
-        : new Response("a WebSocket is expected here", { status: 426 }),
+        : new Response("this route is a WebSocket", { status: 426 }),
     stream: (session, begin) => {
       const connections = find(session)?.connections ?? createConnections()
       return eventStream(connections, crypto.randomUUID(), begin)
     },
   })
 
-  const partsOf = ({ data }: ServerWebSocket<SocketData>) => open.get(data.session)
+  const openSessionOf = ({ data }: ServerWebSocket<SocketData>) => open.get(data.session)
   const server = Bun.serve<SocketData>({
     hostname: "127.0.0.1",
     port: options.port ?? 0,
     idleTimeout: 0,
     fetch: (request, self) => {
-      // Only names that mean this machine: a page that points its own name here gets nothing.
+      // Only loopback host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
       if (!isLoopback(new URL(request.url).hostname)) return new Response("", { status: 421 })
-      return enter(door(self), request)
+      return handleRequest(httpApi(self), request)
     },
     websocket: {
       maxPayloadLength: MAX_FRAME_BYTES,
       idleTimeout: 255,
-      backpressureLimit: MAX_BEHIND_BYTES,
+      backpressureLimit: MAX_UNSENT_BYTES,
       closeOnBackpressureLimit: true,
       open: (socket) => {
         const { id, role } = socket.data
-        const parts = partsOf(socket)
-        parts?.connections.add(id, {
+        const opened = openSessionOf(socket)
+        opened?.connections.add(id, {
           send: (text) => void socket.send(text),
           close: (code, reason) => socket.close(code, reason),
-          listen: () => socket.subscribe(socket.data.session),
+          subscribe: () => socket.subscribe(socket.data.session),
         })
-        if (role === "runner") parts?.session.runner.opened(id)
+        if (role === "runner") opened?.session.runner.opened(id)
       },
       message: (socket, data) => {
         const { id, role } = socket.data
-        const session = partsOf(socket)?.session
+        const session = openSessionOf(socket)?.session
         const side = role === "runner" ? session?.runner : session?.clients
-        side?.said(id, String(data))
+        side?.receive(id, String(data))
       },
       close: (socket) => {
         const { id, role } = socket.data
-        const parts = partsOf(socket)
-        parts?.connections.remove(id)
-        if (role === "runner" && !stopped) parts?.session.runner.closed(id)
+        const opened = openSessionOf(socket)
+        opened?.connections.remove(id)
+        if (role === "runner" && !stopped) opened?.session.runner.closed(id)
       },
     },
   })
 
-  // What an earlier life left to be done is looked at now, not when somebody asks.
+  // Every session is opened at once: its deadlines and queue continue without a request.
   for (const name of names()) find(name)
 
   const port = server.port ?? 0
@@ -205,11 +204,11 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     runnerUrl: (session) => `ws://127.0.0.1:${port}/sessions/${encodeURIComponent(session)}/ws`,
     find: (id) => find(id)?.session,
     create,
-    names,
     stop: async () => {
       for (const { session } of open.values()) session.runner.flush()
       stopped = true
-      for (const { connections } of open.values()) connections.closeAll(1001, "the hub stops")
+      for (const { connections } of open.values())
+        connections.closeAll(1001, "the hub is shutting down")
       await server.stop(true)
       for (const { close } of open.values()) close()
       open.clear()
@@ -220,9 +219,8 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "[::1]" || host.startsWith("127.")
 
-const readBlob = (folder: string, id: string, session: Session | undefined) => {
-  const artifacts = session?.snapshot()["artifacts"] as { id: string; mime: string }[] | undefined
-  const found = artifacts?.find((artifact) => artifact.id === id)
+const readArtifact = (folder: string, id: string, session: Session | undefined) => {
+  const found = session?.snapshot().artifacts.find((artifact) => artifact.id === id)
   if (!found || !existsSync(join(folder, found.id))) return undefined
   return { mime: found.mime, body: new Uint8Array(readFileSync(join(folder, found.id))) }
 }

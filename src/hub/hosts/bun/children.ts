@@ -1,11 +1,13 @@
-/** Child sessions: each a runner process of its own, with its own workspace, linked to this very hub. */
+/** Child sessions: each is a runner process with its own workspace, connected to this hub. */
 import type { Subprocess } from "bun"
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
+import { z } from "zod"
 import type { Clock } from "../../../lib/clock.ts"
 import type { Log } from "../../../lib/log.ts"
 import { channelAddress } from "../../session/channel.ts"
-import { one, type Sql } from "../../session/ports.ts"
+import type { Sql } from "../../session/ports.ts"
+import { readRow, readRows } from "../../session/rows.ts"
 import type { Session } from "../../session/session.ts"
 import { gatewayKey, hashOf } from "../../keys.ts"
 import { checkOut } from "./check-out-repository.ts"
@@ -24,7 +26,7 @@ export interface Task {
 export interface ChildrenOptions {
   readonly sql: Sql
   readonly stateDir: string
-  /** This very program, as it is started. */
+  /** The command that starts this program. */
   readonly self: readonly string[]
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly master: string
@@ -36,45 +38,50 @@ export interface ChildrenOptions {
 }
 
 export interface Children {
-  /** The same request again is the same child. */
+  /** Idempotent: the same request is the same child. */
   readonly spawn: (parent: string, requestId: string, task: Task) => Promise<string>
   readonly of: (parent: string) => readonly Record<string, unknown>[]
+  /** Throws a Refusal unless `child` is a child of `parent`. */
   readonly mustOwn: (parent: string, child: string) => void
-  /** Ends a session's runner and, before it, those of its descendants. */
+  /** Ends a session and its runner, after those of its descendants. */
   readonly terminate: (session: string, why: string) => Promise<void>
-  /** Its children go with it. */
+  /** The session has ended: ends its children too. */
   readonly ended: (session: string) => Promise<void>
-  /** Starts the runners that ran when an earlier life ended. */
+  /** Starts the runners again that ran before a restart of the hub. */
   readonly resume: () => Promise<void>
-  /** Every runner is stopped; what they were stays, to be resumed. */
+  /** Stops every runner. Their sessions stay, to be resumed. */
   readonly stop: () => Promise<void>
 }
 
 type Child = Subprocess<"pipe", "ignore", Bun.BunFile>
 
-interface ChildRow {
-  id: string
-  parent: string
-  title: string
-  workspace: string
-  model: string | null
-  status: string
-  created_at: number
-}
+const childRow = z.object({
+  id: z.string(),
+  parent: z.string(),
+  title: z.string(),
+  workspace: z.string(),
+  model: z.string().nullable(),
+  status: z.enum(["running", "ended"]),
+  created_at: z.number(),
+})
+type ChildRow = z.output<typeof childRow>
 
-/** More would be a mistake rather than a plan. */
-const MOST_RUNNING = 20
+const RUNNING = "SELECT * FROM sessions WHERE parent IS NOT NULL AND status = 'running'"
+
+/** Stops an agent that spawns children without end. */
+const MAX_RUNNING = 20
 const STOP_MS = 10_000
 
 export const createChildren = (options: ChildrenOptions): Children => {
   const { sql, log } = options
-  const running = new Map<string, Child>()
+  const processes = new Map<string, Child>()
   let stopped = false
   const folderOf = (id: string) => join(options.stateDir, "children", encodeURIComponent(id))
-  const rowOf = (id: string) => one(sql.all<ChildRow>("SELECT * FROM sessions WHERE id = ?", id))
+  const findChild = (id: string) =>
+    readRow(sql, childRow, "SELECT * FROM sessions WHERE id = ? AND parent IS NOT NULL", id)
   const childrenOf = (parent: string) =>
-    sql.all<ChildRow>("SELECT * FROM sessions WHERE parent = ? ORDER BY created_at", parent)
-  const alive = () => sql.all("SELECT 1 FROM sessions WHERE status = 'running'").length
+    readRows(sql, childRow, "SELECT * FROM sessions WHERE parent = ? ORDER BY created_at", parent)
+  const running = () => readRows(sql, childRow, RUNNING)
 
   const launch = async ({ id, model }: ChildRow) => {
     const session = options.create(id)
@@ -84,7 +91,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
     const child = Bun.spawn([...options.self, "run"], {
       cwd: folder,
       env: {
-        ...passedOn(options.environment),
+        ...childEnvironment(options.environment),
         DO_WS_URL: options.runnerUrl(id),
         RUNNER_TOKEN: token,
         SESSION_ID: id,
@@ -94,7 +101,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
         GATEWAY_HOST: "127.0.0.1",
         GATEWAY_PORT: "0",
         OPENCODE_URL: "http://127.0.0.1:0",
-        // The pipe is held by this process: when it dies, however it dies, the child reads its end and stops.
+        // The child reads the end of this pipe when this process dies, even by SIGKILL, and then stops.
         STOP_WITH_STDIN: "1",
         ...(model !== null && { SANDPIPER_MODEL: model }),
       },
@@ -102,21 +109,21 @@ export const createChildren = (options: ChildrenOptions): Children => {
       stdout: "ignore",
       stderr: Bun.file(join(folder, "runner.log")),
     })
-    running.set(id, child)
+    processes.set(id, child)
     void watch(id, child)
   }
 
   const watch = async (id: string, child: Child) => {
     const exitCode = await child.exited
-    if (stopped || running.get(id) !== child) return
-    running.delete(id)
+    if (stopped || processes.get(id) !== child) return
+    processes.delete(id)
     log.info("child.ended", { child: id, exitCode })
     sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
   }
 
-  const halt = async (id: string) => {
-    const child = running.get(id)
-    running.delete(id)
+  const stopProcess = async (id: string) => {
+    const child = processes.get(id)
+    processes.delete(id)
     if (!child) return
     child.kill("SIGTERM")
     const cancel = options.clock.after(STOP_MS, () => child.kill("SIGKILL"))
@@ -125,21 +132,22 @@ export const createChildren = (options: ChildrenOptions): Children => {
   }
 
   const terminate = async (id: string, why: string): Promise<void> => {
-    // The deepest first: a parent that is gone can stop nobody.
+    // Descendants first: a parent that has ended cannot end them any more.
     for (const child of childrenOf(id)) {
       if (child.status === "running") await terminate(child.id, `ended with ${id}`)
     }
     options.find(id)?.terminate(why)
     sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
-    await halt(id)
+    await stopProcess(id)
   }
 
   return {
     terminate,
     spawn: async (parent, requestId, task) => {
       const id = `child-${requestId}`
-      if (rowOf(id)) return id
-      if (alive() >= MOST_RUNNING) throw new Refusal(`${MOST_RUNNING} child sessions run already`)
+      if (findChild(id)) return id
+      if (running().length >= MAX_RUNNING)
+        throw new Refusal(`${MAX_RUNNING} child sessions are running already: end one first`)
       const workspace = join(folderOf(id), "workspace")
       await mkdir(join(folderOf(id), "state"), { recursive: true, mode: 0o700 })
       await mkdir(workspace, { recursive: true })
@@ -189,7 +197,8 @@ export const createChildren = (options: ChildrenOptions): Children => {
         createdAt: created_at,
       })),
     mustOwn: (parent, child) => {
-      if (rowOf(child)?.parent !== parent) throw new Refusal(`${child} is no child of this session`)
+      if (findChild(child)?.parent !== parent)
+        throw new Refusal(`${child} is not a child of this session`)
     },
     ended: async (session) => {
       for (const child of childrenOf(session)) {
@@ -197,22 +206,21 @@ export const createChildren = (options: ChildrenOptions): Children => {
       }
     },
     resume: async () => {
-      for (const row of sql.all<ChildRow>("SELECT * FROM sessions WHERE status = 'running'"))
-        await launch(row)
+      for (const row of running()) await launch(row)
     },
     stop: async () => {
       stopped = true
-      const all = [...running.keys()]
-      await Promise.all(all.map(halt))
+      const all = [...processes.keys()]
+      await Promise.all(all.map(stopProcess))
     },
   }
 }
 
-/** A child gets the machine and the model keys; tokens of its parent's runner it does not. */
+/** A child inherits the environment with the model keys, but not what belongs to its parent's runner. */
 const HIDDEN =
   /^(RUNNER_TOKEN|JWT_SECRET|DO_WS_URL|SESSION_ID|OPENCODE_SERVER_PASSWORD|HUB_PORT|WORK_DIR|SANDPIPER_STATE_DIR)$/
 
-const passedOn = (
+const childEnvironment = (
   environment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> =>
   Object.fromEntries(

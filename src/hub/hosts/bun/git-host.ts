@@ -1,10 +1,10 @@
-/** The git host as this machine reaches it: with a token, or through `gh` when somebody is signed in there. */
+/** The git host as this machine reaches it: with a token, or through `gh` when it is signed in. */
 import { execa } from "execa"
 import { githubApi, type GitHostOptions, NO_GIT_HOST } from "../../handlers/git-host.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
 
 export interface LocalGitOptions {
-  /** Where a session's checkout is. */
+  /** The directory of a session's checkout. */
   readonly workDir: (session: string) => string
   readonly environment: Readonly<Record<string, string | undefined>>
 }
@@ -33,10 +33,10 @@ export const localGit = ({ workDir, environment }: LocalGitOptions): GitHostOpti
   }
 }
 
-/** How `gh` ends when nobody is signed in. */
+/** The exit code of `gh` when it is not signed in. */
 const NOT_SIGNED_IN = 4
 
-/** The token stays with `gh`: it is not asked for, and stands neither in arguments nor in what is said here. */
+/** Calls the API through `gh`, which keeps the token to itself: it is never an argument or part of an error. */
 const callGh =
   (gh: string, environment: LocalGitOptions["environment"]): GitHostOptions["call"] =>
   async (method, path, body) => {
@@ -52,13 +52,13 @@ const callGh =
     if (timedOut) throw new Refusal(`gh did not answer within ${LIMIT_MS / 1000} s`)
     if (exitCode === NOT_SIGNED_IN) {
       throw new Refusal(
-        "gh is here, but nobody is signed in: `gh auth login`, or give GITHUB_TOKEN",
+        "gh is installed but not signed in: run `gh auth login`, or set GITHUB_TOKEN",
       )
     }
-    const [, said, status] = /^gh: (.*) \(HTTP (\d+)\)$/m.exec(stderr) ?? []
+    const [, message, status] = /^gh: (.*) \(HTTP (\d+)\)$/m.exec(stderr) ?? []
     throw new Refusal(
       status === undefined
         ? `gh: ${stderr.trim().slice(-300)}`
-        : `the git host answered ${status}: ${said}`,
+        : `the git host answered ${status}: ${message}`,
     )
   }

@@ -1,4 +1,4 @@
-/** The whole session agent of one machine: sessions, what they share, their children, the git host. */
+/** The complete session agent of one machine: sessions, their shared store, child sessions and the git host. */
 import { randomBytes } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -22,19 +22,19 @@ import { timerAlarm } from "./timer-alarm.ts"
 
 export interface LocalHubOptions {
   readonly stateDir: string
-  /** Where the first session's agent works; children have places of their own. */
+  /** The workspace of the first session; child sessions have their own. */
   readonly workDir: string
   readonly port: number
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
   readonly log: Log
   readonly clientToken: string
-  /** How this program is started, when not as itself. */
+  /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
 }
 
 export interface LocalHub extends Hub {
-  /** Goes on with what an earlier life left: children, triggers, runs. */
+  /** Continues after a restart: children, triggers, workflow runs. */
   readonly resume: () => Promise<void>
 }
 
@@ -42,21 +42,22 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   const { stateDir, environment, clock, log } = options
   const folder = join(stateDir, "hub")
   mkdirSync(folder, { recursive: true, mode: 0o700 })
+  // The name of the file is older than the name of the store; existing state directories have it.
   const sql = openBunSql(join(folder, "commons.db"))
   let stopped = false
 
   const deliver: Deliver = async (session, id, effect) => {
     const target = hub.find(session)
-    if (!target) throw new Error(`there is no session ${session}`)
-    if (effect.do === "order") return target.order(id, effect.frame)
-    if (effect.do === "cancel") return target.cancel(effect.executionId)
+    if (!target) throw new Error(`session ${session} does not exist`)
+    if (effect.do === "order") return target.orderWorkflow(id, effect.frame)
+    if (effect.do === "cancel") return target.cancelWorkflow(effect.executionId)
     const prompt = { type: "prompt", messageId: id, content: effect.content } as const
     target.prompt({ ...prompt, ...channelAddress("web:default") }, "web:default")
   }
   const alarm = timerAlarm(clock, () => {
-    if (!stopped) commons.alarm()
+    if (!stopped) sharedStore.alarm()
   })
-  const commons: SharedStore = createSharedStore({
+  const sharedStore: SharedStore = createSharedStore({
     sql,
     tools: {
       now: clock.now,
@@ -69,7 +70,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   })
 
   const answer = async (session: string, frame: RequestFrame) =>
-    commons.answer(session, frame) ??
+    sharedStore.answer(session, frame) ??
     answerOutside(outside, frame as RequestFrame<OutsideType>, {
       session,
       requestId: frame.requestId,
@@ -82,10 +83,10 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     log,
     clientToken: options.clientToken,
     answer,
-    executed: commons.executed,
+    workflowReported: sharedStore.executed,
     ended: (session) => void children.ended(session),
     terminate: (session) => children.terminate(session, "ended by a client"),
-    hook: (trigger, request) => takeHook(commons, trigger, request),
+    hook: (trigger, request) => takeHook(sharedStore, trigger, request),
   })
   const children = createChildren({
     sql,
@@ -117,7 +118,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   return {
     ...hub,
     resume: async () => {
-      commons.start()
+      sharedStore.start()
       await children.resume()
     },
     stop: async () => {
@@ -130,7 +131,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   }
 }
 
-/** The compiled program is its own file; from source, it is this runtime and main.ts. */
+/** The compiled program is one file; from source it is the Bun executable with main.ts. */
 const ownProgram = (): readonly string[] =>
   import.meta.path.startsWith("/$bunfs/")
     ? [process.execPath]
@@ -141,7 +142,7 @@ const readMaster = (file: string): string => {
   return readFileSync(file, "utf8").trim()
 }
 
-/** A persona is a Markdown file: its name is the file's, its first line says what it is. */
+/** A persona is a Markdown file: the file name is its name, the first line its description. */
 const readPersonas = (folder: string): readonly Record<string, unknown>[] =>
   existsSync(folder)
     ? readdirSync(folder)

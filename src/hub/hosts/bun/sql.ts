@@ -1,4 +1,4 @@
-/** The core's SQL port on bun:sqlite: WAL, so that a commit survives the death of the process. */
+/** The session's SQL port on bun:sqlite. WAL: a commit survives the death of the process. */
 import { Database } from "bun:sqlite"
 import { chmodSync, mkdirSync } from "node:fs"
 import { dirname } from "node:path"

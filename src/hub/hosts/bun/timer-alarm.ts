@@ -1,10 +1,10 @@
-/** The core's alarm as a timer of this process: one for the earliest deadline. */
+/** A session's alarm as a timer of this process. */
 import type { Clock } from "../../../lib/clock.ts"
 import type { Alarm } from "../../session/ports.ts"
 
 const DAY_MS = 86_400_000
 
-/** A time far away is looked at again in between: a timer holds at most some weeks. */
+/** A timer holds at most 24 days, so a distant time is checked again every day. */
 export const timerAlarm = (clock: Clock, ring: () => void): Alarm => {
   let cancel = () => {}
   const set = (at: number | undefined): void => {

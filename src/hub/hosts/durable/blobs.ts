@@ -1,4 +1,5 @@
-/** A Durable Object's place for big things: rows of its own, in pieces below the size limit of a row. Bytes, not base64. */
+/** Blobs of a Durable Object: bytes in rows, split into pieces below the size limit of a row. */
+import { z } from "zod"
 import type { Blobs } from "../../session/ports.ts"
 import { hasTable } from "./sql.ts"
 import type { DurableState } from "./runtime-types.ts"
@@ -9,13 +10,16 @@ export interface DurableBlobs extends Blobs {
 
 const CHUNK = 1_000_000
 
+const pieceRow = z.object({ mime: z.string(), bytes: z.instanceof(ArrayBuffer) })
+
 export const durableBlobs = (state: DurableState): DurableBlobs => {
   const { sql } = state.storage
   const find: DurableBlobs["find"] = (id) => {
     if (!hasTable(state, "blobs")) return undefined
     const rows = sql
       .exec("SELECT mime, bytes FROM blobs WHERE id = ? ORDER BY place", id)
-      .toArray() as { mime: string; bytes: ArrayBuffer }[]
+      .toArray()
+      .map((row) => pieceRow.parse(row))
     const [first] = rows
     if (!first) return undefined
     const whole = new Uint8Array(rows.reduce((sum, { bytes }) => sum + bytes.byteLength, 0))

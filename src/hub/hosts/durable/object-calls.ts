@@ -1,40 +1,47 @@
 /**
- * Calls from object to object, as JSON over their fetch. Their paths are none of the hub's addresses, and the worker
- * lets through nothing else: nobody outside can make one.
+ * Calls from one Durable Object to another, as JSON over `fetch`. The worker forwards only the routes of the HTTP API, so
+ * these paths cannot be reached from outside.
  */
+import { z } from "zod"
 import type { DurableNamespace } from "./runtime-types.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
 
 const PREFIX = "/calls/"
 
-export const callObject = async <Result>(
+const response = z.object({ result: z.unknown(), refusal: z.string().optional() })
+
+/** The result must match `schema`; a refusal of the other object is thrown here. */
+export const callObject = async <Schema extends z.ZodType>(
   namespace: DurableNamespace,
   object: string,
+  schema: Schema,
   name: string,
   args: readonly unknown[],
-): Promise<Result> => {
+): Promise<z.output<Schema>> => {
   const target = namespace.get(namespace.idFromName(object))
   const request = new Request(`http://object${PREFIX}${name}`, {
     method: "POST",
     body: JSON.stringify(args),
   })
-  const answer = (await (await target.fetch(request)).json()) as {
-    result?: Result
-    refusal?: string
-  }
-  if (answer.refusal !== undefined) throw new Refusal(answer.refusal)
-  return answer.result as Result
+  const { result, refusal } = response.parse(await (await target.fetch(request)).json())
+  if (refusal !== undefined) throw new Refusal(refusal)
+  return schema.parse(result)
 }
+
+/** For calls without a result: they return `null`. */
+export const nothing = z.null().transform(() => undefined)
 
 type Calls = Readonly<Record<string, (...args: never[]) => unknown>>
 
-/** Nothing when the request is no call. What a call throws is for whoever made it. */
-export const takeCall = async (request: Request, calls: Calls): Promise<Response | undefined> => {
+/** Handles a call; `undefined` when the request is not a call. An error is returned to the caller as a refusal. */
+export const handleCall = async (request: Request, calls: Calls): Promise<Response | undefined> => {
   const { pathname } = new URL(request.url)
   if (!pathname.startsWith(PREFIX)) return undefined
-  const call = calls[pathname.slice(PREFIX.length)]
-  if (!call) return Response.json({ refusal: "there is no such call" })
+  const name = pathname.slice(PREFIX.length)
+  const call = calls[name]
+  if (!call) return Response.json({ refusal: `call ${name} does not exist` })
   try {
+    // Written by `callObject` of the same deployment, with the arguments of the function of this name.
     const args = (await request.json()) as never[]
     return Response.json({ result: (await call(...args)) ?? null })
   } catch (error) {

@@ -1,43 +1,50 @@
-/** The runner's requests in a deployment of Durable Objects: from the common tables, other objects, or the git host. */
+/** Handles the runner's requests in a deployment of Durable Objects: by the shared store, other sessions or the git host. */
+import { z } from "zod"
 import type { RequestFrame } from "../../../wire/frames/index.ts"
-import { callObject } from "./object-calls.ts"
+import { messageWithParts } from "../../../wire/clients/conversation.ts"
+import { sessionStatus } from "../../session/session.ts"
+import { callObject, nothing } from "./object-calls.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 import { createGitHost, githubApi } from "../../handlers/git-host.ts"
 import { type Neighbour, outsideHandlers } from "../../handlers/outside-requests.ts"
 import { answerOutside, type OutsideType, Refusal } from "../../handlers/handler-table.ts"
 
 const NO_SANDBOXES =
-  "this deployment cannot start sandboxes by itself: make a session and start a runner for it"
-const NO_GIT = "no git host is set up: give the worker a GITHUB_TOKEN"
+  "this deployment cannot start sandboxes: create a session and start a runner for it"
+const NO_GIT = "no git host is configured: set the worker's secret GITHUB_TOKEN"
 
-export const durableAnswer = (
+const optionalResult = z.record(z.string(), z.unknown()).nullable()
+
+export const answerRunnerRequest = (
   environment: DurableEnvironment,
 ): ((session: string, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
-  const { SESSIONS, COMMONS, GITHUB_TOKEN } = environment
-  const cannot = () => Promise.reject(new Refusal(NO_SANDBOXES))
+  const { SESSIONS, SHARED_STORE, GITHUB_TOKEN } = environment
+  const refuseSandbox = () => Promise.reject(new Refusal(NO_SANDBOXES))
   const neighbour = (session: string): Neighbour => {
     const call =
-      <Result>(name: string) =>
+      <Schema extends z.ZodType>(name: string, result: Schema) =>
       (...args: readonly unknown[]) =>
-        callObject<Result>(SESSIONS, session, name, args)
+        callObject(SESSIONS, session, result, name, args)
     return {
-      status: call("status"),
-      recent: call("recent"),
-      prompt: call("prompt"),
-      note: call("note"),
-      channels: call("channels"),
+      status: call("status", sessionStatus),
+      recent: call("recent", z.array(messageWithParts)),
+      prompt: call("prompt", nothing),
+      note: call("note", nothing),
+      channels: call("channels", z.array(z.string())),
     }
   }
   const outside = outsideHandlers({
     find: async (session) =>
-      (await callObject<boolean>(SESSIONS, session, "exists", [])) ? neighbour(session) : undefined,
+      (await callObject(SESSIONS, session, z.boolean(), "exists", []))
+        ? neighbour(session)
+        : undefined,
     children: {
-      spawn: cannot,
+      spawn: refuseSandbox,
       of: () => [],
       mustOwn: () => {
         throw new Refusal(NO_SANDBOXES)
       },
-      terminate: cannot,
+      terminate: refuseSandbox,
       ended: async () => {},
       resume: async () => {},
       stop: async () => {},
@@ -51,7 +58,7 @@ export const durableAnswer = (
     personas: () => [],
   })
   return async (session, frame) =>
-    (await callObject<Record<string, unknown> | null>(COMMONS, "", "answer", [session, frame])) ??
+    (await callObject(SHARED_STORE, "", optionalResult, "answer", [session, frame])) ??
     answerOutside(outside, frame as RequestFrame<OutsideType>, {
       session,
       requestId: frame.requestId,

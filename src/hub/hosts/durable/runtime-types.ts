@@ -1,4 +1,4 @@
-/** The few shapes of the Workers runtime that the Durable Object uses; its own types would clash with Bun's. */
+/** The types of the Workers runtime that the Durable Objects use. The official types clash with Bun's. */
 
 export interface DurableSocket {
   readonly send: (text: string) => void
@@ -32,16 +32,16 @@ export interface DurableNamespace {
 
 export interface DurableEnvironment {
   readonly SESSIONS: DurableNamespace
-  readonly COMMONS: DurableNamespace
-  /** What clients show to come in; without it the door stays closed. */
+  readonly SHARED_STORE: DurableNamespace
+  /** Clients must send it to connect. Without it every client is refused. */
   readonly CLIENT_TOKEN?: string
   /** For pull requests and repositories. */
   readonly GITHUB_TOKEN?: string
-  /** Origins of pages that may speak to the hub, divided by commas. */
+  /** Origins of web pages that may call the hub, separated by commas. */
   readonly ALLOWED_ORIGINS?: string
 }
 
-/** What the runtime has beside the web's own globals. */
+/** Globals of the runtime that are not web standards. */
 export interface WorkersGlobals {
   readonly WebSocketPair: new () => { readonly 0: unknown; readonly 1: DurableSocket }
   readonly WebSocketRequestResponsePair: new (request: string, response: string) => object

@@ -1,25 +1,22 @@
-/** What all sessions of a deployment share, in one Durable Object: tables, triggers, the list of sessions. */
+/** The shared store of a deployment as one Durable Object: tables, triggers and the list of sessions. */
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
 import { channelAddress } from "../../session/channel.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
-import { callObject, takeCall } from "./object-calls.ts"
+import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { durableSql } from "./sql.ts"
 import type { DurableEnvironment, DurableState } from "./runtime-types.ts"
-import {
-  type SharedStore as CommonTables,
-  createSharedStore,
-} from "../../shared-store/shared-store.ts"
+import { type SharedStore as Store, createSharedStore } from "../../shared-store/shared-store.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { canonical } from "../../handlers/handler-context.ts"
 
-export class Commons {
-  readonly #tables: CommonTables
+export class SharedStore {
+  readonly #store: Store
   readonly #state: DurableState
 
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#state = state
-    this.#tables = createSharedStore({
+    this.#store = createSharedStore({
       sql: durableSql(state),
       tools: {
         now: () => Date.now(),
@@ -34,36 +31,36 @@ export class Commons {
       },
       deliver: (session, id, effect) => {
         const call = (name: string, ...args: readonly unknown[]) =>
-          callObject<void>(environment.SESSIONS, session, name, args)
-        if (effect.do === "order") return call("order", id, effect.frame)
-        if (effect.do === "cancel") return call("cancel", effect.executionId)
+          callObject(environment.SESSIONS, session, nothing, name, args)
+        if (effect.do === "order") return call("orderWorkflow", id, effect.frame)
+        if (effect.do === "cancel") return call("cancelWorkflow", effect.executionId)
         const prompt = { type: "prompt", messageId: id, content: effect.content }
         return call("prompt", { ...prompt, ...channelAddress("web:default") }, "web:default")
       },
       report: () => {},
     })
-    this.#tables.start()
+    this.#store.start()
   }
 
   async fetch(request: Request): Promise<Response> {
     const route = routeOf(request.method, new URL(request.url).pathname, null)
-    if (route?.to === "hook") return takeHook(this.#tables, route.trigger, request)
-    const answer = await takeCall(request, {
-      // Whether it is answered at all: some requests need more than tables.
-      answer: (session: string, frame: RequestFrame) => this.#tables.answer(session, frame) ?? null,
+    if (route?.to === "hook") return takeHook(this.#store, route.trigger, request)
+    const response = await handleCall(request, {
+      // `null`: the request needs more than the tables, the caller handles it.
+      answer: (session: string, frame: RequestFrame) => this.#store.answer(session, frame) ?? null,
       executed: (id: string, envelope: Outbound<"workflow-execution-result">["envelope"]) =>
-        this.#tables.executed(id, envelope),
-      made: (session: string) => this.#remember(session),
+        this.#store.executed(id, envelope),
+      created: (session: string) => this.#addSession(session),
       names: () => this.#names(),
     })
-    return answer ?? new Response("there is nothing here", { status: 404 })
+    return response ?? new Response("no such route", { status: 404 })
   }
 
   alarm(): void {
-    this.#tables.alarm()
+    this.#store.alarm()
   }
 
-  #remember(session: string): void {
+  #addSession(session: string): void {
     this.#state.storage.sql.exec(
       "INSERT OR IGNORE INTO sessions (id, title, workspace, status, created_at) VALUES (?, '', '', 'running', ?)",
       session,

@@ -1,4 +1,4 @@
-/** The core's SQL port on a Durable Object's SQLite. */
+/** The session's SQL port on a Durable Object's SQLite. */
 import type { Sql, SqlValue } from "../../session/ports.ts"
 import type { DurableState } from "./runtime-types.ts"
 

@@ -1,13 +1,14 @@
-/** The session agent as a Durable Object: the same core and the same door, on the Workers runtime. One object a session. */
+/** The session agent on the Workers runtime: one Durable Object per session, with the same session and HTTP API as on Bun. */
+import { z } from "zod"
 import { eventStream } from "../../connections.ts"
 import { type DurableBlobs, durableBlobs } from "./blobs.ts"
-import { callObject, takeCall } from "./object-calls.ts"
+import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { digestOf } from "../../../lib/digest.ts"
-import { durableAnswer } from "./runner-requests.ts"
+import { answerRunnerRequest } from "./runner-requests.ts"
 import type { Ports } from "../../session/ports.ts"
 import { routeOf } from "../../session/routes.ts"
 import { createSession, type Session } from "../../session/session.ts"
-import { type DoorHost, enter } from "../../http-api.ts"
+import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { type DurableSockets, durableSockets } from "./sockets.ts"
 import { durableSql, hasTable } from "./sql.ts"
 import type {
@@ -20,7 +21,7 @@ import type {
 import { hashOf } from "../../keys.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
 
-export { Commons } from "./shared-store-object.ts"
+export { SharedStore } from "./shared-store-object.ts"
 
 const workers = globalThis as unknown as WorkersGlobals
 
@@ -36,28 +37,29 @@ export class SessionAgent {
     this.#environment = environment
     this.#sockets = durableSockets(state)
     this.#blobs = durableBlobs(state)
-    // A ping is answered without waking the object.
+    // The runtime answers a ping without waking the object.
     state.setWebSocketAutoResponse(
       new workers.WebSocketRequestResponsePair('{"type":"ping"}', '{"type":"pong"}'),
     )
-    // Whoever asks for a session that nobody made finds no tables here, and leaves none behind.
-    if (hasTable(state, "link")) this.#open().woke(this.#sockets.runners())
+    // An object exists as soon as its name is used: without tables its session was never created.
+    if (hasTable(state, "link")) this.#open().recover(this.#sockets.runners())
   }
 
   async fetch(request: Request): Promise<Response> {
-    const answer =
-      (await takeCall(request, this.#calls())) ?? (await enter(await this.#door(), request))
-    return answer ?? new Response("", { status: 500 })
+    const response =
+      (await handleCall(request, this.#calls())) ??
+      (await handleRequest(await this.#httpApi(), request))
+    return response ?? new Response("", { status: 500 })
   }
 
   webSocketMessage(socket: DurableSocket, data: string | ArrayBuffer): void {
-    const { id, role } = this.#sockets.who(socket)
+    const { id, role } = this.#sockets.attachmentOf(socket)
     const side = role === "runner" ? this.#session?.runner : this.#session?.clients
-    if (typeof data === "string") side?.said(id, data)
+    if (typeof data === "string") side?.receive(id, data)
   }
 
   webSocketClose(socket: DurableSocket, code: number, reason: string): void {
-    const { id, role } = this.#sockets.who(socket)
+    const { id, role } = this.#sockets.attachmentOf(socket)
     if (role === "runner") this.#session?.runner.closed(id)
     this.#sockets.close(id, code === 1005 || code === 1006 ? 1000 : code, reason)
   }
@@ -70,10 +72,10 @@ export class SessionAgent {
     this.#session?.alarm()
   }
 
-  /** What other objects of this deployment may ask of this one. */
+  /** Calls of other objects of this deployment. */
   #calls() {
     const session = (): Session => {
-      if (!this.#session) throw new Refusal("there is no such session")
+      if (!this.#session) throw new Refusal("the session does not exist")
       return this.#session
     }
     return {
@@ -81,14 +83,16 @@ export class SessionAgent {
       status: () => session().status(),
       recent: (limit: number) => session().recent(limit),
       channels: () => session().channels(),
-      prompt: (...asked: Parameters<Session["prompt"]>) => session().prompt(...asked),
-      note: (...noted: Parameters<Session["note"]>) => session().note(...noted),
-      order: (...ordered: Parameters<Session["order"]>) => session().order(...ordered),
-      cancel: (...cancelled: Parameters<Session["cancel"]>) => session().cancel(...cancelled),
+      prompt: (...args: Parameters<Session["prompt"]>) => session().prompt(...args),
+      note: (...args: Parameters<Session["note"]>) => session().note(...args),
+      orderWorkflow: (...args: Parameters<Session["orderWorkflow"]>) =>
+        session().orderWorkflow(...args),
+      cancelWorkflow: (...args: Parameters<Session["cancelWorkflow"]>) =>
+        session().cancelWorkflow(...args),
     }
   }
 
-  /** Its own name is not told to an object: it keeps it with the first request that made it. */
+  /** The runtime does not tell an object its name: the request that created the session stored it. */
   #name(): string {
     const [row] = this.#state.storage.sql
       .exec("SELECT value FROM meta WHERE name = 'name'")
@@ -116,23 +120,23 @@ export class SessionAgent {
       now: () => Date.now(),
       newId: () => crypto.randomUUID(),
       digest: digestOf,
-      chance: Math.random,
+      random: Math.random,
       later: (ms, run) => {
         const timer = setTimeout(run, ms)
         return () => clearTimeout(timer)
       },
-      answer: (frame) => durableAnswer(this.#environment)(this.#name(), frame),
-      executed: (id, envelope) => this.#tell("executed", id, envelope),
+      answer: (frame) => answerRunnerRequest(this.#environment)(this.#name(), frame),
+      workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
       ended: () => {},
       report: () => {},
     }
   }
 
-  #tell(name: string, ...args: readonly unknown[]): void {
-    this.#state.waitUntil(callObject(this.#environment.COMMONS, "", name, args))
+  #callStore(name: string, ...args: readonly unknown[]): void {
+    this.#state.waitUntil(callObject(this.#environment.SHARED_STORE, "", nothing, name, args))
   }
 
-  async #door(): Promise<DoorHost> {
+  async #httpApi(): Promise<HttpApiHost> {
     const { CLIENT_TOKEN, ALLOWED_ORIGINS } = this.#environment
     return {
       clientTokenHash: CLIENT_TOKEN ? await hashOf(CLIENT_TOKEN) : undefined,
@@ -144,14 +148,20 @@ export class SessionAgent {
           "INSERT OR IGNORE INTO meta (name, value) VALUES ('name', ?)",
           name,
         )
-        this.#tell("made", name)
+        this.#callStore("created", name)
         return session
       },
       list: async () => {
-        const names = await callObject<string[]>(this.#environment.COMMONS, "", "names", [])
+        const names = await callObject(
+          this.#environment.SHARED_STORE,
+          "",
+          z.array(z.string()),
+          "names",
+          [],
+        )
         return names.map((id) => ({ id }))
       },
-      terminate: async () => this.#session?.terminate("a client ended it"),
+      terminate: async () => this.#session?.terminate("ended by a client"),
       artifact: (_session, id) => this.#blobs.find(id),
       hook: async () => new Response("", { status: 404 }),
       upgrade: (_request, _session, role) => {
@@ -168,16 +178,16 @@ export class SessionAgent {
 const objectOf = (namespace: DurableNamespace, name: string) =>
   namespace.get(namespace.idFromName(name))
 
-/** The worker before the objects: finds the one an address means. */
+/** The worker: forwards each request to the object that its route names. */
 export default {
   fetch: async (request: Request, environment: DurableEnvironment): Promise<Response> => {
     const url = new URL(request.url)
     const route = routeOf(request.method, url.pathname, url.searchParams.get("role"))
-    if (!route) return new Response("there is nothing here", { status: 404 })
+    if (!route) return new Response("no such route", { status: 404 })
     if ("session" in route) return objectOf(environment.SESSIONS, route.session).fetch(request)
     if (route.to === "health") return Response.json({ ok: true })
-    // The list is behind the clients' token, which a session's door asks for; hooks have secrets of their own.
-    const object = route.to === "hook" ? environment.COMMONS : environment.SESSIONS
+    // The list needs the clients' token, which a session's HTTP API checks; a hook has a secret of its own.
+    const object = route.to === "hook" ? environment.SHARED_STORE : environment.SESSIONS
     return objectOf(object, "").fetch(request)
   },
 }
