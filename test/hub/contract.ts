@@ -451,7 +451,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         manual.send({ type: "screenshot", data: btoa("pixels"), description: "a screen" })
         await until(() => host.blobs() === 2, "screenshot")
         manual.work(100)
-        await until(() => host.blobs() === 1, "blob gone")
+        await until(() => host.blobs() === 1, "deleted blob")
         await host.disturb()
         expect(await (await post("prompt", asked("one"))).json()).toEqual({
           ...first,
@@ -476,7 +476,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         const { messageId } = await one.ask({ type: "prompt", content: "count" })
         await until(() => manual.busy() === 1, "turn")
         manual.work(40)
-        await one.until(() => one.answerTo(String(messageId)).endsWith("39 "), "forty words")
+        await one.until(() => one.answerTo(String(messageId)).endsWith("39 "), "forty deltas")
         await Bun.sleep(300)
         const before = one.cursor()
         one.close()
@@ -685,10 +685,10 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
     describe("a host that sleeps and crashes", () => {
       test("the text of a turn is exact although the host sleeps every few deltas", async () => {
         const one = await client()
-        const words = Array.from({ length: 60 }, (_, index) => `w${index}👋 `)
+        const pieces = Array.from({ length: 60 }, (_, index) => `w${index}👋 `)
         const manual = runner({
           eager: false,
-          answer: () => words.flatMap((word) => word.split("")),
+          answer: () => pieces.flatMap((piece) => piece.split("")),
         })
         const { messageId } = await one.ask({ type: "prompt", content: "go" })
         await until(() => manual.busy() === 1, "turn")
@@ -703,13 +703,13 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
             two.messages().some(({ role, status }) => role === "assistant" && status === "done"),
           "end",
         )
-        expect(two.answerTo(String(messageId))).toBe(words.join(""))
+        expect(two.answerTo(String(messageId))).toBe(pieces.join(""))
       })
 
       test("a restart of the host during a turn loses nothing and runs nothing twice", async () => {
         const one = await client()
-        const words = Array.from({ length: 200 }, (_, index) => `${index} `)
-        const manual = runner({ eager: false, answer: () => words })
+        const pieces = Array.from({ length: 200 }, (_, index) => `${index} `)
+        const manual = runner({ eager: false, answer: () => pieces })
         const { messageId } = await one.ask({ type: "prompt", content: "go" })
         await one.ask({ type: "prompt", content: "then this" })
         await until(() => manual.busy() === 1, "turn")
@@ -723,7 +723,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
             two.messages().some(({ role, status }) => role === "assistant" && status === "done"),
           "end",
         )
-        expect(two.answerTo(String(messageId))).toBe(words.join(""))
+        expect(two.answerTo(String(messageId))).toBe(pieces.join(""))
         await until(() => manual.prompts.length === 2, "the second prompt")
         manual.work(200)
         await two.until(() => two.queue().length === 0, "empty queue")

@@ -178,7 +178,7 @@ test("a prompt of a dead runner is dispatched to the next runner, and its partia
   hub.find("s1")?.prompt({ type: "prompt", messageId: "p1", content: "go" }, "web:default")
   await until(() => first.busy() === 1, "turn")
   first.work(1)
-  await until(() => hub.find("s1")?.recent(9).length === 2, "first word")
+  await until(() => hub.find("s1")?.recent(9).length === 2, "first delta")
   first.kill()
   const second = launch()
   await until(() => second.busy() === 1, "turn of the second")

@@ -38,7 +38,7 @@ export const createCore = (
   blobs: Map<string, string> = new Map(),
 ): Core => {
   const sent = new Map<string, (InboundFrame & Record<string, unknown>)[]>()
-  const told: Record<string, unknown>[] = []
+  const broadcasts: Record<string, unknown>[] = []
   const closed: (readonly [string, number, string])[] = []
   const reports: string[] = []
   let ids = 0
@@ -51,7 +51,7 @@ export const createCore = (
         frames.push(JSON.parse(text))
         sent.set(connection, frames)
       },
-      broadcast: (text) => void told.push(JSON.parse(text)),
+      broadcast: (text) => void broadcasts.push(JSON.parse(text)),
       subscribe: () => {},
       close: (...args) => void closed.push(args),
     },
@@ -90,7 +90,7 @@ export const createCore = (
     sql,
     blobs,
     sent: framesOf,
-    broadcasts: told,
+    broadcasts,
     closed,
     reports,
     receive: say,
