@@ -59,7 +59,11 @@ test("after two kills of the hub during a turn the conversation is complete, the
   hub = await startHub(folder)
 
   const between = await connectClient(url(), CLIENT_TOKEN)
-  await between.until(() => between.answerTo(String(messageId)).length > 300, "first part of the answer", 60_000)
+  await between.until(
+    () => between.answerTo(String(messageId)).length > 300,
+    "first part of the answer",
+    60_000,
+  )
   hub.kill("SIGKILL")
   await hub.exited
   hub = await startHub(folder)

@@ -109,7 +109,11 @@ test("chat and sessions reach up, and after a SIGKILL during a turn the same Ope
     content: "good evening",
     clientRequestId: "cut",
   })
-  await again.until(() => again.answerTo(String(cut)).length > 20, "first part of the answer", 60_000)
+  await again.until(
+    () => again.answerTo(String(cut)).length > 20,
+    "first part of the answer",
+    60_000,
+  )
   const third = await restart(second)
   const last = await connect()
   await last.until(() => last.queue().length === 0, "empty queue", 120_000)
