@@ -14,8 +14,8 @@ import { createChannels } from "./channels/channels.ts"
 import type { Settings } from "../settings/settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
-import { secretOperations } from "./sandbox/secret-operations.ts"
-import { requestOverLink, countedOver, notifyOverLink } from "./gateway/link-requests.ts"
+import { createLinkMetrics } from "./gateway/link-metrics.ts"
+import { notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
 import { createComponentStates } from "./gateway/components.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { createHibernation } from "./host/snapshot-hooks.ts"
@@ -123,6 +123,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => uplinkLog.error("link.not-stored", { error: describeError(error) }),
   })
+  const linkMetrics = createLinkMetrics()
   const uplink = createLink({
     ...options.link,
     sessionId: config.sessionId,
@@ -143,6 +144,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       gateway?.announceTunnels()
       if (models) uplink.send(models)
     },
+    taps: [linkMetrics.onFrameSent],
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
@@ -153,14 +155,13 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
-  const counted = countedOver(uplink.send)
   const channels = createChannels({
     sessions,
     jobs,
     clock,
     log: log.child({ part: "channels" }),
     mint,
-    send: counted.send,
+    send: uplink.send,
     settings: {
       relayPermissions: config.permissions === "relay",
       budgets: {
@@ -259,7 +260,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     onEvent: channels.agentEvent,
     onGap: () => {
-      counted.eventStreamLost()
+      linkMetrics.onEventStreamLost()
       channels.streamGap()
     },
     onFirstEvent: channels.streamGap,
@@ -457,7 +458,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           return parts.read()
         },
         details: () => ({ agent: agent.status() }),
-        gauges: () => counted.gauges(uplink.counters(), parts.read()["agent"]?.restarts ?? 0),
+        gauges: () => linkMetrics.read(uplink.counters(), parts.read()["agent"]?.restarts ?? 0),
         loadTunnels: () => readFact(db, TUNNELS_FACT),
         saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
         announceTunnels: (tunnels) => uplink.send({ type: "tunnels", tunnels: [...tunnels] }),
@@ -466,12 +467,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           send: uplink.send,
           originOf: channels.originOf,
           // After its tool call is answered, so that the turn ends with it.
-          completed: () => {
+          onCompleted: () => {
             const ending = { code: 0, why: "the agent completed the session" }
             clock.after(COMPLETE_MS, () => done.resolve(ending))
           },
         }),
-        ...(secrets && { local: secretOperations(secrets) }),
+        secrets,
       })
       agent.begin()
       try {

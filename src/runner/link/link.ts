@@ -43,6 +43,8 @@ export interface LinkOptions {
   readonly onFrame: (frame: CommandFrame) => void
   /** A connection is ready: whatever is true now may be said. */
   readonly onConnected: () => void
+  /** Called with every frame that is sent, in this order, before it is queued: for side effects such as metrics. */
+  readonly taps?: readonly ((frame: OutboundFrame) => void)[]
   /** The link is over for good. */
   readonly onEnd: (code: 0 | 3, why: string) => void
 }
@@ -80,7 +82,7 @@ interface Connection {
 }
 
 export const createLink = (options: LinkOptions): Link => {
-  const { outbox, clock, log, policy = defaultLinkPolicy } = options
+  const { outbox, clock, log, policy = defaultLinkPolicy, taps = [] } = options
   let state: LinkState | undefined
   let connection: Connection | undefined
   let { token } = options
@@ -236,6 +238,7 @@ export const createLink = (options: LinkOptions): Link => {
   }
 
   const send = (frame: OutboundFrame) => {
+    for (const tap of taps) tap(frame)
     outbox.append(frame)
     const part = partOf(frame)
     const mayWait = part !== undefined && part === streaming && isBusy()

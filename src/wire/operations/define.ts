@@ -44,7 +44,12 @@ export type Served<Input> =
       toFields(this: void, input: Input): Record<string, unknown>
       readonly reply: Readonly<Record<string, unknown>>
     }
-  | { readonly by: "sandbox"; readonly part: "tunnels" | "secrets" }
+  | ServedBySandbox
+
+interface ServedBySandbox {
+  readonly by: "sandbox"
+  readonly part: "tunnels" | "secrets"
+}
 
 export interface Announcement {
   readonly frame: string
@@ -82,6 +87,15 @@ export interface Operation<
   Name extends string = string,
 > extends Route<Input, Output, Name> {
   readonly served: Served<z.output<Input>>
+}
+
+/** An operation that the sandbox carries out itself: its type selects it from the table. */
+export interface SandboxOperation<
+  Input extends z.ZodObject,
+  Output extends z.ZodType,
+  Name extends string,
+> extends Route<Input, Output, Name> {
+  readonly served: ServedBySandbox
 }
 
 /** Empty for an operation that the model is not offered by itself. */
@@ -159,7 +173,7 @@ export const sandboxOperation = <
   ...route
 }: Route<Input, Output, Name> & {
   readonly part: "tunnels" | "secrets"
-}): Operation<Input, Output, Name> => ({ ...route, served: { by: "sandbox", part } })
+}): SandboxOperation<Input, Output, Name> => ({ ...route, served: { by: "sandbox", part } })
 
 /** For a row whose fields or reply travel under the names they already have. */
 export const same = <Value>(value: Value): Value => value

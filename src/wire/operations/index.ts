@@ -1,4 +1,5 @@
 /** The table of operations: what a tool may ask, and every request this puts on the wire. */
+import type { z } from "zod"
 import * as channels from "./channels.ts"
 import type { Operation, WireRequest } from "./define.ts"
 import * as executions from "./executions.ts"
@@ -46,7 +47,36 @@ const table = [
  */
 export const operations: readonly Operation[] = table
 
-export type OperationName = (typeof table)[number]["name"]
+type Row = (typeof table)[number]
+export type OperationName = Row["name"]
+
+type SandboxRow = Extract<Row, { readonly served: { readonly by: "sandbox" } }>
+type SandboxRows = { readonly [Entry in SandboxRow as Entry["name"]]: Entry }
+export type SandboxOperationName = keyof SandboxRows
+export type InputOf<Name extends SandboxOperationName> = z.output<SandboxRows[Name]["input"]>
+export type OutputOf<Name extends SandboxOperationName> = z.input<SandboxRows[Name]["output"]>
+
+/** A handler for every operation that the sandbox carries out itself. */
+export type SandboxHandlers = {
+  readonly [Name in SandboxOperationName]: (input: InputOf<Name>) => Promise<OutputOf<Name>>
+}
+
+export const isSandboxOperation = (name: string): name is SandboxOperationName =>
+  operations.some((row) => row.name === name && row.served.by === "sandbox")
+
+/** The schemas of one row, with types that depend on its name. */
+export interface SandboxSchemas<Name extends SandboxOperationName> {
+  readonly input: { readonly parse: (value: unknown) => InputOf<Name> }
+  readonly output: { readonly parse: (value: unknown) => unknown }
+}
+
+export const sandboxSchemas = <Name extends SandboxOperationName>(
+  name: Name,
+): SandboxSchemas<Name> => {
+  const found = table.find((row): row is Row & SandboxSchemas<Name> => row.name === name)
+  if (found === undefined) throw new Error(`the operation ${name} is not in the table`)
+  return found
+}
 
 /** Kept as a tuple: the types of requests and results on the wire are computed from it. */
 export const wireRequests = [

@@ -1,6 +1,7 @@
 /** Calls that are made twice are done once, and every call says where it comes from. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
-import { ApiError, type Caller } from "../../../src/runner/gateway/api.ts"
+import { ApiError } from "../../../src/runner/gateway/api-error.ts"
+import type { Caller } from "../../../src/runner/gateway/api.ts"
 import { createOnce } from "../../../src/runner/gateway/idempotency.ts"
 import { operations } from "../../../src/wire/operations/index.ts"
 import { API_TOKEN, startTestGateway, type TestGateway } from "./kit.ts"

@@ -1,6 +1,6 @@
 /** The tools' API by its front door: every operation of the table, and every way it can fail. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
-import { ApiError } from "../../../src/runner/gateway/api.ts"
+import { ApiError } from "../../../src/runner/gateway/api-error.ts"
 import { findRoute, routes } from "../../../src/runner/gateway/routes.ts"
 import { operations } from "../../../src/wire/operations/index.ts"
 import { sampleOf } from "../../wire/operations/samples.ts"

@@ -6,7 +6,7 @@ import {
   type Components,
 } from "../../../src/runner/gateway/components.ts"
 import { API_TOKEN, logIn, makeToken, startTestGateway, type TestGateway } from "./kit.ts"
-import { countedOver } from "../../../src/runner/gateway/link-requests.ts"
+import { createLinkMetrics } from "../../../src/runner/gateway/link-metrics.ts"
 
 let gateway: TestGateway
 let backend: Bun.Server<undefined>
@@ -145,14 +145,13 @@ test("/metrics counts requests and bytes by route, and carries other parts' numb
   }
 })
 
-test("turns are counted by how they end, on their way to the session agent", () => {
-  const sent: unknown[] = []
-  const counted = countedOver((frame) => void sent.push(frame))
+test("the link's metrics count turns by how they end, from the frames that are sent", () => {
+  const metrics = createLinkMetrics()
   const turn = { turnId: "t", messageId: "m" }
-  counted.send({ type: "message.finalize", ...turn, reason: "end_turn" })
-  counted.send({ type: "message.finalize", ...turn, reason: "error" })
-  counted.send({ type: "message.finalize", ...turn, reason: "end_turn" })
-  counted.eventStreamLost()
+  metrics.onFrameSent({ type: "message.finalize", ...turn, reason: "end_turn" })
+  metrics.onFrameSent({ type: "message.finalize", ...turn, reason: "error" })
+  metrics.onFrameSent({ type: "message.finalize", ...turn, reason: "end_turn" })
+  metrics.onEventStreamLost()
   const link = {
     framesOut: 0,
     bytesOut: 0,
@@ -166,9 +165,7 @@ test("turns are counted by how they end, on their way to the session agent", () 
     unasked: 0,
     ackLagMs: 8,
   }
-  const value = (name: string) =>
-    counted.gauges(link, 4).find((gauge) => gauge.name === name)?.values
-  expect(sent).toHaveLength(3)
+  const value = (name: string) => metrics.read(link, 4).find((gauge) => gauge.name === name)?.values
   expect(value("sandpiper_turns_total")).toEqual([
     { value: 2, labels: { outcome: "end_turn" } },
     { value: 1, labels: { outcome: "error" } },

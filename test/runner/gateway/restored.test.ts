@@ -189,7 +189,11 @@ test("a token that is being checked while the key changes lets nobody in", async
   const auth = createAuth({ sessionId: SESSION, jwtSecret: SECRET, apiToken: "t", now: Date.now })
   const head = parseRequestHead("GET /vscode/ HTTP/1.1\r\nHost: s")
   const enter = (key: string) =>
-    auth.person(head, { path: "/vscode/", search: `?token=${makeToken({ secret: key })}` }, "peer")
+    auth.guards.person(
+      head,
+      { path: "/vscode/", search: `?token=${makeToken({ secret: key })}` },
+      "peer",
+    )
   expect(await enter(SECRET)).toBeObject()
   const verdict = enter(SECRET)
   auth.changeJwtSecret(FRESH)

@@ -97,10 +97,10 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       case "abandon-request":
         return endRequest()?.closed()
       case "pause-reading":
-        return void socket.pause()
+        return socket.pause()
       case "resume-reading":
         activeAt = now()
-        return void socket.resume()
+        return socket.resume()
       case "refuse": {
         const { status, message } = effect.error
         writer.write(renderResponse(errorResponse(status, "malformed", message), false, false))
@@ -113,7 +113,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       case "close-socket":
         return void socket.end()
       case "terminate-socket":
-        return void socket.terminate()
+        return socket.terminate()
     }
   }
 
