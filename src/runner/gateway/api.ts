@@ -7,6 +7,7 @@ import {
   isSandboxOperation,
   type Operation,
   operations,
+  type OutputOf,
   type SandboxHandlers,
   type SandboxOperationName,
   sandboxSchemas,
@@ -182,7 +183,7 @@ const carryOut = async <Name extends SandboxOperationName>(
   handlers: SandboxHandlers,
   name: Name,
   input: Fields,
-): Promise<unknown> => {
+): Promise<OutputOf<Name>> => {
   const schemas = sandboxSchemas(name)
   return schemas.output.parse(await handlers[name](schemas.input.parse(input)))
 }

@@ -53,7 +53,7 @@ export const routes = [
 
 export type Route = (typeof routes)[number]
 export type RouteName = Route["name"]
-type AccessByRoute = { readonly [Row in Route as Row["name"]]: Row["access"] }
+type AccessByRoute = { readonly [Entry in Route as Entry["name"]]: Entry["access"] }
 export type AccessOf<Name extends RouteName> = AccessByRoute[Name]
 
 /** The name and access of one row, so that both stay of the same row when it is passed on. */

@@ -54,7 +54,7 @@ type SandboxRow = Extract<Row, { readonly served: { readonly by: "sandbox" } }>
 type SandboxRows = { readonly [Entry in SandboxRow as Entry["name"]]: Entry }
 export type SandboxOperationName = keyof SandboxRows
 export type InputOf<Name extends SandboxOperationName> = z.output<SandboxRows[Name]["input"]>
-export type OutputOf<Name extends SandboxOperationName> = z.input<SandboxRows[Name]["output"]>
+export type OutputOf<Name extends SandboxOperationName> = z.output<SandboxRows[Name]["output"]>
 
 /** A handler for every operation that the sandbox carries out itself. */
 export type SandboxHandlers = {
@@ -67,7 +67,7 @@ export const isSandboxOperation = (name: string): name is SandboxOperationName =
 /** The schemas of one row, with types that depend on its name. */
 export interface SandboxSchemas<Name extends SandboxOperationName> {
   readonly input: { readonly parse: (value: unknown) => InputOf<Name> }
-  readonly output: { readonly parse: (value: unknown) => unknown }
+  readonly output: { readonly parse: (value: unknown) => OutputOf<Name> }
 }
 
 export const sandboxSchemas = <Name extends SandboxOperationName>(
