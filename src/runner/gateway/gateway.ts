@@ -63,14 +63,14 @@ export const startGateway = (options: GatewayOptions): Gateway => {
   const auth = createAuth({ ...options, now: clock.now })
   const dialer = createDialer(clock)
   const metrics = createMetrics()
-  let listening: number | undefined = options.port || undefined
-  let upgraded = 0
+  let listeningPort: number | undefined = options.port || undefined
+  let openWebSockets = 0
   const tunnels = createTunnels({
     load: options.loadTunnels,
     save: options.saveTunnels,
     announce: options.announceTunnels,
     reserved: () =>
-      reservedPorts(options.backends, listening, [
+      reservedPorts(options.backends, listeningPort, [
         options.opencodePort(),
         options.opencodeReserved,
       ]),
@@ -102,7 +102,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
 
   const ownMetrics = (): readonly Metric[] => [
     gauge("sandpiper_gateway_sockets", "Open connections.", server.sockets()),
-    gauge("sandpiper_gateway_websockets", "Open WebSockets.", upgraded),
+    gauge("sandpiper_gateway_websockets", "Open WebSockets.", openWebSockets),
     gauge("sandpiper_gateway_people", "Open sessions of people.", auth.sessions.size()),
     {
       ...gauge(
@@ -131,9 +131,9 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     report,
     onError: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
     onUpgrade: () => {
-      upgraded += 1
+      openWebSockets += 1
       return () => {
-        upgraded -= 1
+        openWebSockets -= 1
       }
     },
   })
@@ -153,7 +153,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     },
     ...(options.mostSockets !== undefined && { mostSockets: options.mostSockets }),
   })
-  listening = server.port
+  listeningPort = server.port
   log.info("gateway.listening", {
     host: options.host,
     port: server.port,
@@ -168,7 +168,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     },
     afterRestore: (jwtSecret) => {
       const connections = server.dropConnections(({ route }) => forwardedRoutes.has(route))
-      log.info("gateway.dropped", { connections })
+      log.info("gateway.connections-dropped", { connections })
       auth.changeJwtSecret(jwtSecret)
     },
     stop: async () => {

@@ -50,7 +50,6 @@ export const createOnePassword = ({
     }
   }
   return {
-    name: "1Password",
     references: /op:\/\/[^\s"'`{}<>,;]+/g,
     isReference: (text) => /^op:\/\/[^/\r\n]+(?:\/[^/\r\n]+){2,3}$/.test(text),
     list: async (vault) => {

@@ -30,7 +30,6 @@ export const createSecretsFile = (path: string): SecretsProvider => {
     return new Map(Object.entries(parsed.data).map(([name, value]) => [`${SCHEME}${name}`, value]))
   }
   return {
-    name: "file",
     references: /secret:\/\/[\w.-]+(?:\/[\w.-]+)*/g,
     isReference: (text) => /^secret:\/\/[\w.-]+(?:\/[\w.-]+)*$/.test(text),
     list: async (vault) =>

@@ -14,7 +14,6 @@ export interface SecretReference {
 
 /** A source of secrets. */
 export interface SecretsProvider {
-  readonly name: string
   /** Matches references in a text; must have the `g` flag. */
   readonly references: RegExp
   /** Whether the whole text is one reference. */

@@ -70,6 +70,7 @@ export interface SandboxSchemas<Name extends SandboxOperationName> {
   readonly output: { readonly parse: (value: unknown) => OutputOf<Name> }
 }
 
+/** A type predicate, because a search cannot show the compiler that the name decides the row. */
 export const sandboxSchemas = <Name extends SandboxOperationName>(
   name: Name,
 ): SandboxSchemas<Name> => {

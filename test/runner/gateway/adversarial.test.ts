@@ -127,7 +127,7 @@ describe("an invalid token", () => {
     "bytes that are not text": "%ff%fe%00",
     "a bare object": "[object Object]",
   }
-  // Each from an address of its own would need many; the answer is 401 or, after some, 429: never in, never 500.
+  // All cases have the same peer address, so the status is 401 or, after 20 failures, 429.
   test.each(Object.entries(cases))(
     "an invalid token in the query is refused: %s",
     async (_, token) => {
@@ -266,7 +266,7 @@ describe("ambiguous messages", () => {
       `${post("Authorization: Bearer a", "Authorization: Bearer b")}\r\n\r\n`,
     "a connection that names the length": () =>
       `${post("Connection: content-length", "Content-Length: 5")}\r\n\r\nhello`,
-    "a version of its own": () => `GET /vscode/ HTTP/1.9\r\nHost: s\r\n\r\n`,
+    "an unknown version": () => `GET /vscode/ HTTP/1.9\r\nHost: s\r\n\r\n`,
     "HTTP/2 by surprise": () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "a space in the address": () => `GET /vscode/ x HTTP/1.1\r\nHost: s\r\n\r\n`,
     "bytes that are no HTTP": () => "\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\r\n\r\n",

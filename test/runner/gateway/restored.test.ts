@@ -297,7 +297,7 @@ test("a client that does not read is dropped without waiting", async () => {
   const token = { headers: { authorization: `Bearer ${makeToken()}` } }
   const metrics = async () => (await fetch(`${gateway.url}/metrics`, token)).text()
   expect(await metrics()).toContain("sandpiper_gateway_websockets 1\n")
-  // Until every buffer on the way is full.
+  // Wait until every buffer between the backend and the client is full.
   await Bun.sleep(300)
   gateway.afterRestore(SECRET)
   await backendEnded.promise

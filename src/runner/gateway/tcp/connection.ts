@@ -150,9 +150,6 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       activeAt = now()
       dispatch({ type: "response-complete", delimited, at: activeAt })
     }
-    const resume = () => {
-      if (self.isOpen) dispatch({ type: "resume" })
-    }
     const exchange: HttpExchange = {
       head,
       peer: socket.remoteAddress,
@@ -166,7 +163,9 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       pause: () => {
         if (self.isOpen) dispatch({ type: "pause" })
       },
-      resume,
+      resume: () => {
+        if (self.isOpen) dispatch({ type: "resume" })
+      },
       write,
       finish,
       abort: () => {
@@ -196,7 +195,6 @@ export const createConnection = (options: ConnectionOptions): Connection => {
           end: () => {
             if (self.isOpen) dispatch({ type: "close" })
           },
-          resume,
           pendingBytes: writer.pendingBytes,
         }
       },

@@ -28,7 +28,7 @@ const bytesOf = ({ opcode, length, masked }: Frame): Buffer => {
             (length >> 8) & 255,
             length & 255,
           ])
-  // Bytes that look like a close frame, for whoever loses its place.
+  // Bytes that look like a close frame, to detect a wrong frame boundary.
   return Buffer.concat([head, Buffer.alloc(masked ? 4 : 0, 9), Buffer.alloc(length, 0x88)])
 }
 
