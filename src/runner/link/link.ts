@@ -45,6 +45,8 @@ export interface LinkOptions {
   readonly onFrame: (frame: CommandFrame) => void
   /** A connection accepts frames now: the current state can be sent. */
   readonly onConnected: () => void
+  /** Called with every frame that is sent, in this order, before it is queued: for side effects such as metrics. */
+  readonly taps?: readonly ((frame: OutboundFrame) => void)[]
   /** The link has ended and will not reconnect. */
   readonly onEnd: (code: 0 | 3, why: string) => void
 }
@@ -85,7 +87,7 @@ interface Connection {
 }
 
 export const createLink = (options: LinkOptions): Link => {
-  const { outbox, clock, log, policy = defaultLinkPolicy } = options
+  const { outbox, clock, log, policy = defaultLinkPolicy, taps = [] } = options
   let state: LinkState | undefined
   let connection: Connection | undefined
   let { token } = options
@@ -237,6 +239,7 @@ export const createLink = (options: LinkOptions): Link => {
   }
 
   const send = (frame: OutboundFrame) => {
+    for (const tap of taps) tap(frame)
     outbox.append(frame)
     const part = partOf(frame)
     const mayHold = part !== undefined && part === streaming && isBusy()
