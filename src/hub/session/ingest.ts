@@ -116,16 +116,20 @@ const tableOf = (context: SessionContext): IngestTable => {
         kind: "question",
         channel: channelKey(frame),
         promptId: frame.messageId,
-        payload: { text: frame.text, ...(frame.options && { options: frame.options }) },
+        payload: {
+          text: frame.text,
+          ...(frame.options && { options: frame.options }),
+          ...(frame.multiple && { multiple: true }),
+        },
       }),
     agentStatus: (frame) => {
-      const { status, detail, messageId } = frame
+      const { status, detail, messageId, ready = status === "idle" } = frame
       const value = { status, ...(detail !== undefined && { detail }) }
       if (messageId !== undefined) values.setPublic(`agent:${channelKey(frame)}`, value)
-      // The runner reports `idle` whenever it can take work, also for a channel; while it starts it reports another status.
+      // A runner that does not send `ready` reports `idle` when it can take work, and another status while it starts.
       if (messageId === undefined || status === "idle") {
         values.setPublic("agent", value)
-        runnerConnection.update({ ready: status === "idle" })
+        runnerConnection.update({ ready })
       }
     },
     "model-switched": (frame) =>
