@@ -50,6 +50,8 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     stateDir: settings.stateDir,
     workDir: settings.workDir,
     port: settings.hubPort,
+    maxChildren: settings.maxChildren,
+    maxChildDepth: settings.maxChildDepth,
     environment: settings.environment,
     clock: systemClock,
     log: log.child({ component: "hub" }),

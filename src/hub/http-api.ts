@@ -156,7 +156,7 @@ const createSession = async (
   request: Request,
 ): Promise<Response> => {
   const body = await readBody(request)
-  const { runnerToken, title, config } = body ?? {}
+  const { runnerToken, title, config, parentSessionId } = body ?? {}
   if (
     !body ||
     (runnerToken !== undefined && (typeof runnerToken !== "string" || runnerToken.length < 16))
@@ -170,6 +170,7 @@ const createSession = async (
   }
   const session = host.create(id)
   if (typeof title === "string") session.setTitle(title)
+  if (typeof parentSessionId === "string") session.setParent(parentSessionId)
   if (settings.message.type === "config") session.configure(settings.message.config)
   if (typeof runnerToken === "string") session.setRunnerToken(await hashOf(runnerToken))
   return Response.json({ ok: true, session: id }, { status: 201 })

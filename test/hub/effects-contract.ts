@@ -8,6 +8,7 @@ import type { ContractHost } from "./contract.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "./kit/hub.ts"
+import { until } from "./kit/until.ts"
 
 export type EffectsHost = Pick<ContractHost, "url" | "clientToken" | "restart" | "stop">
 
@@ -28,10 +29,10 @@ export const testEffects = (name: string, start: () => Promise<EffectsHost>): vo
       headers: { Authorization: `Bearer ${host.clientToken}` },
       ...(body && { body: JSON.stringify(body) }),
     })
-  const createSession = async (session: string) =>
-    expect((await call("PUT", `/sessions/${session}`, { runnerToken: RUNNER_TOKEN })).status).toBe(
-      201,
-    )
+  const createSession = async (session: string, fields: object = {}) => {
+    const body = { runnerToken: RUNNER_TOKEN, ...fields }
+    expect((await call("PUT", `/sessions/${session}`, body)).status).toBe(201)
+  }
   const startRunner = (session: string, options: Partial<FakeRunnerOptions> = {}): FakeRunner => {
     const runner = startFakeRunner({
       url: `${host.url.replace(/^http/, "ws")}/sessions/${session}/ws`,
@@ -89,6 +90,105 @@ export const testEffects = (name: string, start: () => Promise<EffectsHost>): vo
       await Promise.all(runners.splice(0).map((runner) => runner.stop()))
       await host.stop()
       await rm(folder, { recursive: true, force: true })
+    })
+
+    describe("a child session", () => {
+      const contents = ({ prompts }: FakeRunner) => prompts.map(({ content }) => content)
+
+      test("a parent hears once of the end of the work that it ordered, of a failure and of the end of the child", async () => {
+        await createSession("c1", { parentSessionId: "s1", title: "helper" })
+        const parent = startRunner("s1")
+        const child = startRunner("c1", { eager: false })
+        const watcher = await connect("s1")
+        await parent.uplink.request("session-message", { targetSessionId: "c1", content: "count" })
+        await until(() => child.busy() === 1, "work of the child")
+        child.work(1)
+        await until(() => parent.prompts.length === 1, "report of the answer")
+        expect(contents(parent)[0]).toBe(
+          "Child session c1 (helper) has finished its work. Its answer:\n\nanswer to: count",
+        )
+        await parent.uplink.request("session-message", { targetSessionId: "c1", content: "fail" })
+        await until(() => child.busy() === 1, "second work of the child")
+        const failed = child.prompts.at(-1)?.messageId ?? ""
+        const address = { messageId: failed, channelType: "web", channelId: "default" }
+        child.send({ type: "error", error: "no credit", ...address })
+        child.send({ type: "complete", ...address })
+        await until(() => parent.prompts.length === 2, "report of the failure")
+        expect(contents(parent)[1]).toBe("Child session c1 (helper) has failed:\n\nno credit")
+        await host.restart()
+        child.send({ type: "self-terminate" })
+        await until(() => parent.prompts.length === 3, "report of the end")
+        expect(contents(parent)[2]).toStartWith("Child session c1 (helper) has ended.")
+        await until(() => parent.busy() === 0, "end of the parent's turns")
+        expect(parent.prompts).toHaveLength(3)
+        const later = await connect("s1")
+        expect(later.state("child:c1")).toEqual({
+          childSessionId: "c1",
+          title: "helper",
+          status: "ended",
+        })
+        expect(watcher.events).not.toBeEmpty()
+      })
+
+      test("a parent hears of a question of its child, and its message is the answer", async () => {
+        await createSession("c1", { parentSessionId: "s1" })
+        const parent = startRunner("s1")
+        const child = startRunner("c1", { eager: false })
+        await parent.uplink.request("session-message", { targetSessionId: "c1", content: "ask me" })
+        await until(() => child.busy() === 1, "work of the child")
+        child.send({
+          type: "question",
+          questionId: "q1",
+          text: "Which colour?",
+          messageId: child.prompts[0]?.messageId ?? "",
+          channelType: "web",
+          channelId: "default",
+        })
+        await until(() => parent.prompts.length === 1, "report of the question")
+        expect(contents(parent)[0]).toContain("asks a question and waits")
+        expect(contents(parent)[0]).toContain("Which colour?")
+        const watcher = await connect("s1")
+        expect(watcher.state("child:c1")).toMatchObject({ status: "asking" })
+        await parent.uplink.request("session-message", { targetSessionId: "c1", content: "green" })
+        const isAnswer = ({ type }: { readonly type: string }) => type === "answer"
+        await until(() => child.frames.some(isAnswer), "answer")
+        expect(child.frames.find(isAnswer)).toMatchObject({ questionId: "q1", answer: "green" })
+        expect(child.prompts).toHaveLength(1)
+      })
+
+      test("a message of a child reaches its parent as a prompt and is not reported further", async () => {
+        await createSession("c1", { parentSessionId: "s1" })
+        const parent = startRunner("s1")
+        const child = startRunner("c1")
+        await child.uplink.request("session-message", {
+          targetSessionId: "s1",
+          content: "half done",
+        })
+        await until(() => parent.prompts.length === 1, "message")
+        expect(parent.prompts[0]).toMatchObject({
+          content: "half done",
+          authorName: "session c1",
+        })
+      })
+
+      test("a parent that is away hears of the end of its child when it connects, after a restart of the host", async () => {
+        await createSession("c1", { parentSessionId: "s1" })
+        await call("DELETE", "/sessions/c1")
+        await host.restart()
+        const parent = startRunner("s1")
+        await until(() => parent.prompts.length === 1, "report of the end")
+        await host.restart()
+        await until(() => parent.busy() === 0, "end of the parent's turn")
+        expect(contents(parent)).toEqual(["Child session c1 has ended.\n\nended by a client"])
+      })
+
+      test("clients of the parent see a child that the runner announces", async () => {
+        const parent = startRunner("s1")
+        const watcher = await connect("s1")
+        parent.send({ type: "child-session", childSessionId: "c9" })
+        await watcher.until(() => watcher.state("child:c9") !== undefined, "child")
+        expect(watcher.state("child:c9")).toMatchObject({ childSessionId: "c9", status: "running" })
+      })
     })
 
     describe("a trigger", () => {

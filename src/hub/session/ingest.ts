@@ -5,6 +5,7 @@ import { channelKey } from "../../wire/channel.ts"
 import { completeOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
+import { hasEnded } from "./named-values.ts"
 import { hasRow } from "./rows.ts"
 
 /** `runner-side.ts` handles these itself. */
@@ -115,7 +116,9 @@ const tableOf = (context: SessionContext): IngestTable => {
         promptId: frame.messageId,
         payload: { title: frame.title, patterns: frame.patterns },
       }),
-    question: (frame) =>
+    question: (frame) => {
+      if (!interactions.exists(frame.questionId))
+        context.childReports.asked(frame.messageId, frame.questionId, frame.text)
       interactions.open({
         id: frame.questionId,
         kind: "question",
@@ -126,7 +129,8 @@ const tableOf = (context: SessionContext): IngestTable => {
           ...(frame.options && { options: frame.options }),
           ...(frame.multiple && { multiple: true }),
         },
-      }),
+      })
+    },
     agentStatus: (frame) => {
       const { status, detail, messageId, ready = status === "idle" } = frame
       const value = { status, ...(detail !== undefined && { detail }) }
@@ -178,8 +182,12 @@ const tableOf = (context: SessionContext): IngestTable => {
     "files-changed": ({ files }) => values.setPublic("files", files),
     "pr-created": ({ number, title, url, status }) =>
       values.setPublic(`pr:${number}`, { number, title, url, status }),
-    "child-session": ({ childSessionId, title }) =>
-      values.setPublic(`child:${childSessionId}`, { childSessionId, title }),
+    "child-session": ({ childSessionId, title }) => {
+      // A report of the child may have arrived before: its status stays.
+      const name = `child:${childSessionId}`
+      if (values.getPublic(name) === undefined)
+        values.setPublic(name, { childSessionId, title, status: "running" })
+    },
     title: ({ title }) => values.setPublic("title", title),
     "channel-session-created": ({ channelKey: key, opencodeSessionId }) =>
       sql.run(
@@ -190,6 +198,7 @@ const tableOf = (context: SessionContext): IngestTable => {
     "audio-transcript": ({ messageId, transcript }) =>
       messages.setPart(messageId, "transcript", "transcript", { transcript }),
     "self-terminate": () => {
+      if (!hasEnded(values)) context.childReports.ended("It has completed its session.", false)
       values.setPublic("session", { status: "ended" })
       withdrawAll(context, undefined)
       ports.ended()

@@ -1,5 +1,6 @@
 /** What a session needs of its host: a database, sockets, blobs, a clock and one alarm. */
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
+import type { ChildReport } from "./child-reports.ts"
 
 export type SqlValue = string | number | null
 
@@ -57,6 +58,8 @@ export interface Ports {
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
   ) => void
+  /** Gives a report of this session to its parent. Resolves when the parent has stored it; it knows duplicates. */
+  readonly tellParent: (parent: string, report: ChildReport) => Promise<void>
   /** The runner has ended the session. */
   readonly ended: () => void
   /** Logs an event. The fields never hold values out of frames. */

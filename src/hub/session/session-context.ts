@@ -2,6 +2,7 @@
 import type { InboundFrame } from "../../wire/frames/index.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
 import { type Changes, createChanges } from "./changes.ts"
+import { type ChildReports, createChildReports } from "./child-reports.ts"
 import { createDeadlines, type Deadlines } from "./deadlines.ts"
 import { createInteractions, type Interactions } from "./interactions.ts"
 import { createRunnerConnection, type RunnerConnection } from "./runner-connection.ts"
@@ -22,6 +23,7 @@ export interface SessionContext {
   readonly runnerConnection: RunnerConnection
   readonly deadlines: Deadlines
   readonly values: NamedValues
+  readonly childReports: ChildReports
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
   /** Sends a frame to the runner after the commit; dropped when no runner is connected. */
@@ -36,6 +38,8 @@ export const createSessionContext = (ports: Ports): SessionContext => {
   const attachments = createAttachments(ports)
   const runnerConnection = createRunnerConnection(sql)
   const deadlines = createDeadlines(sql, ports.alarm)
+  const values = createNamedValues(sql, changes)
+  const childReports = createChildReports(ports, values, deadlines)
   let outgoing: InboundFrame[] = []
   return {
     ports,
@@ -47,7 +51,8 @@ export const createSessionContext = (ports: Ports): SessionContext => {
     attachments,
     queue: createQueue(ports, changes, attachments),
     interactions: createInteractions(sql, changes, now),
-    values: createNamedValues(sql, changes),
+    values,
+    childReports,
     commit: (work) => {
       try {
         const result = sql.transaction(() => {
@@ -64,6 +69,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
         }
         deadlines.arm()
         attachments.deleteReleased()
+        childReports.send()
         return result
       } catch (error) {
         outgoing = []

@@ -3,13 +3,21 @@ import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
+import { type ChildReport, childState, reportPrompt } from "./child-reports.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot } from "./client-views.ts"
 import { storeArtifact } from "./artifacts.ts"
 import { addOrder, cancelExecution } from "./workflow-orders.ts"
 import { createSessionContext, type SessionContext } from "./session-context.ts"
 import type { Ports } from "./ports.ts"
-import { abandonPrompt, dispatch, reconcile, stopPrompts, withdrawAll } from "./prompt-lifecycle.ts"
+import {
+  abandonPrompt,
+  answerQuestion,
+  dispatch,
+  reconcile,
+  stopPrompts,
+  withdrawAll,
+} from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
 import { channelRow, readRows } from "./rows.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
@@ -29,7 +37,13 @@ export interface Session {
   readonly configure: (config: object) => void
   readonly setTitle: (title: string) => void
   /** A prompt of another session or of a trigger. Idempotent by its `messageId`. Throws when the session has ended. */
-  readonly prompt: (prompt: Prompt, channel: string, options?: { interrupt?: boolean }) => void
+  readonly prompt: (prompt: Prompt, channel: string, options?: PromptOptions) => void
+  /** Makes this session a child: its parent gets a prompt when it ends, fails or asks. */
+  readonly setParent: (parent: string) => void
+  /** A child session was started: clients see it in the named value `child:<id>`. */
+  readonly childStarted: (child: string, title: string) => void
+  /** A report of a child session. Idempotent by its id. Throws when this session has ended. */
+  readonly childReported: (child: string, report: ChildReport) => void
   /** Orders the runner to run a workflow. Throws when the session has ended. Sent again on every connection until the runner reports a result. */
   readonly orderWorkflow: (id: string, frame: Inbound<"workflow-execute">) => void
   /** Cancels a run for good. Sent again on every connection until it is confirmed; later orders are ignored. */
@@ -40,8 +54,8 @@ export interface Session {
   /** Increases with every new token, so that keys of an earlier sandbox are not valid for a later one. */
   readonly generation: () => number
   readonly channels: () => readonly string[]
-  /** Ends the session: the runner is stopped and cannot connect again. */
-  readonly terminate: (why: string) => void
+  /** Ends the session: the runner is stopped and cannot connect again. `quiet`: its parent knows already. */
+  readonly terminate: (why: string, options?: { readonly quiet?: boolean }) => void
   /** The host's alarm has fired. */
   readonly alarm: () => void
   /** Call after a restart or a sleep, with the connections that still exist. */
@@ -49,6 +63,12 @@ export interface Session {
   readonly snapshot: () => Snapshot
   readonly recent: (limit: number) => readonly MessageWithParts[]
   readonly status: () => SessionStatus
+}
+
+export interface PromptOptions {
+  readonly interrupt?: boolean
+  /** The session that sent it. It answers an open question; if it is the parent's, its end is reported to the parent. */
+  readonly fromSession?: string | undefined
 }
 
 export interface Note {
@@ -92,11 +112,31 @@ export const createSession = (ports: Ports): Session => {
     configure: (config) =>
       commit(() => values.setPrivate("config", JSON.stringify({ ...values.config(), ...config }))),
     setTitle: (title) => commit(() => values.setPublic("title", title)),
-    prompt: (prompt, channel, { interrupt = false } = {}) => {
+    setParent: (parent) => commit(() => context.childReports.setParent(parent)),
+    childStarted: (child, title) =>
+      commit(() =>
+        values.setPublic(`child:${child}`, { childSessionId: child, title, status: "running" }),
+      ),
+    childReported: (child, report) => {
+      if (!report.quiet && !queue.find(reportPrompt(child, report).messageId)) refuseIfEnded(values)
+      commit(() => {
+        values.setPublic(`child:${child}`, childState(child, report))
+        const prompt = reportPrompt(child, report)
+        if (report.quiet || queue.find(prompt.messageId)) return
+        queue.add(prompt, "web:default")
+        dispatch(context)
+      })
+    },
+    prompt: (prompt, channel, { interrupt = false, fromSession } = {}) => {
       if (queue.find(prompt.messageId)) return
       refuseIfEnded(values)
       commit(() => {
         queue.add(prompt, channel, undefined, interrupt)
+        if (fromSession !== undefined) {
+          if (answerQuestion(context, prompt, channel)) return
+          if (fromSession === context.childReports.parent())
+            context.childReports.expect(prompt.messageId)
+        }
         if (interrupt) stopPrompts(context, channel)
         dispatch(context)
       })
@@ -123,9 +163,10 @@ export const createSession = (ports: Ports): Session => {
         channelRow,
         "SELECT key FROM channels UNION SELECT channel FROM queue UNION SELECT channel FROM messages",
       ).map(({ key }) => key),
-    terminate: (why) => {
+    terminate: (why, { quiet = false } = {}) => {
       const { connection } = runnerConnection.state()
       commit(() => {
+        if (!hasEnded(values)) context.childReports.ended(why, quiet)
         values.setPublic("session", { status: "ended", why })
         withdrawAll(context, undefined)
         for (const { id } of queue.processing()) abandonPrompt(context, id, "session")
@@ -139,6 +180,7 @@ export const createSession = (ports: Ports): Session => {
       if (connection !== null && !connections.includes(connection)) runner.closed(connection)
       context.attachments.deleteOrphans()
       context.deadlines.arm()
+      context.childReports.send()
     },
     snapshot: () => {
       runner.flush()
@@ -176,6 +218,9 @@ const meetDeadlines = (context: SessionContext): void => {
         break
       case "barrier":
         if (runnerConnection.state().phase === "reconciling") reconcile(context)
+        break
+      case "report":
+        context.childReports.retry()
         break
       case "ask":
         ports.sql.run("UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'", ref)

@@ -79,6 +79,7 @@ export const createCore = (
     answer,
     workflowReported: () => {},
     ended: () => {},
+    tellParent: async () => {},
     report: (event) => void reports.push(event),
   })
   const say = (connection: string, frame: object) =>

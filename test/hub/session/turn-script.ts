@@ -85,6 +85,7 @@ export const playTurn = (sql: Sql, steps: readonly TurnStep[]): PlayedTurn => {
       answer: () => Promise.reject(new Error("a turn has no requests")),
       workflowReported: () => {},
       ended: () => {},
+      tellParent: async () => {},
       report: () => {},
     })
   let session = open()

@@ -7,6 +7,7 @@ import type { Log } from "../../../lib/log.ts"
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
 import { openBunSql } from "./sql.ts"
 import { type Connections, createConnections, eventStream } from "../../connections.ts"
+import { FinalFailure } from "../../session/final-failure.ts"
 import type { Ports } from "../../session/ports.ts"
 import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
@@ -100,6 +101,11 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
       answer: (frame) => options.answer(id, frame),
       workflowReported: options.workflowReported,
+      tellParent: async (parent, report) => {
+        const target = find(parent)
+        if (!target) throw new FinalFailure(`session ${parent} does not exist`)
+        target.session.childReported(id, report)
+      },
       ended: () => options.ended(id),
       report: (event, fields) => log.warn(event, { session: id, ...fields }),
     }

@@ -35,6 +35,9 @@ export interface ChildrenOptions {
   readonly runnerUrl: (session: string) => string
   readonly clock: Clock
   readonly log: Log
+  /** How many child sessions may run at the same time, and how deep below the first session. */
+  readonly maxChildren?: number | undefined
+  readonly maxDepth?: number | undefined
 }
 
 export interface Children {
@@ -44,7 +47,11 @@ export interface Children {
   /** Throws a Refusal unless `child` is a child of `parent`. */
   readonly mustOwn: (parent: string, child: string) => void
   /** Ends a session and its runner, after those of its descendants. */
-  readonly terminate: (session: string, why: string) => Promise<void>
+  readonly terminate: (
+    session: string,
+    why: string,
+    options?: { readonly quiet?: boolean },
+  ) => Promise<void>
   /** The session has ended: ends its children too. */
   readonly ended: (session: string) => Promise<void>
   /** Starts the runners again that ran before a restart of the hub. */
@@ -68,8 +75,9 @@ type ChildRow = z.output<typeof childRow>
 
 const RUNNING = "SELECT * FROM sessions WHERE parent IS NOT NULL AND status = 'running'"
 
-/** Stops an agent that spawns children without end. */
+/** They stop an agent that spawns children without end. */
 const MAX_RUNNING = 20
+const MAX_DEPTH = 3
 const STOP_MS = 10_000
 
 export const createChildren = (options: ChildrenOptions): Children => {
@@ -83,7 +91,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
     readRows(sql, childRow, "SELECT * FROM sessions WHERE parent = ? ORDER BY created_at", parent)
   const running = () => readRows(sql, childRow, RUNNING)
 
-  const launch = async ({ id, model }: ChildRow) => {
+  const launch = async ({ id, parent, model }: ChildRow) => {
     const session = options.create(id)
     const token = crypto.randomUUID()
     session.setRunnerToken(await hashOf(token))
@@ -95,6 +103,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
         DO_WS_URL: options.runnerUrl(id),
         RUNNER_TOKEN: token,
         SESSION_ID: id,
+        PARENT_SESSION_ID: parent,
         JWT_SECRET: await gatewayKey(options.master, id, session.generation()),
         WORK_DIR: join(folder, "workspace"),
         SANDPIPER_STATE_DIR: join(folder, "state"),
@@ -118,7 +127,8 @@ export const createChildren = (options: ChildrenOptions): Children => {
     if (stopped || processes.get(id) !== child) return
     processes.delete(id)
     log.info("child.ended", { child: id, exitCode })
-    sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
+    // Also ends its own children. A session that has completed itself keeps its reason.
+    await terminate(id, `its runner ended with exit code ${exitCode}`)
   }
 
   const stopProcess = async (id: string) => {
@@ -131,14 +141,33 @@ export const createChildren = (options: ChildrenOptions): Children => {
     cancel()
   }
 
-  const terminate = async (id: string, why: string): Promise<void> => {
+  const terminate: Children["terminate"] = async (id, why, how) => {
     // Descendants first: a parent that has ended cannot end them any more.
-    for (const child of childrenOf(id)) {
-      if (child.status === "running") await terminate(child.id, `ended with ${id}`)
-    }
-    options.find(id)?.terminate(why)
+    await endChildrenOf(id)
+    options.find(id)?.terminate(why, how)
     sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
     await stopProcess(id)
+  }
+
+  const endChildrenOf = async (id: string): Promise<void> => {
+    for (const child of childrenOf(id)) {
+      if (child.status === "running") await terminate(child.id, `ended with ${id}`, { quiet: true })
+    }
+  }
+
+  const depthOf = (id: string): number => {
+    const parent = findChild(id)?.parent
+    return parent === undefined ? 0 : depthOf(parent) + 1
+  }
+
+  const checkLimits = (parent: string): void => {
+    const { maxChildren = MAX_RUNNING, maxDepth = MAX_DEPTH } = options
+    if (running().length >= maxChildren)
+      throw new Refusal(`${maxChildren} child sessions are running already: end one first`)
+    if (depthOf(parent) >= maxDepth)
+      throw new Refusal(
+        `this session is ${maxDepth} levels below the first one and cannot start child sessions: do the work here`,
+      )
   }
 
   return {
@@ -146,8 +175,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
     spawn: async (parent, requestId, task) => {
       const id = `child-${requestId}`
       if (findChild(id)) return id
-      if (running().length >= MAX_RUNNING)
-        throw new Refusal(`${MAX_RUNNING} child sessions are running already: end one first`)
+      checkLimits(parent)
       const workspace = join(folderOf(id), "workspace")
       await mkdir(join(folderOf(id), "state"), { recursive: true, mode: 0o700 })
       await mkdir(workspace, { recursive: true })
@@ -164,6 +192,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
       const session = options.create(id)
       session.configure(options.find(parent)?.config() ?? {})
       session.setTitle(row.title)
+      session.setParent(parent)
       session.prompt(
         {
           type: "prompt",
@@ -173,6 +202,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
           ...channelAddress("web:default"),
         },
         "web:default",
+        { fromSession: parent },
       )
       sql.run(
         "INSERT INTO sessions (id, parent, title, workspace, model, status, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -184,6 +214,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
         row.status,
         row.created_at,
       )
+      options.find(parent)?.childStarted(id, row.title)
       await launch(row)
       return id
     },
@@ -200,11 +231,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
       if (findChild(child)?.parent !== parent)
         throw new Refusal(`${child} is not a child of this session`)
     },
-    ended: async (session) => {
-      for (const child of childrenOf(session)) {
-        if (child.status === "running") await terminate(child.id, `ended with ${session}`)
-      }
-    },
+    ended: endChildrenOf,
     resume: async () => {
       for (const row of running()) await launch(row)
     },

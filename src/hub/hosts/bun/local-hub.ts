@@ -27,6 +27,8 @@ export interface LocalHubOptions {
   readonly clock: Clock
   readonly log: Log
   readonly clientToken: string
+  readonly maxChildren?: number
+  readonly maxChildDepth?: number
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
 }
@@ -87,6 +89,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     find: hub.find,
     create: hub.create,
     runnerUrl: hub.runnerUrl,
+    maxChildren: options.maxChildren,
+    maxDepth: options.maxChildDepth,
     clock,
     log,
   })

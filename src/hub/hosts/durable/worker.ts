@@ -86,6 +86,8 @@ export class SessionAgent {
       channels: () => session().channels(),
       prompt: (...args: Parameters<Session["prompt"]>) => session().prompt(...args),
       note: (...args: Parameters<Session["note"]>) => session().note(...args),
+      childReported: (...args: Parameters<Session["childReported"]>) =>
+        session().childReported(...args),
       orderWorkflow: (...args: Parameters<Session["orderWorkflow"]>) =>
         session().orderWorkflow(...args),
       cancelWorkflow: (...args: Parameters<Session["cancelWorkflow"]>) =>
@@ -128,6 +130,11 @@ export class SessionAgent {
       },
       answer: (frame) => answerRunnerRequest(this.#environment)(this.#name(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
+      tellParent: (parent, report) =>
+        callObject(this.#environment.SESSIONS, parent, nothing, "childReported", [
+          this.#name(),
+          report,
+        ]),
       ended: () => {},
       report: consoleReport(() => this.#name()),
     }
