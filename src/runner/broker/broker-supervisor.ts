@@ -33,7 +33,8 @@ export interface BrokerSupervisor {
   /** What OpenCode needs for its model calls. */
   readonly address: { readonly origin: string; readonly token: string }
   readonly start: () => void
-  readonly setUpstreams: (upstreams: Readonly<Record<string, Upstream>>) => void
+  /** Resolves when the broker has them, or after a few seconds without a broker. */
+  readonly setUpstreams: (upstreams: Readonly<Record<string, Upstream>>) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -44,6 +45,8 @@ type Stored = z.output<typeof stored>
 const RENEW_MS = 10_000
 const RETRY_MS = 50
 const START_LIMIT_MS = 10_000
+const FAILED_MS = 1000
+const GIVE_MS = 5000
 const CALL_LIMIT_MS = 5000
 /** The longest path that a Unix socket may have is 107 bytes. */
 const MAX_SOCKET_PATH = 100
@@ -52,6 +55,7 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
   const { clock, log, version } = options
   const { token, port, socket } = remember(options)
   let upstreams: Readonly<Record<string, Upstream>> = {}
+  let given = Promise.withResolvers<void>()
   let wake = new AbortController()
   let child: Bun.Subprocess | undefined
   const stopped = new AbortController()
@@ -71,7 +75,12 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
       return false
     }
   }
-  const renew = () => call(UPSTREAMS_PATH, upstreams)
+  const renew = async (): Promise<boolean> => {
+    const sent = upstreams
+    const isUp = await call(UPSTREAMS_PATH, sent)
+    if (isUp && sent === upstreams) given.resolve()
+    return isUp
+  }
 
   const spawn = (): void => {
     const order: BrokerOrder = { token, port, socket, version }
@@ -87,12 +96,14 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
     // The runner ends without waiting for it.
     started.unref()
     child = started
-    void started.exited.then((code) => {
-      if (stopped.signal.aborted) return
-      const why = code === PORT_IN_USE_EXIT ? `port ${port} is in use` : `exit code ${code}`
-      log.warn("broker.ended", { why })
-      wake.abort()
-    })
+    void reportEnd(started)
+  }
+  const reportEnd = async ({ exited }: Bun.Subprocess): Promise<void> => {
+    const code = await exited
+    if (stopped.signal.aborted) return
+    const why = code === PORT_IN_USE_EXIT ? `port ${port} is in use` : `exit code ${code}`
+    log.warn("broker.ended", { why })
+    wake.abort()
   }
 
   const ensure = async (): Promise<void> => {
@@ -105,7 +116,9 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
       await sleep(clock, RETRY_MS, stopped.signal)
       if (await renew()) return
     }
-    if (!stopped.signal.aborted) log.error("broker.not-started", { port })
+    if (stopped.signal.aborted) return
+    log.error("broker.not-started", { port })
+    await sleep(clock, FAILED_MS, stopped.signal)
   }
 
   const keep = async (): Promise<void> => {
@@ -124,12 +137,16 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
     start: () => {
       keeping ??= keep()
     },
-    setUpstreams: (next) => {
+    setUpstreams: async (next) => {
       upstreams = next
+      given.resolve()
+      given = Promise.withResolvers<void>()
       wake.abort()
+      await within(clock, GIVE_MS, given.promise)
     },
     stop: async () => {
       stopped.abort()
+      given.resolve()
       await call(STOP_PATH, {})
       if (child && !(await within(clock, 300, child.exited))) child.kill("SIGKILL")
       await keeping

@@ -57,7 +57,7 @@ export interface AgentOptions {
   /** Where OpenCode sends its model calls; the address is read for every plan. */
   readonly broker: () => BrokerAddress
   /** Gives the providers of a configuration to the broker, before OpenCode uses them. */
-  readonly setUpstreams: (upstreams: LaunchPlan["config"]["upstreams"]) => void
+  readonly setUpstreams: (upstreams: LaunchPlan["config"]["upstreams"]) => Promise<void>
   /** Tools that cannot work in this sandbox, such as those without an API key. */
   readonly hiddenTools: readonly string[]
   /** Files of other components that the agent always reads; glob patterns are allowed. */
@@ -226,8 +226,8 @@ export const createAgent = (options: AgentOptions): Agent => {
     saveConfig: options.savedConfig.write,
     launch: async (plan, signal) => {
       followLogOf(plan)
-      options.setUpstreams(plan.config.upstreams)
-      return launcher.launch({
+      const brokered = options.setUpstreams(plan.config.upstreams)
+      const running = await launcher.launch({
         ...processSpec(plan),
         hash: plan.hash,
         writeConfig: () => installer.writeConfig(plan),
@@ -237,6 +237,8 @@ export const createAgent = (options: AgentOptions): Agent => {
         },
         signal,
       })
+      await brokered
+      return running
     },
     connect: async (agent, gone) => {
       const subscribed = Promise.withResolvers<void>()
@@ -257,7 +259,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     },
     reload: async (agent, gone, from, to) => {
       options.onLost("OpenCode reads its new configuration")
-      options.setUpstreams(to.config.upstreams)
+      await options.setUpstreams(to.config.upstreams)
       await writeConfig(directories, to.config)
       await options.giveToUser(directories.config)
       await changeAuth(agent, from, to)
