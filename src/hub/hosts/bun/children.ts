@@ -91,7 +91,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
     const child = Bun.spawn([...options.self, "run"], {
       cwd: folder,
       env: {
-        ...inheritedBy(options.environment),
+        ...childEnvironment(options.environment),
         DO_WS_URL: options.runnerUrl(id),
         RUNNER_TOKEN: token,
         SESSION_ID: id,
@@ -220,7 +220,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
 const HIDDEN =
   /^(RUNNER_TOKEN|JWT_SECRET|DO_WS_URL|SESSION_ID|OPENCODE_SERVER_PASSWORD|HUB_PORT|WORK_DIR|SANDPIPER_STATE_DIR)$/
 
-const inheritedBy = (
+const childEnvironment = (
   environment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> =>
   Object.fromEntries(

@@ -42,7 +42,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   const folder = join(stateDir, "hub")
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   // The name of the file is older than the name of the store; existing state directories have it.
-  const sql = openBunSql(join(folder, "sharedStore.db"))
+  const sql = openBunSql(join(folder, "commons.db"))
   let stopped = false
 
   const deliver: Deliver = async (session, id, effect) => {
