@@ -166,8 +166,8 @@ export const startHouse = async (host: HostName): Promise<House> => {
       const promptId = await say(`@@${script}@@`, { channelType: "rows", channelId: script })
       await ended(promptId)
       const parts = answersTo(promptId).flatMap((message) => message.parts)
-      const data = parts.find(({ kind }) => kind === "tool")?.data ?? {}
-      const { status, result, error } = data
+      const found = parts.find(({ kind }) => kind === "tool")?.data ?? {}
+      const { status, result, error } = found as Record<string, unknown>
       return {
         promptId,
         status: String(status),

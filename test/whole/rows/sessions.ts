@@ -97,9 +97,8 @@ export const sessionRows: Rows<
       const refused = await house.call("terminate_session", { childSessionId: "other" })
       expect(refused.status).toBe("error")
       expect(refused.read).toContain(NO_SANDBOX)
-      expect((await shownOf(house, "other")).state["session"]).not.toMatchObject({
-        status: "ended",
-      })
+      const prompt = { content: "Are you there?" }
+      expect((await house.api("POST", "/sessions/other/prompt", prompt)).status).toBe(200)
       return
     }
     const child = await spawnChild(house, "ended")
