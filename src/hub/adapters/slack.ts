@@ -14,8 +14,8 @@ import {
   readBody,
   type Received,
   refused,
-  SendError,
 } from "./adapter.ts"
+import { SendError } from "../session/chat-services.ts"
 import { fromSlack, toSlack } from "./slack-text.ts"
 
 export interface SlackOptions {

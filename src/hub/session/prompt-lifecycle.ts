@@ -52,6 +52,8 @@ export const endPrompt = (context: SessionContext, id: string): void => {
   if (!context.queue.finish(id, status)) return
   clearPrompt(context, id)
   context.messages.endAllOf(id, "error", "the turn ended without a final message")
+  if (status === "failed")
+    context.chatSends.endPrompt(id, row.channel, { error: row.error ?? "unknown reason" })
 }
 
 const clearPrompt = (context: SessionContext, id: string): void => {
@@ -99,12 +101,14 @@ export const abandonPrompt = (
   why: keyof typeof reasons,
 ): void => {
   const { queue, messages } = context
-  if (queue.find(id)?.status !== "processing") return
+  const row = queue.find(id)
+  if (row?.status !== "processing") return
   const error = reasons[why]
   queue.setError(id, error)
   queue.finish(id, why === "prompt" ? "failed" : "canceled")
   messages.endAllOf(id, why === "prompt" ? "error" : "canceled", error)
   clearPrompt(context, id)
+  context.chatSends.endPrompt(id, row.channel, { error })
 }
 
 /**
