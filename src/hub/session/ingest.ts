@@ -101,8 +101,10 @@ const tableOf = (context: SessionContext): IngestTable => {
       )
       changes.record("usage", "")
     },
-    retry: ({ turnId, attempt, next, message }) =>
-      values.setPublic(`retry:${turnId}`, { attempt, next, message }),
+    retry: ({ turnId, attempt, next, message, droppedParts = [] }) => {
+      values.setPublic(`retry:${turnId}`, { attempt, next, message })
+      for (const part of droppedParts) messages.dropText(turnId, part)
+    },
     compacted: ({ turnId }) => messages.setPart(turnId, "compacted", "compacted", {}),
     permission: (frame) =>
       interactions.open({

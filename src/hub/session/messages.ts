@@ -36,6 +36,8 @@ export interface Messages {
   readonly appendToPart: (messageId: string, id: string, text: string) => void
   /** The part that deltas without a part id belong to: the last one, unless another kind of part came after it. */
   readonly unnamedPart: (messageId: string, kind: DeltaKind) => string
+  /** Withdraws the text of a part: the attempt of the model that produced it has failed. */
+  readonly dropText: (messageId: string, base: string) => void
   readonly setPart: (messageId: string, id: string, kind: string, data: unknown) => void
   readonly end: (id: string, status: MessageEnd, error?: string, finalText?: string) => void
   /** Ends the streaming messages of a prompt that is not worked on any more. */
@@ -229,6 +231,16 @@ export const createMessages = (
         messageId,
       )
       return last?.kind === kind ? last.base : `${kind}-${(last?.place ?? 0) + 1}`
+    },
+    dropText: (messageId, base) => {
+      const dropped = readRows(
+        sql,
+        idRow,
+        "UPDATE parts SET text = '', half = NULL, size = 0 WHERE message_id = ? AND base = ? AND data IS NULL RETURNING id",
+        messageId,
+        base,
+      )
+      for (const { id } of dropped) changes.record("part", refOfPart(messageId, id))
     },
     setPart: (messageId, id, kind, value) => {
       const data = JSON.stringify(value)

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { tools } from "../../../tools/index.ts"
 import { effects, type ToolName } from "../effects.ts"
 import { rows } from "../rows/index.ts"
+import { describeConversation } from "./conversation.ts"
 import { type House, startHouse } from "./house.ts"
 import type { HostName } from "./hosts.ts"
 
@@ -22,6 +23,8 @@ export const describeTools = (host: HostName): void =>
       expect(Object.keys(effects).toSorted()).toEqual(names)
       expect(Object.keys(rows).toSorted()).toEqual(names)
     })
+
+    describeConversation(() => house)
 
     for (const name of Object.keys(rows) as ToolName[]) {
       test(titleOf(name, host), () => rows[name](house), ROW_MS)
