@@ -5,6 +5,7 @@ import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
 import { receiveChat } from "../../adapters/receive-chat.ts"
 import { durableChats } from "./chats.ts"
 import { type DurableBlobs, durableBlobs } from "./blobs.ts"
+import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { answerRunnerRequest } from "./runner-requests.ts"
@@ -22,7 +23,7 @@ import type {
   WorkersGlobals,
 } from "./runtime-types.ts"
 import { hashOf } from "../../keys.ts"
-import { Refusal } from "../../handlers/handler-table.ts"
+import { FinalFailure } from "../../session/final-failure.ts"
 
 export { SharedStore } from "./shared-store-object.ts"
 
@@ -80,7 +81,7 @@ export class SessionAgent {
   /** Calls of other objects of this deployment. */
   #calls() {
     const session = (): Session => {
-      if (!this.#session) throw new Refusal("the session does not exist")
+      if (!this.#session) throw new FinalFailure("the session does not exist")
       return this.#session
     }
     return {
@@ -134,7 +135,7 @@ export class SessionAgent {
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
       ended: () => {},
       chats: this.#chats.port,
-      report: () => {},
+      report: consoleReport(() => this.#name()),
     }
   }
 
