@@ -79,6 +79,10 @@ const runnerStore = row("owner", "editor", "sessions:write", ["runner"])
 const routes: Readonly<Record<RouteAction, Rule>> = {
   "route:health": { guard: "open", doc: "`GET /health`" },
   "route:hook": { guard: "hook-secret", doc: "`POST /hooks/:trigger`" },
+  "route:chat": {
+    guard: "hook-secret",
+    doc: "`POST /channels/:chat`, signed by the chat service",
+  },
   "route:list": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /sessions`"),
   "route:lobby": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /lobby/ws`"),
   "route:search": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /search`"),
@@ -137,6 +141,7 @@ const events: Readonly<Record<EventAction, Rule>> = {
   "event:part": read("a part of a message"),
   "event:delta": read("text added to a part"),
   "event:removed": read("a removed message"),
+  "event:part-removed": read("a part that was withdrawn"),
   "event:queue": read("the queue"),
   "event:interaction": read("a question or a permission"),
   "event:state": read("a named value"),

@@ -4,7 +4,7 @@ import { storeArtifact } from "./artifacts.ts"
 import { channelKey } from "../../wire/channel.ts"
 import { completeOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
 import type { SessionContext } from "./session-context.ts"
-import { endPrompt, reconcile, withdrawAll } from "./prompt-lifecycle.ts"
+import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
 import { hasRow } from "./rows.ts"
 
 /** `runner-side.ts` handles these itself. */
@@ -77,6 +77,9 @@ const tableOf = (context: SessionContext): IngestTable => {
       messages.begin(turnId, messageId, channelKey(frame))
       const status = ({ end_turn: "done", error: "error", canceled: "canceled" } as const)[reason]
       messages.end(turnId, status, error, finalText)
+      values.removePublic(retryState(turnId))
+      if (messageId !== undefined && reason === "end_turn")
+        context.chatSends.endPrompt(messageId, channelKey(frame), { text: finalText ?? "" })
       if (messageId !== undefined && reason === "error")
         queue.setError(messageId, error ?? "failed")
       context.deltas.close(turnId)
@@ -99,8 +102,12 @@ const tableOf = (context: SessionContext): IngestTable => {
       )
       changes.record("usage", "")
     },
-    retry: ({ turnId, attempt, next, message }) =>
-      values.setPublic(`retry:${turnId}`, { attempt, next, message }),
+    retry: ({ turnId, attempt, next, message, droppedParts = [] }) => {
+      if (!messages.isStreaming(turnId)) return
+      messages.removeParts(turnId, droppedParts)
+      context.deltas.drop(turnId, droppedParts)
+      values.setPublic(retryState(turnId), { attempt, next, message })
+    },
     compacted: ({ turnId }) => messages.setPart(turnId, "compacted", "compacted", {}),
     permission: (frame) =>
       interactions.open({

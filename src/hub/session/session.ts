@@ -15,7 +15,8 @@ import { channelRow, readRows } from "./rows.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
-import { hasEnded } from "./named-values.ts"
+import { FinalFailure } from "./final-failure.ts"
+import { hasEnded, type NamedValues } from "./named-values.ts"
 
 export interface Session {
   readonly runner: RunnerSide
@@ -27,9 +28,9 @@ export interface Session {
   /** Merges into the stored config, which the runner gets when it connects. */
   readonly configure: (config: object) => void
   readonly setTitle: (title: string) => void
-  /** A prompt of another session or of a trigger. Idempotent by its `messageId`. */
+  /** A prompt of another session or of a trigger. Idempotent by its `messageId`. Throws when the session has ended. */
   readonly prompt: (prompt: Prompt, channel: string, options?: { interrupt?: boolean }) => void
-  /** Orders the runner to run a workflow. Sent again on every connection until the runner reports a result. */
+  /** Orders the runner to run a workflow. Throws when the session has ended. Sent again on every connection until the runner reports a result. */
   readonly orderWorkflow: (id: string, frame: Inbound<"workflow-execute">) => void
   /** Cancels a run for good. Sent again on every connection until it is confirmed; later orders are ignored. */
   readonly cancelWorkflow: (executionId: string) => void
@@ -56,6 +57,8 @@ export interface Note {
   readonly content: string
   readonly channel?: string
   readonly image?: { readonly base64: string; readonly mime: string }
+  /** It is a reply of the agent: sent to the chat service of its channel too. */
+  readonly reply?: boolean
 }
 
 export const sessionStatus = z.object({
@@ -91,24 +94,32 @@ export const createSession = (ports: Ports): Session => {
     configure: (config) =>
       commit(() => values.setPrivate("config", JSON.stringify({ ...values.config(), ...config }))),
     setTitle: (title) => commit(() => values.setPublic("title", title)),
-    prompt: (prompt, channel, { interrupt = false } = {}) =>
+    prompt: (prompt, channel, { interrupt = false } = {}) => {
+      if (queue.find(prompt.messageId)) return
+      refuseIfEnded(values)
       commit(() => {
-        if (queue.find(prompt.messageId)) return
         queue.add(prompt, channel, undefined, interrupt)
         if (interrupt) stopPrompts(context, channel)
         dispatch(context)
-      }),
-    orderWorkflow: (id, frame) =>
+      })
+    },
+    orderWorkflow: (id, frame) => {
+      refuseIfEnded(values)
       commit(() => {
         addOrder(context, id, frame)
         dispatch(context)
-      }),
+      })
+    },
     cancelWorkflow: (executionId) => commit(() => cancelExecution(context, executionId)),
-    note: ({ id, role, content, channel = "web:default", image }) =>
+    note: ({ id, role, content, channel = "web:default", image, reply = false }) =>
       commit(() => {
         const artifact = image && storeArtifact(context, image.mime, image.base64, content, id)
         const extra = artifact === undefined ? {} : { extra: { artifact } }
         context.messages.add(role, { channel, content, ...extra }, { id })
+        if (!reply) return
+        context.chatSends.markReplied(channel)
+        const picture = artifact === undefined ? undefined : { artifact, mime: image?.mime ?? "" }
+        context.chatSends.add({ id, channel, text: content, image: picture })
       }),
     generation,
     config: values.config,
@@ -134,6 +145,7 @@ export const createSession = (ports: Ports): Session => {
       if (connection !== null && !connections.includes(connection)) runner.closed(connection)
       context.attachments.deleteOrphans()
       context.deadlines.arm()
+      context.chatSends.sendDue(commit)
     },
     snapshot: () => {
       runner.flush()
@@ -156,6 +168,11 @@ export const createSession = (ports: Ports): Session => {
   }
 }
 
+/** Call before a transaction: on workerd an error loses its fields when it leaves one. */
+const refuseIfEnded = (values: NamedValues): void => {
+  if (hasEnded(values)) throw new FinalFailure("the session has ended")
+}
+
 const meetDeadlines = (context: SessionContext): void => {
   const { ports, deadlines, changes, runnerConnection } = context
   for (const { kind, ref } of deadlines.takeDue(ports.now())) {
@@ -166,6 +183,9 @@ const meetDeadlines = (context: SessionContext): void => {
         break
       case "barrier":
         if (runnerConnection.state().phase === "reconciling") reconcile(context)
+        break
+      case "send":
+        context.chatSends.wake()
         break
       case "ask":
         ports.sql.run("UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'", ref)
