@@ -53,6 +53,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     maxChildren: settings.maxChildren,
     maxChildDepth: settings.maxChildDepth,
     environment: settings.environment,
+    chatSession: settings.sessionId,
     clock: systemClock,
     log: log.child({ component: "hub" }),
     clientToken,

@@ -1,6 +1,7 @@
 /** What a session needs of its host: a database, sockets, blobs, a clock and one alarm. */
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
 import type { ChildReport } from "./child-reports.ts"
+import type { ChatServices } from "./chat-services.ts"
 
 export type SqlValue = string | number | null
 
@@ -62,6 +63,8 @@ export interface Ports {
   readonly tellParent: (parent: string, report: ChildReport) => Promise<void>
   /** The runner has ended the session. */
   readonly ended: () => void
+  /** Chat services outside; absent when none is configured. */
+  readonly chats?: ChatServices | undefined
   /** Logs an event. The fields never hold values out of frames. */
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }

@@ -64,6 +64,12 @@ const statements = [
   // Prompts whose end the parent session waits for, and reports that it has not stored yet (child-reports.ts).
   "CREATE TABLE IF NOT EXISTS awaited (prompt TEXT PRIMARY KEY)",
   "CREATE TABLE IF NOT EXISTS child_reports (id TEXT PRIMARY KEY, report TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0)",
+  // Messages for chat services outside, in order. A reply is one or more rows.
+  `CREATE TABLE IF NOT EXISTS sends (
+    place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, reply TEXT NOT NULL, channel TEXT NOT NULL,
+    text TEXT NOT NULL, artifact TEXT, mime TEXT, attempts INTEGER NOT NULL DEFAULT 0, due_at INTEGER NOT NULL)`,
+  // Prompts of chat channels that have got a reply.
+  "CREATE TABLE IF NOT EXISTS chat_replies (prompt TEXT PRIMARY KEY)",
   "CREATE TABLE IF NOT EXISTS deadlines (kind TEXT NOT NULL, ref TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (kind, ref))",
 ]
 

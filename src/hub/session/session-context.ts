@@ -3,6 +3,7 @@ import type { InboundFrame } from "../../wire/frames/index.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
 import { type Changes, createChanges } from "./changes.ts"
 import { type ChildReports, createChildReports } from "./child-reports.ts"
+import { type ChatSends, createChatSends } from "./chat-sends.ts"
 import { createDeadlines, type Deadlines } from "./deadlines.ts"
 import { createInteractions, type Interactions } from "./interactions.ts"
 import { createRunnerConnection, type RunnerConnection } from "./runner-connection.ts"
@@ -24,6 +25,7 @@ export interface SessionContext {
   readonly deadlines: Deadlines
   readonly values: NamedValues
   readonly childReports: ChildReports
+  readonly chatSends: ChatSends
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
   /** Sends a frame to the runner after the commit; dropped when no runner is connected. */
@@ -40,8 +42,9 @@ export const createSessionContext = (ports: Ports): SessionContext => {
   const deadlines = createDeadlines(sql, ports.alarm)
   const values = createNamedValues(sql, changes)
   const childReports = createChildReports(ports, values, deadlines)
+  const chatSends = createChatSends(ports, messages, deadlines)
   let outgoing: InboundFrame[] = []
-  return {
+  const context: SessionContext = {
     ports,
     changes,
     messages,
@@ -53,6 +56,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
     interactions: createInteractions(sql, changes, now),
     values,
     childReports,
+    chatSends,
     commit: (work) => {
       try {
         const result = sql.transaction(() => {
@@ -70,6 +74,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
         deadlines.arm()
         attachments.deleteReleased()
         childReports.send()
+        chatSends.sendDue(context.commit)
         return result
       } catch (error) {
         outgoing = []
@@ -83,4 +88,5 @@ export const createSessionContext = (ports: Ports): SessionContext => {
     },
     sendToRunner: (frame) => void outgoing.push(frame),
   }
+  return context
 }
