@@ -354,6 +354,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         agent,
         linkMetrics,
         brokerPort: broker.port,
+        git,
         secrets,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { RequestFields, RequestResult } from "../../src/wire/frames/index.ts"
+import { GITHUB_TOKEN, type GithubApi, startGithubApi } from "../kit/github-api.ts"
 import type { ContractHost } from "./contract.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
@@ -17,9 +18,16 @@ interface Created {
   readonly secret: string
 }
 
-export const testEffects = (name: string, start: () => Promise<EffectsHost>): void => {
+type Environment = Readonly<Record<string, string>>
+
+export const testEffects = (
+  name: string,
+  start: (environment: Environment) => Promise<EffectsHost>,
+): void => {
   let host: EffectsHost
   let folder: string
+  let github: GithubApi
+  let flaky: FlakyApi
   const runners: FakeRunner[] = []
   const clients: TestClient[] = []
 
@@ -82,13 +90,19 @@ export const testEffects = (name: string, start: () => Promise<EffectsHost>): vo
   describe(name, () => {
     beforeEach(async () => {
       folder = await mkdtemp(join(tmpdir(), "effects-"))
-      host = await start()
+      github = startGithubApi([
+        { fullName: "birds/heron", defaultBranch: "trunk", isPrivate: false, files: { a: "b" } },
+      ])
+      flaky = startFlakyApi(github.url)
+      host = await start({ GITHUB_TOKEN, GITHUB_API_URL: flaky.url })
       await createSession("s1")
     })
     afterEach(async () => {
       for (const client of clients.splice(0)) client.close()
       await Promise.all(runners.splice(0).map((runner) => runner.stop()))
       await host.stop()
+      await flaky.stop()
+      await github.stop()
       await rm(folder, { recursive: true, force: true })
     })
 
@@ -191,6 +205,50 @@ export const testEffects = (name: string, start: () => Promise<EffectsHost>): vo
       })
     })
 
+    describe("a pull request", () => {
+      const checkout = "birds/heron"
+
+      test("a pull request is opened, changed and read with its checks and reviews in the repository that the runner names", async () => {
+        const { request } = startRunner("s1").uplink
+        const opened = await request("create-pr", { branch: "fix", title: "Fix it", checkout })
+        expect(opened).toMatchObject({ number: 1, title: "Fix it", state: "open" })
+        const [pull] = github.repository(checkout).pulls
+        expect(pull).toMatchObject({ base: { ref: "trunk" }, head: { ref: "fix" } })
+        await request("update-pr", { prNumber: 1, title: "Better", labels: ["ready"], checkout })
+        expect(pull).toMatchObject({ title: "Better", labels: [{ name: "ready" }] })
+        const { data } = await request("inspect-pull-request", { prNumber: 1, checkout })
+        expect(data).toMatchObject({
+          title: "Better",
+          checks: [{ name: "build", status: "completed", conclusion: "success" }],
+          reviews: [{ user: "ann", state: "APPROVED" }],
+          comments: [{ body: "comment on 1" }],
+        })
+      })
+
+      test("a pull request whose response is lost is opened once", async () => {
+        const { request } = startRunner("s1").uplink
+        flaky.loseResponseOf("POST")
+        const opened = await request("create-pr", { branch: "fix", title: "Fix it", checkout })
+        expect(opened).toMatchObject({ number: 1 })
+        expect(github.repository(checkout).pulls).toHaveLength(1)
+      })
+
+      test("a call that the git host fails once is repeated, and one that it refuses is not", async () => {
+        const { request } = startRunner("s1").uplink
+        flaky.loseResponseOf("GET")
+        expect(await request("list-pull-requests", { checkout })).toMatchObject({ pulls: [] })
+        const before = github.calls.length
+        const refused = request("inspect-pull-request", {
+          prNumber: 9,
+          owner: "birds",
+          repo: "none",
+        })
+        expect(await refused.then(String, String)).toContain("the git host answered 404")
+        // Details, files, comments and reviews, once each.
+        expect(github.calls.length - before).toBe(4)
+      })
+    })
+
     describe("a trigger", () => {
       test("a prompt of a trigger waits for the runner of its session and runs once", async () => {
         const first = startRunner("s1")
@@ -240,4 +298,40 @@ export const testEffects = (name: string, start: () => Promise<EffectsHost>): vo
       })
     })
   })
+}
+
+interface FlakyApi {
+  readonly url: string
+  /** The next call with this method is carried out, and its response is 502. */
+  readonly loseResponseOf: (method: string) => void
+  readonly stop: () => Promise<void>
+}
+
+/** A proxy in front of the git host that loses a response. */
+const startFlakyApi = (target: string): FlakyApi => {
+  let lost: string | undefined
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async (request) => {
+      const { pathname, search } = new URL(request.url)
+      const { method, headers } = request
+      const body = method === "GET" ? undefined : await request.text()
+      const response = await fetch(`${target}${pathname}${search}`, {
+        method,
+        headers,
+        ...(body !== undefined && { body }),
+      })
+      if (method !== lost) return response
+      lost = undefined
+      return Response.json({ message: "Bad Gateway" }, { status: 502 })
+    },
+  })
+  return {
+    url: server.url.origin,
+    loseResponseOf: (method) => {
+      lost = method
+    },
+    stop: () => server.stop(true),
+  }
 }

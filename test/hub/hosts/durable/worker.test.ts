@@ -16,7 +16,9 @@ testContract("the hub in a Durable Object", async () => {
   return { ...workerd, disturb: () => workerd.hibernate() }
 })
 
-testEffects("effects of the hub in a Durable Object", () => startWorkerd(script))
+testEffects("effects of the hub in a Durable Object", (environment) =>
+  startWorkerd(script, environment),
+)
 
 test("a Durable Object refuses child sessions and explains how to create a session instead", async () => {
   const workerd = await startWorkerd(script)
