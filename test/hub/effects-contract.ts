@@ -205,6 +205,40 @@ export const testEffects = (
       })
     })
 
+    describe("a notification", () => {
+      test("a notification to a user or a handle is read by another session and shown to the clients of the sender", async () => {
+        await createSession("s2")
+        const sender = startRunner("s1")
+        const reader = startRunner("s2")
+        const watcher = await connect("s1")
+        await sender.uplink.request("mailbox-send", { toUserId: "ann", content: "for Ann" })
+        await sender.uplink.request("mailbox-send", { toHandle: "@ops", content: "for ops" })
+        const { messages } = await reader.uplink.request("mailbox-check", {})
+        expect(messages).toMatchObject([
+          { content: "for Ann", toUserId: "ann", fromSessionId: "s1" },
+          { content: "for ops", toHandle: "@ops", fromSessionId: "s1" },
+        ])
+        expect((await sender.uplink.request("mailbox-check", {})).messages).toEqual([])
+        const shown = () => (watcher.state("notifications") ?? []) as readonly object[]
+        await watcher.until(() => shown().length === 2, "notifications")
+        expect(shown()).toMatchObject([{ content: "for Ann" }, { content: "for ops" }])
+      })
+
+      test("a notification to a session is shown to its clients and read by that session only", async () => {
+        await createSession("s2")
+        await createSession("s3")
+        const sender = startRunner("s1")
+        const watcher = await connect("s2")
+        await sender.uplink.request("mailbox-send", { toSessionId: "s2", content: "for s2" })
+        await watcher.until(() => watcher.state("notifications") !== undefined, "notification")
+        expect(watcher.state("notifications")).toMatchObject([
+          { content: "for s2", fromSessionId: "s1" },
+        ])
+        const other = startRunner("s3")
+        expect((await other.uplink.request("mailbox-check", {})).messages).toEqual([])
+      })
+    })
+
     describe("a pull request", () => {
       const checkout = "birds/heron"
 

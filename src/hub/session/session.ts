@@ -50,6 +50,10 @@ export interface Session {
   readonly cancelWorkflow: (executionId: string) => void
   /** A line in the conversation that is not a prompt. Idempotent by its id. */
   readonly note: (line: Note) => void
+  /** Shows clients a notification that this session sent or received. Idempotent by its id. */
+  readonly notify: (
+    notification: Readonly<Record<string, unknown>> & { readonly id: string },
+  ) => void
   readonly config: () => object
   /** Increases with every new token, so that keys of an earlier sandbox are not valid for a later one. */
   readonly generation: () => number
@@ -89,6 +93,10 @@ export const sessionStatus = z.object({
   title: z.string().optional(),
 })
 export type SessionStatus = Readonly<z.output<typeof sessionStatus>>
+
+/** The newest ones: the named value is sent as a whole. Agents read older ones with `mailbox_check`. */
+const MAX_NOTIFICATIONS = 50
+const notificationList = z.array(z.looseObject({ id: z.string() }))
 
 export const createSession = (ports: Ports): Session => {
   migrate(ports.sql)
@@ -160,6 +168,12 @@ export const createSession = (ports: Ports): Session => {
         context.chatSends.markReplied(channel)
         const picture = artifact === undefined ? undefined : { artifact, mime: image?.mime ?? "" }
         context.chatSends.add({ id, channel, text: content, image: picture })
+      }),
+    notify: (notification) =>
+      commit(() => {
+        const known = notificationList.parse(values.getPublic("notifications") ?? [])
+        if (known.some(({ id }) => id === notification.id)) return
+        values.setPublic("notifications", [...known, notification].slice(-MAX_NOTIFICATIONS))
       }),
     generation,
     config: values.config,

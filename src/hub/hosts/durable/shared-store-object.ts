@@ -80,5 +80,6 @@ const effectReceiver = (environment: DurableEnvironment, session: string): Effec
     cancelWorkflow: call("cancelWorkflow"),
     prompt: call("prompt"),
     note: call("note"),
+    notify: call("notify"),
   }
 }

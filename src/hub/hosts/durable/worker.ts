@@ -91,6 +91,7 @@ export class SessionAgent {
       channels: () => session().channels(),
       prompt: (...args: Parameters<Session["prompt"]>) => session().prompt(...args),
       note: (...args: Parameters<Session["note"]>) => session().note(...args),
+      notify: (...args: Parameters<Session["notify"]>) => session().notify(...args),
       childReported: (...args: Parameters<Session["childReported"]>) =>
         session().childReported(...args),
       orderWorkflow: (...args: Parameters<Session["orderWorkflow"]>) =>
