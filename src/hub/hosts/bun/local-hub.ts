@@ -74,6 +74,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     clientToken: options.clientToken,
     answer,
     workflowReported: sharedStore.executed,
+    decideExecution: async (session, decision) => sharedStore.decide(session, decision),
     ended: (session) => void children.ended(session),
     terminate: (session) => children.terminate(session, "ended by a client"),
     hook: (trigger, request) => takeHook(sharedStore, trigger, request),

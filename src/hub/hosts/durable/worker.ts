@@ -128,6 +128,11 @@ export class SessionAgent {
       },
       answer: (frame) => answerRunnerRequest(this.#environment)(this.#name(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
+      decideExecution: (decision) =>
+        callObject(this.#environment.SHARED_STORE, "", decisionOutcome, "decide", [
+          this.#name(),
+          decision,
+        ]),
       ended: () => {},
       report: consoleReport(() => this.#name()),
     }
@@ -175,6 +180,11 @@ export class SessionAgent {
     }
   }
 }
+
+const decisionOutcome = z.discriminatedUnion("ok", [
+  z.object({ ok: z.literal(true), status: z.string() }),
+  z.object({ ok: z.literal(false), isUnknown: z.boolean(), message: z.string() }),
+])
 
 const objectOf = (namespace: DurableNamespace, name: string) =>
   namespace.get(namespace.idFromName(name))
