@@ -42,9 +42,9 @@ test("a lock is held by one owner at a time and is free after its process was ki
   const program = `import { takeLock } from ${JSON.stringify(module)}
     const lock = takeLock(${JSON.stringify(folder)})
     console.log(lock ? "taken" : "busy")
-    if (lock) setInterval(() => {}, 1000)`
+    if (lock) setTimeout(() => lock.release(), 10_000)`
   const start = async () => {
-    const child = Bun.spawn([process.execPath, "-e", program], { stdout: "pipe" })
+    const child = Bun.spawn([process.execPath, "-e", program], { stdout: "pipe", stderr: "ignore" })
     const { value } = await child.stdout.getReader().read()
     return { child, said: new TextDecoder().decode(value).trim() }
   }

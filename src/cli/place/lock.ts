@@ -10,7 +10,7 @@ export interface Lock {
   readonly release: () => void
 }
 
-/** Undefined if another process holds the lock. */
+/** Undefined if another process holds the lock. The owner keeps the result: a collected one frees the lock. */
 export const takeLock = (stateDir: string): Lock | undefined => {
   mkdirSync(stateDir, { recursive: true, mode: 0o700 })
   const db = new Database(join(stateDir, "lock.db"), { create: true })
