@@ -29,7 +29,7 @@ export interface LocalHubOptions {
   readonly log: Log
   readonly clientToken: string
   /** Takes messages of chat services that name no session. */
-  readonly chatSession?: string | undefined
+  readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
 }
