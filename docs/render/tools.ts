@@ -2,6 +2,7 @@
 import { z } from "zod"
 import type { Tool } from "../../tools/tool.ts"
 import { fieldsOf, fieldTable, heading } from "./markdown.ts"
+import { renderSets } from "./tool-budget.ts"
 
 export const renderTools = (tools: Readonly<Record<string, Tool>>): string =>
   `${[
@@ -10,6 +11,7 @@ export const renderTools = (tools: Readonly<Record<string, Tool>>): string =>
       intro(Object.keys(tools).length),
       "`src/wire/operations` and `tools`",
     ),
+    renderSets(tools),
     ...Object.entries(tools)
       .toSorted(([a], [b]) => a.localeCompare(b))
       .map(([name, { description, args }]) =>

@@ -11,6 +11,7 @@ import { runCommand } from "../lib/run-command.ts"
 import { openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
+import { toolsOffIn } from "../wire/operations/tool-sets.ts"
 import type { Channels } from "./channels/channels.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
@@ -42,6 +43,7 @@ import { createReadiness, type Readiness } from "./readiness.ts"
 import { openSecrets } from "./sandbox/open-secrets.ts"
 import { createRunCommand } from "./sandbox/run-command.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
+import { missingNeeds } from "./tool-needs.ts"
 import type { Executions } from "./workflow/executions.ts"
 import { shellOrder } from "./workflow/order-sources.ts"
 import { channelOf } from "./workflow/steps.ts"
@@ -217,6 +219,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
   })
 
+  const toolsOff = toolsOffIn(config.toolSet ?? "all", missingNeeds(config))
   const agent = createAgent({
     settings: { ...config, workDir },
     ownVariables,
@@ -227,7 +230,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       SANDPIPER_API_TOKEN: apiToken,
       ...toolVariables(settings.get()),
     }),
-    hiddenTools: config.parallelApiKey ? [] : ["parallel_*"],
+    hiddenTools: toolsOff.impossible,
+    unusedTools: toolsOff.optional,
     instructionFiles: [host.personaFiles],
     processes: createProcesses(clock),
     installExtraFiles: async (configDir) => {

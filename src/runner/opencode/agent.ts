@@ -28,6 +28,7 @@ import type { ProcessSpec } from "./launch/spawn.ts"
 import { warmUp } from "./launch/warm-up.ts"
 import { waitUntilHung, type WatchOptions } from "./launch/hang-detector.ts"
 import { agentDirectories, writeConfig } from "./config/config-directories.ts"
+import type { ToolSet } from "../../wire/operations/tool-sets.ts"
 
 export interface AgentSettings {
   readonly stateDir: string
@@ -43,6 +44,7 @@ export interface AgentSettings {
   readonly permissions: "allow" | "relay"
   readonly agentBashSeconds: number
   readonly model: string | undefined
+  readonly toolSet: ToolSet | undefined
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
@@ -56,6 +58,8 @@ export interface AgentOptions {
   readonly toolEnvironment: () => Readonly<Record<string, string>>
   /** Tools that cannot work in this sandbox, such as those without an API key. */
   readonly hiddenTools: readonly string[]
+  /** Tools outside the chosen set, which the session agent may turn on. */
+  readonly unusedTools: readonly string[]
   /** Files of other components that the agent always reads; glob patterns are allowed. */
   readonly instructionFiles?: readonly string[]
   /** Adds files of other components to OpenCode's config directory. */
@@ -149,6 +153,8 @@ export const createAgent = (options: AgentOptions): Agent => {
       allowedModels: settings.agentModels,
       bashTimeoutMs: settings.agentBashSeconds * 1000,
       hiddenTools: options.hiddenTools,
+      unusedTools: options.unusedTools,
+      toolSet: settings.toolSet ?? "all",
       instructionFiles: options.instructionFiles ?? [],
     })(runtime)
 

@@ -56,6 +56,13 @@ export const agentSettings = {
     doc: "the only models that may be used, separated by commas: provider/model or provider/*",
     schema: modelList.optional(),
   },
+  toolSet: {
+    env: "SANDPIPER_TOOLS",
+    flag: "tools",
+    doc: "tools that the model is offered: core, team or all; default of `up`: core with a local model, else team",
+    schema: z.enum(["core", "team", "all"], { error: "must be core, team or all" }).optional(),
+    fallback: ({ command }) => (command === "run" ? "all" : ""),
+  },
   agentBashSeconds: {
     env: "AGENT_BASH_SECONDS",
     doc: "time limit of an agent's command that sets none itself",

@@ -29,6 +29,8 @@ export interface ConfigInput {
   readonly allowedModels: readonly string[] | undefined
   /** Tools that cannot work in this sandbox: off, even if the session agent enables them. */
   readonly hiddenTools?: readonly string[]
+  /** Tools outside the chosen set: off, unless the session agent enables them. */
+  readonly unusedTools?: readonly string[]
   /** Files that the agent always reads. */
   readonly fixedInstructionFiles: readonly string[]
   /** The file that the session agent's instructions are written to. */
@@ -102,8 +104,9 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
     : Array.isArray(base["enabled_providers"]) && stringsOf(base["enabled_providers"])
   const toolSwitches = {
     ...recordOf(base["tools"]),
+    ...allOff(withoutNamed(input.unusedTools ?? [], runtime.tools ?? {})),
     ...runtime.tools,
-    ...Object.fromEntries((input.hiddenTools ?? []).map((name) => [name, false])),
+    ...allOff(input.hiddenTools ?? []),
   }
   const sessionInstructions = runtime.instructions ?? []
   const mcp = { ...recordOf(base["mcp"]), ...mcpConfig(runtime.mcpServers ?? {}) }
@@ -124,6 +127,20 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
     auth: authOf(input, custom),
     instructions: sessionInstructions.length === 0 ? "" : `${sessionInstructions.join("\n\n")}\n`,
   }
+}
+
+const allOff = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, false]))
+
+/** The names that no pattern of the session agent turns on, such as `run_workflow` or `*_workflow`. */
+const withoutNamed = (
+  names: readonly string[],
+  switches: NonNullable<RuntimeConfig["tools"]>,
+): readonly string[] => {
+  const on = Object.keys(switches).filter((pattern) => switches[pattern] !== false)
+  const patterns = on.map(
+    (pattern) => new RegExp(`^${pattern.replaceAll("*", ".*").replaceAll("?", ".")}$`),
+  )
+  return names.filter((name) => !patterns.some((pattern) => pattern.test(name)))
 }
 
 /**

@@ -6,6 +6,7 @@ import { agentEnvironment, offline } from "../launch/environment.ts"
 import { composeConfig, type RuntimeConfig, type OpenCodeConfig } from "./compose-config.ts"
 import type { AgentDirectories } from "./config-directories.ts"
 import type { AgentUser } from "../launch/interfaces.ts"
+import { type ToolSet, toolSets } from "../../../wire/operations/tool-sets.ts"
 
 export interface LaunchPlan {
   readonly runtime: RuntimeConfig
@@ -36,6 +37,9 @@ export interface LaunchPlanOptions {
   readonly allowedModels: readonly string[] | undefined
   readonly bashTimeoutMs: number
   readonly hiddenTools?: readonly string[]
+  readonly unusedTools?: readonly string[]
+  /** The chosen set of tools; the default is `all`. */
+  readonly toolSet?: ToolSet
   readonly user: AgentUser | undefined
   readonly opencodeVersion: string
   readonly workDir: string
@@ -56,9 +60,11 @@ export const launchPlanFor =
       permissions: options.permissions,
       allowedModels: options.allowedModels,
       hiddenTools: options.hiddenTools ?? [],
+      unusedTools: options.unusedTools ?? [],
       fixedInstructionFiles: [
         ...Object.keys(files)
           .filter((path) => path.startsWith("instructions/"))
+          .filter((path) => isForSet(path, options.toolSet ?? "all"))
           .map((path) => join(directories.config, path)),
         ...(options.instructionFiles ?? []),
       ],
@@ -99,6 +105,12 @@ export const launchPlanFor =
     const hash = hashOf([processHash, config, files])
     return { runtime, config, files, environment, catalogue, hash, processHash, startHash }
   }
+
+/** `instructions/<set>.md` is about tools of that set; every other file is for all sessions. */
+const isForSet = (path: string, set: ToolSet): boolean => {
+  const of = toolSets.findIndex((name) => path === `instructions/${name}.md`)
+  return of <= toolSets.indexOf(set)
+}
 
 const hashOf = (value: unknown): string =>
   new Bun.CryptoHasher("sha256").update(JSON.stringify(value)).digest("hex")
