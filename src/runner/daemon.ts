@@ -141,8 +141,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       joined.get().agent.linkOpen()
       joined.get().readiness.connected()
       gateway?.announceTunnels()
+      joined.get().readiness.sendModels()
     },
-    taps: [linkMetrics.onFrameSent],
+    taps: [linkMetrics.onFrameSent, (frame) => joined.get().channels.onFrameSent(frame)],
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 

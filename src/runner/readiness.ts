@@ -25,6 +25,8 @@ export interface Readiness {
   readonly agentFailed: (error: string) => void
   /** Sends the present state on a new connection. */
   readonly connected: () => void
+  /** Sends the models that OpenCode offers, once they are known. */
+  readonly sendModels: () => void
   /** Sends the present state on request. A request that follows `connected` directly is already satisfied. */
   readonly reportOnRequest: () => void
   /** OpenCode's port while it is ready. */
@@ -39,10 +41,12 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
   /** The session agent's `init` follows each connection; a second idle status would look like a second readiness. */
   let isReportedByConnecting = false
 
+  /** `ready` is separate from the status: while one channel works, the others can take prompts. */
   const report = () =>
     send({
       type: "agentStatus",
       ...(agentUrl ? options.channelStatus() : { status: "thinking", detail: "starting" }),
+      ready: agentUrl !== undefined,
     })
 
   return {
@@ -66,11 +70,13 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
     },
     agentFailed: (error) => {
       states.set("agent", "failed", error)
-      send({ type: "agentStatus", status: "error", detail: error })
+      send({ type: "agentStatus", status: "error", detail: error, ready: false })
     },
     connected: () => {
       report()
       isReportedByConnecting = true
+    },
+    sendModels: () => {
       if (models) send(models)
     },
     reportOnRequest: () => {

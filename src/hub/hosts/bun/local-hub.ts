@@ -7,11 +7,10 @@ import type { Log } from "../../../lib/log.ts"
 import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { type Hub, startHub } from "./bun-host.ts"
 import { openBunSql } from "./sql.ts"
-import { channelAddress } from "../../../wire/channel.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { createChildren } from "./children.ts"
 import { type SharedStore, createSharedStore } from "../../shared-store/shared-store.ts"
-import type { Deliver } from "../../shared-store/effects.ts"
+import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
 import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
@@ -48,14 +47,6 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   const sql = openBunSql(join(folder, "commons.db"))
   let stopped = false
 
-  const deliver: Deliver = async (session, id, effect) => {
-    const target = hub.find(session)
-    if (!target) throw new Error(`session ${session} does not exist`)
-    if (effect.do === "order") return target.orderWorkflow(id, effect.frame)
-    if (effect.do === "cancel") return target.cancelWorkflow(effect.executionId)
-    const prompt = { type: "prompt", messageId: id, content: effect.content } as const
-    target.prompt({ ...prompt, ...channelAddress("web:default") }, "web:default")
-  }
   const alarm = timerAlarm(clock, () => {
     if (!stopped) sharedStore.alarm()
   })
@@ -67,7 +58,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       digest: digestOf,
     },
     alarm,
-    deliver,
+    deliveries: sessionDeliveries((session) => hub.find(session)),
     report: (event, fields) => log.warn(event, fields),
   })
 

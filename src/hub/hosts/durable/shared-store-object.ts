@@ -1,12 +1,13 @@
 /** The shared store of a deployment as one Durable Object: tables, triggers and the list of sessions. */
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
-import { channelAddress } from "../../../wire/channel.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
+import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { durableSql } from "./sql.ts"
 import type { DurableEnvironment, DurableState } from "./runtime-types.ts"
 import { type SharedStore as Store, createSharedStore } from "../../shared-store/shared-store.ts"
+import { type EffectReceiver, sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 
 export class SharedStore {
@@ -28,15 +29,8 @@ export class SharedStore {
             at === undefined ? state.storage.deleteAlarm() : state.storage.setAlarm(at),
           ),
       },
-      deliver: (session, id, effect) => {
-        const call = (name: string, ...args: readonly unknown[]) =>
-          callObject(environment.SESSIONS, session, nothing, name, args)
-        if (effect.do === "order") return call("orderWorkflow", id, effect.frame)
-        if (effect.do === "cancel") return call("cancelWorkflow", effect.executionId)
-        const prompt = { type: "prompt", messageId: id, content: effect.content }
-        return call("prompt", { ...prompt, ...channelAddress("web:default") }, "web:default")
-      },
-      report: () => {},
+      deliveries: sessionDeliveries((session) => effectReceiver(environment, session)),
+      report: consoleReport(() => undefined),
     })
     this.#store.start()
   }
@@ -72,5 +66,19 @@ export class SharedStore {
       .exec("SELECT id FROM sessions ORDER BY created_at")
       .toArray()
       .map(({ id }) => id)
+  }
+}
+
+/** The session's object. A session that does not exist refuses every call. */
+const effectReceiver = (environment: DurableEnvironment, session: string): EffectReceiver => {
+  const call =
+    (name: string) =>
+    (...args: readonly unknown[]): Promise<void> =>
+      callObject(environment.SESSIONS, session, nothing, name, args)
+  return {
+    orderWorkflow: call("orderWorkflow"),
+    cancelWorkflow: call("cancelWorkflow"),
+    prompt: call("prompt"),
+    note: call("note"),
   }
 }

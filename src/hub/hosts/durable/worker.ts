@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { eventStream } from "../../connections.ts"
 import { type DurableBlobs, durableBlobs } from "./blobs.ts"
+import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { answerRunnerRequest } from "./runner-requests.ts"
@@ -19,7 +20,7 @@ import type {
   WorkersGlobals,
 } from "./runtime-types.ts"
 import { hashOf } from "../../keys.ts"
-import { Refusal } from "../../handlers/handler-table.ts"
+import { FinalFailure } from "../../session/final-failure.ts"
 
 export { SharedStore } from "./shared-store-object.ts"
 
@@ -75,7 +76,7 @@ export class SessionAgent {
   /** Calls of other objects of this deployment. */
   #calls() {
     const session = (): Session => {
-      if (!this.#session) throw new Refusal("the session does not exist")
+      if (!this.#session) throw new FinalFailure("the session does not exist")
       return this.#session
     }
     return {
@@ -128,7 +129,7 @@ export class SessionAgent {
       answer: (frame) => answerRunnerRequest(this.#environment)(this.#name(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
       ended: () => {},
-      report: () => {},
+      report: consoleReport(() => this.#name()),
     }
   }
 
