@@ -2,13 +2,14 @@
 import { join } from "node:path"
 import type { Readable, Writable } from "node:stream"
 import { SignJWT } from "jose"
-import { providerKeysOf, type RuntimeConfig } from "../runner/opencode/config/compose-config.ts"
+import type { RuntimeConfig } from "../runner/opencode/config/compose-config.ts"
 import type { Settings } from "../settings/settings.ts"
 import { createDaemon, type Daemon } from "../runner/daemon.ts"
 import { startDemoModel } from "../demo/demo.ts"
 import { startOnStablePort } from "../demo/stable-port.ts"
 import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
+import { modelsOfStack } from "./stack-models.ts"
 import { startChat } from "./terminal-chat.ts"
 import { hashOf } from "../hub/keys.ts"
 import { startLocalHub } from "../hub/hosts/bun/local-hub.ts"
@@ -36,14 +37,15 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   // All tokens for this gateway are made below, so a new key at every start is fine.
   const jwtSecret = options.settings.jwtSecret ?? crypto.randomUUID()
   log.hide([jwtSecret])
-  const settings = { ...options.settings, jwtSecret }
+  const models = await modelsOfStack(options.settings)
+  for (const problem of models.problems) output.write(`${problem}\n`)
+  const settings = { ...models.settings, jwtSecret }
   const token = await personToken(jwtSecret, settings.sessionId)
-  const hasKey = Object.keys(providerKeysOf(settings.environment)).length > 0
-  const demo = hasKey
-    ? undefined
-    : await startOnStablePort(join(settings.stateDir, "demo-port"), (port) =>
+  const demo = models.needsDemo
+    ? await startOnStablePort(join(settings.stateDir, "demo-port"), (port) =>
         startDemoModel({ port }),
       )
+    : undefined
   const clientToken = crypto.randomUUID()
   const runnerToken = crypto.randomUUID()
   const hub = await startLocalHub({
@@ -58,10 +60,11 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   writeAddress(settings.stateDir, { url: hub.url, token: clientToken })
   const session = hub.create(settings.sessionId)
   session.setRunnerToken(await hashOf(runnerToken))
-  const models = demo ? demoConfig(demo.url) : { customProviders: [] }
-  session.configure({ ...models, tools: hub.toolSwitches() })
+  const providers = demo ? demoConfig(demo.url) : { customProviders: [] }
+  session.configure({ ...providers, tools: hub.toolSwitches() })
   const daemon = createDaemon({
     config: settings,
+    endpoints: models.endpoints,
     link: { url: hub.runnerUrl(settings.sessionId), token: runnerToken },
     version: options.version,
     log,
@@ -80,7 +83,9 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
       const links = options.interactive
         ? linksOf(settings.services, daemon.missingPrograms(), port, token)
         : []
-      return [greeting(settings, demo !== undefined), ...links].join("\n")
+      const { providerKeys = {} }: RuntimeConfig = session.config()
+      const model = models.describe(daemon.model(), Object.keys(providerKeys))
+      return [greeting(settings, model), ...links].join("\n")
     },
   })
   port = (await daemon.start()).port
@@ -146,9 +151,5 @@ const demoConfig = (url: string): RuntimeConfig => ({
   ],
 })
 
-const greeting = (settings: Settings, demo: boolean): string => {
-  const model = demo
-    ? "No provider key is set, so a scripted demo model replies: it is not an LLM. Everything else is real.\nTry:  run: ls -la   write: hello.txt   ask   plan   think   fail"
-    : "Type a prompt."
-  return `\nReady. The agent works in ${settings.workDir}\n${model}\nCtrl-C cancels a turn, Ctrl-D exits.\n`
-}
+const greeting = (settings: Settings, model: string): string =>
+  `\nReady. The agent works in ${settings.workDir}\n${model}\nType a prompt. Ctrl-C cancels a turn, Ctrl-D exits.\n`

@@ -36,6 +36,7 @@ import { createOutbox } from "./link/outbox.ts"
 import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
 import { type Agent, createAgent } from "./opencode/agent.ts"
 import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
+import type { Endpoint } from "./opencode/config/endpoints.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
@@ -59,6 +60,8 @@ export interface DaemonOptions {
   readonly readAgain?: () => Settings
   /** The command that starts this program; git starts it as its credential helper. */
   readonly self?: readonly string[]
+  /** Model endpoints with their models; the default is what the environment names. */
+  readonly endpoints?: readonly Endpoint[]
   /** When an OpenCode that does not respond counts as hung; the default is about half a minute. */
   readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
 }
@@ -77,6 +80,8 @@ export interface Daemon {
   readonly stop: (ending: Ending) => Promise<void>
   /** Programs that the requested services need and that are not installed. */
   readonly missingPrograms: () => readonly MissingProgram[]
+  /** The model of prompts that name none, once OpenCode is ready. */
+  readonly model: () => string | undefined
 }
 
 /** The pinned OpenCode version: files prepared for OpenCode must name exactly this version. */
@@ -220,6 +225,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
   })
 
+  /** Of prompts that name none; known when OpenCode is ready. */
+  let model: string | undefined
   const toolsOff = toolsOffIn(config.toolSet ?? "all", missingNeeds(config))
   const agent = createAgent({
     settings: { ...config, workDir },
@@ -231,6 +238,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       SANDPIPER_API_TOKEN: apiToken,
       ...toolVariables(settings.get()),
     }),
+    endpoints: options.endpoints,
     hiddenTools: toolsOff.impossible,
     unusedTools: toolsOff.optional,
     instructionFiles: [host.personaFiles],
@@ -255,6 +263,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onFirstEvent: channels.streamGap,
     backpressure: link.room,
     onReady: ({ client, url, models, defaultModel }) => {
+      model = defaultModel
       channels.agentReady({ client, defaultModel })
       readiness.agentReady(
         url,
@@ -372,6 +381,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       done.resolve(ending)
     },
     missingPrograms: host.services.missing,
+    model: () => model,
   }
 }
 

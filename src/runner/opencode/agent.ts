@@ -18,8 +18,9 @@ import { checkConfig } from "./launch/launch-error.ts"
 import { createLauncher, type RunningAgent } from "./launch/launcher.ts"
 import { type ConfigOutcome, createSupervisor } from "./launch/supervisor.ts"
 import { followLog, type LogTail } from "./launch/log-tail.ts"
+import type { Endpoint } from "./config/endpoints.ts"
 import { mcpSecrets } from "./config/mcp.ts"
-import { defaultModel } from "./config/models.ts"
+import { defaultModel, knownModel } from "./config/models.ts"
 import type { AgentUser, Processes } from "./launch/interfaces.ts"
 import { openRunRecord, RUN_RECORD } from "./launch/run-record.ts"
 import type { RuntimeConfig } from "./config/compose-config.ts"
@@ -56,6 +57,8 @@ export interface AgentOptions {
   readonly self: string
   /** For the agent's tools: the URL of the runner's API and its token. */
   readonly toolEnvironment: () => Readonly<Record<string, string>>
+  /** Model endpoints with their models; the default is what the environment names. */
+  readonly endpoints?: readonly Endpoint[] | undefined
   /** Tools that cannot work in this sandbox, such as those without an API key. */
   readonly hiddenTools: readonly string[]
   /** Tools outside the chosen set, which the session agent may turn on. */
@@ -149,6 +152,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       environmentAllow: settings.agentEnvAllow ?? [],
       ownVariables: options.ownVariables,
       extraEnvironment: { ...options.toolEnvironment(), PATH: pathWithRipgrep(search) },
+      endpoints: options.endpoints,
       permissions: settings.permissions,
       allowedModels: settings.agentModels,
       bashTimeoutMs: settings.agentBashSeconds * 1000,
@@ -216,8 +220,13 @@ export const createAgent = (options: AgentOptions): Agent => {
     { client, url }: RunningAgent,
     subscribed?: Promise<void>,
   ): Promise<void> => {
-    const [models] = await Promise.all([client.models(), subscribed])
-    options.onReady({ client, url, models, defaultModel: defaultModel(models, settings.model) })
+    const [models, configured] = await Promise.all([
+      client.models(),
+      client.configuredModel(),
+      subscribed,
+    ])
+    const preferred = settings.model ?? knownModel(models, configured)
+    options.onReady({ client, url, models, defaultModel: defaultModel(models, preferred) })
   }
 
   const supervisor = createSupervisor({

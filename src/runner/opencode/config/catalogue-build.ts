@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { runInNewContext } from "node:vm"
 import { z } from "zod"
 import { findOpenCode } from "../launch/binaries.ts"
-import { keyedProviders } from "./compose-config.ts"
+import { keyedProviders } from "./endpoints.ts"
 import manifest from "../../../../package.json" with { type: "json" }
 
 const self = join(import.meta.dir, "../../../../dist/sandpiper")

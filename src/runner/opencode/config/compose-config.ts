@@ -1,6 +1,8 @@
 /** Composes OpenCode's config from the base file, the session agent's config and the provider keys. Pure. */
 import { isWebUrl } from "../../../lib/web-url.ts"
 import type { Inbound } from "../../../wire/frames/index.ts"
+import { endpointKeys, endpointProviders, modelOf } from "./endpoint-config.ts"
+import { type Endpoint, endpointsOf, redirectedProviders } from "./endpoints.ts"
 import { mcpProblems, mcpConfig } from "./mcp.ts"
 
 export type RuntimeConfig = Inbound<"opencode-config">["config"]
@@ -23,6 +25,8 @@ export interface ConfigInput {
   readonly base: Readonly<Record<string, unknown>>
   readonly runtime: RuntimeConfig
   readonly environment: Environment
+  /** Model endpoints; the default is what the environment names, without asking them for their models. */
+  readonly endpoints?: readonly Endpoint[]
   /** `relay`: OpenCode asks before it edits, runs commands or leaves the workspace. */
   readonly permissions: "allow" | "relay"
   /** `provider/model` or `provider/*`; undefined allows every model of a connected provider. */
@@ -38,28 +42,6 @@ export interface ConfigInput {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
-
-/** Environment variable -> OpenCode's id of the provider. */
-const providerKeyVariables: Readonly<Record<string, string>> = {
-  ANTHROPIC_API_KEY: "anthropic",
-  OPENAI_API_KEY: "openai",
-  GOOGLE_API_KEY: "google",
-  OPENROUTER_API_KEY: "openrouter",
-  GROQ_API_KEY: "groq",
-  MISTRAL_API_KEY: "mistral",
-  XAI_API_KEY: "xai",
-  DEEPSEEK_API_KEY: "deepseek",
-}
-
-export const keyedProviders: readonly string[] = Object.values(providerKeyVariables)
-
-export const providerKeysOf = (environment: Environment): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    Object.entries(providerKeyVariables).flatMap(([variable, provider]) => {
-      const key = environment[variable]
-      return key ? [[provider, key]] : []
-    }),
-  )
 
 /** `change` is partial: fields that it does not have keep their value. */
 export const mergeConfig = (current: RuntimeConfig, change: RuntimeConfig): RuntimeConfig => ({
@@ -92,9 +74,11 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
   const problems = problemsOf(runtime)
   if (problems.length > 0) throw new ConfigError(`configuration refused: ${problems.join("; ")}`)
   const custom = runtime.customProviders ?? []
+  const endpoints = endpointsFor(input)
   const provider = withAllowList(
     {
       ...recordOf(base["provider"]),
+      ...endpointProviders(endpoints),
       ...Object.fromEntries(custom.map((given) => [given.providerId, customProvider(given)])),
     },
     allowedModels,
@@ -120,6 +104,8 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
       ...rest,
       ...toolRules(input.permissions === "relay" ? RELAY_RULES : base["permission"], toolSwitches),
       ...(enabled && { enabled_providers: [...enabled, WARM_UP_MODEL.providerID] }),
+      ...disabledProviders(base, runtime, endpoints),
+      ...(!hasOwnModels(runtime) && modelOf(endpoints)),
       provider: { ...provider, [WARM_UP_MODEL.providerID]: warmUpProvider },
       ...(instructions.length > 0 && { instructions }),
       ...(Object.keys(mcp).length > 0 && { mcp }),
@@ -127,6 +113,30 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
     auth: authOf(input, custom),
     instructions: sessionInstructions.length === 0 ? "" : `${sessionInstructions.join("\n\n")}\n`,
   }
+}
+
+/** The session agent's own models make an endpoint that was found by chance superfluous. */
+const endpointsFor = ({ endpoints, environment, runtime }: ConfigInput): readonly Endpoint[] =>
+  (endpoints ?? endpointsOf({}, environment)).filter(
+    ({ isAssumed }) => !isAssumed || !hasOwnModels(runtime),
+  )
+
+const hasOwnModels = ({ customProviders = [], providerKeys = {} }: RuntimeConfig): boolean =>
+  customProviders.length + Object.keys(providerKeys).length > 0
+
+/** A provider whose key belongs to another address is disabled, unless the session agent has a key for it. */
+const disabledProviders = (
+  base: ConfigInput["base"],
+  { customProviders = [], providerKeys = {} }: RuntimeConfig,
+  endpoints: readonly Endpoint[],
+) => {
+  const own = new Set([
+    ...Object.keys(providerKeys),
+    ...customProviders.map(({ providerId }) => providerId),
+  ])
+  const redirected = redirectedProviders(endpoints).filter((id) => !own.has(id))
+  if (redirected.length === 0) return {}
+  return { disabled_providers: [...stringsOf(base["disabled_providers"]), ...redirected] }
 }
 
 const allOff = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, false]))
@@ -161,9 +171,10 @@ const toolRules = (rules: unknown, toolSwitches: Readonly<Record<string, unknown
   }
 }
 
-const authOf = ({ environment, runtime }: ConfigInput, custom: readonly CustomProvider[]) => {
+const authOf = (input: ConfigInput, custom: readonly CustomProvider[]) => {
+  const { runtime } = input
   const keys = {
-    ...providerKeysOf(environment),
+    ...endpointKeys(endpointsFor(input)),
     ...runtime.providerKeys,
     ...Object.fromEntries(
       custom.flatMap(({ providerId, apiKey }) => (apiKey ? [[providerId, apiKey]] : [])),

@@ -5,6 +5,7 @@ import { type ConfigFiles, baseConfig, filesFor, isCode } from "./config-files.t
 import { agentEnvironment, offline } from "../launch/environment.ts"
 import { composeConfig, type RuntimeConfig, type OpenCodeConfig } from "./compose-config.ts"
 import type { AgentDirectories } from "./config-directories.ts"
+import type { Endpoint } from "./endpoints.ts"
 import type { AgentUser } from "../launch/interfaces.ts"
 import { type ToolSet, toolSets } from "../../../wire/operations/tool-sets.ts"
 
@@ -33,6 +34,7 @@ export interface LaunchPlanOptions {
   readonly environmentAllow: readonly string[]
   readonly ownVariables: ReadonlySet<string>
   readonly extraEnvironment: Readonly<Record<string, string>>
+  readonly endpoints?: readonly Endpoint[] | undefined
   readonly permissions: "allow" | "relay"
   readonly allowedModels: readonly string[] | undefined
   readonly bashTimeoutMs: number
@@ -57,6 +59,7 @@ export const launchPlanFor =
       base: baseConfig(options.files),
       runtime,
       environment: options.environment,
+      ...(options.endpoints && { endpoints: options.endpoints }),
       permissions: options.permissions,
       allowedModels: options.allowedModels,
       hiddenTools: options.hiddenTools ?? [],
