@@ -8,10 +8,12 @@ import { type Clock, systemClock, within } from "../lib/clock.ts"
 import { createLate } from "../lib/late.ts"
 import { describeError, type Log } from "../lib/log.ts"
 import { runCommand } from "../lib/run-command.ts"
+import { selfCommand } from "../lib/self-command.ts"
 import { openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
 import { toolsOffIn } from "../wire/operations/tool-sets.ts"
+import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
 import type { Channels } from "./channels/channels.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
@@ -35,12 +37,14 @@ import { createLink } from "./link/link.ts"
 import { createOutbox } from "./link/outbox.ts"
 import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
 import { type Agent, createAgent } from "./opencode/agent.ts"
+import { agentDirectories } from "./opencode/config/config-directories.ts"
 import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
 import type { Endpoint } from "./opencode/config/endpoints.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createReadiness, type Readiness } from "./readiness.ts"
+import { createGit } from "./sandbox/git.ts"
 import { openSecrets } from "./sandbox/open-secrets.ts"
 import { createRunCommand } from "./sandbox/run-command.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
@@ -95,6 +99,7 @@ const CLOSE_MS = 500
 const SYNC_MS = 30_000
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
+const BROKER_FACT = "agent.broker"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
@@ -152,7 +157,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
-  const self = options.self ?? [process.execPath]
+  const self = options.self ?? selfCommand()
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
   const workDir = plannedDirectory(config.workDir, config.repositories)
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
@@ -183,6 +188,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     allow: config.agentEnvAllow ?? [],
     own: ownVariables,
   })
+  const git = createGit({ workDir, environment, user, clock })
   const secrets = openSecrets({
     ...config,
     secretsToken: () => settings.get().secretsToken,
@@ -228,8 +234,23 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   /** Of prompts that name none; known when OpenCode is ready. */
   let model: string | undefined
   const toolsOff = toolsOffIn(config.toolSet ?? "all", missingNeeds(config))
+  const broker = createBrokerSupervisor({
+    self,
+    stateDir: config.stateDir,
+    bootId: readBootId(),
+    version: options.version,
+    memory: {
+      read: () => readFact(db, BROKER_FACT),
+      write: (text) => writeFact(db, BROKER_FACT, text),
+    },
+    environment: config.environment,
+    clock,
+    log: log.child({ component: "broker" }),
+  })
   const agent = createAgent({
     settings: { ...config, workDir },
+    broker: () => broker.address,
+    setUpstreams: broker.setUpstreams,
     ownVariables,
     opencodeVersion: OPENCODE_VERSION,
     self: process.execPath,
@@ -291,6 +312,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     workflows,
     jobs,
     agentSessionIds: sessions.all,
+    snapshots: { directory: join(agentDirectories(config.stateDir).data, "snapshot"), git },
     send: link.send,
     reportState: readiness.reportOnRequest,
     clock,
@@ -312,7 +334,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       void channels.stop(undefined, why)
     },
     flush: link.flush,
-    scrub: () => scrubSecrets(config.stateDir, db, [RUNTIME_FACT, API_TOKEN_FACT]),
+    scrub: () => scrubSecrets(config.stateDir, db, [RUNTIME_FACT, API_TOKEN_FACT, BROKER_FACT]),
     sync: async () => {
       writeOut(db)
       await runCommand("sync", [], { env: config.environment, timeoutMs: SYNC_MS })
@@ -344,11 +366,13 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         readiness,
         agent,
         linkMetrics,
+        brokerPort: broker.port,
         secrets,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
         log: log.child({ component: "gateway" }),
       })
+      broker.start()
       agent.begin()
       try {
         await host.start()
@@ -376,7 +400,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await within(clock, SETTLE_MS, Promise.all(turns))
       await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
       await link.stop(FLUSH_MS)
-      await within(clock, CLOSE_MS, gateway?.stop() ?? Promise.resolve())
+      await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop()]))
       db.close()
       done.resolve(ending)
     },

@@ -23,7 +23,7 @@ import { mcpSecrets } from "./config/mcp.ts"
 import { defaultModel, knownModel } from "./config/models.ts"
 import type { AgentUser, Processes } from "./launch/interfaces.ts"
 import { openRunRecord, RUN_RECORD } from "./launch/run-record.ts"
-import type { RuntimeConfig } from "./config/compose-config.ts"
+import type { BrokerAddress, RuntimeConfig } from "./config/compose-config.ts"
 import type { ProviderModels } from "./client/types.ts"
 import type { ProcessSpec } from "./launch/spawn.ts"
 import { warmUp } from "./launch/warm-up.ts"
@@ -59,6 +59,10 @@ export interface AgentOptions {
   readonly toolEnvironment: () => Readonly<Record<string, string>>
   /** Model endpoints with their models; the default is what the environment names. */
   readonly endpoints?: readonly Endpoint[] | undefined
+  /** Where OpenCode sends its model calls; the address is read for every plan. */
+  readonly broker: () => BrokerAddress
+  /** Gives the providers of a configuration to the broker, before OpenCode uses them. */
+  readonly setUpstreams: (upstreams: LaunchPlan["config"]["upstreams"]) => Promise<void>
   /** Tools that cannot work in this sandbox, such as those without an API key. */
   readonly hiddenTools: readonly string[]
   /** Tools outside the chosen set, which the session agent may turn on. */
@@ -149,6 +153,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       opencodeVersion,
       workDir: settings.workDir,
       environment: settings.environment,
+      broker: options.broker(),
       environmentAllow: settings.agentEnvAllow ?? [],
       ownVariables: options.ownVariables,
       extraEnvironment: { ...options.toolEnvironment(), PATH: pathWithRipgrep(search) },
@@ -168,6 +173,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     tail?.stop()
     const redact = createRedactor([
       ...Object.values(plan.config.auth).map(({ key }) => key),
+      ...Object.values(plan.config.upstreams).flatMap(({ key }) => key ?? []),
       ...mcpSecrets(plan.runtime.mcpServers ?? {}),
     ])
     tail = followLog({
@@ -235,7 +241,8 @@ export const createAgent = (options: AgentOptions): Agent => {
     saveConfig: options.savedConfig.write,
     launch: async (plan, signal) => {
       followLogOf(plan)
-      return launcher.launch({
+      const brokered = options.setUpstreams(plan.config.upstreams)
+      const running = await launcher.launch({
         ...processSpec(plan),
         hash: plan.hash,
         writeConfig: () => installer.writeConfig(plan),
@@ -245,6 +252,8 @@ export const createAgent = (options: AgentOptions): Agent => {
         },
         signal,
       })
+      await brokered
+      return running
     },
     connect: async (agent, gone) => {
       const subscribed = Promise.withResolvers<void>()
@@ -265,6 +274,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     },
     reload: async (agent, gone, from, to) => {
       options.onLost("OpenCode reads its new configuration")
+      await options.setUpstreams(to.config.upstreams)
       await writeConfig(directories, to.config)
       await options.giveToUser(directories.config)
       await changeAuth(agent, from, to)

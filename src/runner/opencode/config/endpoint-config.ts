@@ -1,9 +1,6 @@
 /** Model endpoints in OpenCode's config: providers with their addresses and models, keys, and the default model. Pure. */
 import { type Endpoint, type EndpointModel, firstModel } from "./endpoints.ts"
 
-/** OpenCode sends no request to a provider without a key; servers without keys ignore it. */
-const NO_KEY = "none"
-
 const DEFAULT_CONTEXT = 128_000
 const DEFAULT_OUTPUT = 8192
 
@@ -39,12 +36,11 @@ const modelEntry = ({ id, context = DEFAULT_CONTEXT }: EndpointModel) => ({
   limit: { context, output: Math.min(DEFAULT_OUTPUT, Math.floor(context / 4)) },
 })
 
-export const endpointKeys = (endpoints: readonly Endpoint[]): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    endpoints.flatMap(({ providerId, baseUrl, key }) =>
-      key === undefined && baseUrl === undefined ? [] : [[providerId, key ?? NO_KEY]],
-    ),
-  )
+/** Without a key for an endpoint that needs none. */
+export const endpointKeys = (
+  endpoints: readonly Endpoint[],
+): Readonly<Record<string, string | undefined>> =>
+  Object.fromEntries(endpoints.map(({ providerId, key }) => [providerId, key]))
 
 /** `model` of OpenCode's config, if the preferred endpoint has listed its models. */
 export const modelOf = ([preferred]: readonly Endpoint[]): { readonly model?: string } => {
