@@ -41,6 +41,7 @@ export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgen
   const client: AgentClient = {
     health: async () => ({ version: "fake" }),
     checkConfig: async () => {},
+    configuredModel: async () => undefined,
     sessionIds: async () => [],
     createSession: async () => `ses_fake${(sessions += 1)}`,
     sessionExists: async () => true,
@@ -66,6 +67,8 @@ export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgen
         store.snapshot().children.filter(({ message }) => message.agentSessionId === sessionId),
       )
     },
+    snapshotsFrom: async () => [],
+    project: async () => ({ id: "global", worktree: "/" }),
     deleteMessage: unused("deleteMessage"),
     revert: unused("revert"),
     unrevert: unused("unrevert"),

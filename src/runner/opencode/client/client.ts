@@ -9,10 +9,12 @@ import {
   exchange,
   type FileDiff,
   fileDiff,
+  messagePatches,
   pendingPermission,
   type PendingPermission,
   pendingQuestion,
   type PendingQuestion,
+  project,
   providers,
   session,
 } from "./response-schemas.ts"
@@ -64,6 +66,10 @@ export interface AgentClient {
   ) => Promise<void>
 
   readonly messages: (agentSessionId: string, limit?: number) => Promise<readonly AgentExchange[]>
+  /** The snapshots of the messages from this one on, each once. */
+  readonly snapshotsFrom: (agentSessionId: string, messageId: string) => Promise<readonly string[]>
+  /** The project of the workspace: its snapshots are stored under this id and this path. */
+  readonly project: () => Promise<{ readonly id: string; readonly worktree: string }>
   readonly deleteMessage: (agentSessionId: string, messageId: string) => Promise<void>
   /** Fails while the session is busy (409; 500 before 1.2). Reverted messages are deleted by the next prompt. */
   readonly revert: (agentSessionId: string, messageId: string) => Promise<AgentSession>
@@ -88,6 +94,8 @@ export interface AgentClient {
 
   /** Names of the connected providers and their models. OpenCode's response also has their keys, which are dropped. */
   readonly models: () => Promise<readonly ProviderModels[]>
+  /** `provider/model` of the merged configuration: the project's, or that of an endpoint. */
+  readonly configuredModel: () => Promise<string | undefined>
 
   readonly setAuth: (provider: string, key: string) => Promise<void>
   readonly removeAuth: (provider: string) => Promise<void>
@@ -108,6 +116,7 @@ const LOADING_MS = 30_000
 const TURN_MS = 30 * 60_000
 
 const anyBody = z.unknown()
+const configuredModel = z.object({ model: z.string().optional() })
 const health = z.object({ healthy: z.literal(true), version: z.string() })
 
 export const createAgentClient = (address: AgentAddress): AgentClient => {
@@ -166,6 +175,12 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
         sessionPath(agentSessionId, limit === undefined ? "/message" : `/message?limit=${limit}`),
         z.array(exchange),
       ),
+    snapshotsFrom: async (agentSessionId, messageId) => {
+      const all = await get(sessionPath(agentSessionId, "/message"), messagePatches)
+      const start = all.findIndex((message) => message.messageId === messageId)
+      return [...new Set(all.slice(Math.max(0, start)).flatMap(({ hashes }) => hashes))]
+    },
+    project: () => get("/project/current", project),
     deleteMessage: async (agentSessionId, messageId) => {
       await call("DELETE", messagePath(agentSessionId, messageId), anyBody)
     },
@@ -186,6 +201,8 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
       post(`/permission/${encodeURIComponent(permissionId)}/reply`, { reply, message }),
 
     models: () => call("GET", "/config/providers", providers, { deadlineMs: LOADING_MS }),
+    configuredModel: async () =>
+      (await call("GET", "/config", configuredModel, { deadlineMs: LOADING_MS })).model,
 
     setAuth: async (provider, key) => {
       const body = { type: "api", key }
