@@ -205,6 +205,20 @@ export const testEffects = (
       })
     })
 
+    describe("a workflow for another checkout", () => {
+      test("a trigger cannot be run for another repository and says which tool can", async () => {
+        const runner = startRunner("s1")
+        const { id } = await createTrigger(runner, {
+          name: "t",
+          config: { type: "manual", prompt: "go" },
+        })
+        const payload = { triggerId: id, repoUrl: "https://github.com/birds/heron" }
+        const refused = runner.uplink.request("trigger-api", { action: "run", payload })
+        expect(await refused.then(String, String)).toContain("use run_workflow")
+        expect(runner.prompts).toEqual([])
+      })
+    })
+
     describe("a notification", () => {
       test("a notification to a user or a handle is read by another session and shown to the clients of the sender", async () => {
         await createSession("s2")

@@ -170,6 +170,10 @@ export const createChildReports = (
       void rows
         .filter(({ id }) => !sending.has(id))
         .reduce((before, row) => before.then(() => deliver(to, row)), Promise.resolve())
+        // The host was stopped meanwhile. The rows stay for its next start.
+        .catch((error: unknown) =>
+          ports.report("hub.child-reports-failed", { error: String(error) }),
+        )
     },
   }
 }

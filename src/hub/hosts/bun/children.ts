@@ -43,6 +43,8 @@ export interface ChildrenOptions {
 export interface Children {
   /** Idempotent: the same request is the same child. */
   readonly spawn: (parent: string, requestId: string, task: Task) => Promise<string>
+  /** Ends the child session that was made for this execution, if there is one. Its parent is told. */
+  readonly executionEnded: (executionId: string, status: string) => Promise<void>
   readonly of: (parent: string) => readonly Record<string, unknown>[]
   /** Throws a Refusal unless `child` is a child of `parent`. */
   readonly mustOwn: (parent: string, child: string) => void
@@ -193,17 +195,19 @@ export const createChildren = (options: ChildrenOptions): Children => {
       session.configure(options.find(parent)?.config() ?? {})
       session.setTitle(row.title)
       session.setParent(parent)
-      session.prompt(
-        {
-          type: "prompt",
-          messageId: `task-${requestId}`,
-          content: task.task,
-          ...(task.model !== undefined && { model: task.model }),
-          ...channelAddress("web:default"),
-        },
-        "web:default",
-        { fromSession: parent },
-      )
+      // Without a task it waits for a workflow order.
+      if (task.task !== "")
+        session.prompt(
+          {
+            type: "prompt",
+            messageId: `task-${requestId}`,
+            content: task.task,
+            ...(task.model !== undefined && { model: task.model }),
+            ...channelAddress("web:default"),
+          },
+          "web:default",
+          { fromSession: parent },
+        )
       sql.run(
         "INSERT INTO sessions (id, parent, title, workspace, model, status, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
         row.id,
@@ -217,6 +221,10 @@ export const createChildren = (options: ChildrenOptions): Children => {
       options.find(parent)?.childStarted(id, row.title)
       await launch(row)
       return id
+    },
+    executionEnded: async (executionId, status) => {
+      const made = running().find(({ workspace }) => workspace === workspaceOf(executionId))
+      if (made) await terminate(made.id, `The workflow run ${executionId} has ended: ${status}.`)
     },
     of: (parent) =>
       childrenOf(parent).map(({ id, title, workspace, status, created_at }) => ({
@@ -242,6 +250,9 @@ export const createChildren = (options: ChildrenOptions): Children => {
     },
   }
 }
+
+/** The name of the workspace of a child session that exists for one execution of a workflow. */
+export const workspaceOf = (executionId: string): string => `workflow:${executionId}`
 
 /** A child inherits the environment with the model keys, but not what belongs to its parent's runner. */
 const HIDDEN =

@@ -13,8 +13,10 @@ import { createChildren } from "./children.ts"
 import { type SharedStore, createSharedStore } from "../../shared-store/shared-store.ts"
 import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
-import { localGit } from "./git-host.ts"
+import { hasGitHost, localGit } from "./git-host.ts"
+import { toolSwitchesOf } from "../../tool-switches.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
+import { runWorkflowInCheckout } from "./workflow-in-checkout.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerExternalRequest } from "../../handlers/handler-table.ts"
 import { timerAlarm } from "./timer-alarm.ts"
@@ -31,7 +33,7 @@ export interface LocalHubOptions {
   readonly maxChildren?: number
   readonly maxChildDepth?: number
   /** Takes messages of chat services that name no session. */
-  readonly chatSession?: string | undefined
+  readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
 }
@@ -39,6 +41,8 @@ export interface LocalHubOptions {
 export interface LocalHub extends Hub {
   /** Continues after a restart: children, triggers, workflow runs. */
   readonly resume: () => Promise<void>
+  /** For a session's config: tools off that this hub cannot serve, and on that it has something for. */
+  readonly toolSwitches: () => Readonly<Record<string, boolean>>
 }
 
 export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub> => {
@@ -64,7 +68,20 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     report: (event, fields) => log.warn(event, fields),
   })
 
+  const git = localGit({
+    environment,
+    workDir: (session) => {
+      const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
+      return existsSync(own) ? own : options.workDir
+    },
+  })
+
   const answer = async (session: string, frame: RequestFrame) =>
+    (await runWorkflowInCheckout(
+      { children, origin: git.origin, answer: sharedStore.answer },
+      session,
+      frame,
+    )) ??
     sharedStore.answer(session, frame) ??
     answerExternalRequest(externalHandlers, frame, {
       session,
@@ -84,7 +101,11 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     log,
     clientToken: options.clientToken,
     answer,
-    workflowReported: sharedStore.executed,
+    workflowReported: (id, envelope) => {
+      sharedStore.executed(id, envelope)
+      if (envelope.status !== "needs_approval") void children.executionEnded(id, envelope.status)
+    },
+    decideExecution: async (session, decision) => sharedStore.decide(session, decision),
     ended: (session) => void children.ended(session),
     terminate: (session) => children.terminate(session, "ended by a client"),
     hook: (trigger, request) => takeHook(sharedStore, trigger, request),
@@ -106,21 +127,18 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   const externalHandlers = createExternalHandlers({
     find: async (session) => hub.find(session),
     children,
-    git: createGitHost(
-      localGit({
-        environment,
-        workDir: (session) => {
-          const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
-          return existsSync(own) ? own : options.workDir
-        },
-      }),
-    ),
+    git: createGitHost(git),
     chatProblem: chats.problemOf,
     personas: () => readPersonas(join(folder, "personas")),
   })
 
   return {
     ...hub,
+    toolSwitches: () =>
+      toolSwitchesOf({
+        hasGitHost: hasGitHost(environment),
+        hasWorkflows: sql.all("SELECT id FROM workflows LIMIT 1").length > 0,
+      }),
     resume: async () => {
       sharedStore.start()
       await children.resume()

@@ -12,6 +12,8 @@ import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 
 const NO_SANDBOXES =
   "this deployment cannot start sandboxes: create a session and start a runner for it"
+const NO_OTHER_CHECKOUT =
+  "repoUrl, branch, ref: this deployment cannot start sandboxes: check the repository out in this session and run the workflow without them"
 const NO_GIT = "no git host is configured: set the worker's secret GITHUB_TOKEN"
 
 const optionalResult = z.record(z.string(), z.unknown()).nullable()
@@ -49,6 +51,7 @@ export const answerRunnerRequest = (
       ended: async () => {},
       resume: async () => {},
       stop: async () => {},
+      executionEnded: async () => {},
     },
     git: createGitHost({
       call: GITHUB_TOKEN
@@ -59,10 +62,15 @@ export const answerRunnerRequest = (
     chatProblem: durableChats(environment).problemOf,
     personas: () => [],
   })
-  return async (session, frame) =>
-    (await callObject(SHARED_STORE, "", optionalResult, "answer", [session, frame])) ??
-    answerExternalRequest(externalHandlers, frame, {
-      session,
-      requestId: frame.requestId,
-    })
+  return async (session, frame) => {
+    if (frame.type === "workflow-run" && (frame.repoUrl ?? frame.branch ?? frame.ref) !== undefined)
+      throw new Refusal(NO_OTHER_CHECKOUT)
+    return (
+      (await callObject(SHARED_STORE, "", optionalResult, "answer", [session, frame])) ??
+      answerExternalRequest(externalHandlers, frame, {
+        session,
+        requestId: frame.requestId,
+      })
+    )
+  }
 }

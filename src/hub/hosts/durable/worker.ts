@@ -141,6 +141,11 @@ export class SessionAgent {
           this.#name(),
           report,
         ]),
+      decideExecution: (decision) =>
+        callObject(this.#environment.SHARED_STORE, "", decisionOutcome, "decide", [
+          this.#name(),
+          decision,
+        ]),
       ended: () => {},
       chats: this.#chats.port,
       report: consoleReport(() => this.#name()),
@@ -198,6 +203,11 @@ export class SessionAgent {
     }
   }
 }
+
+const decisionOutcome = z.discriminatedUnion("ok", [
+  z.object({ ok: z.literal(true), status: z.string() }),
+  z.object({ ok: z.literal(false), isUnknown: z.boolean(), message: z.string() }),
+])
 
 const objectOf = (namespace: DurableNamespace, name: string) =>
   namespace.get(namespace.idFromName(name))
