@@ -33,8 +33,7 @@ const workflowSync = wireRequest(
 
 const workflowRun = wireRequest(
   "workflow-run",
-  // A repository may have to be cloned.
-  60_000,
+  15_000,
   {
     workflowId: z.string(),
     variables: entity.optional(),
