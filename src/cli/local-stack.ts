@@ -58,7 +58,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   writeAddress(settings.stateDir, { url: hub.url, token: clientToken })
   const session = hub.create(settings.sessionId)
   session.setRunnerToken(await hashOf(runnerToken))
-  session.configure(demo ? demoConfig(demo.url) : { customProviders: [] })
+  await session.configure(demo ? demoConfig(demo.url) : { customProviders: [] })
   const daemon = createDaemon({
     config: settings,
     link: { url: hub.runnerUrl(settings.sessionId), token: runnerToken },

@@ -558,7 +558,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         expect(all.memories).toHaveLength(1)
       })
       test("reaches other sessions, and is refused in words where there are none", async () => {
-        await put("s2", {})
+        await put("s2", { parent: "s1" })
         const asking = runner()
         await asking.uplink.request("session-message", { targetSessionId: "s2", content: "hello" })
         expect(

@@ -6,6 +6,7 @@ import { completeOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orde
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, withdrawAll } from "./prompt-lifecycle.ts"
 import { hasRow } from "./rows.ts"
+import { checkBudget } from "./budget.ts"
 
 /** `runner-side.ts` handles these itself. */
 type HandledElsewhere =
@@ -76,7 +77,9 @@ const tableOf = (context: SessionContext): IngestTable => {
       const { turnId, messageId, reason, error, finalText } = frame
       messages.begin(turnId, messageId, channelKey(frame))
       const status = ({ end_turn: "done", error: "error", canceled: "canceled" } as const)[reason]
-      messages.end(turnId, status, error, finalText)
+      const stopped = reason === "canceled" && messageId !== undefined
+      const why = stopped ? (queue.find(messageId)?.error ?? undefined) : undefined
+      messages.end(turnId, status, error ?? why, finalText)
       if (messageId !== undefined && reason === "error")
         queue.setError(messageId, error ?? "failed")
       context.deltas.close(turnId)
@@ -98,6 +101,7 @@ const tableOf = (context: SessionContext): IngestTable => {
         cost ?? null,
       )
       changes.record("usage", "")
+      checkBudget(context)
     },
     retry: ({ turnId, attempt, next, message }) =>
       values.setPublic(`retry:${turnId}`, { attempt, next, message }),

@@ -59,6 +59,12 @@ export interface Ports {
   ) => void
   /** The runner has ended the session. */
   readonly ended: () => void
+  /** Encrypts the session's config for its row. Rejects when the host has no encryption key. */
+  readonly seal: (text: string) => Promise<string>
+  /** After a commit that changed what the list of sessions shows. `urgent`: tokens were used or the session has ended. */
+  readonly changed: (urgent: boolean) => void
+  /** A token of an open connection has expired: closes the connections that may not read the session any more. */
+  readonly checkConnections: () => void
   /** Logs an event. The fields never hold values out of frames. */
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }

@@ -13,11 +13,12 @@ const PROMPT_MS = 3 * 60 * 60 * 1000
 
 /** Sends the runner the next prompt of every channel that has none running. */
 export const dispatch = (context: SessionContext): void => {
-  const { runnerConnection, queue, deadlines, ports } = context
+  const { runnerConnection, queue, deadlines, ports, budget } = context
   const { phase, ready } = runnerConnection.state()
   if ((phase !== "open" && phase !== "uncounted") || !ready) return
   sendOrders(context)
   for (;;) {
+    if (budget.blocks()) return
     const row = queue.claim()
     if (!row) return
     const prompt = queue.promptOf(row)
@@ -99,8 +100,10 @@ export const abandonPrompt = (
   why: keyof typeof reasons,
 ): void => {
   const { queue, messages } = context
-  if (queue.find(id)?.status !== "processing") return
-  const error = reasons[why]
+  const row = queue.find(id)
+  if (row?.status !== "processing") return
+  // A stop may have a reason of its own, such as a budget that is used up.
+  const error = why === "stop" ? (row.error ?? reasons.stop) : reasons[why]
   queue.setError(id, error)
   queue.finish(id, why === "prompt" ? "failed" : "canceled")
   messages.endAllOf(id, why === "prompt" ? "error" : "canceled", error)

@@ -1,7 +1,7 @@
 /** The components of one session, shared by its two sides (runner and clients), and the transaction around them. */
 import type { InboundFrame } from "../../wire/frames/index.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
-import { type Changes, createChanges } from "./changes.ts"
+import { type ChangeKind, type Changes, createChanges } from "./changes.ts"
 import { createDeadlines, type Deadlines } from "./deadlines.ts"
 import { createInteractions, type Interactions } from "./interactions.ts"
 import { createRunnerConnection, type RunnerConnection } from "./runner-connection.ts"
@@ -9,6 +9,7 @@ import { createMessages, type Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { createQueue, type Queue } from "./queue.ts"
 import { createNamedValues, type NamedValues } from "./named-values.ts"
+import { createBudget, type SessionBudget } from "./budget.ts"
 import { createDeltaBatches, type DeltaBatches } from "./delta-batches.ts"
 
 export interface SessionContext {
@@ -22,13 +23,17 @@ export interface SessionContext {
   readonly runnerConnection: RunnerConnection
   readonly deadlines: Deadlines
   readonly values: NamedValues
+  readonly budget: SessionBudget
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
   /** Sends a frame to the runner after the commit; dropped when no runner is connected. */
   readonly sendToRunner: (frame: InboundFrame) => void
 }
 
-export const createSessionContext = (ports: Ports): SessionContext => {
+/** Changes of these kinds change the session's row in the list of sessions. */
+const LISTED: readonly ChangeKind[] = ["message", "state", "usage", "artifact"]
+
+export const createSessionContext = (ports: Ports, config?: string): SessionContext => {
   const { sql, sockets, now, newId } = ports
   const changes = createChanges(sql, sockets)
   const messages = createMessages(sql, changes, now, newId)
@@ -36,6 +41,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
   const attachments = createAttachments(ports)
   const runnerConnection = createRunnerConnection(sql)
   const deadlines = createDeadlines(sql, ports.alarm)
+  const values = createNamedValues(sql, changes, config)
   let outgoing: InboundFrame[] = []
   return {
     ports,
@@ -47,7 +53,8 @@ export const createSessionContext = (ports: Ports): SessionContext => {
     attachments,
     queue: createQueue(ports, changes, attachments),
     interactions: createInteractions(sql, changes, now),
-    values: createNamedValues(sql, changes),
+    values,
+    budget: createBudget(sql, values),
     commit: (work) => {
       try {
         const result = sql.transaction(() => {
@@ -57,13 +64,14 @@ export const createSessionContext = (ports: Ports): SessionContext => {
         const frames = outgoing
         outgoing = []
         deltas.broadcast()
-        changes.broadcast()
+        const kinds = changes.broadcast()
         const { connection } = runnerConnection.state()
         if (connection !== null) {
           for (const frame of frames) sockets.send(connection, JSON.stringify(frame))
         }
         deadlines.arm()
         attachments.deleteReleased()
+        if (LISTED.some((kind) => kinds.has(kind))) ports.changed(kinds.has("usage"))
         return result
       } catch (error) {
         outgoing = []

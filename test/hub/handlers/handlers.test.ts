@@ -353,7 +353,7 @@ describe("webhook", () => {
 
 describe("other sessions", () => {
   test("another session receives a message, is read, is forwarded and reports its status", async () => {
-    setup.hub.create("s2")
+    setup.hub.create("s2", "user:local", ["s1"])
     await request("session-message", { targetSessionId: "s2", content: "hello s2" })
     expect(
       (await request("get-session-status", { targetSessionId: "s2" })).sessionStatus,

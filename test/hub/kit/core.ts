@@ -79,6 +79,9 @@ export const createCore = (
     answer,
     workflowReported: () => {},
     ended: () => {},
+    seal: async (text) => `sealed:${text}`,
+    changed: () => {},
+    checkConnections: () => {},
     report: (event) => void reports.push(event),
   })
   const say = (connection: string, frame: object) =>

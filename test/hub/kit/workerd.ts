@@ -18,6 +18,7 @@ export interface Workerd {
 }
 
 const CLIENT_TOKEN = "client-token-of-the-tests"
+const HUB_ENCRYPTION_KEY = Buffer.alloc(32, 7).toString("base64")
 
 export const bundleWorker = async (): Promise<string> => {
   const built = await Bun.build({
@@ -37,7 +38,10 @@ export const readDeployment = async () =>
     readonly compatibility_flags: string[]
   }
 
-export const startWorkerd = async (script: string): Promise<Workerd> => {
+export const startWorkerd = async (
+  script: string,
+  bindings: Readonly<Record<string, string>> = {},
+): Promise<Workerd> => {
   const folder = await mkdtemp(join(tmpdir(), "workerd-"))
   const port = await freePort()
   const { compatibility_date, compatibility_flags } = await readDeployment()
@@ -53,9 +57,10 @@ export const startWorkerd = async (script: string): Promise<Workerd> => {
       durableObjects: {
         SESSIONS: { className: "SessionAgent", useSQLite: true },
         SHARED_STORE: { className: "SharedStore", useSQLite: true },
+        DIRECTORY: { className: "Directory", useSQLite: true },
       },
       durableObjectsPersist: folder,
-      bindings: { CLIENT_TOKEN },
+      bindings: { CLIENT_TOKEN, HUB_ENCRYPTION_KEY, ...bindings },
     })
     await started.ready
     return started

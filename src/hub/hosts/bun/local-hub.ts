@@ -8,16 +8,19 @@ import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { type Hub, startHub } from "./bun-host.ts"
 import { openBunSql } from "./sql.ts"
 import { channelAddress } from "../../../wire/channel.ts"
-import { digestOf } from "../../../lib/digest.ts"
 import { createChildren } from "./children.ts"
-import { type SharedStore, createSharedStore } from "../../shared-store/shared-store.ts"
 import type { Deliver } from "../../shared-store/effects.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
 import { localGit } from "./git-host.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
-import { answerExternalRequest } from "../../handlers/handler-table.ts"
-import { timerAlarm } from "./timer-alarm.ts"
+import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
+import { guardRequest } from "../../access/guard-requests.ts"
+import type { Owner } from "../../access/ownership.ts"
+import { LOCAL_OWNER } from "../../access/session-access.ts"
+import type { JwtSettings } from "../../access/verify-jwt.ts"
+import { gatewayKey } from "../../keys.ts"
+import { createOwnerStores } from "./owner-stores.ts"
 
 export interface LocalHubOptions {
   readonly stateDir: string
@@ -28,6 +31,12 @@ export interface LocalHubOptions {
   readonly clock: Clock
   readonly log: Log
   readonly clientToken: string
+  /** How people prove who they are; absent in `up`, which has one owner. */
+  readonly jwt?: JwtSettings
+  /** HUB_ENCRYPTION_KEY; a key file in the state directory if it is not set. */
+  readonly encryptionKey?: string | undefined
+  /** The gateway key of a session whose runner has one of its own (JWT_SECRET). */
+  readonly gatewayKey?: (session: string) => string | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
 }
@@ -41,40 +50,39 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   const { stateDir, environment, clock, log } = options
   const folder = join(stateDir, "hub")
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  // The name of the file is older than the name of the store; existing state directories have it.
+  // Child processes of all owners; a row is found by its id or its parent only.
   const sql = openBunSql(join(folder, "sharedStore.db"))
-  let stopped = false
-
-  const deliver: Deliver = async (session, id, effect) => {
-    const target = hub.find(session)
-    if (!target) throw new Error(`session ${session} does not exist`)
-    if (effect.do === "order") return target.orderWorkflow(id, effect.frame)
-    if (effect.do === "cancel") return target.cancelWorkflow(effect.executionId)
-    const prompt = { type: "prompt", messageId: id, content: effect.content } as const
-    target.prompt({ ...prompt, ...channelAddress("web:default") }, "web:default")
-  }
-  const alarm = timerAlarm(clock, () => {
-    if (!stopped) sharedStore.alarm()
-  })
-  const sharedStore: SharedStore = createSharedStore({
-    sql,
-    tools: {
-      now: clock.now,
-      newId: () => crypto.randomUUID(),
-      digest: digestOf,
-    },
-    alarm,
+  const deliver =
+    (owner: Owner): Deliver =>
+    async (session, id, effect) => {
+      const target = hub.find(session)
+      if (!target || hub.hosted(session)?.access.owner() !== owner)
+        throw new Error(`session ${session} does not exist`)
+      if (effect.do === "order") return target.orderWorkflow(id, effect.frame)
+      if (effect.do === "cancel") return target.cancelWorkflow(effect.executionId)
+      const prompt = { type: "prompt", messageId: id, content: effect.content } as const
+      target.prompt({ ...prompt, ...channelAddress("web:default") }, "web:default")
+    }
+  const stores = createOwnerStores({
+    folder,
+    localSql: sql,
+    clock,
     deliver,
     report: (event, fields) => log.warn(event, fields),
   })
 
-  const answer = async (session: string, frame: RequestFrame) =>
-    sharedStore.answer(session, frame) ??
-    answerExternalRequest(externalHandlers, frame, {
-      session,
-      requestId: frame.requestId,
-    })
+  const answer = async (session: string, frame: RequestFrame) => {
+    const caller = hub.hosted(session)
+    if (!caller) throw new Refusal(`there is no session ${session}`)
+    const runner = caller.access.runner()
+    await guardRequest(runner, frame, (id) => hub.hosted(id)?.access.target())
+    return (
+      stores.of(runner.owner).answer(session, frame) ??
+      answerExternalRequest(externalHandlers, frame, { session, requestId: frame.requestId })
+    )
+  }
 
+  const master = readMaster(join(folder, "master.key"))
   const hub = await startHub({
     stateDir,
     port: options.port,
@@ -82,19 +90,29 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     log,
     clientToken: options.clientToken,
     answer,
-    workflowReported: sharedStore.executed,
+    jwt: options.jwt ?? {},
+    encryptionKey: options.encryptionKey,
+    gatewayKey: async (session, generation) =>
+      options.gatewayKey?.(session) ?? gatewayKey(master, session, generation),
+    workflowReported: (owner, id, envelope) => stores.of(owner).executed(id, envelope),
     ended: (session) => void children.ended(session),
     terminate: (session) => children.terminate(session, "ended by a client"),
-    hook: (trigger, request) => takeHook(sharedStore, trigger, request),
+    hook: (trigger, request) => takeHook(stores, trigger, request),
   })
   const children = createChildren({
     sql,
     stateDir,
     self: options.self ?? ownProgram(),
     environment,
-    master: readMaster(join(folder, "master.key")),
+    master,
     find: hub.find,
     create: hub.create,
+    createChild: async (id, parent) => {
+      const owner = hub.hosted(parent)?.access.owner() ?? LOCAL_OWNER
+      const added = await hub.directory.addSession(id, owner, parent)
+      if (!added.ok && "sentence" in added) throw new Refusal(added.sentence)
+      return hub.create(id, owner, added.ok ? added.ancestors : [parent])
+    },
     runnerUrl: hub.runnerUrl,
     clock,
     log,
@@ -111,20 +129,23 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
         },
       }),
     ),
-    personas: () => readPersonas(join(folder, "personas")),
+    personas: (session) =>
+      readPersonas(
+        join(stores.folderOf(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER), "personas"),
+      ),
   })
 
   return {
     ...hub,
     resume: async () => {
-      sharedStore.start()
+      stores.start()
       await children.resume()
     },
     stop: async () => {
-      stopped = true
-      alarm.set(undefined)
+      stores.stop()
       await children.stop()
       await hub.stop()
+      stores.close()
       sql.close()
     },
   }
