@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# From power-on to the runner: prepares what must be there before it and becomes it. Safe to run any number of
-# times: at the first boot, after a restart, in a restored snapshot.
+# Entry point of the sandbox: prepares the environment and becomes the runner (exec). Idempotent: it runs at the first
+# boot, after a restart and in a restored snapshot.
 #
-# The eight steps of a boot, and who takes them:
-#   1 environment, 2 directories, 3 programs, 4 secrets   here
-#   5 repositories  6 persona  7 screen, editor, terminal  8 OpenCode, link, gateway   the runner, at the same time
+# The eight steps of a boot:
+#   in this script, one after the other: 1 environment, 2 directories, 3 programs, 4 secrets
+#   in the runner, in parallel: 5 repositories, 6 persona, 7 screen, editor, terminal, 8 OpenCode, link, gateway
 set -euo pipefail
 
 say() { printf 'start.sh: %s\n' "$*" >&2; }
 
-# Whatever ends this script before the runner takes over is followed by a look at the machine.
+# A failure before the exec prints the findings of `sandpiper doctor`.
 failed() {
   local code=$?
-  say "cannot start (line $1, exit code $code); this is what the machine looks like:"
+  say "cannot start (line $1, exit code $code); findings of sandpiper doctor:"
   sandpiper doctor >&2 || true
   exit "$code"
 }
 trap 'failed "$LINENO"' ERR
 
-# 1. Environment: what a bare `docker run` leaves out.
+# 1. Environment: defaults that a bare `docker run` does not set.
 export HOME="${HOME:-/root}"
 export DISPLAY="${DISPLAY:-:99}"
 export LANG="${LANG:-C.UTF-8}"
@@ -26,20 +26,20 @@ export WORK_DIR="${WORK_DIR:-/workspace}"
 export SANDPIPER_STATE_DIR="${SANDPIPER_STATE_DIR:-$HOME/.local/state/sandpiper}"
 export SANDPIPER_SERVICES="${SANDPIPER_SERVICES:-all}"
 
-# 2. Directories. Without a workspace there is nothing to work in; the X server wants its own made by root.
+# 2. Directories. The workspace is required. The X server needs its socket directory created by root.
 mkdir -p "$WORK_DIR" "$SANDPIPER_STATE_DIR"
 if ! { mkdir -p /tmp/.X11-unix && chmod 1777 /tmp/.X11-unix; } 2>/dev/null; then
-  say "/tmp/.X11-unix cannot be made: there may be no screen"
+  say "/tmp/.X11-unix cannot be created: the screen may not work"
 fi
 
-# 3. Programs. Services may be missing, the runner may not.
+# 3. Programs. Only the runner is required; services are optional.
 if ! command -v sandpiper >/dev/null; then
   say "sandpiper is not on PATH ($PATH)"
   exit 127
 fi
 
-# 4. Secrets leave the environment and travel by a pipe: `ps` and /proc/1/environ never show them, no child inherits
-# them. What is secret is told by the name, or by an address with a password in it.
+# 4. Secrets are removed from the environment and passed through a pipe: `ps` and /proc/1/environ do not show them, and
+# no child inherits them. A variable is secret by its name, or if its value is an address with a password.
 secrets=()
 while IFS= read -r name; do
   case "$name" in
@@ -48,7 +48,7 @@ while IFS= read -r name; do
   esac
 done < <(compgen -e)
 if ((${#secrets[@]} > 0)); then
-  # The values are copied to shell variables that are not exported, before the exported ones go.
+  # The values are copied to a shell variable that is not exported before the exported ones are unset.
   declare -A handed
   for name in "${secrets[@]}"; do handed[$name]="${!name}"; done
   unset "${secrets[@]}"
@@ -58,7 +58,7 @@ if ((${#secrets[@]} > 0)); then
   export SANDPIPER_SECRETS_FD
 fi
 
-# 5 to 8. The runner, in this very process: it gets the signals, and reaps what others leave behind.
+# 5 to 8. The runner replaces this process, so that it receives the signals and reaps orphans.
 trap - ERR
 cd "$WORK_DIR"
 exec sandpiper "${@:-run}"

@@ -1,7 +1,7 @@
 /** Looks up missing fields of an object on the web with Parallel. */
 import { z } from "zod"
 import { oneOf, openObject } from "../src/wire/operations/fields.ts"
-import { shown } from "../src/wire/operations/render.ts"
+import { renderValue } from "../src/wire/operations/render.ts"
 import { runTask } from "./parallel-api.ts"
 import { defineTool } from "./tool.ts"
 
@@ -26,6 +26,6 @@ export const parallelDataEnrichment = defineTool({
     const required = Object.keys(fields)
     const json_schema = { type: "object", properties, required, additionalProperties: false }
     const task_spec = { output_schema: { type: "json", json_schema } }
-    return shown((await runTask({ input: data, processor, task_spec }, context)).content)
+    return renderValue((await runTask({ input: data, processor, task_spec }, context)).content)
   },
 })

@@ -1,7 +1,7 @@
 /** Researches a question in depth with Parallel. */
 import { z } from "zod"
 import { oneOf, text } from "../src/wire/operations/fields.ts"
-import { shown } from "../src/wire/operations/render.ts"
+import { renderValue } from "../src/wire/operations/render.ts"
 import { runTask } from "./parallel-api.ts"
 import { defineTool } from "./tool.ts"
 
@@ -19,6 +19,6 @@ export const parallelDeepResearch = defineTool({
   }),
   run: async ({ question, processor = "pro" }, context) => {
     const task = { input: question, processor, task_spec: { output_schema: { type: "text" } } }
-    return shown((await runTask(task, context)).content)
+    return renderValue((await runTask(task, context)).content)
   },
 })

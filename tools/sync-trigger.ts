@@ -1,7 +1,7 @@
 /** Creates or changes a trigger, with separate arguments for each type of trigger. */
 import { z } from "zod"
 import { flag, oneOf, openObject, prose, text } from "../src/wire/operations/fields.ts"
-import { shown } from "../src/wire/operations/render.ts"
+import { renderValue } from "../src/wire/operations/render.ts"
 import { callOperation, operationNamed } from "./gateway.ts"
 import { defineTool } from "./tool.ts"
 
@@ -86,7 +86,7 @@ export const syncTrigger = defineTool({
       context,
     })
     const { trigger } = z.object({ trigger: z.unknown() }).parse(reply)
-    return `${id === undefined ? "Created." : "Saved."}\n${shown(trigger)}`
+    return `${id === undefined ? "Created." : "Saved."}\n${renderValue(trigger)}`
   },
 })
 

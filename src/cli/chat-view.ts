@@ -1,11 +1,11 @@
-/** A session's events as lines in a terminal: words as they come, tools, lists, questions, ends. Knows no sockets. */
+/** Renders a session's events as terminal output: streamed text, tool calls, todo lists, errors. Does no I/O itself. */
 import type { HubEvent } from "./hub-client.ts"
 
 export interface ChatViewOptions {
   readonly write: (text: string) => void
-  /** A person at a terminal sees colours; a pipe gets plain text. */
+  /** True on a terminal, false for a pipe. */
   readonly colours: boolean
-  /** Only the answer to these prompts is shown; all of the session without it. */
+  /** Shows only the replies to prompts that match; without it, the whole session. */
   readonly only?: (promptId: string | undefined) => boolean
 }
 
@@ -35,20 +35,22 @@ interface Message {
 export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatView => {
   const style = (code: string, text: string) => (colours ? `\u001B[${code}m${text}\u001B[0m` : text)
   const dim = (text: string) => style("2", text)
-  /** Messages that are shown, with how they stand; those of before are known and left alone. */
+  /** Messages that are shown, by id, with their last status. */
   const messages = new Map<string, string>()
-  const past = new Set<string>()
+  /** Messages that are not shown: finished before the chat started, typed by the user, or replies to other prompts. */
+  const skipped = new Set<string>()
+  /** How many characters of each part are on the screen. */
   const printed = new Map<string, number>()
   const kinds = new Map<string, string>()
   const tools = new Map<string, string>()
-  /** Where the cursor stands, so that a new kind of output starts on a line of its own. */
+  /** The kind of output on the current line, so that another kind starts a new line. */
   let open: "nothing" | "text" | "reasoning" = "nothing"
 
   const line = (text: string) => {
     write(`${open === "nothing" ? "" : "\n"}${text}\n`)
     open = "nothing"
   }
-  const words = (messageId: string, partId: string, offset: number, text: string) => {
+  const printText = (messageId: string, partId: string, offset: number, text: string) => {
     const key = `${messageId}/${partId}`
     const kind = kinds.get(key)
     const done = printed.get(key) ?? 0
@@ -61,28 +63,28 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
   }
 
   const onMessage = (message: Message) => {
-    // What a person typed stands on the screen already.
+    // The user's own text is on the screen already.
     if (message.role === "user" || (only && !only(message.promptId)))
-      return void past.add(message.id)
+      return void skipped.add(message.id)
     const before = messages.get(message.id)
     messages.set(message.id, message.status)
-    if (past.has(message.id) || before === message.status) return
+    if (skipped.has(message.id) || before === message.status) return
     if (message.status === "error") return line(style("31", `✗ ${message.error ?? "failed"}`))
     if (message.status === "canceled") return line(dim("  stopped"))
     if (message.status === "done" && open !== "nothing") line("")
   }
 
   const onPart = (messageId: string, part: Part) => {
-    if (past.has(messageId) || !messages.has(messageId)) return
+    if (skipped.has(messageId) || !messages.has(messageId)) return
     kinds.set(`${messageId}/${part.id}`, part.kind)
-    if (part.text !== undefined) return words(messageId, part.id, 0, part.text)
+    if (part.text !== undefined) return printText(messageId, part.id, 0, part.text)
     if (part.kind === "tool" && part.data) onTool(`${messageId}/${part.id}`, part.data)
     if (part.kind === "todo" && part.data) line(dim(todo(part.data["items"])))
   }
 
   const onTool = (key: string, data: Record<string, unknown>) => {
     const { toolName, status, args, result, error } = data
-    // The list and the question are shown for themselves.
+    // Todo lists and questions have a rendering of their own.
     if (toolName === "todowrite" || toolName === "question" || tools.get(key) === status) return
     tools.set(key, String(status))
     if (status === "running") line(dim(`  ● ${String(toolName)} ${short(args)}`))
@@ -100,7 +102,7 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
           if (message.status === "streaming") {
             messages.set(message.id, message.status)
             for (const part of message.parts ?? []) onPart(message.id, part)
-          } else past.add(message.id)
+          } else skipped.add(message.id)
         }
         return
       case "message":
@@ -109,8 +111,8 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
         return onPart(String(event["messageId"]), event["part"] as Part)
       case "part.delta": {
         const messageId = String(event["messageId"])
-        if (past.has(messageId) || !messages.has(messageId)) return
-        return words(
+        if (skipped.has(messageId) || !messages.has(messageId)) return
+        return printText(
           messageId,
           String(event["partId"]),
           Number(event["offset"]),
@@ -120,7 +122,7 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
       case "state":
         if (String(event["name"]).startsWith("retry:")) {
           const { attempt, message } = event["value"] as { attempt: number; message: string }
-          line(dim(`  the model is busy, trying again (${attempt}): ${message}`))
+          line(dim(`  the model is busy, retry ${attempt}: ${message}`))
         }
         return
       default:

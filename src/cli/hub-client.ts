@@ -1,4 +1,4 @@
-/** A client's connection to a session: one socket at a time, the cursor kept, so that a cut costs nothing. */
+/** A client's connection to a session. Reconnects with its cursor, so that no event is lost or repeated. */
 import { WebSocket } from "ws"
 import type { Clock } from "../lib/clock.ts"
 import { backoffMs } from "../lib/backoff.ts"
@@ -15,17 +15,17 @@ export interface HubClientOptions {
   readonly token: string
   readonly session: string
   readonly clock: Clock
-  /** Everything the session tells, changes taken apart into the events they stand for. */
+  /** Called for each event; `changes` are split into their single events. */
   readonly onEvent: (event: HubEvent) => void
-  /** The hub does not let this client in: asking again does not help. */
+  /** The hub refused the connection with a status for which a retry is useless. */
   readonly onRefused: (status: number) => void
-  /** The hub has not been there for this long: it is not coming back at this address. */
+  /** After this long without a connection, `onGone` is called and retries end. */
   readonly patienceMs: number
   readonly onGone: () => void
 }
 
 export interface HubClient {
-  /** Asks, again after every cut, until there is a reply. */
+  /** Sends a request, again after every reconnect, until it has a reply. */
   readonly ask: (message: {
     readonly type: string
     readonly [field: string]: unknown
@@ -44,11 +44,11 @@ export const connectHub = (options: HubClientOptions): HubClient => {
   let socket: WebSocket | undefined
   let cursor: number | undefined
   let tries = 0
-  let goneSince: number | undefined
+  let unreachableSince: number | undefined
   let closed = false
   let cancelRetry = () => {}
 
-  const take = (event: HubEvent): void => {
+  const handle = (event: HubEvent): void => {
     if (event.type === "pong") return
     if (event.rev !== undefined) cursor = Math.max(cursor ?? 0, event.rev)
     if (event.type === "reply") {
@@ -67,11 +67,11 @@ export const connectHub = (options: HubClientOptions): HubClient => {
     socket = mine
     mine.on("open", () => {
       tries = 0
-      goneSince = undefined
+      unreachableSince = undefined
       mine.send(JSON.stringify({ type: "subscribe", ...(cursor !== undefined && { cursor }) }))
       for (const { text } of waiting.values()) mine.send(text)
     })
-    mine.on("message", (data: Buffer) => take(JSON.parse(data.toString()) as HubEvent))
+    mine.on("message", (data: Buffer) => handle(JSON.parse(data.toString()) as HubEvent))
     mine.on("unexpected-response", (_request, response) => {
       const status = response.statusCode ?? 0
       response.resume()
@@ -84,8 +84,8 @@ export const connectHub = (options: HubClientOptions): HubClient => {
     mine.on("error", () => {})
     mine.on("close", () => {
       if (closed || socket !== mine) return
-      goneSince ??= clock.now()
-      if (clock.now() - goneSince > options.patienceMs) {
+      unreachableSince ??= clock.now()
+      if (clock.now() - unreachableSince > options.patienceMs) {
         closed = true
         return options.onGone()
       }

@@ -1,4 +1,4 @@
-/** A chat in the terminal: one prompt a line, the answer as it comes, questions answered at the prompt. */
+/** A chat in the terminal: each line is a prompt or the answer to a question; replies are shown as they stream in. */
 import { createInterface } from "node:readline"
 import type { Readable, Writable } from "node:stream"
 import type { Clock } from "../lib/clock.ts"
@@ -13,20 +13,20 @@ export interface ChatOptions {
   readonly hub: { readonly url: string; readonly token: string }
   readonly session: string
   readonly model?: string | undefined
-  /** One prompt, its answer, and the end; a conversation without it. */
+  /** Sends this one prompt and ends after its reply. Without it, a conversation. */
   readonly text?: string | undefined
-  /** The events themselves, one JSON object a line, in place of a picture of them. */
+  /** Prints the events as JSON, one object per line, instead of rendered text. */
   readonly json?: boolean
-  /** How long a session agent may be away before the chat ends. */
+  /** The chat ends when the session agent has been unreachable for this long. */
   readonly patienceMs?: number
-  /** What to say above the first prompt, once the agent is ready. */
+  /** The text above the first prompt, shown when the agent is ready. */
   readonly greeting?: () => string
 }
 
 export interface Chat {
-  /** How it ended: 0 well, 1 the last turn failed, 130 stopped, 2 not let in. */
+  /** The exit code: 0 success, 1 the last turn failed or the session agent is gone, 2 refused, 130 cancelled. */
   readonly finished: Promise<number>
-  /** Ctrl-C: stops the turn, or leaves when there is none. */
+  /** Ctrl-C: cancels the running turn; without one, ends the chat. */
   readonly interrupt: () => void
   readonly close: () => void
 }
@@ -45,6 +45,7 @@ const PATIENCE_MS = 60_000
 export const startChat = (options: ChatOptions): Chat => {
   const { input, output, interactive, text: single, json = false } = options
   const finished = Promise.withResolvers<number>()
+  /** Ids of the prompts that this chat has sent. */
   const mine = new Set<string>()
   const view = createChatView({
     write: (text) => void (json ? undefined : output.write(text)),
@@ -60,10 +61,11 @@ export const startChat = (options: ChatOptions): Chat => {
     prompt: view.style("36", "> "),
   })
   const questions: Question[] = []
-  /** Prompts of this chat that are not over; one that has no id yet counts too. */
+  /** Prompts of this chat that are queued or running. */
   const open = new Set<string>()
-  /** Lines of a script that wait for their turn. */
+  /** Lines from a pipe that are not sent yet. */
   const script: string[] = []
+  /** Prompts that were sent and have no id yet. */
   let asking = 0
   let code = 0
   let ended = false
@@ -73,7 +75,7 @@ export const startChat = (options: ChatOptions): Chat => {
     if (interactive || asking > 0 || (open.size > 0 && questions.length === 0)) return
     const typed = script.shift()
     if (typed !== undefined) return take(typed)
-    // Nobody is left to answer.
+    // The input has ended, so the question cannot be answered.
     if (ended && questions.length > 0) interrupt()
   }
   const rest = () => {
@@ -171,16 +173,14 @@ export const startChat = (options: ChatOptions): Chat => {
     onEvent,
     patienceMs: options.patienceMs ?? PATIENCE_MS,
     onGone: () => {
-      view.line(
-        view.style("31", "✗ the session agent is gone; what was asked waits for it in its queue"),
-      )
+      view.line(view.style("31", "✗ the session agent is gone; open prompts stay in its queue"))
       finish(1)
     },
     onRefused: (status) => {
       view.line(
         view.style(
           "31",
-          `✗ the hub does not let this chat in (HTTP ${status}): is session ${options.session} there?`,
+          `✗ the session agent refused the chat (HTTP ${status}): does session ${options.session} exist?`,
         ),
       )
       finish(2)
@@ -200,7 +200,7 @@ export const startChat = (options: ChatOptions): Chat => {
     void prompt(text)
   }
   lines.on("line", (typed) => {
-    // A person may type ahead; a script's lines are taken one by one, so that a question gets its answer from the next.
+    // A user may type ahead. Lines from a pipe are sent one at a time, so that the next line can answer a question.
     if (interactive) return take(typed)
     script.push(typed)
     next()

@@ -1,4 +1,4 @@
-/** How long to wait before the next try: doubling from `min` to `max`, spread so that a fleet does not return at once. */
+/** The delay before a retry: doubles from `min` to `max`, with jitter so that many clients do not retry at the same time. */
 
 export interface BackoffRange {
   readonly min: number
@@ -6,8 +6,8 @@ export interface BackoffRange {
 }
 
 /**
- * `attempt` counts from 0; `random` is in [0, 1). The result lies between half of the doubled delay and all
- * of it, so it never collapses to zero and never exceeds `max`.
+ * `attempt` counts from 0; `random` is in [0, 1). The result is between half of the doubled delay and all of it, so it is
+ * never zero and never above `max`.
  */
 export const backoffMs = (attempt: number, range: BackoffRange, random: number): number => {
   const full = Math.min(range.max, range.min * 2 ** Math.min(attempt, 30))

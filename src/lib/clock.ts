@@ -1,9 +1,9 @@
-/** Time as a dependency: what waits or measures takes a Clock, so that a test can hold time in its hand. */
+/** Time as a dependency: code that waits or measures takes a Clock, so that tests can control time. */
 
 export interface Clock {
   /** Milliseconds since the epoch. */
   readonly now: () => number
-  /** Calls `run` once after `ms`; the returned function takes it back. */
+  /** Calls `run` once after `ms`; the returned function cancels it. */
   readonly after: (ms: number, run: () => void) => () => void
 }
 
@@ -15,7 +15,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** Resolves after `ms`, or at once when the signal is aborted: a wait never outlives what it waits for. */
+/** Resolves after `ms`, or when the signal is aborted. */
 export const sleep = (clock: Clock, ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal?.aborted) return resolve()
@@ -28,20 +28,20 @@ export const sleep = (clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     signal?.addEventListener("abort", finish)
   })
 
-/** True when it settled within `ms`; a failure of it is a failure here. */
+/** Resolves to true if `work` resolves within `ms`, otherwise to false. Rejects if `work` rejects in time. */
 export const within = async (
   clock: Clock,
   ms: number,
   work: Promise<unknown>,
 ): Promise<boolean> => {
-  const over = Promise.withResolvers<boolean>()
-  const cancel = clock.after(ms, () => over.resolve(false))
+  const late = Promise.withResolvers<boolean>()
+  const cancel = clock.after(ms, () => late.resolve(false))
   const settled = async () => {
     await work
     return true
   }
   try {
-    return await Promise.race([settled(), over.promise])
+    return await Promise.race([settled(), late.promise])
   } finally {
     cancel()
   }

@@ -1,4 +1,4 @@
-/** Compares two texts in a time that says nothing of where they differ. */
+/** Compares secrets in a time that depends only on the length of the expected text, not on where the texts differ. */
 
 export const sameText = (given: string, expected: string): boolean => {
   let difference = given.length ^ expected.length

@@ -1,4 +1,4 @@
-/** A text's short name, the same in every host: what has the same one is the same. */
+/** SHA-256 of a text, with its algorithm as a prefix. Works in Bun and in a Durable Object. */
 import { createHash } from "node:crypto"
 
 export const digestOf = (text: string): string =>

@@ -22,14 +22,21 @@ export const readJson = <Schema extends z.ZodType>(
 
 /** A text column that holds JSON, as a field of a row schema: it is parsed together with the row. */
 export const jsonColumn = <Schema extends z.ZodType>(schema: Schema) =>
+  z.string().transform(parseColumn).pipe(schema)
+
+/** The same for a column that may be NULL, which is `undefined` here: the JSON itself may be `null`. */
+export const optionalJsonColumn = <Schema extends z.ZodType>(schema: Schema) =>
   z
     .string()
-    .transform((text, context) => {
-      const value = parseJson(text)
-      if (value === undefined) context.addIssue({ code: "custom", message: "not JSON" })
-      return value
-    })
-    .pipe(schema)
+    .nullable()
+    .transform((text, context) => (text === null ? undefined : parseColumn(text, context)))
+    .pipe(schema.optional())
+
+const parseColumn = (text: string, context: z.core.$RefinementCtx): unknown => {
+  const value = parseJson(text)
+  if (value === undefined) context.addIssue({ code: "custom", message: "not JSON" })
+  return value
+}
 
 const describe = (error: z.ZodError): string => {
   const [issue] = error.issues

@@ -1,4 +1,4 @@
-/** The only writer of logs: one JSON object a line (readable lines on a terminal), secrets taken out here. */
+/** The only writer of logs: one JSON object per line, or readable lines on a terminal. Secrets are redacted here. */
 
 export type Level = "debug" | "info" | "warn" | "error"
 export type Fields = Readonly<Record<string, unknown>>
@@ -8,16 +8,16 @@ export interface Log {
   readonly info: (event: string, fields?: Fields) => void
   readonly warn: (event: string, fields?: Fields) => void
   readonly error: (event: string, fields?: Fields) => void
-  /** A log whose every line carries these fields too. */
+  /** A log that adds these fields to each of its lines. */
   readonly child: (fields: Fields) => Log
-  /** From now on these values are taken out as well, in every log of the process. */
+  /** Redacts these values too from now on, in this log, its parent and all its children. */
   readonly hide: (secrets: readonly string[]) => void
 }
 
 export interface LogOptions {
   readonly level: Level
   readonly format: "json" | "pretty"
-  /** Every secret value of the process; each is replaced wherever it turns up. */
+  /** Every secret value of the process; each occurrence is replaced. */
   readonly secrets: readonly string[]
   readonly write: (line: string) => void
   readonly now: () => number
@@ -52,8 +52,8 @@ export const createLog = (options: LogOptions): Log => {
 const HIDDEN = "[redacted]"
 
 /**
- * Shapes that are secret whoever made them. Each keeps what names the secret and hides its value, so that a
- * line still tells what was there.
+ * Credentials that are recognised by their form. Each pattern keeps the name of the secret and hides its value, so that
+ * the line still shows what was there.
  */
 const shapes: readonly (readonly [RegExp, string])[] = [
   [/\b(bearer|basic)(\s+|%20)[A-Za-z0-9\-._~+/%]{6,}=*/gi, `$1$2${HIDDEN}`],
@@ -62,11 +62,11 @@ const shapes: readonly (readonly [RegExp, string])[] = [
   [/((?:^|[?&;\s"'_-])(?:auth_)?token=)[^&\s"'\\;#]+/gi, `$1${HIDDEN}`],
 ]
 
-/** Takes out the given values in every spelling a line may hold them in, then whatever looks like a credential. */
+/** Replaces the given values (plain, JSON, percent and base64 encoded), then everything that has the form of a credential. */
 export const createRedactor = (secrets: readonly string[]): ((text: string) => string) => {
   const spellings = new Set<string>()
   for (const secret of secrets) {
-    // Very short values would blank out ordinary words; the Config refuses secrets that short.
+    // A very short value would redact ordinary words. The settings reject secrets that short.
     if (secret.length < 6) continue
     spellings.add(secret)
     spellings.add(JSON.stringify(secret).slice(1, -1))
@@ -86,7 +86,7 @@ const unescapeUtf8 = (text: string): string =>
   Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("")
 
 const renderJson = (at: number, level: Level, event: string, fields: Fields): string =>
-  JSON.stringify({ at: new Date(at).toISOString(), level, event, ...fields }, plain)
+  JSON.stringify({ at: new Date(at).toISOString(), level, event, ...fields }, serializable)
 
 const renderPretty = (at: number, level: Level, event: string, fields: Fields): string => {
   const time = new Date(at).toISOString().slice(11, 23)
@@ -95,18 +95,18 @@ const renderPretty = (at: number, level: Level, event: string, fields: Fields): 
     .filter(([, value]) => value !== undefined)
     .map(
       ([key, value]) =>
-        `${key}=${typeof value === "string" ? value : JSON.stringify(value, plain)}`,
+        `${key}=${typeof value === "string" ? value : JSON.stringify(value, serializable)}`,
     )
   return [`${time} ${mark} ${event}`, ...rest].join("  ")
 }
 
-/** Errors and big integers have no JSON of their own; a log line must never be what throws. */
-const plain = (_key: string, value: unknown): unknown => {
+/** JSON.stringify drops errors and throws on big integers; logging must never throw. */
+const serializable = (_key: string, value: unknown): unknown => {
   if (value instanceof Error) return describeError(value)
   return typeof value === "bigint" ? String(value) : value
 }
 
-/** The message of an error with those of its causes, in one line. */
+/** The messages of an error and its causes, in one line. */
 export const describeError = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   const cause = error.cause === undefined ? "" : `: ${describeError(error.cause)}`

@@ -1,14 +1,14 @@
-/** The last lines of something endless: bounded in number and in size, whatever is poured in. */
+/** Keeps the last lines of an endless output; bounded in the number of lines and in their length. */
 
 export interface Ring {
   readonly push: (line: string) => void
-  /** The newest last. */
-  readonly read: (most?: number) => readonly string[]
+  /** At most `limit` lines, the newest last. */
+  readonly read: (limit?: number) => readonly string[]
 }
 
 export interface RingLimits {
   readonly lines: number
-  /** A longer line is cut, with a mark at its end. */
+  /** A longer line is cut and ends with an ellipsis. */
   readonly lineLength: number
 }
 
@@ -20,8 +20,8 @@ export const createRing = ({ lines, lineLength }: RingLimits): Ring => {
       kept[next % lines] = line.length > lineLength ? `${line.slice(0, lineLength)}…` : line
       next += 1
     },
-    read: (most = lines) => {
-      const count = Math.min(most, next, lines)
+    read: (limit = lines) => {
+      const count = Math.min(limit, next, lines)
       return Array.from({ length: count }, (_, index) => kept[(next - count + index) % lines] ?? "")
     },
   }

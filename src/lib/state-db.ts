@@ -1,11 +1,11 @@
-/** The state directory's database: what must survive a crash is written here, in one place and in order. */
+/** The SQLite database in the state directory: everything that must survive a crash. */
 import { Database } from "bun:sqlite"
 import { chmodSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 
 /**
- * WAL with `synchronous=NORMAL`: a commit costs microseconds and survives the death of the process; only a loss
- * of power may take the last commits, never the file.
+ * WAL with `synchronous=NORMAL`: a commit takes microseconds and survives a crash of the process. A power failure may
+ * lose the last commits but does not corrupt the file.
  */
 export const openStateDb = (stateDir: string): Database => {
   try {
@@ -38,7 +38,7 @@ const setUp = [
   "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
 ]
 
-/** Small named values: the epoch, the channel map, the last configuration. */
+/** Facts are small named values: the epoch, the API token, the last configuration. */
 export const readFact = (db: Database, name: string): string | undefined =>
   db.query<{ value: string }, [string]>("SELECT value FROM facts WHERE name = ?").get(name)?.value
 
@@ -48,7 +48,7 @@ export const writeFact = (db: Database, name: string, value: string): void => {
   ).run(name, value)
 }
 
-/** Takes a value out of the file, its bytes too; whoever still needs it puts it back. */
+/** Deletes a value and overwrites its bytes in the file. `putBack` restores it. */
 export const scrubFact = (
   db: Database,
   name: string,
@@ -60,7 +60,7 @@ export const scrubFact = (
   return { putBack: () => writeFact(db, name, value) }
 }
 
-/** Everything in one file, with nothing left in the log beside it. */
+/** Moves everything from the write-ahead log into the database file. */
 export const writeOut = (db: Database): void => {
   db.run("PRAGMA wal_checkpoint(TRUNCATE)")
 }

@@ -1,7 +1,7 @@
-/** Which build this is: the version of package.json and, in a compiled binary, the commit it was made from. */
+/** The version in package.json and, in a compiled binary, the commit of the build. */
 import manifest from "../../package.json"
 
-/** Put in by the build; absent when run from source. */
+/** Defined by `npm run build`; absent when run from source. */
 declare const BUILD_COMMIT: string | undefined
 
 export const version: string = manifest.version

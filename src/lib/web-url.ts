@@ -1,3 +1,3 @@
-/** An address that a web client can ask. */
+/** True for an http:// or https:// address. */
 export const isWebUrl = (text: string): boolean =>
   URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol)

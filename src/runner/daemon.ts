@@ -18,7 +18,7 @@ import { createCommandHandler } from "./commands/index.ts"
 import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
-import { countedOver } from "./gateway/link-requests.ts"
+import { createLinkMetrics } from "./gateway/link-metrics.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { watchForRestore } from "./host/detect-restore.ts"
 import { createHost } from "./host/host.ts"
@@ -120,6 +120,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     maxBytes: OUTBOX_BYTES,
     onStoreFailure: (error) => linkLog.error("link.not-stored", { error: describeError(error) }),
   })
+  const linkMetrics = createLinkMetrics()
   const link = createLink({
     ...options.link,
     sessionId: config.sessionId,
@@ -139,6 +140,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       joined.get().readiness.connected()
       gateway?.announceTunnels()
     },
+    taps: [linkMetrics.onFrameSent],
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
@@ -148,13 +150,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
-  const counted = countedOver(link.send)
   const channels = joinChannels({
     config,
     sessions,
     jobs,
     link,
-    send: counted.send,
+    send: link.send,
     workDir,
     self,
     user,
@@ -211,7 +212,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       read: (name) => readFact(db, name),
       write: (name, value) => writeFact(db, name, value),
     },
-    setPart: readiness.setComponent,
+    setComponent: readiness.setComponent,
     runHook: (hook) => joined.get().hibernation.runHook(hook),
     runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
   })
@@ -243,7 +244,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     onEvent: channels.agentEvent,
     onStreamGap: () => {
-      counted.eventStreamLost()
+      linkMetrics.onEventStreamLost()
       channels.streamGap()
     },
     onFirstEvent: channels.streamGap,
@@ -328,7 +329,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         link,
         readiness,
         agent,
-        counted,
+        linkMetrics,
         secrets,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,

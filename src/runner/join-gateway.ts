@@ -6,11 +6,11 @@ import { readFact, writeFact } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import type { Channels } from "./channels/channels.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
-import { type Counted, notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
+import type { LinkMetrics } from "./gateway/link-metrics.ts"
+import { notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
 import type { Link } from "./link/link.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { Readiness } from "./readiness.ts"
-import { secretOperations } from "./sandbox/secret-operations.ts"
 import type { Secrets } from "./sandbox/secrets.ts"
 
 export interface JoinGatewayOptions {
@@ -21,7 +21,7 @@ export interface JoinGatewayOptions {
   readonly link: Link
   readonly readiness: Readiness
   readonly agent: Agent
-  readonly counted: Counted
+  readonly linkMetrics: LinkMetrics
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
   /** The agent has completed the session. */
@@ -34,7 +34,7 @@ const COMPLETE_MS = 500
 const TUNNELS_FACT = "gateway.tunnels"
 
 export const joinGateway = (options: JoinGatewayOptions): Gateway => {
-  const { config, db, apiToken, channels, link, readiness, agent, counted, secrets } = options
+  const { config, db, apiToken, channels, link, readiness, agent, linkMetrics, secrets } = options
   const { clock, log } = options
   return startGateway({
     host: config.gatewayHost,
@@ -50,7 +50,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     opencodePort: readiness.opencodePort,
     components: readiness.components,
     details: () => ({ agent: agent.status() }),
-    gauges: () => counted.gauges(link.counters(), readiness.components()["agent"]?.restarts ?? 0),
+    gauges: () => linkMetrics.read(link.counters(), readiness.components()["agent"]?.restarts ?? 0),
     loadTunnels: () => readFact(db, TUNNELS_FACT),
     saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
     announceTunnels: (tunnels) => link.send({ type: "tunnels", tunnels: [...tunnels] }),
@@ -59,8 +59,8 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
       send: link.send,
       originOf: channels.originOf,
       // Delayed, so that the tool call gets its response and the turn ends with it.
-      completed: () => void clock.after(COMPLETE_MS, options.onCompleted),
+      onCompleted: () => void clock.after(COMPLETE_MS, options.onCompleted),
     }),
-    ...(secrets && { local: secretOperations(secrets) }),
+    secrets,
   })
 }

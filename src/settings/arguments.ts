@@ -46,26 +46,26 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
   const syntax = commands[command]
   const { values, switches, positionals } = readTokens(argv, syntax)
   const operand = syntax.operands && takeOperand(command, syntax.operands, positionals)
-  const words = operand === undefined ? positionals : positionals.slice(1)
+  const rest = operand === undefined ? positionals : positionals.slice(1)
   const known = new Set(settingFlags())
   const flags = new Map([...values].filter(([name]) => known.has(name)))
-  const rest = { command, operand, flags }
+  const line = { command, operand, flags }
   switch (syntax.argument) {
     case "text":
       return {
-        ...rest,
-        args: { json: switches.has("json"), ...(words.length > 0 && { text: words.join(" ") }) },
+        ...line,
+        args: { json: switches.has("json"), ...(rest.length > 0 && { text: rest.join(" ") }) },
       }
     case "file": {
-      const [file, ...more] = words
+      const [file, ...more] = rest
       if (file === undefined) throw new SettingsError(`${command} ${operand} needs a FILE`)
       rejectExtra(more)
       const workflow = { file, variables: values.get("variables"), deny: switches.has("deny") }
-      return { ...rest, args: { json: false, workflow } }
+      return { ...line, args: { json: false, workflow } }
     }
     default:
-      rejectExtra(words)
-      return { ...rest, args: { json: false } }
+      rejectExtra(rest)
+      return { ...line, args: { json: false } }
   }
 }
 

@@ -5,9 +5,9 @@ export const closeReasons = {
   replaced: "Replaced by new runner connection",
   /** The session has ended. */
   terminated: "Session terminated",
-  /** The sandbox is about to be stopped; its snapshot is resumed by another runner process. */
+  /** The session is put to sleep. */
   hibernating: "Session hibernating",
-  /** The session agent's sandbox provider reports that this sandbox has exited. */
+  /** The session agent regards this sandbox as ended. */
   exited: "Sandbox already exited",
 } as const
 

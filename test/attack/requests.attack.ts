@@ -85,7 +85,7 @@ test(`${COUNT} mutated requests neither stop, stall nor fill the gateway, and no
   await inParallel(COUNT, 128, async () => {
     const request = mutate(random, random.pick(whole), dictionary)
     const { received } = await sendRaw(target.facts.port, request, 15)
-    if (/^HTTP\/1\.1 500/.test(received)) broken.push(request)
+    if (received.startsWith("HTTP/1.1 500")) broken.push(request)
   })
   const after = await target.health()
   expect(broken).toEqual([])

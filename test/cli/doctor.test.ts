@@ -1,4 +1,4 @@
-/** The doctor: a line for each thing, and an exit code for the worst of them. */
+/** The findings of `sandpiper doctor`. */
 import { afterEach, beforeEach, expect, test } from "bun:test"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -28,7 +28,7 @@ const look = async (env: Record<string, string> = {}) => {
   }
 }
 
-test("a machine where all is well is healthy, and each thing has its line", async () => {
+test("a machine without problems is healthy and has a line per check", async () => {
   const { healthy, line } = await look()
   expect(line("opencode")).toMatch(/^ok +opencode +\S+opencode 1\.18\.33$/)
   expect(line("git")).toMatch(/^ok +git +\/\S+ 2\.\d+/)
@@ -40,7 +40,7 @@ test("a machine where all is well is healthy, and each thing has its line", asyn
   expect(healthy).toBeTrue()
 })
 
-test("without OpenCode it is not", async () => {
+test("a missing OpenCode makes the machine unhealthy", async () => {
   const { healthy, line } = await look({ OPENCODE_BIN: "/nonexistent/opencode" })
   expect(line("opencode")).toBe(
     "bad   opencode           OPENCODE_BIN: /nonexistent/opencode is not an executable file",
@@ -48,26 +48,26 @@ test("without OpenCode it is not", async () => {
   expect(healthy).toBeFalse()
 })
 
-test("a workspace that cannot be written to is named with the reason", async () => {
+test("a workspace that is not writable is reported with the reason", async () => {
   await writeFile(join(sandbox.root, "file"), "")
   const { healthy, line } = await look({ WORK_DIR: join(sandbox.root, "file/below") })
   expect(line("workspace")).toMatch(/^bad .*ENOTDIR/)
   expect(healthy).toBeFalse()
 })
 
-test("a port that somebody else holds is named with its holder", async () => {
+test("a port that is in use is reported with its process", async () => {
   const { healthy, line } = await look({ GATEWAY_PORT: String(agent.port) })
   expect(line(`port ${agent.port}`)).toContain(`held by pid ${process.pid}`)
   expect(healthy).toBeFalse()
 })
 
-test("a session agent out of reach is named", async () => {
+test("an unreachable session agent is reported", async () => {
   const { healthy, line } = await look({ DO_WS_URL: "ws://127.0.0.1:1/" })
   expect(line("session agent")).toStartWith("bad")
   expect(healthy).toBeFalse()
 })
 
-test("a clock that is minutes off is named", async () => {
+test("a clock that is minutes off is reported", async () => {
   const wrong = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -79,13 +79,13 @@ test("a clock that is minutes off is named", async () => {
   await wrong.stop(true)
 })
 
-test("a service that is wanted and not installed is a warning", async () => {
+test("a requested service that is not installed is a warning", async () => {
   const { healthy, line } = await look({ SANDPIPER_SERVICES: "all", PATH: "/nonexistent" })
   expect(line("ttyd")).toBe("warn  ttyd               not installed")
   expect(healthy).toBeTrue()
 })
 
-test("a version is found behind lines of a log, and nothing where there is none", () => {
+test("a version is found after log lines, and none is invented", () => {
   const log = "[2026-01-02T03:04:05.678Z] info  Wrote default config file"
   expect(versionIn(`${log}\n4.117.0 7a4f8c with Code 1.99.3`)).toBe("4.117.0")
   expect(versionIn("git version 2.39.5")).toBe("2.39.5")

@@ -1,4 +1,4 @@
-/** The chat as a person has it: what is typed goes out, what comes back is shown, Ctrl-C stops, the exit code tells. */
+/** The terminal chat: input, output, Ctrl-C and exit codes. */
 import { afterEach, beforeEach, expect, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -47,7 +47,7 @@ const chat = (options: Partial<ChatOptions> = {}) => {
   return { ...started, input, shown: () => shown }
 }
 
-test("one prompt is asked, answered and ends with 0", async () => {
+test("a chat with one prompt shows the reply and exits with 0", async () => {
   const talk = chat({ text: "hello", model: "a/b" })
   await until(() => runner.busy() === 1, "turn")
   expect(runner.prompts[0]).toMatchObject({ content: "hello", model: "a/b" })
@@ -56,7 +56,7 @@ test("one prompt is asked, answered and ends with 0", async () => {
   expect(talk.shown()).toBe("you said hello\n\n")
 })
 
-test("Ctrl-C stops the turn and the exit code is 130; at rest it leaves", async () => {
+test("Ctrl-C cancels a running turn with exit code 130, and ends an idle chat with 0", async () => {
   const talk = chat({ text: "long" })
   await until(() => runner.busy() === 1, "turn")
   talk.interrupt()
@@ -68,7 +68,7 @@ test("Ctrl-C stops the turn and the exit code is 130; at rest it leaves", async 
   expect(await idle.finished).toBe(0)
 })
 
-test("a turn that fails ends with 1 and its words", async () => {
+test("a failed turn shows its error and exits with 1", async () => {
   const talk = chat({ text: "break" })
   await until(() => runner.busy() === 1, "turn")
   const origin = {
@@ -82,7 +82,7 @@ test("a turn that fails ends with 1 and its words", async () => {
   expect(talk.shown()).toContain("✗ the model is on fire")
 })
 
-test("lines of a script are taken one by one: the next one answers a question", async () => {
+test("piped lines are sent one at a time, and the next line answers a question", async () => {
   const talk = chat()
   talk.input.write("first\n2\nsecond\n")
   talk.input.end()
@@ -100,7 +100,7 @@ test("lines of a script are taken one by one: the next one answers a question", 
   expect(talk.shown()).toContain("you said second")
 })
 
-test("a hub that is restarted in between is found again", async () => {
+test("the chat reconnects to a restarted hub", async () => {
   const talk = chat({ text: "patience" })
   await until(() => runner.busy() === 1, "turn")
   const { port } = hub.hub
@@ -113,13 +113,13 @@ test("a hub that is restarted in between is found again", async () => {
   await rm(stateDir, { recursive: true, force: true })
 })
 
-test("a session that is not there is said to be so, with 2", async () => {
+test("a session that does not exist is reported with exit code 2", async () => {
   const talk = chat({ text: "x", session: "nowhere" })
   expect(await talk.finished).toBe(2)
   expect(talk.shown()).toContain("HTTP 404")
 })
 
-test("a session agent that is gone for good ends the chat with 1", async () => {
+test("a session agent that stays unreachable ends the chat with exit code 1", async () => {
   const talk = chat({ text: "x", patienceMs: 200 })
   await until(() => runner.busy() === 1, "turn")
   await hub.hub.stop()

@@ -135,7 +135,7 @@ describe("the tools in OpenCode", () => {
     )
     await callAll("greeting", [])
     expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain(
-      "You work in a sandbox of your own",
+      "You work in your own sandbox",
     )
   })
 
@@ -286,7 +286,7 @@ describe("the tools offered to the model", () => {
 describe("complete_session", () => {
   test("complete_session sends one self-terminate frame and the runner exits with code 0", async () => {
     const { frames, endOf } = await callAll("complete", [{ name: "complete_session", args: {} }])
-    expect(endOf.get("complete_session")?.result).toContain("The session is completed")
+    expect(endOf.get("complete_session")?.result).toContain("Session completed")
     expect(frames.filter(({ type }) => type === "self-terminate")).toHaveLength(1)
     expect(await runner.daemon.done).toEqual({ code: 0, why: "the agent completed the session" })
   })

@@ -98,7 +98,7 @@ describe("review", () => {
   test("a review that never parses is an error and sends no other frame", async () => {
     const from = c.agent.frames.length
     const result = await answered("review-result", { type: "review", requestId: "v2" })
-    expect(result.error).toContain("could not be read")
+    expect(result.error).toContain("could not be parsed")
     expect(c.agent.frames.slice(from).map(({ type }) => type)).toEqual(["review-result"])
   })
 })

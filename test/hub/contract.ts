@@ -1,4 +1,4 @@
-/** What every host of the session agent does: the same sentences, held by each against the real runner's uplink. */
+/** The contract of a host of the session agent. Every host runs these tests, with the runner's real link at the other end. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -10,21 +10,21 @@ import { until } from "./kit/until.ts"
 import { startTcpProxy, type TcpProxy } from "../kit/tcp-proxy.ts"
 
 export interface ContractHost {
-  /** Of its HTTP address. */
+  /** The base URL of its HTTP API. */
   readonly url: string
   readonly clientToken: string
-  /** Whatever a host may do at any time between two frames without being noticed. */
+  /** What the host may do between any two frames without an effect on clients and runner, for example sleep. */
   readonly disturb: () => Promise<void>
-  /** Dies and comes back with what it has written. */
+  /** Crashes and starts again with what it has written. */
   readonly restart: () => Promise<void>
   readonly stop: () => Promise<void>
-  /** How many blobs lie with the first session, as somebody sees it who looks at the disk. */
+  /** Number of blobs of session s1, read from the disk. */
   readonly blobs: () => number
 }
 
 const TOKEN = "runner-token-of-the-tests"
 
-export const holdContract = (name: string, start: () => Promise<ContractHost>): void => {
+export const testContract = (name: string, start: () => Promise<ContractHost>): void => {
   let host: ContractHost
   let folder: string
   const runners: FakeRunner[] = []
@@ -75,8 +75,8 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
       await rm(folder, { recursive: true, force: true })
     })
 
-    describe("a runner at the door", () => {
-      const knock = async (session: string, token: string) => {
+    describe("a connecting runner", () => {
+      const connect = async (session: string, token: string) => {
         const url = `${host.url}/sessions/${session}/ws?role=runner&token=${token}`
         return (
           await fetch(url, {
@@ -89,28 +89,28 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
           })
         ).status
       }
-      test("is told to wait while its session has no token", async () => {
+      test("a runner gets 503 while its session has no runner token", async () => {
         await put("s2", {})
-        expect(await knock("s2", TOKEN)).toBe(503)
+        expect(await connect("s2", TOKEN)).toBe(503)
       })
-      test("is refused with a wrong token, and with none", async () => {
-        expect(await knock("s1", "wrong")).toBe(401)
-        expect(await knock("s1", "")).toBe(401)
+      test("a runner with a wrong token or without a token gets 401", async () => {
+        expect(await connect("s1", "wrong")).toBe(401)
+        expect(await connect("s1", "")).toBe(401)
       })
-      test("is refused by a session that is not there", async () => {
-        expect(await knock("nobody", TOKEN)).toBe(404)
+      test("a runner of a session that does not exist gets 404", async () => {
+        expect(await connect("missing", TOKEN)).toBe(404)
       })
-      test("is closed with 1000 and the reason when another one comes", async () => {
+      test("a second runner closes the connection of the first with code 1000 and a reason", async () => {
         const address = `${host.url.replace(/^http/, "ws")}/sessions/s1/ws?role=runner&token=${TOKEN}`
         const first = await openUntilClosed(address)
         runner()
-        const clientOfIt = await client()
-        await clientOfIt.until(() => clientOfIt.state("runner") !== undefined, "second runner")
-        // Not disturbed in between: workerd does not evict an object while one of its sockets is closing.
+        const watcher = await client()
+        await watcher.until(() => watcher.state("runner") !== undefined, "second runner")
+        // Without `disturb`: workerd does not evict an object while one of its sockets is closing.
         expect(await first.closed).toBe("1000 Replaced by new runner connection")
         first.end()
       })
-      test("is configured, and replaces the one that was there", async () => {
+      test("a new runner gets init and config, and the runner before it ends", async () => {
         const first = runner()
         await until(
           () => first.frames.some(({ type }) => type === "opencode-config"),
@@ -128,7 +128,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
     })
 
     describe("a prompt", () => {
-      test("is answered, and every client sees the same words", async () => {
+      test("a prompt is answered and every client reads the same text", async () => {
         const [one, two] = [await client(), await client()]
         runner()
         const reply = await one.ask({ type: "prompt", content: "say these words 👋 to me" })
@@ -146,7 +146,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         }
       })
 
-      test("typed while the runner is away runs when it comes, once", async () => {
+      test("a prompt that is queued without a runner runs once when a runner connects", async () => {
         const one = await client()
         await one.ask({ type: "prompt", content: "later" })
         await host.disturb()
@@ -159,7 +159,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         expect(late.prompts).toHaveLength(1)
       })
 
-      test("is the same prompt when its clientRequestId comes again, and none when it stands for another", async () => {
+      test("a repeated clientRequestId is the same prompt, and a conflict with another content", async () => {
         const one = await client()
         const first = await one.ask({ type: "prompt", content: "a", clientRequestId: "r1" })
         await host.disturb()
@@ -174,20 +174,20 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         expect(one.queue()).toHaveLength(1)
       })
 
-      test("waits for the one before it in its channel, and for none in another", async () => {
+      test("a prompt waits for the one before it in its channel and not for other channels", async () => {
         const one = await client()
-        const lazy = runner({ eager: false })
+        const manual = runner({ eager: false })
         await one.ask({ type: "prompt", content: "a1" })
         await one.ask({ type: "prompt", content: "a2" })
         await one.ask({ type: "prompt", content: "b1", channelType: "chat", channelId: "7" })
-        await until(() => lazy.prompts.length === 2, "two prompts")
-        expect(lazy.prompts.map(({ content }) => content)).toEqual(["a1", "b1"])
-        lazy.work(100)
-        await until(() => lazy.prompts.length === 3, "the third")
-        expect(lazy.prompts[2]?.content).toBe("a2")
+        await until(() => manual.prompts.length === 2, "two prompts")
+        expect(manual.prompts.map(({ content }) => content)).toEqual(["a1", "b1"])
+        manual.work(100)
+        await until(() => manual.prompts.length === 3, "the third")
+        expect(manual.prompts[2]?.content).toBe("a2")
       })
 
-      test("is given to nobody before the runner is idle", async () => {
+      test("a prompt is dispatched only after the runner reports idle", async () => {
         const one = await client()
         await one.ask({ type: "prompt", content: "patience" })
         const busy = runner({ answer: () => [], eager: false })
@@ -196,11 +196,11 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         await until(() => busy.prompts.length === 1, "prompt after idle")
       })
 
-      test("is withdrawn before it is begun, promoted, and neither after", async () => {
+      test("a queued prompt can be withdrawn and promoted, a dispatched one cannot", async () => {
         const one = await client()
-        const lazy = runner({ eager: false })
+        const manual = runner({ eager: false })
         const a = await one.ask({ type: "prompt", content: "a" })
-        await until(() => lazy.prompts.length === 1, "first prompt")
+        await until(() => manual.prompts.length === 1, "first prompt")
         const b = await one.ask({ type: "prompt", content: "b" })
         const c = await one.ask({ type: "prompt", content: "c" })
         const d = await one.ask({ type: "prompt", content: "d" })
@@ -213,24 +213,24 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
           error: { code: "not-found" },
         })
         for (const count of [2, 3]) {
-          lazy.work(100)
-          await until(() => lazy.prompts.length === count, `prompt ${count}`)
+          manual.work(100)
+          await until(() => manual.prompts.length === count, `prompt ${count}`)
         }
-        expect(lazy.prompts.map(({ content }) => content)).toEqual(["a", "d", "c"])
+        expect(manual.prompts.map(({ content }) => content)).toEqual(["a", "d", "c"])
         void c
       })
     })
 
     describe("a stop", () => {
-      test("ends the turn as canceled and the next prompt goes on", async () => {
+      test("a stop ends the turn as canceled and the next prompt runs", async () => {
         const one = await client()
-        const lazy = runner({ eager: false })
+        const manual = runner({ eager: false })
         const { messageId } = await one.ask({ type: "prompt", content: "one two three" })
-        await until(() => lazy.busy() === 1, "turn")
-        lazy.work(1)
+        await until(() => manual.busy() === 1, "turn")
+        manual.work(1)
         await one.ask({ type: "prompt", content: "next" })
         expect(await one.ask({ type: "abort" })).toMatchObject({ ok: true, stopping: 1 })
-        await until(() => lazy.prompts.length === 2, "next prompt")
+        await until(() => manual.prompts.length === 2, "next prompt")
         await one.until(
           () =>
             one
@@ -240,19 +240,19 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         )
         expect(one.answerTo(String(messageId))).toBe("one ")
       })
-      test("with nothing to stop is answered too", async () => {
+      test("a stop without a running prompt succeeds and stops nothing", async () => {
         const one = await client()
         expect(await one.ask({ type: "abort" })).toMatchObject({ ok: true, stopping: 0 })
       })
     })
 
     describe("a question", () => {
-      test("is answered by the first client and by no other", async () => {
+      test("the first answer to a question counts and a second one is too late", async () => {
         const [one, two] = [await client(), await client()]
-        const lazy = runner({ eager: false })
+        const manual = runner({ eager: false })
         const { messageId } = await one.ask({ type: "prompt", content: "ask me" })
-        await until(() => lazy.busy() === 1, "turn")
-        lazy.send({
+        await until(() => manual.busy() === 1, "turn")
+        manual.send({
           type: "question",
           questionId: "q1",
           text: "Which?",
@@ -270,40 +270,43 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         expect(await one.ask({ type: "answer", id: "q9", answer: "a" })).toMatchObject({
           error: { code: "not-found" },
         })
-        await until(() => lazy.frames.some(({ type }) => type === "answer"), "answer at the runner")
-        expect(lazy.frames.filter(({ type }) => type === "answer")).toEqual([
+        await until(
+          () => manual.frames.some(({ type }) => type === "answer"),
+          "answer at the runner",
+        )
+        expect(manual.frames.filter(({ type }) => type === "answer")).toEqual([
           { type: "answer", questionId: "q1", answer: "b" },
         ])
       })
     })
 
-    describe("what a client asks of the runner", () => {
-      /** The frame that the runner gets of it, and the event that the client gets of the answer. */
+    describe("a client's request to the runner", () => {
+      /** Sends a request, checks the frame that the runner gets, answers it, and returns the client's `answer` event. */
       const asking = async (
         message: Record<string, unknown>,
         frame: Record<string, unknown>,
         answer: (requestId: string) => Parameters<FakeRunner["send"]>[0],
       ) => {
         const one = await client()
-        const lazy = runner({ eager: false })
+        const manual = runner({ eager: false })
         await one.until(() => one.state("agent") !== undefined, "runner")
         const { requestId } = await one.ask(message)
         await host.disturb()
         await until(
-          () => lazy.frames.some((got) => "requestId" in got && got.requestId === requestId),
+          () => manual.frames.some((got) => "requestId" in got && got.requestId === requestId),
           "question at the runner",
         )
         expect(
-          lazy.frames.find((got) => "requestId" in got && got.requestId === requestId),
+          manual.frames.find((got) => "requestId" in got && got.requestId === requestId),
         ).toMatchObject(frame)
-        lazy.send(answer(String(requestId)))
+        manual.send(answer(String(requestId)))
         const found = () =>
           one.events.find((event) => event["requestId"] === requestId && event["type"] === "answer")
         await one.until(() => found() !== undefined, "answer")
         return found()
       }
 
-      test("a command is run, and its result comes as an event", async () => {
+      test("a command runs and its result comes as an event", async () => {
         expect(
           await asking(
             { type: "command", command: "compact", args: "now" },
@@ -331,14 +334,14 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
           result: { files: [{ path: "a.txt", diff: "+a" }] },
         })
       })
-      test("a diff too long to be kept is words that say so", async () => {
+      test("a diff that is too long to store becomes an error that reports it", async () => {
         const long = "+a line of a file\n".repeat(200_000)
         expect(await asking({ type: "diff" }, { type: "diff" }, diffOf(long))).toMatchObject({
           status: "answered",
           result: { error: expect.stringContaining("too long to store") as string },
         })
       })
-      test("a review is made, and its findings come as an event", async () => {
+      test("a review runs and its result comes as an event", async () => {
         expect(
           await asking({ type: "review" }, { type: "review" }, (requestId) => ({
             type: "review-result",
@@ -347,7 +350,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
           })),
         ).toMatchObject({ asked: "review", result: { error: "there is nothing to review" } })
       })
-      test("a channel gets a fresh conversation", async () => {
+      test("new-session gives a channel a fresh conversation", async () => {
         const place = { channelType: "chat", channelId: "7" }
         expect(
           await asking(
@@ -357,7 +360,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
           ),
         ).toMatchObject({ asked: "new-session", result: { channel: "chat:7" } })
       })
-      test("a message is undone with its answer, for every client", async () => {
+      test("a revert removes a message and its answer for every client", async () => {
         const [one, two] = [await client(), await client()]
         const eager = runner()
         const { messageId } = await one.ask({ type: "prompt", content: "undo me" })
@@ -371,7 +374,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         await two.until(() => two.messages().length === 0, "empty conversation")
         expect((await client()).messages()).toEqual([])
       })
-      test("settings reach the runner that is there and the next one, whole", async () => {
+      test("config changes reach the connected runner, and the next runner gets the merged config", async () => {
         const one = await client()
         const first = runner()
         const configs = (of: FakeRunner) =>
@@ -389,14 +392,14 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
           isOrchestrator: true,
         })
       })
-      test("messages older than a snapshot are read page by page", async () => {
+      test("history returns older messages page by page", async () => {
         const one = await client()
         runner()
         for (const content of ["one", "two", "three"]) {
           await one.ask({ type: "prompt", content })
           await one.until(() => one.queue().length === 0, "answer")
         }
-        const said = async (before: number) => {
+        const readPage = async (before: number) => {
           const page = (await one.ask({ type: "history", before, limit: 2 })) as {
             messages: { parts: { text: string }[] }[]
             before?: number
@@ -406,11 +409,11 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
             before: page.before ?? 0,
           }
         }
-        const newest = await said(1_000_000)
+        const newest = await readPage(1_000_000)
         expect(newest.texts).toEqual(["three", "three"])
-        expect((await said(newest.before)).texts).toEqual(["two", "two"])
+        expect((await readPage(newest.before)).texts).toEqual(["two", "two"])
       })
-      test("files of a prompt arrive whole, also big ones, after a death and when it is asked again", async () => {
+      test("the files of a prompt, also big ones, reach the runner unchanged after a restart of the host and a repeated request", async () => {
         const bytes = Buffer.from(Uint8Array.from({ length: 2_400_000 }, (_, index) => index % 251))
         const url = `data:application/octet-stream;base64,${bytes.toString("base64")}`
         const attachments = [
@@ -427,7 +430,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         expect(late.prompts[0]?.attachments?.map((file) => file.url === url)).toEqual([true, false])
         expect(late.prompts[0]?.attachments?.[1]).toEqual(attachments[1] as never)
       })
-      test("files of a prompt are kept until it is over and no longer; asked again, it is still the same", async () => {
+      test("the files of a prompt are deleted when it ends, and a repeated request is still recognized", async () => {
         const url = (text: string) => `data:text/plain;base64,${btoa(text)}`
         const asked = (text: string) => ({
           content: "look",
@@ -441,14 +444,14 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         lost.kill()
         await host.restart()
         expect(host.blobs()).toBe(1)
-        const lazy = runner({ eager: false, stateDir: join(folder, "next") })
-        await until(() => lazy.prompts.length === 1, "the same prompt")
-        expect(lazy.prompts[0]?.attachments?.[0]?.url).toBe(url("one"))
+        const manual = runner({ eager: false, stateDir: join(folder, "next") })
+        await until(() => manual.prompts.length === 1, "the same prompt")
+        expect(manual.prompts[0]?.attachments?.[0]?.url).toBe(url("one"))
         expect(host.blobs()).toBe(1)
-        lazy.send({ type: "screenshot", data: btoa("pixels"), description: "a screen" })
+        manual.send({ type: "screenshot", data: btoa("pixels"), description: "a screen" })
         await until(() => host.blobs() === 2, "screenshot")
-        lazy.work(100)
-        await until(() => host.blobs() === 1, "blob gone")
+        manual.work(100)
+        await until(() => host.blobs() === 1, "deleted blob")
         await host.disturb()
         expect(await (await post("prompt", asked("one"))).json()).toEqual({
           ...first,
@@ -463,21 +466,21 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
       })
     })
 
-    describe("a client that slept", () => {
-      test("reads only what it missed", async () => {
+    describe("a resuming client", () => {
+      test("a client that resumes with its cursor reads only what it missed", async () => {
         const one = await client()
-        const lazy = runner({
+        const manual = runner({
           eager: false,
           answer: () => Array.from({ length: 100 }, (_, index) => `${index} `),
         })
         const { messageId } = await one.ask({ type: "prompt", content: "count" })
-        await until(() => lazy.busy() === 1, "turn")
-        lazy.work(40)
-        await one.until(() => one.answerTo(String(messageId)).endsWith("39 "), "forty words")
+        await until(() => manual.busy() === 1, "turn")
+        manual.work(40)
+        await one.until(() => one.answerTo(String(messageId)).endsWith("39 "), "forty deltas")
         await Bun.sleep(300)
         const before = one.cursor()
         one.close()
-        lazy.work(60)
+        manual.work(60)
         const two = await client({ from: one })
         await two.until(
           () =>
@@ -490,14 +493,14 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         expect(two.events[0]).toMatchObject({ type: "changes", from: before })
         expect(JSON.stringify(two.events)).not.toContain("12 13 14")
       })
-      test("with a cursor that was never given out gets a snapshot", async () => {
+      test("a cursor from the future gets a snapshot", async () => {
         const one = await client({ cursor: 999_999 })
         expect(one.events[0]).toMatchObject({ type: "snapshot" })
       })
     })
 
-    describe("over plain HTTP", () => {
-      test("a prompt is queued and the answer comes as server-sent events", async () => {
+    describe("the HTTP API", () => {
+      test("a prompt over HTTP is queued and its answer comes as server-sent events", async () => {
         runner()
         const stream = await fetch(`${host.url}/sessions/s1/events?token=${host.clientToken}`)
         expect(stream.headers.get("content-type")).toBe("text/event-stream")
@@ -515,7 +518,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         expect(text).toContain("hello ")
         expect(text).toMatch(/^id: \d+\ndata: \{"type":"snapshot"/)
       })
-      test("bad input is named and changes nothing", async () => {
+      test("invalid input is refused with the name of the field and changes nothing", async () => {
         const bad = await post("prompt", { content: "" })
         expect(bad.status).toBe(400)
         expect(await bad.json()).toMatchObject({ error: { message: "content: must not be empty" } })
@@ -524,7 +527,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         const snapshot = await fetch(`${host.url}/sessions/s1?token=${host.clientToken}`)
         expect(await snapshot.json()).toMatchObject({ queue: [], messages: [] })
       })
-      test("nobody comes in without the token, or from a page elsewhere", async () => {
+      test("requests without the token or from another origin are refused", async () => {
         expect((await post("prompt", { content: "x" }, "wrong")).status).toBe(401)
         expect((await fetch(`${host.url}/sessions`)).status).toBe(401)
         expect((await fetch(`${host.url}/anything`)).status).toBe(404)
@@ -536,7 +539,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
     })
 
     describe("a request of the runner", () => {
-      test("is answered, once more when it comes again, and carried out once", async () => {
+      test("a repeated request of the runner is carried out once", async () => {
         const asking = runner()
         const { memory } = await asking.uplink.request("memory-write", {
           content: "herons wade",
@@ -557,7 +560,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         const all = await asking.uplink.request("memory-read", { query: "swift" })
         expect(all.memories).toHaveLength(1)
       })
-      test("reaches other sessions, and is refused in words where there are none", async () => {
+      test("a request of the runner reaches another session and is refused for a missing one", async () => {
         await put("s2", { parent: "s1" })
         const asking = runner()
         await asking.uplink.request("session-message", { targetSessionId: "s2", content: "hello" })
@@ -572,11 +575,11 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         const listed = await fetch(`${host.url}/sessions?token=${host.clientToken}`)
         expect(JSON.stringify(await listed.json())).toContain('"s2"')
       })
-      test("makes a webhook that works with its secret only", async () => {
+      test("a webhook trigger of the runner fires only with its secret", async () => {
         const asking = runner()
         const { data } = await asking.uplink.request("trigger-api", {
           action: "create",
-          payload: { name: "on push", config: { type: "webhook", prompt: "somebody pushed" } },
+          payload: { name: "on push", config: { type: "webhook", prompt: "a push happened" } },
         })
         const { trigger } = data as { trigger: { path: string; secret: string } }
         const call = (secret: string) =>
@@ -588,9 +591,9 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         expect((await call("wrong")).status).toBe(401)
         expect((await call(trigger.secret)).status).toBe(202)
         await until(() => asking.prompts.length === 1, "prompt of the hook")
-        expect(asking.prompts[0]?.content).toContain("somebody pushed")
+        expect(asking.prompts[0]?.content).toContain("a push happened")
       })
-      test("runs a workflow on the runner that asked", async () => {
+      test("a workflow runs on the runner that requested it", async () => {
         const asking = runner()
         await asking.uplink.request("workflow-sync", {
           name: "W",
@@ -607,17 +610,17 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
       })
     })
 
-    describe("a run that is cancelled while its runner cannot hear it", () => {
+    describe("a workflow run that is cancelled while its runner is unreachable", () => {
       const executionOf = (frame: FakeRunner["frames"][number]) =>
         frame.type === "workflow-execute"
           ? `run ${frame.executionId}`
           : frame.type === "abort" && frame.channelType === "workflow"
             ? `stop ${frame.channelId}`
             : undefined
-      const told = (of: FakeRunner) => of.frames.flatMap((frame) => executionOf(frame) ?? [])
+      const received = (of: FakeRunner) => of.frames.flatMap((frame) => executionOf(frame) ?? [])
 
-      /** A run on a runner whose wire is dead and does not look it, cancelled from another session. */
-      const cancelUnheard = async () => {
+      /** Cancels a run from another session while the run's runner has a frozen connection, which looks open. */
+      const cancelWhileFrozen = async () => {
         const wire = await startTcpProxy(Number(new URL(host.url).port))
         wires.push(wire)
         const working = runner({ url: `ws://127.0.0.1:${wire.port}/sessions/s1/ws` })
@@ -634,7 +637,7 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         const run = async () =>
           String((await request("workflow-run", { workflowId: "w" })).execution["id"])
         const id = await run()
-        await until(() => told(working).includes(`run ${id}`), "order")
+        await until(() => received(working).includes(`run ${id}`), "order")
         wire.freeze()
         const payload = { executionId: id }
         await asking.uplink.request("execution-api", { action: "cancel", payload })
@@ -645,46 +648,52 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
         return { wire, working, id, run, status }
       }
 
-      test("is stopped when it can, once, and no result makes it a success", async () => {
-        const { wire, working, id, run, status } = await cancelUnheard()
+      test("an unreachable cancelled run is stopped once after the reconnect, and a late result does not make it a success", async () => {
+        const { wire, working, id, run, status } = await cancelWhileFrozen()
         await host.disturb()
-        // Time for the word to get lost on the wire.
+        // Time for the stop to get lost on the frozen connection.
         await Bun.sleep(100)
         wire.reset()
-        await until(() => told(working).includes(`stop ${id}`), "stop")
+        await until(() => received(working).includes(`stop ${id}`), "stop")
         const envelope = { ok: true, status: "ok", executionId: id } as const
         working.send({ type: "workflow-execution-result", executionId: id, envelope })
         const next = await run()
-        await until(() => told(working).includes(`run ${next}`), "next run")
+        await until(() => received(working).includes(`run ${next}`), "next run")
         expect(await status()).toBe("cancelled")
         wire.reset()
-        // Ordered anew on the new connection, because it has no answer; the other has one.
-        await until(() => told(working).filter((line) => line === `run ${next}`).length > 1, "run")
-        expect(told(working).filter((line) => line.endsWith(id))).toEqual([
+        // The second run has no result yet, so it is ordered again; the first one is answered.
+        await until(
+          () => received(working).filter((line) => line === `run ${next}`).length > 1,
+          "run",
+        )
+        expect(received(working).filter((line) => line.endsWith(id))).toEqual([
           `run ${id}`,
           `stop ${id}`,
         ])
       })
 
-      test("is stopped by the host's next life too", async () => {
-        const { wire, working, id, status } = await cancelUnheard()
+      test("an unreachable cancelled run is stopped after a restart of the host too", async () => {
+        const { wire, working, id, status } = await cancelWhileFrozen()
         await host.restart()
         wire.reset()
-        await until(() => told(working).includes(`stop ${id}`), "stop")
+        await until(() => received(working).includes(`stop ${id}`), "stop")
         expect(await status()).toBe("cancelled")
-        expect(told(working)).toEqual([`run ${id}`, `stop ${id}`])
+        expect(received(working)).toEqual([`run ${id}`, `stop ${id}`])
       })
     })
 
-    describe("while the host sleeps and dies in between", () => {
-      test("a turn that is disturbed at every few words arrives exact", async () => {
+    describe("a host that sleeps and crashes", () => {
+      test("the text of a turn is exact although the host sleeps every few deltas", async () => {
         const one = await client()
-        const words = Array.from({ length: 60 }, (_, index) => `w${index}👋 `)
-        const lazy = runner({ eager: false, answer: () => words.flatMap((word) => word.split("")) })
+        const pieces = Array.from({ length: 60 }, (_, index) => `w${index}👋 `)
+        const manual = runner({
+          eager: false,
+          answer: () => pieces.flatMap((piece) => piece.split("")),
+        })
         const { messageId } = await one.ask({ type: "prompt", content: "go" })
-        await until(() => lazy.busy() === 1, "turn")
-        while (lazy.busy() > 0) {
-          lazy.work(40)
+        await until(() => manual.busy() === 1, "turn")
+        while (manual.busy() > 0) {
+          manual.work(40)
           await Bun.sleep(5)
           await host.disturb()
         }
@@ -694,32 +703,32 @@ export const holdContract = (name: string, start: () => Promise<ContractHost>): 
             two.messages().some(({ role, status }) => role === "assistant" && status === "done"),
           "end",
         )
-        expect(two.answerTo(String(messageId))).toBe(words.join(""))
+        expect(two.answerTo(String(messageId))).toBe(pieces.join(""))
       })
 
-      test("a restart in mid-turn loses nothing and runs nothing twice", async () => {
+      test("a restart of the host during a turn loses nothing and runs nothing twice", async () => {
         const one = await client()
-        const words = Array.from({ length: 200 }, (_, index) => `${index} `)
-        const lazy = runner({ eager: false, answer: () => words })
+        const pieces = Array.from({ length: 200 }, (_, index) => `${index} `)
+        const manual = runner({ eager: false, answer: () => pieces })
         const { messageId } = await one.ask({ type: "prompt", content: "go" })
         await one.ask({ type: "prompt", content: "then this" })
-        await until(() => lazy.busy() === 1, "turn")
-        lazy.work(100)
+        await until(() => manual.busy() === 1, "turn")
+        manual.work(100)
         await Bun.sleep(20)
         await host.restart()
-        lazy.work(100)
+        manual.work(100)
         const two = await client()
         await two.until(
           () =>
             two.messages().some(({ role, status }) => role === "assistant" && status === "done"),
           "end",
         )
-        expect(two.answerTo(String(messageId))).toBe(words.join(""))
-        await until(() => lazy.prompts.length === 2, "the second prompt")
-        lazy.work(200)
+        expect(two.answerTo(String(messageId))).toBe(pieces.join(""))
+        await until(() => manual.prompts.length === 2, "the second prompt")
+        manual.work(200)
         await two.until(() => two.queue().length === 0, "empty queue")
-        expect(new Set(lazy.prompts.map((prompt) => prompt.messageId)).size).toBe(2)
-        expect(lazy.prompts).toHaveLength(2)
+        expect(new Set(manual.prompts.map((prompt) => prompt.messageId)).size).toBe(2)
+        expect(manual.prompts).toHaveLength(2)
       })
     })
   })

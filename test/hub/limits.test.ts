@@ -1,4 +1,4 @@
-/** The limits of the smaller host hold for everything a session writes: 100 values a statement, rows below 2 MB. */
+/** Everything that a session writes stays within the limits of a Durable Object: 100 values a statement, rows below 2 MB. */
 import { expect, test } from "bun:test"
 import { openBunSql } from "../../src/hub/hosts/bun/sql.ts"
 import type { Sql, SqlValue } from "../../src/hub/session/ports.ts"
@@ -8,10 +8,10 @@ const origin = { messageId: "p1", channelType: "web", channelId: "default" }
 const MB = 1_000_000
 const bytesOf = (value: unknown) => (typeof value === "string" ? Buffer.byteLength(value) : 8)
 
-/** Notes the most values that a statement was given, and that no value is longer than a row may be. */
-const watched = (sql: Sql) => {
+/** Records the most values and the most bytes of any statement. */
+const recordMaximum = (sql: Sql) => {
   const most = { values: 0, bytes: 0 }
-  const look = (values: readonly SqlValue[]) => {
+  const record = (values: readonly SqlValue[]) => {
     most.values = Math.max(most.values, values.length)
     most.bytes = Math.max(
       most.bytes,
@@ -19,19 +19,19 @@ const watched = (sql: Sql) => {
     )
   }
   const all = <Row>(query: string, ...values: readonly SqlValue[]): Row[] => {
-    look(values)
+    record(values)
     return sql.all<Row>(query, ...values)
   }
   const run = (query: string, ...values: readonly SqlValue[]) => {
-    look(values)
+    record(values)
     sql.run(query, ...values)
   }
   return { most, sql: { ...sql, all, run } }
 }
 
-test("the biggest things that runners and clients may say fit", () => {
+test("the biggest frames of a runner and the biggest requests of a client fit into the rows", () => {
   const inner = openBunSql(":memory:")
-  const { most, sql } = watched(inner)
+  const { most, sql } = recordMaximum(inner)
   const core = createCore(sql)
   let seq = core.connectRunner("a")
   const say = (frame: Record<string, unknown>) => {

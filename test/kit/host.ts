@@ -1,5 +1,5 @@
 /** The `host` module of a runner without OpenCode: repositories, services, hooks and the control socket. */
-import { createHost, type Host, type PartState } from "../../src/runner/host/host.ts"
+import { createHost, type Host, type ComponentState } from "../../src/runner/host/host.ts"
 import { plannedDirectory } from "../../src/runner/host/prepare-repositories.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { createLog } from "../../src/lib/log.ts"
@@ -11,7 +11,7 @@ export interface TestHost extends Host {
   readonly directory: string
   readonly log: string[]
   /** The latest state and reason of each component. */
-  readonly parts: Map<string, { readonly state: PartState; readonly why?: string | undefined }>
+  readonly parts: Map<string, { readonly state: ComponentState; readonly why?: string | undefined }>
   readonly progress: string[]
   /** Runs git with the environment of the agent; resolves with its exit code and output. */
   readonly git: (cwd: string, ...args: readonly string[]) => Promise<{ code: number; out: string }>
@@ -48,7 +48,7 @@ export const startHost = async (
       read: (name) => memory.get(name),
       write: (name, value) => void memory.set(name, value),
     },
-    setPart: (name, state, why) => {
+    setComponent: (name, state, why) => {
       parts.set(name, { state, why })
       if (name === "workspace" && state === "starting" && why) progress.push(why)
     },

@@ -57,7 +57,10 @@ export const startSlackApi = (): SlackApi => {
     if (request.headers.get("authorization") !== `Bearer ${SLACK_TOKEN}`)
       return Response.json({ ok: false, error: "invalid_auth" })
     const fields = await fieldsOf(request)
-    const field = (key: string) => (fields[key] === undefined ? undefined : String(fields[key]))
+    const field = (key: string) => {
+      const value = fields[key]
+      return typeof value === "string" || typeof value === "number" ? String(value) : undefined
+    }
     switch (name) {
       case "auth.test":
         return Response.json({ ok: true, user_id: "UBOT", team_id: "T1" })

@@ -53,7 +53,7 @@ export const startTelegramApi = (): TelegramApi => {
     const fields = await fieldsOf(request)
     const field = (key: string) => {
       const value = fields[key]
-      return value === undefined || value instanceof Blob ? undefined : String(value)
+      return typeof value === "string" || typeof value === "number" ? String(value) : undefined
     }
     const chat = field("chat_id") ?? ""
     const place = { chat, topic: field("message_thread_id") }

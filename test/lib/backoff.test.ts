@@ -4,12 +4,12 @@ import { backoffMs } from "../../src/lib/backoff.ts"
 
 const range = { min: 1000, max: 30_000 }
 
-test("doubles from the shortest wait to the longest", () => {
+test("the delay doubles from the minimum to the maximum", () => {
   const longest = [0, 1, 2, 3, 4, 5, 50].map((attempt) => backoffMs(attempt, range, 0.999999))
   expect(longest).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
 })
 
-test("is spread over the upper half, never zero and never above the longest", () => {
+test("jitter keeps the delay between half and all of its value", () => {
   fc.assert(
     fc.property(
       fc.nat(10_000),

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test"
 import { sleep, systemClock } from "../../src/lib/clock.ts"
 import { createManualClock } from "../kit/clock.ts"
 
-test("sleep ends when its time has come", async () => {
+test("sleep resolves after its time", async () => {
   const clock = createManualClock()
   let awake = false
   const sleeping = sleep(clock, 1000).then(() => (awake = true))
@@ -14,7 +14,7 @@ test("sleep ends when its time has come", async () => {
   expect(awake).toBeTrue()
 })
 
-test("sleep ends at once when it is called off, before or while it lasts", async () => {
+test("sleep resolves immediately if its signal is aborted before or during it", async () => {
   const before = AbortSignal.abort()
   await sleep(systemClock, 60_000, before)
   const meanwhile = new AbortController()
@@ -23,7 +23,7 @@ test("sleep ends at once when it is called off, before or while it lasts", async
   await sleeping
 })
 
-test("a timer that is taken back does not run", () => {
+test("a cancelled timer does not run", () => {
   const clock = createManualClock()
   let runs = 0
   const cancel = clock.after(10, () => (runs += 1))

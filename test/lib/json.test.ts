@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { z } from "zod"
-import { jsonColumn, parseJson, readJson } from "../../src/lib/json.ts"
+import { jsonColumn, optionalJsonColumn, parseJson, readJson } from "../../src/lib/json.ts"
 
 const point = z.object({ x: z.number(), y: z.number().optional() })
 
@@ -45,15 +45,23 @@ describe("jsonColumn", () => {
   const row = z.object({
     id: z.string(),
     place: jsonColumn(point),
-    extra: jsonColumn(z.unknown()).nullable(),
+    extra: optionalJsonColumn(z.unknown()),
   })
 
   test("JSON columns are parsed together with their row", () => {
     expect(row.parse({ id: "a", place: '{"x":1,"y":2}', extra: null })).toEqual({
       id: "a",
       place: { x: 1, y: 2 },
-      extra: null,
+      extra: undefined,
     })
+  })
+
+  test("NULL is undefined and the JSON null is null", () => {
+    const extra = (value: string | null) =>
+      row.parse({ id: "a", place: '{"x":1}', extra: value }).extra
+    expect(extra(null)).toBeUndefined()
+    expect(extra("null")).toBeNull()
+    expect(extra("[1]")).toEqual([1])
   })
 
   test("a column that is not JSON and a column of another shape are both refused", () => {

@@ -20,27 +20,27 @@ const recording = (
   return { log, lines }
 }
 
-describe("a line", () => {
-  test("is one JSON object with time, level, event and fields", () => {
+describe("a log line", () => {
+  test("a log line is one JSON object with time, level, event and fields", () => {
     const { log, lines } = recording()
-    log.child({ part: "link" }).info("opened", { port: 9 })
+    log.child({ component: "link" }).info("opened", { port: 9 })
     expect(JSON.parse(lines[0] ?? "")).toEqual({
       at: "1970-01-01T00:00:00.000Z",
       level: "info",
       event: "opened",
-      part: "link",
+      component: "link",
       port: 9,
     })
   })
 
-  test("below the level is not written", () => {
+  test("a line below the log level is not written", () => {
     const { log, lines } = recording({ level: "warn" })
     log.info("quiet")
     log.error("loud")
     expect(lines).toHaveLength(1)
   })
 
-  test("stays one line, whatever the fields hold", () => {
+  test("a log entry stays on one line for any field values", () => {
     const { log, lines } = recording()
     log.info("event", {
       text: "a\nb",
@@ -51,14 +51,14 @@ describe("a line", () => {
     expect(lines[0]).toContain("outer: inner")
   })
 
-  test("reads well on a terminal", () => {
+  test("the pretty format shows time, event and fields", () => {
     const { log, lines } = recording({ format: "pretty" })
     log.warn("link.down", { why: "closed", retryInMs: 1000 })
     expect(lines[0]).toBe("00:00:00.000 ! link.down  why=closed  retryInMs=1000")
   })
 })
 
-describe("a secret", () => {
+describe("secrets in the log", () => {
   const secret = 'p&ss "word" ✓ 123456'
 
   test.each([
@@ -66,7 +66,7 @@ describe("a secret", () => {
     ["inside JSON", JSON.stringify({ a: secret })],
     ["in a URL", `https://x/?k=${encodeURIComponent(secret)}`],
     ["in base64", Buffer.from(secret).toString("base64")],
-  ])("of the Config is hidden %s", (_how, text) => {
+  ])("a configured secret is hidden %s", (_how, text) => {
     const clean = createRedactor([secret])(text)
     expect(clean).toContain("[redacted]")
     expect(clean).not.toContain(secret)
@@ -80,17 +80,17 @@ describe("a secret", () => {
     ["credentials in a URL", "cloning https://user:hunter22@git.example/x.git", "hunter22"],
     ["a token in a query", "GET /ws?role=runner&token=very-secret-1&x=2", "very-secret-1"],
     ["a token in a form", "auth_token=abcdefg;", "abcdefg"],
-  ])("that looks like %s is hidden", (_what, text, hidden) => {
+  ])("a value with the form of %s is hidden", (_what, text, hidden) => {
     expect(createRedactor([])(text)).not.toContain(hidden)
   })
 
-  test("leaves the words around it", () => {
+  test("the text around a hidden secret stays", () => {
     expect(createRedactor([])("GET /ws?role=runner&token=abc&x=2")).toBe(
       "GET /ws?role=runner&token=[redacted]&x=2",
     )
   })
 
-  test("never gets through a log line, wherever it stands", () => {
+  test("no secret appears in a log line, in any position and encoding", () => {
     fc.assert(
       fc.property(
         fc.string({ minLength: 8, maxLength: 40 }),
@@ -108,7 +108,7 @@ describe("a secret", () => {
   })
 })
 
-test("what becomes a secret later is taken out from then on, in logs that were there before too", () => {
+test("a secret that is added later is hidden in existing logs too", () => {
   const { log, lines } = recording({ secrets: ["the-first-secret"] })
   const child = log.child({ part: "x" })
   log.hide(["the-second-secret"])
@@ -116,7 +116,7 @@ test("what becomes a secret later is taken out from then on, in logs that were t
   expect(lines[0]).not.toContain("secret")
 })
 
-test("an error tells its causes", () => {
+test("the description of an error contains its causes", () => {
   const error = new Error("a", { cause: new Error("b", { cause: "c" }) })
   expect(describeError(error)).toBe("a: b: c")
 })

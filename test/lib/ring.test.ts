@@ -1,8 +1,8 @@
-/** A ring keeps the end of what was poured in. */
+/** The ring of the last lines. */
 import { expect, test } from "bun:test"
 import { createRing } from "../../src/lib/ring.ts"
 
-test("keeps the newest lines in order", () => {
+test("the ring keeps the newest lines in order", () => {
   const ring = createRing({ lines: 3, lineLength: 10 })
   expect(ring.read()).toEqual([])
   for (const line of ["a", "b"]) ring.push(line)
@@ -12,7 +12,7 @@ test("keeps the newest lines in order", () => {
   expect(ring.read(2)).toEqual(["d", "e"])
 })
 
-test("cuts a line that is too long", () => {
+test("the ring cuts a line that is too long", () => {
   const ring = createRing({ lines: 3, lineLength: 4 })
   ring.push("abcdefgh")
   expect(ring.read()).toEqual(["abcd…"])

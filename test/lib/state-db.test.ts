@@ -1,11 +1,11 @@
-/** The state directory's database: kept, and refused in words where it cannot be. */
+/** The database in the state directory: durability, and errors for a directory that cannot be used. */
 import { expect, test } from "bun:test"
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { openStateDb, readFact, writeFact } from "../../src/lib/state-db.ts"
 
-test("what is written is there after a reopening", async () => {
+test("a fact is readable after the database was reopened", async () => {
   const root = await mkdtemp(join(tmpdir(), "state-"))
   const first = openStateDb(root)
   writeFact(first, "a", "1")
@@ -18,7 +18,7 @@ test("what is written is there after a reopening", async () => {
   await rm(root, { recursive: true, force: true })
 })
 
-test("a directory that cannot be is named, with the setting that chose it", async () => {
+test("a directory that cannot be created is named in the error with its setting", async () => {
   const root = await mkdtemp(join(tmpdir(), "state-"))
   await writeFile(join(root, "file"), "")
   const path = join(root, "file/below")
@@ -28,7 +28,7 @@ test("a directory that cannot be is named, with the setting that chose it", asyn
   await rm(root, { recursive: true, force: true })
 })
 
-test("a disk that is full is named in the same way", async () => {
+test("a full disk is reported with the directory and its setting", async () => {
   if (process.getuid?.() !== 0)
     throw new Error("this test mounts a small disk and must run as root")
   const root = await mkdtemp(join(tmpdir(), "state-"))

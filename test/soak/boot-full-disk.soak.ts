@@ -1,4 +1,4 @@
-/** Boots on a disk without room: a full workspace is a warning, a full state directory ends it with the reason. */
+/** Boots on a full disk: a full workspace is a warning; a full state directory ends the runner with an error. */
 import { afterEach, beforeEach, expect, test } from "bun:test"
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
@@ -37,7 +37,7 @@ afterEach(async () => {
   await sandbox.remove()
 })
 
-test("a workspace that is full is told by /ready, and prompts run all the same", async () => {
+test("a full workspace is reported by /ready and prompts still run", async () => {
   booted = boot(sandbox, {
     env: { WORK_DIR: disk, REPO_URL: server.url("project"), GITHUB_TOKEN: TOKEN },
   })
@@ -52,7 +52,7 @@ test("a workspace that is full is told by /ready, and prompts run all the same",
   expect(finalText).toBe("Still at work.")
 })
 
-test("a state directory without room ends it at once, with its name and the way to set another", async () => {
+test("a full state directory ends the runner with an error that names the directory and its setting", async () => {
   booted = boot(sandbox, { env: { SANDPIPER_STATE_DIR: join(disk, "state") } })
   expect(await booted.child.exited).toBe(1)
   const log = await booted.log()

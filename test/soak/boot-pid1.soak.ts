@@ -1,4 +1,4 @@
-/** start.sh as the first process of the sandbox: orphans, signals, exit codes and what its environment shows. */
+/** start.sh as PID 1 of the sandbox: orphans, signals, exit codes, secrets in the environment. */
 import { afterEach, describe, expect, test } from "bun:test"
 import { type Booted, boot } from "../kit/boot.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
@@ -6,7 +6,7 @@ import { freezeOpenCode } from "../kit/opencode-processes.ts"
 import { createSandbox, type Sandbox, scriptedConfig } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 
-/** Of this run alone: whoever else tests on this machine has sleeps of their own. */
+/** Unique to this run: other tests on this machine start `sleep` too. */
 const LONG = `sleep 300.${process.pid}`
 let model: ScriptedModel | undefined
 let agent: TestSessionAgent
@@ -30,7 +30,7 @@ const start = async (as: "pid1" | "plain", env: Record<string, string> = {}): Pr
   return running
 }
 
-/** In the middle of a turn whose tool takes its time. */
+/** Waits until a turn runs whose tool does not end by itself. */
 const startInTurn = async (as: "pid1" | "plain"): Promise<Booted> => {
   const running = await start(as)
   model?.on("long", [
@@ -43,7 +43,7 @@ const startInTurn = async (as: "pid1" | "plain"): Promise<Booted> => {
 }
 
 afterEach(async () => {
-  // By SIGTERM: a runner that is killed leaves OpenCode to the next one, and here there is none.
+  // SIGTERM, because a killed runner leaves OpenCode running for the next one, and here there is none.
   if (booted?.child.exitCode === null) await booted.stop()
   await agent.stop()
   await model?.stop()
@@ -51,7 +51,7 @@ afterEach(async () => {
   await sandbox.remove()
 })
 
-/** One end, the one that was asked for, and nothing left of what the turn had started. */
+/** The turn has exactly one end, a cancellation, and its processes are gone. */
 const expectCanceled = async () => {
   await agent.frame("complete", ({ messageId }) => messageId === "p1")
   const ends = agent.frames.filter(({ type }) => type === "message.finalize")
@@ -62,10 +62,10 @@ const expectCanceled = async () => {
 const zombies = async ({ inside }: Booted): Promise<number> =>
   (await inside("ps", "-eo", "stat=")).split("\n").filter((line) => line.startsWith("Z")).length
 
-describe.each(["pid1", "plain"] as const)("as %s", (as) => {
-  test("200 orphans leave no zombie, and the agent's shell gets the exit codes of its 200 children", async () => {
+describe.each(["pid1", "plain"] as const)("start.sh as %s", (as) => {
+  test("200 orphans are reaped and the agent's shell gets the exit codes of its 200 children", async () => {
     const running = await start(as)
-    // The agent's shell leaves orphans; its own exit codes come through the runner's children all along.
+    // The agent's shell creates orphans and at the same time waits for children of its own.
     model?.on("orphans", [
       tool("bash", {
         command:
@@ -90,7 +90,7 @@ describe.each(["pid1", "plain"] as const)("as %s", (as) => {
     if (as === "pid1") expect(await zombies(running)).toBe(0)
   })
 
-  test("SIGTERM in the middle of a turn ends it, tells the session agent, and exits with 0 in time", async () => {
+  test("SIGTERM during a turn cancels it, reports that to the session agent and exits with 0 in time", async () => {
     const running = await startInTurn(as)
     const { code, ms } = await running.stop()
     expect(code).toBe(0)
@@ -98,7 +98,7 @@ describe.each(["pid1", "plain"] as const)("as %s", (as) => {
     await expectCanceled()
   })
 
-  test("SIGTERM ends a turn in time and in the same way when OpenCode hangs and stops nothing", async () => {
+  test("SIGTERM cancels a turn in time even if OpenCode hangs", async () => {
     const running = await startInTurn(as)
     await freezeOpenCode(sandbox)
     const { code, ms } = await running.stop()
@@ -108,7 +108,7 @@ describe.each(["pid1", "plain"] as const)("as %s", (as) => {
   })
 })
 
-test("no secret stands in the environment of the first process, on a command line, or in a log", async () => {
+test("no secret is in the environment of PID 1, on a command line or in a log", async () => {
   const secrets = {
     GITHUB_TOKEN: "ghp_the-token-of-the-test",
     PARALLEL_API_KEY: "sk-ant-the-key-of-the-test",
@@ -138,7 +138,7 @@ test("no secret stands in the environment of the first process, on a command lin
   expect(code).toBe(0)
 })
 
-test("a setting that is missing ends it with code 2, and says which", async () => {
+test("a missing setting ends the boot with code 2 and is named", async () => {
   agent = startTestSessionAgent()
   sandbox = await createSandbox(agent)
   const { RUNNER_TOKEN: _left, ...environment } = sandbox.environment

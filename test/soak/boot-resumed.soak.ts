@@ -1,6 +1,6 @@
 /**
- * A sandbox that is stored and goes on, for real: the same processes under another boot of the kernel or after standing
- * still, and a copy of its file system in a machine of its own.
+ * Snapshots for real: the same processes under another boot id or after being frozen, and a copy of the file system on
+ * another machine.
  */
 import { afterEach, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
@@ -24,7 +24,7 @@ let agent: TestSessionAgent
 let sandbox: Sandbox
 let booted: Booted
 let accepted: string
-/** What else a test has started; ended whatever becomes of it. */
+/** Cleanup functions of what a test has started; they run even if it fails. */
 let more: (() => unknown)[] = []
 
 const prepare = async () => {
@@ -57,7 +57,7 @@ afterEach(async () => {
   await sandbox.remove()
 })
 
-/** The kernel's name of its boot becomes another, in the runner's mount namespace only. */
+/** Changes the boot id in the runner's mount namespace only. */
 const otherBoot = async (name: string) => {
   const file = join(sandbox.root, `boot-id-${name}`)
   await writeFile(file, `${crypto.randomUUID()}\n`)
@@ -70,7 +70,7 @@ const writeSecrets = async (lines: readonly string[]): Promise<string> => {
   return file
 }
 
-/** The environment of the OpenCode at work, as one text. */
+/** The environment of the running OpenCode process, as one text. */
 const environmentOfAgent = () =>
   booted.inside("sh", "-c", "cat /proc/$(pgrep -of 'opencode serve')/environ | tr '\\0' '\\n'")
 
@@ -81,7 +81,7 @@ const tokenOf = (key: string): Promise<string> =>
     .setExpirationTime("5m")
     .sign(new TextEncoder().encode(key))
 
-/** What the gateway answers to somebody whose token is made with this key. */
+/** The gateway's response to a token that is signed with this key. */
 const personWith = async (key: string): Promise<number> => {
   const answer = await fetch(`http://127.0.0.1:${await booted.port()}/metrics`, {
     headers: { authorization: `Bearer ${await tokenOf(key)}` },
@@ -100,7 +100,7 @@ const running = (id: string) =>
     ({ status, messageId }) => status === "running" && messageId === id,
   )
 
-/** The whole answer of a prompt as a reader of the frames puts it together. */
+/** The reply to a prompt, assembled from its frames. */
 const answerOf = (id: string): string =>
   agent.frames
     .flatMap((frame) =>
@@ -116,7 +116,7 @@ const ends = (id: string) =>
 const sleeps = (seconds: number) =>
   tool("bash", { command: `sleep ${seconds}`, description: "takes a while" })
 
-test("under another boot the same runner dials anew with the secrets of now, in the middle of a turn, and nothing is lost or doubled", async () => {
+test("after a restore during a turn the runner reconnects with fresh secrets and loses and repeats nothing", async () => {
   await prepare()
   const server = await startGitServer("git-token-of-the-second-life")
   more.push(server.stop)
@@ -167,7 +167,7 @@ test("under another boot the same runner dials anew with the secrets of now, in 
   expect(agent.problems).toEqual([])
   expect(agent.hellos).toHaveLength(2)
 
-  // git's password is the fresh one: the clone that the old one could not have is there, and can be pushed to.
+  // git uses the fresh token: the repository that the old one could not clone is there and accepts a push.
   model.on("push", [
     tool("bash", {
       command: `cd ${sandbox.workDir}/project && git commit -q --allow-empty -m more && git push -q && echo PUSHED`,
@@ -182,11 +182,11 @@ test("under another boot the same runner dials anew with the secrets of now, in 
   )
   expect(JSON.stringify(pushed)).toContain("PUSHED")
   const log = await booted.log()
-  expect(log).toContain('"host.restored","part":"host","why":"the kernel was booted anew"')
+  expect(log).toContain('"host.restored","component":"host","why":"the kernel was rebooted"')
   expect(log).not.toContain(FRESH_TOKEN)
 })
 
-test("with another key for people only, those of before are out with their cookies, and a tool that waits for its answer gets it", async () => {
+test("a new JWT key after a restore invalidates old cookies while a waiting tool call still gets its response", async () => {
   await prepare()
   const app = Bun.serve({
     hostname: "127.0.0.1",
@@ -255,7 +255,7 @@ test("with another key for people only, those of before are out with their cooki
   expect(called.at(-1)).toBe("completed")
 })
 
-test("a fresh file that cannot be used is told of, and the runner goes on with what it has", async () => {
+test("a secrets file that cannot be used is logged and the runner keeps its secrets", async () => {
   await prepare()
   const file = await writeSecrets([`RUNNER_TOKEN=${FIRST_TOKEN}`])
   await start({ RUNNER_SECRETS_FILE: file })
@@ -266,11 +266,11 @@ test("a fresh file that cannot be used is told of, and the runner goes on with w
   await prompt("after")
 })
 
-test("put to sleep and woken under another boot, it ends stale listeners, has its services back and takes up what came meanwhile", async () => {
+test("after hibernation and a restore the runner ends stale listeners, restarts its services and handles waiting frames", async () => {
   await prepare()
   const port = await freePort()
   const programs = programsOf(sandbox)
-  // ttyd takes its port after -p; this stand-in is all that the runner looks at: a process that listens there.
+  // A stand-in for ttyd: a process that listens on the port after -p.
   const listen = `Bun.listen({ hostname: "127.0.0.1", port: ${port}, socket: { data() {} } })`
   const script = `#!/bin/sh\nexec ${process.execPath} -e '${listen}'\n`
   await writeFile(join(programs, "ttyd"), script, { mode: 0o755 })
@@ -282,7 +282,7 @@ test("put to sleep and woken under another boot, it ends stale listeners, has it
 
   await booted.inside("sandpiper", "hook", "pre-snapshot")
   expect(await service()).toBe("off")
-  // As memory may bring it back: a listener of this runner's services that it knows nothing of.
+  // A process of this runner's services that the runner does not supervise, as a memory snapshot may contain.
   const enter = ["nsenter", "--target", String(booted.pid()), "--pid", "--mount"]
   const stale = Bun.spawn(
     [...enter, "env", `SANDPIPER_SERVICE_OF=${sandbox.stateDir}`, join(programs, "ttyd")],
@@ -303,7 +303,7 @@ test("put to sleep and woken under another boot, it ends stale listeners, has it
   expect(await booted.log()).toContain("services.stale-ended")
 })
 
-test("after standing still it dials anew, and what was said and done meanwhile arrives once", async () => {
+test("after being frozen the runner reconnects, and frames of both sides arrive once", async () => {
   await prepare()
   await start()
   model.on("long", [sleeps(5), text("Said while nobody listened.")])
@@ -312,7 +312,7 @@ test("after standing still it dials anew, and what was said and done meanwhile a
   const pid = booted.pid()
   process.kill(pid, "SIGSTOP")
   more.push(() => {
-    // A stopped process hears nothing but this.
+    // A stopped process reacts only to SIGCONT.
     if (existsSync(`/proc/${pid}`)) process.kill(pid, "SIGCONT")
   })
   model.on("next", [text("And the next.")])
@@ -321,7 +321,7 @@ test("after standing still it dials anew, and what was said and done meanwhile a
   process.kill(pid, "SIGCONT")
   await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
   await completed("next")
-  expect(await booted.log()).toMatch(/"why":"the runner stood still for 3\d s"/)
+  expect(await booted.log()).toMatch(/"why":"the runner was frozen for 3\d s"/)
   expect(answerOf("long")).toBe("Said while nobody listened.")
   expect(answerOf("next")).toBe("And the next.")
   expect([ends("long"), ends("next")]).toEqual([["end_turn"], ["end_turn"]])
@@ -329,7 +329,7 @@ test("after standing still it dials anew, and what was said and done meanwhile a
   expect(agent.problems).toEqual([])
 }, 120_000)
 
-test("a copy of the file system, taken with a turn at work, boots as the same runner: that turn ended once, no key is in the copy, the conversation goes on", async () => {
+test("a copy of the file system from during a turn boots as the same runner, ends the turn once, contains no keys and continues the conversation", async () => {
   await prepare()
   const secrets = {
     OPENCODE_SERVER_PASSWORD: "the-password-of-the-operator",
@@ -355,7 +355,7 @@ test("a copy of the file system, taken with a turn at work, boots as the same ru
     const found = Bun.spawnSync(["grep", "-rlF", secret, copy]).stdout.toString()
     expect({ secret, found }).toEqual({ secret, found: "" })
   }
-  // The machine of before is gone without a word, and its file system with it.
+  // The original machine disappears without a shutdown.
   booted.child.kill("SIGKILL")
   await booted.child.exited
   await rm(sandbox.root, { recursive: true, force: true })

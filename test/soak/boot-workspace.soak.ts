@@ -1,4 +1,4 @@
-/** A sandbox with a private repository and a persona: what the agent sees of them, and what a snapshot takes away. */
+/** A sandbox with a private repository and persona files: what the agent sees, and what a snapshot removes. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises"
@@ -22,7 +22,7 @@ beforeAll(async () => {
   await server.commit("project", "README.md", "first\n")
   agent = startTestSessionAgent({ config: scriptedConfig(model) })
   sandbox = await createSandbox(agent)
-  // As a copied file system leaves it: a browser's lock of another machine, with a pid that is alive here.
+  // As in a copied file system: a browser's lock of another machine with a pid that is in use here.
   const profile = join(sandbox.environment["HOME"] ?? "", ".config/chromium")
   await mkdir(profile, { recursive: true })
   await symlink(`machine-of-before-${process.pid}`, join(profile, "SingletonLock"))
@@ -57,7 +57,7 @@ const idle = (from: number) =>
     45_000,
   )
 
-/** What a command prints that the agent runs. */
+/** The output of a command that the agent runs. */
 const byTheAgent = async (id: string, command: string): Promise<string> => {
   const from = agent.frames.length
   model.on(id, [tool("bash", { command, description: "asks" }), text("done")])
@@ -71,7 +71,7 @@ const byTheAgent = async (id: string, command: string): Promise<string> => {
   return String(result)
 }
 
-test("the agent works in the clone, and pushes as the person it is set up to be", async () => {
+test("the agent works in the clone and pushes with the configured author", async () => {
   const said = await byTheAgent(
     "work",
     "pwd; echo more > more.txt; git add .; git commit -qm more; git push -q && echo PUSHED; git log -1 --format='%an <%ae>'",
@@ -81,7 +81,7 @@ test("the agent works in the clone, and pushes as the person it is set up to be"
   expect(said).toContain("Sandpiper <sandpiper@example.com>")
 })
 
-test("the token is in no environment of the agent, on no command line, in no file", async () => {
+test("the git token is not in the agent's environment, on a command line or in a file", async () => {
   const said = await byTheAgent(
     "look",
     "env; cat /proc/*/environ | tr '\\0' '\\n'; ps -eo args=; git config --list",
@@ -93,7 +93,7 @@ test("the token is in no environment of the agent, on no command line, in no fil
   expect(files).toBe("")
 })
 
-test("the persona reaches the model, from a file that stayed in its directory", async () => {
+test("persona files reach the model and stay inside their directory", async () => {
   await byTheAgent("persona", "true")
   const said = JSON.stringify(model.requests.at(-1)?.messages)
   expect(said).toContain("Always speak of the sea.")
@@ -102,13 +102,13 @@ test("the persona reaches the model, from a file that stayed in its directory", 
   expect(existsSync(join(sandbox.root, "x.md"))).toBeFalse()
 })
 
-test("the lock of a browser on another machine is gone", () => {
+test("the stale browser lock of another machine is removed", () => {
   expect(
     existsSync(join(sandbox.environment["HOME"] ?? "", ".config/chromium/SingletonLock")),
   ).toBeFalse()
 })
 
-test("before a snapshot the hook takes the keys off the disk; after it, prompts run again", async () => {
+test("the pre-snapshot hook removes keys from the disk, and prompts run again after the post-snapshot hook", async () => {
   const auth = join(sandbox.stateDir, "opencode/xdg/data/opencode/auth.json")
   const settings = join(sandbox.stateDir, "opencode/config/opencode.json")
   const holdsKey = async (file: string) => (await readFile(file)).includes(model.apiKey)
@@ -123,7 +123,7 @@ test("before a snapshot the hook takes the keys off the disk; after it, prompts 
   expect(await byTheAgent("after", "echo awake")).toContain("awake")
 })
 
-test("in its next life it keeps what was not committed, and speaks to the session agent as the same runner", async () => {
+test("after a restart the runner keeps uncommitted work and its epoch on the link", async () => {
   await writeFile(join(sandbox.workDir, "project/README.md"), "half a thought")
   const { code } = await booted.stop()
   expect(code).toBe(0)

@@ -1,4 +1,4 @@
-/** What must not bring the gateway down: too many, too much, too slow. Its memory is measured in a process of its own. */
+/** The gateway under overload: many connections, large bodies, slow clients. Its memory is measured in a separate process. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { Socket } from "bun"
 import { type Apart, startApart } from "../runner/gateway/separate-process.ts"
@@ -37,7 +37,7 @@ afterAll(async () => {
   await backend.stop(true)
 })
 
-/** Sends `size` bytes after a head, as fast as they are taken; resolves with the answer. */
+/** Sends `size` bytes after a head as fast as they are accepted; resolves with the response. */
 const pour = (head: string, size: number): Promise<{ answer: string; sent: number }> =>
   new Promise((resolve, reject) => {
     const block = Buffer.alloc(1 * MB, 97)
@@ -82,7 +82,7 @@ test("an upload of 1 GB reaches the backend in constant memory", async () => {
 
 describe("a body of 2 GB", () => {
   const size = 2048 * MB
-  test("without a token is refused before it is read", async () => {
+  test("a body of 2 GB without a token is refused before it is read", async () => {
     const { answer, sent } = await pour(
       `PUT /vscode/up HTTP/1.1\r\nHost: s\r\nContent-Length: ${size}\r\n\r\n`,
       size,
@@ -90,7 +90,7 @@ describe("a body of 2 GB", () => {
     expect(statusOf(answer)).toBe(401)
     expect(sent).toBeLessThan(64 * MB)
   })
-  test("for the API is 413, counted or in chunks", async () => {
+  test("a body of 2 GB for the API is 413, with a length or in chunks", async () => {
     const token = `Authorization: Bearer ${API_TOKEN}`
     const counted = await pour(
       `POST /api/tasks HTTP/1.1\r\nHost: s\r\n${token}\r\nContent-Length: ${size}\r\n\r\n`,
@@ -104,12 +104,12 @@ describe("a body of 2 GB", () => {
     expect(statusOf(chunked.answer)).toBe(413)
     expect(chunked.sent).toBeLessThan(64 * MB)
   })
-  test("leaves the memory where it was", () => {
+  test("the gateway stays below 150 MB after bodies of 2 GB", () => {
     expect(apart.peakMb()).toBeLessThan(150)
   })
 })
 
-test("100,000 bad logins get in nowhere, end in 429, and take no memory", async () => {
+test("100,000 logins with a bad token are refused with 401 or 429 and use no memory", async () => {
   const total = 100_000
   const batch = 500
   const bad = `GET /vscode/?token=${makeToken({ secret: "not the key of this gateway" })} HTTP/1.1\r\nHost: s\r\n\r\n`
@@ -129,7 +129,7 @@ test("100,000 bad logins get in nowhere, end in 429, and take no memory", async 
   expect(good.status).toBe(200)
 }, 60_000)
 
-/** Sends the same request many times over one connection, and returns the statuses of the answers. */
+/** Sends the same request many times over one connection, and returns the statuses of the responses. */
 const exchangeMany = (port: number, request: string, times: number): Promise<string[]> =>
   new Promise((resolve, reject) => {
     const statuses: string[] = []
@@ -157,7 +157,7 @@ const exchangeMany = (port: number, request: string, times: number): Promise<str
     }).catch(reject)
   })
 
-test("10,000 idle sockets keep nobody out, and are not all kept", async () => {
+test("10,000 idle sockets do not block other clients, and the oldest are closed", async () => {
   const before = apart.nowMb()
   const sockets: Socket[] = []
   let closed = 0
@@ -177,7 +177,7 @@ test("10,000 idle sockets keep nobody out, and are not all kept", async () => {
   expect((await fetch(`${apart.url}/health`)).status).toBe(200)
 }, 60_000)
 
-test("when every socket is busy the next one is told so", async () => {
+test("a new connection is 503 when every socket is busy", async () => {
   const gateway = startTestGateway({
     mostSockets: 2,
     backends: { vscode: silent.port, vnc: 1, ttyd: 1 },
@@ -198,7 +198,7 @@ test("when every socket is busy the next one is told so", async () => {
   await gateway.stop()
 })
 
-/** A backend that takes requests and never answers those for /wait. */
+/** A backend that never responds to /wait. */
 let asked = 0
 const silent = Bun.listen({
   hostname: "127.0.0.1",
@@ -223,9 +223,9 @@ const waiting = async (times: number) => {
 }
 afterAll(() => silent.stop(true))
 
-describe("a client that is slow", () => {
+describe("a slow client", () => {
   const healthy = "GET /health HTTP/1.1\r\nHost: s\r\n\r\n"
-  /** Asks for /health first, in the same packet: its answer proves that the rest has arrived too. */
+  /** Requests /health first, in the same packet: its response proves that the rest has arrived too. */
   const open = async (port: number, text: string) => {
     let got = ""
     let over = false
@@ -253,7 +253,7 @@ describe("a client that is slow", () => {
     for (let second = 0; second < count; second += 1) clock.advance(1000)
   }
 
-  test("with its head has 10 s", async () => {
+  test("a client that does not complete its head within 10 s gets 408", async () => {
     const clock = createManualClock(Date.now())
     const gateway = startTestGateway({ clock })
     const client = await open(gateway.port, "GET /health HTTP/1.1\r\nHost: s\r\nX-A:")
@@ -261,7 +261,7 @@ describe("a client that is slow", () => {
     expect(statusOf(await client.rest)).toBe(408)
     void gateway.stop()
   })
-  test("with its body has 60 s between two bytes", async () => {
+  test("a client that pauses for 60 s in its body gets 408", async () => {
     const clock = createManualClock(Date.now())
     const gateway = startTestGateway({ clock })
     const token = `Authorization: Bearer ${API_TOKEN}`
@@ -273,7 +273,7 @@ describe("a client that is slow", () => {
     expect(statusOf(await client.rest)).toBe(408)
     void gateway.stop()
   })
-  test("to say anything more is let go after 75 s, and not before", async () => {
+  test("an idle connection is closed after 75 s and not before", async () => {
     const clock = createManualClock(Date.now())
     const gateway = startTestGateway({ clock })
     const client = await open(gateway.port, "")
@@ -286,7 +286,7 @@ describe("a client that is slow", () => {
   })
 })
 
-test("a long answer of the API is kept alive by interim ones", async () => {
+test("a slow response of the API is kept alive by interim responses", async () => {
   const clock = createManualClock()
   const answered = Promise.withResolvers<Record<string, unknown>>()
   let asking = 0
@@ -311,8 +311,8 @@ test("a long answer of the API is kept alive by interim ones", async () => {
   void gateway.stop()
 })
 
-describe("stopping", () => {
-  test("lets what runs come to its end, and takes nothing new", async () => {
+describe("shutdown", () => {
+  test("a shutdown lets a running request complete and accepts no new connection", async () => {
     const gateway = startTestGateway({ backends: { vscode: silent.port, vnc: 1, ttyd: 1 } })
     const cookie = await logIn(gateway)
     asked = 0
@@ -323,7 +323,7 @@ describe("stopping", () => {
     expect(await (await running).text()).toBe("slow")
     await stopping
   })
-  test("does not wait for what never ends", async () => {
+  test("a shutdown does not wait for a request that does not end", async () => {
     const gateway = startTestGateway({ backends: { vscode: silent.port, vnc: 1, ttyd: 1 } })
     const cookie = await logIn(gateway)
     asked = 0

@@ -1,4 +1,4 @@
-/** Child sessions as they really are: the compiled binary, its own OpenCode and workspace each, linked to one hub. */
+/** Child sessions with the compiled binary: each has its own OpenCode and workspace, connected to one hub. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -44,7 +44,7 @@ const answersOf = (id: string): readonly string[] =>
     .filter(({ role, status }) => role === "assistant" && status === "done")
     .map(({ parts }) => parts.map((part) => part.text ?? "").join("")) ?? []
 
-test("three are spawned, work, are written to, read, forwarded, listed, and end with their parent", async () => {
+test("three child sessions are spawned, work, are messaged, read, forwarded, listed, and end with their parent", async () => {
   const ask = parent.uplink.request
   const ids: string[] = []
   for (const name of ["one", "two", "three"]) {
@@ -93,7 +93,7 @@ test("three are spawned, work, are written to, read, forwarded, listed, and end 
   while ((await pidsOf(two)).length + (await pidsOf(three)).length > 0) await Bun.sleep(50)
 }, 300_000)
 
-/** Every process that was started for a child: its state directory is in its environment. */
+/** The processes of a child session: its id is in their environment, as part of the state directory. */
 const pidsOf = async (id: string): Promise<readonly string[]> => {
   const found: string[] = []
   for (const pid of new Bun.Glob("[0-9]*").scanSync({ cwd: "/proc", onlyFiles: false })) {
@@ -105,7 +105,7 @@ const pidsOf = async (id: string): Promise<readonly string[]> => {
   return found
 }
 
-test("a child whose parent is gone stops by itself: its standard input has ended", async () => {
+test("a child whose parent died stops when its standard input ends", async () => {
   const child = Bun.spawn([binary, "run"], {
     env: {
       ...sandbox.environment,

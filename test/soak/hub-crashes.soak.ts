@@ -1,6 +1,6 @@
 /**
- * Deaths at random moments of long answers: the hub's, the runner's, or both at once. A death of the hub leaves exactly
- * what its files hold at that moment, one of the runner what its state directory holds; the answer is whole all the same.
+ * Crashes of the hub, of the runner or of both at random moments of long answers. A crashed hub continues from its files at
+ * that moment, a crashed runner from its state directory; the answer must be exact.
  */
 import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
@@ -22,7 +22,7 @@ const CRASHES_A_TURN = 20
 
 interface Crash {
   readonly who: "hub" | "runner" | "both"
-  /** How many pieces are made before it happens, and how long after they are. */
+  /** How many pieces are sent before the crash, and how long after them it happens. */
   readonly after: number
   readonly waitMs: number
 }
@@ -30,7 +30,7 @@ interface Crash {
 const crash = fc.record({
   who: fc.constantFrom("hub", "runner", "both"),
   after: fc.integer({ min: 1, max: 45 }),
-  // Around the hub's own times: 50 ms to an acknowledgement, 250 to a batch.
+  // Around the hub's own delays: 50 ms to an acknowledgement, 250 ms to a batch.
   waitMs: fc.oneof(
     fc.integer({ min: 0, max: 10 }),
     fc.integer({ min: 10, max: 60 }),
@@ -38,12 +38,12 @@ const crash = fc.record({
   ),
 })
 
-/** A hub and a runner that can be killed, with a wire between them that is cut first. */
+/** A hub and a runner that can be killed, and a proxy between them that is cut first. */
 const startWorld = async () => {
   const folder = await mkdtemp(join(tmpdir(), "crashes-"))
   const port = await freePort()
   const proxy = await startTcpProxy(port)
-  let life = 0
+  let starts = 0
   let current: TestHub = await startTestHub({ stateDir: join(folder, "hub-0"), port })
   const pieces = Array.from(
     { length: DELTAS },
@@ -66,12 +66,12 @@ const startWorld = async () => {
     runner.kill()
   }
   const killHub = async () => {
-    // Nothing passes any more, then the files are taken as they are: what waited in memory is lost.
+    // Cut the connection, then copy the files: what is only in memory is lost.
     proxy.setDown(true)
     proxy.reset()
     const before = current
-    life += 1
-    const stateDir = join(folder, `hub-${life}`)
+    starts += 1
+    const stateDir = join(folder, `hub-${starts}`)
     cpSync(before.stateDir, stateDir, { recursive: true })
     await before.stop()
     current = await startTestHub({ stateDir, port }, undefined)
@@ -83,7 +83,7 @@ const startWorld = async () => {
     hub: () => current.hub,
     stateDir: () => current.stateDir,
     dispatched: () => [...prompts, ...runner.prompts.map(({ messageId }) => messageId)],
-    die: async (who: Crash["who"]) => {
+    crash: async (who: Crash["who"]) => {
       if (who !== "hub") killRunner()
       if (who !== "runner") await killHub()
       if (who !== "hub") runner = launch()
@@ -97,7 +97,7 @@ const startWorld = async () => {
   }
 }
 
-/** What is made in one turn of the loop travels as one frame: a few at a time make many. */
+/** Pieces of one tick travel as one frame: a few at a time make many frames. */
 const workInSteps = async (runner: FakeRunner, pieces: number) => {
   for (let made = 0; made < pieces; made += 3) {
     runner.work(3)
@@ -105,7 +105,7 @@ const workInSteps = async (runner: FakeRunner, pieces: number) => {
   }
 }
 
-/** Read beside the hub: asking it would have it write what waits. */
+/** Read from the file: a query to the hub would make it write its buffer. */
 const storedLength = (stateDir: string): number => {
   const db = new Database(join(stateDir, "hub/sessions/s1.db"), { readonly: true })
   const row = db
@@ -115,14 +115,14 @@ const storedLength = (stateDir: string): number => {
   return row?.size ?? 0
 }
 
-test(`${TURNS * CRASHES_A_TURN} deaths in answers of ${DELTAS} words: always exact, nothing twice`, async () => {
+test(`answers of ${DELTAS} deltas are exact after ${TURNS * CRASHES_A_TURN} crashes and nothing runs twice`, async () => {
   const seed = Date.now() & 0x7fffffff
   const plans = fc.sample(
     fc.array(crash, { minLength: CRASHES_A_TURN, maxLength: CRASHES_A_TURN }),
     { numRuns: TURNS, seed },
   )
   const world = await startWorld()
-  /** How far the answer was in the hub's files at each death: most of them hit it at a place of its own. */
+  /** The stored length of the answer at each crash: checks that the crashes hit different moments. */
   const moments = new Set<string>()
   try {
     for (const [turn, plan] of plans.entries()) {
@@ -134,7 +134,7 @@ test(`${TURNS * CRASHES_A_TURN} deaths in answers of ${DELTAS} words: always exa
         await workInSteps(world.runner(), after)
         await Bun.sleep(waitMs)
         moments.add(`${turn} ${storedLength(world.stateDir())}`)
-        await world.die(who)
+        await world.crash(who)
       }
       const done = () => world.hub().find("s1")?.status().working === 0
       while (!done()) {
@@ -164,7 +164,7 @@ test(`${TURNS * CRASHES_A_TURN} deaths in answers of ${DELTAS} words: always exa
   }
 }, 300_000)
 
-test("a prompt that a dead runner took with it is given to the next one, and its broken answer is ended", async () => {
+test("a prompt of a dead runner is dispatched to the next runner, and its partial answer is ended", async () => {
   const folder = await mkdtemp(join(tmpdir(), "crashes-"))
   const { hub, stop } = await startTestHub()
   const launch = () =>
@@ -178,7 +178,7 @@ test("a prompt that a dead runner took with it is given to the next one, and its
   hub.find("s1")?.prompt({ type: "prompt", messageId: "p1", content: "go" }, "web:default")
   await until(() => first.busy() === 1, "turn")
   first.work(1)
-  await until(() => hub.find("s1")?.recent(9).length === 2, "first word")
+  await until(() => hub.find("s1")?.recent(9).length === 2, "first delta")
   first.kill()
   const second = launch()
   await until(() => second.busy() === 1, "turn of the second")

@@ -1,4 +1,4 @@
-/** kill -9 of the hub in mid-turn, with the real runner and the real OpenCode at the other end of the link. */
+/** SIGKILL of the hub during a turn, with the real runner and the real OpenCode. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -41,7 +41,7 @@ afterAll(async () => {
   await model.stop()
 })
 
-test("the conversation is whole, the queue goes on, nothing runs twice", async () => {
+test("after two kills of the hub during a turn the conversation is complete, the queue continues and nothing runs twice", async () => {
   const long = Array.from({ length: 400 }, (_, index) => `${index} `).join("")
   model.on("long", [
     reply(tool("bash", { command: "echo ran >> proof.txt; sleep 2", description: "a" })),
@@ -59,7 +59,11 @@ test("the conversation is whole, the queue goes on, nothing runs twice", async (
   hub = await startHub(folder)
 
   const between = await connectClient(url(), CLIENT_TOKEN)
-  await between.until(() => between.answerTo(String(messageId)).length > 300, "some words", 60_000)
+  await between.until(
+    () => between.answerTo(String(messageId)).length > 300,
+    "first part of the answer",
+    60_000,
+  )
   hub.kill("SIGKILL")
   await hub.exited
   hub = await startHub(folder)

@@ -1,4 +1,4 @@
-/** The session agent as a person has it: `up` in one terminal, `chat` and `sessions` in another, and a kill -9 in between. */
+/** `sandpiper up` with `chat` and `sessions` beside it, and SIGKILL during turns. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -15,7 +15,7 @@ let environment: Record<string, string>
 beforeAll(async () => {
   sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   const { PATH = "", HOME = "", OPENCODE_BIN = "", SANDPIPER_STATE_DIR = "" } = sandbox.environment
-  // As it is by default, the port stays the same from start to start: OpenCode's tools know it.
+  // A fixed port, as by default: OpenCode's tools store it.
   const GATEWAY_PORT = String(await freePort())
   environment = { PATH, HOME, OPENCODE_BIN, SANDPIPER_STATE_DIR, GATEWAY_PORT }
 })
@@ -42,7 +42,7 @@ const startUp = async () => {
 
 const sandpiper = (...args: readonly string[]) => runToEnd([binary, ...args], { env: environment })
 
-test("without an up there is nothing to chat with, and it says so", async () => {
+test("chat without a running up fails and names the command to start", async () => {
   const { err, code } = await sandpiper("chat", "hello")
   expect(err).toContain("sandpiper up")
   expect(code).toBe(2)
@@ -59,7 +59,7 @@ const restart = async (killed: Bun.Subprocess) => {
 
 const connect = () => connectClient(address().url, address().token, { session: "local" })
 
-test("chat and sessions reach it; killed in mid-turn and started again, the same OpenCode goes on and every answer is whole", async () => {
+test("chat and sessions reach up, and after a SIGKILL during a turn the same OpenCode continues and every answer is complete", async () => {
   const first = await startUp()
   await until(() => existsSync(addressFile()), "address", 60_000)
   expect(statSync(addressFile()).mode & 0o777).toBe(0o600)
@@ -78,7 +78,7 @@ test("chat and sessions reach it; killed in mid-turn and started again, the same
   expect((await sandpiper("sessions")).out).toMatch(/^local +idle/)
   expect((await sandpiper("chat", "--session", "nowhere", "x")).code).toBe(2)
 
-  // Killed while a tool runs: nothing of the turn is lost with `up`, its model is back before it is needed.
+  // Killed while a tool runs: the turn loses nothing, because the demo model is back before it is needed.
   const run = "run: echo started > started.txt; sleep 6; echo ran >> proof.txt"
   const openCode = openCodePid()
   const client = await connect()
@@ -103,13 +103,17 @@ test("chat and sessions reach it; killed in mid-turn and started again, the same
   const whole = evening?.parts[0]?.text ?? ""
   expect(whole).toContain("> good evening")
 
-  // Killed while the model speaks: its words are cut, OpenCode asks it again, and what it had said stands before the answer.
+  // Killed while the model streams: OpenCode repeats the request, and the cut text stays before the answer.
   const { messageId: cut } = await again.ask({
     type: "prompt",
     content: "good evening",
     clientRequestId: "cut",
   })
-  await again.until(() => again.answerTo(String(cut)).length > 20, "some words", 60_000)
+  await again.until(
+    () => again.answerTo(String(cut)).length > 20,
+    "first part of the answer",
+    60_000,
+  )
   const third = await restart(second)
   const last = await connect()
   await last.until(() => last.queue().length === 0, "empty queue", 120_000)

@@ -1,4 +1,4 @@
-/** A runner that is killed or stopped under a workflow: answered once, nothing done twice, nothing left running. */
+/** A runner that is killed or stopped during a workflow: one result, no repeated steps, no processes left. */
 import { afterEach, expect, test } from "bun:test"
 import { type Booted, boot } from "../kit/boot.ts"
 import { type ScriptedModel, hang, startScriptedModel } from "../kit/model.ts"
@@ -49,7 +49,7 @@ afterEach(async () => {
   await sandbox.remove()
 })
 
-test("killed: the next one says that it failed, once; said again, it gets that answer and runs nothing", async () => {
+test("after a kill during a workflow the next runner reports failure once and a repeated order runs nothing", async () => {
   const steps = await start()
   process.kill(booted.pid(), "SIGKILL")
   await booted.child.exited
@@ -70,7 +70,7 @@ test("killed: the next one says that it failed, once; said again, it gets that a
       },
     },
   ])
-  // The turn that nobody waits for any more has ended, too.
+  // The workflow's turn in OpenCode has ended too.
   await agent.frame("complete", ({ channelType }) => channelType === "workflow")
   agent.say({ type: "workflow-execute", executionId: "e1", payload: payload(steps) })
   await agent.until(() => answers().length > 1, "answer")
@@ -79,7 +79,7 @@ test("killed: the next one says that it failed, once; said again, it gets that a
   expect(agent.problems).toEqual([])
 })
 
-test("stopped: it is cancelled, and that is told before the end", async () => {
+test("a stopped runner cancels its workflow and sends the result before it exits", async () => {
   await start()
   const { code, ms } = await booted.stop()
   expect(code).toBe(0)

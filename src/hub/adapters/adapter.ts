@@ -55,7 +55,7 @@ export class SendError extends Error {
   }
 }
 
-export const MAX_FILE_BYTES = 10 * 1024 * 1024
+const MAX_FILE_BYTES = 10 * 1024 * 1024
 const MAX_BODY_BYTES = 1024 * 1024
 const CALL_MS = 15_000
 

@@ -1,6 +1,6 @@
 /**
- * Workflow runs. A session's runner executes them; this file stores their state, sends approvals and cancels, and
- * keeps the first end of each run.
+ * Executions of workflows. A session's runner carries them out; this file stores their state and sends approvals and
+ * cancels. The first end of an execution counts.
  */
 import { z } from "zod"
 import type { Outbound } from "../../wire/frames/index.ts"
@@ -31,8 +31,8 @@ interface NewExecution {
 }
 
 export interface Executions {
-  /** Starts a run, or returns the existing one when the id is known. */
-  readonly begin: (run: NewExecution) => Record<string, unknown>
+  /** Starts an execution, or returns the existing one when the id is known. */
+  readonly begin: (execution: NewExecution) => Record<string, unknown>
   /** Stores the result that the runner reports. */
   readonly executed: (id: string, envelope: Envelope) => void
 }
@@ -54,9 +54,9 @@ const showExecution = (row: ExecutionRow) => ({
   variables: row.variables,
   startedAt: row.started_at,
   ...(row.trigger_id !== null && { triggerId: row.trigger_id }),
-  ...(row.output !== null && { output: row.output }),
+  ...(row.output !== undefined && { output: row.output }),
   ...(row.error !== null && { error: row.error }),
-  ...(row.approval !== null && { requiresApproval: row.approval }),
+  ...(row.approval !== undefined && { requiresApproval: row.approval }),
   ...(row.ended_at !== null && { endedAt: row.ended_at }),
 })
 
@@ -117,7 +117,7 @@ export const createExecutions = (
       "SELECT * FROM executions WHERE id = ? AND status = 'cancelled'",
       id,
     )
-    // The run reached its approval before the cancel reached the runner. Without a denial it would wait without end.
+    // The execution reached its approval before the runner received the cancel. Without a denial it would wait for good.
     if (cancelled && token !== undefined) return resume(sql, cancelled, token, "deny", effects)
     sql.run(
       `UPDATE executions SET status = ?, steps = ?, output = ?, error = ?, approval = ?, ended_at = ?
@@ -185,7 +185,7 @@ export const executionHandlers = (
         const { executionId, reason } = readPayload(cancelPayload, payload)
         const row = find(sql, executionId)
         if (row.ended_at !== null) throw new Refusal(`the execution is ${row.status} already`)
-        if (row.approval !== null) resume(sql, row, row.approval.resumeToken, "deny", effects)
+        if (row.approval !== undefined) resume(sql, row, row.approval.resumeToken, "deny", effects)
         else effects.add(`${row.id}/cancel`, row.session, { do: "cancel", executionId: row.id })
         sql.run(
           "UPDATE executions SET status = 'cancelled', approval = NULL, error = ?, ended_at = ? WHERE id = ?",

@@ -87,7 +87,7 @@ const messageOf = (row: z.output<typeof messageRow>): Message => ({
   createdAt: row.created_at,
   ...(row.prompt_id !== null && { promptId: row.prompt_id }),
   ...(row.error !== null && { error: row.error }),
-  ...(row.author !== null && { author: row.author }),
+  ...(row.author !== undefined && { author: row.author }),
   ...(row.ended_at !== null && { endedAt: row.ended_at }),
 })
 
@@ -98,7 +98,7 @@ const partOf = (row: z.output<typeof partRow>): MessagePart => ({
   id: row.id,
   kind: row.kind,
   ...(row.kind === "text" || row.kind === "reasoning" ? { text: textOf(row) } : {}),
-  ...(row.data !== null && { data: row.data }),
+  ...(row.data !== undefined && { data: row.data }),
 })
 
 const interactionOf = (row: z.output<typeof interactionRow>): Interaction => ({
@@ -108,14 +108,14 @@ const interactionOf = (row: z.output<typeof interactionRow>): Interaction => ({
   status: row.status,
   ...row.payload,
   ...(row.prompt_id !== null && { promptId: row.prompt_id }),
-  ...(row.answer !== null && { answer: row.answer }),
+  ...(row.answer !== undefined && { answer: row.answer }),
 })
 
 const askOf = (row: z.output<typeof askRow>) => ({
   requestId: row.id,
   asked: row.kind,
   status: row.status,
-  ...(row.result !== null && { result: row.result }),
+  ...(row.result !== undefined && { result: row.result }),
 })
 
 const readQueue = (sql: Sql): readonly QueuedPrompt[] =>

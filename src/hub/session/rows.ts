@@ -11,7 +11,7 @@ import {
   messageRole,
   messageStatus,
 } from "../../wire/clients/conversation.ts"
-import { jsonColumn, readJson } from "../../lib/json.ts"
+import { jsonColumn, optionalJsonColumn, readJson } from "../../lib/json.ts"
 import type { Sql, SqlValue } from "./ports.ts"
 
 export const readRows = <Schema extends z.ZodType>(
@@ -67,7 +67,7 @@ export const messageRow = z.object({
   prompt_id: z.string().nullable(),
   status: messageStatus,
   error: z.string().nullable(),
-  author: jsonColumn(z.unknown()).nullable(),
+  author: optionalJsonColumn(z.unknown()),
   created_at: z.number(),
   ended_at: z.number().nullable(),
 })
@@ -80,7 +80,7 @@ export const partRow = z.object({
   text: z.string(),
   /** The first half of a surrogate pair whose second half has not arrived: a text column cannot hold it. */
   half: z.number().nullable(),
-  data: jsonColumn(z.unknown()).nullable(),
+  data: optionalJsonColumn(z.unknown()),
 })
 export const partTextRow = partRow.pick({ base: true, text: true, half: true })
 /** Read for every batch of deltas: without the text, which may be long. */
@@ -130,7 +130,7 @@ export const interactionRow = z.object({
   channel: z.string(),
   payload: jsonColumn(z.record(z.string(), z.unknown())),
   status: interactionStatus,
-  answer: jsonColumn(z.unknown()).nullable(),
+  answer: optionalJsonColumn(z.unknown()),
 })
 
 /** An answer that was given, by the kind of what was asked. */
@@ -151,7 +151,7 @@ export const askRow = z.object({
   id: z.string(),
   kind: z.string(),
   status: z.string(),
-  result: jsonColumn(z.unknown()).nullable(),
+  result: optionalJsonColumn(z.unknown()),
 })
 
 export const artifactRow = z.object({

@@ -17,7 +17,7 @@ export const addOrder = (
   sql.run("INSERT OR IGNORE INTO orders (id, frame) VALUES (?, ?)", id, JSON.stringify(frame))
 }
 
-/** Deletes the run's orders and tells the runner to stop it: the runner may have received one of them. */
+/** Deletes the run's orders and sends the runner an abort, because it may have received one of them. */
 export const cancelExecution = (
   { ports: { sql }, sendToRunner }: SessionContext,
   execution: string,

@@ -14,7 +14,7 @@ const optionalTime = z.number().nullable()
 const flag = z.number().transform((value) => value === 1)
 const record = z.record(z.string(), z.unknown())
 
-/** A TEXT column with JSON in it; NULL stays null. */
+/** A TEXT column that contains JSON. */
 const json = <Schema extends z.ZodType>(schema: Schema) =>
   text
     .transform((value, context): unknown => {
@@ -27,7 +27,11 @@ const json = <Schema extends z.ZodType>(schema: Schema) =>
     })
     .pipe(schema)
 
-/** What a session has to do after a transaction. */
+/** NULL becomes undefined, because the JSON itself may be null. */
+const optionalJson = <Schema extends z.ZodType>(schema: Schema) =>
+  z.union([z.null().transform(() => undefined), json(schema)])
+
+/** Work for a session, see effects.ts. */
 const effect = z.discriminatedUnion("do", [
   z.object({ do: z.literal("order"), frame: workflowExecute.schema }),
   z.object({ do: z.literal("cancel"), executionId: text }),
@@ -128,9 +132,9 @@ export const executionRow = z.object({
   status: z.enum(["running", "waiting_approval", "completed", "failed", "cancelled"]),
   variables: json(record),
   steps: json(z.array(z.unknown())),
-  output: json(z.unknown()).nullable(),
+  output: optionalJson(z.unknown()),
   error: optionalText,
-  approval: json(z.looseObject({ resumeToken: text })).nullable(),
+  approval: optionalJson(z.looseObject({ resumeToken: text })),
   started_at: time,
   ended_at: optionalTime,
 })

@@ -34,7 +34,7 @@ export interface SharedStoreOptions {
 export interface SharedStore {
   /** Undefined when the request needs more than the shared store. Throws a Refusal with a message for the caller. */
   readonly answer: (session: string, frame: RequestFrame) => Record<string, unknown> | undefined
-  /** Stores the result that a runner reports for a workflow run. */
+  /** Stores the result that a runner reports for a workflow execution. */
   readonly executed: (
     id: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],

@@ -16,8 +16,8 @@ export interface AgentSessionChoice {
   readonly isNew: boolean
 }
 
-const SETTLE_TRIES = 20
-const SETTLE_MS = 250
+const ABORT_POLLS = 20
+const ABORT_POLL_MS = 250
 
 export const chooseAgentSession = async (
   client: AgentClient,
@@ -28,7 +28,7 @@ export const chooseAgentSession = async (
   for (const candidate of candidates) {
     if (candidate === undefined || !(await client.sessionExists(candidate))) continue
     await abortRunningTurn(client, clock, candidate)
-    if (!lastTurnFinishedCleanly) await withdrawCompaction(client, candidate)
+    if (!lastTurnFinishedCleanly) await deleteInterruptedCompaction(client, candidate)
     return { agentSessionId: candidate, isNew: false }
   }
   return { agentSessionId: await client.createSession(), isNew: true }
@@ -46,8 +46,8 @@ const abortRunningTurn = async (
   const isBusy = async () => (await client.statuses()).has(agentSessionId)
   if (!(await isBusy())) return
   await client.abort(agentSessionId)
-  for (let tries = 0; tries < SETTLE_TRIES && (await isBusy()); tries += 1) {
-    await sleep(clock, SETTLE_MS)
+  for (let tries = 0; tries < ABORT_POLLS && (await isBusy()); tries += 1) {
+    await sleep(clock, ABORT_POLL_MS)
   }
 }
 
@@ -58,7 +58,10 @@ const LAST_MESSAGES = 10
  * Deletes the request of an interrupted compaction. OpenCode would otherwise repeat the compaction instead of
  * running the next prompt, and answer the previous prompt or nothing.
  */
-const withdrawCompaction = async (client: AgentClient, agentSessionId: string): Promise<void> => {
+const deleteInterruptedCompaction = async (
+  client: AgentClient,
+  agentSessionId: string,
+): Promise<void> => {
   const messages = await client.messages(agentSessionId, LAST_MESSAGES)
   const request = messages.findLast(({ parts }) =>
     parts.some((part) => part.kind === "other" && part.type === "compaction"),

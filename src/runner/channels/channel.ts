@@ -84,7 +84,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
   const turns = () => slots.flatMap(({ turn }) => turn ?? [])
   const isBusy = () => slots.length > 0 || queue.length > 0 || toResume.length > 0
 
-  const open = (job: Job | undefined): Slot => {
+  const openSlot = (job: Job | undefined): Slot => {
     const slot: Slot = {
       job,
       stopping: new AbortController(),
@@ -94,7 +94,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     slots = [...slots, slot]
     return slot
   }
-  const close = (slot: Slot): void => {
+  const closeSlot = (slot: Slot): void => {
     slots = slots.filter((other) => other !== slot)
     startNext()
   }
@@ -106,13 +106,13 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     const next = queue.shift()
     if (!next) return ports.onIdle()
     if ("job" in next) return void run(next, agent, undefined)
-    const slot = open(undefined)
+    const slot = openSlot(undefined)
     const { signal } = slot.stopping
     // Exclusive work that fails or is stopped may leave an unfinished compaction behind.
     lastTurnFinishedCleanly = false
     slot.workEnded = next.work
       .run(agent, ports.sessions.agentSessionOf(key), signal)
-      .finally(() => close(slot))
+      .finally(() => closeSlot(slot))
   }
 
   const run = async (
@@ -120,7 +120,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     agent: ReadyAgent,
     steered: RunningTurn | undefined,
   ) => {
-    const slot = open(job)
+    const slot = openSlot(job)
     const { signal } = slot.stopping
     try {
       const agentSessionId = steered?.identity.agentSessionId ?? (await ensureSession(job, agent))
@@ -151,7 +151,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       if (isAgentReplaced || (gotNoResponse && tries < MAX_TRIES))
         queue.unshift({ job, tries: isAgentReplaced ? 0 : tries + 1 })
       else endJobWithoutTurn(job, { type: "error", error: describeError(error) })
-      close(slot)
+      closeSlot(slot)
     }
   }
 
@@ -178,7 +178,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
         persistence.ended(jobId(job), outcome)
         ports.onJobEnded(job, outcome, answer)
         ports.onTurnEnded(ended, agent)
-        close(slot)
+        closeSlot(slot)
       },
     })
     slot.turn = running
@@ -205,21 +205,21 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     ports.onJobEnded(job, outcome, undefined)
   }
 
-  const steerable = (job: Job): RunningTurn | undefined => {
+  const turnToSteer = (job: Job): RunningTurn | undefined => {
     const isSteering = job.type === "prompt" && job.steer === true
     return isSteering && ports.agent() ? turns().at(-1) : undefined
   }
 
   const stop = async (reason: string): Promise<void> => {
     const canceled = { type: "canceled", reason } as const
-    for (const waiting of queue.splice(0)) {
-      if ("job" in waiting) endJobWithoutTurn(waiting.job, canceled)
-      else waiting.work.fail(new Error(reason))
+    for (const entry of queue.splice(0)) {
+      if ("job" in entry) endJobWithoutTurn(entry.job, canceled)
+      else entry.work.fail(new Error(reason))
     }
     for (const slot of slots.filter(({ turn, job }) => !turn && job)) {
       slot.stopping.abort()
       if (slot.job) endJobWithoutTurn(slot.job, canceled)
-      close(slot)
+      closeSlot(slot)
     }
     const exclusive = slots.filter(({ workEnded }) => workEnded !== undefined)
     for (const { stopping } of exclusive) stopping.abort(new Error(reason))
@@ -236,7 +236,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     const resumed = toResume
     toResume = []
     for (const { stored, turn, stopReason } of resumed) {
-      const running = launch(open(stored.job), stored.job, turn, stored.posting, agent)
+      const running = launch(openSlot(stored.job), stored.job, turn, stored.posting, agent)
       for (const child of turn.children) ports.subscribe(child, channel)
       running.dispatch({ type: "resume" })
       if (stopReason !== undefined) running.dispatch({ type: "stop", reason: stopReason })
@@ -245,14 +245,14 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
 
   const waitingIds = () => [
     ...slots.flatMap(({ job, turn }) => (job && !turn ? [jobId(job)] : [])),
-    ...queue.flatMap((waiting) => ("job" in waiting ? [jobId(waiting.job)] : [])),
+    ...queue.flatMap((entry) => ("job" in entry ? [jobId(entry.job)] : [])),
   ]
 
   const channel: Channel = {
     key,
     address,
     enqueue: (job) => {
-      const steered = steerable(job)
+      const steered = turnToSteer(job)
       const agent = ports.agent()
       if (steered && agent) return void run({ job, tries: 0 }, agent, steered)
       queue.push({ job, tries: 0 })
@@ -294,7 +294,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     ],
     isBusy,
     isRunning: () => slots.length > 0,
-    startNext: startNext,
+    startNext,
   }
 
   const activeTurn = (turn: Pick<Turn, "identity" | "attempt">) => ({

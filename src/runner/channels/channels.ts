@@ -58,6 +58,7 @@ export interface ChannelPorts extends Omit<ChannelsOptions, "settings"> {
   readonly onTurnEnded: (turn: Turn, agent: ReadyAgent) => void
   /** While true, queued jobs are not started. */
   readonly isPaused: () => boolean
+  /** A channel has ended its job and starts no other, because its queue is empty or turns are paused. */
   readonly onIdle: () => void
 }
 
@@ -129,7 +130,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       send(frame)
     },
     onJobEnded: (job, outcome, text) => jobWaiters.ended(jobId(job), outcome, text),
-    persistence: persistence,
+    persistence,
     agent: () => agent,
     subscribe: eventRouter.subscribe,
     onTurnEnded: (turn, used) => {
@@ -150,9 +151,9 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     const key = channelKey(address)
     const known = channels.get(key)
     if (known) return known
-    const made = createChannel(address, ports)
-    channels.set(key, made)
-    return made
+    const created = createChannel(address, ports)
+    channels.set(key, created)
+    return created
   }
 
   const all = () => [...channels.values()]

@@ -1,6 +1,6 @@
 /**
- * The token that opens /api to the agent's tools, new at every boot. It outlives the runner: an OpenCode that the next
- * runner takes over in mid-turn carries it in its environment and must not be locked out.
+ * The API token of the agent's tools, new at every boot of the sandbox. It survives a restart of the runner, because an
+ * OpenCode that the next runner adopts in mid-turn has it in its environment.
  */
 import { randomBytes } from "node:crypto"
 
@@ -9,10 +9,11 @@ export interface TokenMemory {
   readonly write: (text: string) => void
 }
 
+/** An empty `bootId` means that boots cannot be told apart: the token is new every time. */
 export const bootToken = (bootId: string, memory: TokenMemory): string => {
   const [boot, token] = (memory.read() ?? "").split(" ", 2)
   if (bootId !== "" && boot === bootId && token) return token
-  const made = randomBytes(32).toString("hex")
-  memory.write(`${bootId} ${made}`)
-  return made
+  const fresh = randomBytes(32).toString("hex")
+  memory.write(`${bootId} ${fresh}`)
+  return fresh
 }

@@ -1,32 +1,27 @@
-/** The tools' API: a route for every operation in the table, and one for tickets. */
+/** The API of the agent's tools: a route for every operation in the table, and one for tickets. */
 import { Hono } from "hono"
 import type { ContentfulStatusCode } from "hono/utils/http-status"
 import { z } from "zod"
-import type { Log } from "../../lib/log.ts"
-import { describeError } from "../../lib/log.ts"
-import type { Operation } from "../../wire/operations/index.ts"
-import { operations } from "../../wire/operations/index.ts"
+import { describeError, type Log } from "../../lib/log.ts"
+import {
+  isSandboxOperation,
+  type Operation,
+  operations,
+  type OutputOf,
+  type SandboxHandlers,
+  type SandboxOperationName,
+  sandboxSchemas,
+} from "../../wire/operations/index.ts"
 import { openApi } from "../../wire/operations/openapi.ts"
+import { ApiError } from "./api-error.ts"
 import { createOnce, KeyReused } from "./idempotency.ts"
 import { findRoute } from "./routes.ts"
 import type { Tickets } from "./tickets.ts"
 import { parseTarget } from "./http/target.ts"
 
-/** An answer other than success; `message` is told to the tool. */
-export class ApiError extends Error {
-  override readonly name = "ApiError"
-  readonly status: ContentfulStatusCode
-  readonly code: string
-  constructor(status: ContentfulStatusCode, code: string, message: string) {
-    super(message)
-    this.status = status
-    this.code = code
-  }
-}
-
 type Fields = Record<string, unknown>
 
-/** The tool call that a request comes from, as the tool's headers say. */
+/** The tool call that sent a request, from the tool's headers. */
 export interface Caller {
   readonly sessionId?: string | undefined
   readonly messageId?: string | undefined
@@ -34,40 +29,37 @@ export interface Caller {
 }
 
 export interface ApiPorts {
-  /** Asks the session agent; rejects with an ApiError that says why there is no answer. */
+  /** Sends a request to the session agent; rejects with an ApiError if there is no result. */
   readonly request: (type: string, fields: Fields, caller: Caller) => Promise<Fields>
-  /** Tells the session agent something. */
+  /** Sends a frame to the session agent, without a response. */
   readonly notify: (type: string, fields: Fields, caller: Caller) => void
-  /** What the sandbox does by itself, by the operation's name; one that is missing is not implemented. */
-  readonly local: Readonly<Record<string, ((input: Fields) => unknown) | undefined>>
+  /** The operations that the sandbox carries out itself. */
+  readonly sandbox: SandboxHandlers
   readonly tickets: Tickets
   readonly now: () => number
   readonly log: Log
-  readonly table?: readonly Operation[]
 }
 
 export interface Api {
   readonly fetch: (request: Request) => Promise<Response>
-  /** Every route there is, for the test that compares them with the table. */
-  readonly routes: readonly { readonly method: string; readonly path: string }[]
 }
 
 export const createApi = (ports: ApiPorts): Api => {
   const app = new Hono()
-  const { log, now, table = operations } = ports
-  const failed = (error: unknown, path: string, caller: Caller = {}): Reply => {
-    const known = error instanceof ApiError
+  const { log, now } = ports
+  const errorReply = (error: unknown, path: string, caller: Caller = {}): Reply => {
+    const isExpected = error instanceof ApiError
     const requestId = crypto.randomUUID()
     const fields = { requestId, path, ...caller, error: describeError(error) }
-    if (known) log.debug("api.refused", fields)
+    if (isExpected) log.debug("api.refused", fields)
     else log.error("api.failed", fields)
-    const { status, code, message } = known
+    const { status, code, message } = isExpected
       ? error
       : { status: 500 as const, code: "internal", message: "something went wrong in the runner" }
     return { status, body: { error: message, code, requestId } }
   }
-  /** A failure is an answer too: a repetition of a call that failed half-way must not do it again. */
-  const answered = async (
+  /** An error is a reply too: repeating a call that failed half-way must not carry it out again. */
+  const replyOf = async (
     run: () => Promise<unknown>,
     path: string,
     caller: Caller,
@@ -75,24 +67,24 @@ export const createApi = (ports: ApiPorts): Api => {
     try {
       return { status: 200, body: await run() }
     } catch (error) {
-      return failed(error, path, caller)
+      return errorReply(error, path, caller)
     }
   }
   const once = createOnce<Reply>({ now })
-  for (const operation of table) {
+  for (const operation of operations) {
     app.on(operation.method, operation.path, async (context) => {
       const request = context.req.raw
       const input = await readInput(operation, request, context.req.param())
       const caller = callerOf(request.headers)
       const work = () => perform(operation, input, ports, caller)
-      const run = () => answered(work, context.req.path, caller)
+      const run = () => replyOf(work, context.req.path, caller)
       const key = operation.method === "GET" ? null : request.headers.get("idempotency-key")
-      const answer =
+      const reply =
         key === null ? await run() : await once(key, callOf(operation, input), run).catch(refuseKey)
-      return context.json(answer.body, answer.status)
+      return context.json(reply.body, reply.status)
     })
   }
-  app.get("/api/openapi.json", (context) => context.json(openApi(table)))
+  app.get("/api/openapi.json", (context) => context.json(openApi(operations)))
   app.post("/api/tickets", async (context) => {
     const { path } = parse(ticketInput, await readJson(context.req.raw))
     const { ticket, expiresAt } = ports.tickets.issue(path)
@@ -105,20 +97,17 @@ export const createApi = (ports: ApiPorts): Api => {
     })
   })
   app.notFound((context) => {
-    const { body, status } = failed(
+    const { body, status } = errorReply(
       new ApiError(404, "not-found", "there is no such operation"),
       context.req.path,
     )
     return context.json(body, status)
   })
   app.onError((error, context) => {
-    const { body, status } = failed(error, context.req.path)
+    const { body, status } = errorReply(error, context.req.path)
     return context.json(body, status)
   })
-  return {
-    fetch: async (request) => app.fetch(request),
-    routes: app.routes.map(({ method, path }) => ({ method, path })),
-  }
+  return { fetch: async (request) => app.fetch(request) }
 }
 
 interface Reply {
@@ -139,7 +128,7 @@ const refuseKey = (error: unknown): never => {
   throw new ApiError(409, "key-reused", `Idempotency-Key: ${error.message}`)
 }
 
-/** Only what a person may open, and nothing wider than one service. */
+/** A ticket is for one service that a person may open. */
 const ticketInput = z.object({
   path: z.string({ error: "is required and must be text" }).refine(isTicketPath, {
     error: "must be the path of a service, such as /vscode/, /vnc/, /ttyd/ or /t/<name>/",
@@ -172,7 +161,7 @@ const perform = async (
         throw new ApiError(
           502,
           "bad-answer",
-          `the session agent's answer lacks something: ${complaint(reply.error)}`,
+          `the session agent sent an invalid result: ${issuesOf(reply.error)}`,
         )
       }
       if (served.announce) {
@@ -183,12 +172,20 @@ const perform = async (
     case "frame":
       ports.notify(served.frame, served.toFields(input), caller)
       return served.reply
-    case "sandbox": {
-      const run = ports.local[operation.name]
-      if (!run) throw new ApiError(501, "not-implemented", `this sandbox has no ${served.part}`)
-      return operation.output.parse(await run(input))
-    }
+    case "sandbox":
+      if (!isSandboxOperation(operation.name)) throw new Error(`${operation.name} is not known`)
+      return carryOut(ports.sandbox, operation.name, input)
   }
+}
+
+/** Parses the input a second time: the first time it got the type of any operation's input. */
+const carryOut = async <Name extends SandboxOperationName>(
+  handlers: SandboxHandlers,
+  name: Name,
+  input: Fields,
+): Promise<OutputOf<Name>> => {
+  const schemas = sandboxSchemas(name)
+  return schemas.output.parse(await handlers[name](schemas.input.parse(input)))
 }
 
 const readInput = async (
@@ -214,8 +211,8 @@ const readJson = async (request: Request): Promise<Fields> => {
 const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> => {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
-  throw new ApiError(400, "bad-input", complaint(parsed.error))
+  throw new ApiError(400, "bad-input", issuesOf(parsed.error))
 }
 
-const complaint = (error: z.ZodError): string =>
+const issuesOf = (error: z.ZodError): string =>
   error.issues.map(({ path, message }) => `${path.join(".") || "the input"} ${message}`).join("; ")

@@ -1,17 +1,18 @@
-/** Who may pass: a person by cookie, token or ticket; the agent's tools by this boot's API token. */
+/** The guards of the routes: a person by cookie, token or ticket; the agent's tools by the API token of this boot. */
 import { decodeJwt, jwtVerify } from "jose"
 import { sameText } from "../../lib/constant-time.ts"
 import { createAttempts, type Attempts } from "./failed-attempts.ts"
 import { makeCookie, ownCookies } from "./http/cookies.ts"
 import type { RequestHead } from "./http/head.ts"
 import { queryValue, type Target, withoutQuery } from "./http/target.ts"
+import type { Access } from "./routes.ts"
 import { createSessions, IDLE_MS, type Session, type Sessions } from "./sessions.ts"
 import { createTickets, type Tickets } from "./tickets.ts"
 
 export interface AuthOptions {
-  /** The session this sandbox belongs to: a token for another one opens nothing. */
+  /** The session of this sandbox: a token for another session is invalid. */
   readonly sessionId: string
-  /** Key of the tokens; without one no token is good. */
+  /** The key of people's tokens; without it every token is invalid. */
   readonly jwtSecret: string | undefined
   readonly apiToken: string
   readonly now: () => number
@@ -19,36 +20,37 @@ export interface AuthOptions {
 
 export interface PersonGrant {
   readonly session: Session
-  /** The client does not know this cookie yet, or not that it lasts longer now. */
+  /** The cookie is new or its lifetime must be renewed, so it is to be sent. */
   readonly cookieDue: boolean
-  /** A cookie alone brought the client in: a page elsewhere may have sent it. */
+  /** Only the cookie identified the client, so a page of another site may have sent the request. */
   readonly byCookie: boolean
-  /** The query without what was meant for us. */
+  /** The query without the gateway's own parameters. */
   readonly search: string
-  /** Authorization was not for us. */
+  /** The Authorization header is not the gateway's, so the backend gets it. */
   readonly passAuthorization: boolean
 }
 
 export type Refusal = "missing" | "invalid" | "too-many"
 
+/** What the guard of each access returns for a caller that may pass. */
+export interface Grants {
+  readonly open: true
+  readonly observer: true
+  readonly person: PersonGrant
+  readonly tool: true
+  readonly opencode: true
+}
+
+/** Synchronous where possible: a request with a cookie is decided without a promise. */
+type Guard<Grant> = (
+  head: RequestHead,
+  target: Target,
+  peer: string,
+) => Grant | Refusal | Promise<Grant | Refusal>
+
 export interface Auth {
-  /** At once when a cookie decides it, which is nearly always. */
-  readonly person: (
-    head: RequestHead,
-    target: Target,
-    peer: string,
-  ) => PersonGrant | Refusal | Promise<PersonGrant | Refusal>
-  readonly tool: (head: RequestHead, peer: string) => Refusal | undefined
-  /** For what tells of the sandbox and lets nobody in: the API token, or a person's token. */
-  readonly observer: (
-    head: RequestHead,
-    target: Target,
-    peer: string,
-  ) => Promise<Refusal | undefined>
-  /**
-   * The key for the tokens to come. With another one than before, cookies and tickets of before open nothing; with the
-   * same one they are as good as the tokens that made them.
-   */
+  readonly guards: { readonly [Kind in Access]: Guard<Grants[Kind]> }
+  /** Replaces the key of people's tokens. If it differs from the old key, cookies and tickets become invalid. */
   readonly changeJwtSecret: (jwtSecret: string | undefined) => void
   readonly sessions: Sessions
   readonly tickets: Tickets
@@ -58,12 +60,12 @@ export interface Auth {
 const SHORTEST_SECRET = 16
 const LONGEST_TOKEN = 4096
 const TOLERANCE_SECONDS = 30
-/** How often a client that keeps coming is told that its cookie lasts longer. */
+/** The cookie's lifetime is renewed at most this often. */
 const RENEW_MS = 60_000
 const BEARER = /^bearer +([^\s]+)$/i
 
 export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions): Auth => {
-  let current = jwtSecret
+  let secret = jwtSecret
   let key = keyOf(jwtSecret)
   const sessions = createSessions(now)
   const tickets = createTickets(now)
@@ -72,25 +74,25 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
   const refuse = (peer: string): Refusal => (attempts.failed(peer) ? "too-many" : "invalid")
   const isApiToken = (token: string): boolean => sameText(token, apiToken)
 
-  const isGood = async (token: string): Promise<boolean> => {
-    const used = key
-    if (used === undefined || token.length > LONGEST_TOKEN) return false
+  const isValidToken = async (token: string): Promise<boolean> => {
+    const usedKey = key
+    if (usedKey === undefined || token.length > LONGEST_TOKEN) return false
     try {
-      const { payload } = await jwtVerify(token, used, {
+      const { payload } = await jwtVerify(token, usedKey, {
         algorithms: ["HS256"],
         requiredClaims: ["exp", "sub", "sid"],
         clockTolerance: TOLERANCE_SECONDS,
         currentDate: new Date(now()),
       })
-      // The key may have become another while this one was at work.
-      return used === key && payload.sub !== "" && payload["sid"] === sessionId
+      // The key may have been replaced while the token was verified.
+      return usedKey === key && payload.sub !== "" && payload["sid"] === sessionId
     } catch {
       return false
     }
   }
 
-  /** Ours by what it says, good or not: such a token is not shown to a backend. */
-  const isOurs = (token: string | undefined): boolean => {
+  /** A token for this gateway, valid or not: it must not reach a backend. */
+  const isGatewayToken = (token: string | undefined): boolean => {
     if (token === undefined || token.length > LONGEST_TOKEN) return false
     if (isApiToken(token)) return true
     try {
@@ -105,15 +107,15 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
       const session = sessions.use(id, target.path)
       if (session === undefined) continue
       const cookieDue = now() - session.cookieAt >= RENEW_MS
-      const named = target.search.includes("token") || target.search.includes("%")
-      const inQuery = named && isOurs(queryValue(target.search, "token"))
+      const mayHaveToken = target.search.includes("token") || target.search.includes("%")
+      const inQuery = mayHaveToken && isGatewayToken(queryValue(target.search, "token"))
       const bearer = bearerOf(head)
       return {
         session,
         cookieDue,
         byCookie: true,
         search: inQuery ? withoutQuery(target.search, ["token"]) : target.search,
-        passAuthorization: bearer === undefined || !isOurs(bearer),
+        passAuthorization: bearer === undefined || !isGatewayToken(bearer),
       }
     }
     return undefined
@@ -137,33 +139,37 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
     const inQuery = queryValue(target.search, "token")
     const token = inQuery ?? bearerOf(head)
     if (token === undefined) return "missing"
-    if (!(await isGood(token))) return refuse(peer)
+    if (!(await isValidToken(token))) return refuse(peer)
     return {
       session: sessions.create("/"),
       cookieDue: true,
       byCookie: false,
       search: withoutQuery(target.search, ["token"]),
-      passAuthorization: !isOurs(bearerOf(head)),
+      passAuthorization: !isGatewayToken(bearerOf(head)),
     }
   }
 
   return {
-    person: (head, target, peer) =>
-      byCookie(head, target) ?? byTicket(target) ?? byToken(head, target, peer),
-    tool: (head, peer) => {
-      const token = bearerOf(head)
-      if (token === undefined) return "missing"
-      return isApiToken(token) ? undefined : refuse(peer)
+    guards: {
+      open: () => true,
+      observer: async (head, target, peer) => {
+        const token = queryValue(target.search, "token") ?? bearerOf(head)
+        if (token === undefined) return "missing"
+        return isApiToken(token) || (await isValidToken(token)) || refuse(peer)
+      },
+      person: (head, target, peer) =>
+        byCookie(head, target) ?? byTicket(target) ?? byToken(head, target, peer),
+      tool: (head, _target, peer) => {
+        const token = bearerOf(head)
+        if (token === undefined) return "missing"
+        return isApiToken(token) || refuse(peer)
+      },
+      opencode: () => true,
     },
-    observer: async (head, target, peer) => {
-      const token = queryValue(target.search, "token") ?? bearerOf(head)
-      if (token === undefined) return "missing"
-      return isApiToken(token) || (await isGood(token)) ? undefined : refuse(peer)
-    },
-    changeJwtSecret: (secret) => {
-      if (secret === current) return
-      key = keyOf(secret)
-      current = secret
+    changeJwtSecret: (next) => {
+      if (next === secret) return
+      key = keyOf(next)
+      secret = next
       sessions.clear()
       tickets.clear()
     },
@@ -176,16 +182,21 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
 const keyOf = (jwtSecret: string | undefined): Uint8Array | undefined => {
   if (jwtSecret === undefined) return undefined
   if (jwtSecret.length < SHORTEST_SECRET) {
-    throw new Error("the gateway needs a JWT_SECRET of at least 16 characters")
+    throw new Error("JWT_SECRET is too short: it must have at least 16 characters")
   }
   return new TextEncoder().encode(jwtSecret)
 }
 
-/** The cookie that tells the client of its session. `held` is for a socket, after which nothing more can be said. */
-export const cookieOf = (session: Session, at: number, local: boolean, held: boolean): string => {
+/** `forSocket`: the cookie cannot be renewed over a WebSocket, so it gets the whole remaining lifetime of the session. */
+export const cookieOf = (
+  session: Session,
+  at: number,
+  local: boolean,
+  forSocket: boolean,
+): string => {
   session.cookieAt = at
   const left = session.endsAt - at
-  const maxAgeSeconds = Math.floor((held ? left : Math.min(IDLE_MS, left)) / 1000)
+  const maxAgeSeconds = Math.floor((forSocket ? left : Math.min(IDLE_MS, left)) / 1000)
   return makeCookie({ value: session.id, path: session.scope, maxAgeSeconds, local })
 }
 

@@ -1,8 +1,8 @@
-/** Whether prompts can run, and if not, which part is in the way. */
+/** The states of the runner's components, from which /ready tells whether prompts can run. */
 
 export interface Component {
   readonly state: "starting" | "ready" | "degraded" | "failed" | "off"
-  /** When it came into this state, in milliseconds since the epoch. */
+  /** When it entered this state, in milliseconds since the epoch. */
   readonly since: number
   readonly why?: string
   readonly restarts?: number
@@ -12,39 +12,42 @@ export interface Component {
 
 export type Components = Readonly<Record<string, Component>>
 
-export const isReady = (parts: Components): boolean =>
-  Object.values(parts).every(({ essential, state }) => !essential || state === "ready")
+export const isReady = (components: Components): boolean =>
+  Object.values(components).every(({ essential, state }) => !essential || state === "ready")
 
-export const readyReport = (parts: Components, now: number): Readonly<Record<string, unknown>> => ({
-  ready: isReady(parts),
+export const readyReport = (
+  components: Components,
+  now: number,
+): Readonly<Record<string, unknown>> => ({
+  ready: isReady(components),
   parts: Object.fromEntries(
-    Object.entries(parts).map(([name, { since, ...part }]) => [
+    Object.entries(components).map(([name, { since, ...component }]) => [
       name,
-      { ...part, since: new Date(since).toISOString(), forMs: Math.max(0, now - since) },
+      { ...component, since: new Date(since).toISOString(), forMs: Math.max(0, now - since) },
     ]),
   ),
 })
 
 export interface ComponentStates {
-  /** Notes what a part is like now; a part that is what it was keeps its `since`. */
+  /** Sets a component's state; `since` changes only if the state differs from the last one. */
   readonly set: (name: string, state: Component["state"], why?: string) => void
   readonly read: () => Components
 }
 
-/** `essential` names the parts that prompts need, all of which are starting. */
+/** `essential` names the components that prompts need; they begin as `starting`. */
 export const createComponentStates = (
   essential: readonly string[],
   now: () => number,
 ): ComponentStates => {
-  const parts = new Map<string, Component>(
+  const components = new Map<string, Component>(
     essential.map((name) => [name, { state: "starting", since: now(), essential: true }]),
   )
   return {
     set: (name, state, why) => {
-      const known = parts.get(name)
+      const known = components.get(name)
       if (known?.state === state && known.why === why) return
       const isRestart = known !== undefined && state === "starting" && known.state !== "starting"
-      parts.set(name, {
+      components.set(name, {
         state,
         since: known?.state === state ? known.since : now(),
         ...(why !== undefined && { why }),
@@ -52,6 +55,6 @@ export const createComponentStates = (
         essential: known?.essential ?? false,
       })
     },
-    read: () => Object.fromEntries(parts),
+    read: () => Object.fromEntries(components),
   }
 }

@@ -1,7 +1,7 @@
-/** Counts failed attempts per peer, so that somebody who keeps failing is told to stop. */
+/** Limits failed logins per peer with a token bucket. */
 
 export interface Attempts {
-  /** Notes a failure; true when this peer has had too many of late. */
+  /** Counts a failure; true when the peer has exceeded the limit. */
   readonly failed: (peer: string) => boolean
   readonly total: () => number
   readonly peers: () => number

@@ -1,17 +1,19 @@
-/** Makes the gateway's parts and joins them; everything it needs from the rest of the runner comes in as a function. */
+/** Creates the gateway's components and joins them. The rest of the runner is passed in as functions. */
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
-import { ApiError, type ApiPorts, createApi } from "./api.ts"
+import { type ApiPorts, createApi } from "./api.ts"
 import { createRequestHandler } from "./handle-request.ts"
 import { createAuth } from "./auth.ts"
 import { type BackendPorts, reservedPorts } from "./proxy/backends.ts"
 import type { HttpResponse } from "./http/response.ts"
-import { createMetrics, type Gauge } from "./metrics.ts"
+import { createMetrics, type Metric } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
-import { passedOn } from "./routes.ts"
+import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
-import { createTunnels, pathOf, type Tunnel } from "../sandbox/tunnels.ts"
+import { createSandboxOperations } from "../sandbox/operations.ts"
+import type { Secrets } from "../sandbox/secrets.ts"
+import { createTunnels, type Tunnel } from "../sandbox/tunnels.ts"
 
 export interface GatewayOptions {
   readonly host: string
@@ -23,34 +25,34 @@ export interface GatewayOptions {
   readonly backends: BackendPorts
   readonly clock: Clock
   readonly log: Log
-  /** Where OpenCode listens, once it does. */
+  /** OpenCode's port while it runs. */
   readonly opencodePort: () => number | undefined
-  /** The port that is OpenCode's whether it runs or not. */
+  /** OpenCode's configured port, which no tunnel may use even if OpenCode does not run. */
   readonly opencodeReserved?: number | undefined
   readonly components: () => Components
-  /** More that `/health?verbose` tells to whoever may ask it. */
+  /** Additional fields of `/health?verbose`. */
   readonly details?: () => Readonly<Record<string, unknown>>
-  /** Numbers of other parts, for /metrics. */
-  readonly gauges: () => readonly Gauge[]
-  /** What tunnels there were, and a place to remember them. */
+  /** Metrics of other components, for /metrics. */
+  readonly gauges: () => readonly Metric[]
+  /** The stored tunnels, which survive a restart. */
   readonly loadTunnels: () => string | undefined
   readonly saveTunnels: (text: string) => void
   readonly announceTunnels: (tunnels: readonly (Tunnel & { readonly path: string })[]) => void
   readonly request: ApiPorts["request"]
   readonly notify: ApiPorts["notify"]
-  /** Operations of the sandbox that other parts carry out, by name. */
-  readonly local?: ApiPorts["local"]
+  /** Where the operations on secrets get them; `undefined` when the sandbox has none. */
+  readonly secrets?: Secrets | undefined
   readonly mostSockets?: number
 }
 
 export interface Gateway {
   readonly port: number
-  /** Sends the whole list of tunnels again: after a reconnect, and as the answer to a question about it. */
+  /** Sends the whole list of tunnels to the session agent. */
   readonly announceTunnels: () => void
   readonly deleteTunnel: (name: string) => void
   /**
-   * The sandbox was restored: whoever is connected to a backend is dropped, since nobody knows who is at the other end,
-   * and tokens are checked with this key from now on. The agent's own calls go on.
+   * To be called after the sandbox was restored from a snapshot. Connections to backends are dropped, because another
+   * client may be at the other end now, and tokens are verified with this key from now on. API calls continue.
    */
   readonly afterRestore: (jwtSecret: string | undefined) => void
   readonly stop: () => Promise<void>
@@ -61,14 +63,14 @@ export const startGateway = (options: GatewayOptions): Gateway => {
   const auth = createAuth({ ...options, now: clock.now })
   const dialer = createDialer(clock)
   const metrics = createMetrics()
-  let listening: number | undefined = options.port || undefined
-  let upgraded = 0
+  let listeningPort: number | undefined = options.port || undefined
+  let openWebSockets = 0
   const tunnels = createTunnels({
     load: options.loadTunnels,
     save: options.saveTunnels,
     announce: options.announceTunnels,
     reserved: () =>
-      reservedPorts(options.backends, listening, [
+      reservedPorts(options.backends, listeningPort, [
         options.opencodePort(),
         options.opencodeReserved,
       ]),
@@ -79,58 +81,42 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     log,
     tickets: auth.tickets,
     now: clock.now,
-    local: {
-      ...options.local,
-      "list-tunnels": async () => ({
-        tunnels: await Promise.all(
-          tunnels.list().map(async (tunnel) => ({
-            ...tunnel,
-            path: pathOf(tunnel.name),
-            listening: await dialer.isListening(tunnel.port),
-          })),
-        ),
-      }),
-      "register-tunnel": (input) => {
-        // The operation's schema has checked these; a protocol that is not named is any.
-        const tunnel = { protocol: "auto", ...input } as unknown as Tunnel
-        const refused = tunnels.register(tunnel)
-        if (refused) throw new ApiError(409, "port-taken", refused.refused)
-        return { ok: true, tunnel: { ...tunnel, path: pathOf(tunnel.name) } }
-      },
-      "unregister-tunnel": (input) => {
-        const name = String(input["name"])
-        if (!tunnels.remove(name))
-          throw new ApiError(404, "not-found", `there is no tunnel ${name}`)
-        return { ok: true }
-      },
-    },
+    sandbox: createSandboxOperations({
+      secrets: options.secrets,
+      tunnels,
+      isListening: dialer.isListening,
+    }),
   })
 
   const report = (name: "health-verbose" | "ready" | "metrics"): HttpResponse => {
     if (name === "metrics") {
-      const body = metrics.render([...ownGauges(), ...options.gauges()])
+      const body = metrics.render([...ownMetrics(), ...options.gauges()])
       return { status: 200, headers: { "content-type": "text/plain; version=0.0.4" }, body }
     }
-    const parts = options.components()
+    const components = options.components()
     const details = name === "health-verbose" ? options.details?.() : undefined
-    const body = JSON.stringify({ ok: true, ...readyReport(parts, clock.now()), ...details })
-    const status = name === "ready" && !isReady(parts) ? 503 : 200
+    const body = JSON.stringify({ ok: true, ...readyReport(components, clock.now()), ...details })
+    const status = name === "ready" && !isReady(components) ? 503 : 200
     return { status, headers: { "content-type": "application/json" }, body }
   }
 
-  const ownGauges = (): readonly Gauge[] => [
-    gauge("sandpiper_gateway_sockets", "Connections that are open.", server.sockets()),
-    gauge("sandpiper_gateway_websockets", "WebSockets that are open.", upgraded),
-    gauge("sandpiper_gateway_people", "Sessions of people that are open.", auth.sessions.size()),
+  const ownMetrics = (): readonly Metric[] => [
+    gauge("sandpiper_gateway_sockets", "Open connections.", server.sockets()),
+    gauge("sandpiper_gateway_websockets", "Open WebSockets.", openWebSockets),
+    gauge("sandpiper_gateway_people", "Open sessions of people.", auth.sessions.size()),
     {
       ...gauge(
         "sandpiper_auth_failures_total",
-        "Attempts with a bad token.",
+        "Failed attempts to authenticate.",
         auth.attempts.total(),
       ),
       type: "counter",
     },
-    gauge("process_resident_memory_bytes", "Memory of the runner.", process.memoryUsage.rss()),
+    gauge(
+      "process_resident_memory_bytes",
+      "Resident memory of the runner.",
+      process.memoryUsage.rss(),
+    ),
   ]
 
   const handleRequest = createRequestHandler({
@@ -143,11 +129,11 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     allowedOrigins: options.allowedOrigins,
     opencodePort: options.opencodePort,
     report,
-    failed: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
-    socketOpened: () => {
-      upgraded += 1
+    onError: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
+    onUpgrade: () => {
+      openWebSockets += 1
       return () => {
-        upgraded -= 1
+        openWebSockets -= 1
       }
     },
   })
@@ -167,7 +153,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     },
     ...(options.mostSockets !== undefined && { mostSockets: options.mostSockets }),
   })
-  listening = server.port
+  listeningPort = server.port
   log.info("gateway.listening", {
     host: options.host,
     port: server.port,
@@ -181,8 +167,8 @@ export const startGateway = (options: GatewayOptions): Gateway => {
       if (!tunnels.remove(name)) tunnels.announce()
     },
     afterRestore: (jwtSecret) => {
-      const connections = server.dropConnections(({ route: note }) => passedOn.has(note))
-      log.info("gateway.dropped", { connections })
+      const connections = server.dropConnections(({ route }) => forwardedRoutes.has(route))
+      log.info("gateway.connections-dropped", { connections })
       auth.changeJwtSecret(jwtSecret)
     },
     stop: async () => {
@@ -194,7 +180,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
 
 const SWEEP_TICKS = 60
 
-const gauge = (name: string, help: string, value: number): Gauge => ({
+const gauge = (name: string, help: string, value: number): Metric => ({
   name,
   help,
   type: "gauge",

@@ -1,7 +1,7 @@
-/** The way of a request through the gateway: its address, its row in the table, who sent it, and what serves it. */
+/** Routes a request: finds its row in the table, applies the guard of the row's `access`, and calls the row's handler. */
 import type { Clock } from "../../lib/clock.ts"
 import type { Api } from "./api.ts"
-import { type Auth, cookieOf, type PersonGrant } from "./auth.ts"
+import { type Auth, cookieOf, type Grants, type PersonGrant, type Refusal } from "./auth.ts"
 import { type Backend, backendOf, type BackendPorts } from "./proxy/backends.ts"
 import { hasBasicAuthorization, isLocal, isPage, schemeOf } from "./http/request-info.ts"
 import { HttpError } from "./http/fields.ts"
@@ -12,11 +12,13 @@ import { parseTarget, type Target, withoutQuery } from "./http/target.ts"
 import type { HttpExchange } from "./tcp/http-exchange.ts"
 import type { Dialer } from "./tcp/backend-connections.ts"
 import { serveApi } from "./serve-api.ts"
-import { backendDown, methodNotAllowed, notFound, refusal, say } from "./pages.ts"
+import { backendDown, message, methodNotAllowed, notFound, refusal } from "./pages.ts"
 import { asksForWebSocket, isOriginAllowed } from "./proxy/ws.ts"
 import { forwardRequest } from "./proxy/http.ts"
-import { findRoute, type Route } from "./routes.ts"
+import { type AccessOf, findRoute, type RouteName, type RowOf, tunnelHostRoute } from "./routes.ts"
 import { pathOf, type Tunnel, type Tunnels } from "../sandbox/tunnels.ts"
+
+type ReportName = "health-verbose" | "ready" | "metrics"
 
 export interface RequestHandlerOptions {
   readonly auth: Auth
@@ -26,13 +28,18 @@ export interface RequestHandlerOptions {
   readonly clock: Clock
   readonly ports: BackendPorts
   readonly allowedOrigins: readonly string[]
-  /** Where OpenCode listens, once it does. */
+  /** OpenCode's port while it runs. */
   readonly opencodePort: () => number | undefined
-  readonly report: (name: "health-verbose" | "ready" | "metrics") => HttpResponse
-  readonly socketOpened: () => () => void
-  /** Something of our own broke while a request of this route was served. */
-  readonly failed: (route: string, error: unknown) => void
+  readonly report: (name: ReportName) => HttpResponse
+  /** A WebSocket was opened; the returned function is called when it is closed. */
+  readonly onUpgrade: () => () => void
+  /** A handler of this route threw. */
+  readonly onError: (route: string, error: unknown) => void
 }
+
+/** `Grant` is what the guard of the row returned: without it a handler cannot be called. */
+type Handler<Grant> = (exchange: HttpExchange, target: Target, grant: Grant) => void
+type Handlers = { readonly [Name in RouteName]: Handler<Grants[AccessOf<Name>]> }
 
 const HEALTHY: HttpResponse = {
   status: 200,
@@ -48,123 +55,106 @@ export const createRequestHandler = (
 ): ((exchange: HttpExchange) => void) => {
   const { auth, tunnels, clock } = options
 
-  const serve = (exchange: HttpExchange): void => {
+  const handle = (exchange: HttpExchange): void => {
     const { head } = exchange
     if (head.method === "CONNECT" || head.method === "TRACE") {
       return exchange.respond(methodNotAllowed(head, "GET and the like"))
     }
     const target = parseTarget(head.target)
-    const tunnel = tunnels.findByHost(head.host)
-    if (tunnel !== undefined) {
-      exchange.route = "tunnel-host"
-      return asPerson(exchange, target, { ...tunnelBackend(tunnel), prefix: "" }, tunnel)
-    }
-    const route = findRoute(target.path, target.search)
+    const isTunnelHost = tunnels.findByHost(head.host) !== undefined
+    const route = isTunnelHost ? tunnelHostRoute : findRoute(target.path, target.search)
     if (route === undefined) return exchange.respond(notFound(head))
     exchange.route = route.name
-    serveRoute(exchange, target, route)
+    enter(route, exchange, target)
   }
 
-  const serveRoute = (exchange: HttpExchange, target: Target, route: Route): void => {
-    switch (route.name) {
-      case "health":
-        return exchange.respond(readOnly(exchange.head) ?? HEALTHY)
-      case "health-verbose":
-      case "ready":
-      case "metrics":
-        return void guarded(exchange, () => asObserver(exchange, target, route.name))
-      case "vscode":
-      case "vnc":
-      case "ttyd":
-        return asPerson(exchange, target, backendOf(route.name, options.ports))
-      case "tunnel": {
-        const name = target.path.split("/", 3)[2] ?? ""
-        const tunnel = tunnels.find(name)
-        // Who is not let in does not learn which names there are: the door comes first.
-        return asPerson(exchange, target, tunnel && tunnelBackend(tunnel), tunnel)
-      }
-      case "api": {
-        const refused = auth.tool(exchange.head, exchange.peer)
-        if (refused !== undefined) return exchange.respond(refusal(exchange.head, refused))
-        return serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error))
-      }
-      case "opencode":
-        return toOpenCode(exchange, target)
-      case "tunnel-host":
-        // Found by its host before any path is looked at.
-        return exchange.respond(notFound(exchange.head))
-    }
-  }
-
-  const asObserver = async (
+  /** The only way to a handler: the guard is that of the row's `access`, and the handler is that of the row's name. */
+  const enter = <Name extends RouteName>(
+    route: RowOf<Name>,
     exchange: HttpExchange,
     target: Target,
-    name: "health-verbose" | "ready" | "metrics",
-  ) => {
-    const refused = await auth.observer(exchange.head, target, exchange.peer)
-    if (refused !== undefined) return exchange.respond(refusal(exchange.head, refused))
-    exchange.respond(readOnly(exchange.head) ?? options.report(name))
-  }
-
-  const asPerson = (
-    exchange: HttpExchange,
-    target: Target,
-    backend: Backend | undefined,
-    tunnel?: Tunnel,
   ): void => {
     const { head, peer } = exchange
-    const enter = (entry: PersonGrant) => toBackend(exchange, target, entry, backend, tunnel)
-    const verdict = auth.person(head, target, peer)
-    if (!(verdict instanceof Promise)) {
-      return typeof verdict === "string" ? exchange.respond(refusal(head, verdict)) : enter(verdict)
+    const decide = (verdict: Grants[AccessOf<Name>] | Refusal) => {
+      if (isRefusal(verdict)) exchange.respond(refusal(head, verdict))
+      else handlers[route.name](exchange, target, verdict)
     }
-    const decide = async () => {
-      const later = await verdict
-      if (typeof later === "string") exchange.respond(refusal(head, later))
-      else enter(later)
-    }
-    void guarded(exchange, decide)
+    const verdict = auth.guards[route.access](head, target, peer)
+    if (!(verdict instanceof Promise)) return decide(verdict)
+    verdict.then(decide).catch((error: unknown) => fail(exchange, error))
+  }
+
+  const report =
+    (name: ReportName): Handler<unknown> =>
+    (exchange) =>
+      exchange.respond(readOnly(exchange.head) ?? options.report(name))
+
+  const service =
+    (name: keyof BackendPorts): Handler<PersonGrant> =>
+    (exchange, target, grant) =>
+      toBackend(exchange, target, grant, backendOf(name, options.ports))
+
+  const handlers: Handlers = {
+    health: (exchange) => exchange.respond(readOnly(exchange.head) ?? HEALTHY),
+    "health-verbose": report("health-verbose"),
+    ready: report("ready"),
+    metrics: report("metrics"),
+    vscode: service("vscode"),
+    vnc: service("vnc"),
+    ttyd: service("ttyd"),
+    tunnel: (exchange, target, grant) => {
+      const tunnel = tunnels.find(target.path.split("/", 3)[2] ?? "")
+      toBackend(exchange, target, grant, tunnel && tunnelBackend(tunnel), tunnel)
+    },
+    "tunnel-host": (exchange, target, grant) => {
+      const tunnel = tunnels.findByHost(exchange.head.host)
+      const backend = tunnel && { ...tunnelBackend(tunnel), prefix: "" }
+      toBackend(exchange, target, grant, backend, tunnel)
+    },
+    api: (exchange, target) =>
+      serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error)),
+    opencode: (exchange, target) => toOpenCode(exchange, target),
   }
 
   const toBackend = (
     exchange: HttpExchange,
     target: Target,
-    entry: PersonGrant,
+    grant: PersonGrant,
     backend: Backend | undefined,
-    tunnel: Tunnel | undefined,
+    tunnel?: Tunnel,
   ): void => {
     const { head } = exchange
     const upgrade = asksForWebSocket(head)
-    const risky = upgrade || (entry.byCookie && !SAFE_METHODS.has(head.method))
-    if (risky && !isOriginAllowed(head, options.allowedOrigins)) {
+    const needsOrigin = upgrade || (grant.byCookie && !SAFE_METHODS.has(head.method))
+    if (needsOrigin && !isOriginAllowed(head, options.allowedOrigins)) {
       return exchange.respond(refusal(head, "origin"))
     }
-    const cookie = () => cookieOf(entry.session, clock.now(), isLocal(head, exchange.peer), upgrade)
+    const cookie = () => cookieOf(grant.session, clock.now(), isLocal(head, exchange.peer), upgrade)
     if (backend?.port === undefined)
       return exchange.respond(notFound(head, "there is no tunnel of this name"))
     const atRoot = target.path === backend.prefix
-    if (atRoot || (!upgrade && isPage(head) && entry.search !== target.search)) {
+    if (atRoot || (!upgrade && isPage(head) && grant.search !== target.search)) {
       return exchange.respond(
-        redirect(`${target.path}${atRoot ? "/" : ""}${entry.search}`, cookie()),
+        redirect(`${target.path}${atRoot ? "/" : ""}${grant.search}`, cookie()),
       )
     }
     const mismatch = tunnel && wrongProtocol(head, tunnel, upgrade)
     if (mismatch) return exchange.respond(mismatch)
-    const { session } = entry
+    const { session } = grant
     forwardRequest(
       exchange,
       {
         port: backend.port,
         prefix: backend.prefix,
-        target: `${target.path.slice(backend.prefix.length)}${entry.search}`,
+        target: `${target.path.slice(backend.prefix.length)}${grant.search}`,
         peer: exchange.peer,
         scheme: schemeOf(head),
-        passAuthorization: entry.passAuthorization,
+        passAuthorization: grant.passAuthorization,
         upgrade,
-        setCookie: entry.cookieDue || upgrade ? cookie() : undefined,
+        setCookie: grant.cookieDue || upgrade ? cookie() : undefined,
         onFailure: (why) => exchange.respond(backendDown(head, backend.title, why)),
         onUpgrade: () => {
-          const closed = options.socketOpened()
+          const closed = options.onUpgrade()
           session.sockets += 1
           return () => {
             session.sockets -= 1
@@ -198,42 +188,34 @@ export const createRequestHandler = (
         upgrade,
         setCookie: undefined,
         onFailure: (why) => exchange.respond(backendDown(head, "OpenCode", why)),
-        onUpgrade: options.socketOpened,
+        onUpgrade: options.onUpgrade,
       },
       options,
     )
   }
 
-  /** A request that fails here fails alone: its client is told so, and the runner goes on. */
-  const guarded = async (
-    exchange: HttpExchange,
-    run: () => Promise<void> | void,
-  ): Promise<void> => {
-    try {
-      await run()
-    } catch (error) {
-      fail(exchange, error)
-    }
-  }
+  /** An error affects only its own request: the client gets a response, and the gateway continues. */
   const fail = (exchange: HttpExchange, error: unknown) => {
     if (error instanceof HttpError) {
       return exchange.respond(errorResponse(error.status, "malformed", error.message))
     }
-    options.failed(exchange.route, error)
+    options.onError(exchange.route, error)
     exchange.respond(errorResponse(500, "internal", "something went wrong in the runner"))
   }
 
   return (exchange) => {
     try {
-      serve(exchange)
+      handle(exchange)
     } catch (error) {
       fail(exchange, error)
     }
   }
 }
 
+const isRefusal = (verdict: unknown): verdict is Refusal => typeof verdict === "string"
+
 const tunnelBackend = (tunnel: Tunnel): Backend => ({
-  title: `what the tunnel ${tunnel.name} leads to`,
+  title: `the app behind the tunnel ${tunnel.name}`,
   port: tunnel.port,
   prefix: pathOf(tunnel.name),
 })
@@ -241,7 +223,7 @@ const tunnelBackend = (tunnel: Tunnel): Backend => ({
 const readOnly = (head: RequestHead): HttpResponse | undefined =>
   READ_METHODS.has(head.method) ? undefined : methodNotAllowed(head, "GET")
 
-/** A browser that came with a token is sent to the same place without it, so that it stays in no history. */
+/** Sends a browser that came with a token to the same address without it, so that the token is not in its history. */
 const redirect = (location: string, cookie: string): HttpResponse => ({
   status: 302,
   headers: { location, "set-cookie": cookie, "referrer-policy": "no-referrer" },
@@ -253,10 +235,10 @@ const wrongProtocol = (
   upgrade: boolean,
 ): HttpResponse | undefined => {
   if (tunnel.protocol === "http" && upgrade) {
-    return say(head, 403, "wrong-protocol", "this tunnel is for HTTP, not for WebSockets")
+    return message(head, 403, "wrong-protocol", "this tunnel is for HTTP, not for WebSockets")
   }
   if (tunnel.protocol === "ws" && !upgrade) {
-    return say(head, 426, "wrong-protocol", "this tunnel is for WebSockets only")
+    return message(head, 426, "wrong-protocol", "this tunnel is for WebSockets only")
   }
   return undefined
 }

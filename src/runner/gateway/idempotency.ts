@@ -1,4 +1,4 @@
-/** Remembers what calls with a key were answered: the same call again gets the first answer, done once. */
+/** Carries out a call with an idempotency key once: a repeated call gets the first result. */
 
 export interface OnceOptions {
   readonly now: () => number
@@ -6,47 +6,47 @@ export interface OnceOptions {
   readonly most?: number
 }
 
-/** The key was used for something else: neither answer would be right. */
+/** The key was used before for a different call. */
 export class KeyReused extends Error {
   override readonly name = "KeyReused"
 }
 
-export type Once<Answer> = (
+export type Once<Result> = (
   key: string,
   call: string,
-  run: () => Promise<Answer>,
-) => Promise<Answer>
+  run: () => Promise<Result>,
+) => Promise<Result>
 
-interface Kept<Answer> {
+interface KeptCall<Result> {
   readonly call: string
-  readonly answer: Promise<Answer>
+  readonly result: Promise<Result>
   readonly since: number
 }
 
 const KEEP_MS = 10 * 60_000
 const MOST = 512
 
-export const createOnce = <Answer>({
+export const createOnce = <Result>({
   now,
   keepMs = KEEP_MS,
   most = MOST,
-}: OnceOptions): Once<Answer> => {
-  /** In the order they came, so the first is always the oldest. */
-  const kept = new Map<string, Kept<Answer>>()
-  const forgetOld = () => {
+}: OnceOptions): Once<Result> => {
+  /** In the order of their calls: the first is the oldest. */
+  const kept = new Map<string, KeptCall<Result>>()
+  const removeOld = () => {
     for (const [key, { since }] of kept) {
       if (kept.size <= most && since >= now() - keepMs) return
       kept.delete(key)
     }
   }
   return async (key, call, run) => {
-    forgetOld()
+    removeOld()
     const known = kept.get(key)
-    if (known && known.call !== call) throw new KeyReused("the key was used for another call")
-    if (known) return known.answer
-    // One that is still under way is kept too: a repetition waits for the first.
-    const answer = run()
-    kept.set(key, { call, answer, since: now() })
-    return answer
+    if (known && known.call !== call) throw new KeyReused("this key was used for a different call")
+    if (known) return known.result
+    // A call in progress is kept too: a repeated call waits for its result.
+    const result = run()
+    kept.set(key, { call, result, since: now() })
+    return result
   }
 }

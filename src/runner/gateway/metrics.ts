@@ -1,7 +1,7 @@
-/** Counts what goes through the gateway, and writes it and the numbers of other parts as Prometheus text. */
+/** Counts the gateway's requests and bytes, and renders them with the metrics of other components as Prometheus text. */
 
-/** A number that another part keeps; `labels` tells several of one name apart. */
-export interface Gauge {
+/** One metric; `labels` distinguish its values. */
+export interface Metric {
   readonly name: string
   readonly help: string
   readonly type: "counter" | "gauge"
@@ -19,7 +19,7 @@ interface RouteCount {
 
 export interface Metrics {
   readonly request: (route: string, status: number, bytesIn: number, bytesOut: number) => void
-  readonly render: (others: readonly Gauge[]) => string
+  readonly render: (others: readonly Metric[]) => string
 }
 
 export const createMetrics = (): Metrics => {
@@ -36,17 +36,17 @@ export const createMetrics = (): Metrics => {
       count.bytesIn += bytesIn
       count.bytesOut += bytesOut
     },
-    render: (others) => [...own(routes), ...others].map(renderGauge).join(""),
+    render: (others) => [...requestMetrics(routes), ...others].map(renderMetric).join(""),
   }
 }
 
-const own = (routes: ReadonlyMap<string, RouteCount>): readonly Gauge[] => {
+const requestMetrics = (routes: ReadonlyMap<string, RouteCount>): readonly Metric[] => {
   const perRoute = (direction: "in" | "out", read: (count: RouteCount) => number) =>
     [...routes].map(([route, count]) => ({ value: read(count), labels: { route, direction } }))
   return [
     {
       name: "sandpiper_http_requests_total",
-      help: "Requests answered, by route and status.",
+      help: "Requests, by route and status.",
       type: "counter",
       values: [...routes].flatMap(([route, { byStatus }]) =>
         [...byStatus].map(([status, value]) => ({ value, labels: { route, status } })),
@@ -54,7 +54,7 @@ const own = (routes: ReadonlyMap<string, RouteCount>): readonly Gauge[] => {
     },
     {
       name: "sandpiper_http_bytes_total",
-      help: "Bytes from and to clients, by route, when the request was over.",
+      help: "Bytes from and to clients, by route, counted at the end of each request.",
       type: "counter",
       values: [
         ...perRoute("in", ({ bytesIn }) => bytesIn),
@@ -64,7 +64,7 @@ const own = (routes: ReadonlyMap<string, RouteCount>): readonly Gauge[] => {
   ]
 }
 
-const renderGauge = ({ name, help, type, values }: Gauge): string => {
+const renderMetric = ({ name, help, type, values }: Metric): string => {
   const lines = values.map(({ value, labels = {} }) => {
     const pairs = Object.entries(labels).map(([key, text]) => `${key}="${escapeLabel(text)}"`)
     return `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}\n`

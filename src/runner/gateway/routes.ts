@@ -1,14 +1,17 @@
-/** What is open: every address the gateway answers is a row here, and all else does not exist. */
+/**
+ * The route table: every address that the gateway serves is a row, and anything else is 404. The row's `access` selects
+ * the guard of the route.
+ */
 
 /**
- * Who may call: anybody; whoever has the API token or a person's token; a person; the agent's tools; whoever knows
- * OpenCode's password, which OpenCode itself asks for.
+ * Who may call a route. `open`: anyone. `observer`: the API token or a person's token. `person`: a person, by cookie,
+ * token or ticket. `tool`: the API token. `opencode`: anyone, because OpenCode itself checks its password.
  */
 export type Access = "open" | "observer" | "person" | "tool" | "opencode"
 
 interface Row {
   readonly name: string
-  /** `/*` at the end holds everything below; `:name` stands for one part; `//` begins with a host. */
+  /** `/*` at the end matches everything below; `:name` matches one segment; `//` starts with a host. */
   readonly path: string
   readonly access: Access
   readonly doc: string
@@ -19,19 +22,19 @@ export const routes = [
     name: "health",
     path: "/health",
     access: "open",
-    doc: "the process is up; says nothing else, to nobody in particular",
+    doc: "liveness probe: unauthenticated, returns no details",
   },
   {
     name: "health-verbose",
     path: "/health?verbose",
     access: "observer",
-    doc: "the process is up, with its parts",
+    doc: "liveness probe with the state of every component",
   },
   {
     name: "ready",
     path: "/ready",
     access: "observer",
-    doc: "can prompts run? 200 or 503, with the state of every part",
+    doc: "readiness: 200 if prompts can run, else 503; with the state of every component",
   },
   { name: "metrics", path: "/metrics", access: "observer", doc: "counters, as Prometheus text" },
   { name: "vscode", path: "/vscode/*", access: "person", doc: "VS Code" },
@@ -42,37 +45,47 @@ export const routes = [
     name: "tunnel-host",
     path: "//:name--*/*",
     access: "person",
-    doc: "the same port under a host of its own, for what needs to be at the root",
+    doc: "the same port under its own host, for apps that must be at the root",
   },
-  { name: "api", path: "/api/*", access: "tool", doc: "what the agent's tools may ask for" },
+  { name: "api", path: "/api/*", access: "tool", doc: "the operations of the agent's tools" },
   { name: "opencode", path: "/opencode/*", access: "opencode", doc: "OpenCode's own API" },
 ] as const satisfies readonly Row[]
 
 export type Route = (typeof routes)[number]
 export type RouteName = Route["name"]
+type AccessByRoute = { readonly [Entry in Route as Entry["name"]]: Entry["access"] }
+export type AccessOf<Name extends RouteName> = AccessByRoute[Name]
 
-/** Whoever calls these comes from outside and is passed on to a backend; the runner itself answers the others. */
-export const passedOn: ReadonlySet<string> = new Set(
+/** The name and access of one row, so that both stay of the same row when it is passed on. */
+export type RowOf<Name extends RouteName> = {
+  [N in Name]: { readonly name: N; readonly access: AccessOf<N> }
+}[Name]
+
+/** Routes that forward to a backend for a caller outside the sandbox; the runner itself serves the others. */
+export const forwardedRoutes: ReadonlySet<string> = new Set(
   routes
     .filter(({ access }) => access === "person" || access === "opencode")
     .map(({ name }) => name),
 )
 
-const byFirstPart = new Map<string, Route>(
+const byFirstSegment = new Map<string, Route>(
   routes
     .filter(({ path }) => !path.includes("?") && !path.startsWith("//"))
     .map((route) => [route.path.split("/")[1] ?? "", route]),
 )
-const exact = new Set(
+const exactPaths = new Set(
   routes.filter(({ path }) => !path.endsWith("/*")).map(({ path }) => path as string),
 )
-const [, verbose] = routes
+const [, verboseHealth] = routes
 
-/** The row of an address; parts are compared as they stand, so an encoded one names nothing. */
+/** The row of an address. Segments are compared as sent: a percent-encoded one matches no row. */
 export const findRoute = (path: string, search: string): Route | undefined => {
   const slash = path.indexOf("/", 1)
-  const route = byFirstPart.get(slash === -1 ? path.slice(1) : path.slice(1, slash))
+  const route = byFirstSegment.get(slash === -1 ? path.slice(1) : path.slice(1, slash))
   if (route === undefined) return undefined
-  if (exact.has(route.path) && path !== route.path) return undefined
-  return route.name === "health" && /[?&]verbose(?:[=&]|$)/.test(search) ? verbose : route
+  if (exactPaths.has(route.path) && path !== route.path) return undefined
+  return route.name === "health" && /[?&]verbose(?:[=&]|$)/.test(search) ? verboseHealth : route
 }
+
+/** The row of requests whose host names a tunnel. */
+export const tunnelHostRoute: RowOf<"tunnel-host"> = { name: "tunnel-host", access: "person" }

@@ -1,4 +1,4 @@
-/** Hands a request to the API as a whole, and keeps the client company while it waits for a long answer. */
+/** Serves a request by the API: collects its body, and sends interim responses while the API works. */
 import type { Clock } from "../../lib/clock.ts"
 import type { Api } from "./api.ts"
 import { errorResponse } from "./error-response.ts"
@@ -6,7 +6,7 @@ import type { Target } from "./http/target.ts"
 import type { HttpExchange } from "./tcp/http-exchange.ts"
 
 const BODY_LIMIT = 8 * 1024 * 1024
-/** Edges in front of the sandbox cut what is silent for some minutes. */
+/** Proxies in front of the sandbox close connections that are silent for some minutes. */
 const HEARTBEAT_MS = 30_000
 
 export const serveApi = (
@@ -14,48 +14,48 @@ export const serveApi = (
   target: Target,
   api: Api,
   clock: Clock,
-  failed: (error: unknown) => void,
+  onError: (error: unknown) => void,
 ): void => {
   const { head } = exchange
   if (head.framing.kind === "length" && head.framing.length > BODY_LIMIT) {
     return exchange.respond(tooLarge())
   }
-  const parts: Buffer[] = []
+  const pieces: Buffer[] = []
   let size = 0
   let stopHeartbeat = () => {}
-  const beat = () => {
+  const startHeartbeat = () => {
     stopHeartbeat = clock.after(HEARTBEAT_MS, () => {
       exchange.interim("102 Processing")
-      beat()
+      startHeartbeat()
     })
   }
   const run = async () => {
-    beat()
+    startHeartbeat()
     try {
       const response = await api.fetch(
         new Request(`http://gateway${target.path}${target.search}`, {
           method: head.method,
           headers: passedHeaders(exchange),
-          ...(size > 0 && { body: Buffer.concat(parts) }),
+          ...(size > 0 && { body: Buffer.concat(pieces) }),
         }),
       )
       const body = new Uint8Array(await response.arrayBuffer())
       const type = response.headers.get("content-type") ?? "application/json"
       exchange.respond({ status: response.status, headers: { "content-type": type }, body })
     } catch (error) {
-      failed(error)
+      onError(error)
     } finally {
       stopHeartbeat()
     }
   }
-  const expects = head.headers.some(({ key }) => key === "expect")
-  if (expects && head.framing.kind !== "none") exchange.interim("100 Continue")
+  const expectsContinue = head.headers.some(({ key }) => key === "expect")
+  if (expectsContinue && head.framing.kind !== "none") exchange.interim("100 Continue")
   exchange.receive(
     {
       data: (bytes) => {
         size += bytes.length
         if (size > BODY_LIMIT) return exchange.respond(tooLarge())
-        parts.push(bytes)
+        pieces.push(bytes)
       },
       end: () => void run(),
       closed: () => stopHeartbeat(),
@@ -67,7 +67,7 @@ export const serveApi = (
 
 const tooLarge = () => errorResponse(413, "too-large", "the body is larger than 8 MiB")
 
-const PASSED = new Set([
+const PASSED_HEADERS = new Set([
   "content-type",
   "idempotency-key",
   "x-opencode-session-id",
@@ -77,5 +77,5 @@ const PASSED = new Set([
 
 const passedHeaders = ({ head }: HttpExchange): Record<string, string> =>
   Object.fromEntries(
-    head.headers.flatMap(({ key, value }) => (PASSED.has(key) ? [[key, value]] : [])),
+    head.headers.flatMap(({ key, value }) => (PASSED_HEADERS.has(key) ? [[key, value]] : [])),
   )

@@ -1,24 +1,24 @@
-/** Who has been let in: random cookie values, each good while it is used and at most for half a day. */
+/** Sessions of people, by random cookie value: valid for 15 minutes after the last use, and for 12 hours at most. */
 import { randomBytes } from "node:crypto"
 
 export interface Session {
   readonly id: string
-  /** The part of the gateway it opens. */
+  /** The path that the session gives access to, with everything below it. */
   readonly scope: string
   readonly endsAt: number
   usedAt: number
-  /** When the client was last told of the cookie. */
+  /** When the cookie was last sent. */
   cookieAt: number
-  /** Sockets that it holds open: as long as there is one, it is in use. */
+  /** Open WebSockets: while there is one, the session is in use. */
   sockets: number
 }
 
 export interface Sessions {
   readonly create: (scope: string) => Session
-  /** The session, marked as used, when it is good for this path. */
+  /** The session, marked as used, if it is valid for this path. */
   readonly use: (id: string, path: string) => Session | undefined
   readonly size: () => number
-  /** Forgets what nobody can use any more. */
+  /** Removes expired sessions. */
   readonly sweep: () => void
   readonly clear: () => void
 }
@@ -26,19 +26,19 @@ export interface Sessions {
 export const IDLE_MS = 15 * 60_000
 const MOST_MS = 12 * 3_600_000
 const MOST_SESSIONS = 10_000
-/** Nearer than this, uses count as one for the order below. */
+/** Uses within this time do not change the order below. */
 const ORDER_MS = 1000
 
 export const createSessions = (now: () => number, most = MOST_SESSIONS): Sessions => {
-  // In the order of their last use: the first is the one that is missed least.
+  // In the order of their last use, so that the least recently used session is removed first.
   const sessions = new Map<string, Session>()
 
-  const isOver = (session: Session): boolean => {
+  const isExpired = (session: Session): boolean => {
     const at = now()
     return at >= session.endsAt || (session.sockets === 0 && at - session.usedAt >= IDLE_MS)
   }
   const sweep = () => {
-    for (const session of sessions.values()) if (isOver(session)) sessions.delete(session.id)
+    for (const session of sessions.values()) if (isExpired(session)) sessions.delete(session.id)
   }
 
   return {
@@ -64,7 +64,7 @@ export const createSessions = (now: () => number, most = MOST_SESSIONS): Session
       const session = sessions.get(id)
       if (session === undefined || !isInside(path, session.scope)) return undefined
       const at = now()
-      if (isOver(session)) {
+      if (isExpired(session)) {
         sessions.delete(id)
         return undefined
       }
@@ -81,6 +81,6 @@ export const createSessions = (now: () => number, most = MOST_SESSIONS): Session
   }
 }
 
-/** `/vnc` holds `/vnc` and all below it, and not `/vnc2`. */
+/** `/vnc` contains `/vnc` and everything below it, but not `/vnc2`. */
 const isInside = (path: string, scope: string): boolean =>
   scope === "/" || path === scope || path.startsWith(scope.endsWith("/") ? scope : `${scope}/`)

@@ -1,9 +1,9 @@
-/** Links for one person, once: a ticket opens one part of the gateway within 30 seconds of being made. */
+/** Single-use tickets for links: a ticket gives access to one path within 30 seconds of its issue. */
 import { randomBytes } from "node:crypto"
 
 export interface Tickets {
   readonly issue: (scope: string) => { readonly ticket: string; readonly expiresAt: number }
-  /** What the ticket opens; it is worth nothing afterwards. */
+  /** The path of the ticket, which becomes invalid. `undefined` if it is unknown or expired. */
   readonly redeem: (ticket: string) => string | undefined
   readonly clear: () => void
 }

@@ -1,4 +1,4 @@
-/** Clones of the session's repositories: made once and whole, afterwards never touched against anyone's work. */
+/** Clones the session's repositories. An existing clone is never changed in a way that could lose work. */
 import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { type CommandResult, runCommand } from "../../lib/run-command.ts"
@@ -8,14 +8,14 @@ import { gitConfigText, type GitConfigInput, gitIgnoreText } from "./git-config.
 import type { Repository } from "./repository-rules.ts"
 
 export interface GitOptions {
-  /** For every git that is run: no secrets, no prompts. */
+  /** The environment of git; contains no secrets. */
   readonly environment: Readonly<Record<string, string>>
-  /** Who runs it. A clone is the agent's, and its settings may name programs: they are not run as root. */
+  /** The user git runs as. The configuration in a clone may name programs, which must not run as root. */
   readonly user?: { readonly uid: number; readonly gid: number } | undefined
   readonly log: Log
 }
 
-/** git said no; the message is its own last words. */
+/** git failed; the message ends with git's own error lines. */
 class GitError extends Error {
   override readonly name = "GitError"
 }
@@ -24,7 +24,7 @@ const CLONE_LIMIT_MS = 15 * 60_000
 const FETCH_LIMIT_MS = 60_000
 const PULL_LIMIT_MS = 20_000
 
-/** Written whole at each start; the users' own files only include it, so that their settings stay theirs. */
+/** Rewritten at each start. The users' own .gitconfig only includes it, so that their settings stay unchanged. */
 export const writeGitConfig = async (
   directory: string,
   input: Omit<GitConfigInput, "ignoreFile">,
@@ -37,12 +37,12 @@ export const writeGitConfig = async (
   await writeFile(ignoreFile, gitIgnoreText)
   await writeFile(file, gitConfigText({ ...input, ignoreFile }))
   for (const home of homes) {
-    const words = ["config", "--file", join(home, ".gitconfig")]
-    const known = await git([...words, "--get-all", "include.path"], options, {
+    const args = ["config", "--file", join(home, ".gitconfig")]
+    const known = await git([...args, "--get-all", "include.path"], options, {
       allowFailure: true,
     })
     if (known.split("\n").includes(file)) continue
-    await git([...words, "--add", "include.path", file], options)
+    await git([...args, "--add", "include.path", file], options)
   }
 }
 
@@ -70,17 +70,17 @@ export const prepareRepository = async (
   return { directory, cloned: true }
 }
 
-/** Made beside its place and moved there when complete: half a clone is never taken for one. */
+/** Clones next to the target and renames when complete, so that a partial clone is never used. */
 const clone = async (directory: string, repository: Repository, options: PrepareOptions) => {
   const { branch, ref, depth } = repository
   const url = withoutCredentials(repository.url)
   const draft = `${directory}.cloning`
   await rm(draft, { recursive: true, force: true })
-  const words = ["clone", "--progress", "--no-recurse-submodules"]
-  if (branch !== undefined) words.push("--branch", branch)
-  if (depth !== undefined) words.push("--depth", String(depth))
+  const args = ["clone", "--progress", "--no-recurse-submodules"]
+  if (branch !== undefined) args.push("--branch", branch)
+  if (depth !== undefined) args.push("--depth", String(depth))
   try {
-    await git([...words, "--", url, draft], options, {
+    await git([...args, "--", url, draft], options, {
       limitMs: CLONE_LIMIT_MS,
       onProgress: options.onProgress,
     })
@@ -100,10 +100,10 @@ const checkOut = async (directory: string, ref: string, options: GitOptions) => 
   return git(["-C", directory, "checkout", "--quiet", "--detach", "FETCH_HEAD", "--"], options)
 }
 
-/** What is there belongs to the agent and its people: refs may be added, the working tree only ever moves forward. */
+/** An existing clone may contain work: refs are added, and the working tree is only fast-forwarded. */
 const keepExisting = async (directory: string, { ref }: Repository, options: PrepareOptions) => {
   if (!(await exists(join(directory, ".git")))) {
-    throw new GitError(`${directory} is there already and is no clone: it stays as it is`)
+    throw new GitError(`${directory} exists and is not a git clone; it is left unchanged`)
   }
   if (ref !== undefined && !(await hasRef(directory, ref, options))) {
     await fetchRef(directory, ref, options)
@@ -125,8 +125,8 @@ const pull = async (directory: string, options: GitOptions) => {
 }
 
 const hasRef = async (directory: string, ref: string, options: GitOptions): Promise<boolean> => {
-  const words = ["-C", directory, "rev-parse", "--verify", "--quiet", `${ref}^{commit}`]
-  return (await git(words, options, { allowFailure: true })) !== ""
+  const args = ["-C", directory, "rev-parse", "--verify", "--quiet", `${ref}^{commit}`]
+  return (await git(args, options, { allowFailure: true })) !== ""
 }
 
 const fetchRef = (directory: string, ref: string, options: GitOptions) =>
@@ -175,7 +175,7 @@ const failureText = (
   return `git ${command}: ${lines.slice(-3).join("; ") || `exit code ${exitCode}`}`
 }
 
-/** Not there, or there and empty, as whoever was faster may have made it. */
+/** True for a directory that does not exist or is empty; the platform may have created it. */
 const isFree = (directory: string): Promise<boolean> =>
   readdir(directory).then(
     (names) => names.length === 0,

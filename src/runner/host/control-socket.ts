@@ -1,4 +1,4 @@
-/** What this machine's own programs may ask of the runner, over loopback and with a token: git's passwords, hooks, workflows. */
+/** The runner's control server on loopback, for programs in the sandbox: git credentials, snapshot hooks, workflows. */
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { z } from "zod"
@@ -11,13 +11,13 @@ export type Hook = (typeof hooks)[number]
 
 export interface ControlOptions {
   readonly stateDir: string
-  /** May ask for git's passwords; the agent's tools hold it. */
+  /** The token of the agent's tools: grants git credentials and workflows, but not hooks. */
   readonly apiToken: string
-  /** As they are now: a restored sandbox may have been given others. */
+  /** The current credentials: a restored sandbox may have new ones. */
   readonly credentials: () => readonly Credential[]
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
-  /** Cancelled when whoever asks goes away. */
-  readonly runWorkflow: (order: unknown, gone: AbortSignal) => Promise<object>
+  /** Aborted when the caller disconnects. */
+  readonly runWorkflow: (order: unknown, disconnected: AbortSignal) => Promise<object>
   readonly log: Log
 }
 
@@ -27,29 +27,27 @@ export interface Control {
 }
 
 const fileOf = (stateDir: string): string => join(stateDir, "control.json")
-/** The address alone: the agent, who has a token of its own, may be another user. */
+/** Contains the address only: the agent may be another user, and has a token of its own. */
 const addressFileOf = (stateDir: string): string => join(stateDir, "control-url")
-/** A workflow is written by hand, and much smaller. */
-const MOST_BODY = 1024 * 1024
-const credentialQuestion = z.object({ protocol: z.string(), host: z.string() })
+/** Workflows are the largest requests, and far below this. */
+const MAX_BODY_BYTES = 1024 * 1024
+const credentialRequest = z.object({ protocol: z.string(), host: z.string() })
 
-/** The address and a token of its own lie in a file that only this user reads; they are worth nothing after the end. */
+/** Writes its address and a fresh owner token to a file that only the runner's user can read. */
 export const startControl = async (options: ControlOptions): Promise<Control> => {
   const { log, stateDir } = options
   const token = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex")
-  const answer = async (request: Request): Promise<Response> => {
+  const handle = async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url)
-    const isOwner = carries(request, token)
+    const isOwner = hasToken(request, token)
     if (request.method !== "POST") return refusal(405, "only POST")
-    if (pathname === "/git-credential" && (isOwner || carries(request, options.apiToken))) {
-      const question = credentialQuestion.safeParse(await request.json().catch(() => undefined))
-      const found = question.success
-        ? credentialFor(options.credentials(), question.data)
-        : undefined
+    if (pathname === "/git-credential" && (isOwner || hasToken(request, options.apiToken))) {
+      const asked = credentialRequest.safeParse(await request.json().catch(() => undefined))
+      const found = asked.success ? credentialFor(options.credentials(), asked.data) : undefined
       if (found === undefined) return refusal(404, "no credential for that host")
       return Response.json({ username: found.username, password: found.password })
     }
-    if (pathname === "/workflow" && (isOwner || carries(request, options.apiToken)))
+    if (pathname === "/workflow" && (isOwner || hasToken(request, options.apiToken)))
       return Response.json(await options.runWorkflow(await request.json(), request.signal))
     const hook = hooks.find((name) => pathname === `/hooks/${name}`)
     if (hook === undefined || !isOwner) return refusal(403, "not allowed")
@@ -58,9 +56,9 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
-    maxRequestBodySize: MOST_BODY,
+    maxRequestBodySize: MAX_BODY_BYTES,
     idleTimeout: 0,
-    fetch: answer,
+    fetch: handle,
     error: (error) => {
       log.error("control.failed", { error: describeError(error) })
       return refusal(500, describeError(error))
@@ -72,7 +70,7 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
     await writeFile(fileOf(stateDir), JSON.stringify({ url, token }), { mode: 0o600 })
     await writeFile(addressFileOf(stateDir), url, { mode: 0o644 })
   } catch (error) {
-    // A full disk takes the hooks away, not the sandbox.
+    // With a full disk the sandbox runs without hooks.
     log.warn("control.not-announced", { error: describeError(error) })
   }
   return {
@@ -87,7 +85,7 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
 
 const refusal = (status: number, error: string): Response => Response.json({ error }, { status })
 
-const carries = (request: Request, token: string): boolean =>
+const hasToken = (request: Request, token: string): boolean =>
   sameText(request.headers.get("authorization") ?? "", `Bearer ${token}`)
 
 export class ControlError extends Error {
@@ -111,7 +109,7 @@ export const findControl = async (
     return addressShape.parse(JSON.parse(await readFile(fileOf(stateDir), "utf8")))
   } catch (error) {
     throw new ControlError(
-      `no runner is found by ${fileOf(stateDir)} (is it running? is --state-dir right?)`,
+      `no runner found: ${fileOf(stateDir)} cannot be read (is the runner running? is --state-dir right?)`,
       { cause: error },
     )
   }
@@ -128,12 +126,12 @@ export const askControl = async (
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(limitMs),
-    // What takes long says nothing meanwhile.
+    // A long workflow sends nothing until it ends.
     timeout: false,
-    // A proxy has no business with this machine's own addresses.
+    // Ignores HTTP_PROXY: the address is on this machine.
     proxy: "",
   })
-  const answer = z.record(z.string(), z.unknown()).parse(await response.json())
-  if (!response.ok) throw new ControlError(String(answer["error"]))
-  return answer
+  const report = z.record(z.string(), z.unknown()).parse(await response.json())
+  if (!response.ok) throw new ControlError(String(report["error"]))
+  return report
 }

@@ -1,19 +1,19 @@
-/** git's side of a password: what git asks on standard input, answered by the runner or, for other hosts, by nothing. */
+/** The credential helper that git starts: forwards git's request to the runner and prints the response. */
 import type { Settings } from "../../settings/settings.ts"
 import { askControl, ControlError, findControl } from "./control-socket.ts"
 import { parseCredentialRequest } from "./repository-rules.ts"
 
 const LIMIT_MS = 10_000
 
-/** The lines for git. Nothing to say is no failure: git then asks elsewhere, or gives up in its own words. */
-export const answerGit = async (config: Settings, question: string): Promise<string> => {
-  // `store` and `erase` would have it remember or forget; it holds nothing.
-  if (config.operand !== "get") return ""
-  const { protocol, host } = parseCredentialRequest(question)
+/** The lines for git. Empty if there is no credential: git then asks elsewhere or fails with its own error. */
+export const answerGit = async (settings: Settings, request: string): Promise<string> => {
+  // `store` and `erase` have no effect: this helper stores nothing.
+  if (settings.operand !== "get") return ""
+  const { protocol, host } = parseCredentialRequest(request)
   try {
-    // The agent's tools carry a token of their own; a person's shell is let in by who it belongs to.
-    const token = config.environment["SANDPIPER_API_TOKEN"]
-    const control = await findControl(config.stateDir, token)
+    // The agent's tools have the API token in their environment; another shell reads the token file of its own user.
+    const token = settings.environment["SANDPIPER_API_TOKEN"]
+    const control = await findControl(settings.stateDir, token)
     const { username, password } = await askControl(
       control,
       "/git-credential",

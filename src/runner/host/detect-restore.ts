@@ -1,4 +1,4 @@
-/** The machine put to sleep and woken: secrets out of files before, and a watch that notices afterwards. */
+/** Snapshots of the sandbox: removes secrets from files beforehand, and detects a restore afterwards. */
 import { constants } from "node:fs"
 import { lchown, open, readFile, rm, writeFile } from "node:fs/promises"
 import { z } from "zod"
@@ -8,10 +8,11 @@ import { readProcess } from "./processes.ts"
 import { type Moment, restoredBetween } from "./restore-state.ts"
 
 /**
- * Names this life of the sandbox. Containers share the kernel's boot id, so the start of their first process
- * counts too.
+ * Identifies this boot of the sandbox. Containers share the kernel's boot id, so the start time of their first process
+ * is part of it.
  */
-export const lifeOf = (): string => `${readBootId()}/${readProcess(1)?.startTime ?? "unknown"}`
+export const sandboxBootId = (): string =>
+  `${readBootId()}/${readProcess(1)?.startTime ?? "unknown"}`
 
 export interface RestoreWatchOptions {
   readonly clock: Clock
@@ -19,14 +20,14 @@ export interface RestoreWatchOptions {
   readonly moment?: () => Moment
 }
 
-const LOOK_MS = 5000
+const CHECK_MS = 5000
 /**
- * Connections of before are dropped, but what lies in their buffers is read first: a prompt that came while the
- * machine stood still was taken by the kernel, and whoever said it need not say it again.
+ * Delay between detection and `onRestore`, which drops connections. In this time the data in their buffers is read: a
+ * prompt that the kernel received while the machine was frozen would otherwise be lost.
  */
-const READ_MS = 250
+const DRAIN_MS = 250
 
-/** For snapshots that include memory: this process itself goes on, in another machine or at another time. */
+/** For snapshots that include memory: this process continues on another machine or at a later time. */
 export const watchForRestore = ({
   clock,
   onRestore,
@@ -34,18 +35,18 @@ export const watchForRestore = ({
 }: RestoreWatchOptions): (() => void) => {
   let before = moment()
   let cancel = () => {}
-  let cancelTelling = () => {}
-  const look = () => {
+  let cancelReport = () => {}
+  const check = () => {
     const now = moment()
-    const why = restoredBetween(before, now, LOOK_MS)
+    const why = restoredBetween(before, now, CHECK_MS)
     before = now
-    cancel = clock.after(LOOK_MS, look)
-    if (why !== undefined) cancelTelling = clock.after(READ_MS, () => onRestore(why))
+    cancel = clock.after(CHECK_MS, check)
+    if (why !== undefined) cancelReport = clock.after(DRAIN_MS, () => onRestore(why))
   }
-  cancel = clock.after(LOOK_MS, look)
+  cancel = clock.after(CHECK_MS, check)
   return () => {
     cancel()
-    cancelTelling()
+    cancelReport()
   }
 }
 
@@ -57,24 +58,24 @@ const currentMoment = (): Moment => ({
 
 export interface Scrubbed {
   readonly files: readonly string[]
-  /** For a machine that goes on: the files as they were. */
+  /** Writes the files back, for a sandbox that continues. */
   readonly putBack: () => Promise<void>
 }
 
-/** Takes files with secrets off the disk; they live on in this process's memory only. */
+/** Removes files with secrets from the disk; their content is kept in memory. */
 export const scrubFiles = async (paths: readonly string[]): Promise<Scrubbed> => {
   const kept: { path: string; content: Buffer; uid: number; gid: number }[] = []
   for (const path of paths) {
-    // They lie in the agent's directories: a link there may lead to a file that is none of theirs.
+    // The agent can write to these directories: a symbolic link there may point to any file.
     const file = await open(path, constants.O_RDWR | constants.O_NOFOLLOW).catch(() => undefined)
     if (file === undefined) continue
     try {
       const { uid, gid, nlink } = await file.stat()
-      // Another name of the same file tells whose it is as little as a link does.
+      // A hard link may point to any file too.
       if (nlink !== 1) continue
       const content = await file.readFile()
       kept.push({ path, content, uid, gid })
-      // Overwritten first: the blocks of a removed file stay readable in an image of the disk.
+      // Overwritten first: the blocks of a removed file remain readable in a disk image.
       await file.write(Buffer.alloc(content.length), 0, content.length, 0)
       await file.sync()
     } finally {
@@ -88,17 +89,17 @@ export const scrubFiles = async (paths: readonly string[]): Promise<Scrubbed> =>
       for (const { path, content, uid, gid } of kept) {
         await rm(path, { recursive: true, force: true })
         await writeFile(path, content, { mode: 0o600, flag: "wx" })
-        // Their reader may be the agent's user, and nobody else reads them.
+        // The owner may be the agent's user, the only one who may read the file.
         await lchown(path, uid, gid)
       }
     },
   }
 }
 
-/** Takes one value out of a JSON file that is needed for the rest of it, in place: its bytes are written over. */
+/** Overwrites one value of a JSON file in place; the rest of the file is still needed. */
 export const scrubField = async (path: string, field: string): Promise<Scrubbed> => {
   const content = await readFile(path, "utf8").catch(() => "{}")
-  const written = JSON.stringify(shape.safeParse(JSON.parse(content)).data?.[field])
+  const written = JSON.stringify(jsonObject.safeParse(JSON.parse(content)).data?.[field])
   if (written === undefined || !content.includes(written)) {
     return { files: [], putBack: async () => {} }
   }
@@ -107,4 +108,4 @@ export const scrubField = async (path: string, field: string): Promise<Scrubbed>
   return { files: [path], putBack: () => put(content) }
 }
 
-const shape = z.record(z.string(), z.unknown())
+const jsonObject = z.record(z.string(), z.unknown())

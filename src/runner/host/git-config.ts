@@ -1,17 +1,17 @@
-/** The runner's part of git's configuration, as text: identity, ignored files, and whom to ask for a password. Pure. */
+/** The runner's part of git's configuration, as text: identity, ignored files, credential helper. Pure. */
 
 export interface GitConfigInput {
   readonly userName?: string | undefined
   readonly userEmail?: string | undefined
   readonly ignoreFile: string
-  /** Origins that the helper is asked about; git asks it about no other. */
+  /** git uses the helper for these origins only. */
   readonly origins: readonly string[]
-  /** The command that answers, as a shell would take it. */
+  /** The helper's command line, quoted for a shell. */
   readonly helper: string
 }
 
 export const gitIgnoreText =
-  "# What the sandbox itself may leave in a working tree.\n.agent-ops/\n.opencode/\n"
+  "# Files that the sandbox itself may create in a working tree.\n.agent-ops/\n.opencode/\n"
 
 export const gitConfigText = (input: GitConfigInput): string => {
   const identity = [
@@ -25,7 +25,7 @@ export const gitConfigText = (input: GitConfigInput): string => {
     `\texcludesFile = ${quoted(input.ignoreFile)}`,
     ...input.origins.flatMap((origin) => [
       `[credential ${quoted(origin)}]`,
-      // The empty one takes away helpers of a wider scope, which might store what they are told.
+      // The empty value removes helpers of a wider scope, which might store the token.
       "\thelper =",
       `\thelper = ${quoted(`!${input.helper}`)}`,
     ]),
@@ -33,7 +33,7 @@ export const gitConfigText = (input: GitConfigInput): string => {
   ].join("\n")
 }
 
-/** In git's double quotes; line breaks and control characters have no place in a name or a path. */
+/** In git's double quotes; control characters, line breaks included, become spaces. */
 const quoted = (text: string): string =>
   `"${text.replaceAll(/\p{Cc}+/gu, " ").replaceAll(/["\\]/g, "\\$&")}"`
 

@@ -1,4 +1,4 @@
-/** The machine's side of the runner, joined: repositories, persona, services, and what its own programs may ask. */
+/** Joins the host side of the runner: repositories, persona files, services and the control server. */
 import { existsSync } from "node:fs"
 import { mkdir } from "node:fs/promises"
 import { hostname } from "node:os"
@@ -16,55 +16,55 @@ import { credentialsOf } from "./repository-rules.ts"
 import type { ServiceState } from "./service-state.ts"
 import { servicesOf } from "./service-table.ts"
 import { createServices, type Services } from "./services.ts"
-import { lifeOf } from "./detect-restore.ts"
+import { sandboxBootId } from "./detect-restore.ts"
 import { handOver, type User } from "./users.ts"
 import { plannedDirectory, prepareAll } from "./prepare-repositories.ts"
 
-export type PartState = "starting" | "ready" | "degraded" | "failed" | "off"
+export type ComponentState = "starting" | "ready" | "degraded" | "failed" | "off"
 
 export interface HostOptions {
   readonly config: Settings
-  /** Repositories with their tokens, as they are now: a restored sandbox may have been given others. */
+  /** The current repositories and tokens: a restored sandbox may have new ones. */
   readonly current: () => Pick<Settings, "repositories" | "githubToken">
-  /** How this program is started, for git to start it too. */
+  /** The command that starts this program; git starts it as its credential helper. */
   readonly self: readonly string[]
   readonly apiToken: string
-  /** Who the agent is, when that is not the runner: then whatever a person opens beside it is theirs, too. */
+  /** The agent's user if it is not the runner's own. Services run as this user too. */
   readonly user: User | undefined
-  /** What the agent may see, and so whatever a person opens beside it. */
+  /** The agent's environment, which services get too. */
   readonly environment: Readonly<Record<string, string>>
   readonly clock: Clock
   readonly log: Log
-  /** A small value that outlives the process. */
+  /** Small values that survive a restart of the process. */
   readonly memory: {
     readonly read: (name: string) => string | undefined
     readonly write: (name: string, value: string) => void
   }
-  readonly setPart: (name: string, state: PartState, why?: string) => void
+  readonly setComponent: (name: string, state: ComponentState, why?: string) => void
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
-  readonly runWorkflow: (order: unknown, gone: AbortSignal) => Promise<object>
+  readonly runWorkflow: (order: unknown, disconnected: AbortSignal) => Promise<object>
 }
 
 export interface Host {
-  /** Starts everything at once; resolves when it can be asked. */
+  /** Starts everything in parallel; resolves when the control server listens. */
   readonly start: () => Promise<void>
-  /** Resolves when repositories and persona are as they will be; a failure among them is told, not thrown. */
+  /** Resolves when repositories and persona files are in place. Failures are reported as a component state. */
   readonly prepared: () => Promise<void>
-  /** Resolves when the directory to work in is there to stay: a clone that is yet to be made takes its place. */
+  /** Resolves when the working directory exists for good; waits for a first clone, which replaces the directory. */
   readonly directoryReady: () => Promise<void>
-  /** A pattern that names them all. */
+  /** A glob pattern. */
   readonly personaFiles: string
   readonly services: Pick<Services, "start" | "stop" | "missing">
-  /** After a restore with memory: clones are brought up to date, as far as the settings allow it. */
+  /** After a restore with memory: pulls the clones, if the settings allow it. */
   readonly refresh: () => Promise<void>
   readonly stop: () => Promise<void>
 }
 
-const LIFE = "host.life"
-const PULLED = "host.pulled-at"
+const BOOT_FACT = "host.life"
+const PULLED_FACT = "host.pulled-at"
 
 export const createHost = (options: HostOptions): Host => {
-  const { config, clock, log, memory, setPart } = options
+  const { config, clock, log, memory, setComponent } = options
   const repositories = config.repositories
   const credentials = () => {
     const now = options.current()
@@ -75,7 +75,7 @@ export const createHost = (options: HostOptions): Host => {
   const environment = {
     ...options.environment,
     HOME: home,
-    // For git, which asks the runner for passwords, in terminals as well.
+    // For git's credential helper, in terminals too.
     SANDPIPER_API_TOKEN: options.apiToken,
   }
   const git = { environment, user: options.user, log }
@@ -103,29 +103,29 @@ export const createHost = (options: HostOptions): Host => {
     owner: config.stateDir,
     clock,
     log,
-    onChange: (name, state) => setPart(name, ...partOf(state)),
+    onChange: (name, state) => setComponent(name, ...componentStateOf(state)),
   })
 
   const isRestored = (): boolean => {
-    const life = lifeOf()
-    const before = memory.read(LIFE)
-    memory.write(LIFE, life)
-    return before !== undefined && before !== life
+    const boot = sandboxBootId()
+    const before = memory.read(BOOT_FACT)
+    memory.write(BOOT_FACT, boot)
+    return before !== undefined && before !== boot
   }
 
   const mayPull = (restored: boolean): boolean => {
     if (config.gitPullOnRestore === "never") return false
     if (config.gitPullOnRestore === "restore" && !restored) return false
-    const pulledAt = Number(memory.read(PULLED) ?? 0)
+    const pulledAt = Number(memory.read(PULLED_FACT) ?? 0)
     if (clock.now() - pulledAt < config.gitPullEverySeconds * 1000) return false
-    memory.write(PULLED, String(clock.now()))
+    memory.write(PULLED_FACT, String(clock.now()))
     return true
   }
 
   const prepare = async (): Promise<void> => {
     const restored = isRestored()
-    if (restored) log.info("host.restored", { why: "this is another boot than the last" })
-    setPart("workspace", "starting")
+    if (restored) log.info("host.restored", { why: "the boot id differs from the last start's" })
+    setComponent("workspace", "starting")
     if (options.user) await handOver(config.workDir, options.user)
     if (config.command === "run" || repositories.length > 0) {
       await attempt("git.not-configured", () =>
@@ -144,8 +144,8 @@ export const createHost = (options: HostOptions): Host => {
         ),
       )
     }
-    const { found, problems } = await bringRepositories(restored, (words) =>
-      setPart("workspace", "starting", words),
+    const { found, problems } = await bringRepositories(restored, (progress) =>
+      setComponent("workspace", "starting", progress),
     )
     await attempt("persona.not-written", () =>
       writePersona(
@@ -158,11 +158,11 @@ export const createHost = (options: HostOptions): Host => {
         })),
       ),
     )
-    if (problems.length > 0) setPart("workspace", "degraded", problems.join("; "))
-    else setPart("workspace", "ready")
+    if (problems.length > 0) setComponent("workspace", "degraded", problems.join("; "))
+    else setComponent("workspace", "ready")
   }
 
-  const bringRepositories = (restored: boolean, onProgress: (words: string) => void) =>
+  const bringRepositories = (restored: boolean, onProgress: (text: string) => void) =>
     prepareAll(repositories, {
       workDir: config.workDir,
       pull: repositories.length > 0 && mayPull(restored),
@@ -196,14 +196,14 @@ export const createHost = (options: HostOptions): Host => {
     },
     prepared: () => prepared.promise,
     directoryReady: async () => {
-      const isComing = repositories.length > 0 && !existsSync(join(directory, ".git"))
-      if (isComing) await prepared.promise
+      const isMissing = repositories.length > 0 && !existsSync(join(directory, ".git"))
+      if (isMissing) await prepared.promise
     },
     personaFiles: join(persona, "*.md"),
     services,
     refresh: async () => {
       await prepared.promise.catch(() => {})
-      memory.write(LIFE, lifeOf())
+      memory.write(BOOT_FACT, sandboxBootId())
       await bringRepositories(true, () => {})
     },
     stop: async () => {
@@ -213,7 +213,7 @@ export const createHost = (options: HostOptions): Host => {
   }
 }
 
-const partOf = (state: ServiceState): [PartState, string?] => {
+const componentStateOf = (state: ServiceState): [ComponentState, string?] => {
   switch (state.phase) {
     case "idle":
     case "starting":

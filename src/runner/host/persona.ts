@@ -1,4 +1,4 @@
-/** Files that tell the agent who it is and where it works: written anew at each start, read by OpenCode at each prompt. */
+/** Persona files: instructions for the agent, written at each start and read by OpenCode at each prompt. */
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 
@@ -15,7 +15,7 @@ export interface RepositoryFacts {
   readonly ref?: string | undefined
 }
 
-/** Resolves with the files in the order in which they are to be read. */
+/** Resolves to the paths in reading order. */
 export const writePersona = async (
   directory: string,
   files: readonly PersonaFile[],
@@ -38,9 +38,9 @@ export const writePersona = async (
   )
 }
 
-const LONGEST_NAME = 100
+const MAX_NAME_LENGTH = 100
 
-/** What remains of any name is one harmless word; where two are alike, a number tells them apart. */
+/** Turns any name into a safe file name without directories; a number makes duplicates distinct. */
 export const nameFiles = (
   files: readonly PersonaFile[],
 ): readonly { readonly name: string; readonly content: string }[] => {
@@ -48,7 +48,7 @@ export const nameFiles = (
   const taken = new Set<string>(["00-repo-context.md"])
   return ordered.map(({ filename, content, sortOrder = 0 }) => {
     const place = String(Math.max(0, Math.trunc(sortOrder))).padStart(2, "0")
-    const stem = `${place}-${wordOf(filename)}`
+    const stem = `${place}-${safeName(filename)}`
     let name = `${stem}.md`
     for (let again = 2; taken.has(name); again += 1) name = `${stem}-${again}.md`
     taken.add(name)
@@ -56,7 +56,7 @@ export const nameFiles = (
   })
 }
 
-const wordOf = (filename: string): string => {
+const safeName = (filename: string): string => {
   const word = filename
     .replace(/\.md$/i, "")
     .split(/[/\\]/)
@@ -65,7 +65,7 @@ const wordOf = (filename: string): string => {
     .replaceAll(/\.{2,}/g, "-")
     .replaceAll(/-{2,}/g, "-")
     .replaceAll(/^[-.]+|[-.]+$/g, "")
-    .slice(0, LONGEST_NAME)
+    .slice(0, MAX_NAME_LENGTH)
   return word === "" ? "persona" : word
 }
 
@@ -80,6 +80,6 @@ const repositoryContext = (repositories: readonly RepositoryFacts[]): string | u
     return `- \`${directory}\` is a clone of ${url}${more}`
   })
   const end =
-    "Its credentials are set up: git fetch, pull and push work as they are. Commit to a branch of your own."
+    "Credentials are set up: git fetch, pull and push work. Commit to a branch of your own."
   return `# Where you work\n\n${lines.join("\n")}\n\n${end}\n`
 }

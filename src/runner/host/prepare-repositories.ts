@@ -1,4 +1,4 @@
-/** Every repository of the session prepared, one after the other; what cannot be had is told and leaves the rest alone. */
+/** Prepares all repositories of the session one after the other; a failure is reported and does not affect the others. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { describeError } from "../../lib/log.ts"
@@ -11,7 +11,7 @@ interface Prepared {
   readonly directory: string
 }
 
-/** Where the agent is to work: in the first repository, or in the workspace itself when there is none. */
+/** The agent's working directory: the first repository, or the workspace if there is none. */
 export const plannedDirectory = (workDir: string, [first]: readonly Repository[]): string =>
   first === undefined ? workDir : directoryOf(workDir, first)
 
@@ -35,7 +35,7 @@ export const prepareAll = async (
       const problem = `${url}: ${describeError(error)}`
       options.log.warn("git.not-prepared", { url, directory, error: describeError(error) })
       problems.push(problem)
-      // An older clone whose remote is out of reach is still the place to work in.
+      // The agent can work in an older clone even if its remote is unreachable.
       if (existsSync(join(directory, ".git"))) found.push({ repository, directory })
     }
   }

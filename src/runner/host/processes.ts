@@ -1,8 +1,8 @@
-/** Processes as /proc shows them: who is whose child, who is still the same, who holds a port, and how they end. */
+/** Processes as /proc shows them: identity, descendants, listening ports; and ending them. */
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs"
 import { type Clock, sleep } from "../../lib/clock.ts"
 
-/** A pid alone is used again; together with the time of its start it names one process for ever. */
+/** A pid is reused after a while; together with its start time it identifies one process. */
 export interface ProcessIdentity {
   readonly pid: number
   /** Clock ticks since the machine's boot. */
@@ -11,11 +11,11 @@ export interface ProcessIdentity {
 
 export interface ProcessRow extends ProcessIdentity {
   readonly parent: number
-  /** Gone but for its entry: nobody has asked for its exit code yet. */
+  /** It has exited, and its parent has not read the exit code yet. */
   readonly isZombie: boolean
 }
 
-/** `/proc/<pid>/stat`; the name in it may hold spaces and parentheses, so fields count from the last one. */
+/** Parses `/proc/<pid>/stat`. The name may contain spaces and parentheses, so fields count from the last one. */
 export const parseStat = (text: string): ProcessRow | undefined => {
   const nameEnds = text.lastIndexOf(")")
   const pid = Number.parseInt(text, 10)
@@ -31,13 +31,13 @@ export const readProcess = (pid: number): ProcessRow | undefined => {
   return text === undefined ? undefined : parseStat(text)
 }
 
-/** The one process that was meant is there and runs. */
+/** True if exactly this process is running, and not another with the same pid. */
 export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => {
   const now = readProcess(pid)
   return now !== undefined && now.startTime === startTime && !now.isZombie
 }
 
-/** What it was started as, for people to read. */
+/** The command line, cut, for log lines. */
 export const commandOf = (pid: number): string => {
   const line = (readProc(`${pid}/cmdline`) ?? "").split("\0").join(" ").trim()
   return line === "" ? "unknown" : line.slice(0, 200)
@@ -48,7 +48,7 @@ export const listProcesses = (): readonly ProcessRow[] =>
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => readProcess(Number(name)) ?? [])
 
-/** Children, their children and so on; without the process itself. */
+/** All descendants, without the process itself. */
 export const descendantsOf = (pid: number, table: readonly ProcessRow[]): readonly ProcessRow[] => {
   const found: ProcessRow[] = []
   const seen = new Set([pid])
@@ -63,8 +63,8 @@ export const descendantsOf = (pid: number, table: readonly ProcessRow[]): readon
 }
 
 /**
- * Processes that inherited this variable. A daemon gives up its parent but seldom its environment, so this finds
- * what the tree of parents does not show any more.
+ * Processes that inherited this variable. A daemon leaves its parent but usually keeps its environment, so this finds
+ * processes that are no longer descendants.
  */
 export const carriersOf = (
   name: string,
@@ -77,25 +77,25 @@ export const carriersOf = (
   )
 }
 
-/** Who listens on that port of this machine. */
+/** The process that listens on this port. */
 export const listenerOf = (port: number): ProcessIdentity | undefined => {
   const inodes = new Set(listenersOn(port).map(({ inode }) => inode))
   if (inodes.size === 0) return undefined
   return listProcesses().find(({ pid }) => socketsOf(pid)?.some((inode) => inodes.has(inode)))
 }
 
-/** Somebody listens there, be it one that we may not look into. */
+/** True if any process listens on the port, even one that this user may not inspect. */
 export const isTaken = (port: number): boolean => listenersOn(port).length > 0
 
-/** Asked before anyone connects: a connection to a port where nobody listens may connect to itself and take it. */
+/** Check this before connecting: a connection to a port without a listener may connect to itself and occupy it. */
 export const listensOn = (pid: number, port: number): boolean => {
   const sockets = socketsOf(pid)
-  // The kernel takes milliseconds to write its table of sockets: it is not asked while the process has none.
+  // Reading the kernel's socket table takes milliseconds: skip it while the process has no sockets.
   if (sockets?.length === 0) return false
   const listeners = listenersOn(port)
   if (listeners.length === 0) return false
   if (sockets !== undefined) return listeners.some(({ inode }) => sockets.includes(inode))
-  // A container's root may not look into another user's process; whose socket it is stands in the table all the same.
+  // In a container, root may not inspect another user's process; the table still contains the socket's user.
   const uid = userOf(pid)
   return listeners.some((listener) => listener.uid === uid)
 }
@@ -120,7 +120,7 @@ export const parseListeners = (table: string, port: number): readonly Listener[]
   })
 }
 
-/** The inodes of its sockets; nothing when they are closed to us. */
+/** The inodes of the process's sockets; undefined if this user may not read them. */
 const socketsOf = (pid: number): readonly string[] | undefined => {
   try {
     const links = readdirSync(`/proc/${pid}/fd`).map((fd) => readLink(`/proc/${pid}/fd/${fd}`))
@@ -141,19 +141,19 @@ const userOf = (pid: number): number | undefined => {
 
 export type Signal = "SIGTERM" | "SIGKILL"
 
-/** Signals a process if it is still the one that was meant; one that is gone is no failure. */
+/** Signals exactly this process; does nothing if it has ended. */
 export const signalProcess = (identity: ProcessIdentity, signal: Signal): void => {
   if (!isAlive(identity)) return
   try {
     process.kill(identity.pid, signal)
   } catch {
-    // It ended between the look and the signal, or belongs to another user: the caller looks again.
+    // It ended after the check, or belongs to another user: the caller checks again.
   }
 }
 
 const POLL_MS = 20
 
-/** Resolves true when it is gone within `ms`. */
+/** Resolves to true if the process ends within `ms`. */
 const waitForEnd = async (
   identity: ProcessIdentity,
   ms: number,
@@ -170,8 +170,8 @@ const waitForEnd = async (
 const ROUNDS = 5
 
 /**
- * Ends every process that `find` finds, again and again until it finds none: one that forks while it is being
- * ended leaves a child for the next round. Returns how many were ended.
+ * Kills every process that `find` returns, and repeats until it returns none: a process that forks while it is killed
+ * leaves a child for the next round. Resolves to the number of killed processes.
  */
 export const endAll = async (find: () => readonly ProcessRow[], clock: Clock): Promise<number> => {
   let ended = 0
@@ -201,7 +201,7 @@ const readLink = (path: string): string => {
   }
 }
 
-/** The same, as one value to hand to whoever starts and ends processes. */
+/** These functions as one value, for injection. */
 export const createProcesses = (clock: Clock) => ({
   find: readProcess,
   isAlive,

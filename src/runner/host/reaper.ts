@@ -1,4 +1,4 @@
-/** Reaps the orphans that the kernel hands to this process: nobody else will ever ask for their exit codes. */
+/** Reaps orphans: processes that the kernel reparents to this process when their parent exits. */
 import { dlopen, FFIType } from "bun:ffi"
 import { readdirSync, readFileSync } from "node:fs"
 import type { Clock } from "../../lib/clock.ts"
@@ -21,8 +21,8 @@ const PR_SET_CHILD_SUBREAPER = 36
 const LIBRARIES = ["libc.so.6", `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`]
 
 /**
- * As PID 1 every orphan of the machine comes here; as any other process only by asking the kernel for the
- * orphans of its own descendants, which is what makes both the same.
+ * PID 1 gets every orphan of the machine. As another process, the runner registers as a child subreaper and gets the
+ * orphans of its own descendants.
  */
 export const startReaper = ({ clock, log }: ReaperOptions): Reaper => {
   const libc = openLibc(log)
@@ -44,8 +44,8 @@ export const startReaper = ({ clock, log }: ReaperOptions): Reaper => {
 }
 
 /**
- * The children whose exit codes Bun waits for: it holds a pidfd of each until it has the code. To reap one of them
- * would leave its `exited` without an answer, or with a wrong one.
+ * The children whose exit codes Bun waits for: Bun holds a pidfd of each until it has the code. If one of them were
+ * reaped here, its `exited` would never resolve, or resolve to a wrong code.
  */
 const awaitedByRuntime = (): ReadonlySet<number> => {
   const pids = new Set<number>()
@@ -61,8 +61,8 @@ const awaitedByRuntime = (): ReadonlySet<number> => {
 }
 
 /**
- * Zombies that two scans in a row have seen. Where the kernel has no pidfds Bun asks for its children's exit codes
- * within a turn of the loop, so one that is still there a second later is nobody's.
+ * Zombies that two consecutive scans have seen. On a kernel without pidfds Bun reads exit codes within a turn of the
+ * event loop, so a zombie that is still there a second later is an orphan.
  */
 export const leftOver = (
   before: readonly ProcessRow[],
@@ -72,7 +72,7 @@ export const leftOver = (
     before.some((earlier) => earlier.pid === pid && earlier.startTime === startTime),
   )
 
-/** The kernel's own list of our children, one file a thread: cheap on a machine with thousands of processes. */
+/** The kernel's list of our children, one file per thread: cheap even with thousands of processes. */
 const childrenOfSelf = (): readonly ProcessRow[] =>
   readdirSync("/proc/self/task").flatMap((thread) =>
     readChildren(thread).flatMap((pid) => readProcess(pid) ?? []),
@@ -106,6 +106,6 @@ const openLibc = (log: Log) => {
       log.debug("reaper.no-library", { name, error: describeError(error) })
     }
   }
-  log.warn("reaper.off", { why: "no C library found: orphans stay as zombies" })
+  log.warn("reaper.off", { why: "no C library found: orphans remain as zombies" })
   return undefined
 }

@@ -6,7 +6,7 @@ export interface Repository {
   readonly branch?: string | undefined
   readonly ref?: string | undefined
   readonly depth?: number | undefined
-  /** Below the workspace; made from the address when not given. */
+  /** The directory below the workspace; derived from the address if absent. */
   readonly name?: string | undefined
   /** For this repository's host only. */
   readonly token?: string | undefined
@@ -19,13 +19,13 @@ export interface Credential {
   readonly password: string
 }
 
-/** git's user name when a token is the password; GitHub and GitLab both take it. */
+/** The user name that goes with a token; GitHub and GitLab accept it. */
 const TOKEN_USER = "oauth2"
 const GITHUB = "https://github.com"
 
 /**
- * Which origin is told which token: a repository's own, then one written into its address, then the sandbox's
- * token for the first repository's origin, and for GitHub when there is no repository.
+ * The credential of each origin. Order of precedence: the repository's own token, the password in its address, then the
+ * sandbox's token, which is for the first repository's origin only (GitHub if there is no repository).
  */
 export const credentialsOf = (
   repositories: readonly Repository[],
@@ -48,7 +48,7 @@ export const credentialsOf = (
   return [...found.values()]
 }
 
-/** git asks with a protocol and a host; anything but an exact match gets nothing. */
+/** Only an exact match of protocol and host gets a credential. */
 export const credentialFor = (
   credentials: readonly Credential[],
   {
@@ -58,7 +58,7 @@ export const credentialFor = (
 ): Credential | undefined =>
   credentials.find(({ origin }) => origin === `${protocol}://${host?.toLowerCase()}`)
 
-/** git's own lines, `key=value`, as it writes them to a helper. */
+/** Parses the `key=value` lines that git writes to a credential helper. */
 export const parseCredentialRequest = (text: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     text.split("\n").flatMap((line) => {

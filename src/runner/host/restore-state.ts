@@ -1,28 +1,28 @@
-/** Whether this machine is still the one it was a moment ago. Pure. */
+/** Detects from clocks and boot id that the machine was stored and restored. Pure. */
 
 export interface Moment {
-  /** The kernel's own name of this boot. */
+  /** The kernel's id of this boot. */
   readonly bootId: string
   /** Milliseconds of the wall clock. */
   readonly wall: number
-  /** Milliseconds of a clock that nobody sets. */
+  /** Milliseconds of a monotonic clock. */
   readonly steady: number
 }
 
-/** Clocks are put right by seconds; a machine that was stored and woken finds minutes missing. */
+/** Clock corrections are a matter of seconds; a restore skips at least half a minute. */
 const JUMP_MS = 30_000
 
 /**
- * Says why the machine must have been stored and restored between the two, if it was. A machine that is only frozen
- * keeps both clocks going; it shows by a second look that comes long after it was due.
+ * The reason why the machine must have been restored between the two moments, or undefined. If the machine was only
+ * frozen, both clocks continue and the second moment comes long after it was due.
  */
 export const restoredBetween = (before: Moment, now: Moment, dueMs: number): string | undefined => {
-  if (before.bootId !== now.bootId) return "the kernel was booted anew"
+  if (before.bootId !== now.bootId) return "the kernel was rebooted"
   const passed = now.steady - before.steady
   const jump = now.wall - before.wall - passed
   if (Math.abs(jump) >= JUMP_MS) return `the clock jumped by ${seconds(jump)} s`
   const late = passed - dueMs
-  return late >= JUMP_MS ? `the runner stood still for ${seconds(late)} s` : undefined
+  return late >= JUMP_MS ? `the runner was frozen for ${seconds(late)} s` : undefined
 }
 
 const seconds = (ms: number): number => Math.round(ms / 1000)

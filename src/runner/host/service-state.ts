@@ -1,4 +1,4 @@
-/** One service's life as a pure machine: started, watched, rested after a crash, given up when it only crashes. */
+/** The state machine of one service: start, readiness, restart with backoff after a crash, failure after repeated crashes. */
 import { type BackoffRange, backoffMs } from "../../lib/backoff.ts"
 
 export type ServiceState =
@@ -6,12 +6,12 @@ export type ServiceState =
   | { readonly phase: "starting" | "ready"; readonly tries: Tries; readonly startedAt: number }
   | { readonly phase: "resting"; readonly tries: Tries; readonly why: string }
   | { readonly phase: "failed"; readonly why: string }
-  /** Not installed: nothing is wrong, there is nothing to watch. */
+  /** Not installed, which is not an error. */
   | { readonly phase: "off"; readonly why: string }
   | { readonly phase: "stopped" }
 
 interface Tries {
-  /** Crashes in a row, none of them after a steady while. */
+  /** Consecutive crashes, each before `steadyMs`. */
   readonly failures: number
   readonly restarts: number
 }
@@ -20,7 +20,7 @@ export type ServiceEvent =
   | { readonly type: "start"; readonly at: number }
   | { readonly type: "missing"; readonly program: string }
   | { readonly type: "answers" }
-  /** It runs and does not answer: it is ended, and then has exited like any other. */
+  /** It runs and is not ready in time. It is ended, and then `exited` follows. */
   | { readonly type: "late" }
   | { readonly type: "exited"; readonly at: number; readonly why: string }
   | { readonly type: "rested"; readonly at: number }
@@ -33,15 +33,15 @@ export type ServiceEffect =
 
 export interface ServicePolicy {
   readonly backoff: BackoffRange
-  /** One that has run this long is healthy: its next crash counts as the first. */
+  /** After running this long it counts as healthy: its next crash is the first again. */
   readonly steadyMs: number
-  readonly mostFailures: number
+  readonly maxFailures: number
 }
 
 export const defaultServicePolicy: ServicePolicy = {
   backoff: { min: 250, max: 30_000 },
   steadyMs: 30_000,
-  mostFailures: 8,
+  maxFailures: 8,
 }
 
 export const idleService: ServiceState = { phase: "idle" }
@@ -88,8 +88,8 @@ const exited = (
   if (state.phase !== "starting" && state.phase !== "ready") return [state, []]
   const steady = at - state.startedAt >= policy.steadyMs
   const failures = steady ? 1 : state.tries.failures + 1
-  if (failures >= policy.mostFailures) {
-    return [{ phase: "failed", why: `given up after ${failures} tries: ${why}` }, []]
+  if (failures >= policy.maxFailures) {
+    return [{ phase: "failed", why: `failed ${failures} times in a row: ${why}` }, []]
   }
   const ms = backoffMs(failures - 1, policy.backoff, random)
   return [{ phase: "resting", tries: { ...state.tries, failures }, why }, [{ do: "rest", ms }]]

@@ -1,6 +1,6 @@
-/** The services of the sandbox: every command line stands here, once, whoever starts or restarts it. */
+/** The services of the sandbox with their command lines. */
 
-/** What a person may ask for; the screen is four programs. */
+/** What SANDPIPER_SERVICES names; `vnc` consists of four programs. */
 export type ServiceGroup = "vnc" | "vscode" | "ttyd"
 
 export interface ServicePlace {
@@ -19,26 +19,26 @@ export interface Service {
   readonly name: string
   readonly group: ServiceGroup
   readonly command: readonly [string, ...string[]]
-  /** Starts when this one answers; ends with it by itself. */
+  /** Starts after this service is ready; exits by itself when that service ends. */
   readonly needs?: string
-  /** When it counts as ready; without one, as soon as it runs. */
+  /** Ready when the program listens here; if absent, as soon as it runs. */
   readonly answersOn?: { readonly port: number } | { readonly socket: string }
-  /** The rest of its group is of use without it. */
+  /** The rest of its group works without it. */
   readonly optional?: true
-  /** What an earlier life of it may have left behind. */
+  /** Lock files that a killed process of it may have left. */
   readonly locks?: "display" | "code-server"
 }
 
 export const displayNumber = (display: string): string => /:(\d+)/.exec(display)?.[1] ?? "0"
 
-const words = (line: string): readonly string[] => line.split(" ")
+const splitWords = (line: string): readonly string[] => line.split(" ")
 
-/** All of them listen on loopback only: the gateway is the one door, and it asks who is there. */
+/** All listen on loopback only: people reach them through the gateway, which authenticates. */
 export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly Service[] => [
   {
     name: "xvfb",
     group: "vnc",
-    command: ["Xvfb", display, ...words("-screen 0 1920x1080x24 -nolisten tcp -noreset")],
+    command: ["Xvfb", display, ...splitWords("-screen 0 1920x1080x24 -nolisten tcp -noreset")],
     answersOn: { socket: `/tmp/.X11-unix/X${displayNumber(display)}` },
     locks: "display",
   },
@@ -56,8 +56,8 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
       "x11vnc",
       "-display",
       display,
-      ...words(`-rfbport ${ports.rawVnc} -localhost -noipv6 -forever -shared`),
-      ...words("-nopw -quiet -noxrecord"),
+      ...splitWords(`-rfbport ${ports.rawVnc} -localhost -noipv6 -forever -shared`),
+      ...splitWords("-nopw -quiet -noxrecord"),
     ],
     needs: "xvfb",
     answersOn: { port: ports.rawVnc },
@@ -67,7 +67,7 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     group: "vnc",
     command: [
       "websockify",
-      ...words(`--web /usr/share/novnc 127.0.0.1:${ports.vnc} 127.0.0.1:${ports.rawVnc}`),
+      ...splitWords(`--web /usr/share/novnc 127.0.0.1:${ports.vnc} 127.0.0.1:${ports.rawVnc}`),
     ],
     answersOn: { port: ports.vnc },
   },
@@ -76,8 +76,8 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     group: "vscode",
     command: [
       "code-server",
-      ...words(`--bind-addr 127.0.0.1:${ports.vscode} --auth none --disable-telemetry`),
-      ...words("--disable-update-check --disable-workspace-trust"),
+      ...splitWords(`--bind-addr 127.0.0.1:${ports.vscode} --auth none --disable-telemetry`),
+      ...splitWords("--disable-update-check --disable-workspace-trust"),
       workDir,
     ],
     answersOn: { port: ports.vscode },
@@ -88,8 +88,8 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     group: "ttyd",
     command: [
       "ttyd",
-      ...words(`-W -i 127.0.0.1 -p ${ports.ttyd} bash -c`),
-      // A shell is started for each visitor: by then the directory may be there.
+      ...splitWords(`-W -i 127.0.0.1 -p ${ports.ttyd} bash -c`),
+      // Each visitor gets a new shell; the directory may exist only by then.
       'cd "$1" 2>/dev/null || cd; exec bash -l',
       "bash",
       workDir,

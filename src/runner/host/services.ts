@@ -1,9 +1,9 @@
-/** Starts the sandbox's services, watches each become ready, restarts what crashes and ends them all. */
+/** Supervises the sandbox's services: starts them, waits for readiness, restarts after crashes, ends them all. */
 import { createRing, type Ring } from "../../lib/ring.ts"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import { signalGroup } from "../../lib/signal-group.ts"
 import { describeError, type Log } from "../../lib/log.ts"
-import { answers, clearCodeServerLocks, clearDisplayLock } from "./stale-locks.ts"
+import { acceptsConnections, clearCodeServerLocks, clearDisplayLock } from "./stale-locks.ts"
 import { carriersOf, descendantsOf, endAll, listensOn, listProcesses } from "./processes.ts"
 import {
   defaultServicePolicy,
@@ -20,11 +20,11 @@ export interface ServicesOptions {
   readonly display: string
   readonly home: string
   readonly cwd: string
-  /** All that the services see of the runner's environment. */
+  /** The environment of the services; contains none of the runner's own variables. */
   readonly environment: Readonly<Record<string, string>>
-  /** Who they run as, when that is not the runner. */
+  /** The user they run as if it is not the runner's own. */
   readonly user?: { readonly uid: number; readonly gid: number } | undefined
-  /** Marks the processes of this runner's services, so that the next runner knows whose they were. */
+  /** Marks the processes of this runner's services, so that the next runner can find and end them. */
   readonly owner: string
   readonly clock: Clock
   readonly log: Log
@@ -32,7 +32,7 @@ export interface ServicesOptions {
   readonly policy?: ServicePolicy
 }
 
-/** A program that is not installed, and what cannot be had without it. */
+/** A program that is not installed, and the group of services that needs it. */
 export interface MissingProgram {
   readonly group: ServiceGroup
   readonly program: string
@@ -40,9 +40,9 @@ export interface MissingProgram {
 
 export interface Services {
   readonly start: () => Promise<void>
-  /** Found by looking, so it is true before anything has been started. */
+  /** Searches PATH, so it can be called before `start`. */
   readonly missing: () => readonly MissingProgram[]
-  /** The last lines that a service printed. */
+  /** The last lines of a service's output. */
   readonly output: (name: string) => readonly string[]
   readonly stop: () => Promise<void>
 }
@@ -55,43 +55,44 @@ const RING = { lines: 200, lineLength: 500 }
 
 export const createServices = (options: ServicesOptions): Services => {
   const { clock } = options
-  const watched = new Map<string, Watched>()
-  const whenReady = (name: string): Promise<void> => watched.get(name)?.ready() ?? Promise.resolve()
+  const supervised = new Map<string, Supervised>()
+  const whenReady = (name: string): Promise<void> =>
+    supervised.get(name)?.ready() ?? Promise.resolve()
   for (const service of options.services) {
-    watched.set(service.name, watch(service, options, whenReady))
+    supervised.set(service.name, supervise(service, options, whenReady))
   }
-  /** Also finds what has left its process group and its parent behind. */
-  const ours = () => carriersOf(OWNER, options.owner, listProcesses())
+  /** Also finds processes that have left their group and their parent. */
+  const findOwned = () => carriersOf(OWNER, options.owner, listProcesses())
   return {
     start: async () => {
-      const ended = await endAll(ours, clock)
+      const ended = await endAll(findOwned, clock)
       if (ended > 0) options.log.warn("services.stale-ended", { processes: ended })
-      for (const one of watched.values()) one.start()
+      for (const one of supervised.values()) one.start()
     },
     missing: () =>
       options.services
         .filter((service) => service.optional !== true && !isInstalled(service, options))
         .map(({ group, command: [program] }) => ({ group, program })),
-    output: (name) => watched.get(name)?.output.read() ?? [],
+    output: (name) => supervised.get(name)?.output.read() ?? [],
     stop: async () => {
-      await Promise.all([...watched.values()].map((one) => one.stop()))
-      await endAll(ours, clock)
+      await Promise.all([...supervised.values()].map((one) => one.stop()))
+      await endAll(findOwned, clock)
     },
   }
 }
 
-interface Watched {
+interface Supervised {
   readonly start: () => void
   readonly ready: () => Promise<void>
   readonly output: Ring
   readonly stop: () => Promise<void>
 }
 
-const watch = (
+const supervise = (
   service: Service,
   options: ServicesOptions,
   whenReady: (name: string) => Promise<void>,
-): Watched => {
+): Supervised => {
   const { clock, policy = defaultServicePolicy } = options
   const log = options.log.child({ service: service.name })
   const output = createRing(RING)
@@ -140,7 +141,7 @@ const watch = (
         stdin: "ignore",
         stdout: "pipe",
         stderr: "pipe",
-        // A process group of its own: its children end with it.
+        // A process group of its own, so that its children end with it.
         detached: true,
         ...(options.user && { uid: options.user.uid, gid: options.user.gid }),
       })
@@ -157,9 +158,9 @@ const watch = (
 
   const awaitExit = async (mine: Bun.Subprocess) => {
     await mine.exited
-    // What it has started is of no use without it, and may hold its port.
+    // Children that it left behind are useless without it and may hold its port.
     signalGroup(mine.pid, "SIGKILL")
-    happened({ type: "exited", at: clock.now(), why: exitWords(mine) })
+    happened({ type: "exited", at: clock.now(), why: exitReason(mine) })
   }
 
   const clearLocks = async () => {
@@ -175,7 +176,7 @@ const watch = (
   const probe = async (mine: Bun.Subprocess) => {
     const until = clock.now() + START_LIMIT_MS
     while (mine.exitCode === null && mine.signalCode === null) {
-      if (await isAnswering(service, mine.pid)) return happened({ type: "answers" })
+      if (await isListening(service, mine.pid)) return happened({ type: "answers" })
       if (clock.now() >= until) return happened({ type: "late" })
       await sleep(clock, PROBE_MS)
     }
@@ -208,10 +209,10 @@ const isInstalled = (
   { environment }: Pick<ServicesOptions, "environment">,
 ): boolean => Bun.which(program, { PATH: environment["PATH"] ?? "" }) !== null
 
-/** Ready means that the very process we started, or a child of it, is the one that listens. */
-const isAnswering = async ({ answersOn }: Service, pid: number): Promise<boolean> => {
+/** Ready means that the started process or a descendant of it listens, not another process on the same port. */
+const isListening = async ({ answersOn }: Service, pid: number): Promise<boolean> => {
   if (answersOn === undefined) return true
-  if ("socket" in answersOn) return answers(answersOn.socket)
+  if ("socket" in answersOn) return acceptsConnections(answersOn.socket)
   const { port } = answersOn
   return (
     listensOn(pid, port) ||
@@ -219,7 +220,7 @@ const isAnswering = async ({ answersOn }: Service, pid: number): Promise<boolean
   )
 }
 
-const exitWords = ({ signalCode, exitCode }: Bun.Subprocess): string =>
+const exitReason = ({ signalCode, exitCode }: Bun.Subprocess): string =>
   signalCode === null ? `exited with code ${exitCode}` : `killed by ${signalCode}`
 
 const readLines = async (stream: ReadableStream<Uint8Array>, take: (line: string) => void) => {

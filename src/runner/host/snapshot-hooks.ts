@@ -1,4 +1,4 @@
-/** Putting the runner to sleep for a snapshot and waking it: in order, with a limit each, and never for ever. */
+/** Hibernation around a snapshot: pauses the runner, removes secrets from disk, and resumes it. Every wait has a limit. */
 import { within, type Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import type { Hook } from "./control-socket.ts"
@@ -7,28 +7,28 @@ import type { Scrubbed } from "./detect-restore.ts"
 export interface HibernationOptions {
   readonly clock: Clock
   readonly log: Log
-  /** Resolves when no turn runs. */
+  /** Resolves when no turn and no workflow runs. */
   readonly settled: () => Promise<void>
-  /** Ends the turns that run. */
+  /** Cancels running turns and workflows. */
   readonly stopTurns: (why: string) => void
-  /** Resolves true when the session agent has everything. */
+  /** Resolves to true if the session agent acknowledges all frames within `ms`. */
   readonly flush: (ms: number) => Promise<boolean>
-  /** Takes secrets off the disk. */
+  /** Removes secrets from the disk. */
   readonly scrub: () => Promise<Scrubbed>
-  /** Writes everything out that is still in memory. */
+  /** Flushes all pending writes to the disk. */
   readonly sync: () => Promise<void>
   readonly services: { readonly start: () => Promise<void>; readonly stop: () => Promise<void> }
-  /** The secrets of before may be others now, and whoever came in with them is out. */
+  /** Rereads the secrets and ends gateway connections that were authenticated with the old ones. */
   readonly renewSecrets: () => void
-  /** Connections of before are worth nothing: makes new ones. */
+  /** Replaces connections that the restore has broken. */
   readonly reconnect: (why: string) => void
-  /** What was fresh before may be old by now. */
+  /** Updates data that may be outdated after the restore. */
   readonly refresh: () => Promise<void>
 }
 
 export interface Hibernation {
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
-  /** Runs it now, or after waking up. */
+  /** Calls `run` now, or after waking up. */
   readonly whenAwake: (run: () => void) => void
   readonly restored: (why: string) => Promise<void>
   readonly stop: () => void
@@ -37,20 +37,20 @@ export interface Hibernation {
 const FINISH_MS = 15_000
 const END_MS = 5000
 const FLUSH_MS = 10_000
-/** A snapshot takes under a minute; a sandbox that still runs by then was not stored, and has work to do. */
+/** A snapshot takes under a minute. After this time the runner assumes that none was taken and resumes. */
 const SLEEP_LIMIT_MS = 180_000
 
 export const createHibernation = (options: HibernationOptions): Hibernation => {
   const { clock, log } = options
   let asleep: Promise<Asleep> | undefined
-  let held: (() => void)[] = []
+  let delayed: (() => void)[] = []
   let cancelLimit = () => {}
 
   const fallAsleep = async (): Promise<Asleep> => {
     log.info("snapshot.preparing")
     const finished = await within(clock, FINISH_MS, options.settled())
     if (!finished) {
-      options.stopTurns("the sandbox is put to sleep")
+      options.stopTurns("the sandbox is being stored")
       await within(clock, END_MS, options.settled())
     }
     const flushed = await options.flush(FLUSH_MS)
@@ -77,15 +77,15 @@ export const createHibernation = (options: HibernationOptions): Hibernation => {
     log.info("snapshot.over", { why })
     await scrubbed.putBack()
     void options.services.start()
-    const waiting = held
-    held = []
+    const waiting = delayed
+    delayed = []
     for (const run of waiting) run()
   }
 
   return {
     runHook: async (hook) => {
       if (hook === "post-snapshot") {
-        await wake("the hook said so")
+        await wake("the post-snapshot hook was called")
         return { awake: true }
       }
       asleep ??= fallAsleep()
@@ -93,11 +93,11 @@ export const createHibernation = (options: HibernationOptions): Hibernation => {
     },
     whenAwake: (run) => {
       if (asleep === undefined) return run()
-      held.push(run)
+      delayed.push(run)
     },
     restored: async (why) => {
       log.warn("host.restored", { why })
-      // First: waking may take a while, in which nobody is to come in with what was good before.
+      // First, because waking takes a while, and old tokens must not be accepted in that time.
       options.renewSecrets()
       await wake(why)
       options.reconnect(why)

@@ -1,10 +1,10 @@
-/** Locks that an earlier life left behind: removed only when their owner is dead or is not what the lock says. */
+/** Stale lock files: removed only if the owner is dead, or if its pid now belongs to another program. */
 import { readdir, readFile, readlink, rm } from "node:fs/promises"
 import { hostname } from "node:os"
 import { join } from "node:path"
 import { commandOf, readProcess } from "./processes.ts"
 
-/** The command of a process that runs; nothing for one that is gone or a zombie. */
+/** The command line of a running process; undefined if it has ended or is a zombie. */
 export type OwnerOf = (pid: number) => string | undefined
 
 export const ownerOf: OwnerOf = (pid) => {
@@ -14,7 +14,7 @@ export const ownerOf: OwnerOf = (pid) => {
 
 const programOf = (command: string): string => command.split(" ")[0]?.split("/").at(-1) ?? ""
 
-/** After a restore the pid in a lock often belongs to somebody else: alive is not enough, it must be that program. */
+/** After a restore the pid in a lock often belongs to another process, so the program must match too. */
 const holds = (pid: number, program: RegExp, owner: OwnerOf): boolean => {
   const command = Number.isInteger(pid) && pid > 0 ? owner(pid) : undefined
   return command !== undefined && program.test(programOf(command))
@@ -30,7 +30,7 @@ const chromiumLockIsHeld = (target: string, host: string, owner: OwnerOf): boole
   return holds(Number(target.slice(dash + 1)), /^(chrom|google-chrome|headless_shell)/, owner)
 }
 
-/** Resolves with the files that were removed. */
+/** Resolves to the removed files. */
 export const clearDisplayLock = async (
   display: string,
   owner: OwnerOf = ownerOf,
@@ -40,8 +40,8 @@ export const clearDisplayLock = async (
   const socket = join(tmp, ".X11-unix", `X${display}`)
   const text = await readFile(lock, "utf8").catch(() => undefined)
   if (text !== undefined && xLockIsHeld(text, owner)) return []
-  // A server without a lock file, or one of another container on the same /tmp, still answers on its socket.
-  if (await answers(socket)) return []
+  // A server without a lock file, or in another container with the same /tmp, still accepts connections.
+  if (await acceptsConnections(socket)) return []
   return removeAll([lock, socket])
 }
 
@@ -57,12 +57,12 @@ export const clearChromiumLock = async (
   return removeAll(SINGLETONS.map((name) => join(profile, name)))
 }
 
-/** code-server locks by sockets: one that nobody listens on belongs to nobody. */
+/** code-server uses sockets as locks: one without a listener is stale. */
 export const clearCodeServerLocks = async (home: string): Promise<readonly string[]> => {
   const folder = join(home, ".local/share/code-server")
   const names = await readdir(folder).catch(() => [])
   const sockets = names.filter((name) => name.endsWith(".sock")).map((name) => join(folder, name))
-  const held = await Promise.all(sockets.map(answers))
+  const held = await Promise.all(sockets.map(acceptsConnections))
   if (held.includes(true)) return []
   return removeAll([...sockets, join(folder, "heartbeat")])
 }
@@ -81,8 +81,8 @@ const removeAll = async (paths: readonly string[]): Promise<readonly string[]> =
   return removed.flat()
 }
 
-/** Somebody listens on that Unix socket. */
-export const answers = async (path: string): Promise<boolean> => {
+/** True if a process listens on the Unix socket. */
+export const acceptsConnections = async (path: string): Promise<boolean> => {
   try {
     const socket = await Bun.connect({ unix: path, socket: { data: () => {} } })
     socket.end()

@@ -1,4 +1,4 @@
-/** Users of this machine: who the agent runs as, what they can reach, and how files become theirs. */
+/** Users of this machine: the one the agent runs as, and giving files to that user. */
 import { readFileSync, statSync } from "node:fs"
 import { dirname } from "node:path"
 import { runCommand } from "../../lib/run-command.ts"
@@ -20,7 +20,7 @@ export const parsePasswd = (text: string, name: string): User | undefined => {
 const findUser = (name: string): User | undefined =>
   parsePasswd(readFileSync("/etc/passwd", "utf8"), name)
 
-/** The first directory on the way to the path that the user may not pass through. */
+/** The first parent directory of the path that the user may not enter. */
 export const firstClosed = (path: string, user: User): string | undefined => {
   const ways: string[] = []
   for (let at = path; at !== dirname(at); at = dirname(at)) ways.unshift(dirname(at))
@@ -46,20 +46,20 @@ export const giveTo = async (path: string, { uid, gid }: User): Promise<void> =>
 
 const isOwnedBy = (path: string, user: User): boolean => statSync(path).uid === user.uid
 
-/** Nobody when the runner is not root: then it has no choice. Without a name, `agent` if there is one. */
+/** Undefined if the runner is not root and so cannot change users. Without a name, `agent` if that user exists. */
 export const chooseAgentUser = (name: string | undefined, isRoot: boolean): User | undefined => {
   if (!isRoot) return undefined
   const user = findUser(name ?? "agent")
-  if (!user && name !== undefined) throw new Error(`AGENT_USER: there is no user ${name} here`)
+  if (!user && name !== undefined) throw new Error(`AGENT_USER: there is no user ${name}`)
   return user
 }
 
-/** Gives a directory to the user, once: one that is theirs already may be a large checkout. */
+/** Gives a directory to the user. Skips one that the user already owns, which may be a large checkout. */
 export const handOver = async (path: string, user: User): Promise<void> => {
   const closed = firstClosed(path, user)
   if (closed !== undefined) {
     throw new Error(
-      `the agent's user ${user.name} cannot get to ${path}: ${closed} is closed to them (chmod o+x, or use another directory)`,
+      `the agent's user ${user.name} cannot reach ${path}: it may not enter ${closed} (chmod o+x it, or use another directory)`,
     )
   }
   if (!isOwnedBy(path, user)) await giveTo(path, user)

@@ -8,15 +8,16 @@ export const compactFrames = (lines: readonly string[]): readonly string[] => {
   const frames = lines.map((line) => JSON.parse(line) as OutboundFrame)
   const superseded = findSuperseded(frames)
   const kept: OutboundFrame[] = []
-  /** For each turn, the index of its last frame in `kept`: a delta may only be merged with the frame right before it. */
+  /** For each turn, the index of its last frame in `kept`: a delta may only be merged with that frame. */
   const tails = new Map<string, number>()
   frames.forEach((frame, index) => {
     if (superseded.has(index)) return
     if (!("turnId" in frame)) return void kept.push(frame)
     const tail = tails.get(frame.turnId)
     const last = tail === undefined ? undefined : kept[tail]
-    if (tail !== undefined && last && isDelta(last) && isDelta(frame) && samePart(last, frame)) {
-      kept[tail] = { ...last, delta: last.delta + frame.delta }
+    const merged = last && mergeDeltas(last, frame)
+    if (tail !== undefined && merged) {
+      kept[tail] = merged
       return
     }
     tails.set(frame.turnId, kept.length)
@@ -30,10 +31,18 @@ type Delta = Extract<
   { type: "message.part.text-delta" | "message.part.reasoning-delta" }
 >
 
-const isDelta = (frame: OutboundFrame): frame is Delta =>
+export const isDelta = (frame: OutboundFrame): frame is Delta =>
   frame.type === "message.part.text-delta" || frame.type === "message.part.reasoning-delta"
 
-const samePart = (a: Delta, b: Delta): boolean => a.type === b.type && a.partId === b.partId
+/** Merges two consecutive deltas of the same part and turn; undefined for any other pair. */
+export const mergeDeltas = (
+  first: OutboundFrame,
+  second: OutboundFrame,
+): OutboundFrame | undefined => {
+  if (!isDelta(first) || !isDelta(second) || first.type !== second.type) return undefined
+  if (first.turnId !== second.turnId || first.partId !== second.partId) return undefined
+  return { ...first, delta: first.delta + second.delta }
+}
 
 /** Indexes of frames that report a state (status, to-do list, tool call) which a later frame reports again. */
 const findSuperseded = (frames: readonly OutboundFrame[]): ReadonlySet<number> => {

@@ -9,6 +9,7 @@ import {
   type OutboundFrame,
   parseInbound,
 } from "../../wire/frames/index.ts"
+import { isDelta } from "./compact-frames.ts"
 import { createCounters, type LinkCounters } from "./counters.ts"
 import {
   defaultLinkPolicy,
@@ -44,6 +45,8 @@ export interface LinkOptions {
   readonly onFrame: (frame: CommandFrame) => void
   /** A connection accepts frames now: the current state can be sent. */
   readonly onConnected: () => void
+  /** Called with every frame that is sent, in this order, before it is queued: for side effects such as metrics. */
+  readonly taps?: readonly ((frame: OutboundFrame) => void)[]
   /** The link has ended and will not reconnect. */
   readonly onEnd: (code: 0 | 3, why: string) => void
 }
@@ -59,7 +62,7 @@ export interface Link {
   readonly counters: () => LinkCounters
   /** Resolves true when all frames are delivered, false when that takes longer than `ms` or the connection is down. */
   readonly flush: (ms: number) => Promise<boolean>
-  /** Closes a socket that may be dead and connects again at once, from now on with `token` if one is given. */
+  /** Closes a socket that may be dead and reconnects, from now on with `token` if one is given. */
   readonly redial: (why: string, token?: string) => void
   /** Waits at most `flushMs` until all frames are delivered, then closes. */
   readonly stop: (flushMs: number) => Promise<void>
@@ -73,7 +76,7 @@ const BUSY_POLL_MS = 5
 const HOLD_MS = 10
 
 /**
- * What a connection may send. After `hello` nothing is sent until `welcome` tells which frames the session agent has,
+ * What a connection may send. After `hello` nothing is sent until `welcome` reports which frames the session agent has,
  * or until it is clear that this session agent does not acknowledge frames.
  */
 type Mode = "awaiting-welcome" | "acknowledged" | "unacknowledged"
@@ -84,7 +87,7 @@ interface Connection {
 }
 
 export const createLink = (options: LinkOptions): Link => {
-  const { outbox, clock, log, policy = defaultLinkPolicy } = options
+  const { outbox, clock, log, policy = defaultLinkPolicy, taps = [] } = options
   let state: LinkState | undefined
   let connection: Connection | undefined
   let { token } = options
@@ -236,6 +239,7 @@ export const createLink = (options: LinkOptions): Link => {
   }
 
   const send = (frame: OutboundFrame) => {
+    for (const tap of taps) tap(frame)
     outbox.append(frame)
     const part = partOf(frame)
     const mayHold = part !== undefined && part === streaming && isBusy()
@@ -310,6 +314,4 @@ export const createLink = (options: LinkOptions): Link => {
 
 /** The part that a delta frame extends; undefined for any other frame. */
 const partOf = (frame: OutboundFrame): string | undefined =>
-  frame.type === "message.part.text-delta" || frame.type === "message.part.reasoning-delta"
-    ? `${frame.turnId} ${frame.partId ?? ""}`
-    : undefined
+  isDelta(frame) ? `${frame.turnId} ${frame.partId ?? ""}` : undefined

@@ -4,7 +4,7 @@
  * reconnects and crashes. Nothing is sent before it is stored.
  */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
-import { compactFrames } from "./compact-frames.ts"
+import { compactFrames, mergeDeltas } from "./compact-frames.ts"
 
 /** The queue on disk: frames as lines of JSON, the first of them with the number `headSeq`. */
 export interface OutboxStore {
@@ -177,16 +177,3 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
 
 const sizeOf = (lines: readonly string[]): number =>
   lines.reduce((sum, line) => sum + line.length, 0)
-
-/** Merges two consecutive deltas of the same part and turn; undefined for any other pair. */
-const mergeDeltas = (first: OutboundFrame, second: OutboundFrame): OutboundFrame | undefined => {
-  if (
-    (first.type === "message.part.text-delta" || first.type === "message.part.reasoning-delta") &&
-    first.type === second.type &&
-    first.turnId === second.turnId &&
-    first.partId === second.partId
-  ) {
-    return { ...first, delta: first.delta + second.delta }
-  }
-  return undefined
-}

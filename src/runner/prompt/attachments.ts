@@ -1,4 +1,4 @@
-/** Prepares attachments for the model: passes images on, inlines text, transcribes speech, saves other files and names their paths. */
+/** Prepares attachments for the model: passes images on, inlines text, transcribes speech, saves other files. */
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { PreparedFiles } from "./prompt-body.ts"
 import { AttachmentError, fetchFile } from "./fetch-file.ts"

@@ -1,4 +1,4 @@
-/** The request body of a prompt for OpenCode. The runner chooses the ids, so posting the same body twice is harmless. Pure. */
+/** The request body of a prompt. The runner chooses the ids, so posting the same body twice is harmless. Pure. */
 import type { MintId, PromptBody, PromptPart } from "../opencode/client/types.ts"
 
 /** The result of preparing attachments: files for the model, and notes about the others. */

@@ -1,4 +1,4 @@
-/** Secrets of 1Password, through its `op` program and a service account. */
+/** Secrets from 1Password, by its `op` program and a service account. */
 import { execa, ExecaError } from "execa"
 import { z } from "zod"
 import { SecretsError } from "./secrets-error.ts"
@@ -6,7 +6,7 @@ import type { SecretReference, SecretsProvider } from "./secrets.ts"
 
 export interface OnePasswordOptions {
   readonly token: () => string
-  /** Where `op` is looked for. */
+  /** The PATH to find `op` in. */
   readonly path: string
   /** Where `op` keeps its own files. */
   readonly home: string
@@ -14,12 +14,12 @@ export interface OnePasswordOptions {
 }
 
 const TIMEOUT_MS = 20_000
-/** `op` asks the network each time; more at once gains nothing and runs into limits. */
-const AT_ONCE = 4
+/** Every call of `op` uses the network; more parallel calls gain nothing and exceed rate limits. */
+const PARALLEL_CALLS = 4
 
 const itemList = z.array(z.object({ id: z.string() }))
 
-/** Values are in `op`'s answer too; what is not named here is dropped at once. */
+/** The output of `op` also contains values; the schema drops every field that is not named here. */
 const item = z.object({
   title: z.string(),
   vault: z.object({ name: z.string().optional(), id: z.string() }),
@@ -46,23 +46,22 @@ export const createOnePassword = ({
       })
       return stdout
     } catch (cause) {
-      throw failureOf(cause, timeoutMs)
+      throw errorOf(cause, timeoutMs)
     }
   }
   return {
-    name: "1Password",
     references: /op:\/\/[^\s"'`{}<>,;]+/g,
     isReference: (text) => /^op:\/\/[^/\r\n]+(?:\/[^/\r\n]+){2,3}$/.test(text),
     list: async (vault) => {
-      const found = await op(
+      const listed = await op(
         "item",
         "list",
         "--format",
         "json",
         ...(vault ? ["--vault", vault] : []),
       )
-      const items = itemList.parse(JSON.parse(found || "[]"))
-      const shown = await inTurns(items, async ({ id }) => {
+      const items = itemList.parse(JSON.parse(listed || "[]"))
+      const references = await inBatches(items, async ({ id }) => {
         const text = await op(
           "item",
           "get",
@@ -73,11 +72,11 @@ export const createOnePassword = ({
         )
         return referencesOf(item.parse(JSON.parse(text)))
       })
-      return shown.flat()
+      return references.flat()
     },
     resolve: async (references) =>
       new Map(
-        await inTurns(references, async (reference) => {
+        await inBatches(references, async (reference) => {
           const value = await op("read", "--no-newline", reference).catch((cause: unknown) => {
             if (cause instanceof SecretsError && cause.reason !== "not-found") throw cause
             throw new SecretsError("not-found", `there is no secret ${reference}`, { cause })
@@ -99,9 +98,10 @@ const referencesOf = ({
       : [{ reference, vault: vault.name ?? vault.id, item: title, ...(label && { field: label }) }],
   )
 
-/** Neither what `op` wrote nor its arguments go on: an error that holds a value is a value told. */
-const failureOf = (cause: unknown, timeoutMs: number): SecretsError => {
-  if (!(cause instanceof ExecaError)) return new SecretsError("unavailable", "op cannot be run")
+/** Contains neither the output of `op` nor its arguments, because both may hold a secret value. */
+const errorOf = (cause: unknown, timeoutMs: number): SecretsError => {
+  if (!(cause instanceof ExecaError))
+    return new SecretsError("unavailable", "1Password's program `op` cannot be run")
   if (cause.code === "ENOENT") {
     return new SecretsError(
       "unavailable",
@@ -109,21 +109,21 @@ const failureOf = (cause: unknown, timeoutMs: number): SecretsError => {
     )
   }
   if (cause.timedOut) {
-    return new SecretsError("timeout", `1Password did not answer within ${timeoutMs / 1000} s`)
+    return new SecretsError("timeout", `1Password did not respond within ${timeoutMs / 1000} s`)
   }
-  const said = typeof cause.stderr === "string" ? cause.stderr : ""
-  return /unauthorized|invalid token|service account/i.test(said)
+  const stderr = typeof cause.stderr === "string" ? cause.stderr : ""
+  return /unauthorized|invalid token|service account/i.test(stderr)
     ? new SecretsError("unavailable", "1Password refuses this sandbox's service account")
-    : new SecretsError("not-found", "1Password does not know it")
+    : new SecretsError("not-found", "1Password has no such item")
 }
 
-const inTurns = async <Input, Output>(
+const inBatches = async <Input, Output>(
   inputs: readonly Input[],
   work: (input: Input) => Promise<Output>,
 ): Promise<readonly Output[]> => {
   const outputs: Output[] = []
-  for (let from = 0; from < inputs.length; from += AT_ONCE) {
-    outputs.push(...(await Promise.all(inputs.slice(from, from + AT_ONCE).map(work))))
+  for (let from = 0; from < inputs.length; from += PARALLEL_CALLS) {
+    outputs.push(...(await Promise.all(inputs.slice(from, from + PARALLEL_CALLS).map(work))))
   }
   return outputs
 }

@@ -1,4 +1,4 @@
-/** Secrets from where this sandbox has them: 1Password, a file, or nowhere. */
+/** Opens the sandbox's source of secrets: 1Password, a file, or none. */
 import type { Clock } from "../../lib/clock.ts"
 import { createOnePassword } from "./onepassword.ts"
 import { createRunCommand } from "./run-command.ts"
@@ -7,12 +7,12 @@ import { createSecrets, type Secrets } from "./secrets.ts"
 import type { User } from "../host/users.ts"
 
 export interface OpenSecretsOptions {
-  /** 1Password's service account as it is now; it comes before the file. */
+  /** The current token of 1Password's service account; with it, the file is not used. */
   readonly secretsToken: () => string | undefined
   readonly secretsFile: string | undefined
   readonly workDir: string
   readonly stateDir: string
-  /** What the agent's commands see; none of the runner's own variables. */
+  /** The environment of the agent's commands, without the runner's own variables. */
   readonly environment: Readonly<Record<string, string>>
   readonly owner: User | undefined
   readonly clock: Clock

@@ -1,19 +1,19 @@
 /**
- * Takes secret values out of a stream of text, in every form they are commonly written in and across the borders of
- * chunks. What could still become a value is held back until more text, or the end, shows that it does not.
+ * Replaces secret values in a stream of text, in every common encoding and across chunk boundaries. Text that may be the
+ * start of a value is held back until more text, or the end, decides it.
  */
 
 export interface Mask {
-  /** What can be shown of the text so far. */
+  /** Returns the masked text that is decided so far. */
   readonly push: (chunk: string) => string
   readonly end: () => string
 }
 
 const HIDDEN = "[secret]"
 
-/** A shorter value cannot be hidden: too much else looks like it. */
+/** A shorter value cannot be masked: it would match too much other text. */
 export const SHORTEST_SECRET = 4
-/** A line of a key is as good as the key; shorter lines are ordinary words. */
+/** Lines of a multi-line value are masked too, except short ones, which match ordinary words. */
 const SHORTEST_LINE = 8
 
 export const createMask = (values: readonly string[]): Mask => {
@@ -24,12 +24,12 @@ export const createMask = (values: readonly string[]): Mask => {
   const take = (isEnd: boolean): string => {
     const flat = flatten(pending)
     const ranges = rangesOf(flat, forms)
-    // Every form that begins before this place lies in the text as a whole, and so is found.
+    // Every form that starts before this position is complete in the text, so it was found.
     const settled = isEnd ? flat.text.length : Math.max(0, flat.text.length - (longest - 1))
     const crossing = ranges.find(({ start, end }) => start < settled && end > settled)
-    const border = isEnd ? flat.text.length : (crossing?.start ?? settled)
-    const cut = border >= flat.text.length ? pending.length : (flat.places[border] ?? 0)
-    const shown = hide(pending, flat, ranges, cut)
+    const boundary = isEnd ? flat.text.length : (crossing?.start ?? settled)
+    const cut = boundary >= flat.text.length ? pending.length : (flat.positions[boundary] ?? 0)
+    const shown = replaceRanges(pending, flat, ranges, cut)
     pending = pending.slice(cut)
     return shown
   }
@@ -45,21 +45,21 @@ export const createMask = (values: readonly string[]): Mask => {
 
 interface Flat {
   readonly text: string
-  /** Where each character of `text` stands in the original. */
-  readonly places: readonly number[]
+  /** The position of each character of `text` in the original. */
+  readonly positions: readonly number[]
 }
 
-/** Line breaks are looked past: `base64` and `fold` put them anywhere. */
+/** Removes line breaks, because `base64` and `fold` insert them anywhere. */
 const flatten = (original: string): Flat => {
-  const places: number[] = []
+  const positions: number[] = []
   let text = ""
-  for (let place = 0; place < original.length; place += 1) {
-    const letter = original[place] ?? ""
+  for (let position = 0; position < original.length; position += 1) {
+    const letter = original[position] ?? ""
     if (letter === "\n" || letter === "\r") continue
-    places.push(place)
+    positions.push(position)
     text += letter
   }
-  return { text, places }
+  return { text, positions }
 }
 
 interface Range {
@@ -74,39 +74,44 @@ const rangesOf = ({ text }: Flat, forms: readonly string[]): readonly Range[] =>
       found.push({ start: at, end: at + form.length })
     }
   }
-  return joined(found.toSorted((a, b) => a.start - b.start))
+  return merged(found.toSorted((a, b) => a.start - b.start))
 }
 
-/** Ranges that overlap or touch become one. */
-const joined = (ranges: readonly Range[]): readonly Range[] => {
-  const done: Range[] = []
+/** Merges ranges that overlap or touch. */
+const merged = (ranges: readonly Range[]): readonly Range[] => {
+  const result: Range[] = []
   for (const range of ranges) {
-    const last = done.at(-1)
-    if (last === undefined || range.start > last.end) done.push(range)
-    else done[done.length - 1] = { start: last.start, end: Math.max(last.end, range.end) }
+    const last = result.at(-1)
+    if (last === undefined || range.start > last.end) result.push(range)
+    else result[result.length - 1] = { start: last.start, end: Math.max(last.end, range.end) }
   }
-  return done
+  return result
 }
 
-const hide = (original: string, flat: Flat, ranges: readonly Range[], cut: number): string => {
+const replaceRanges = (
+  original: string,
+  flat: Flat,
+  ranges: readonly Range[],
+  cut: number,
+): string => {
   let shown = ""
   let from = 0
   for (const { start, end } of ranges) {
-    const first = flat.places[start] ?? cut
+    const first = flat.positions[start] ?? cut
     if (first >= cut) break
     shown += original.slice(from, first) + HIDDEN
-    from = (flat.places[end - 1] ?? cut - 1) + 1
+    from = (flat.positions[end - 1] ?? cut - 1) + 1
   }
   return shown + original.slice(from, cut)
 }
 
-/** The value and its lines: plain, quoted for JSON, in URLs, in base64 at every offset, in hexadecimal digits. */
+/** The value and its lines: plain, escaped for JSON and URLs, in base64 at every offset, and in hexadecimal. */
 const formsOf = (value: string): readonly string[] => {
   const lines = value.split(/\r?\n/).filter((line) => line.trim().length >= SHORTEST_LINE)
-  return [value, ...lines].flatMap(spellingsOf).filter((form) => form.length >= SHORTEST_SECRET)
+  return [value, ...lines].flatMap(encodingsOf).filter((form) => form.length >= SHORTEST_SECRET)
 }
 
-const spellingsOf = (value: string): readonly string[] => {
+const encodingsOf = (value: string): readonly string[] => {
   const url = encodeURIComponent(value)
   const everyByte = [...Buffer.from(value)].map((byte) => byte.toString(16).padStart(2, "0"))
   const hex = everyByte.join("")
@@ -116,7 +121,7 @@ const spellingsOf = (value: string): readonly string[] => {
     url,
     url.replaceAll("%20", "+"),
     url.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
-    // What encoders that spare fewer letters make of it.
+    // Encoders that also escape these characters.
     url.replaceAll(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`),
     hex,
     hex.toUpperCase(),
@@ -125,8 +130,8 @@ const spellingsOf = (value: string): readonly string[] => {
 }
 
 /**
- * In the middle of other text a value begins at any of three offsets of base64; the letters that its neighbours
- * share in are left out, since they differ each time.
+ * Inside other data a value starts at one of three base64 offsets. Characters that also encode bits of the neighbouring
+ * bytes are left out, because they vary.
  */
 const base64At = (value: string, offset: number): readonly string[] => {
   const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(value)])

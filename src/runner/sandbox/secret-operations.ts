@@ -1,8 +1,8 @@
-/** The operations on secrets, carried out in the sandbox, with their failures as statuses. */
-import { z } from "zod"
-import type { Secrets } from "./secrets.ts"
+/** The operations on secrets, with their errors as HTTP statuses. */
+import type { SandboxHandlers } from "../../wire/operations/index.ts"
+import { ApiError } from "../gateway/api-error.ts"
 import { SecretsError } from "./secrets-error.ts"
-import { ApiError, type ApiPorts } from "../gateway/api.ts"
+import type { Secrets } from "./secrets.ts"
 
 const statuses = {
   "bad-input": [400, "bad-input"],
@@ -11,48 +11,35 @@ const statuses = {
   timeout: [504, "timeout"],
 } as const satisfies Record<SecretsError["reason"], readonly [number, string]>
 
-export const secretOperations = (secrets: Secrets): ApiPorts["local"] => {
-  const list = told(z.object({ vault_id: z.string().optional() }), async ({ vault_id }) => ({
-    secrets: await secrets.list(vault_id),
-  }))
-  return {
-    "secret-list": list,
-    "secret-list-by-post": list,
-    "secret-inject": told(
-      z.object({ templatePath: z.string(), outputPath: z.string() }),
-      async ({ templatePath, outputPath }) => ({
-        ok: true,
-        ...(await secrets.inject(templatePath, outputPath)),
-      }),
-    ),
-    "secret-run": told(
-      z.object({
-        command: z.string(),
-        env: z.record(z.string(), z.string()),
-        cwd: z.string().optional(),
-        timeout: z.number().optional(),
-      }),
-      async ({ timeout: timeoutMs, ...request }) => secrets.run({ ...request, timeoutMs }),
-    ),
-    "secret-fill": told(
-      z.object({ selector: z.string(), secret_ref: z.string(), timeout: z.number().optional() }),
-      async ({ selector, secret_ref, timeout }) => {
-        await secrets.fill(selector, secret_ref, timeout)
-        return { ok: true }
-      },
-    ),
-  }
-}
-
-/** The API has checked the input against the table already; here it only gets its types back. */
-const told =
-  <Schema extends z.ZodType>(schema: Schema, run: (input: z.output<Schema>) => Promise<unknown>) =>
-  async (input: Record<string, unknown>): Promise<unknown> => {
+/** Without a source of secrets every operation responds 501. */
+export const secretOperations = (secrets: Secrets | undefined) => {
+  const use = async <Result>(run: (secrets: Secrets) => Promise<Result>): Promise<Result> => {
+    if (secrets === undefined) {
+      throw new ApiError(501, "not-implemented", "this sandbox has no secrets")
+    }
     try {
-      return await run(schema.parse(input))
+      return await run(secrets)
     } catch (error) {
       if (!(error instanceof SecretsError)) throw error
       const [status, code] = statuses[error.reason]
       throw new ApiError(status, code, error.message)
     }
   }
+  const list: SandboxHandlers["secret-list"] = ({ vault_id }) =>
+    use(async (source) => ({
+      secrets: (await source.list(vault_id)).map((reference) => ({ ...reference })),
+    }))
+  return {
+    "secret-list": list,
+    "secret-list-by-post": list,
+    "secret-inject": ({ templatePath, outputPath }) =>
+      use(async (source) => ({ ok: true, ...(await source.inject(templatePath, outputPath)) })),
+    "secret-run": ({ timeout: timeoutMs, ...request }) =>
+      use((source) => source.run({ ...request, timeoutMs })),
+    "secret-fill": ({ selector, secret_ref, timeout }) =>
+      use(async (source) => {
+        await source.fill(selector, secret_ref, timeout)
+        return { ok: true }
+      }),
+  } satisfies Partial<SandboxHandlers>
+}

@@ -1,4 +1,4 @@
-/** Why something with secrets was not done; `message` is told to the agent and never holds a value. */
+/** Why an operation on secrets failed; `message` is sent to the agent and never contains a value. */
 export class SecretsError extends Error {
   override readonly name = "SecretsError"
   readonly reason: "bad-input" | "not-found" | "unavailable" | "timeout"

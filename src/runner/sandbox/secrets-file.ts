@@ -1,4 +1,4 @@
-/** Secrets of one machine: a JSON file of names and values that only its owner may read. */
+/** Secrets from a JSON file of names and values that only its owner may read. */
 import { readFile, stat } from "node:fs/promises"
 import { z } from "zod"
 import { SecretsError } from "./secrets-error.ts"
@@ -8,26 +8,28 @@ const SCHEME = "secret://"
 
 const contents = z.record(z.string().regex(/^[\w.-]+(?:\/[\w.-]+)*$/), z.string())
 
-/** Read each time: what is changed in the file counts at once. */
+/** Reads the file each time, so that changes take effect at once. */
 export const createSecretsFile = (path: string): SecretsProvider => {
   const read = async (): Promise<ReadonlyMap<string, string>> => {
     const found = await stat(path).catch((cause: unknown) => {
-      throw new SecretsError("unavailable", "the file of secrets is missing", { cause })
+      throw new SecretsError("unavailable", "the secrets file is missing", { cause })
     })
     if ((found.mode & 0o077) !== 0) {
-      throw new SecretsError("unavailable", "the file of secrets is open to others: chmod 600 it")
+      throw new SecretsError(
+        "unavailable",
+        "the secrets file can be read by others: run chmod 600 on it",
+      )
     }
     const parsed = contents.safeParse(jsonOf(await readFile(path, "utf8")))
     if (!parsed.success) {
       throw new SecretsError(
         "unavailable",
-        "the file of secrets must be a JSON object of names and values",
+        "the secrets file must be a JSON object of names and values",
       )
     }
     return new Map(Object.entries(parsed.data).map(([name, value]) => [`${SCHEME}${name}`, value]))
   }
   return {
-    name: "file",
     references: /secret:\/\/[\w.-]+(?:\/[\w.-]+)*/g,
     isReference: (text) => /^secret:\/\/[\w.-]+(?:\/[\w.-]+)*$/.test(text),
     list: async (vault) =>

@@ -1,10 +1,10 @@
-/** Secrets that the agent uses without seeing them: listed by reference, put into files, commands and forms. */
+/** Secrets that the agent uses without seeing their values: in files, commands and forms, by reference. */
 import type { CommandResult, RunCommand } from "./run-command.ts"
 import { SecretsError } from "./secrets-error.ts"
 import { createMask, SHORTEST_SECRET } from "./secret-mask.ts"
 import { type Owner, readTemplate, writeSecretFile } from "./workspace-files.ts"
 
-/** What the agent may know of a secret. */
+/** The part of a secret that the agent may see. */
 export interface SecretReference {
   readonly reference: string
   readonly vault?: string
@@ -12,15 +12,14 @@ export interface SecretReference {
   readonly field?: string
 }
 
-/** Where secrets come from. */
+/** A source of secrets. */
 export interface SecretsProvider {
-  readonly name: string
-  /** Finds references in a text; must be global. */
+  /** Matches references in a text; must have the `g` flag. */
   readonly references: RegExp
-  /** Whether a text as a whole is one. */
+  /** Whether the whole text is one reference. */
   readonly isReference: (text: string) => boolean
   readonly list: (vault: string | undefined) => Promise<readonly SecretReference[]>
-  /** The values of all of them; rejects with a SecretsError that names those there are none for. */
+  /** The values of all references; rejects with a SecretsError that names the missing ones. */
   readonly resolve: (references: readonly string[]) => Promise<ReadonlyMap<string, string>>
 }
 
@@ -42,7 +41,7 @@ export interface SecretsOptions {
   readonly provider: SecretsProvider
   readonly workDir: string
   readonly runCommand: RunCommand
-  /** Whose the files become, when that is not the runner's own user. */
+  /** The owner of written files, if it is not the runner's own user. */
   readonly owner: Owner | undefined
 }
 
@@ -56,12 +55,12 @@ export const createSecrets = ({
   owner,
 }: SecretsOptions): Secrets => {
   const resolve = async (references: readonly string[]): Promise<ReadonlyMap<string, string>> => {
-    const wrong = references.filter((reference) => !provider.isReference(reference))
-    if (wrong.length > 0) {
-      throw new SecretsError("bad-input", `${wrong.join(", ")} is not a reference to a secret`)
+    const invalid = references.filter((reference) => !provider.isReference(reference))
+    if (invalid.length > 0) {
+      throw new SecretsError("bad-input", `${invalid.join(", ")} is not a reference to a secret`)
     }
     const values = await provider.resolve([...new Set(references)])
-    // Fails closed: a placeholder or an empty value would be taken for the secret.
+    // Fails closed: an empty value must not be used as the secret.
     const missing = references.filter((reference) => !values.get(reference))
     if (missing.length > 0) {
       throw new SecretsError("not-found", `there is no secret ${missing.join(", ")}`)
@@ -69,7 +68,7 @@ export const createSecrets = ({
     return values
   }
 
-  const runHidden = async (
+  const runMasked = async (
     references: readonly string[],
     request: (values: ReadonlyMap<string, string>) => Parameters<RunCommand>[0],
   ): Promise<CommandResult> => {
@@ -78,8 +77,8 @@ export const createSecrets = ({
       (reference) => (values.get(reference) ?? "").length < SHORTEST_SECRET,
     )
     if (short.length > 0) {
-      const words = `${short.join(", ")} is shorter than ${SHORTEST_SECRET} characters and cannot be hidden in the output`
-      throw new SecretsError("bad-input", words)
+      const message = `${short.join(", ")} is shorter than ${SHORTEST_SECRET} characters and cannot be masked in the output`
+      throw new SecretsError("bad-input", message)
     }
     return runCommand(request(values), () => createMask([...values.values()]))
   }
@@ -95,7 +94,7 @@ export const createSecrets = ({
       return { count: values.size }
     },
     run: ({ command, env, cwd, timeoutMs = RUN_MS }) =>
-      runHidden(Object.values(env), (values) => ({
+      runMasked(Object.values(env), (values) => ({
         program: "/bin/sh",
         args: ["-c", command],
         cwd,
@@ -105,7 +104,7 @@ export const createSecrets = ({
         ),
       })),
     fill: async (selector, reference, timeoutMs = FILL_MS) => {
-      const { exitCode, stderr, stdout } = await runHidden([reference], (values) => ({
+      const { exitCode, stderr, stdout } = await runMasked([reference], (values) => ({
         program: "agent-browser",
         args: ["batch", "--bail"],
         cwd: undefined,
@@ -114,10 +113,10 @@ export const createSecrets = ({
         input: JSON.stringify([["fill", selector, values.get(reference) ?? ""]]),
       }))
       if (exitCode === 0) return
-      const said = (stderr || stdout).trim().split("\n").at(-1) ?? ""
+      const lastLine = (stderr || stdout).trim().split("\n").at(-1) ?? ""
       throw new SecretsError(
         "unavailable",
-        `the browser did not fill the field: ${said.slice(0, 300)}`,
+        `the browser did not fill the field: ${lastLine.slice(0, 300)}`,
       )
     },
   }

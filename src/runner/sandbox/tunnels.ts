@@ -1,4 +1,4 @@
-/** The ports that the agent serves to people: named, remembered across restarts, told to the session agent. */
+/** Named ports that the agent serves to people: stored across restarts and announced to the session agent. */
 import { z } from "zod"
 
 const protocols = ["http", "ws", "auto"] as const
@@ -10,32 +10,34 @@ export interface Tunnel {
 }
 
 export interface TunnelsOptions {
-  /** What was remembered, if anything; and where to remember. */
+  /** Reads and writes the stored tunnels. */
   readonly load: () => string | undefined
   readonly save: (text: string) => void
-  /** Ports that are served otherwise or must not be: asked each time, since some are known late. */
+  /** Ports that no tunnel may use, with their owner. Read each time, because some are known late. */
   readonly reserved: () => ReadonlyMap<number, string>
   readonly announce: (tunnels: readonly (Tunnel & { readonly path: string })[]) => void
 }
 
-/** `what` is told to the caller. */
-export type TunnelRefusal = { readonly refused: string }
+export interface TunnelRefusal {
+  /** For the caller. */
+  readonly reason: string
+}
 
 export interface Tunnels {
   readonly register: (tunnel: Tunnel) => TunnelRefusal | undefined
-  /** False when there is none of this name. */
+  /** False if there is no tunnel of this name. */
   readonly remove: (name: string) => boolean
   readonly find: (name: string) => Tunnel | undefined
-  /** The tunnel that a host such as `<name>--sandbox.example.com` names. */
+  /** The tunnel named by a host such as `<name>--sandbox.example.com`. */
   readonly findByHost: (host: string) => Tunnel | undefined
   readonly list: () => readonly Tunnel[]
-  /** Tells the whole list, changed or not. */
+  /** Sends the whole list to the session agent, changed or not. */
   readonly announce: () => void
 }
 
 const MOST_TUNNELS = 64
 
-const remembered = z.array(
+const storedTunnels = z.array(
   z.object({
     name: z.string().regex(/^[A-Za-z0-9_-]{1,32}$/),
     port: z.int().min(1).max(65_535),
@@ -44,35 +46,36 @@ const remembered = z.array(
 )
 
 export const createTunnels = ({ load, save, reserved, announce }: TunnelsOptions): Tunnels => {
-  const tunnels = new Map(readRemembered(load()).map((tunnel) => [tunnel.name, tunnel]))
+  const tunnels = new Map(readStored(load()).map((tunnel) => [tunnel.name, tunnel]))
 
   const list = () => [...tunnels.values()].filter(({ port }) => !reserved().has(port))
-  const tell = () => announce(list().map((tunnel) => ({ ...tunnel, path: pathOf(tunnel.name) })))
-  const changed = () => {
+  const announceAll = () =>
+    announce(list().map((tunnel) => ({ ...tunnel, path: pathOf(tunnel.name) })))
+  const saveAndAnnounce = () => {
     save(JSON.stringify([...tunnels.values()]))
-    tell()
+    announceAll()
   }
   const usable = (tunnel: Tunnel | undefined) =>
     tunnel && !reserved().has(tunnel.port) ? tunnel : undefined
 
   return {
     register: (tunnel) => {
-      const holder = reserved().get(tunnel.port)
-      if (holder !== undefined) {
-        return { refused: `port ${tunnel.port} belongs to ${holder}: choose another` }
+      const owner = reserved().get(tunnel.port)
+      if (owner !== undefined) {
+        return { reason: `port ${tunnel.port} belongs to ${owner}: choose another` }
       }
       if (!tunnels.has(tunnel.name) && tunnels.size >= MOST_TUNNELS) {
-        return { refused: `there are ${MOST_TUNNELS} tunnels already: unregister one first` }
+        return { reason: `there are ${MOST_TUNNELS} tunnels already: unregister one first` }
       }
       const known = tunnels.get(tunnel.name)
       tunnels.set(tunnel.name, tunnel)
-      if (known?.port !== tunnel.port || known.protocol !== tunnel.protocol) changed()
+      if (known?.port !== tunnel.port || known.protocol !== tunnel.protocol) saveAndAnnounce()
       return undefined
     },
     remove: (name) => {
-      const was = tunnels.delete(name)
-      if (was) changed()
-      return was
+      const wasThere = tunnels.delete(name)
+      if (wasThere) saveAndAnnounce()
+      return wasThere
     },
     find: (name) => usable(tunnels.get(name)),
     findByHost: (host) => {
@@ -84,17 +87,17 @@ export const createTunnels = ({ load, save, reserved, announce }: TunnelsOptions
       return usable(named.toSorted((a, b) => b.name.length - a.name.length)[0])
     },
     list,
-    announce: tell,
+    announce: announceAll,
   }
 }
 
 export const pathOf = (name: string): string => `/t/${name}`
 
-/** What cannot be read is forgotten: tunnels are made again in a moment, a runner that does not start is worse. */
-const readRemembered = (text: string | undefined): readonly Tunnel[] => {
+/** Unreadable tunnels are discarded: they are easily registered again, and the runner must start. */
+const readStored = (text: string | undefined): readonly Tunnel[] => {
   if (text === undefined) return []
   try {
-    return remembered.parse(JSON.parse(text))
+    return storedTunnels.parse(JSON.parse(text))
   } catch {
     return []
   }

@@ -1,10 +1,10 @@
-/** Files of the workspace for secrets: nothing is read or written outside, whatever links lead there. */
+/** Reads and writes files for secrets in the workspace only, even where symbolic links lead out of it. */
 import { constants } from "node:fs"
 import { lchown, mkdir, open, readFile, readlink, realpath, rename, rm } from "node:fs/promises"
 import { basename, dirname, join, resolve, sep } from "node:path"
 import { SecretsError } from "./secrets-error.ts"
 
-/** The real path of something that exists in the workspace. */
+/** The real path of an existing file or folder of the workspace. */
 export const insideWorkspace = async (workDir: string, path: string): Promise<string> => {
   const root = await realpath(workDir)
   const real = await realpath(resolve(root, path)).catch(() => undefined)
@@ -16,13 +16,13 @@ export const insideWorkspace = async (workDir: string, path: string): Promise<st
 export const readTemplate = async (workDir: string, path: string): Promise<string> => {
   const real = await insideWorkspace(workDir, path)
   return readFile(real, "utf8").catch((cause: unknown) => {
-    throw new SecretsError("bad-input", `templatePath: ${path} is no file that can be read`, {
+    throw new SecretsError("bad-input", `templatePath: ${path} is not a readable file`, {
       cause,
     })
   })
 }
 
-/** Written whole beside its place and moved there: readers see all of it or nothing, and only their owner may read. */
+/** Writes a file atomically (a temporary file is renamed), readable only by its owner. */
 export const writeSecretFile = async (
   workDir: string,
   path: string,
@@ -30,15 +30,15 @@ export const writeSecretFile = async (
   owner: Owner | undefined,
 ): Promise<void> => {
   const root = await realpath(workDir)
-  const wanted = resolve(root, path)
-  if (!isBelow(root, wanted) || wanted === root) throw outside(path)
-  const folder = await makeFolder(root, dirname(wanted), path, owner)
-  const target = join(folder, basename(wanted))
-  const draft = join(folder, `.${basename(wanted)}.${crypto.randomUUID()}`)
+  const requested = resolve(root, path)
+  if (!isBelow(root, requested) || requested === root) throw outside(path)
+  const folder = await makeFolder(root, dirname(requested), path, owner)
+  const target = join(folder, basename(requested))
+  const draft = join(folder, `.${basename(requested)}.${crypto.randomUUID()}`)
   const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants
   const file = await open(draft, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o600)
   try {
-    // The folder may have been exchanged for a link since it was looked at: the open file tells where it really is.
+    // The folder may have been replaced by a link after the check; the open file shows the real path.
     if (!isBelow(root, await readlink(`/proc/self/fd/${file.fd}`))) throw outside(path)
     await file.chmod(0o600)
     if (owner) await file.chown(owner.uid, owner.gid)
@@ -58,17 +58,17 @@ export interface Owner {
   readonly gid: number
 }
 
-/** Made step by step: `mkdir -p` would follow a link out of the workspace on its way. */
+/** Creates each folder separately, because `mkdir -p` would follow a link out of the workspace. */
 const makeFolder = async (
   root: string,
   folder: string,
   path: string,
   owner: Owner | undefined,
 ): Promise<string> => {
-  const steps = folder.slice(root.length).split(sep).filter(Boolean)
+  const names = folder.slice(root.length).split(sep).filter(Boolean)
   let real = root
-  for (const step of steps) {
-    const next = join(real, step)
+  for (const name of names) {
+    const next = join(real, name)
     const isNew = await mkdir(next, { mode: 0o755 }).then(
       () => true,
       () => false,

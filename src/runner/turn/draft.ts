@@ -1,4 +1,4 @@
-/** The mutable copy of a turn while one event is handled: handlers set fields and collect effects. Only `step` creates it. */
+/** The mutable copy of a turn while `step` handles one event: handlers set fields and collect effects. */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 import { type Effect, type ReadReason, type TimerName, type Turn, turnIdOf } from "./turn.ts"
 

@@ -38,7 +38,7 @@ export const onRead = (
   if (turn.pendingCatchUps === 0) sendHeldText(turn)
   // Applying the snapshot ends this turn if it contains the answer to a prompt that steers it.
   if (turn.phase === "ended") return
-  if (snapshot.status.type !== "idle") return stillBusy(turn, why)
+  if (snapshot.status.type !== "idle") return onStillBusy(turn, why)
   const newest = turn.messages.at(-1)
   if (!newest && turn.error === undefined && !turn.stopped) {
     return why === "stream-gap" ? setTimer(turn, "post-check", POST_CHECK_MS) : postAgain(turn)
@@ -78,7 +78,7 @@ const applySnapshot = (turn: Draft, snapshot: SessionSnapshot, at: number): void
 export const onReadFailed = (turn: Draft, why: ReadReason): void =>
   setTimer(turn, why === "post-check" ? "post-check" : "recheck", RECHECK_MS)
 
-const stillBusy = (turn: Draft, why: ReadReason): void => {
+const onStillBusy = (turn: Draft, why: ReadReason): void => {
   if (turn.phase === "ending") turn.phase = "streaming"
   if (turn.stopped) turn.effects.push({ do: "abort" })
   if (turn.messages.length === 0) return setTimer(turn, "post-check", POST_CHECK_MS)

@@ -1,4 +1,4 @@
-/** Finds the assistant messages that answer this prompt: those whose parent is its user message or one that OpenCode added. Pure. */
+/** Finds the messages that answer this prompt: their parent is its user message or one that OpenCode added. Pure. */
 import type { AgentMessage } from "../opencode/events/events.ts"
 import { createMessage, type Draft, turnAddress, send } from "./draft.ts"
 import { onSteeringPromptAnswered } from "./steering.ts"
@@ -35,7 +35,7 @@ const startStreaming = (turn: Draft): void => {
   if (turn.settings.joins) armBudgets(turn)
 }
 
-/** A user message newer than the prompt was added by OpenCode (it compacts, then continues): its answers belong to this turn. */
+/** OpenCode adds user messages after the prompt (it compacts, then continues): their answers belong to this turn. */
 const adoptParent = (turn: Draft, message: AgentMessage): void => {
   if (message.id === turn.identity.userMessageId) {
     turn.promptCreatedAt = message.createdAt
@@ -47,7 +47,7 @@ const adoptParent = (turn: Draft, message: AgentMessage): void => {
   if (!turn.parentIds.includes(message.id)) turn.parentIds = [...turn.parentIds, message.id]
 }
 
-/** Sends the token counts of one message as OpenCode reports them, cache included; the receiver computes sums and prices. */
+/** Sends the raw token counts of one message, cache included; the receiver computes sums and prices. */
 export const reportUsage = (turn: Draft, { usage, model }: AgentMessage): void => {
   if (!usage || !model) return
   const { input, output, reasoning, cacheRead, cacheWrite } = usage

@@ -1,4 +1,4 @@
-/** Permission requests: allowed once by default, or relayed to the session agent. A reply to an unknown id is ignored. Pure. */
+/** Permission requests: allowed once by default, or relayed. A reply to an unknown id is ignored. Pure. */
 import type { PermissionReply } from "../../wire/permission.ts"
 import { createMessage, type Draft, turnAddress, send } from "./draft.ts"
 import { isWaiting } from "./questions.ts"

@@ -1,4 +1,4 @@
-/** OpenCode's own retries: the text of the failed attempt is dropped, and another model is tried instead of waiting. Pure. */
+/** OpenCode's own retries: drops the text of the failed attempt, and tries another model instead of waiting. Pure. */
 import { createMessage, type Draft, turnAddress, send } from "./draft.ts"
 import { canSwitch } from "./failover.ts"
 import { stop } from "./stopping.ts"

@@ -1,4 +1,4 @@
-/** Sends text deltas in the order of the conversation: while earlier text is still being read, later text is held back. Pure. */
+/** Sends text in the order of the conversation: while missed text is being read, later text is held back. Pure. */
 import { createMessage, type Draft, turnAddress, send, setStatus } from "./draft.ts"
 import { holdBack, releaseHeld, type TextPart, type TextStep } from "./text.ts"
 
@@ -6,12 +6,12 @@ export const sendText = (
   turn: Draft,
   partId: string,
   kind: TextPart["kind"],
-  said: TextStep,
+  update: TextStep,
 ): void => {
-  turn.texts = said.texts
-  if (said.delta === "") return
-  if (turn.pendingCatchUps > 0) turn.texts = holdBack(said.texts, partId, said.delta)
-  else sendDelta(turn, partId, kind, said.delta)
+  turn.texts = update.texts
+  if (update.delta === "") return
+  if (turn.pendingCatchUps > 0) turn.texts = holdBack(update.texts, partId, update.delta)
+  else sendDelta(turn, partId, kind, update.delta)
 }
 
 /** Sends the text that was held back, in the order of the conversation. */

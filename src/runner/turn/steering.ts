@@ -1,4 +1,4 @@
-/** A steering prompt joins a running conversation; the turn before it ends where the answer to the new prompt begins. Pure. */
+/** A steering prompt joins a running conversation; the turn before it ends where the new answer begins. Pure. */
 import type { Draft } from "./draft.ts"
 import { finish } from "./finish.ts"
 

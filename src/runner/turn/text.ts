@@ -10,7 +10,7 @@ export interface TextPart {
   readonly kind: "text" | "reasoning"
   /** How many characters were sent, by this process of the runner or an earlier one. */
   readonly sent: number
-  /** The known text, all of it sent unless held back. After a restart it is undefined until a snapshot gives the whole text. */
+  /** The known text, all of it sent unless held back. Undefined after a restart, until a snapshot arrives. */
   readonly text: string | undefined
   /** Some of its text is not sent yet, because earlier text is still being read. */
   readonly held: boolean
@@ -82,7 +82,7 @@ const applySnapshotText = (part: TextPart, seen: AgentTextPart, live: boolean): 
     text: grows || (seen.ended && !isTrimmed(part, seen)) ? seen.text : part.text,
     sent: grows ? seen.text.length : part.sent,
     ended: seen.ended,
-    // A streaming part starts with an empty snapshot, which says nothing about deltas missed since.
+    // A streaming part starts with an empty snapshot, which does not show the deltas missed since.
     gapped: !seen.ended && part.gapped && !(live && grows && seen.text !== ""),
   }
 }

@@ -41,6 +41,6 @@ export const armBudgets = (turn: Draft): void => {
 }
 
 const withProviderMessage = ({ lastRetry }: Draft, what: string): string =>
-  lastRetry === undefined ? what : `${what} (the provider said: ${lastRetry.message})`
+  lastRetry === undefined ? what : `${what} (the provider reported: ${lastRetry.message})`
 
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`

@@ -1,6 +1,6 @@
 /**
- * Runs on disk: begun before their first step, with every step that was taken, ended together with the answer that tells
- * of it. A key that was used names its run for good: what comes again under it is not run again.
+ * Workflow executions on disk: stored before their first step, with a record per step, and ended in the same transaction
+ * as the result frame. A repeated idempotency key finds its execution and does not run again.
  */
 import type { Database } from "bun:sqlite"
 import type { Outbound } from "../../wire/frames/index.ts"
@@ -9,22 +9,22 @@ import type { StepRecord } from "./run.ts"
 export type Envelope = Outbound<"workflow-execution-result">["envelope"]
 
 export interface Execution {
-  /** The runner's own name of the run. */
+  /** The runner's own id of the execution. */
   readonly id: string
   readonly executionId: string
   readonly key: string
-  /** Who is told of its end: the session agent, or the shell that waits for it. */
+  /** Who receives the result: the session agent, or the shell that waits for it. */
   readonly origin: "link" | "shell"
   readonly hash: string
   readonly order: Order
   readonly state: "running" | "waiting" | "ended"
-  /** The approval it waits for, or waited for last. */
+  /** The approval that it waits for, or last waited for. */
   readonly approval?: { readonly token: string; readonly place: string }
   readonly approved: readonly string[]
   readonly envelope?: Envelope
 }
 
-/** What was asked for, as it is needed again when the run goes on. */
+/** The request, stored because a resumed execution needs it again. */
 export interface Order {
   readonly workflow: unknown
   readonly variables: Readonly<Record<string, unknown>>
@@ -36,7 +36,7 @@ export interface Order {
 
 export interface ExecutionStore {
   readonly byKey: (key: string) => Execution | undefined
-  /** The latest of that name. */
+  /** The latest with this id. */
   readonly byExecution: (executionId: string) => Execution | undefined
   readonly running: () => readonly Execution[]
   readonly journal: (id: string) => readonly StepRecord[]
@@ -44,6 +44,7 @@ export interface ExecutionStore {
   readonly note: (id: string, record: StepRecord) => void
 }
 
+/** Ended executions that are kept for repeated requests. */
 const KEPT = 500
 
 export const openExecutionStore = (db: Database): ExecutionStore => {

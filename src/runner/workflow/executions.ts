@@ -1,6 +1,6 @@
 /**
- * Executions of workflows: an order is run once, stops for approvals, goes on when they are given, and is answered once,
- * also when the runner is killed under it.
+ * Executions of workflows: an order runs once, pauses for approvals, resumes, and gets one result, even if the runner is
+ * killed in between.
  */
 import { z } from "zod"
 import type { ChannelAddress } from "../../wire/channel.ts"
@@ -10,7 +10,7 @@ import { describeError, type Log } from "../../lib/log.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import { canonical } from "../../wire/workflow/canonical.ts"
 import { compile } from "./compile.ts"
-import { type Ending, MOST_OUTPUT, run, type StepRecord } from "./run.ts"
+import { type Ending, MAX_OUTPUT, run, type StepRecord } from "./run.ts"
 import { channelOf, type PerformStep } from "./steps.ts"
 import type { Envelope, Execution, ExecutionStore, Order } from "./execution-store.ts"
 import { asText } from "./template.ts"
@@ -18,9 +18,9 @@ import { asText } from "./template.ts"
 export interface ExecutionsOptions {
   readonly store: ExecutionStore
   readonly perform: PerformStep
-  /** A workflow that the session agent keeps, by its id. */
+  /** Gets a workflow that the session agent stores, by id. */
   readonly findWorkflow: (id: string) => Promise<unknown>
-  /** Tells the session agent; what `persist` writes is stored together with it, or not at all. */
+  /** Sends the result to the session agent. `persist` writes in the same transaction. */
   readonly answer: (executionId: string, envelope: Envelope) => void
   readonly clock: Clock
   readonly newId: () => string
@@ -30,23 +30,23 @@ export interface ExecutionsOptions {
 type Asked = Omit<Inbound<"workflow-execute">, "type">
 
 export interface Executions {
-  /** An order of the session agent: it is answered by a frame, one that is no good too. */
+  /** Handles an order of the session agent. The result, or the refusal, is sent as a frame. */
   readonly take: (asked: Asked) => void
-  /** An order of a shell; when whoever waits for it goes away, it is cancelled. */
-  readonly execute: (asked: Asked, gone: AbortSignal) => Promise<Envelope>
-  /** Cancels the execution whose channel this is; without one, all. Resolves when they have ended. */
+  /** Handles an order of a shell; cancelled when the shell disconnects. */
+  readonly execute: (asked: Asked, disconnected: AbortSignal) => Promise<Envelope>
+  /** Cancels the execution of this channel; without a channel, all. Resolves when they have ended. */
   readonly stop: (scope: ChannelAddress | undefined, reason: string) => Promise<void>
-  /** Ends what a killed runner has left half done; says which executions that were. */
+  /** Fails the executions that a killed runner left running; returns their ids. */
   readonly recover: () => readonly string[]
   readonly settled: () => Promise<void>
-  /** Writes what the answers tell of; called inside the transaction that stores them. */
+  /** Stores ended executions; called inside the transaction that stores their result frames. */
   readonly persist: () => void
   readonly persisted: () => void
 }
 
 const DEFAULT_MAX_STEPS = 1000
-/** Steps may say this much in all: an answer must fit through the link. */
-const MOST_IN_ANSWER = 500_000
+/** Limit for all step records of a result, in characters: the frame must fit through the link. */
+const MAX_RESULT_LENGTH = 500_000
 
 const runPayload = z.object({
   workflow: z.unknown().optional(),
@@ -60,7 +60,7 @@ const runPayload = z.object({
     .optional(),
 })
 
-/** Why an order is not carried out; nothing was run and nothing is changed. */
+/** An order that is rejected: no step was run and nothing was changed. */
 class Refused extends Error {
   override readonly name = "Refused"
 }
@@ -76,15 +76,15 @@ interface Live {
 export const createExecutions = (options: ExecutionsOptions): Executions => {
   const { store, clock, log } = options
   const live = new Map<string, Live>()
-  /** Ended or waiting, but not yet stored as that: their answers are on the way to the disk. */
+  /** Ended or waiting executions whose results are not stored yet. */
   const unsaved = new Map<string, Execution>()
   const latest = (found: Execution | undefined) => found && (unsaved.get(found.id) ?? found)
 
-  /** What an order means: a new run, one that goes on, or one that was asked for before. */
-  const understand = (asked: Asked, origin: Execution["origin"]): Execution =>
-    asked.payload.kind === "run" ? understandRun(asked, origin) : understandResume(asked, origin)
+  /** The execution that an order starts, resumes, or has started before. */
+  const findOrStart = (asked: Asked, origin: Execution["origin"]): Execution =>
+    asked.payload.kind === "run" ? findOrStartRun(asked, origin) : findOrResume(asked, origin)
 
-  const understandRun = (asked: Asked, origin: Execution["origin"]): Execution => {
+  const findOrStartRun = (asked: Asked, origin: Execution["origin"]): Execution => {
     const parsed = runPayload.safeParse(asked.payload.payload)
     if (!parsed.success) {
       const { path = [], message = "" } = parsed.error.issues[0] ?? {}
@@ -107,7 +107,7 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
     if (known) {
       if (known.hash === hash && canonical(known.order.variables) === canonical(variables))
         return known
-      throw new Refused("idempotencyKey: was used for another run")
+      throw new Refused("idempotencyKey: was used for a different run")
     }
     const { executionId } = asked
     const id = options.newId()
@@ -127,20 +127,21 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
     return made
   }
 
-  const understandResume = (
+  const findOrResume = (
     { executionId, payload }: Asked,
     origin: Execution["origin"],
   ): Execution => {
     const found = latest(store.byExecution(executionId))
-    if (!found?.approval) throw new Refused("no execution of that id has waited for approval here")
+    if (!found?.approval)
+      throw new Refused("executionId: no execution with this id has waited for approval")
     if (payload.resumeToken !== found.approval.token)
-      throw new Refused("resumeToken: is not the one that came with the approval")
+      throw new Refused("resumeToken: does not match the approval")
     const { workflow } = payload.payload
     const hash =
       payload.workflowHash ?? (workflow === undefined ? found.hash : compile(workflow).hash)
     if (hash !== found.hash) throw new Refused(`workflowHash: the execution has ${found.hash}`)
     if (payload.decision === undefined) throw new Refused("decision: must be approve or deny")
-    // Said twice: the first time counts.
+    // A repeated decision has no effect.
     if (found.state !== "waiting") return found
     const { place } = found.approval
     log.info("execution.resumed", { executionId, stepId: place, decision: payload.decision })
@@ -149,17 +150,17 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
       const journal = new Map(journalOf(found))
       return finish({ ...found, origin }, journal, { status: "cancelled", error })
     }
-    // Whoever says so is told of what comes of it.
-    const going = {
+    // The result goes to the caller that resumed it.
+    const resumed = {
       ...found,
       origin,
       state: "running",
       approved: [...found.approved, place],
     } as const
     unsaved.delete(found.id)
-    store.save(going)
-    begin(going)
-    return going
+    store.save(resumed)
+    begin(resumed)
+    return resumed
   }
 
   const journalOf = ({ id }: Execution) =>
@@ -167,11 +168,11 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
 
   const begin = (execution: Execution) => {
     const stopping = new AbortController()
-    const ended = carryOut(execution, stopping.signal).finally(() => live.delete(execution.id))
+    const ended = runSteps(execution, stopping.signal).finally(() => live.delete(execution.id))
     live.set(execution.id, { execution, stopping, ended })
   }
 
-  const carryOut = async (execution: Execution, signal: AbortSignal): Promise<Ended> => {
+  const runSteps = async (execution: Execution, signal: AbortSignal): Promise<Ended> => {
     const { id, executionId, order } = execution
     const journal = new Map(journalOf(execution))
     const ending = await run({
@@ -185,13 +186,13 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
       findWorkflow: options.findWorkflow,
       note: (record) => {
         store.note(id, record)
-        tellStep(executionId, record)
+        logStep(executionId, record)
       },
     })
     return finish(execution, journal, ending)
   }
 
-  const tellStep = (executionId: string, { stepId, status, error }: StepRecord) => {
+  const logStep = (executionId: string, { stepId, status, error }: StepRecord) => {
     if (status === "running") log.info("step.started", { executionId, stepId })
     if (status === "completed") log.info("step.completed", { executionId, stepId })
     if (status === "failed" || status === "cancelled")
@@ -226,47 +227,50 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
   return {
     take: (asked) => {
       const { executionId } = asked
-      const repeat = ({ envelope }: Ended) => {
+      const sendAgain = ({ envelope }: Ended) => {
         log.info("execution.repeated", { executionId })
         options.answer(executionId, { ...envelope, executionId })
       }
       try {
-        const found = understand(asked, "link")
+        const found = findOrStart(asked, "link")
         const at = live.get(found.id)
-        // Under way: its own answer is to come. The same key may have come under another name, which has none.
-        if (at) return void (found.executionId !== executionId && at.ended.then(repeat))
-        // Not yet stored means: ended by this very order, or its answer is on the way.
-        if (hasEnded(found) && !unsaved.has(found.id)) repeat(found)
+        // Running: its own result will follow. A repeated key with another execution id needs a result of its own.
+        if (at) return void (found.executionId !== executionId && at.ended.then(sendAgain))
+        // If it is not stored yet, its result is being sent already.
+        if (hasEnded(found) && !unsaved.has(found.id)) sendAgain(found)
       } catch (error) {
         options.answer(executionId, refusal(executionId, error))
       }
     },
-    execute: async (asked, gone) => {
+    execute: async (asked, disconnected) => {
       try {
-        const found = understand(asked, "shell")
+        const found = findOrStart(asked, "shell")
         const at = live.get(found.id)
         if (!at && hasEnded(found)) return found.envelope
-        if (!at) throw new Refused("it is not running any more")
-        const cancel = () => at.stopping.abort("whoever asked for it went away")
-        gone.addEventListener("abort", cancel)
-        const { envelope } = await at.ended.finally(() => gone.removeEventListener("abort", cancel))
+        if (!at) throw new Refused("the execution is no longer running")
+        const cancel = () => at.stopping.abort("the caller has disconnected")
+        disconnected.addEventListener("abort", cancel)
+        const { envelope } = await at.ended.finally(() =>
+          disconnected.removeEventListener("abort", cancel),
+        )
         return envelope
       } catch (error) {
         return refusal(asked.executionId, error)
       }
     },
     stop: async (scope, reason) => {
-      const meant = [...live.values()].filter(
+      const matching = [...live.values()].filter(
         ({ execution }) =>
           scope === undefined || channelKey(channelOf(execution.executionId)) === channelKey(scope),
       )
-      for (const { stopping } of meant) stopping.abort(reason)
-      await Promise.all(meant.map(({ ended }) => ended))
+      for (const { stopping } of matching) stopping.abort(reason)
+      await Promise.all(matching.map(({ ended }) => ended))
     },
     recover: () =>
       store.running().map((execution) => {
         const journal = new Map(journalOf(execution))
-        const error = "the runner was restarted while it ran; what was begun is not done again"
+        const error =
+          "the runner was restarted during the run; steps that had started are not repeated"
         for (const record of journal.values()) {
           if (record.status === "running")
             journal.set(record.stepId, { ...record, status: "failed", error })
@@ -302,8 +306,8 @@ const envelopeOf = (
   ok: ending.status === "ok" || ending.status === "needs_approval",
   status: ending.status,
   executionId,
-  steps: fitting(records).map((record) => ({ ...record })),
-  ...("output" in ending && ending.output !== undefined && { output: shortened(ending.output) }),
+  steps: withinLimit(records).map((record) => ({ ...record })),
+  ...("output" in ending && ending.output !== undefined && { output: truncated(ending.output) }),
   ...("error" in ending && { error: ending.error }),
   ...(ending.status === "needs_approval" && {
     requiresApproval: {
@@ -315,14 +319,14 @@ const envelopeOf = (
   }),
 })
 
-const shortened = (output: unknown): unknown => {
+const truncated = (output: unknown): unknown => {
   const text = asText(output)
-  return text.length > MOST_OUTPUT ? text.slice(0, MOST_OUTPUT) : output
+  return text.length > MAX_OUTPUT ? text.slice(0, MAX_OUTPUT) : output
 }
 
-/** Beyond what fits, steps are told without what they were given and what they gave. */
-const fitting = (records: readonly StepRecord[]): readonly StepRecord[] => {
-  let left = MOST_IN_ANSWER
+/** Beyond the limit, records are sent without input and output. */
+const withinLimit = (records: readonly StepRecord[]): readonly StepRecord[] => {
+  let left = MAX_RESULT_LENGTH
   return records.map((record) => {
     left -= JSON.stringify(record).length
     if (left >= 0) return record

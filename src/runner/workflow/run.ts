@@ -1,6 +1,6 @@
 /**
- * One run of a workflow: which step comes next, what is known by then, how it ends. What a step does is someone else's;
- * what was done is in the journal, and a run that goes on walks the same way again without doing any of it twice.
+ * Walks the steps of a workflow. Completed steps are in the journal: a resumed run walks from the beginning again and takes
+ * their outputs from there instead of repeating them (decision 0013).
  */
 import { describeError } from "../../lib/log.ts"
 import { canonical } from "../../wire/workflow/canonical.ts"
@@ -8,7 +8,7 @@ import type { Step, StepOf } from "../../wire/workflow/definition.ts"
 import { compile } from "./compile.ts"
 import { asText, fill, fillText, type Scope, variableNamed } from "./template.ts"
 
-/** A step at its place in the run: its id, after those of the loops and subworkflows that it stands in. */
+/** The record of one step. `stepId` is its place: its id, prefixed with those of the enclosing loops and subworkflows. */
 export interface StepRecord {
   readonly stepId: string
   readonly status: "running" | "completed" | "failed" | "cancelled" | "waiting"
@@ -20,7 +20,7 @@ export interface StepRecord {
   readonly error?: string
 }
 
-/** A step that does something outside, its texts filled in. */
+/** A step with an effect outside the walk, its placeholders filled in. */
 export type Task = StepOf<"bash" | "tool" | "agent" | "agent_message">
 
 export type Ending =
@@ -37,27 +37,27 @@ export interface RunOptions {
   readonly steps: readonly Step[]
   readonly variables: Readonly<Record<string, unknown>>
   readonly journal: Map<string, StepRecord>
-  /** Places of approvals that were given. */
+  /** Places of approved steps. */
   readonly approved: readonly string[]
   readonly maxSteps: number
   readonly attempt: number
   readonly signal: AbortSignal
   readonly now: () => number
   readonly perform: (task: Task, place: string) => Promise<unknown>
-  /** The definition of a workflow that is kept elsewhere. */
+  /** Gets the definition of a stored workflow. */
   readonly findWorkflow: (id: string) => Promise<unknown>
-  /** Called with every record before and after its step; what it throws ends the run. */
+  /** Stores a record before and after each step; an exception from it fails the run. */
   readonly note: (record: StepRecord) => void
 }
 
-/** A workflow that calls itself would never end. */
-const DEEPEST = 8
-export const MOST_OUTPUT = 64_000
+/** Ends a workflow that calls itself. */
+const MAX_DEPTH = 8
+export const MAX_OUTPUT = 64_000
 
 export const run = async (options: RunOptions): Promise<Ending> => {
   const scope: Scope = { variables: { ...options.variables }, outputs: {} }
   try {
-    const output = await createWalk(options).all(options.steps, scope, "", 0)
+    const output = await createWalk(options).runAll(options.steps, scope, "", 0)
     return { status: "ok", output }
   } catch (error) {
     if (options.signal.aborted)
@@ -76,7 +76,7 @@ class Pause extends Error {
   }
 }
 
-/** Names the step that failed; those around it fail with it, in the same words. */
+/** Names the failed step; enclosing steps fail with the same message. */
 class StepError extends Error {
   override readonly name = "StepError"
 }
@@ -91,7 +91,7 @@ const createWalk = (options: RunOptions) => {
     options.note(record)
   }
 
-  const all = async (
+  const runAll = async (
     steps: readonly Step[],
     scope: Scope,
     prefix: string,
@@ -111,8 +111,9 @@ const createWalk = (options: RunOptions) => {
     const known = journal.get(place)
     const output =
       known?.status === "completed" ? known.output : await attempt(step, scope, place, depth)
-    // What a container did it does again from the journal: the names that its steps have set are needed after it.
-    if (known?.status === "completed" && isContainer(step)) await inside(step, scope, place, depth)
+    // A completed container is walked again from the journal, because its steps set variables that later steps need.
+    if (known?.status === "completed" && isContainer(step))
+      await runContainer(step, scope, place, depth)
     scope.outputs[step.id] = output
     if (step.type === "bash" && step.outputVariable) scope.variables[step.outputVariable] = output
     return output
@@ -126,13 +127,13 @@ const createWalk = (options: RunOptions) => {
       attempt: options.attempt,
       startedAt: before?.startedAt ?? now(),
     }
-    /** A kept workflow is noted once it is known. */
+    /** The journal may have a newer record: a subworkflow adds its definition to the input. */
     const current = () => ({ ...record, ...journal.get(place) })
     try {
       const task = taskOf(step, scope)
       note({ ...record, ...(task && { input: inputOf(task) }), status: "running" })
-      const output = cut(
-        task ? await options.perform(task, place) : await inside(step, scope, place, depth),
+      const output = truncate(
+        task ? await options.perform(task, place) : await runContainer(step, scope, place, depth),
       )
       note({ ...current(), status: "completed", completedAt: now(), output })
       return output
@@ -142,14 +143,14 @@ const createWalk = (options: RunOptions) => {
         throw error
       }
       const status = signal.aborted ? "cancelled" : "failed"
-      const words = describeError(error)
-      note({ ...current(), status, completedAt: now(), error: words })
-      throw error instanceof StepError ? error : new StepError(`${place}: ${words}`)
+      const message = describeError(error)
+      note({ ...current(), status, completedAt: now(), error: message })
+      throw error instanceof StepError ? error : new StepError(`${place}: ${message}`)
     }
   }
 
-  /** As it was when the run came there first: one that is changed meanwhile would lead another way. */
-  const keptWorkflow = async (id: string, place: string): Promise<readonly Step[]> => {
+  /** The definition of the first walk: a changed one would lead to other steps. */
+  const storedWorkflow = async (id: string, place: string): Promise<readonly Step[]> => {
     const record = journal.get(place)
     const known = record?.input as { readonly workflow?: unknown } | undefined
     const definition = known?.workflow ?? (await options.findWorkflow(id))
@@ -159,7 +160,7 @@ const createWalk = (options: RunOptions) => {
     return steps
   }
 
-  const inside = async (
+  const runContainer = async (
     step: Step,
     scope: Scope,
     place: string,
@@ -170,30 +171,30 @@ const createWalk = (options: RunOptions) => {
         if (options.approved.includes(place)) return "approved"
         throw new Pause(place, fillText(step.prompt, scope), fill(step.items, scope) as unknown[])
       case "conditional":
-        return all(
+        return runAll(
           isTrue(step.condition, scope) ? step.then : step.else,
           scope,
           prefixOf(place, step.id),
           depth,
         )
       case "parallel":
-        return together(step.steps, scope, prefixOf(place, step.id), depth)
+        return runParallel(step.steps, scope, prefixOf(place, step.id), depth)
       case "loop":
-        return repeat(step, scope, place, depth)
+        return runLoop(step, scope, place, depth)
       case "subworkflow": {
-        if (depth >= DEEPEST) throw new Error(`subworkflows are nested deeper than ${DEEPEST}`)
+        if (depth >= MAX_DEPTH) throw new Error(`subworkflows are nested deeper than ${MAX_DEPTH}`)
         const id = step.workflowId === undefined ? undefined : fillText(step.workflowId, scope)
-        const steps = step.workflow?.steps ?? (await keptWorkflow(id ?? "", place))
+        const steps = step.workflow?.steps ?? (await storedWorkflow(id ?? "", place))
         const own = { variables: { ...(fill(step.variables, scope) as object) }, outputs: {} }
-        return all(steps, own, `${place}/`, depth + 1)
+        return runAll(steps, own, `${place}/`, depth + 1)
       }
       default:
         return undefined
     }
   }
 
-  /** Each on a copy of what is known, joined in the order written: who is first must not matter. */
-  const together = async (
+  /** Each step gets a copy of the scope; the copies are merged in written order, so that timing has no influence. */
+  const runParallel = async (
     steps: readonly Step[],
     scope: Scope,
     prefix: string,
@@ -221,7 +222,7 @@ const createWalk = (options: RunOptions) => {
     return Object.fromEntries(steps.map(({ id }) => [id, scope.outputs[id]]))
   }
 
-  const repeat = async (
+  const runLoop = async (
     step: StepOf<"loop">,
     scope: Scope,
     place: string,
@@ -229,22 +230,22 @@ const createWalk = (options: RunOptions) => {
   ): Promise<unknown> => {
     const items = itemsOf(step, scope)
     if (items.length > step.maxIterations)
-      throw new Error(`${items.length} rounds are more than maxIterations (${step.maxIterations})`)
+      throw new Error(`${items.length} iterations exceed maxIterations (${step.maxIterations})`)
     const outputs: unknown[] = []
     for (const [index, item] of items.entries()) {
       scope.variables[step.itemVariable] = item
-      outputs.push(await all(step.steps, scope, `${place}[${index}].`, depth))
+      outputs.push(await runAll(step.steps, scope, `${place}[${index}].`, depth))
     }
     return outputs
   }
 
-  return { all }
+  return { runAll }
 }
 
 const isContainer = ({ type }: Step): boolean =>
   type === "conditional" || type === "parallel" || type === "loop" || type === "subworkflow"
 
-/** Steps of a branch stand beside it: their ids are their own already. */
+/** Steps of a branch have the same prefix as the branch itself: ids are unique across branches. */
 const prefixOf = (place: string, id: string): string => place.slice(0, place.length - id.length)
 
 const isTrue = (condition: StepOf<"conditional">["condition"], scope: Scope): boolean =>
@@ -257,7 +258,7 @@ const itemsOf = (step: StepOf<"loop">, scope: Scope): readonly unknown[] => {
   if (step.over === undefined) return Array.from({ length: step.times ?? 0 }, (_, index) => index)
   if (typeof step.over !== "string") return step.over.map((item) => fill(item, scope))
   const list = step.over.includes("{{") ? fill(step.over, scope) : variableNamed(step.over, scope)
-  if (!Array.isArray(list)) throw new Error(`${step.over} is no list`)
+  if (!Array.isArray(list)) throw new Error(`${step.over} is not a list`)
   return list
 }
 
@@ -286,15 +287,15 @@ const taskOf = (step: Step, scope: Scope): Task | undefined => {
 const inputOf = (task: Task): unknown => {
   switch (task.type) {
     case "bash":
-      return cut(task.command)
+      return truncate(task.command)
     case "tool":
       return { tool: task.tool, arguments: task.arguments }
     case "agent":
-      return cut(task.goal)
+      return truncate(task.goal)
     case "agent_message":
-      return cut(task.content)
+      return truncate(task.content)
   }
 }
 
-const cut = (output: unknown): unknown =>
-  typeof output === "string" ? output.slice(0, MOST_OUTPUT) : output
+const truncate = (output: unknown): unknown =>
+  typeof output === "string" ? output.slice(0, MAX_OUTPUT) : output

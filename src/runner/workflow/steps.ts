@@ -1,4 +1,4 @@
-/** What the steps of a workflow do: commands in the workspace, turns of the agent. Each ends with its output, or throws. */
+/** Performs the steps of a workflow: commands in the workspace and turns of the agent. Returns the output or throws. */
 import type { JobReport } from "../channels/job-waiters.ts"
 import type { Channels } from "../channels/channels.ts"
 import type { Clock } from "../../lib/clock.ts"
@@ -11,7 +11,7 @@ import type { Execution } from "./execution-store.ts"
 export interface StepPorts {
   readonly channels: Pick<Channels, "take" | "run" | "stop">
   readonly send: (frame: OutboundFrame) => void
-  /** Runs a command as the agent would; throws when it fails or takes too long. */
+  /** Runs a command as the agent's user; throws if it cannot start or times out. */
   readonly bash: (
     command: Pick<StepOf<"bash">, "command" | "cwd" | "timeoutMs">,
     signal: AbortSignal,
@@ -26,12 +26,13 @@ export type PerformStep = (
   signal: AbortSignal,
 ) => Promise<unknown>
 
-/** Where the agent works for a run: a conversation of its own, which goes on from step to step. */
+/** Each execution has a channel of its own; its steps share the conversation. */
 export const channelOf = (executionId: string) => ({
   channelType: "workflow",
   channelId: executionId,
 })
 
+/** Characters of a failed command's output that are kept in the error. */
 const TAIL = 2000
 
 export const createSteps =
@@ -45,7 +46,7 @@ export const createSteps =
       case "tool":
         return resultOf(task, await ask(ports, execution, place, signal, toolPrompt(task)))
       case "agent_message":
-        if (task.awaitResponse) return awaitAnswer(ports, execution, task, place, signal)
+        if (task.awaitResponse) return sendAndAwaitReply(ports, execution, task, place, signal)
         return deliver(ports, execution, task, place)
     }
   }
@@ -64,7 +65,7 @@ const goalOf = ({ goal, context }: StepOf<"agent">): string =>
 const toolPrompt = ({ tool, arguments: given }: StepOf<"tool">): string =>
   `Call the tool \`${tool}\` once, with exactly these arguments, and do nothing else:\n\n${JSON.stringify(given, undefined, 2)}`
 
-/** What a model says of a tool is not what the tool said: only a call that was really made counts. */
+/** The result of the recorded tool call; the model's text about it does not count. */
 const resultOf = ({ tool }: StepOf<"tool">, { tools }: JobReport): string => {
   const calls = tools.filter((call) => call.tool === tool)
   const made = calls.findLast((call) => call.error === undefined) ?? calls.at(-1)
@@ -102,7 +103,7 @@ const ask = async (
   }
 }
 
-const awaitAnswer = async (
+const sendAndAwaitReply = async (
   ports: StepPorts,
   execution: Execution,
   task: StepOf<"agent_message">,
@@ -115,7 +116,7 @@ const awaitAnswer = async (
   const cancel =
     limit === undefined
       ? () => {}
-      : ports.clock.after(limit, () => late.abort(`no answer within ${limit} ms`))
+      : ports.clock.after(limit, () => late.abort(`no reply within ${limit} ms`))
   try {
     const either = AbortSignal.any([signal, late.signal])
     return (await ask(ports, execution, place, either, task.content, undefined, own)).text
@@ -124,7 +125,7 @@ const awaitAnswer = async (
   }
 }
 
-/** A prompt into the session: said in its conversation too, so that people see what is being answered. */
+/** Sends a prompt to the session's main channel, and shows it to clients as a user message. */
 const deliver = (
   { channels, send }: StepPorts,
   { id }: Execution,

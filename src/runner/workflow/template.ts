@@ -1,4 +1,4 @@
-/** `{{variables.x}}` and `{{outputs.stepId}}` in a step's texts, filled from what is known by then. Pure. */
+/** Fills `{{variables.x}}` and `{{outputs.stepId}}` in a step's texts from the scope. Pure. */
 
 export interface Scope {
   readonly variables: Record<string, unknown>
@@ -8,13 +8,13 @@ export interface Scope {
 const PLACEHOLDER = /\{\{\s*(variables|outputs)\.([\w.-]+)\s*\}\}/g
 const ONLY = /^\{\{\s*(variables|outputs)\.([\w.-]+)\s*\}\}$/
 
-/** In one pass: what is filled in is not looked at again. */
+/** One pass: placeholders inside filled-in values are not replaced. */
 export const fillText = (text: string, scope: Scope): string =>
   text.replaceAll(PLACEHOLDER, (_all, kind: keyof Scope, path: string) =>
     asText(lookUp(scope, kind, path)),
   )
 
-/** Fills every text within a value; one that is a placeholder and nothing else becomes the value itself. */
+/** Fills every text within a value. A text that is exactly one placeholder becomes the value itself, not its text. */
 export const fill = (value: unknown, scope: Scope): unknown => {
   if (typeof value === "string") {
     const [, kind, path] = ONLY.exec(value) ?? []
@@ -27,7 +27,7 @@ export const fill = (value: unknown, scope: Scope): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, fill(one, scope)]))
 }
 
-/** A variable as conditions and loops name it: by its own name, or with `variables.` or `outputs.` before it. */
+/** Resolves a name in a condition or loop: `x`, `variables.x` or `outputs.x`. */
 export const variableNamed = (name: string, scope: Scope): unknown => {
   const [, kind, path] = /^(variables|outputs)\.(.+)$/.exec(name) ?? []
   if (path === undefined) return lookUp(scope, "variables", name)

@@ -1,6 +1,12 @@
 /** The client protocol: every message that a client may send to a session, over a WebSocket or as an HTTP body. */
 import { z } from "zod"
-import { agentConfig, attachment, author, modelPreferences, someChannel } from "../frames/shapes.ts"
+import {
+  agentConfig,
+  attachment,
+  author,
+  modelPreferences,
+  optionalChannel,
+} from "../frames/shapes.ts"
 import { permissionReply } from "../permission.ts"
 
 const MAX_CONTENT_CHARACTERS = 400_000
@@ -33,7 +39,7 @@ const clientVerbs = [
       model: z.string().optional(),
       modelPreferences: modelPreferences.optional(),
       attachments: z.array(attachment).max(20).optional(),
-      ...someChannel,
+      ...optionalChannel,
       ...author,
     },
   ),
@@ -41,7 +47,7 @@ const clientVerbs = [
     "abort",
     "Cancel the running turn of one channel or of all; `queued` also empties the queue.",
     {
-      ...someChannel,
+      ...optionalChannel,
       queued: z.boolean().optional(),
     },
   ),
@@ -66,7 +72,7 @@ const clientVerbs = [
   }),
   verb("diff", "Request the changes in the workspace.", {}),
   verb("review", "Request a review of the changes.", {}),
-  verb("new-session", "Start a new agent session for a channel.", someChannel),
+  verb("new-session", "Start a new agent session for a channel.", optionalChannel),
   verb("config", "Change the agent's config; absent fields keep their value.", {
     config: agentConfig,
   }),

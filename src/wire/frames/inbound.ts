@@ -12,7 +12,7 @@ import {
   modelPreferences,
   requestId,
   seq,
-  someChannel,
+  optionalChannel,
 } from "./shapes.ts"
 import { workflowOrder } from "./workflow.ts"
 
@@ -35,7 +35,7 @@ const commands = [
     model: z.string().optional(),
     attachments: z.array(attachment).optional(),
     modelPreferences: modelPreferences.optional(),
-    ...someChannel,
+    ...optionalChannel,
     opencodeSessionId: z.string().optional(),
     ...author,
     steer: z.boolean().optional(),
@@ -48,7 +48,7 @@ const commands = [
   row(
     "abort",
     "Cancel the turn of one channel, or of all channels when none is given.",
-    someChannel,
+    optionalChannel,
   ),
   row("revert", "Undo a message and all later ones.", { messageId: z.string() }),
   row("diff", "Request the changes in the workspace.", { requestId }),
@@ -56,7 +56,7 @@ const commands = [
   row("opencode-command", "Run a command of the agent.", {
     command: z.string(),
     args: z.string().optional(),
-    ...someChannel,
+    ...optionalChannel,
     requestId,
   }),
   row("new-session", "Start a new agent session for a channel.", { ...channel, requestId }),

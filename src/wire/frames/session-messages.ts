@@ -10,13 +10,13 @@ import {
   origin,
   providerModels,
   requestId,
-  someChannel,
+  optionalChannel,
 } from "./shapes.ts"
 import { workflowEnvelope } from "./workflow.ts"
 
 export const stateRows = [
   streamed("workflow-chat-message", "A message that a workflow adds to the conversation.", {
-    ...someChannel,
+    ...optionalChannel,
     role: z.enum(["user", "assistant", "system"]),
     content: z.string(),
     parts: z.unknown().optional(),

@@ -10,14 +10,14 @@ const count = z.int().nonnegative()
 
 export const channel = { channelType: z.string(), channelId: z.string() }
 
-export const someChannel = {
+export const optionalChannel = {
   channelType: z.string().optional(),
   channelId: z.string().optional(),
 }
 
 /** The prompt, channel and agent session that a frame belongs to. */
 export const origin = {
-  ...someChannel,
+  ...optionalChannel,
   messageId: z.string().optional(),
   opencodeSessionId: z.string().optional(),
 }

@@ -1,8 +1,8 @@
 /** Channels: the external chats that a session is connected to. */
 import { z } from "zod"
-import { same, sessionOperation, wireRequest } from "./define.ts"
-import { entity, flag, nothing, prose, success, text, together } from "./fields.ts"
-import { listed } from "./render.ts"
+import { unchanged, sessionOperation, wireRequest } from "./define.ts"
+import { entity, flag, noInput, prose, success, text, bothOrNeither } from "./fields.ts"
+import { renderList } from "./render.ts"
 
 const listChannels = wireRequest("list-channels", 15_000, {}, { channels: z.array(entity) })
 
@@ -32,14 +32,14 @@ export const operations = [
       {
         name: "list_channels",
         description: "List the external chats (Slack, Telegram, ...) of this session.",
-        render: ({ channels }) => listed(channels, "channel", "channels"),
+        render: ({ channels }) => renderList(channels, "channel", "channels"),
       },
     ],
-    input: nothing,
+    input: noInput,
     output: listChannels.result,
     request: listChannels,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "channel-reply",
@@ -56,7 +56,7 @@ export const operations = [
         imageMimeType: text("MIME type of the image; required with imageBase64").optional(),
         followUp: flag("true if another message follows").optional(),
       })
-      .refine((input) => together(input.imageBase64, input.imageMimeType), {
+      .refine((input) => bothOrNeither(input.imageBase64, input.imageMimeType), {
         error: "must be given together with imageMimeType, or not at all",
         path: ["imageBase64"],
       })
@@ -67,6 +67,6 @@ export const operations = [
     output: success,
     request: channelReply,
     toFields: (input) => ({ ...input, message: input.message ?? "" }),
-    toReply: same,
+    toReply: unchanged,
   }),
 ] as const

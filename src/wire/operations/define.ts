@@ -43,7 +43,12 @@ export type Served<Input> =
       toFields(this: void, input: Input): Record<string, unknown>
       readonly reply: Readonly<Record<string, unknown>>
     }
-  | { readonly by: "sandbox"; readonly part: "tunnels" | "secrets" }
+  | ServedBySandbox
+
+interface ServedBySandbox {
+  readonly by: "sandbox"
+  readonly part: "tunnels" | "secrets"
+}
 
 export interface Announcement {
   readonly frame: string
@@ -81,6 +86,15 @@ export interface Operation<
   Name extends string = string,
 > extends Route<Input, Output, Name> {
   readonly served: Served<z.output<Input>>
+}
+
+/** An operation that the sandbox carries out itself: its type selects it from the table. */
+export interface SandboxOperation<
+  Input extends z.ZodObject,
+  Output extends z.ZodType,
+  Name extends string,
+> extends Route<Input, Output, Name> {
+  readonly served: ServedBySandbox
 }
 
 export const toolsOf = ({ tools }: Pick<Operation, "tools">): readonly ToolRow[] =>
@@ -157,7 +171,7 @@ export const sandboxOperation = <
   ...route
 }: Route<Input, Output, Name> & {
   readonly part: "tunnels" | "secrets"
-}): Operation<Input, Output, Name> => ({ ...route, served: { by: "sandbox", part } })
+}): SandboxOperation<Input, Output, Name> => ({ ...route, served: { by: "sandbox", part } })
 
 /** For a row whose fields or reply keep their names. */
-export const same = <Value>(value: Value): Value => value
+export const unchanged = <Value>(value: Value): Value => value

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { actionOperation, actionRequest } from "./action.ts"
 import { entity, flag, prose, text } from "./fields.ts"
-import { listed, shown } from "./render.ts"
+import { renderList, renderValue } from "./render.ts"
 
 const executionApi = actionRequest("execution-api", ["get", "steps", "approve", "cancel"])
 
@@ -22,7 +22,7 @@ export const operations = [
       {
         name: "get_execution",
         description: "Read the status of a workflow execution.",
-        render: ({ execution }) => shown(execution),
+        render: ({ execution }) => renderValue(execution),
       },
     ],
     input: z.object({ id }),
@@ -40,7 +40,7 @@ export const operations = [
       {
         name: "get_execution_steps",
         description: "Read the steps of a workflow execution with their results.",
-        render: ({ steps }) => listed(steps, "step", "steps"),
+        render: ({ steps }) => renderList(steps, "step", "steps"),
       },
     ],
     input: z.object({ id }),

@@ -60,10 +60,10 @@ export const success = z.object({ success: z.boolean() })
 
 export const ok = z.object({ ok: z.boolean() })
 
-export const nothing = z.object({})
+export const noInput = z.object({})
 
 /** True when both values are present or both are absent. */
-export const together = (one: unknown, other: unknown): boolean =>
+export const bothOrNeither = (one: unknown, other: unknown): boolean =>
   (one === undefined) === (other === undefined)
 
 const flagTexts: ReadonlyMap<string, boolean> = new Map([

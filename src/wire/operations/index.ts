@@ -1,4 +1,5 @@
 /** The operations table: every operation that a tool may call, and the wire requests they use. */
+import type { z } from "zod"
 import * as channels from "./channels.ts"
 import type { Operation, WireRequest } from "./define.ts"
 import * as executions from "./executions.ts"
@@ -46,7 +47,37 @@ const table = [
  */
 export const operations: readonly Operation[] = table
 
-export type OperationName = (typeof table)[number]["name"]
+type Row = (typeof table)[number]
+export type OperationName = Row["name"]
+
+type SandboxRow = Extract<Row, { readonly served: { readonly by: "sandbox" } }>
+type SandboxRows = { readonly [Entry in SandboxRow as Entry["name"]]: Entry }
+export type SandboxOperationName = keyof SandboxRows
+export type InputOf<Name extends SandboxOperationName> = z.output<SandboxRows[Name]["input"]>
+export type OutputOf<Name extends SandboxOperationName> = z.output<SandboxRows[Name]["output"]>
+
+/** A handler for every operation that the sandbox carries out itself. */
+export type SandboxHandlers = {
+  readonly [Name in SandboxOperationName]: (input: InputOf<Name>) => Promise<OutputOf<Name>>
+}
+
+export const isSandboxOperation = (name: string): name is SandboxOperationName =>
+  operations.some((row) => row.name === name && row.served.by === "sandbox")
+
+/** The schemas of one row, with types that depend on its name. */
+export interface SandboxSchemas<Name extends SandboxOperationName> {
+  readonly input: { readonly parse: (value: unknown) => InputOf<Name> }
+  readonly output: { readonly parse: (value: unknown) => OutputOf<Name> }
+}
+
+/** A type predicate, because a search cannot show the compiler that the name decides the row. */
+export const sandboxSchemas = <Name extends SandboxOperationName>(
+  name: Name,
+): SandboxSchemas<Name> => {
+  const found = table.find((row): row is Row & SandboxSchemas<Name> => row.name === name)
+  if (found === undefined) throw new Error(`the operation ${name} is not in the table`)
+  return found
+}
 
 /** A tuple, because the types of request and result frames are computed from it. */
 export const wireRequests = [

@@ -1,8 +1,8 @@
 /** Notifications to and from sessions, users and handles. */
 import { z } from "zod"
-import { sessionOperation, same, wireRequest } from "./define.ts"
+import { sessionOperation, unchanged, wireRequest } from "./define.ts"
 import { entity, queryNumber, text } from "./fields.ts"
-import { listed } from "./render.ts"
+import { renderList } from "./render.ts"
 
 const mailboxSend = wireRequest(
   "mailbox-send",
@@ -85,7 +85,7 @@ export const operations = [
       {
         name: "mailbox_check",
         description: "Read the notifications and messages sent to this session.",
-        render: ({ notifications }) => listed(notifications, "notification", "notifications"),
+        render: ({ notifications }) => renderList(notifications, "notification", "notifications"),
       },
     ],
     input: z.object({
@@ -94,7 +94,7 @@ export const operations = [
     }),
     output: z.object({ notifications: z.array(entity) }),
     request: mailboxCheck,
-    toFields: same,
+    toFields: unchanged,
     toReply: ({ messages }) => ({ notifications: messages }),
   }),
 ] as const

@@ -1,8 +1,8 @@
 /** Memories: facts stored for later sessions. */
 import { z } from "zod"
-import { same, sessionOperation, wireRequest } from "./define.ts"
+import { unchanged, sessionOperation, wireRequest } from "./define.ts"
 import { entity, queryNumber, success, text } from "./fields.ts"
-import { idOf, listed } from "./render.ts"
+import { asId, renderList } from "./render.ts"
 
 const memoryRead = wireRequest(
   "memory-read",
@@ -42,7 +42,7 @@ export const operations = [
         name: "memory_read",
         description:
           "Search memories from earlier sessions. Do this before you ask the user for something they may have said before.",
-        render: ({ memories }) => listed(memories, "memory", "memories"),
+        render: ({ memories }) => renderList(memories, "memory", "memories"),
       },
     ],
     input: z.object({
@@ -52,8 +52,8 @@ export const operations = [
     }),
     output: memoryRead.result,
     request: memoryRead,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "memory-write",
@@ -65,7 +65,7 @@ export const operations = [
         name: "memory_write",
         description:
           "Store a preference, decision or project fact for later sessions. One fact per memory, as a full sentence. Never a secret.",
-        render: ({ memory }) => `Stored${idOf(memory)}.`,
+        render: ({ memory }) => `Stored${asId(memory)}.`,
       },
     ],
     input: z.object({
@@ -74,8 +74,8 @@ export const operations = [
     }),
     output: memoryWrite.result,
     request: memoryWrite,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "memory-delete",
@@ -93,6 +93,6 @@ export const operations = [
     output: success,
     request: memoryDelete,
     toFields: ({ id }) => ({ memoryId: id }),
-    toReply: same,
+    toReply: unchanged,
   }),
 ] as const

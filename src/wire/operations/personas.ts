@@ -1,8 +1,8 @@
 /** Personas that a session can be started with. */
 import { z } from "zod"
-import { same, sessionOperation, wireRequest } from "./define.ts"
-import { entity, nothing } from "./fields.ts"
-import { listed } from "./render.ts"
+import { unchanged, sessionOperation, wireRequest } from "./define.ts"
+import { entity, noInput } from "./fields.ts"
+import { renderList } from "./render.ts"
 
 const listPersonas = wireRequest("list-personas", 15_000, {}, { personas: z.array(entity) })
 
@@ -18,13 +18,13 @@ export const operations = [
       {
         name: "list_personas",
         description: "List the personas that a session can be started with.",
-        render: ({ personas }) => listed(personas, "persona", "personas"),
+        render: ({ personas }) => renderList(personas, "persona", "personas"),
       },
     ],
-    input: nothing,
+    input: noInput,
     output: listPersonas.result,
     request: listPersonas,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
 ] as const

@@ -1,8 +1,17 @@
 /** Pull requests of the session's repository, or of another repository that the user can read. */
 import { z } from "zod"
-import { same, sessionOperation, wireRequest } from "./define.ts"
-import { entity, oneOf, prose, queryNumber, text, texts, together, wholeNumber } from "./fields.ts"
-import { listed, pullRequest, shown } from "./render.ts"
+import { unchanged, sessionOperation, wireRequest } from "./define.ts"
+import {
+  entity,
+  oneOf,
+  prose,
+  queryNumber,
+  text,
+  texts,
+  bothOrNeither,
+  wholeNumber,
+} from "./fields.ts"
+import { renderList, renderPullRequest, renderValue } from "./render.ts"
 
 const pull = { number: z.int(), url: z.string(), title: z.string(), state: z.string() }
 
@@ -74,7 +83,7 @@ export const operations = [
       {
         name: "create_pull_request",
         description: "Open a pull request. Push the branch first.",
-        render: pullRequest,
+        render: renderPullRequest,
       },
     ],
     input: z.object({
@@ -85,8 +94,8 @@ export const operations = [
     }),
     output: createPr.result,
     request: createPr,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
     announce: {
       frame: "pr-created",
       toFields: ({ number, title, url, state }) => ({ number, title, url, status: state }),
@@ -101,7 +110,7 @@ export const operations = [
       {
         name: "update_pull_request",
         description: "Change the title, description, state or labels of a pull request.",
-        render: pullRequest,
+        render: renderPullRequest,
       },
     ],
     input: z.object({
@@ -114,7 +123,7 @@ export const operations = [
     output: updatePr.result,
     request: updatePr,
     toFields: ({ pr_number, ...rest }) => ({ prNumber: pr_number, ...rest }),
-    toReply: same,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "list-pull-requests",
@@ -125,7 +134,7 @@ export const operations = [
       {
         name: "list_pull_requests",
         description: "List the pull requests of this session's repository or of another one.",
-        render: ({ pulls }) => listed(pulls, "pull request", "pull requests"),
+        render: ({ pulls }) => renderList(pulls, "pull request", "pull requests"),
       },
     ],
     input: z
@@ -134,11 +143,11 @@ export const operations = [
         state: oneOf("State; default: open", ["open", "closed", "all"]).optional(),
         limit: queryNumber("Maximum number", { min: 1, max: 100 }).optional(),
       })
-      .refine((input) => together(input.owner, input.repo), ownerWithRepo),
+      .refine((input) => bothOrNeither(input.owner, input.repo), ownerWithRepo),
     output: listPullRequests.result,
     request: listPullRequests,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "inspect-pull-request",
@@ -149,7 +158,7 @@ export const operations = [
       {
         name: "inspect_pull_request",
         description: "Read a pull request with its files and comments.",
-        render: shown,
+        render: renderValue,
       },
     ],
     input: z
@@ -159,7 +168,7 @@ export const operations = [
         files_limit: queryNumber("Maximum number of files", { min: 1, max: 300 }).optional(),
         comments_limit: queryNumber("Maximum number of comments", { min: 1, max: 300 }).optional(),
       })
-      .refine((input) => together(input.owner, input.repo), ownerWithRepo),
+      .refine((input) => bothOrNeither(input.owner, input.repo), ownerWithRepo),
     output: z.unknown(),
     request: inspectPullRequest,
     toFields: ({ pr_number, files_limit, comments_limit, ...rest }) => ({

@@ -1,11 +1,11 @@
 /** Turns a reply into the text that the model reads. */
 
 /** Text as it is, anything else as JSON. */
-export const shown = (value: unknown): string =>
+export const renderValue = (value: unknown): string =>
   typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "Nothing.")
 
 /** The count, then one line of JSON for each item. */
-export const listed = (items: readonly unknown[], one: string, many: string): string => {
+export const renderList = (items: readonly unknown[], one: string, many: string): string => {
   if (items.length === 0) return `No ${many}.`
   const head = `${items.length} ${items.length === 1 ? one : many}:`
   return [head, ...items.map((item) => JSON.stringify(item))].join("\n")
@@ -17,7 +17,7 @@ interface Message {
   readonly createdAt: string | number
 }
 
-export const conversation = (messages: readonly Message[]): string =>
+export const renderMessages = (messages: readonly Message[]): string =>
   messages.length === 0
     ? "No messages."
     : messages
@@ -31,7 +31,7 @@ interface PullRequest {
   readonly state: string
 }
 
-export const pullRequest = ({ number, url, title, state }: PullRequest): string =>
+export const renderPullRequest = ({ number, url, title, state }: PullRequest): string =>
   `Pull request #${number} (${state}): ${title}\n${url}`
 
 interface Run {
@@ -41,7 +41,7 @@ interface Run {
 }
 
 /** A failed command is a normal reply: the model needs its output. */
-export const ran = ({ exitCode, stdout, stderr }: Run): string =>
+export const renderCommandResult = ({ exitCode, stdout, stderr }: Run): string =>
   [
     `Exit code ${exitCode}.`,
     ...(stdout === "" ? [] : [stdout.trimEnd()]),
@@ -49,5 +49,5 @@ export const ran = ({ exitCode, stdout, stderr }: Run): string =>
   ].join("\n")
 
 /** ` as <id>`, or nothing when the object has no id. */
-export const idOf = (thing: Readonly<Record<string, unknown>>): string =>
+export const asId = (thing: Readonly<Record<string, unknown>>): string =>
   typeof thing["id"] === "string" ? ` as ${thing["id"]}` : ""

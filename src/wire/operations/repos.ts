@@ -1,8 +1,8 @@
 /** Repositories: the list, single files, and the git state of this session's checkout. */
 import { z } from "zod"
-import { frameOperation, same, sessionOperation, wireRequest } from "./define.ts"
+import { frameOperation, unchanged, sessionOperation, wireRequest } from "./define.ts"
 import { entity, ok, text, wholeNumber } from "./fields.ts"
-import { listed } from "./render.ts"
+import { renderList } from "./render.ts"
 
 const listRepos = wireRequest(
   "list-repos",
@@ -43,7 +43,7 @@ export const operations = [
       {
         name: "list_repos",
         description: "List the repositories that the user can work on.",
-        render: ({ repos }) => listed(repos, "repository", "repositories"),
+        render: ({ repos }) => renderList(repos, "repository", "repositories"),
       },
     ],
     input: z.object({
@@ -51,8 +51,8 @@ export const operations = [
     }),
     output: listRepos.result,
     request: listRepos,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "read-repo-file",
@@ -76,8 +76,8 @@ export const operations = [
     }),
     output: readRepoFile.result,
     request: readRepoFile,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   frameOperation({
     name: "report-git-state",

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { sandboxOperation } from "./define.ts"
 import { entity, ok, text, wholeNumber } from "./fields.ts"
-import { listed, ran } from "./render.ts"
+import { renderList, renderCommandResult } from "./render.ts"
 
 const listInput = z.object({
   vault_id: text("Only secrets of this vault").optional(),
@@ -28,7 +28,7 @@ export const operations = [
         name: "secret_list",
         description:
           "List the references of available secrets, without values. Use a reference with secret_run, secret_inject or secret_fill.",
-        render: ({ secrets }) => listed(secrets, "secret", "secrets"),
+        render: ({ secrets }) => renderList(secrets, "secret", "secrets"),
       },
     ],
     input: listInput,
@@ -75,7 +75,7 @@ export const operations = [
         name: "secret_run",
         description:
           "Run a shell command with secrets as environment variables. Use them as $NAME in the command. Values in the output are redacted.",
-        render: ran,
+        render: renderCommandResult,
       },
     ],
     input: z.object({

@@ -1,8 +1,8 @@
 /** Messages between sessions: send, read, copy. */
 import { z } from "zod"
-import { same, sessionOperation, wireRequest } from "./define.ts"
+import { unchanged, sessionOperation, wireRequest } from "./define.ts"
 import { flag, ok, queryNumber, text, wholeNumber } from "./fields.ts"
-import { conversation } from "./render.ts"
+import { renderMessages } from "./render.ts"
 
 const sessionMessage = wireRequest(
   "session-message",
@@ -69,7 +69,7 @@ export const operations = [
       {
         name: "read_messages",
         description: "Read the messages of another session.",
-        render: ({ messages }) => conversation(messages),
+        render: ({ messages }) => renderMessages(messages),
       },
     ],
     input: z.object({
@@ -80,7 +80,7 @@ export const operations = [
     output: sessionMessages.result,
     request: sessionMessages,
     toFields: ({ sessionId, ...rest }) => ({ targetSessionId: sessionId, ...rest }),
-    toReply: same,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "forward-messages",
@@ -102,6 +102,6 @@ export const operations = [
     output: forwardMessages.result,
     request: forwardMessages,
     toFields: ({ sessionId, ...rest }) => ({ targetSessionId: sessionId, ...rest }),
-    toReply: same,
+    toReply: unchanged,
   }),
 ] as const

@@ -1,8 +1,8 @@
 /** Child sessions (start, list, status, end) and the completion of this session. */
 import { z } from "zod"
-import { frameOperation, same, sessionOperation, wireRequest } from "./define.ts"
-import { entity, nothing, success, text, wholeNumber } from "./fields.ts"
-import { listed, shown } from "./render.ts"
+import { frameOperation, unchanged, sessionOperation, wireRequest } from "./define.ts"
+import { entity, noInput, success, text, wholeNumber } from "./fields.ts"
+import { renderList, renderValue } from "./render.ts"
 
 const spawnChild = wireRequest(
   "spawn-child",
@@ -77,7 +77,7 @@ export const operations = [
     output: spawnChild.result,
     request: spawnChild,
     toFields: (input) => ({ ...input, title: input.title ?? input.workspace }),
-    toReply: same,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "terminate-session",
@@ -94,8 +94,8 @@ export const operations = [
     input: z.object({ childSessionId: text("Child session to end") }),
     output: success,
     request: terminateChild,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   frameOperation({
     name: "complete-session",
@@ -110,7 +110,7 @@ export const operations = [
         render: () => "Session completed; the sandbox shuts down. End your turn.",
       },
     ],
-    input: nothing,
+    input: noInput,
     output: success,
     frame: "self-terminate",
     toFields: () => ({}),
@@ -125,14 +125,14 @@ export const operations = [
       {
         name: "list_sessions",
         description: "List the child sessions of this session with their status.",
-        render: ({ children }) => listed(children, "child session", "child sessions"),
+        render: ({ children }) => renderList(children, "child session", "child sessions"),
       },
     ],
-    input: nothing,
+    input: noInput,
     output: listChildSessions.result,
     request: listChildSessions,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "get-session-status",
@@ -143,13 +143,13 @@ export const operations = [
       {
         name: "get_session_status",
         description: "Read the status of another session.",
-        render: ({ sessionStatus }) => shown(sessionStatus),
+        render: ({ sessionStatus }) => renderValue(sessionStatus),
       },
     ],
     input: z.object({ sessionId: text("Session id") }),
     output: getSessionStatus.result,
     request: getSessionStatus,
     toFields: ({ sessionId }) => ({ targetSessionId: sessionId }),
-    toReply: same,
+    toReply: unchanged,
   }),
 ] as const

@@ -1,8 +1,8 @@
 /** The task board that all sessions share. */
 import { z } from "zod"
-import { same, sessionOperation, wireRequest } from "./define.ts"
+import { unchanged, sessionOperation, wireRequest } from "./define.ts"
 import { entity, prose, queryNumber, text, texts } from "./fields.ts"
-import { listed, shown } from "./render.ts"
+import { renderList, renderValue } from "./render.ts"
 
 const one = { task: entity }
 const many = { tasks: z.array(entity) }
@@ -57,7 +57,7 @@ export const operations = [
       {
         name: "task_create",
         description: "Create a task on the board that all sessions share.",
-        render: ({ task }) => `Created.\n${shown(task)}`,
+        render: ({ task }) => `Created.\n${renderValue(task)}`,
       },
     ],
     input: z.object({
@@ -76,7 +76,7 @@ export const operations = [
       parentTaskId: input.parent_task_id,
       blockedBy: input.blocked_by,
     }),
-    toReply: same,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "task-list",
@@ -87,7 +87,7 @@ export const operations = [
       {
         name: "task_list",
         description: "List the tasks on the shared board.",
-        render: ({ tasks }) => listed(tasks, "task", "tasks"),
+        render: ({ tasks }) => renderList(tasks, "task", "tasks"),
       },
     ],
     input: z.object({
@@ -96,8 +96,8 @@ export const operations = [
     }),
     output: taskList.result,
     request: taskList,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "task-update",
@@ -108,7 +108,7 @@ export const operations = [
       {
         name: "task_update",
         description: "Change a task: status, result, session, title or description.",
-        render: ({ task }) => `Saved.\n${shown(task)}`,
+        render: ({ task }) => `Saved.\n${renderValue(task)}`,
       },
     ],
     input: z.object({
@@ -122,7 +122,7 @@ export const operations = [
     output: taskUpdate.result,
     request: taskUpdate,
     toFields: ({ id, session_id, ...rest }) => ({ taskId: id, sessionId: session_id, ...rest }),
-    toReply: same,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "my-tasks",
@@ -133,13 +133,13 @@ export const operations = [
       {
         name: "my_tasks",
         description: "List the tasks assigned to this session.",
-        render: ({ tasks }) => listed(tasks, "task", "tasks"),
+        render: ({ tasks }) => renderList(tasks, "task", "tasks"),
       },
     ],
     input: z.object({ status: onlyStatus }),
     output: taskMy.result,
     request: taskMy,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
 ] as const

@@ -3,7 +3,7 @@ import { z } from "zod"
 import { actionOperation, actionRequest } from "./action.ts"
 import { entity, flag, openObject, queryFlag, success, text } from "./fields.ts"
 import { runInput } from "./workflows.ts"
-import { listed, shown } from "./render.ts"
+import { renderList, renderValue } from "./render.ts"
 
 const triggerApi = actionRequest("trigger-api", ["list", "create", "update", "run", "delete"])
 
@@ -34,7 +34,7 @@ export const operations = [
       {
         name: "list_triggers",
         description: "List the triggers that start workflows.",
-        render: ({ triggers }) => listed(triggers, "trigger", "triggers"),
+        render: ({ triggers }) => renderList(triggers, "trigger", "triggers"),
       },
     ],
     input: z.object({
@@ -80,7 +80,7 @@ export const operations = [
       {
         name: "run_trigger",
         description: "Fire a trigger now.",
-        render: (run) => `Started.\n${shown(run)}`,
+        render: (run) => `Started.\n${renderValue(run)}`,
       },
     ],
     input: z.object({ id, ...runInput }),

@@ -1,8 +1,8 @@
 /** Tunnels: ports of the sandbox that the gateway serves under `/t/<name>/`. */
 import { z } from "zod"
 import { sandboxOperation } from "./define.ts"
-import { nothing, ok, oneOf, text, wholeNumber } from "./fields.ts"
-import { listed } from "./render.ts"
+import { noInput, ok, oneOf, text, wholeNumber } from "./fields.ts"
+import { renderList } from "./render.ts"
 
 const nameRule = "must be 1 to 32 letters, digits, _ or -"
 
@@ -28,10 +28,10 @@ export const operations = [
         name: "list_tunnels",
         description:
           "List the tunnels: ports of this sandbox that the user can open, with their paths.",
-        render: ({ tunnels }) => listed(tunnels, "tunnel", "tunnels"),
+        render: ({ tunnels }) => renderList(tunnels, "tunnel", "tunnels"),
       },
     ],
-    input: nothing,
+    input: noInput,
     output: z.object({ tunnels: z.array(tunnel) }),
     part: "tunnels",
   }),

@@ -3,7 +3,7 @@ import { z } from "zod"
 import { actionOperation } from "./action.ts"
 import { entity, flag, openObject, prose, queryNumber, success, text } from "./fields.ts"
 import { workflowApi } from "./workflows.ts"
-import { listed, shown } from "./render.ts"
+import { renderList, renderValue } from "./render.ts"
 
 const id = text("Id or slug of the workflow")
 const pid = text("Id of the proposal")
@@ -19,7 +19,7 @@ export const operations = [
       {
         name: "list_workflow_history",
         description: "List the versions of a workflow with their hashes.",
-        render: ({ history }) => listed(history, "version", "versions"),
+        render: ({ history }) => renderList(history, "version", "versions"),
       },
     ],
     input: z.object({
@@ -41,7 +41,7 @@ export const operations = [
       {
         name: "rollback_workflow",
         description: "Restore an earlier version of a workflow.",
-        render: ({ workflow }) => `Rolled back.\n${shown(workflow)}`,
+        render: ({ workflow }) => `Rolled back.\n${renderValue(workflow)}`,
       },
     ],
     input: z.object({
@@ -64,7 +64,7 @@ export const operations = [
       {
         name: "list_workflow_proposals",
         description: "List the proposed changes of a workflow.",
-        render: ({ proposals }) => listed(proposals, "proposal", "proposals"),
+        render: ({ proposals }) => renderList(proposals, "proposal", "proposals"),
       },
     ],
     input: z.object({
@@ -88,7 +88,7 @@ export const operations = [
         name: "create_workflow_proposal",
         description:
           "Propose a change to a workflow for review. Take baseWorkflowHash from get_workflow.",
-        render: ({ proposal }) => `Proposed.\n${shown(proposal)}`,
+        render: ({ proposal }) => `Proposed.\n${renderValue(proposal)}`,
       },
     ],
     input: z.object({
@@ -141,7 +141,7 @@ export const operations = [
       {
         name: "apply_workflow_proposal",
         description: "Make an approved proposal the current version of its workflow.",
-        render: ({ workflow }) => (workflow ? `Applied.\n${shown(workflow)}` : "Applied."),
+        render: ({ workflow }) => (workflow ? `Applied.\n${renderValue(workflow)}` : "Applied."),
       },
     ],
     input: z.object({

@@ -1,11 +1,11 @@
 /** Workflows: create, read, change, delete and run. */
 import { z } from "zod"
 import { actionOperation, actionRequest } from "./action.ts"
-import { same, sessionOperation, wireRequest } from "./define.ts"
+import { unchanged, sessionOperation, wireRequest } from "./define.ts"
 import {
   entity,
   flag,
-  nothing,
+  noInput,
   openObject,
   prose,
   queryNumber,
@@ -13,7 +13,7 @@ import {
   text,
   texts,
 } from "./fields.ts"
-import { listed, shown } from "./render.ts"
+import { renderList, renderValue } from "./render.ts"
 
 const workflowList = wireRequest("workflow-list", 15_000, {}, { workflows: z.array(entity) })
 
@@ -95,14 +95,14 @@ export const operations = [
       {
         name: "list_workflows",
         description: "List the workflows.",
-        render: ({ workflows }) => listed(workflows, "workflow", "workflows"),
+        render: ({ workflows }) => renderList(workflows, "workflow", "workflows"),
       },
     ],
-    input: nothing,
+    input: noInput,
     output: workflowList.result,
     request: workflowList,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "sync-workflow",
@@ -114,7 +114,7 @@ export const operations = [
         name: "sync_workflow",
         description:
           "Create a workflow, or replace the one with the same id or slug. Read the skill `workflows` for the definition format.",
-        render: ({ workflow }) => `Saved.\n${shown(workflow)}`,
+        render: ({ workflow }) => `Saved.\n${renderValue(workflow)}`,
       },
     ],
     input: z.object({
@@ -127,8 +127,8 @@ export const operations = [
     }),
     output: workflowSync.result,
     request: workflowSync,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "run-workflow",
@@ -139,14 +139,14 @@ export const operations = [
       {
         name: "run_workflow",
         description: "Start a workflow. Returns at once; check the result with get_execution.",
-        render: ({ execution }) => `Started.\n${shown(execution)}`,
+        render: ({ execution }) => `Started.\n${renderValue(execution)}`,
       },
     ],
     input: z.object({ workflowId: id, ...runInput }),
     output: workflowRun.result,
     request: workflowRun,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   sessionOperation({
     name: "list-workflow-executions",
@@ -157,7 +157,7 @@ export const operations = [
       {
         name: "list_workflow_executions",
         description: "List the executions of one workflow or of all, newest first.",
-        render: ({ executions }) => listed(executions, "execution", "executions"),
+        render: ({ executions }) => renderList(executions, "execution", "executions"),
       },
     ],
     input: z.object({
@@ -166,8 +166,8 @@ export const operations = [
     }),
     output: workflowExecutions.result,
     request: workflowExecutions,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
   actionOperation({
     name: "get-workflow",
@@ -178,7 +178,7 @@ export const operations = [
       {
         name: "get_workflow",
         description: "Read a workflow with its definition.",
-        render: ({ workflow }) => shown(workflow),
+        render: ({ workflow }) => renderValue(workflow),
       },
     ],
     input: z.object({ id }),
@@ -196,7 +196,7 @@ export const operations = [
       {
         name: "update_workflow",
         description: "Change a workflow. `data` replaces the entire definition.",
-        render: ({ workflow }) => `Saved.\n${shown(workflow)}`,
+        render: ({ workflow }) => `Saved.\n${renderValue(workflow)}`,
       },
     ],
     input: z.object({

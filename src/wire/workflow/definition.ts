@@ -45,7 +45,7 @@ export type Step = Common &
     | {
         readonly type: "loop"
         readonly steps: readonly Step[]
-        /** A list, or the name of a variable that holds one. */
+        /** A list, or the name of a variable that contains one. */
         readonly over?: string | readonly unknown[] | undefined
         readonly times?: number | undefined
         readonly itemVariable: string
@@ -62,7 +62,7 @@ export type Step = Common &
 export type StepOf<Type extends Step["type"]> = Extract<Step, { type: Type }>
 
 /** What is wrong with a definition: one line per problem, each with its path. */
-export class WorkflowError extends Error {
+class WorkflowError extends Error {
   override readonly name = "WorkflowError"
 }
 
@@ -133,7 +133,7 @@ const agentMessage = z
 const approval = z.object({
   ...common,
   type: z.literal("approval"),
-  prompt: z.string("must be a text").default("Go on?"),
+  prompt: z.string("must be a text").default("Continue?"),
   items: z.array(z.unknown(), "must be a list").default([]),
 })
 const conditional = z.object({

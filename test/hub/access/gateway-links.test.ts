@@ -32,8 +32,8 @@ const open = async (url: string, at = NOW) => {
   })
   const { pathname, search, host } = new URL(url)
   const head = { method: "GET", target: `${pathname}${search}`, host, headers: [] }
-  const entry = await auth.person(
-    { ...head, version: "1.1" } as unknown as Parameters<typeof auth.person>[0],
+  const entry = await auth.guards.person(
+    { ...head, version: "1.1" } as unknown as Parameters<typeof auth.guards.person>[0],
     parseTarget(head.target),
     "192.0.2.1",
   )

@@ -1,6 +1,6 @@
 /** Long texts in several messages. */
 import { expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { splitText } from "../../../src/hub/adapters/split-text.ts"
 
 test("a short text stays one message", () => {

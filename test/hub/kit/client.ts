@@ -1,58 +1,28 @@
-/** A client as a page would be: keeps the session as it is told, by snapshot, changes and live events. */
+/** A client like a web page: it keeps the session's state by snapshot, changes and live events. */
+import type {
+  MessagePart,
+  MessageWithParts,
+  NumberedEvent,
+  QueuedPrompt,
+  Snapshot,
+} from "../../../src/wire/clients/conversation.ts"
 import { until } from "./until.ts"
 
-interface Part {
-  readonly id: string
-  readonly kind: string
-  text?: string
-  readonly data?: Record<string, unknown>
-}
-
-interface Message {
-  readonly id: string
-  readonly role: string
-  readonly status: string
-  readonly channel: string
-  readonly promptId?: string
-  readonly error?: string
-  readonly parts: Part[]
-}
-
-interface Item {
-  readonly id: string
-  readonly status: string
-  readonly content: string
-  readonly channel: string
-}
-
-/** Whatever the hub tells: which fields are there goes with the type. */
-interface Told {
-  readonly type: string
-  readonly rev?: number
-  readonly messages?: readonly Message[]
-  readonly queue?: readonly Item[]
-  readonly state?: Readonly<Record<string, unknown>>
-  readonly events?: readonly Told[]
-  readonly message?: Message
-  readonly messageId?: string
-  readonly part?: Part
-  readonly partId?: string
-  readonly offset?: number
-  readonly text?: string
-  readonly name?: string
-  readonly value?: unknown
-  readonly clientRequestId?: string
-}
+type ReceivedEvent =
+  | Snapshot
+  | NumberedEvent
+  | { readonly type: "changes"; readonly rev: number; readonly events: readonly NumberedEvent[] }
+  | { readonly type: "reply"; readonly clientRequestId: string }
 
 export interface TestClient {
-  readonly messages: () => readonly Message[]
-  /** The answer's words to a prompt. */
+  readonly messages: () => readonly MessageWithParts[]
+  /** The text of the agent's answer to a prompt. */
   readonly answerTo: (promptId: string) => string
-  readonly queue: () => readonly Item[]
+  readonly queue: () => readonly QueuedPrompt[]
   readonly state: (name: string) => unknown
   readonly events: readonly Record<string, unknown>[]
   readonly cursor: () => number
-  /** Words that came at a place where something is missing before them. */
+  /** Number of deltas whose offset is beyond the text that the client has. */
   readonly gaps: () => number
   readonly ask: (message: Record<string, unknown>) => Promise<Record<string, unknown>>
   readonly until: (condition: () => boolean, what: string, ms?: number) => Promise<void>
@@ -66,67 +36,66 @@ export const connectClient = async (
   options: { readonly session?: string; readonly from?: TestClient; readonly cursor?: number } = {},
 ): Promise<TestClient> => {
   const { session = "s1", from } = options
-  const messages = new Map<string, Message>(
+  const messages = new Map<string, MessageWithParts>(
     from?.messages().map((message) => [message.id, structuredClone(message)]),
   )
   const events: Record<string, unknown>[] = []
   const replies = new Map<string, (reply: Record<string, unknown>) => void>()
   const state = new Map<string, unknown>()
-  let queue: readonly Item[] = []
+  let queue: readonly QueuedPrompt[] = []
   let cursor = options.cursor ?? from?.cursor() ?? 0
   let gaps = 0
-  let asked = 0
-  let first = false
+  let requests = 0
+  let isSubscribed = false
 
-  const apply = (event: Told): void => {
-    cursor = Math.max(cursor, event.rev ?? 0)
+  const apply = (event: ReceivedEvent): void => {
+    if ("rev" in event) cursor = Math.max(cursor, event.rev)
     switch (event.type) {
       case "snapshot":
-        first = true
+        isSubscribed = true
         messages.clear()
-        for (const message of event.messages ?? []) messages.set(message.id, message)
-        queue = event.queue ?? []
-        for (const [name, value] of Object.entries(event.state ?? {})) state.set(name, value)
+        for (const message of event.messages) messages.set(message.id, message)
+        queue = event.queue
+        for (const [name, value] of Object.entries(event.state)) state.set(name, value)
         return
       case "changes":
-        first = true
-        return event.events?.forEach(apply)
+        isSubscribed = true
+        return event.events.forEach(apply)
       case "message":
-        if (!event.message) return
         messages.set(event.message.id, {
           ...event.message,
           parts: messages.get(event.message.id)?.parts ?? [],
         })
         return
       case "part":
-        return putPart(event)
+        return putPart(event.messageId, event.part)
       case "part.delta":
-        return growPart(event)
+        return growPart(event.messageId, event.partId, event.offset, event.text)
       case "removed":
-        messages.delete(event.messageId ?? "")
+        messages.delete(event.messageId)
         return
       case "queue":
-        queue = event.queue ?? []
+        queue = event.queue
         return
       case "state":
-        state.set(event.name ?? "", event.value)
+        state.set(event.name, event.value)
         return
       case "reply":
-        replies.get(event.clientRequestId ?? "")?.({ ...event })
+        replies.get(event.clientRequestId)?.({ ...event })
         return
       default:
         return
     }
   }
 
-  const putPart = ({ messageId = "", part }: Told): void => {
+  const putPart = (messageId: string, part: MessagePart): void => {
     const parts = messages.get(messageId)?.parts ?? []
-    const index = parts.findIndex(({ id }) => id === part?.id)
-    if (part && index === -1) parts.push(part)
-    else if (part) parts[index] = part
+    const index = parts.findIndex(({ id }) => id === part.id)
+    if (index === -1) parts.push(part)
+    else parts[index] = part
   }
 
-  const growPart = ({ messageId = "", partId, offset = 0, text = "" }: Told): void => {
+  const growPart = (messageId: string, partId: string, offset: number, text: string): void => {
     const part = messages.get(messageId)?.parts.find(({ id }) => id === partId)
     const known = part?.text ?? ""
     if (!part || offset > known.length) gaps += 1
@@ -137,17 +106,17 @@ export const connectClient = async (
     headers: { Authorization: `Bearer ${token}` },
   })
   socket.addEventListener("message", ({ data }) => {
-    const event = JSON.parse(String(data)) as Told
+    const event = JSON.parse(String(data)) as ReceivedEvent
     events.push({ ...event })
     apply(event)
   })
   await new Promise<void>((resolve, reject) => {
     socket.addEventListener("open", () => resolve())
-    socket.addEventListener("error", () => reject(new Error("the client was not let in")))
+    socket.addEventListener("error", () => reject(new Error("the hub refused the client")))
   })
   const resume = options.cursor !== undefined || from !== undefined
   socket.send(JSON.stringify({ type: "subscribe", ...(resume && { cursor }) }))
-  await until(() => first, "first word of the session")
+  await until(() => isSubscribed, "snapshot or changes")
 
   return {
     messages: () => [...messages.values()],
@@ -164,13 +133,14 @@ export const connectClient = async (
     cursor: () => cursor,
     gaps: () => gaps,
     ask: (message) => {
-      asked += 1
-      const clientRequestId = (message["clientRequestId"] as string | undefined) ?? `ask-${asked}`
-      const answer = new Promise<Record<string, unknown>>((resolve) =>
+      requests += 1
+      const clientRequestId =
+        (message["clientRequestId"] as string | undefined) ?? `ask-${requests}`
+      const reply = new Promise<Record<string, unknown>>((resolve) =>
         replies.set(clientRequestId, resolve),
       )
       socket.send(JSON.stringify({ ...message, clientRequestId }))
-      return answer
+      return reply
     },
     until,
     isOpen: () => socket.readyState === WebSocket.OPEN,

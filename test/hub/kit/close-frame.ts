@@ -1,6 +1,6 @@
 /**
- * What a host says when it closes a WebSocket. Read from the bytes: workerd ends the connection below it only when it puts
- * the object to sleep, and clients tell of a close no sooner than that.
+ * The close frame of a WebSocket, read from the bytes: workerd closes the TCP connection only when the object goes to
+ * sleep, and WebSocket clients report a close no earlier than that.
  */
 import { connect } from "node:net"
 
@@ -12,7 +12,7 @@ export interface ClosingSocket {
   readonly end: () => void
 }
 
-/** Resolves when it is open. */
+/** Resolves when the WebSocket is open. */
 export const openUntilClosed = (address: string): Promise<ClosingSocket> => {
   const { hostname, port, host, pathname, search } = new URL(address)
   const socket = connect(Number(port), hostname)
@@ -28,7 +28,7 @@ export const openUntilClosed = (address: string): Promise<ClosingSocket> => {
       bytes = bytes.subarray(head + 4)
       opened.resolve({ closed: closed.promise, end: () => socket.destroy() })
     }
-    // Nothing else is said to one that says nothing itself but frames shorter than 64 KiB.
+    // A silent client gets only frames shorter than 64 KiB.
     for (;;) {
       const short = (bytes[1] ?? 0) & 0x7f
       const head = short === 126 ? 4 : 2

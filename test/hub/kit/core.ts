@@ -1,4 +1,4 @@
-/** A session's core with nothing around it: rows in memory, sockets that only listen, time in the test's hand. */
+/** A session without a host: rows in memory, sockets that record what they are sent, a manual clock. */
 import { digestOf } from "../../../src/lib/digest.ts"
 import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
 import type { Ports, Sql } from "../../../src/hub/session/ports.ts"
@@ -11,15 +11,15 @@ export interface Core {
   readonly clock: ManualClock
   readonly sql: Sql
   readonly blobs: Map<string, string>
-  /** Frames that a connection was sent, oldest first. */
+  /** Frames that were sent to a connection, oldest first. */
   readonly sent: (connection: string) => readonly (InboundFrame & Record<string, unknown>)[]
   readonly broadcasts: readonly Record<string, unknown>[]
   readonly closed: readonly (readonly [string, number, string])[]
   readonly reports: readonly string[]
   readonly receive: (connection: string, frame: OutboundFrame | Record<string, unknown>) => void
-  /** Connects, greets and, unless told otherwise, answers the barrier and is idle. Returns the next number. */
+  /** Opens a connection, sends `hello`, and unless `settle` is false answers the barrier and reports idle. Returns the next seq. */
   readonly connectRunner: (connection: string, hello?: Hello) => number
-  /** The same rows in a core that remembers nothing else. */
+  /** A new session on the same rows and blobs, as after a crash. */
   readonly restart: () => Core
 }
 
@@ -34,11 +34,11 @@ interface Hello {
 export const createCore = (
   sql: Sql = openBunSql(":memory:"),
   clock = createManualClock(1_000_000),
-  answer: Ports["answer"] = () => Promise.reject(new Error("nothing is asked here")),
+  answer: Ports["answer"] = () => Promise.reject(new Error("this test expects no request")),
   blobs: Map<string, string> = new Map(),
 ): Core => {
   const sent = new Map<string, (InboundFrame & Record<string, unknown>)[]>()
-  const told: Record<string, unknown>[] = []
+  const broadcasts: Record<string, unknown>[] = []
   const closed: (readonly [string, number, string])[] = []
   const reports: string[] = []
   let ids = 0
@@ -51,7 +51,7 @@ export const createCore = (
         frames.push(JSON.parse(text))
         sent.set(connection, frames)
       },
-      broadcast: (text) => void told.push(JSON.parse(text)),
+      broadcast: (text) => void broadcasts.push(JSON.parse(text)),
       subscribe: () => {},
       close: (...args) => void closed.push(args),
     },
@@ -93,7 +93,7 @@ export const createCore = (
     sql,
     blobs,
     sent: framesOf,
-    broadcasts: told,
+    broadcasts,
     closed,
     reports,
     receive: say,

@@ -1,6 +1,6 @@
 /**
- * A runner with no agent behind it: speaks the wire through the real uplink and its outbox on disk, and streams answers
- * that a test writes. What it has answered so far is on disk with its frames, so a life that is cut short is gone on with.
+ * A runner without an agent: the real link with its outbox on disk, and answers that a test writes. Its turns are stored
+ * with its frames, so a new runner on the same directory continues them.
  */
 import type { Database } from "bun:sqlite"
 import { systemClock } from "../../../src/lib/clock.ts"
@@ -16,7 +16,7 @@ interface Turn {
   readonly turnId: string
   readonly channelType: string
   readonly channelId: string
-  /** How many of the answer's pieces are made. */
+  /** How many pieces of the answer are sent. */
   made: number
 }
 
@@ -26,10 +26,10 @@ export interface FakeRunner {
   readonly prompts: readonly Inbound<"prompt">[]
   readonly endings: readonly string[]
   readonly send: (frame: OutboundFrame) => void
-  /** Makes the next pieces of every turn at work; ends those that are through. */
+  /** Sends the next pieces of every turn; ends the turns that have none left. */
   readonly work: (pieces: number) => void
   readonly busy: () => number
-  /** The process dies: nothing more is sent or stored, not even what was taken a moment ago. */
+  /** Like SIGKILL: nothing more is sent or stored, not even frames that were just accepted. */
   readonly kill: () => void
   readonly stop: () => Promise<void>
 }
@@ -38,11 +38,11 @@ export interface FakeRunnerOptions {
   readonly url: string
   readonly token: string
   readonly stateDir: string
-  /** The answer to a prompt, in pieces. Without one, the test sends frames itself. */
+  /** The answer to a prompt, in pieces. Without it, the test sends frames itself. */
   readonly answer?: (prompt: Inbound<"prompt">) => readonly string[]
-  /** Works by itself as soon as it is asked. */
+  /** Answers every prompt at once, without `work`. */
   readonly eager?: boolean
-  /** Forgets its turns when it dies, as a runner whose agent died too. */
+  /** Loses its turns when it restarts, like a runner whose agent died too. */
   readonly forgetful?: boolean
 }
 
@@ -156,7 +156,7 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
 
   const end = (turn: Turn, reason: "end_turn" | "canceled") => {
     turns.splice(turns.indexOf(turn), 1)
-    // Without the whole text at the end, which would mend what was lost on the way.
+    // Without `finalText`, which would repair lost deltas.
     send({ type: "message.finalize", turnId: turn.turnId, reason, ...addressOf(turn) })
     send({ type: "complete", ...addressOf(turn) })
     send({ type: "agentStatus", status: "idle", ...addressOf(turn) })

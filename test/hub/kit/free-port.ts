@@ -1,4 +1,4 @@
-/** A port of loopback that nobody listens on just now. */
+/** A loopback port that is free now. */
 export const freePort = async (): Promise<number> => {
   const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
   const { port } = server

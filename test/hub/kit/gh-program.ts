@@ -1,4 +1,4 @@
-/** As much of `gh api` as a session agent uses, with gh's own files, words and exit codes; for machines that have no gh. */
+/** A stand-in for `gh api` with gh's config files, messages and exit codes, for machines without gh. */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 

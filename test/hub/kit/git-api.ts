@@ -1,4 +1,4 @@
-/** A git host's API that only remembers: on a port for a token, on a Unix socket for `gh`. */
+/** A git host's API that records its calls: on a port (with a token) or on a Unix socket (for `gh`). */
 export interface GitApi {
   readonly calls: {
     readonly method: string

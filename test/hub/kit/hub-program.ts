@@ -1,4 +1,4 @@
-/** A hub in a process of its own, to be killed. Arguments: state directory, port, session, its configuration as JSON. */
+/** A hub as a separate process, which a test can kill. Arguments: state directory, port, session, config as JSON. */
 import { hashOf } from "../../../src/hub/keys.ts"
 import { startLocalHub } from "../../../src/hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../../../src/lib/clock.ts"

@@ -1,4 +1,4 @@
-/** A hub on this machine for a test: loopback, a state directory of its own, requests answered as the test says. */
+/** A Bun host for a test: on loopback, with its own state directory; the test handles the runner's requests. */
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -27,7 +27,7 @@ export const startTestHub = async (
     clock: systemClock,
     log: recordingLog(log),
     clientToken: CLIENT_TOKEN,
-    answer: () => Promise.reject(new Error("nothing is asked here")),
+    answer: () => Promise.reject(new Error("this test expects no request")),
     workflowReported: () => {},
     ended: () => {},
     terminate: async () => {},

@@ -1,4 +1,4 @@
-/** The whole session agent of one machine for a test, with a fake runner on its first session. */
+/** The complete session agent of one machine for a test, with a fake runner on its first session. */
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -23,11 +23,11 @@ export interface TestLocalHub {
 }
 
 const startHubIn = (
-  places: Pick<LocalHubOptions, "stateDir" | "workDir" | "environment">,
+  folders: Pick<LocalHubOptions, "stateDir" | "workDir" | "environment">,
   options: Partial<LocalHubOptions>,
 ): Promise<LocalHub> =>
   startLocalHub({
-    ...places,
+    ...folders,
     port: 0,
     clock: systemClock,
     log: silentLog,
@@ -35,7 +35,7 @@ const startHubIn = (
     ...options,
   })
 
-/** Beside a sandbox, with one session that talks to the scripted model; its runner is the test's to start. */
+/** Beside a sandbox, with one session configured for the scripted model. The test starts its runner. */
 export const startHubBeside = async (
   { root, workDir, environment }: Sandbox,
   session: string,

@@ -1,4 +1,4 @@
-/** Waits for a condition, and says what it waited for when it does not come. */
+/** Polls a condition; a timeout throws an error that names `what` was expected. */
 export const until = async (condition: () => boolean, what: string, ms = 20_000): Promise<void> => {
   const deadline = Date.now() + ms
   while (!condition()) {

@@ -1,4 +1,4 @@
-/** The Durable Object on the real workerd, in this process's care: can be put to sleep, evicted and started again. */
+/** The Durable Objects on the real workerd: a test can put an object to sleep and restart the server. */
 import { Database } from "bun:sqlite"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -9,10 +9,10 @@ import { freePort } from "./free-port.ts"
 export interface Workerd {
   readonly url: string
   readonly clientToken: string
-  /** The object loses its memory; its sockets stay. */
+  /** The object loses its memory; its WebSockets stay open. */
   readonly hibernate: (session?: string) => Promise<void>
   readonly restart: () => Promise<void>
-  /** How many blobs the sessions have, read from the objects' own files. */
+  /** Number of blobs of all sessions, read from the objects' database files. */
   readonly blobs: () => number
   readonly stop: () => Promise<void>
 }
@@ -27,11 +27,11 @@ export const bundleWorker = async (): Promise<string> => {
     format: "esm",
   })
   const [output] = built.outputs
-  if (!output) throw new Error("the worker was not built")
+  if (!output) throw new Error("the build of the worker has no output")
   return output.text()
 }
 
-/** What a deployment tells the runtime: tests and benches run what is deployed. */
+/** The flags of `wrangler.jsonc`: tests and benches run with the same ones as a deployment. */
 export const readDeployment = async () =>
   Bun.JSONC.parse(await Bun.file(join(import.meta.dir, "../../../wrangler.jsonc")).text()) as {
     readonly compatibility_date: string

@@ -1,4 +1,4 @@
-/** The files of prompts: there as long as the prompt may be sent, gone with its end, and no orphan for long. */
+/** The files of prompts: stored while the prompt may be sent, deleted at its end, and orphans deleted at the next start. */
 import { describe, expect, test } from "bun:test"
 import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
 import type { Sql } from "../../../src/hub/session/ports.ts"
@@ -15,58 +15,61 @@ const ask = (core: Core, name: string, bytes: readonly string[] = [name]) => {
   )
   return reply.ok ? String(reply["messageId"]) : reply.error.code
 }
-/** What lies in the blobs, as bytes. */
-const lying = (core: Core) => [...core.blobs.values()].map(atob).toSorted()
+/** The contents of the blobs. */
+const stored = (core: Core) => [...core.blobs.values()].map(atob).toSorted()
 const files = (core: Core, connection: string) =>
   core
     .sent(connection)
     .flatMap((frame) => (frame.type === "prompt" ? [frame.attachments?.map((one) => one.url)] : []))
 
 describe("the files of a prompt", () => {
-  test("are there while it waits, while it runs and when it is sent again, and go when it ends", () => {
+  test("the files of a prompt exist while it waits, runs and is sent again, and are deleted when it ends", () => {
     const core = createCore()
     const id = ask(core, "p", ["one", "two"])
-    expect(lying(core)).toEqual(["one", "two"])
+    expect(stored(core)).toEqual(["one", "two"])
     const next = core.connectRunner("a")
-    expect(lying(core)).toEqual(["one", "two"])
-    // The next runner knows nothing of it: it gets the prompt again.
+    expect(stored(core)).toEqual(["one", "two"])
+    // The next runner does not run the prompt, so it is sent again.
     const later = core.connectRunner("b", { epoch: "other", nextSeq: next })
     expect(files(core, "b")).toEqual([[url("one"), url("two")]])
     core.receive("b", { type: "complete", messageId: id, ...origin, seq: later })
-    expect(lying(core)).toEqual([])
+    expect(stored(core)).toEqual([])
     expect(core.sql.all("SELECT * FROM files")).toEqual([])
   })
 
-  test("are told from others after they are gone: the same request is the same prompt, with other files it is none", () => {
+  test("after its files are deleted, a repeated request is the same prompt, and with other files a conflict", () => {
     const core = createCore()
     const id = ask(core, "p", ["one"])
     const next = core.connectRunner("a")
     core.receive("a", { type: "complete", messageId: id, ...origin, seq: next })
-    expect(lying(core)).toEqual([])
+    expect(stored(core)).toEqual([])
     expect(ask(core, "p", ["one"])).toBe(id)
     expect(ask(core, "p", ["two"])).toBe("conflict")
     expect(ask(core, "p", ["one", "one"])).toBe("conflict")
-    expect(lying(core)).toEqual([])
+    expect(stored(core)).toEqual([])
   })
 
-  test("stay when only another prompt ends, though they are the same", () => {
+  test("the files of a prompt stay when another prompt with the same files ends", () => {
     const core = createCore()
     const id = ask(core, "p", ["same"])
     ask(core, "q", ["same"])
     const next = core.connectRunner("a")
     core.receive("a", { type: "complete", messageId: id, ...origin, seq: next })
     expect(files(core, "a")).toEqual([[url("same")], [url("same")]])
-    expect(lying(core)).toEqual(["same"])
+    expect(stored(core)).toEqual(["same"])
   })
 
   test.each<readonly [string, (core: Core, id: string) => void]>([
-    ["is withdrawn", (core, id) => core.session.clients.request({ type: "withdraw", id }, "test")],
     [
-      "is swept out with the queue",
+      "it is withdrawn",
+      (core, id) => core.session.clients.request({ type: "withdraw", id }, "test"),
+    ],
+    [
+      "the queue is emptied",
       (core) => core.session.clients.request({ type: "abort", queued: true }, "test"),
     ],
     [
-      "answers a question",
+      "it answers a question",
       (core, id) => {
         const next = core.connectRunner("a", { settle: false })
         core.receive("a", { type: "question", questionId: "q", text: "?", ...origin, seq: next })
@@ -74,7 +77,7 @@ describe("the files of a prompt", () => {
       },
     ],
     [
-      "is stopped and lost with its runner",
+      "it is stopped and its runner is replaced",
       (core) => {
         const next = core.connectRunner("a")
         core.session.clients.request({ type: "abort" }, "test")
@@ -82,7 +85,7 @@ describe("the files of a prompt", () => {
       },
     ],
     [
-      "is not confirmed as stopped",
+      "its stop times out",
       (core) => {
         core.connectRunner("a")
         core.session.clients.request({ type: "abort" }, "test")
@@ -90,47 +93,47 @@ describe("the files of a prompt", () => {
       },
     ],
     [
-      "takes longer than any budget",
+      "it takes longer than every timeout",
       (core) => {
         core.connectRunner("a")
         core.clock.advance(3 * 60 * 60 * 1000)
       },
     ],
-    ["waits in a session that ends", (core) => core.session.terminate("enough")],
+    ["its session is terminated before it runs", (core) => core.session.terminate("enough")],
     [
-      "runs in a session that ends",
+      "its session is terminated while it runs",
       (core) => {
         core.connectRunner("a")
         core.session.terminate("enough")
       },
     ],
     [
-      "waits in a session that its runner ends",
+      "the runner ends the session before it runs",
       (core) => {
         core.session.runner.opened("a")
         core.receive("a", { type: "self-terminate" })
       },
     ],
-  ])("go when it %s", (_what, end) => {
+  ])("the files of a prompt are deleted when %s", (_what, end) => {
     const core = createCore()
     const id = ask(core, "p")
-    expect(lying(core)).toEqual(["p"])
+    expect(stored(core)).toEqual(["p"])
     end(core, id)
-    expect(lying(core)).toEqual([])
+    expect(stored(core)).toEqual([])
     const open = "SELECT id FROM queue WHERE status IN ('queued', 'processing')"
     expect(core.sql.all(open)).toEqual([])
   })
 
-  test("are not taken by a session that has ended", () => {
+  test("a session that has ended stores no files", () => {
     const core = createCore()
     core.session.terminate("enough")
     expect(ask(core, "p")).toBe("too-late")
-    expect(lying(core)).toEqual([])
+    expect(stored(core)).toEqual([])
   })
 })
 
-describe("a blob", () => {
-  /** Fails at one statement, as a disk does. */
+describe("blobs and failures", () => {
+  /** SQL that fails at one statement, like a broken disk. */
   const failing = (at: string) => {
     const sql = openBunSql(":memory:")
     const state = { broken: false }
@@ -151,34 +154,34 @@ describe("a blob", () => {
     return { sql: made, state }
   }
 
-  test("whose prompt could not be written goes at once", () => {
+  test("a blob is deleted at once when its prompt cannot be written", () => {
     const { sql, state } = failing("INSERT INTO queue")
     const core = createCore(sql)
     state.broken = true
     expect(() => ask(core, "p")).toThrow("disk I/O error")
-    expect(lying(core)).toEqual([])
+    expect(stored(core)).toEqual([])
     state.broken = false
     ask(core, "p")
-    expect(lying(core)).toEqual(["p"])
+    expect(stored(core)).toEqual(["p"])
   })
 
-  test("stays when the end of its prompt could not be written", () => {
+  test("a blob stays when the end of its prompt cannot be written", () => {
     const { sql, state } = failing("INSERT OR REPLACE INTO changes")
     const core = createCore(sql)
     const id = ask(core, "p")
     state.broken = true
     expect(() => core.session.clients.request({ type: "withdraw", id }, "test")).toThrow()
     state.broken = false
-    expect(lying(core)).toEqual(["p"])
+    expect(stored(core)).toEqual(["p"])
     core.connectRunner("a")
     expect(files(core, "a")).toEqual([[url("p")]])
   })
 
-  test("that is left by a death between the row and its removal is swept by the next life, and no other is", () => {
-    let dead = true
+  test("a blob that a crash left without a row is deleted at the next start, and other blobs are not", () => {
+    let isBroken = true
     const blobs = new (class extends Map<string, string> {
       override delete(id: string) {
-        if (dead) throw new Error("killed")
+        if (isBroken) throw new Error("killed")
         return super.delete(id)
       }
     })()
@@ -193,12 +196,12 @@ describe("a blob", () => {
     })
     core.session.clients.request({ type: "withdraw", id }, "test")
     expect(core.reports).toEqual(["hub.blob-not-deleted"])
-    // Put away, and then no row was written.
+    // A blob whose row was never written.
     core.blobs.set("never-written", btoa("half a prompt"))
-    dead = false
+    isBroken = false
     const later = core.restart()
     later.session.recover([])
-    expect(lying(later)).toEqual(["an image", "waits"])
+    expect(stored(later)).toEqual(["an image", "waits"])
     later.connectRunner("a")
     expect(files(later, "a")).toEqual([[url("waits")]])
   })

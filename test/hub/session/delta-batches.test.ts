@@ -1,28 +1,28 @@
-/** Text of any kind, in any pieces, written in any batches: always what was said, for every reader from any cursor. */
+/** Text in any pieces and batches is exact for every reader, from any cursor. */
 import { expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { createCore } from "../kit/core.ts"
 
 const origin = { messageId: "p1", channelType: "web", channelId: "default" }
 
-/** A client's view of one part, out of whatever it is told. */
+/** A client's view of one part, built from its events. */
 const read = (events: readonly Record<string, unknown>[], start = "") =>
   events.reduce((text, event) => {
     if (event["type"] === "part") return (event["part"] as { text?: string }).text ?? ""
     if (event["type"] !== "part.delta") return text
     const offset = Number(event["offset"])
     const more = String(event["text"])
-    if (offset > text.length) throw new Error("a gap")
+    if (offset > text.length) throw new Error("a delta is missing")
     return text.slice(0, offset) + more + text.slice(offset + more.length)
   }, start)
 
-test("any pieces arrive exact, in the rows, live, and from any cursor on, also in a core that forgot everything", () => {
+test("any pieces of text are exact in the rows, live, and from any cursor, also after a restart", () => {
   fc.assert(
     fc.property(
       fc.array(
         fc.record({
           piece: fc.string({ unit: "binary", minLength: 1, maxLength: 8 }),
-          after: fc.constantFrom("nothing", "batch", "loop", "look"),
+          after: fc.constantFrom("nothing", "batch", "tick", "snapshot"),
         }),
         { minLength: 1, maxLength: 40 },
       ),
@@ -42,9 +42,9 @@ test("any pieces arrive exact, in the rows, live, and from any cursor on, also i
           })
           seq += 1
           whole += piece
-          if (after === "loop") core.clock.advance(1)
+          if (after === "tick") core.clock.advance(1)
           if (after === "batch") core.clock.advance(250)
-          if (after === "look") {
+          if (after === "snapshot") {
             const snapshot = core.session.snapshot() as { rev: number }
             seen.push({ rev: snapshot.rev, text: whole })
           }
@@ -67,11 +67,11 @@ test("any pieces arrive exact, in the rows, live, and from any cursor on, also i
         expect(later.session.recent(5)[0]?.parts[0]?.text).toBe(whole)
         for (const { rev, text } of seen) {
           later.session.clients.subscribe(`c${rev}`, rev)
-          const [told] = later.sent(`c${rev}`) as unknown as [
+          const [replay] = later.sent(`c${rev}`) as unknown as [
             { type: string; events: Record<string, unknown>[] },
           ]
-          expect(told.type).toBe("changes")
-          expect(read(told.events, text)).toBe(whole)
+          expect(replay.type).toBe("changes")
+          expect(read(replay.events, text)).toBe(whole)
         }
       },
     ),
@@ -79,7 +79,7 @@ test("any pieces arrive exact, in the rows, live, and from any cursor on, also i
   )
 })
 
-test("words in halves of a character, split between batches, are whole", () => {
+test("an emoji whose halves are in different batches is whole", () => {
   const core = createCore()
   const seq = core.connectRunner("a")
   const [high = "", low = ""] = "👋".split("")
@@ -105,7 +105,7 @@ test("words in halves of a character, split between batches, are whole", () => {
   expect(core.restart().session.recent(1)[0]?.parts[0]?.text).toBe("a👋b")
 })
 
-test("a part longer than a row goes on in the next one", () => {
+test("a part that is longer than a row continues in another row", () => {
   const core = createCore()
   let seq = core.connectRunner("a")
   const piece = "0123456789".repeat(5000)
@@ -134,7 +134,7 @@ test("a part longer than a row goes on in the next one", () => {
   ).toBe(piece.repeat(30))
 })
 
-test("words without a part's name make a part until something else comes, and the last word on them counts", () => {
+test("deltas without a part id continue the last part until another kind of part comes", () => {
   const core = createCore()
   const seq = core.connectRunner("a")
   const delta = (text: string, place: number) =>
@@ -171,7 +171,7 @@ test("words without a part's name make a part until something else comes, and th
   ])
 })
 
-test("a message that came and ended while a reader slept is told before its parts, and its end after them", () => {
+test("a replay announces a message before its parts and its end after them", () => {
   const core = createCore()
   const seq = core.connectRunner("a")
   const { rev } = core.session.snapshot() as { rev: number }
@@ -192,8 +192,8 @@ test("a message that came and ended while a reader slept is told before its part
     seq: seq + 2,
   })
   core.session.clients.subscribe("c", rev)
-  const [told] = core.sent("c") as unknown as [{ events: Record<string, { status?: string }>[] }]
-  const steps = told.events.map((event) => [event["type"], event["message"]?.status])
+  const [replay] = core.sent("c") as unknown as [{ events: Record<string, { status?: string }>[] }]
+  const steps = replay.events.map((event) => [event["type"], event["message"]?.status])
   expect(steps as unknown).toEqual([
     ["message", "streaming"],
     ["part", undefined],

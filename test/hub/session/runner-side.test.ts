@@ -1,4 +1,4 @@
-/** The runner's side of a session, frame by frame: what is taken, what is handed out, what is said when. */
+/** The runner's side of a session, frame by frame: what is accepted, what is dispatched, what is sent. */
 import { describe, expect, test } from "bun:test"
 import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
 import type { Sql } from "../../../src/hub/session/ports.ts"
@@ -9,8 +9,8 @@ const promptsTo = (frames: readonly { type: string; messageId?: unknown }[]) =>
   frames.flatMap(({ type, messageId }) => (type === "prompt" ? [messageId] : []))
 const origin = { messageId: "p1", channelType: "web", channelId: "default" }
 
-describe("what a runner tells from before", () => {
-  test("is waited for: an old idle hands out nothing, and a prompt that ended meanwhile is not run again", () => {
+describe("a reconnecting runner", () => {
+  test("before the barrier an old idle dispatches nothing, and a prompt that ended meanwhile is not run again", () => {
     const core = createCore()
     core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
@@ -26,7 +26,7 @@ describe("what a runner tells from before", () => {
     expect(core.session.status()).toMatchObject({ working: 0, queued: 0 })
   })
 
-  test("decides what it has lost: that goes back to the front of its line and out again, once", () => {
+  test("a prompt that the runner lost is dispatched again, once and before later prompts", () => {
     const core = createCore()
     core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
@@ -36,7 +36,7 @@ describe("what a runner tells from before", () => {
     expect(promptsTo(core.sent("b"))).toEqual(["p1"])
   })
 
-  test("keeps what it still runs, and other channels go on with what is ready", () => {
+  test("a prompt that the runner still runs is kept, and other channels continue", () => {
     const core = createCore()
     core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
@@ -50,7 +50,7 @@ describe("what a runner tells from before", () => {
     expect(core.session.status()).toMatchObject({ working: 2 })
   })
 
-  test("is taken for told when a runner that knows no barrier is silent for ten seconds", () => {
+  test("a runner that does not answer the barrier counts as reconciled after ten seconds", () => {
     const core = createCore()
     core.session.prompt(prompt("p1"), "web:default")
     core.connectRunner("a", { settle: false })
@@ -61,7 +61,7 @@ describe("what a runner tells from before", () => {
   })
 })
 
-test("a runner that comes back in mid-turn is shown as idle when the turn is over", () => {
+test("the agent is shown as idle when a channel reports idle at the end of its turn", () => {
   const core = createCore()
   const next = core.connectRunner("a")
   const agent = () => (core.session.snapshot()["state"] as { agent?: unknown }).agent
@@ -74,8 +74,8 @@ test("a runner that comes back in mid-turn is shown as idle when the turn is ove
   expect(agent()).toEqual({ status: "idle" })
 })
 
-describe("the stream", () => {
-  test("is acknowledged after the write, within 50 ms, cumulatively", () => {
+describe("the stream of frames", () => {
+  test("written frames are acknowledged together within 50 ms", () => {
     const core = createCore()
     const next = core.connectRunner("a")
     core.clock.advance(50)
@@ -86,7 +86,7 @@ describe("the stream", () => {
     expect(core.sent("a").slice(before)).toEqual([{ type: "ack", seq: next + 1 }] as never)
   })
 
-  test("words are acknowledged only when their batch is written", () => {
+  test("deltas are acknowledged only after their batch is written", () => {
     const core = createCore()
     const next = core.connectRunner("a")
     core.receive("a", {
@@ -114,11 +114,11 @@ describe("the stream", () => {
   })
 
   test.each([
-    ["a letter of one byte", "a", 1],
-    ["a letter of two", "ß", 2],
-    ["a character of three", "漢", 3],
-    ["an emoji of four, in halves", "👋", 4],
-  ])("words are written at once when there are 2 KiB of them: %s", (_what, sign, bytes) => {
+    ["one byte each", "a", 1],
+    ["two bytes each", "ß", 2],
+    ["three bytes each", "漢", 3],
+    ["four bytes each, cut in half", "👋", 4],
+  ])("deltas are written as soon as they are 2 KiB: characters of %s", (_what, sign, bytes) => {
     const core = createCore()
     const next = core.connectRunner("a")
     const say = (delta: string, seq: number) =>
@@ -135,7 +135,7 @@ describe("the stream", () => {
     const count = Math.ceil(2048 / bytes)
     const text = sign.repeat(count)
     const most = Math.floor(2047 / bytes) * sign.length
-    // Cut in the middle, where half of a pair may be on either side.
+    // Cut in the middle, between the halves of a surrogate pair.
     const middle = Math.floor(most / 2) | 1
     say(text.slice(0, middle), next + 1)
     say(text.slice(middle, most), next + 2)
@@ -144,7 +144,7 @@ describe("the stream", () => {
     expect(written()).toBe(1 + text.length)
   })
 
-  test("with a frame missing is asked for again from what is stored", () => {
+  test("a missing frame closes the connection, and the runner resumes after the last stored frame", () => {
     const core = createCore()
     const next = core.connectRunner("a")
     core.receive("a", { type: "title", title: "lost before", seq: next + 1 })
@@ -154,7 +154,7 @@ describe("the stream", () => {
     expect(core.sent("b")[0]).toMatchObject({ type: "welcome", lastSeq: next - 1 })
   })
 
-  test("a frame that came before changes nothing", () => {
+  test("a duplicate frame changes nothing", () => {
     const core = createCore()
     const next = core.connectRunner("a")
     core.receive("a", {
@@ -182,7 +182,7 @@ describe("the stream", () => {
     expect(core.session.snapshot()["usage"]).toMatchObject({ input: 5 })
   })
 
-  test("a frame that makes no sense keeps its place, and a malformed request is answered", () => {
+  test("a malformed frame is skipped, and a malformed request gets an error", () => {
     const core = createCore()
     const next = core.connectRunner("a")
     core.session.runner.receive("a", `{"type":"memory-write","requestId":"r1","seq":${next}}`)
@@ -196,7 +196,7 @@ describe("the stream", () => {
     })
   })
 
-  test("a frame that cannot be written is tried again, then left out; what waited before it is kept", () => {
+  test("a frame that cannot be written is tried twice, then skipped; the deltas before it are kept", () => {
     const sql = openBunSql(":memory:")
     const failing: Sql = {
       ...sql,
@@ -250,7 +250,7 @@ describe("the stream", () => {
     expect(core.session.recent(5)[0]?.parts[0]?.text).toBe("one two ")
   })
 
-  test("without a hello is taken as it comes: configured at its first frame, prompted when idle", () => {
+  test("a runner without a hello is configured at its first frame and gets prompts when it is idle", () => {
     const core = createCore()
     core.session.prompt(prompt("p1"), "web:default")
     core.session.runner.opened("old")
@@ -260,11 +260,11 @@ describe("the stream", () => {
     expect(core.session.status()).toMatchObject({ working: 0 })
   })
 
-  test("of a runner that was replaced is not listened to", () => {
+  test("frames of a replaced runner are ignored", () => {
     const core = createCore()
     core.connectRunner("a")
     core.connectRunner("b", { epoch: "other" })
-    core.receive("a", { type: "title", title: "from the grave", seq: 3 })
+    core.receive("a", { type: "title", title: "from the replaced runner", seq: 3 })
     expect(core.session.status().title).toBeUndefined()
     expect(core.closed).toEqual([["a", 1000, "Replaced by new runner connection"]])
     core.session.runner.closed("a")
@@ -273,7 +273,7 @@ describe("the stream", () => {
 })
 
 describe("a stop", () => {
-  test("that the runner does not confirm in fifteen seconds frees the channel", () => {
+  test("a stop that the runner does not confirm within 15 s frees the channel", () => {
     const core = createCore()
     const next = core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
@@ -299,7 +299,7 @@ describe("a stop", () => {
     expect(core.session.recent(9)[1]?.parts).toEqual([])
   })
 
-  test("that the runner does not confirm closes what was streaming: its later words are left out", () => {
+  test("deltas that come after an unconfirmed stop are dropped", () => {
     const core = createCore()
     const next = core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
@@ -320,7 +320,7 @@ describe("a stop", () => {
     expect(core.session.recent(9)[1]?.parts.map(({ text }) => text)).toEqual(["in time"])
   })
 
-  test("asked for while the runner is away reaches it when it comes back", () => {
+  test("a stop that is requested without a runner is sent when the runner reconnects", () => {
     const core = createCore()
     core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
@@ -340,7 +340,7 @@ describe("a stop", () => {
 })
 
 describe("a question", () => {
-  test("answered while the runner is away is answered when it comes back", () => {
+  test("an answer that is given without a runner is sent when the runner reconnects", () => {
     const core = createCore()
     const next = core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
@@ -360,7 +360,7 @@ describe("a question", () => {
     } as never)
   })
 
-  test("is answered by a prompt that is promoted, and lapses with its turn", () => {
+  test("a promoted prompt answers an open question, and other questions expire with the turn", () => {
     const core = createCore()
     const next = core.connectRunner("a")
     core.session.prompt(prompt("p1"), "web:default")
@@ -384,7 +384,7 @@ describe("a question", () => {
   })
 })
 
-test("keys of the configuration reach the runner and no client", async () => {
+test("keys in the config reach the runner and no client", async () => {
   const core = createCore()
   await core.session.configure({ providerKeys: { openai: "sk-secret" } }, { sendToRunner: true })
   core.connectRunner("a")
@@ -394,7 +394,7 @@ test("keys of the configuration reach the runner and no client", async () => {
   expect(JSON.stringify([core.session.snapshot(), core.broadcasts])).not.toContain("sk-secret")
 })
 
-test("a session that has ended lets no runner in", () => {
+test("a session that has ended refuses every runner", () => {
   const core = createCore()
   expect(core.session.refuseRunner("h")).toBe(503)
   core.session.setRunnerToken("h")
@@ -408,11 +408,11 @@ test("a session that has ended lets no runner in", () => {
   expect(core.session.refuseRunner("h")).toBe(410)
 })
 
-test("a question to the runner that it does not answer in two minutes lapses", () => {
+test("a request to the runner expires after two minutes", () => {
   const core = createCore()
   core.connectRunner("a")
   const reply = core.session.clients.request({ type: "diff" }, "test")
-  if (!reply.ok) throw new Error("it was not asked")
+  if (!reply.ok) throw new Error("the request was refused")
   const last = () => core.broadcasts.findLast(({ type }) => type === "answer")
   core.clock.advance(119_000)
   expect(last()).toBeUndefined()
@@ -420,7 +420,7 @@ test("a question to the runner that it does not answer in two minutes lapses", (
   expect(last()).toMatchObject({ requestId: reply["requestId"], asked: "diff", status: "expired" })
 })
 
-test("what could not be undone is said in the conversation", () => {
+test("a failed revert becomes a system message with the error", () => {
   const core = createCore()
   const next = core.connectRunner("a")
   core.receive("a", { type: "reverted", messageIds: [], error: "a turn is running", seq: next })

@@ -39,8 +39,8 @@ describe("row of the shared store", () => {
     },
   )
 
-  test("a NULL in an optional JSON column is read as null", () => {
-    const row = readRow(executionRow, {
+  test("a NULL in an optional JSON column is absent, and the JSON null is null", () => {
+    const row = {
       id: "e1",
       workflow: "w1",
       hash: "sha256:0",
@@ -54,8 +54,9 @@ describe("row of the shared store", () => {
       approval: null,
       started_at: 1,
       ended_at: null,
-    })
-    expect(row).toMatchObject({ output: null, approval: null })
+    }
+    expect(readRow(executionRow, row)).toMatchObject({ output: undefined, approval: undefined })
+    expect(readRow(executionRow, { ...row, output: "null" })).toMatchObject({ output: null })
   })
 
   test("a stored effect is read back as it was written", () => {

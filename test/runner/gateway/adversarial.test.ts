@@ -1,4 +1,4 @@
-/** What an attacker would try, over raw sockets: from the network, from a page, and from inside the sandbox. */
+/** Attacks over raw sockets: from the network, from a web page, and from inside the sandbox. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { generateKeyPairSync, createSign } from "node:crypto"
 import { routes } from "../../../src/runner/gateway/routes.ts"
@@ -58,7 +58,7 @@ beforeAll(async () => {
   await api(gateway, "POST", "/tunnels", { name: "app", port: tunnelled.port })
 })
 
-/** Stands for OpenCode: asks for a password. */
+/** A fake OpenCode that requires a password. */
 const opencode = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
@@ -83,14 +83,14 @@ const get = (path: string, ...headers: string[]) =>
     ),
   )
 
-/** Runs it and says whether a request reached a backend. */
+/** Whether a request reached a backend during `run`. */
 const reached = async (run: () => Promise<unknown>): Promise<boolean> => {
   seen = []
   await run()
   return seen.length > 0
 }
 
-describe("a token that is not good", () => {
+describe("an invalid token", () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
   const pem = publicKey.export({ type: "spki", format: "pem" })
   const [rsHead = "", rsBody = ""] = makeToken({ header: { alg: "RS256" } }).split(".")
@@ -127,16 +127,19 @@ describe("a token that is not good", () => {
     "bytes that are not text": "%ff%fe%00",
     "a bare object": "[object Object]",
   }
-  // Each from an address of its own would need many; the answer is 401 or, after some, 429: never in, never 500.
-  test.each(Object.entries(cases))("opens nothing in the address: %s", async (_, token) => {
-    const path = `/vscode/?token=${token.replaceAll(" ", "%20")}`
-    let answer = ""
-    expect(await reached(async () => (answer = await get(path)))).toBe(false)
-    expect([401, 429]).toContain(statusOf(answer))
-    expect(answer.toLowerCase()).not.toContain("set-cookie")
-  })
+  // All cases have the same peer address, so the status is 401 or, after 20 failures, 429.
+  test.each(Object.entries(cases))(
+    "an invalid token in the query is refused: %s",
+    async (_, token) => {
+      const path = `/vscode/?token=${token.replaceAll(" ", "%20")}`
+      let answer = ""
+      expect(await reached(async () => (answer = await get(path)))).toBe(false)
+      expect([401, 429]).toContain(statusOf(answer))
+      expect(answer.toLowerCase()).not.toContain("set-cookie")
+    },
+  )
   test.each(Object.entries(cases).filter(([, token]) => /^[\x21-\x7e]+$/.test(token)))(
-    "opens nothing in a header: %s",
+    "an invalid token in a header is refused: %s",
     async (_, token) => {
       let answer = ""
       const bearer = `Authorization: Bearer ${token}`
@@ -145,24 +148,24 @@ describe("a token that is not good", () => {
     },
   )
 
-  test("does not stop the next one that is good", async () => {
+  test("a valid token is accepted after invalid ones", async () => {
     expect(statusOf(await get(`/vscode/?token=${makeToken()}`))).toBe(200)
   })
 })
 
-test("a token just expired is still good for half a minute", async () => {
+test("a token is accepted up to 30 seconds after it has expired", async () => {
   const exp = Math.floor(Date.now() / 1000) - 25
   expect(statusOf(await get(`/vscode/?token=${makeToken({ claims: { exp } })}`))).toBe(200)
 })
 
-test("a cookie that was never given opens nothing", async () => {
+test("a cookie that the gateway has not issued is refused", async () => {
   for (const value of ["", "x", "0".repeat(64), "__proto__", "constructor", cookie.slice(0, -1)]) {
     const header = value.startsWith("gateway") ? value : `gateway_session=${value}`
     expect(await reached(() => get("/vscode/", `Cookie: ${header}`))).toBe(false)
   }
 })
 
-describe("an address that tries to leave its row", () => {
+describe("path traversal", () => {
   const rows = routes
     .filter(({ path }) => !path.startsWith("//"))
     .map(({ path }) => path.replace("/*", "/").replace(":name", "app").split("?")[0] ?? "")
@@ -184,7 +187,7 @@ describe("an address that tries to leave its row", () => {
   const addresses = rows.flatMap((row) =>
     tricks.map((trick) => `${row.endsWith("/") ? row : `${row}/`}${trick}`),
   )
-  test.each(addresses)("is refused: %s", async (address) => {
+  test.each(addresses)("a path that could leave its route is 400: %s", async (address) => {
     let answer = ""
     const run = async () => {
       answer = await get(address, `Cookie: ${cookie}`, `Authorization: Bearer ${API_TOKEN}`)
@@ -213,7 +216,7 @@ describe("an address that tries to leave its row", () => {
     "/",
     "/favicon.ico",
     "/.env",
-  ])("is no row: %s", async (address) => {
+  ])("an address that matches no row is not served: %s", async (address) => {
     let answer = ""
     const run = async () => {
       answer = await get(address, `Cookie: ${cookie}`)
@@ -223,7 +226,7 @@ describe("an address that tries to leave its row", () => {
   })
 })
 
-describe("a head that can be read in two ways", () => {
+describe("ambiguous messages", () => {
   const post = (...lines: string[]) =>
     [`POST /vscode/ HTTP/1.1`, "Host: s", `Cookie: ${cookie}`, ...lines].join("\r\n")
   const smuggled = "GET /vscode/smuggled HTTP/1.1\r\nHost: s\r\n\r\n"
@@ -263,7 +266,7 @@ describe("a head that can be read in two ways", () => {
       `${post("Authorization: Bearer a", "Authorization: Bearer b")}\r\n\r\n`,
     "a connection that names the length": () =>
       `${post("Connection: content-length", "Content-Length: 5")}\r\n\r\nhello`,
-    "a version of its own": () => `GET /vscode/ HTTP/1.9\r\nHost: s\r\n\r\n`,
+    "an unknown version": () => `GET /vscode/ HTTP/1.9\r\nHost: s\r\n\r\n`,
     "HTTP/2 by surprise": () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "a space in the address": () => `GET /vscode/ x HTTP/1.1\r\nHost: s\r\n\r\n`,
     "bytes that are no HTTP": () => "\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\r\n\r\n",
@@ -275,15 +278,18 @@ describe("a head that can be read in two ways", () => {
     CONNECT: () => `CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n`,
     TRACE: () => `TRACE /vscode/ HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n\r\n`,
   }
-  test.each(Object.keys(heads))("is refused and the connection ends: %s", async (name) => {
-    let answer = ""
-    const run = async () => {
-      answer = await speak(gateway.port, heads[name]?.() ?? "")
-    }
-    expect(await reached(run)).toBe(false)
-    expect([400, 404, 405, 414, 431, 505]).toContain(statusOf(answer))
-    expect(answer.match(/HTTP\/1\.1 \d/g)).toHaveLength(1)
-  })
+  test.each(Object.keys(heads))(
+    "an ambiguous or malformed head is refused with one response: %s",
+    async (name) => {
+      let answer = ""
+      const run = async () => {
+        answer = await speak(gateway.port, heads[name]?.() ?? "")
+      }
+      expect(await reached(run)).toBe(false)
+      expect([400, 404, 405, 414, 431, 505]).toContain(statusOf(answer))
+      expect(answer.match(/HTTP\/1\.1 \d/g)).toHaveLength(1)
+    },
+  )
 
   const bodies: Record<string, string> = {
     "an extension": "5;a=b\r\nhello\r\n0\r\n\r\n",
@@ -294,7 +300,7 @@ describe("a head that can be read in two ways", () => {
     "a size that is none": "g\r\n",
     "trailers without an end": `0\r\nX: ${"a".repeat(10_000)}`,
   }
-  test.each(Object.keys(bodies))("a chunk with %s ends the request", async (name) => {
+  test.each(Object.keys(bodies))("a chunked body with %s is refused", async (name) => {
     const answer = await speak(
       gateway.port,
       `${post("Transfer-Encoding: chunked")}\r\n\r\n${bodies[name]}`,
@@ -311,7 +317,7 @@ describe("a head that can be read in two ways", () => {
     expect(seen[0]?.headers.get("gateway-user")).toBeNull()
   })
 
-  test("many requests in one packet are answered one after another", async () => {
+  test("1000 requests in one packet get 1000 responses", async () => {
     const one = `GET /health HTTP/1.1\r\nHost: s\r\n\r\n`
     const answer = await speak(gateway.port, one.repeat(1000))
     expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(1000)
@@ -319,7 +325,7 @@ describe("a head that can be read in two ways", () => {
 })
 
 describe("a person's cookie and token", () => {
-  test("do not reach a backend, nor do headers that are the gateway's to say", async () => {
+  test("the person's cookie and token and forged proxy headers do not reach a backend", async () => {
     seen = []
     await get(
       `/t/app/x?a=%20b&token=${makeToken()}&c`,
@@ -346,7 +352,7 @@ describe("a person's cookie and token", () => {
     }
   })
 
-  test("an authorization that is the app's own reaches the app", async () => {
+  test("an Authorization header for the app reaches the app", async () => {
     seen = []
     await get("/t/app/", `Cookie: ${cookie}`, "Authorization: Bearer of-the-app")
     expect(seen[0]?.headers.get("authorization")).toBe("Bearer of-the-app")
@@ -358,13 +364,13 @@ describe("a person's cookie and token", () => {
     expect(answer).toContain("theirs=1; Path=/t/app/")
   })
 
-  test("an app's service worker sees nothing but the app, and the app clears nothing but its own", async () => {
+  test("an app's service worker is limited to the app, and the app cannot clear the data of the site", async () => {
     const answer = (await get("/t/app/steal", `Cookie: ${cookie}`)).toLowerCase()
     expect(answer).toContain("service-worker-allowed: /t/app/\r\n")
     expect(answer).not.toContain("clear-site-data")
   })
 
-  test("a redirect to another host is passed on, not followed", async () => {
+  test("a redirect to another host is passed on and not followed", async () => {
     seen = []
     const answer = await get("/t/app/elsewhere", `Cookie: ${cookie}`)
     expect(statusOf(answer)).toBe(302)
@@ -372,7 +378,7 @@ describe("a person's cookie and token", () => {
     expect(seen).toHaveLength(1)
   })
 
-  test("a good cookie among false ones still counts", async () => {
+  test("a valid cookie among forged ones is accepted", async () => {
     const header = `Cookie: gateway_session=false; ${cookie}; gateway_session=x`
     expect(statusOf(await get("/vscode/", header))).toBe(200)
   })
@@ -399,20 +405,20 @@ describe("a page of another site", () => {
     "https://sandbox.example:444",
     "sandbox.example",
     "https://app.example.com.evil.example",
-  ])("opens no WebSocket: %s", async (origin) => {
+  ])("a page of another site cannot open a WebSocket: %s", async (origin) => {
     let answer = ""
     expect(await reached(async () => (answer = await upgrade(origin)))).toBe(false)
     expect(statusOf(answer)).toBe(403)
   })
 
   test.each(["https://sandbox.example", "http://sandbox.example", "https://app.example.com"])(
-    "but a page of our own does: %s",
+    "a page of an allowed origin can open a WebSocket: %s",
     async (origin) => {
       expect(await reached(() => upgrade(origin))).toBe(true)
     },
   )
 
-  test("posts nothing with the person's cookie", async () => {
+  test("a page of another site cannot POST with the person's cookie", async () => {
     const head = ["POST /t/app/x HTTP/1.1", "Host: sandbox.example", `Cookie: ${cookie}`]
     const post = (origin: string) =>
       speak(gateway.port, [...head, `Origin: ${origin}`, "Content-Length: 0", "", ""].join("\r\n"))
@@ -420,14 +426,14 @@ describe("a page of another site", () => {
     expect(statusOf(await post("https://sandbox.example"))).toBe(200)
   })
 
-  test("opens no WebSocket to OpenCode either", async () => {
+  test("a page of another site cannot open a WebSocket to OpenCode", async () => {
     expect(statusOf(await upgrade("https://evil.example", "/opencode/pty"))).toBe(403)
   })
 })
 
 describe("/api", () => {
   const token = `Authorization: Bearer ${API_TOKEN}`
-  test("is closed from outside and from inside without this boot's token", async () => {
+  test("the API refuses every request without the token of this boot", async () => {
     const tries = [
       [],
       [`Cookie: ${cookie}`],
@@ -446,11 +452,11 @@ describe("/api", () => {
     expect(statusOf(await get("/api/tunnels", token))).toBe(200)
   })
 
-  test("its token opens nothing that is a person's", async () => {
+  test("the API token does not open a person's route", async () => {
     expect([401, 429]).toContain(statusOf(await get("/vscode/", token)))
   })
 
-  test("no tunnel leads to the gateway, OpenCode, the VNC server, or what has a row of its own", async () => {
+  test("a tunnel to the gateway, OpenCode, the VNC server or a service is refused", async () => {
     for (const port of [gateway.port, opencode.port, 5900, backend.port]) {
       const answer = await api(gateway, "POST", "/tunnels", { name: "x", port })
       expect(answer.status).toBe(409)
@@ -467,7 +473,7 @@ describe("/api", () => {
     [{ name: "", port: 80 }, "name"],
     [{ port: 80 }, "name"],
     [{ name: "x", port: 80, protocol: "tcp" }, "protocol"],
-  ])("a tunnel that makes no sense is 400 and says why: %j", async (body, word) => {
+  ])("an invalid tunnel is 400 and names the problem: %j", async (body, word) => {
     const answer = await api(gateway, "POST", "/tunnels", body)
     expect(answer.status).toBe(400)
     expect(((await answer.json()) as { error: string }).error).toContain(word)
@@ -475,7 +481,7 @@ describe("/api", () => {
 })
 
 describe("/opencode", () => {
-  test("is OpenCode's own door: 401 without its password", async () => {
+  test("OpenCode itself refuses a request without its password", async () => {
     expect(statusOf(await get("/opencode/session"))).toBe(401)
     expect(statusOf(await get("/opencode/session", `Cookie: ${cookie}`))).toBe(401)
     const basic = `Authorization: Basic ${btoa("opencode:pw")}`
@@ -483,7 +489,7 @@ describe("/opencode", () => {
   })
 })
 
-test("nothing secret is in the log", () => {
+test("the log contains no secret", () => {
   const log = gateway.log.join("\n")
   for (const secret of [SECRET, API_TOKEN, cookie.split("=")[1] ?? "", "eyJ"]) {
     expect(log).not.toContain(secret)

@@ -1,6 +1,7 @@
-/** Calls that are made twice are done once, and every call says where it comes from. */
+/** Idempotency keys, the caller of a tool call, and the OpenAPI document. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
-import { ApiError, type Caller } from "../../../src/runner/gateway/api.ts"
+import { ApiError } from "../../../src/runner/gateway/api-error.ts"
+import type { Caller } from "../../../src/runner/gateway/api.ts"
 import { createOnce } from "../../../src/runner/gateway/idempotency.ts"
 import { operations } from "../../../src/wire/operations/index.ts"
 import { API_TOKEN, startTestGateway, type TestGateway } from "./kit.ts"
@@ -37,8 +38,8 @@ const spawn = (key: string | undefined, body: Fields, headers: Record<string, st
 
 const task = { task: "t", workspace: "w" }
 
-describe("a call with a key", () => {
-  test("that is made again gets the first answer and is not done again", async () => {
+describe("idempotency keys", () => {
+  test("a repeated call with the same key gets the first result and is not carried out again", async () => {
     let child = 0
     answer = async () => ({ childSessionId: `s${(child += 1)}` })
     const first = await (await spawn("k1", task)).json()
@@ -47,7 +48,7 @@ describe("a call with a key", () => {
     expect(await (await spawn("k2", task)).json()).toEqual({ childSessionId: "s2" })
   })
 
-  test("that is still under way is waited for", async () => {
+  test("a repeated call waits for the first one if it is still running", async () => {
     const { promise, resolve } = Promise.withResolvers<Fields>()
     answer = () => promise
     const both = [spawn("k3", task), spawn("k3", task)]
@@ -58,7 +59,7 @@ describe("a call with a key", () => {
     expect(asked).toHaveLength(1)
   })
 
-  test("that failed fails again, with the same words: it may have been done", async () => {
+  test("a repeated call gets the same error if the first one failed, because it may have taken effect", async () => {
     answer = () => Promise.reject(new ApiError(504, "unanswered", "no answer"))
     const first = await spawn("k4", task)
     answer = async () => ({ childSessionId: "s4" })
@@ -68,7 +69,7 @@ describe("a call with a key", () => {
     expect(asked).toHaveLength(1)
   })
 
-  test("that was used for something else is 409", async () => {
+  test("a key that was used for a different call is 409", async () => {
     answer = async () => ({ childSessionId: "s5" })
     await spawn("k5", task)
     const other = await spawn("k5", { ...task, task: "another" })
@@ -77,13 +78,13 @@ describe("a call with a key", () => {
     expect(asked).toHaveLength(1)
   })
 
-  test("and a bad input does nothing, so that the corrected call is done", async () => {
+  test("a call with an invalid input does not use up its key", async () => {
     answer = async () => ({ childSessionId: "s6" })
     expect((await spawn("k6", { task: "t" })).status).toBe(400)
     expect((await spawn("k6", task)).status).toBe(200)
   })
 
-  test("is not needed: without one every call is done", async () => {
+  test("calls without a key are all carried out", async () => {
     answer = async () => ({ childSessionId: "s7" })
     await spawn(undefined, task)
     await spawn(undefined, task)
@@ -91,8 +92,8 @@ describe("a call with a key", () => {
   })
 })
 
-describe("what is remembered", () => {
-  test("is forgotten after its time, the oldest first when there is too much", async () => {
+describe("the results that are kept", () => {
+  test("a result is kept for a limited time, and the oldest is removed first when there are too many", async () => {
     let now = 0
     const once = createOnce<number>({ now: () => now, keepMs: 100, most: 2 })
     let runs = 0
@@ -106,8 +107,8 @@ describe("what is remembered", () => {
   })
 })
 
-describe("a call of a tool", () => {
-  test("hands on the session, the message and the call that it comes from", async () => {
+describe("the caller of a tool call", () => {
+  test("a tool call passes on the session, the message and the call that it comes from", async () => {
     answer = async () => ({ childSessionId: "s8" })
     await spawn("k8", task, {
       "x-opencode-session-id": "ses_1",
@@ -125,7 +126,7 @@ describe("a call of a tool", () => {
 })
 
 describe("the OpenAPI document", () => {
-  test("has every operation, behind the token", async () => {
+  test("the OpenAPI document requires the token and contains every operation", async () => {
     const url = `${gateway.url}/api/openapi.json`
     expect((await fetch(url)).status).toBe(401)
     const response = await fetch(url, { headers: { authorization: `Bearer ${API_TOKEN}` } })

@@ -1,6 +1,6 @@
-/** The tools' API by its front door: every operation of the table, and every way it can fail. */
+/** The tools' API over HTTP: every operation of the table, and its errors. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
-import { ApiError } from "../../../src/runner/gateway/api.ts"
+import { ApiError } from "../../../src/runner/gateway/api-error.ts"
 import { findRoute, routes } from "../../../src/runner/gateway/routes.ts"
 import { operations } from "../../../src/wire/operations/index.ts"
 import { sampleOf } from "../../wire/operations/samples.ts"
@@ -27,7 +27,7 @@ afterEach(() => {
   told = []
 })
 
-/** The request that a tool makes of an input: path parameters, then query or body. */
+/** Calls an operation as a tool does: path parameters first, the rest as query or body. */
 const call = (operation: (typeof operations)[number], input: Fields) => {
   const rest = { ...input }
   const path = operation.path.replaceAll(/:(\w+)/g, (_, name: string) => {
@@ -45,11 +45,11 @@ const call = (operation: (typeof operations)[number], input: Fields) => {
   return api(gateway, operation.method, plain, rest)
 }
 
-describe("every operation of the table", () => {
+describe("the operations of the table", () => {
   for (const operation of operations) {
     const { served, name } = operation
     if (served.by === "session") {
-      test(`${name} asks the session agent and replies with its answer`, async () => {
+      test(`the operation ${name} sends a request to the session agent and replies with its result`, async () => {
         const sample = sampleOf(name)
         answer = async () => sample.result as Fields
         const response = await call(operation, sample.input)
@@ -64,7 +64,7 @@ describe("every operation of the table", () => {
       })
     }
     if (served.by === "frame") {
-      test(`${name} tells the session agent and knows its reply`, async () => {
+      test(`the operation ${name} sends a frame to the session agent and has a fixed reply`, async () => {
         const response = await call(operation, sampleOf(name).input)
         expect(await response.json()).toEqual(served.reply)
         expect(told).toHaveLength(1)
@@ -73,7 +73,7 @@ describe("every operation of the table", () => {
   }
 })
 
-describe("what goes wrong", () => {
+describe("errors of the API", () => {
   const status = async (run: Promise<Response>) => {
     const response = await run
     const body = (await response.json()) as Fields
@@ -83,23 +83,23 @@ describe("what goes wrong", () => {
     [502, "refused"],
     [503, "offline"],
     [504, "unanswered"],
-  ] as const)("in the link is %d %s", async (code, word) => {
-    answer = () => Promise.reject(new ApiError(code, word, "the words of it"))
+  ] as const)("a failed request over the link is %d %s", async (code, word) => {
+    answer = () => Promise.reject(new ApiError(code, word, "the reason"))
     expect(await status(api(gateway, "GET", "/child-sessions"))).toEqual([code, word, "string"])
   })
-  test("in an answer that lacks something is 502 and names it", async () => {
+  test("a result without a required field is 502 and names the field", async () => {
     answer = async () => ({})
     const response = await api(gateway, "GET", "/child-sessions")
     expect(response.status).toBe(502)
     expect(JSON.stringify(await response.json())).toContain("children")
   })
-  test("in us is 500 without a word of it", async () => {
+  test("an unexpected error is 500 and does not reveal its message", async () => {
     answer = () => Promise.reject(new Error("the database's password is x"))
     const response = await api(gateway, "GET", "/child-sessions")
     expect(response.status).toBe(500)
     expect(await response.text()).not.toContain("password")
   })
-  test("in the input is 400 and names the field", async () => {
+  test("an invalid input is 400 and names the field", async () => {
     const response = await api(gateway, "POST", "/spawn-child", { workspace: "w" })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({
@@ -108,7 +108,7 @@ describe("what goes wrong", () => {
     })
   })
   test.each(["not json", "[1]", '"text"', "null", '{"a":'])(
-    "in the body is 400: %s",
+    "a body that is not a JSON object is 400: %s",
     async (body) => {
       const response = await fetch(`${gateway.url}/api/spawn-child`, {
         method: "POST",
@@ -121,7 +121,7 @@ describe("what goes wrong", () => {
       ])
     },
   )
-  test("in the address is 404, in what this sandbox has not 501", async () => {
+  test("an unknown operation is 404, and an operation on secrets without a source of secrets is 501", async () => {
     expect((await api(gateway, "GET", "/no-such-thing")).status).toBe(404)
     expect(await status(api(gateway, "POST", "/secrets/list", {}))).toEqual([
       501,
@@ -129,7 +129,7 @@ describe("what goes wrong", () => {
       "string",
     ])
   })
-  test("a body of more than 8 MiB is 413, one of nearly that is read", async () => {
+  test("a body of more than 8 MiB is 413, and one of nearly 8 MiB is read", async () => {
     answer = async () => ({ childSessionId: "c" })
     const task = "x".repeat(8 * 1024 * 1024)
     expect((await api(gateway, "POST", "/spawn-child", { workspace: "w", task })).status).toBe(413)
@@ -140,15 +140,15 @@ describe("what goes wrong", () => {
   })
 })
 
-describe("the table of routes", () => {
-  test("has a row for every operation", () => {
+describe("the route table", () => {
+  test("the route of every operation requires the tools' token", () => {
     for (const { path } of operations) expect(findRoute(path, "")?.access).toBe("tool")
   })
-  test("opens nothing but /health to everybody", () => {
+  test("only /health is open to everyone", () => {
     const open = routes.filter(({ access }) => access === "open").map(({ path }) => path)
     expect(open).toEqual(["/health"])
   })
-  test("every row that is not open is closed to a stranger", async () => {
+  test("a request without a credential is 401 on every route that is not open", async () => {
     for (const { path, access } of routes) {
       if (path.startsWith("//")) continue
       const response = await fetch(`${gateway.url}${path.replace("/*", "/").replace(":name", "x")}`)
@@ -157,7 +157,7 @@ describe("the table of routes", () => {
       else expect(response.status).toBe(401)
     }
   })
-  test("an address without a row is 404, for whoever asks", async () => {
+  test("an address without a row is 404, with any credential", async () => {
     const cookie = await logIn(gateway)
     for (const path of ["/", "/admin", "/metricsx", "/ready/x", "/apis", "/t", "/index.html"]) {
       const headers = { cookie, authorization: `Bearer ${API_TOKEN}` }

@@ -1,4 +1,4 @@
-/** What the gateway tells of itself and of the runner: /health, /ready, /metrics. */
+/** The reports of the gateway: /health, /ready and /metrics. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import {
   createComponentStates,
@@ -6,20 +6,20 @@ import {
   type Components,
 } from "../../../src/runner/gateway/components.ts"
 import { API_TOKEN, logIn, makeToken, startTestGateway, type TestGateway } from "./kit.ts"
-import { countedOver } from "../../../src/runner/gateway/link-requests.ts"
+import { createLinkMetrics } from "../../../src/runner/gateway/link-metrics.ts"
 
 let gateway: TestGateway
 let backend: Bun.Server<undefined>
-let parts: Components = {}
+let components: Components = {}
 
 beforeAll(() => {
   backend = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("12345") })
   gateway = startTestGateway({
     backends: { vscode: backend.port ?? 0, vnc: 2, ttyd: 3 },
-    components: () => parts,
+    components: () => components,
     gauges: () => [
       {
-        name: "of_another_part",
+        name: "of_another_component",
         help: "h",
         type: "gauge",
         values: [{ value: 7, labels: { a: 'b"c' } }],
@@ -46,8 +46,8 @@ const starting: Components = {
   },
 }
 
-test("/health is the same for everybody and says nothing else", async () => {
-  parts = starting
+test("/health is the same for every caller and returns no details", async () => {
+  components = starting
   for (const headers of [{}, token]) {
     const response = await get("/health", headers)
     expect([response.status, await response.text()]).toEqual([200, '{"ok":true}'])
@@ -55,7 +55,7 @@ test("/health is the same for everybody and says nothing else", async () => {
   expect((await fetch(`${gateway.url}/health`, { method: "POST" })).status).toBe(405)
 })
 
-test("/health?verbose tells of the parts, to those who may know", async () => {
+test("/health?verbose returns the components to a caller with a token", async () => {
   expect((await get("/health?verbose")).status).toBe(401)
   expect((await get("/health?a&verbose=1")).status).toBe(401)
   const response = await get("/health?verbose", token)
@@ -67,8 +67,8 @@ test("/health?verbose tells of the parts, to those who may know", async () => {
 })
 
 describe("/ready", () => {
-  test("is 503 with the reason while prompts cannot run", async () => {
-    parts = starting
+  test("/ready is 503 with the reason while prompts cannot run", async () => {
+    components = starting
     const response = await get("/ready", { authorization: `Bearer ${makeToken()}` })
     expect(response.status).toBe(503)
     expect(await response.json()).toMatchObject({
@@ -82,50 +82,50 @@ describe("/ready", () => {
       },
     })
   })
-  test("is 200 when they can", async () => {
-    parts = {
+  test("/ready is 200 when every essential component is ready", async () => {
+    components = {
       ...starting,
       agent: { state: "ready", since: 0, essential: true },
       screen: { state: "failed", since: 0, essential: false },
     }
     expect((await get(`/ready?token=${makeToken()}`)).status).toBe(200)
   })
-  test("is closed without a token, and to a cookie alone", async () => {
+  test("/ready and /metrics refuse a request that has only a cookie", async () => {
     const cookie = await logIn(gateway)
     expect((await get("/ready", { cookie })).status).toBe(401)
     expect((await get("/metrics", { cookie })).status).toBe(401)
   })
 })
 
-test("what breaks in us is 500 without a word of it, and the gateway goes on", async () => {
+test("an unexpected error is 500, does not reveal its message, and the gateway continues", async () => {
   const broken = startTestGateway({
     components: () => {
-      throw new Error("words of the inside")
+      throw new Error("a message from inside")
     },
   })
   const response = await fetch(`${broken.url}/ready`, { headers: token })
   expect(response.status).toBe(500)
   expect(await response.text()).not.toContain("inside")
-  expect(broken.log.join()).toContain("words of the inside")
+  expect(broken.log.join()).toContain("a message from inside")
   expect((await fetch(`${broken.url}/health`)).status).toBe(200)
   await broken.stop()
 })
 
-test("the board of parts keeps since when, and counts what begins again", () => {
+test("a component's since changes only with its state, and its restarts are counted", () => {
   let now = 1
-  const board = createComponentStates(["agent"], () => now)
-  expect(isReady(board.read())).toBe(false)
-  board.set("agent", "ready")
+  const states = createComponentStates(["agent"], () => now)
+  expect(isReady(states.read())).toBe(false)
+  states.set("agent", "ready")
   now = 2
-  board.set("agent", "ready")
-  expect(board.read()["agent"]).toEqual({ state: "ready", since: 1, restarts: 0, essential: true })
-  board.set("agent", "starting", "it went away")
+  states.set("agent", "ready")
+  expect(states.read()["agent"]).toEqual({ state: "ready", since: 1, restarts: 0, essential: true })
+  states.set("agent", "starting", "it went away")
   now = 3
-  board.set("agent", "ready")
-  expect(board.read()["agent"]).toEqual({ state: "ready", since: 3, restarts: 1, essential: true })
+  states.set("agent", "ready")
+  expect(states.read()["agent"]).toEqual({ state: "ready", since: 3, restarts: 1, essential: true })
 })
 
-test("/metrics counts requests and bytes by route, and carries other parts' numbers", async () => {
+test("/metrics has requests and bytes by route, and the metrics of other components", async () => {
   const cookie = await logIn(gateway)
   for (let time = 0; time < 3; time += 1) await (await get("/vscode/", { cookie })).text()
   await get("/vscode/?token=bad")
@@ -139,20 +139,19 @@ test("/metrics counts requests and bytes by route, and carries other parts' numb
   expect(text).toMatch(/sandpiper_auth_failures_total [1-9]/)
   expect(text).toMatch(/process_resident_memory_bytes \d{7,}/)
   expect(text).toMatch(/sandpiper_gateway_sockets \d/)
-  expect(text).toContain('of_another_part{a="b\\"c"} 7')
+  expect(text).toContain('of_another_component{a="b\\"c"} 7')
   for (const line of text.trim().split("\n")) {
     expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{(\w+="([^"\\]|\\.)*",?)*\})? [\d.e+-]+)$/)
   }
 })
 
-test("turns are counted by how they end, on their way to the session agent", () => {
-  const sent: unknown[] = []
-  const counted = countedOver((frame) => void sent.push(frame))
+test("the link's metrics count turns by how they end, from the frames that are sent", () => {
+  const metrics = createLinkMetrics()
   const turn = { turnId: "t", messageId: "m" }
-  counted.send({ type: "message.finalize", ...turn, reason: "end_turn" })
-  counted.send({ type: "message.finalize", ...turn, reason: "error" })
-  counted.send({ type: "message.finalize", ...turn, reason: "end_turn" })
-  counted.eventStreamLost()
+  metrics.onFrameSent({ type: "message.finalize", ...turn, reason: "end_turn" })
+  metrics.onFrameSent({ type: "message.finalize", ...turn, reason: "error" })
+  metrics.onFrameSent({ type: "message.finalize", ...turn, reason: "end_turn" })
+  metrics.onEventStreamLost()
   const link = {
     framesOut: 0,
     bytesOut: 0,
@@ -166,9 +165,7 @@ test("turns are counted by how they end, on their way to the session agent", () 
     unexpectedResults: 0,
     ackLagMs: 8,
   }
-  const value = (name: string) =>
-    counted.gauges(link, 4).find((gauge) => gauge.name === name)?.values
-  expect(sent).toHaveLength(3)
+  const value = (name: string) => metrics.read(link, 4).find((gauge) => gauge.name === name)?.values
   expect(value("sandpiper_turns_total")).toEqual([
     { value: 2, labels: { outcome: "end_turn" } },
     { value: 1, labels: { outcome: "error" } },

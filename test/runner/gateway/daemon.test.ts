@@ -1,4 +1,4 @@
-/** The gateway as a part of the runner: its questions reach the session agent, its tunnels are known there. */
+/** The gateway in the runner: API requests and tunnels reach the session agent over the link. */
 import { Database } from "bun:sqlite"
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
@@ -11,7 +11,7 @@ let token = ""
 
 beforeAll(async () => {
   agent = startTestSessionAgent()
-  // OpenCode is not needed here; that it does not start is what /ready has to tell.
+  // OpenCode is not needed here; /ready must report that it does not start.
   runner = await startRunner(agent, { OPENCODE_BIN: "/bin/false" })
   const db = new Database(join(runner.sandbox.stateDir, "state.db"), { readonly: true })
   const fact = db
@@ -34,14 +34,14 @@ const call = (method: string, path: string, body?: unknown) =>
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
 
-test("a tool's question is asked of the session agent, and its answer is the reply", async () => {
+test("a tool's request is sent to the session agent, and its result is the response", async () => {
   const reply = call("GET", "/api/child-sessions")
   const { requestId } = await agent.frame("list-child-sessions")
   agent.say({ type: "list-child-sessions-result", requestId, children: [{ id: "c1" }] })
   expect(await (await reply).json()).toEqual({ children: [{ id: "c1" }] })
 })
 
-test("a no of the session agent is 502 with its words", async () => {
+test("an error of the session agent is 502 with its message", async () => {
   const reply = call("GET", "/api/session-status?sessionId=s2")
   const { requestId } = await agent.frame("get-session-status")
   agent.say({ type: "get-session-status-result", requestId, error: "no such session" })
@@ -50,7 +50,7 @@ test("a no of the session agent is 502 with its words", async () => {
   expect(await response.json()).toMatchObject({ error: "no such session", code: "refused" })
 })
 
-test("tunnels are told when they change, when asked to go, and on every new connection", async () => {
+test("tunnels are announced when they change, when one is deleted, and on every new connection", async () => {
   const tunnel = { name: "web", port: 3123, protocol: "auto" as const, path: "/t/web" }
   await call("POST", "/api/tunnels", { name: "web", port: 3123 })
   await agent.frame("tunnels", ({ tunnels }) => tunnels.length === 1)
@@ -62,7 +62,7 @@ test("tunnels are told when they change, when asked to go, and on every new conn
   await agent.frame("tunnels", ({ tunnels }) => tunnels.length === 0, before)
 })
 
-test("/ready says that prompts cannot run, and why", async () => {
+test("/ready is 503 with the reason when OpenCode does not start", async () => {
   const response = await call("GET", "/ready")
   expect(response.status).toBe(503)
   expect(await response.json()).toMatchObject({
@@ -71,14 +71,14 @@ test("/ready says that prompts cannot run, and why", async () => {
   })
 })
 
-test("/metrics has the link's numbers", async () => {
+test("/metrics has the metrics of the link", async () => {
   const text = await (await call("GET", "/metrics")).text()
   expect(text).toMatch(/sandpiper_link_reconnects_total [1-9]/)
   expect(text).toMatch(/sandpiper_outbox_frames \d/)
   expect(text).toContain('sandpiper_http_requests_total{route="api",status="200"}')
 })
 
-test("the API's token is not in the log", () => {
+test("the log does not contain the API token", () => {
   expect(token).toHaveLength(64)
   expect(runner.log.join("\n")).not.toContain(token)
 })

@@ -1,4 +1,4 @@
-/** A gateway for a test, small backends behind it, and clients that speak in raw bytes. */
+/** A gateway for tests, tokens for it, and a client that sends raw bytes. */
 import { createHmac } from "node:crypto"
 import { systemClock } from "../../../src/lib/clock.ts"
 import {
@@ -16,7 +16,7 @@ export interface TestGateway extends Gateway {
   readonly url: string
   readonly log: string[]
   readonly announced: unknown[]
-  /** What is remembered across a restart. */
+  /** The stored tunnels. */
   readonly memory: { tunnels: string | undefined }
 }
 
@@ -58,7 +58,7 @@ interface TokenChange {
   readonly signature?: string
 }
 
-/** A token as the platform signs it, or changed as an attacker would. */
+/** A token as the platform signs it, or with changes for a test of attacks. */
 export const makeToken = ({ header, claims, secret, signature }: TokenChange = {}): string => {
   const now = Math.floor(Date.now() / 1000)
   const body = [
@@ -71,7 +71,7 @@ export const makeToken = ({ header, claims, secret, signature }: TokenChange = {
   return `${body}.${signature ?? signed}`
 }
 
-/** The cookie of a person who has just come in. */
+/** Logs in with a token and returns the cookie. */
 export const logIn = async (
   gateway: { readonly url: string },
   path = "/vscode/",
@@ -97,7 +97,7 @@ export const api = (
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
 
-/** Sends bytes as they are and returns all that comes back until the other end closes or falls silent. */
+/** Sends raw bytes and returns everything received until the connection closes or is silent for `quietMs`. */
 export const speak = (port: number, text: string | Uint8Array, quietMs = 300): Promise<string> =>
   new Promise((resolve, reject) => {
     let got = ""

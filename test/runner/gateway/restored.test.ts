@@ -1,4 +1,4 @@
-/** A gateway whose sandbox was restored: who was connected before is out, who comes after is not, the agent's calls go on. */
+/** The gateway after its sandbox was restored: old connections are dropped, new ones work, and API calls continue. */
 import { afterEach, beforeEach, expect, test } from "bun:test"
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
 import { type WebSocket as ServerSocket, WebSocketServer, WebSocket } from "ws"
@@ -15,12 +15,12 @@ import {
   type TestGateway,
 } from "./kit.ts"
 
-const FRESH = "the key of the second life"
+const FRESH = "the key after the restore"
 let sockets: WebSocketServer
 let pages: Bun.Server<undefined>
 let gateway: TestGateway
 let cookie: string
-/** Requests of the pages whose client has gone. */
+/** Paths of streaming requests whose client is gone. */
 let left: string[] = []
 let more: (() => unknown)[] = []
 
@@ -98,7 +98,7 @@ const stream = async (path: string) => {
   const response = await fetch(`${gateway.url}${path}`, { headers: { cookie } })
   const reader = response.body?.getReader()
   await reader?.read()
-  /** How it goes on: never, with more, or not at all. */
+  /** The next read: `more`, `ended`, or `cut` if the connection was reset. */
   return async (): Promise<string> => {
     try {
       return (await reader?.read())?.done === true ? "ended" : "more"
@@ -121,7 +121,7 @@ const until = async (condition: () => boolean, what: string) => {
 
 const GONE = "1012 the sandbox was restored: connect again"
 
-test("WebSockets of before are closed with a code and a reason, at both ends", async () => {
+test("after a restore, open WebSockets are closed with a code and a reason, at both ends", async () => {
   const tunnel = await echoServer()
   more.push(() => tunnel.close())
   await api(gateway, "POST", "/tunnels", { name: "web", port: portOf(tunnel) })
@@ -136,20 +136,20 @@ test("WebSockets of before are closed with a code and a reason, at both ends", a
   )
 })
 
-test("they are closed with the same key as well: somebody else may be at the other end", async () => {
+test("after a restore with the same key, open WebSockets are closed as well", async () => {
   const ended = ending(await open("/ttyd/ws"))
   gateway.afterRestore(SECRET)
   expect(await ended).toBe(GONE)
 })
 
-test("answers that are still streaming are cut, and their backends are told", async () => {
+test("after a restore, streaming responses are aborted and their backends notice", async () => {
   const onward = await Promise.all([stream("/vscode/stream"), stream("/opencode/stream")])
   gateway.afterRestore(FRESH)
   expect(await Promise.all(onward.map((next) => next()))).toEqual(["cut", "cut"])
   await until(() => left.length === 2, "end of the backend's answers")
 })
 
-test("what is opened after is left alone", async () => {
+test("connections that are opened after a restore are kept", async () => {
   const ended = ending(await open("/ttyd/ws"))
   gateway.afterRestore(FRESH)
   cookie = await freshCookie()
@@ -168,7 +168,7 @@ const freshCookie = async (): Promise<string> => {
   return response.headers.get("set-cookie")?.split(";")[0] ?? ""
 }
 
-test("cookies, tickets and tokens of the former key open nothing, and those of the new one do", async () => {
+test("after a restore with a new key, cookies, tickets and tokens of the old key are refused and those of the new key are accepted", async () => {
   const issued = await api(gateway, "POST", "/tickets", { path: "/vscode/" })
   const { url } = (await issued.json()) as { url: string }
   expect(await statusWith(cookie)).toBe(200)
@@ -179,17 +179,21 @@ test("cookies, tickets and tokens of the former key open nothing, and those of t
   expect(await statusWith(await freshCookie())).toBe(200)
 })
 
-test("with the same key a cookie stays good, so that a page connects again by itself", async () => {
+test("after a restore with the same key, a cookie stays valid, so that a page can reconnect", async () => {
   gateway.afterRestore(SECRET)
   expect(await statusWith(cookie)).toBe(200)
   expect(await echo(await open("/ttyd/ws"), "again")).toBe("again")
 })
 
-test("a token that is being checked while the key changes lets nobody in", async () => {
+test("a token that is being verified while the key changes is refused", async () => {
   const auth = createAuth({ sessionId: SESSION, jwtSecret: SECRET, apiToken: "t", now: Date.now })
   const head = parseRequestHead("GET /vscode/ HTTP/1.1\r\nHost: s")
   const enter = (key: string) =>
-    auth.person(head, { path: "/vscode/", search: `?token=${makeToken({ secret: key })}` }, "peer")
+    auth.guards.person(
+      head,
+      { path: "/vscode/", search: `?token=${makeToken({ secret: key })}` },
+      "peer",
+    )
   expect(await enter(SECRET)).toBeObject()
   const verdict = enter(SECRET)
   auth.changeJwtSecret(FRESH)
@@ -198,7 +202,7 @@ test("a token that is being checked while the key changes lets nobody in", async
   expect(await enter(FRESH)).toBeObject()
 })
 
-test("a call of the agent's tools that waits for its answer gets it", async () => {
+test("an API call that is waiting during a restore gets its response", async () => {
   await gateway.stop()
   const answer = Promise.withResolvers<Record<string, unknown>>()
   const asked = Promise.withResolvers<void>()
@@ -217,7 +221,7 @@ test("a call of the agent's tools that waits for its answer gets it", async () =
   expect(await response.json()).toEqual({ children: [{ id: "c1" }] })
 })
 
-/** A backend that accepts every socket and then says what it is told. */
+/** A backend that accepts every upgrade and then calls `say`. */
 const rawBackend = async (say: (socket: Socket) => void): Promise<number> => {
   const server: Server = createServer((socket) => {
     socket.on("error", () => {})
@@ -235,7 +239,7 @@ const rawBackend = async (say: (socket: Socket) => void): Promise<number> => {
   return portOf(server)
 }
 
-/** A socket by hand: every byte after the head, once it has ended. */
+/** Opens a WebSocket without a library, to read every byte after the head. */
 const listenRaw = async (port: number, pauseAfter = Number.POSITIVE_INFINITY) => {
   let all = Buffer.alloc(0)
   const ended = Promise.withResolvers<void>()
@@ -260,7 +264,7 @@ const listenRaw = async (port: number, pauseAfter = Number.POSITIVE_INFINITY) =>
   return { client, said, ended: ended.promise }
 }
 
-test("in the middle of a frame nothing is put into it: the connection is lost", async () => {
+test("in the middle of a frame no close frame is inserted and the connection is reset", async () => {
   const half = Buffer.from([0x82, 100, 1, 2, 3])
   const { said, ended } = await listenRaw(await rawBackend((socket) => void socket.write(half)))
   await until(() => said().length === half.length, "half a frame")
@@ -269,7 +273,7 @@ test("in the middle of a frame nothing is put into it: the connection is lost", 
   expect(said().equals(half)).toBe(true)
 })
 
-test("after the backend's own close frame there is no second one", async () => {
+test("after the backend's own close frame no second one is sent", async () => {
   const close = Buffer.from([0x88, 0x02, 0x03, 0xe8])
   const { said, ended } = await listenRaw(await rawBackend((socket) => void socket.write(close)))
   await until(() => said().length === close.length, "close frame")
@@ -278,7 +282,7 @@ test("after the backend's own close frame there is no second one", async () => {
   expect(said().equals(close)).toBe(true)
 })
 
-test("a client that takes nothing is not waited for", async () => {
+test("a client that does not read is dropped without waiting", async () => {
   const backendEnded = Promise.withResolvers<void>()
   const block = Buffer.alloc(64 * 1024, 0)
   const port = await rawBackend((socket) => {
@@ -293,7 +297,7 @@ test("a client that takes nothing is not waited for", async () => {
   const token = { headers: { authorization: `Bearer ${makeToken()}` } }
   const metrics = async () => (await fetch(`${gateway.url}/metrics`, token)).text()
   expect(await metrics()).toContain("sandpiper_gateway_websockets 1\n")
-  // Until every buffer on the way is full.
+  // Wait until every buffer between the backend and the client is full.
   await Bun.sleep(300)
   gateway.afterRestore(SECRET)
   await backendEnded.promise

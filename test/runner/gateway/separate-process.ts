@@ -1,4 +1,4 @@
-/** Starts serve.ts in a process of its own and reads how much memory it takes. */
+/** Starts serve.ts in a separate process and measures its memory. */
 import { join } from "node:path"
 import { readFileSync } from "node:fs"
 
@@ -6,9 +6,9 @@ export interface Apart {
   readonly port: number
   readonly url: string
   readonly cookie: string
-  /** The most memory it had so far, in MB. */
+  /** The peak of its memory, in MB. */
   readonly peakMb: () => number
-  /** What it has now, in MB. */
+  /** Its current memory, in MB. */
   readonly nowMb: () => number
   readonly isAlive: () => boolean
   readonly stop: () => Promise<void>

@@ -1,4 +1,4 @@
-/** A gateway in a process of its own, so that its memory can be measured: prints where it is and a cookie, then serves. */
+/** A gateway in a separate process, to measure its memory: prints its port and a cookie, then serves. */
 import { logIn, startTestGateway } from "./kit.ts"
 
 const port = Number(process.argv[2])

@@ -1,4 +1,4 @@
-/** How long a person stays let in, and what a ticket is good for. */
+/** The lifetimes of sessions, cookies and tickets, and the limit of failed logins. */
 import { describe, expect, test } from "bun:test"
 import { createAttempts } from "../../../src/runner/gateway/failed-attempts.ts"
 import { createAuth } from "../../../src/runner/gateway/auth.ts"
@@ -10,8 +10,8 @@ import { api, startTestGateway } from "./kit.ts"
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-describe("a session", () => {
-  test("ends a quarter of an hour after its last use", () => {
+describe("the session of a person", () => {
+  test("a session expires 15 minutes after its last use", () => {
     const { now, advance } = createManualClock()
     const sessions = createSessions(now)
     const { id } = sessions.create("/")
@@ -22,7 +22,7 @@ describe("a session", () => {
     advance(15 * MINUTE)
     expect(sessions.use(id, "/vnc/")).toBeUndefined()
   })
-  test("ends after twelve hours, however much it is used", () => {
+  test("a session expires after 12 hours even if it is used all the time", () => {
     const { now, advance } = createManualClock()
     const sessions = createSessions(now)
     const { id } = sessions.create("/")
@@ -33,7 +33,7 @@ describe("a session", () => {
     }
     expect(minutes).toBe(12 * 60)
   })
-  test("is in use as long as it holds a socket", () => {
+  test("a session does not expire while it has an open WebSocket", () => {
     const { now, advance } = createManualClock()
     const sessions = createSessions(now)
     const session = sessions.create("/")
@@ -42,7 +42,7 @@ describe("a session", () => {
     sessions.sweep()
     expect(sessions.use(session.id, "/")).toBe(session)
   })
-  test("is forgotten when it is over, and the oldest when there are too many", () => {
+  test("expired sessions are removed, and the least recently used one when there are too many", () => {
     const { now, advance } = createManualClock()
     const sessions = createSessions(now, 3)
     const [first, second] = [sessions.create("/"), sessions.create("/")]
@@ -57,7 +57,7 @@ describe("a session", () => {
     sessions.sweep()
     expect(sessions.size()).toBe(0)
   })
-  test("opens what its scope holds and nothing that only begins like it", () => {
+  test("a session is valid below its scope and not for paths with the same prefix", () => {
     const sessions = createSessions(createManualClock().now)
     const { id } = sessions.create("/vnc/")
     expect(sessions.use(id, "/vnc/x")).toBeDefined()
@@ -66,8 +66,8 @@ describe("a session", () => {
   })
 })
 
-describe("a cookie", () => {
-  test("is told to the client again while it is used, and lasts longer each time", async () => {
+describe("the cookie of a session", () => {
+  test("a cookie is sent again while it is used, with a renewed lifetime", async () => {
     const clock = createManualClock()
     const backend = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("x") })
     const gateway = startTestGateway({
@@ -92,21 +92,21 @@ describe("a cookie", () => {
   })
 })
 
-describe("a ticket", () => {
-  test("is good once", () => {
+describe("tickets", () => {
+  test("a ticket can be used once", () => {
     const tickets = createTickets(createManualClock().now)
     const { ticket } = tickets.issue("/vnc/")
     expect(tickets.redeem(ticket)).toBe("/vnc/")
     expect(tickets.redeem(ticket)).toBeUndefined()
   })
-  test("is good for 30 s", () => {
+  test("a ticket expires after 30 s", () => {
     const { now, advance } = createManualClock()
     const tickets = createTickets(now)
     const { ticket } = tickets.issue("/vnc/")
     advance(30_000)
     expect(tickets.redeem(ticket)).toBeUndefined()
   })
-  test("opens its path and no other, and leaves the address", async () => {
+  test("a ticket opens only its path and is removed from the address", async () => {
     const backend = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
@@ -142,15 +142,15 @@ describe("a ticket", () => {
     "/vnc/../api",
     "/vnc/?a",
     7,
-  ])("is not made for %p", async (path) => {
+  ])("a ticket for %p is refused", async (path) => {
     const gateway = startTestGateway()
     expect((await api(gateway, "POST", "/tickets", { path })).status).toBe(400)
     await gateway.stop()
   })
 })
 
-describe("failed attempts", () => {
-  test("are allowed some, and more as time goes by", () => {
+describe("failed logins", () => {
+  test("20 failed logins are allowed, and more after some time", () => {
     const { now, advance } = createManualClock()
     const attempts = createAttempts(now)
     const fail = (times: number) =>
@@ -162,14 +162,14 @@ describe("failed attempts", () => {
     expect(attempts.failed("another")).toBe(false)
     expect(attempts.total()).toBe(29)
   })
-  test("of very many peers are not all remembered", () => {
+  test("failed logins are counted for a limited number of peers", () => {
     const attempts = createAttempts(createManualClock().now)
     for (let peer = 0; peer < 10_000; peer += 1) attempts.failed(String(peer))
     expect(attempts.peers()).toBe(4096)
   })
 })
 
-test("a key that is too short is refused at the start", () => {
+test("a JWT_SECRET that is too short is refused at startup", () => {
   const auth = (jwtSecret: string) => () =>
     createAuth({ sessionId: "s", jwtSecret, apiToken: "t", now: Date.now })
   expect(auth("")).toThrow("at least 16 characters")

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test"
 import { readBootId } from "../../../src/runner/host/boot-id.ts"
 
-test("the machine's boot has a name that stays", () => {
+test("the boot id is the same on every read", () => {
   expect(readBootId()).toMatch(/^[0-9a-f-]{36}$/)
   expect(readBootId()).toBe(readBootId())
 })
 
-test("a machine that does not tell has none", () => {
+test("the boot id is empty if the kernel provides none", () => {
   expect(readBootId("/no/such/file")).toBe("")
 })

@@ -1,4 +1,4 @@
-/** Repositories from a real git host over HTTP: private, several, there already, out of reach. */
+/** Cloning from a real git host over HTTP: private, several, existing and unreachable repositories. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
@@ -37,8 +37,8 @@ const project = () => ({ REPO_URL: server.url("project"), GITHUB_TOKEN: TOKEN })
 const clone = () => join(sandbox.workDir, "project")
 const readClone = (file: string) => readFile(join(clone(), file), "utf8")
 
-describe("a private repository", () => {
-  test("is cloned below the workspace, and the agent is to work there", async () => {
+describe("private repositories", () => {
+  test("a private repository is cloned below the workspace and becomes the working directory", async () => {
     const { host: running, place } = await start(project())
     expect(place.directory).toBe(clone())
     expect(await readClone("README.md")).toBe("first\n")
@@ -46,7 +46,7 @@ describe("a private repository", () => {
     expect(running.progress.join("\n")).toMatch(/Receiving objects: +\d+%/)
   })
 
-  test("can be fetched from and pushed to by whoever works in the clone", async () => {
+  test("git fetch and push work in the clone of a private repository", async () => {
     const { host: running } = await start({
       ...project(),
       GIT_USER_NAME: 'A "quoted" Person',
@@ -66,21 +66,21 @@ describe("a private repository", () => {
     expect(await running.git(clone(), "push", "--quiet")).toEqual({ code: 0, out: "" })
   })
 
-  test("leaves its token in no file, neither of the clone nor of git's configuration nor of the state", async () => {
+  test("the token is in no file of the clone, of git's configuration or of the state directory", async () => {
     await start(project())
     const found = Bun.spawnSync(["grep", "-rlF", TOKEN, sandbox.root]).stdout.toString()
     expect(found).toBe("")
     expect(await readClone(".git/config")).toContain(`url = ${server.url("project")}`)
   })
 
-  test("gets the token to its own host only", async () => {
+  test("the token is sent to the repository's host only", async () => {
     const other = await startGitServer("another token altogether")
     await other.commit("theirs", "a", "a")
     const { host: running } = await start(project())
     const { code } = await running.git(sandbox.workDir, "clone", other.url("theirs"))
     expect(code).not.toBe(0)
     expect(other.passwords).toEqual([])
-    // The same machine under another name is another host, too.
+    // Another name of the same machine counts as another host.
     const aliased = server.url("project").replace("127.0.0.1", "localhost")
     const before = server.passwords.length
     await running.git(sandbox.workDir, "clone", aliased, "again")
@@ -88,7 +88,7 @@ describe("a private repository", () => {
     await other.stop()
   })
 
-  test("with a password in its address is cloned without it in the remote", async () => {
+  test("the remote of a clone does not contain the password of its address", async () => {
     const url = server.url("project").replace("http://", `http://someone:${TOKEN}@`)
     const { place } = await start({ REPO_URL: url })
     expect(place.directory).toBe(clone())
@@ -97,7 +97,7 @@ describe("a private repository", () => {
     expect(await readFile(context, "utf8")).not.toContain(TOKEN)
   })
 
-  test("with a wrong token is a warning, and leaves nothing behind", async () => {
+  test("a wrong token causes a warning and leaves no files", async () => {
     const { host: running } = await start({
       ...project(),
       GITHUB_TOKEN: "ghp_wrong-one-altogether",
@@ -108,7 +108,7 @@ describe("a private repository", () => {
     expect(running.log.join("\n")).not.toContain("ghp_wrong")
   })
 
-  test("that is out of reach is a warning, too, and is had at the next start", async () => {
+  test("an unreachable repository causes a warning and is cloned at the next start", async () => {
     const { host: running } = await start({
       ...project(),
       REPO_URL: "http://127.0.0.1:1/project.git",
@@ -120,37 +120,37 @@ describe("a private repository", () => {
 })
 
 describe("branch, ref and depth", () => {
-  test("a branch is checked out", async () => {
+  test("the requested branch is checked out", async () => {
     await server.commit("project", "b.txt", "of the branch\n", "feature")
     await start({ ...project(), REPO_BRANCH: "feature" })
     expect(await readClone("b.txt")).toBe("of the branch\n")
   })
 
-  test("a commit is checked out, also when a shallow clone does not hold it", async () => {
+  test("a commit is checked out even if the shallow clone does not contain it", async () => {
     const wanted = await server.commit("project", "b.txt", "wanted\n")
     await server.commit("project", "b.txt", "later\n")
     await start({ ...project(), REPO_REF: wanted, REPO_DEPTH: "1" })
     expect(await readClone("b.txt")).toBe("wanted\n")
   })
 
-  test("a tag is checked out", async () => {
+  test("the requested tag is checked out", async () => {
     await server.tag("project", "v1")
     await server.commit("project", "README.md", "second\n")
     await start({ ...project(), REPO_REF: "v1" })
     expect(await readClone("README.md")).toBe("first\n")
   })
 
-  test("one that does not exist is a warning, and leaves no half of a clone", async () => {
+  test("a ref that does not exist causes a warning and leaves no partial clone", async () => {
     const { host: running } = await start({ ...project(), REPO_BRANCH: "no-such-branch" })
     expect(running.parts.get("workspace")?.why).toContain("no-such-branch")
     expect(await readdir(sandbox.workDir)).toEqual([])
   })
 })
 
-describe("a clone that is there already", () => {
+describe("an existing clone", () => {
   const memory = () => new Map<string, string>()
 
-  test("keeps its uncommitted work, also in another life of the sandbox", async () => {
+  test("an existing clone keeps its uncommitted work after a reboot of the sandbox", async () => {
     const known = memory()
     await start(project(), known)
     await writeFile(join(clone(), "README.md"), "half a thought")
@@ -165,7 +165,7 @@ describe("a clone that is there already", () => {
     expect(running.log.join("\n")).toContain("uncommitted work")
   })
 
-  test("that is clean moves forward in another life, not at a mere restart", async () => {
+  test("a clean clone is fast-forwarded after a reboot but not after a restart of the runner", async () => {
     const known = memory()
     await start(project(), known)
     await server.commit("project", "README.md", "second\n")
@@ -176,7 +176,7 @@ describe("a clone that is there already", () => {
     expect(await readClone("README.md")).toBe("second\n")
   })
 
-  test("is not pulled again before its time, nor when that is switched off", async () => {
+  test("a clone is not pulled before the interval has passed, nor if pulls are switched off", async () => {
     const known = memory()
     known.set("host.life", "an earlier boot")
     await start(project(), known)
@@ -191,7 +191,7 @@ describe("a clone that is there already", () => {
     expect(await readClone("README.md")).toBe("second\n")
   })
 
-  test("with commits of its own is left as it is when the remote went elsewhere", async () => {
+  test("a clone with local commits is unchanged if the remote has diverged", async () => {
     const known = memory()
     const { host: running } = await start(
       { ...project(), GIT_USER_NAME: "x", GIT_USER_EMAIL: "x@y.example" },
@@ -208,7 +208,7 @@ describe("a clone that is there already", () => {
     expect(again.host.parts.get("workspace")?.state).toBe("degraded")
   })
 
-  test("gets a ref that it lacks, and stays where it is", async () => {
+  test("a missing ref is fetched without moving the working tree", async () => {
     await start(project())
     const wanted = await server.commit("project", "README.md", "second\n")
     const { host: running } = await start({ ...project(), REPO_REF: wanted })
@@ -216,29 +216,29 @@ describe("a clone that is there already", () => {
     expect((await running.git(clone(), "cat-file", "-t", wanted)).out).toBe("commit\n")
   })
 
-  test("whose host is gone is still the place to work in", async () => {
+  test("an existing clone with an unreachable host stays the working directory", async () => {
     await start(project())
     const { place } = await start({ ...project(), REPO_REF: "f".repeat(40) })
     expect(place.directory).toBe(clone())
   })
 })
 
-test("a directory of that name that is no clone is left alone", async () => {
+test("an existing directory that is not a clone is left unchanged", async () => {
   await mkdir(clone())
   await writeFile(join(clone(), "precious"), "mine")
   const { host: running } = await start(project())
   expect(await readClone("precious")).toBe("mine")
-  expect(running.parts.get("workspace")?.why).toContain("is no clone")
+  expect(running.parts.get("workspace")?.why).toContain("is not a git clone")
 })
 
-test("half a clone that a crash left is thrown away", async () => {
+test("a partial clone from a crash is deleted and cloned again", async () => {
   await mkdir(join(sandbox.workDir, "project.cloning"))
   await writeFile(join(sandbox.workDir, "project.cloning/rest"), "")
   await start(project())
   expect(await readdir(sandbox.workDir)).toEqual(["project"])
 })
 
-test("several repositories are cloned, each with its own token; one that fails stops no other", async () => {
+test("several repositories are cloned with their own tokens, and a failure does not stop the others", async () => {
   const other = await startGitServer("token-of-the-other")
   await other.commit("lib", "a", "of the other\n")
   const { host: running, place } = await start({
@@ -255,7 +255,7 @@ test("several repositories are cloned, each with its own token; one that fails s
   await other.stop()
 })
 
-test("git's own settings of the user stay, and start after start adds nothing to them", async () => {
+test("the user's own git settings stay, and repeated starts add nothing to them", async () => {
   const home = sandbox.environment["HOME"] ?? ""
   await writeFile(join(home, ".gitconfig"), "[alias]\n\tst = status\n")
   await start(project())
@@ -265,7 +265,7 @@ test("git's own settings of the user stay, and start after start adds nothing to
   expect(once).toContain("st = status")
 })
 
-test("a disk that is full is a warning, and leaves nothing half done", async () => {
+test("a full disk causes a warning and leaves no partial clone", async () => {
   if (process.getuid?.() !== 0)
     throw new Error("this test mounts a small disk and must run as root")
   const disk = join(sandbox.root, "disk")

@@ -1,4 +1,4 @@
-/** What programs of this machine may ask of the runner, and with which token. */
+/** The control server: which token grants which request; and which credential goes to which git host. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
 import { mkdtemp, rm, stat } from "node:fs/promises"
@@ -42,8 +42,8 @@ const asAgent = () => ({ url: control.url, token: "the-agents-token" })
 const refusalOf = (asked: Promise<unknown>): Promise<string> => asked.then(() => "", describeError)
 const question = (protocol: string, host: string) => ({ protocol, host })
 
-describe("git's password", () => {
-  test("is told to the agent's token and to whoever may read the state directory", async () => {
+describe("git credentials", () => {
+  test("the API token and the owner token both get the git credential", async () => {
     for (const address of [asAgent(), await findControl(stateDir)]) {
       const answer = await askControl(
         address,
@@ -62,12 +62,12 @@ describe("git's password", () => {
     ["https", "git.example.evil.example"],
     ["https", "evil.example/git.example"],
     ["https", ""],
-  ])("is not told for %s %s", async (protocol, host) => {
+  ])("a request for %s://%s gets no credential", async (protocol, host) => {
     const asked = askControl(asAgent(), "/git-credential", question(protocol, host), 1000)
     expect(await refusalOf(asked)).toContain("no credential for that host")
   })
 
-  test("is not told to anybody else, nor to a question of another form", async () => {
+  test("a wrong token and a malformed request get no credential", async () => {
     const wrong = { url: control.url, token: "guessed" }
     expect(
       await refusalOf(askControl(wrong, "/git-credential", question("https", "git.example"), 1000)),
@@ -78,8 +78,8 @@ describe("git's password", () => {
   })
 })
 
-describe("hooks", () => {
-  test("are run for whoever may read the state directory", async () => {
+describe("snapshot hooks", () => {
+  test("the owner token runs snapshot hooks", async () => {
     const address = await findControl(stateDir)
     expect(await askControl(address, "/hooks/pre-snapshot", {}, 1000)).toEqual({
       done: "pre-snapshot",
@@ -87,7 +87,7 @@ describe("hooks", () => {
     expect(ran).toEqual(["pre-snapshot"])
   })
 
-  test("are not run for the agent, and unknown ones for nobody", async () => {
+  test("the agent cannot run hooks, and unknown hooks are rejected", async () => {
     expect(await refusalOf(askControl(asAgent(), "/hooks/pre-snapshot", {}, 1000))).toContain(
       "not allowed",
     )
@@ -98,7 +98,7 @@ describe("hooks", () => {
   })
 })
 
-test("workflows are run for the agent and for whoever may read the state directory, and for nobody else", async () => {
+test("the API token and the owner token run workflows, and other tokens do not", async () => {
   const run = (address: { url: string; token: string }) =>
     askControl(address, "/workflow", { kind: "run" }, 1000)
   expect(await run(asAgent())).toEqual({ ran: { kind: "run" } })
@@ -106,16 +106,16 @@ test("workflows are run for the agent and for whoever may read the state directo
   expect(await refusalOf(run({ url: control.url, token: "guessed" }))).toContain("not allowed")
 })
 
-test("its file is for this user only, and gone after the end", async () => {
+test("the token file is readable by its user only and is removed at the end", async () => {
   const file = join(stateDir, "control.json")
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   await control.stop()
   expect(existsSync(file)).toBeFalse()
-  expect(await refusalOf(findControl(stateDir))).toContain("is it running?")
+  expect(await refusalOf(findControl(stateDir))).toContain("is the runner running?")
 })
 
-describe("who is told which token", () => {
-  test("the sandbox's token goes to the first repository's host, and only there", () => {
+describe("credentials by origin", () => {
+  test("the sandbox's token is for the first repository's host only", () => {
     const found = credentialsOf(
       [{ url: "https://a.example/x" }, { url: "https://b.example/y" }],
       "t",
@@ -123,21 +123,21 @@ describe("who is told which token", () => {
     expect(found.map(({ origin }) => origin)).toEqual(["https://a.example"])
   })
 
-  test("without a repository it goes to GitHub", () => {
+  test("the sandbox's token is for GitHub if there is no repository", () => {
     expect(credentialsOf([], "t")[0]?.origin).toBe("https://github.com")
   })
 
-  test("a repository's own token comes before all", () => {
+  test("a repository's own token takes precedence", () => {
     const found = credentialsOf([{ url: "https://me:in-url@a.example/x", token: "own" }], "t")
     expect(found).toEqual([{ origin: "https://a.example", username: "oauth2", password: "own" }])
   })
 
-  test("an ssh address gets none", () => {
+  test("an ssh address gets no credential", () => {
     expect(credentialsOf([{ url: "git@a.example:x/y.git" }], "t")).toEqual([])
   })
 })
 
-test("git's question is read as git writes it", () => {
+test("a credential request is parsed as git writes it", () => {
   expect(
     parseCredentialRequest("protocol=https\nhost=a.example\nwwwauth[]=Basic realm=x\n\n"),
   ).toEqual({

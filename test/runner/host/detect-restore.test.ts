@@ -1,4 +1,4 @@
-/** Snapshots: what leaves the disk before, what is noticed after, and that nobody sleeps for ever. */
+/** Snapshots: scrubbing secrets before, detecting a restore after, and hibernation with its time limit. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import {
   chown,
@@ -18,7 +18,7 @@ import {
   type HibernationOptions,
 } from "../../../src/runner/host/snapshot-hooks.ts"
 import {
-  lifeOf,
+  sandboxBootId,
   scrubField,
   scrubFiles,
   watchForRestore,
@@ -35,66 +35,64 @@ const moment = (change: Partial<Moment> = {}): Moment => ({
   ...change,
 })
 
-describe("a restore is noticed", () => {
-  test("by another boot of the kernel", () => {
-    expect(restoredBetween(moment(), moment({ bootId: "b" }), 5000)).toBe(
-      "the kernel was booted anew",
-    )
+describe("detecting a restore", () => {
+  test("a changed boot id is a restore", () => {
+    expect(restoredBetween(moment(), moment({ bootId: "b" }), 5000)).toBe("the kernel was rebooted")
   })
 
-  test("by wall clock and steady clock drifting apart", () => {
+  test("a jump of the wall clock against the monotonic clock is a restore", () => {
     const later = moment({ wall: 1_000_000 + 605_000, steady: 10_000 })
     expect(restoredBetween(moment(), later, 5000)).toBe("the clock jumped by 600 s")
   })
 
-  test("by a look that comes long after it was due, with both clocks going on", () => {
+  test("a check long after it was due is a restore even if both clocks agree", () => {
     const later = moment({ wall: 1_060_000, steady: 65_000 })
-    expect(restoredBetween(moment(), later, 5000)).toBe("the runner stood still for 55 s")
+    expect(restoredBetween(moment(), later, 5000)).toBe("the runner was frozen for 55 s")
   })
 
-  test("not by time passing, nor by a clock that is put right by seconds", () => {
+  test("passing time and a clock correction of seconds are not a restore", () => {
     const later = moment({ wall: 1_060_000, steady: 65_000 })
     expect(restoredBetween(moment(), later, 60_000)).toBeUndefined()
     const right = moment({ wall: 1_015_000, steady: 10_000 })
     expect(restoredBetween(moment(), right, 5000)).toBeUndefined()
   })
 
-  test("while the runner runs, once for each", () => {
+  test("the watch reports each restore once", () => {
     const clock = createManualClock()
-    const told: string[] = []
+    const reported: string[] = []
     let now = moment()
     const stop = watchForRestore({
       clock,
       moment: () => now,
-      onRestore: (why) => void told.push(why),
+      onRestore: (why) => void reported.push(why),
     })
     clock.advance(5000)
     now = moment({ bootId: "b" })
     clock.advance(20_000)
-    expect(told).toEqual(["the kernel was booted anew"])
+    expect(reported).toEqual(["the kernel was rebooted"])
     stop()
     now = moment({ bootId: "c" })
     clock.advance(20_000)
-    expect(told).toHaveLength(1)
+    expect(reported).toHaveLength(1)
   })
 })
 
-test("this life has a name that stays", () => {
-  expect(lifeOf()).toBe(lifeOf())
-  expect(lifeOf()).toMatch(/^[0-9a-f-]{36}\/\d+$/)
+test("the sandbox's boot id is the same on every read", () => {
+  expect(sandboxBootId()).toBe(sandboxBootId())
+  expect(sandboxBootId()).toMatch(/^[0-9a-f-]{36}\/\d+$/)
 })
 
-describe("secrets on the disk", () => {
+describe("scrubbing secrets", () => {
   let root: string
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), "snapshot-"))
   })
   afterEach(() => rm(root, { recursive: true, force: true }))
 
-  test("in files are gone, and come back as they were, for their owner only", async () => {
+  test("scrubbed files are removed and put back with content, owner and mode", async () => {
     const path = join(root, "auth.json")
     await writeFile(path, '{"key":"sk-secret"}')
-    // Only root can give a file away, and only root has an agent of another user.
+    // Only root can change the owner, and only a root runner has an agent with another user.
     const owner = process.getuid?.() === 0 ? 4242 : (process.getuid?.() ?? 0)
     await chown(path, owner, process.getgid?.() ?? 0)
     const scrubbed = await scrubFiles([path, join(root, "never-there")])
@@ -107,7 +105,7 @@ describe("secrets on the disk", () => {
     expect(uid).toBe(owner)
   })
 
-  test("are looked for in no file that a link leads to, of either kind", async () => {
+  test("symbolic links and hard links are not scrubbed", async () => {
     const victim = join(root, "victim")
     const [soft, hard] = [join(root, "soft"), join(root, "hard")]
     await writeFile(victim, "untouched")
@@ -118,7 +116,7 @@ describe("secrets on the disk", () => {
     expect(await readFile(victim, "utf8")).toBe("untouched")
   })
 
-  test("beside what is still needed are written over, and come back", async () => {
+  test("one field of a JSON file is overwritten in place and put back", async () => {
     const path = join(root, "run.json")
     const content = `${JSON.stringify({ pid: 7, password: 'a "quoted" one', url: "x" })}\n`
     await writeFile(path, content)
@@ -134,7 +132,7 @@ describe("secrets on the disk", () => {
     expect((await scrubField(join(root, "never-there"), "password")).files).toEqual([])
   })
 
-  test("in the database are gone to the last byte, in the file and in the log beside it", async () => {
+  test("a scrubbed fact leaves no bytes in the database file or its write-ahead log", async () => {
     const db = openStateDb(root)
     writeFact(db, "agent.runtime", '{"providerKeys":{"x":"sk-very-secret-indeed"}}')
     writeFact(db, "other", "stays")
@@ -150,7 +148,7 @@ describe("secrets on the disk", () => {
   })
 })
 
-describe("the hooks", () => {
+describe("hibernation", () => {
   const order: string[] = []
   const clock = createManualClock()
   const create = (change: Partial<HibernationOptions> = {}) => {
@@ -180,13 +178,13 @@ describe("the hooks", () => {
     })
   }
 
-  test("before a snapshot turns finish, frames go out, locks and secrets go, all is written: in this order", async () => {
+  test("before a snapshot turns finish, frames are flushed, services stop, secrets are scrubbed and the disk is synced, in this order", async () => {
     const report = await create().runHook("pre-snapshot")
     expect(order).toEqual(["settled", "flush", "services off", "scrub", "sync"])
     expect(report).toEqual({ turns: "finished", flushed: true, scrubbed: 1 })
   })
 
-  test("a turn that does not finish is ended", async () => {
+  test("a turn that does not finish in time is cancelled before a snapshot", async () => {
     let idle = false
     const done: (() => void)[] = []
     const hibernation = create({
@@ -202,13 +200,13 @@ describe("the hooks", () => {
     expect(await asked).toMatchObject({ turns: "ended" })
   })
 
-  test("asked twice, it is done once", async () => {
+  test("two pre-snapshot hooks cause one hibernation", async () => {
     const hibernation = create()
     await Promise.all([hibernation.runHook("pre-snapshot"), hibernation.runHook("pre-snapshot")])
     expect(order.filter((what) => what === "scrub")).toHaveLength(1)
   })
 
-  test("what comes while asleep waits, and is taken up after", async () => {
+  test("a frame that arrives during hibernation is handled after waking", async () => {
     const hibernation = create()
     const taken: string[] = []
     hibernation.whenAwake(() => void taken.push("before"))
@@ -220,7 +218,7 @@ describe("the hooks", () => {
     expect(order.slice(-2)).toEqual(["put back", "services on"])
   })
 
-  test("a restore renews secrets before anything else, wakes it and makes new connections", async () => {
+  test("a restore first renews secrets, then wakes the runner and reconnects", async () => {
     const hibernation = create()
     await hibernation.runHook("pre-snapshot")
     await hibernation.restored("the clock jumped by 600 s")
@@ -233,7 +231,7 @@ describe("the hooks", () => {
     ])
   })
 
-  test("without a snapshot it wakes by itself", async () => {
+  test("the runner wakes by itself if no snapshot is taken", async () => {
     const hibernation = create()
     await hibernation.runHook("pre-snapshot")
     clock.advance(180_000)

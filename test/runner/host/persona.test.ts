@@ -1,4 +1,4 @@
-/** Persona files: what they are called, where they land, what the agent is told of its repository. */
+/** Persona files: their names, their location, and the text about the repositories. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -9,7 +9,7 @@ import { nameFiles, writePersona } from "../../../src/runner/host/persona.ts"
 const name = (filename: string, sortOrder?: number) =>
   nameFiles([{ filename, content: "", sortOrder }])[0]?.name
 
-describe("a name", () => {
+describe("persona file names", () => {
   test.each([
     ["style.md", "00-style.md"],
     ["../../x", "00-x.md"],
@@ -20,16 +20,16 @@ describe("a name", () => {
     ["....", "00-persona.md"],
     ["ein schöner Name.MD", "00-ein-sch-ner-Name.md"],
     ["x\u0000y\nz", "00-x-y-z.md"],
-  ])("%p becomes %p", (given, expected) => {
+  ])("the file name %p becomes %p", (given, expected) => {
     expect(name(given)).toBe(expected)
   })
 
-  test("starts with its place", () => {
+  test("a file name starts with its sort order", () => {
     expect(name("a", 7)).toBe("07-a.md")
     expect(name("a", -3)).toBe("00-a.md")
   })
 
-  test("is never anything but one word inside the directory, whatever was asked for", () => {
+  test("any file name becomes a plain name inside the directory", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.integer(), (filename, sortOrder) => {
         const made = name(filename, sortOrder) ?? ""
@@ -41,12 +41,12 @@ describe("a name", () => {
   })
 })
 
-test("files that would be called the same are told apart, in the order they were given", () => {
+test("files with equal names get numbers in the given order", () => {
   const files = ["a", "a.md", "../a"].map((filename) => ({ filename, content: filename }))
   expect(nameFiles(files).map((file) => file.name)).toEqual(["00-a.md", "00-a-2.md", "00-a-3.md"])
 })
 
-describe("written", () => {
+describe("writing persona files", () => {
   let root: string
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), "persona-"))
@@ -54,7 +54,7 @@ describe("written", () => {
   afterEach(() => rm(root, { recursive: true, force: true }))
   const directory = () => join(root, "persona")
 
-  test("they lie in one directory, the repository's facts first, those of before gone", async () => {
+  test("files are written to one directory, repository facts first, and old files are removed", async () => {
     await writePersona(directory(), [{ filename: "old", content: "old" }], [])
     const files = await writePersona(
       directory(),
@@ -79,7 +79,7 @@ describe("written", () => {
     )
   })
 
-  test("there is no directory when there is nothing to say", async () => {
+  test("without files and repositories no directory is created", async () => {
     expect(await writePersona(directory(), [], [])).toEqual([])
     expect(await readdir(root)).toEqual([])
   })

@@ -1,4 +1,4 @@
-/** The tree of processes, real ones and written ones. */
+/** The process table, with real processes and with made-up tables. */
 import { describe, expect, test } from "bun:test"
 import { once } from "node:events"
 import { createServer } from "node:net"
@@ -20,36 +20,36 @@ import { systemClock } from "../../../src/lib/clock.ts"
 
 const numbers = (from: number) => Array.from({ length: 30 }, (_, index) => from + index).join(" ")
 
-describe("a line of /proc/<pid>/stat", () => {
-  test("is read past a name with spaces and parentheses", () => {
+describe("/proc/<pid>/stat", () => {
+  test("a stat line with spaces and parentheses in the name is parsed", () => {
     const line = `42 (a b) (c) ) S 7 ${numbers(100)}`
     expect(parseStat(line)).toEqual({ pid: 42, parent: 7, startTime: 117, isZombie: false })
   })
 
-  test("of a zombie says so", () => {
+  test("a zombie is recognised", () => {
     expect(parseStat(`42 (x) Z 7 ${numbers(100)}`)?.isZombie).toBe(true)
   })
 
-  test("that is no such line is nothing", () => {
+  test("a malformed stat line gives no process", () => {
     for (const text of ["", "nonsense", "42 (x", "(x) S 1"]) expect(parseStat(text)).toBeUndefined()
   })
 })
 
-describe("the tree", () => {
+describe("descendants", () => {
   const row = (pid: number, parent: number) => ({ pid, parent, startTime: pid, isZombie: false })
 
-  test("holds children of children, not the others", () => {
+  test("descendants include grandchildren and no other processes", () => {
     const table = [row(1, 0), row(2, 1), row(3, 2), row(4, 3), row(5, 1)]
     expect(descendantsOf(2, table).map(({ pid }) => pid)).toEqual([3, 4])
   })
 
-  test("that goes round ends all the same", () => {
+  test("a cycle in the process table does not cause an endless loop", () => {
     expect(descendantsOf(2, [row(2, 3), row(3, 2)]).map(({ pid }) => pid)).toEqual([3])
   })
 })
 
-describe("a port", () => {
-  test("is found among the listening sockets only", () => {
+describe("listening ports", () => {
+  test("only listening sockets count for a port", () => {
     const table = [
       "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode",
       "   0: 0100007F:1000 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1",
@@ -59,7 +59,7 @@ describe("a port", () => {
     expect(parseListeners(table, 4097)).toEqual([])
   })
 
-  test("is known for another user's process, also to a root that may not look into it", async () => {
+  test("the listener of another user's process is found even if root may not inspect it", async () => {
     if (process.getuid?.() !== 0)
       throw new Error("this test runs a process as another user and needs root")
     // As in a container: root without CAP_SYS_PTRACE.
@@ -81,7 +81,7 @@ describe("a port", () => {
     expect(await new Response(root.stdout).text()).toBe("true false false\n")
   })
 
-  test("leads to the process that holds it", async () => {
+  test("the process that listens on a port is found", async () => {
     const server = createServer().listen(0, "127.0.0.1")
     await once(server, "listening")
     const address = server.address()
@@ -94,10 +94,10 @@ describe("a port", () => {
   })
 })
 
-describe("a daemon that gave up its parent", () => {
-  test("is found by a variable it inherited, and ended with its children", async () => {
+describe("daemons", () => {
+  test("a daemon is found by an inherited variable and killed with its children", async () => {
     const value = crypto.randomUUID()
-    // Two forks and a session of its own: no parent leads to it any more.
+    // Two forks and a new session: it is no longer a descendant.
     const child = Bun.spawn(["sh", "-c", "setsid sh -c '(sleep 300 & sleep 300) & ' & "], {
       env: { PATH: process.env["PATH"] ?? "", TEST_MARK: value },
     })
@@ -112,8 +112,8 @@ describe("a daemon that gave up its parent", () => {
   })
 })
 
-describe("a pid that is used again", () => {
-  test("is not the process that was meant, and is not signalled", () => {
+describe("reused pids", () => {
+  test("a process with a reused pid is not signalled", () => {
     const self = readProcess(process.pid)
     if (!self) throw new Error("no /proc")
     expect(isAlive(self)).toBe(true)

@@ -1,4 +1,4 @@
-/** Which zombies are nobody's, and that nobody else's are taken; the whole runner as PID 1 is in test/soak/boot-pid1.soak.ts. */
+/** Which zombies are reaped and which are left to Bun. The whole runner as PID 1 is in test/soak/boot-pid1.soak.ts. */
 import { expect, test } from "bun:test"
 import { join } from "node:path"
 import { leftOver } from "../../../src/runner/host/reaper.ts"
@@ -7,19 +7,19 @@ import { repositoryRoot } from "../../kit/runner.ts"
 
 const zombie = (pid: number, startTime = 100) => ({ pid, startTime, parent: 1, isZombie: true })
 
-test("a zombie is left over when two scans in a row have seen it", () => {
+test("a zombie in two consecutive scans is an orphan", () => {
   expect(leftOver([zombie(5), zombie(6)], [zombie(6), zombie(7)])).toEqual([zombie(6)])
 })
 
-test("at first sight none is: it may be a child whose exit code is being fetched", () => {
+test("a zombie in only one scan is not reaped, because Bun may be reading its exit code", () => {
   expect(leftOver([], [zombie(5)])).toEqual([])
 })
 
-test("a pid that is used again is another process", () => {
+test("a zombie with a reused pid counts as a new one", () => {
   expect(leftOver([zombie(5, 100)], [zombie(5, 200)])).toEqual([])
 })
 
-test("the first process gets every exit code of its own 200 children, whatever it reaps meanwhile", async () => {
+test("PID 1 gets the exit codes of its own 200 children while it reaps orphans", async () => {
   requireRoot()
   const namespace = ["unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
   const program = join(repositoryRoot, "test/kit/reaping.ts")

@@ -1,4 +1,4 @@
-/** Services as real processes: ready, killed, crashed, missing, left over, ended. */
+/** Supervision of services with real processes. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -36,7 +36,7 @@ const start = async (services: readonly Service[], owner = root) => {
     clock: systemClock,
     log: recordingLog(lines),
     onChange: (name, state) => void states.set(name, [...(states.get(name) ?? []), state]),
-    policy: { backoff: { min: 20, max: 100 }, steadyMs: 60_000, mostFailures: 4 },
+    policy: { backoff: { min: 20, max: 100 }, steadyMs: 60_000, maxFailures: 4 },
   })
   running.push(created)
   await created.start()
@@ -52,7 +52,7 @@ const until = async (condition: () => boolean, what: string) => {
   }
 }
 
-/** Listens on a port, with a child of its own that holds on. */
+/** Listens on a port and has a child that does not exit by itself. */
 const listening = (name: string, port: number): Service => ({
   name,
   group: "ttyd",
@@ -64,7 +64,7 @@ const listening = (name: string, port: number): Service => ({
   answersOn: { port },
 })
 
-test("each is ready when its own process listens, and what it printed is kept", async () => {
+test("a service is ready when its own process listens, and its output is kept", async () => {
   const port = await freePort()
   const { services, phase } = await start([listening("one", port)])
   await until(() => phase("one") === "ready", "readiness")
@@ -72,7 +72,7 @@ test("each is ready when its own process listens, and what it printed is kept", 
   expect(services.output("one")).toEqual(["hello from one"])
 })
 
-test("one that is killed comes back, on the same port", async () => {
+test("a killed service is restarted on the same port", async () => {
   const port = await freePort()
   const { phase, states } = await start([listening("one", port)])
   await until(() => phase("one") === "ready", "readiness")
@@ -87,7 +87,7 @@ test("one that is killed comes back, on the same port", async () => {
   expect(second).toBeDefined()
 })
 
-test("one that needs another waits for it", async () => {
+test("a service waits for the service that it needs", async () => {
   const port = await freePort()
   const mark = join(root, "started")
   const dependent: Service = {
@@ -102,7 +102,7 @@ test("one that needs another waits for it", async () => {
   await until(() => Bun.file(mark).size > 0, "mark")
 })
 
-test("one that is not installed is off, and the others run", async () => {
+test("a service that is not installed is off and the others run", async () => {
   const missing: Service = { name: "gone", group: "ttyd", command: ["no-such-program-at-all"] }
   const fine: Service = { name: "fine", group: "ttyd", command: ["sleep", "600"] }
   const { phase, states } = await start([missing, fine])
@@ -112,7 +112,7 @@ test("one that is not installed is off, and the others run", async () => {
   })
 })
 
-test("what is not installed is known without starting anything, but for what the others do without", () => {
+test("missing programs are known before the start, except optional ones", () => {
   const created = createServices({
     services: [
       { name: "gone", group: "vnc", command: ["no-such-program-at-all"] },
@@ -131,7 +131,7 @@ test("what is not installed is known without starting anything, but for what the
   expect(created.missing()).toEqual([{ group: "vnc", program: "no-such-program-at-all" }])
 })
 
-test("one that only crashes is given up, with its last words in the log", async () => {
+test("a service that keeps crashing has failed, and its last output is in the log", async () => {
   const bad: Service = {
     name: "bad",
     group: "ttyd",
@@ -141,12 +141,12 @@ test("one that only crashes is given up, with its last words in the log", async 
   const { phase, states } = await start([bad])
   await until(() => phase("bad") === "failed", "giving up")
   expect(states.get("bad")?.at(-1)).toMatchObject({
-    why: "given up after 4 tries: exited with code 3",
+    why: "failed 4 times in a row: exited with code 3",
   })
   expect(lines.join("\n")).toContain("cannot open the thing")
 })
 
-test("stopping leaves no process, not even one that has left its group", async () => {
+test("stopping ends all processes of the services, even outside their process group", async () => {
   const runaway: Service = {
     name: "runaway",
     group: "ttyd",
@@ -160,7 +160,7 @@ test("stopping leaves no process, not even one that has left its group", async (
   expect(ours()).toEqual([])
 })
 
-test("services that an earlier runner left behind are ended before new ones start", async () => {
+test("services of a previous runner are ended before new ones start", async () => {
   const port = await freePort()
   const left = Bun.spawn([...listening("left", port).command], {
     env: { PATH: process.env["PATH"] ?? "", SANDPIPER_SERVICE_OF: root },
@@ -174,14 +174,14 @@ test("services that an earlier runner left behind are ended before new ones star
   expect(lines.join("\n")).toContain("services.stale-ended")
 })
 
-describe("the table", () => {
+describe("the service table", () => {
   const table = servicesOf({
     display: ":99",
     workDir: "/workspace/it's here",
     ports: { vscode: 8765, vnc: 6080, rawVnc: 5900, ttyd: 7681 },
   })
 
-  test("has no service that listens beyond this machine", () => {
+  test("every service listens on loopback only", () => {
     const lineOf = (name: string) => table.find((one) => one.name === name)?.command.join(" ") ?? ""
     expect(lineOf("xvfb")).toContain("-nolisten tcp")
     expect(lineOf("x11vnc")).toContain("-localhost")
@@ -190,18 +190,18 @@ describe("the table", () => {
     expect(lineOf("ttyd")).toContain("-i 127.0.0.1 -p 7681")
   })
 
-  test("needs only services that are in it", () => {
+  test("every needed service is in the table", () => {
     const names = new Set(table.map(({ name }) => name))
     for (const { needs } of table) if (needs !== undefined) expect(names).toContain(needs)
   })
 
-  test("is the only place in the project with these command lines", async () => {
+  test("the command lines of services occur in the service table only", async () => {
     const script = await readFile(join(import.meta.dir, "../../../start.sh"), "utf8")
     for (const { command } of table) expect(script).not.toMatch(new RegExp(`\\b${command[0]} -`))
   })
 })
 
-test("what a service is told of the runner is only what it is given", async () => {
+test("a service sees only the environment that it is given", async () => {
   const file = join(root, "environment")
   await writeFile(file, "")
   const nosy: Service = {

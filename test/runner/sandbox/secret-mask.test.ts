@@ -1,4 +1,4 @@
-/** Values in a stream of text: hidden in every common form, wherever the stream is cut. */
+/** Masking of secret values in a stream: in every common encoding, wherever the stream is cut. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { createMask } from "../../../src/runner/sandbox/secret-mask.ts"
@@ -15,8 +15,8 @@ const wrapped = (text: string, width: number): string =>
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64")
 
-describe("a value", () => {
-  test("is hidden as it is, and nothing else is changed", () => {
+describe("a secret value", () => {
+  test("a plain value is masked and other text is unchanged", () => {
     expect(masked([SECRET], `before ${SECRET} after\n`)).toBe("before [secret] after\n")
     expect(masked([SECRET], "nothing of it here\n")).toBe("nothing of it here\n")
     expect(masked([], "no secrets at all")).toBe("no secrets at all")
@@ -30,13 +30,13 @@ describe("a value", () => {
     ["base64", base64(SECRET)],
     ["base64 for URLs", Buffer.from(SECRET).toString("base64url")],
     ["hexadecimal digits", Buffer.from(SECRET).toString("hex")],
-  ])("is hidden in %s", (_, written) => {
+  ])("a value is masked in %s", (_, written) => {
     const shown = masked([SECRET], `x=${written};`)
     expect(shown).toStartWith("x=[secret]")
     expect(shown).not.toContain(written.slice(2, -2))
   })
 
-  test("is hidden in the base64 of a text around it, at every offset and line width", () => {
+  test("a value is masked inside longer base64 data, at every offset and line width", () => {
     const value = "s3cr3t-value-of-some-length-0123456789"
     for (const offset of [0, 1, 2, 3, 4, 5]) {
       for (const width of [4, 7, 76]) {
@@ -49,24 +49,24 @@ describe("a value", () => {
     }
   })
 
-  test("of several lines is hidden line by line too", () => {
+  test("each line of a multi-line value is masked", () => {
     const key = "-----BEGIN KEY-----\nAAAABBBBCCCCDDDD\nEEEEFFFFGGGGHHHH\n-----END KEY-----"
     expect(masked([key], `the key:\n${key}\n`)).toBe("the key:\n[secret]\n")
     expect(masked([key], "second line: EEEEFFFFGGGGHHHH.")).toBe("second line: [secret].")
   })
 
-  test("that another begins with is hidden with it", () => {
+  test("a value that is the start of another value is masked together with it", () => {
     expect(masked(["abcd", "abcdefgh"], "x abcdefgh y abcd z")).toBe("x [secret] y [secret] z")
     expect(masked(["abcdef", "defghi"], "x abcdefghi y")).toBe("x [secret] y")
   })
 
-  test("repeated without an end shows nothing of itself", () => {
+  test("an endless repetition of a value is masked", () => {
     expect(masked(["aaaa"], "aaa", "aaaaa", "aaaaaaa")).not.toContain("a")
   })
 })
 
-describe("a stream", () => {
-  test("hides the same whatever chunks it comes in", () => {
+describe("a masked stream", () => {
+  test("the masked text does not depend on how the stream is cut", () => {
     const values = ["hunter2-hunter2", "zzzz", "hunter2"]
     const pieces = fc.array(
       fc.constantFrom(...values, base64("hunter2-hunter2"), "\n", " ", "hun", "zz", "=", "text"),
@@ -88,7 +88,7 @@ describe("a stream", () => {
     )
   })
 
-  test("shows what cannot become a value any more, before its end", () => {
+  test("text that cannot become a value is released before the end of the stream", () => {
     const mask = createMask(["0123456789"])
     expect(mask.push("a long line that holds nothing secret at all\n")).toContain("a long line")
   })

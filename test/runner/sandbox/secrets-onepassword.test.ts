@@ -1,4 +1,4 @@
-/** 1Password through a stand-in for `op` that speaks its command line. */
+/** 1Password, with a fake `op` program. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -56,7 +56,7 @@ const refusalOf = async (promise: Promise<unknown>) =>
   )
 
 describe("1Password", () => {
-  test("lists the references of a vault, and drops the values at the door", async () => {
+  test("listing a vault of 1Password returns references and no values", async () => {
     const listed = await provider().list("Shared")
     expect(listed).toEqual([
       {
@@ -72,18 +72,18 @@ describe("1Password", () => {
     expect(calls).not.toContain("good-token")
   })
 
-  test("resolves references to values", async () => {
+  test("references of 1Password are resolved to values", async () => {
     const values = await provider().resolve(["op://Shared/Stripe/secret"])
     expect([...values]).toEqual([["op://Shared/Stripe/secret", VALUE]])
   })
 
-  test("names the secret that there is none of, and nothing that `op` wrote", async () => {
+  test("the error for a missing secret names it and contains no output of `op`", async () => {
     const error = await refusalOf(provider().resolve(["op://Shared/Stripe/secret", "op://x/y/z"]))
     expect(error).toMatchObject({ reason: "not-found", message: "there is no secret op://x/y/z" })
     expect(Bun.inspect(error)).not.toContain(VALUE)
   })
 
-  test("says that the service account is refused, that `op` is missing, that it takes too long", async () => {
+  test("a refused service account, a missing `op` and a timeout have errors of their own", async () => {
     const refused = refusalOf(provider({ token: "bad" }).list(undefined))
     expect(await refused).toMatchObject({
       reason: "unavailable",
@@ -98,7 +98,7 @@ describe("1Password", () => {
     expect(await slow).toMatchObject({ reason: "timeout" })
   })
 
-  test("finds references in a template, up to what cannot be a part of one", () => {
+  test("references of 1Password in a template end before a character that cannot be part of one", () => {
     const { references } = provider()
     expect(`A="op://v/i/f" {{op://v/i/s/f}}, op://v/i/f\n`.match(references)).toEqual([
       "op://v/i/f",
@@ -107,7 +107,7 @@ describe("1Password", () => {
     ])
   })
 
-  test("takes a reference with spaces where it stands by itself", () => {
+  test("a reference of 1Password may contain spaces if it is the whole text", () => {
     const { isReference } = provider()
     expect(isReference("op://Shared/Stripe/api key")).toBe(true)
     for (const text of ["--help", "x op://v/i/f", "op://v", "op://v/i/f\n--flag", VALUE]) {

@@ -1,4 +1,4 @@
-/** Secrets in files, commands and forms: used, and never shown. */
+/** Secrets in files, commands and forms: used without showing their values. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import {
   chmod,
@@ -35,7 +35,7 @@ beforeAll(async () => {
   await Promise.all([mkdir(work), mkdir(bin)])
   const contents = { "api/token": TOKEN, password: PASSWORD, pin: "123", empty: "" }
   await writeFile(file, JSON.stringify(contents), { mode: 0o600 })
-  // A stand-in for the browser's program: it tells its arguments, and keeps what it reads.
+  // A fake browser program that prints its arguments and stores its input.
   const browser = `#!/bin/sh\necho "args: $*" > ${root}/browser-args\ncat > ${root}/browser-stdin\n`
   await writeFile(join(bin, "agent-browser"), browser, { mode: 0o755 })
   const path = [bin, process.env["PATH"]].join(delimiter)
@@ -64,7 +64,7 @@ const refusalOf = async (promise: Promise<unknown>): Promise<string> =>
   )
 
 describe("the list of secrets", () => {
-  test("holds references and no value", async () => {
+  test("the list of secrets contains references and no values", async () => {
     const listed = await secrets.list(undefined)
     expect(listed.map(({ reference }) => reference)).toContain("secret://api/token")
     expect(JSON.stringify(listed)).not.toContain(TOKEN)
@@ -73,7 +73,7 @@ describe("the list of secrets", () => {
 })
 
 describe("a command with secrets", () => {
-  test("has them in its environment, and its output shows none", async () => {
+  test("a command has secrets in its environment, and its output contains none of them", async () => {
     const { exitCode, stdout, stderr } = await run(
       'test -n "$TOKEN"; echo "$TOKEN"; echo "$PASSWORD" >&2',
     )
@@ -84,7 +84,7 @@ describe("a command with secrets", () => {
     })
   })
 
-  test("shows no value when it prints its whole environment in base64", async () => {
+  test("the output of a command that prints its environment in base64 contains no value", async () => {
     const { stdout } = await run("env | base64")
     const decoded = Buffer.from(stdout.replaceAll("[secret]", ""), "base64").toString("latin1")
     for (const value of [TOKEN, PASSWORD]) {
@@ -94,35 +94,35 @@ describe("a command with secrets", () => {
     expect(stdout).toContain("[secret]")
   })
 
-  test("has none in the arguments of its process", async () => {
+  test("the arguments of a command contain no value", async () => {
     const { stdout } = await run("cat /proc/$$/cmdline | tr '\\0' ' '")
     expect(stdout).toContain("cmdline")
     expect(stdout).not.toContain("[secret]")
   })
 
-  test("is given none of the runner's own variables", async () => {
+  test("a command has none of the runner's own variables", async () => {
     const { stdout } = await run("env")
     expect(stdout.split("\n").map((line) => line.split("=")[0])).not.toContain(
       "OP_SERVICE_ACCOUNT_TOKEN",
     )
   })
 
-  test("that writes a value byte by byte shows nothing of it", async () => {
+  test("a value that a command writes byte by byte is masked", async () => {
     const { stdout } = await run(
       'echo "$TOKEN" | fold -w 1 | while read -r c; do printf %s "$c"; done',
     )
     expect(stdout).toBe("[secret]")
   })
 
-  test("that fails says how", async () => {
+  test("a command that fails returns its exit code and output", async () => {
     expect(await run("echo no >&2; exit 7")).toEqual({ exitCode: 7, stdout: "", stderr: "no\n" })
   })
 
-  test("that takes too long is ended with all that it started", async () => {
+  test("a command that exceeds its timeout is ended with all its child processes", async () => {
     const words = await refusalOf(run("sleep 300 & echo $! > child; wait", 300))
     expect(words).toBe("the command took longer than 300 ms and was ended")
     const pid = (await readFile(join(work, "child"), "utf8")).trim()
-    // A signal that is sent is not yet a death: the kernel takes its moment.
+    // A process does not end in the same moment in which the signal is sent.
     const isGone = async () => {
       const state = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
       return state === "" || state.includes(") Z ")
@@ -132,29 +132,29 @@ describe("a command with secrets", () => {
     expect(await isGone()).toBe(true)
   })
 
-  test("that leaves a daemon behind does not wait for it", async () => {
+  test("a command that leaves a daemon running returns without waiting for it", async () => {
     const before = performance.now()
     expect((await run("sleep 300 & echo started")).stdout).toBe("started\n")
     expect(performance.now() - before).toBeLessThan(5000)
   })
 
-  test("that writes without end is read to its end, and what is kept has a bound", async () => {
+  test("the output of a command is read completely, and its kept part is limited", async () => {
     const { stdout } = await run("head -c 3000000 /dev/zero | tr '\\0' x")
     expect(stdout.length).toBeLessThan(300_000)
     expect(stdout).toEndWith("[more output was left out]")
   })
 
-  test("is not run when a secret is missing, too short to hide, empty, or no reference at all", async () => {
+  test("a command is not run if a secret is missing, too short to mask, empty, or not a reference", async () => {
     const refused = (reference: string) =>
       refusalOf(secrets.run({ command: "touch ran", env: { A: reference } }))
     expect(await refused("secret://nope")).toBe("there is no secret secret://nope")
-    expect(await refused("secret://pin")).toContain("cannot be hidden in the output")
+    expect(await refused("secret://pin")).toContain("cannot be masked in the output")
     expect(await refused("secret://empty")).toBe("there is no secret secret://empty")
     expect(await refused(TOKEN)).toContain("is not a reference to a secret")
     expect(await readdir(work)).not.toContain("ran")
   })
 
-  test("runs in the workspace and nowhere else", async () => {
+  test("a command runs only in a folder of the workspace", async () => {
     await mkdir(join(work, "sub"), { recursive: true })
     expect((await secrets.run({ command: "pwd", env: {}, cwd: "sub" })).stdout).toEndWith("/sub\n")
     await symlink("/", join(work, "out"))
@@ -167,7 +167,7 @@ describe("a command with secrets", () => {
 describe("a file from a template", () => {
   const template = "A=secret://api/token\nB='secret://password'\nC=secret://api/token\n"
 
-  test("has the values, and only its owner may read it", async () => {
+  test("a file from a template contains the values and only its owner can read it", async () => {
     await writeFile(join(work, "env.tpl"), template)
     await writeFile(join(work, ".env"), "old", { mode: 0o644 })
     expect(await secrets.inject("env.tpl", ".env")).toEqual({ count: 2 })
@@ -177,7 +177,7 @@ describe("a file from a template", () => {
     expect((await stat(join(work, ".env"))).mode & 0o777).toBe(0o600)
   })
 
-  test("is not written at all when one secret is missing", async () => {
+  test("a file from a template is not written if one secret is missing", async () => {
     await writeFile(join(work, "bad.tpl"), `${template}D=secret://nope\n`)
     expect(await refusalOf(secrets.inject("bad.tpl", "new.env"))).toContain("secret://nope")
     const left = await readdir(work)
@@ -185,7 +185,7 @@ describe("a file from a template", () => {
     expect(left.filter((name) => name.startsWith(".new.env"))).toEqual([])
   })
 
-  test("lies in the workspace, and no link leads it out", async () => {
+  test("a file from a template is written only in the workspace, even through links", async () => {
     const outside = join(root, "outside")
     await mkdir(outside)
     await symlink(outside, join(work, "link"))
@@ -198,20 +198,20 @@ describe("a file from a template", () => {
     expect((await stat(join(work, "linked.env"))).isFile()).toBe(true)
   })
 
-  test("is made from a template in the workspace only", async () => {
+  test("a template outside the workspace is refused", async () => {
     await symlink("/etc/hostname", join(work, "host.tpl"))
     expect(await refusalOf(secrets.inject("host.tpl", "x.env"))).toContain("outside the workspace")
     expect(await refusalOf(secrets.inject("none.tpl", "x.env"))).toBe("there is no none.tpl")
   })
 
-  test("may lie in a folder that is not there yet", async () => {
+  test("the folder of a file from a template is created if it is missing", async () => {
     await secrets.inject("env.tpl", "config/deep/.env")
     expect((await stat(join(work, "config/deep/.env"))).mode & 0o777).toBe(0o600)
   })
 })
 
 describe("a field of a page", () => {
-  test("gets the value over stdin, never as an argument", async () => {
+  test("a form field gets its value over stdin and not as an argument", async () => {
     await secrets.fill("#password", "secret://password")
     expect(await readFile(join(root, "browser-args"), "utf8")).toBe("args: batch --bail\n")
     expect(JSON.parse(await readFile(join(root, "browser-stdin"), "utf8"))).toEqual([
@@ -219,7 +219,7 @@ describe("a field of a page", () => {
     ])
   })
 
-  test("that is not filled is told without the value", async () => {
+  test("the error for a form field that was not filled does not contain the value", async () => {
     const failing = `#!/bin/sh\necho "cannot fill $(cat)" >&2\nexit 1\n`
     const path = join(root, "bin/agent-browser")
     await writeFile(path, failing, { mode: 0o755 })
@@ -231,13 +231,13 @@ describe("a field of a page", () => {
   })
 })
 
-describe("where the agent has a user of its own", () => {
-  // Who is not root has no choice but themselves.
+describe("secrets with a separate user for the agent", () => {
+  // Without root, commands can only run as the current user.
   const isRoot = process.getuid?.() === 0
   const uid = isRoot ? 65_534 : (process.getuid?.() ?? 0)
   const gid = isRoot ? 65_534 : (process.getgid?.() ?? 0)
 
-  test("commands run as them, and files are theirs alone", async () => {
+  test("commands run as the agent's user, and only that user can read the files", async () => {
     await chmod(root, 0o755)
     await chmod(work, 0o777)
     const owner = { name: "agent", home: work, uid, gid }
@@ -258,15 +258,15 @@ describe("where the agent has a user of its own", () => {
     expect((await stat(join(work, "theirs"))).uid).toBe(uid)
   })
 
-  test("there are no secrets without a place to take them from", () => {
+  test("without a source there are no secrets", () => {
     const nowhere = { secretsToken: () => undefined, secretsFile: undefined, owner: undefined }
     const rest = { workDir: work, stateDir: root, environment: {}, clock: systemClock }
     expect(openSecrets({ ...nowhere, ...rest })).toBeUndefined()
   })
 })
 
-describe("the file of secrets", () => {
-  test("is refused when others may read it, and when it is no object of texts", async () => {
+describe("the secrets file", () => {
+  test("a secrets file that others can read or that is not an object of texts is refused", async () => {
     const path = join(root, "other.json")
     await writeFile(path, "{}")
     await chmod(path, 0o644)

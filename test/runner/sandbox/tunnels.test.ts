@@ -1,4 +1,4 @@
-/** Tunnels: ports that the agent serves, under a path and under a host of their own. */
+/** Tunnels: ports that the agent serves, below a path and under their own host. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import {
   api,
@@ -39,19 +39,19 @@ beforeAll(async () => {
 })
 
 describe("a tunnel", () => {
-  test("is served below its name", async () => {
+  test("a tunnel is served below its name", async () => {
     expect(await (await get("/t/Web_1/a/b")).text()).toStartWith("/a/b for 127.0.0.1")
   })
-  test("without its slash is a redirect to it", async () => {
+  test("a tunnel's path without its trailing slash is redirected", async () => {
     const response = await get("/t/Web_1?x=1")
     expect([response.status, response.headers.get("location")]).toEqual([302, "/t/Web_1/?x=1"])
   })
-  test("of an unknown name is 404, though there is only one other", async () => {
+  test("a tunnel of an unknown name is 404", async () => {
     expect((await get("/t/web_1/")).status).toBe(404)
     expect((await get("/t/Web_1x/")).status).toBe(404)
     expect((await get("/t/none/")).status).toBe(404)
   })
-  test("is told to the session agent once for each change", async () => {
+  test("the tunnels are announced to the session agent once for each change", async () => {
     const before = gateway.announced.length
     await api(gateway, "POST", "/tunnels", { name: "more", port: app.port, protocol: "http" })
     await api(gateway, "POST", "/tunnels", { name: "more", port: app.port, protocol: "http" })
@@ -64,12 +64,12 @@ describe("a tunnel", () => {
       [{ name: "Web_1", port: app.port, protocol: "auto", path: "/t/Web_1" }],
     ])
   })
-  test("that is not there cannot be removed", async () => {
+  test("removing an unknown tunnel is 404", async () => {
     expect((await api(gateway, "DELETE", "/tunnels/none")).status).toBe(404)
     gateway.deleteTunnel("none")
     expect(gateway.announced.at(-1)).toHaveLength(1)
   })
-  test("says whether something listens on its port", async () => {
+  test("the list of tunnels shows whether something listens on each port", async () => {
     const free = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
     const { port } = free
     await api(gateway, "POST", "/tunnels", { name: "later", port })
@@ -84,7 +84,7 @@ describe("a tunnel", () => {
     expect(await listening()).toBe(false)
     await api(gateway, "DELETE", "/tunnels/later")
   })
-  test("is still there after a restart of the runner, unless its port is now another's", () => {
+  test("a tunnel survives a restart of the runner unless its port is reserved now", () => {
     const tunnels = gateway.memory.tunnels
     const again = startTestGateway({ loadTunnels: () => tunnels })
     again.announceTunnels()
@@ -97,13 +97,13 @@ describe("a tunnel", () => {
     expect(taken.announced).toEqual([[]])
     void taken.stop()
   })
-  test("what was remembered and makes no sense is forgotten", () => {
+  test("stored tunnels that are invalid are discarded", () => {
     const broken = startTestGateway({ loadTunnels: () => '[{"name":"../x","port":1}]' })
     broken.announceTunnels()
     expect(broken.announced).toEqual([[]])
     void broken.stop()
   })
-  test("to OpenCode's port is refused also while OpenCode is not running", async () => {
+  test("a tunnel to OpenCode's port is refused even while OpenCode does not run", async () => {
     const other = startTestGateway({ opencodeReserved: 4096 })
     const answer = await api(other, "POST", "/tunnels", { name: "x", port: 4096 })
     expect(answer.status).toBe(409)
@@ -113,7 +113,7 @@ describe("a tunnel", () => {
     })
     await other.stop()
   })
-  test("there are 64 at most", async () => {
+  test("there are at most 64 tunnels", async () => {
     const many = startTestGateway()
     const statuses = []
     for (let at = 0; at < 65; at += 1) {
@@ -124,7 +124,7 @@ describe("a tunnel", () => {
     expect(statuses.slice(-2)).toEqual([200, 409])
     await many.stop()
   })
-  test("on the other loopback address is found too", async () => {
+  test("a tunnel reaches an app that listens on the IPv6 loopback address", async () => {
     const six = Bun.serve({ hostname: "::1", port: 0, fetch: () => new Response("six") })
     await api(gateway, "POST", "/tunnels", { name: "six", port: six.port })
     expect(await (await get("/t/six/")).text()).toBe("six")
@@ -133,18 +133,18 @@ describe("a tunnel", () => {
   })
 })
 
-describe("a host that begins with a tunnel's name", () => {
+describe("the host of a tunnel", () => {
   const host = "web_1--sandbox.example.com"
-  test("is that tunnel from its root on", async () => {
+  test("a tunnel's host serves the app from its root", async () => {
     const response = await get("/api/x", { host })
     expect(await response.text()).toBe(`/api/x for ${host}`)
     expect(await (await get("/", { host })).text()).toBe(`/ for ${host}`)
   })
-  test("is closed like everything else", async () => {
+  test("a tunnel's host requires a person", async () => {
     const response = await fetch(`${gateway.url}/`, { headers: { host } })
     expect(response.status).toBe(401)
   })
-  test("lets a person in on that host", async () => {
+  test("a person with a token is admitted on a tunnel's host", async () => {
     const url = `${gateway.url}/deep?token=${makeToken()}`
     const response = await fetch(url, {
       redirect: "manual",
@@ -153,13 +153,13 @@ describe("a host that begins with a tunnel's name", () => {
     expect([response.status, response.headers.get("location")]).toEqual([302, "/deep"])
     expect(response.headers.get("set-cookie")).toContain("Secure; SameSite=None; Partitioned")
   })
-  test("sends nobody to another host", async () => {
+  test("a tunnel's host does not redirect to another host", async () => {
     const head = `GET //evil.example/?token=${makeToken()} HTTP/1.1\r\nHost: ${host}\r\nAccept: text/html\r\n\r\n`
     const answer = await speak(gateway.port, head)
     expect(statusOf(answer)).toBe(400)
     expect(answer).not.toContain("evil")
   })
-  test("that only looks like one is the gateway's own", async () => {
+  test("a host that only resembles a tunnel's host is served as the gateway", async () => {
     for (const other of [
       "none--sandbox.example.com",
       "web_1-sandbox.example.com",

@@ -1,4 +1,4 @@
-/** Workflows as they are written: what is taken, what is refused with which words, and what their hash depends on. */
+/** Workflow definitions: validation, defaults, ids and the hash. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { compile } from "../../../src/runner/workflow/compile.ts"
@@ -14,8 +14,8 @@ const problem = (...steps: readonly unknown[]): string => {
   }
 }
 
-describe("a step without an id", () => {
-  test("is named after its place, also within others", () => {
+describe("steps without ids", () => {
+  test("a step without an id gets one from its position, also inside other steps", () => {
     const { steps } = of(
       { type: "bash", command: "true" },
       { type: "conditional", id: "c", condition: true, then: [{ type: "bash", command: "x" }] },
@@ -27,7 +27,7 @@ describe("a step without an id", () => {
     }
   })
 
-  test("has the hash that it has with that id written out", () => {
+  test("a workflow has the same hash with and without generated ids written out", () => {
     const { hash } = of({ type: "bash", command: "true" })
     expect(of({ type: "bash", command: "true", id: "step-1" }).hash).toBe(hash)
     expect(hash).toMatch(/^sha256:[0-9a-f]{64}$/)
@@ -35,7 +35,7 @@ describe("a step without an id", () => {
   })
 })
 
-test("defaults are those of the format", () => {
+test("omitted fields get the defaults of the format", () => {
   const { steps } = of(
     { type: "bash", command: "x" },
     { type: "approval" },
@@ -50,42 +50,54 @@ test("defaults are those of the format", () => {
   ])
 })
 
-describe("is refused, with its place and why:", () => {
+describe("definitions that are not valid", () => {
   test.each([
-    ["what is no workflow", () => compile(7), "object with steps"],
-    ["no steps", () => compile({}), "steps: must be a list"],
-    ["an unknown type", () => of({ type: "email" }), "steps.0.type: is not a known step type"],
-    ["a command that is missing", () => of({ type: "bash" }), "steps.0.command: must be a text"],
+    ["a definition that is not an object", () => compile(7), "object with steps"],
+    ["a definition without steps", () => compile({}), "steps: must be a list"],
     [
-      "a limit above ten minutes",
+      "a step with an unknown type",
+      () => of({ type: "email" }),
+      "steps.0.type: is not a known step type",
+    ],
+    [
+      "a bash step without a command",
+      () => of({ type: "bash" }),
+      "steps.0.command: must be a text",
+    ],
+    [
+      "a timeout above ten minutes",
       () => of({ type: "bash", command: "x", timeoutMs: 600_001 }),
       "steps.0.timeoutMs: must be at most 600000",
     ],
     [
-      "a step deep inside",
+      "a nested step with an error",
       () => of({ type: "conditional", condition: true, else: [{ type: "tool" }] }),
       "steps.0.else.0.tool",
     ],
     [
-      "a condition of another form",
+      "a malformed condition",
       () => of({ type: "conditional", condition: "x" }),
       "condition: must be true, false or {variable, equals}",
     ],
-    ["a loop over nothing", () => of({ type: "loop", steps: [] }), "needs either over or times"],
-    ["a message without words", () => of({ type: "agent_message" }), "content: is missing"],
     [
-      "waiting less than a second",
+      "a loop without over and times",
+      () => of({ type: "loop", steps: [] }),
+      "needs either over or times",
+    ],
+    ["a message without content", () => of({ type: "agent_message" }), "content: is missing"],
+    [
+      "a reply timeout below a second",
       () => of({ type: "agent_message", content: "x", await_timeout_ms: 10 }),
       "must be at least 1000",
     ],
-    ["a subworkflow of nothing", () => of({ type: "subworkflow" }), "workflow or workflowId"],
     [
-      "an id that no text could name",
-      () => of({ type: "approval", id: "a b" }),
-      "steps.0.id: must be a name",
+      "a subworkflow without a workflow",
+      () => of({ type: "subworkflow" }),
+      "workflow or workflowId",
     ],
+    ["an id with a space", () => of({ type: "approval", id: "a b" }), "steps.0.id: must be a name"],
     [
-      "two steps of one id",
+      "two steps with the same id",
       () =>
         of(
           { type: "approval", id: "a" },
@@ -93,16 +105,16 @@ describe("is refused, with its place and why:", () => {
         ),
       "two steps have the id a",
     ],
-  ])("%s", (_what, make, words) => {
-    expect(make).toThrow(words)
+  ])("%s is rejected with its path and the reason", (_what, make, message) => {
+    expect(make).toThrow(message)
   })
 })
 
-test("several problems are told at once", () => {
+test("one error contains all problems of a definition", () => {
   expect(problem({ type: "bash" }, { type: "agent" })).toMatch(/steps\.0.*\n.*steps\.1/s)
 })
 
-test("the hash does not depend on the order of keys, and nothing that is written throws anything but words", () => {
+test("the hash does not depend on the order of keys, and any value is either accepted or rejected with a message", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const shuffled = (one: unknown): unknown => {

@@ -1,4 +1,4 @@
-/** Orders to run workflows: each is run once and answered once, whoever says it how often, and whoever is killed. */
+/** Orders to run workflows: each runs once and gets one result, also with repeated orders and killed runners. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { Database } from "bun:sqlite"
 import { createLog } from "../../../src/lib/log.ts"
@@ -21,13 +21,13 @@ const perform: PerformStep = async (_execution, task, place, signal) => {
   })
 }
 
-/** A runner's life on the same disk: the one before it is gone without a word. */
+/** Starts a runner on the same disk; the one before it counts as killed. */
 const live = (): Executions => {
   const made = createExecutions({
     store: openExecutionStore(db),
     perform,
     findWorkflow: async () => ({ steps: [{ type: "bash", command: "kept" }] }),
-    // As the link does it: the frame and what it tells of are stored together.
+    // As in the link: the frame and the state that it reports are stored together.
     answer: (_id, envelope) => {
       answers.push(envelope)
       made.persist()
@@ -80,7 +80,7 @@ const decide = (
 const events = () => lines.map((line) => String(JSON.parse(line).event))
 const settle = () => executions.settled()
 
-test("an order is run and answered, with what each step did", async () => {
+test("an order runs and its result contains a record of each step", async () => {
   executions.take(order("e1", [bash("a"), bash("b")]))
   await settle()
   expect(answers).toMatchObject([
@@ -99,29 +99,33 @@ test("an order is run and answered, with what each step did", async () => {
   expect(events()).toEqual(["execution.started", ...step, ...step, "execution.finished"])
 })
 
-describe("what is no good is answered too, and runs nothing:", () => {
+describe("orders that are not valid", () => {
   test.each([
     ["a bad step", order("e1", [{ type: "bash" }]), "steps.0.command"],
     [
-      "no workflow",
+      "an order without a workflow",
       { ...order("e1", []), payload: { kind: "run", executionId: "e1", payload: {} } },
       "steps",
     ],
     [
-      "a bad policy",
+      "an order with a malformed policy",
       order("e1", [bash("a")], { runtime: { policy: { maxSteps: 0 } } }),
       "maxSteps",
     ],
-    ["bad variables", order("e1", [bash("a")], { variables: 7 }), "payload.variables"],
-  ])("%s", async (_what, asked, words) => {
+    [
+      "an order with malformed variables",
+      order("e1", [bash("a")], { variables: 7 }),
+      "payload.variables",
+    ],
+  ])("%s gets a failed result and runs nothing", async (_what, asked, message) => {
     executions.take(asked as never)
     await settle()
     expect(answers).toMatchObject([{ ok: false, status: "failed", executionId: "e1" }])
-    expect(answers[0]?.error).toContain(words)
+    expect(answers[0]?.error).toContain(message)
     expect(did).toEqual([])
   })
 
-  test("a hash that is not the workflow's", async () => {
+  test("an order with a wrong workflow hash gets a failed result and runs nothing", async () => {
     const asked = order("e1", [bash("a")])
     executions.take({ ...asked, payload: { ...asked.payload, workflowHash: "sha256:00" } })
     await settle()
@@ -130,11 +134,11 @@ describe("what is no good is answered too, and runs nothing:", () => {
   })
 })
 
-describe("said twice", () => {
+describe("repeated orders", () => {
   const keyed = (id: string, steps: readonly unknown[], variables = {}) =>
     order(id, steps, { variables, runtime: { idempotencyKey: "k" } })
 
-  test("while it runs, it is answered once", async () => {
+  test("an order that is repeated during its run gets one result", async () => {
     executions.take(order("e1", [bash("a")]))
     executions.take(order("e1", [bash("a")]))
     await settle()
@@ -142,7 +146,7 @@ describe("said twice", () => {
     expect(answers).toHaveLength(1)
   })
 
-  test("after its end, it gets the same answer, in a later life of the runner as well", async () => {
+  test("an order that is repeated after its end gets the same result, also from a restarted runner", async () => {
     executions.take(keyed("e1", [bash("a")]))
     await settle()
     executions.take(keyed("e1", [bash("a")]))
@@ -155,7 +159,7 @@ describe("said twice", () => {
     expect(answers[2]).toEqual(answers[0] as Envelope)
   })
 
-  test("under another id with the same key, both are answered, and it runs once", async () => {
+  test("two orders with one idempotency key run once and both get a result", async () => {
     executions.take(keyed("e1", [bash("a")]))
     executions.take(keyed("e2", [bash("a")]))
     await settle()
@@ -165,7 +169,7 @@ describe("said twice", () => {
     expect(answers.map(({ executionId }) => executionId)).toEqual(["e1", "e2", "e3"])
   })
 
-  test("with the key of another run, it is refused", async () => {
+  test("the idempotency key of a different run is rejected", async () => {
     executions.take(keyed("e1", [bash("a")]))
     await settle()
     executions.take(keyed("e2", [bash("b")]))
@@ -176,7 +180,7 @@ describe("said twice", () => {
   })
 })
 
-describe("an approval", () => {
+describe("approvals", () => {
   const waiting = async () => {
     executions.take(order("e1", APPROVED))
     await settle()
@@ -185,7 +189,7 @@ describe("an approval", () => {
     return requiresApproval?.resumeToken
   }
 
-  test("that is given lets it go on, in a later life too; said twice, once", async () => {
+  test("an approval resumes the run once, also in a restarted runner and when repeated", async () => {
     const token = await waiting()
     executions = live()
     executions.take(decide("e1", token))
@@ -200,7 +204,7 @@ describe("an approval", () => {
     expect(events()).toContain("execution.resumed")
   })
 
-  test("that is denied cancels it, for good", async () => {
+  test("a denied approval cancels the run permanently", async () => {
     const token = await waiting()
     executions.take(decide("e1", token, "deny"))
     executions.take(decide("e1", token))
@@ -215,15 +219,15 @@ describe("an approval", () => {
     ["no token", () => decide("e1", undefined)],
     ["an execution that is not known", (token?: string) => decide("e2", token)],
     [
-      "another hash",
+      "a wrong hash",
       (token?: string) => decide("e1", token, "approve", { workflowHash: "sha256:1" }),
     ],
     [
-      "another workflow",
+      "a different workflow",
       (token?: string) =>
         decide("e1", token, "approve", { payload: { workflow: { steps: [bash("x")] } } }),
     ],
-  ])("with %s is refused, and the one that fits still counts", async (_what, bad) => {
+  ])("a resume with %s is rejected and a correct one still works", async (_what, bad) => {
     const token = await waiting()
     executions.take(bad(token))
     await settle()
@@ -235,7 +239,7 @@ describe("an approval", () => {
   })
 })
 
-test("a runner that is killed under it leaves it to the next, which says so once and does nothing again", async () => {
+test("after a killed runner the next one reports the run as failed once and repeats no step", async () => {
   executions.take(order("e1", [bash("a"), bash("b", "wait")]))
   while (did.length < 2) await Promise.resolve()
   executions = live()
@@ -257,8 +261,8 @@ test("a runner that is killed under it leaves it to the next, which says so once
   expect(did).toEqual(["a", "b"])
 })
 
-describe("stopping", () => {
-  test("ends the one whose channel is meant, and leaves the others", async () => {
+describe("cancelling executions", () => {
+  test("cancelling one channel leaves other executions running", async () => {
     executions.take(order("e1", [bash("a", "wait"), bash("b")]))
     executions.take(order("e2", [bash("c", "wait")]))
     await executions.stop({ channelType: "workflow", channelId: "e1" }, "stopped by the user")
@@ -270,7 +274,7 @@ describe("stopping", () => {
     expect(did).toEqual(["a", "c"])
   })
 
-  test("happens to what a shell has asked for when the shell goes away", async () => {
+  test("an execution of a shell is cancelled when the shell disconnects", async () => {
     const gone = new AbortController()
     const ended = executions.execute(order("s1", [bash("a", "wait")]), gone.signal)
     await Promise.resolve()
@@ -280,7 +284,7 @@ describe("stopping", () => {
   })
 })
 
-test("a shell's order is answered to the shell alone, its approval too", async () => {
+test("results of a shell's order go to the shell only, also after an approval", async () => {
   const never = new AbortController().signal
   const first = await executions.execute(order("s1", APPROVED), never)
   const token = first.requiresApproval?.resumeToken
@@ -292,14 +296,14 @@ test("a shell's order is answered to the shell alone, its approval too", async (
   expect(did).toEqual(["a", "b"])
 })
 
-test("a workflow that the session agent keeps runs as a subworkflow", async () => {
+test("a workflow stored by the session agent runs as a subworkflow", async () => {
   executions.take(order("e1", [{ type: "subworkflow", id: "s", workflowId: "w" }]))
   await settle()
   expect(answers).toMatchObject([{ status: "ok", output: "step-1" }])
   expect(did).toEqual(["s/step-1"])
 })
 
-test("an answer stays small enough for the link, however much the steps said", async () => {
+test("a result stays within the size limit for any amount of step output", async () => {
   const long = "x".repeat(60_000)
   const asked = order("e1", [
     { type: "loop", times: 50, steps: [{ type: "bash", command: `echo ${long}` }] },

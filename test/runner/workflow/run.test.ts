@@ -1,4 +1,4 @@
-/** One run, with a stand-in for what steps do: the order of things, what they know of each other, and how it ends. */
+/** The walk through a workflow, with fake step effects: order, scopes, approvals, failures. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { compile } from "../../../src/runner/workflow/compile.ts"
@@ -39,14 +39,14 @@ const start = (steps: readonly unknown[], change: Change = {}) => {
 }
 const bash = (id: string, command = id, more = {}) => ({ type: "bash", id, command, ...more })
 
-test("steps run in the order written; the last one's output is the run's", async () => {
+test("steps run in written order and the last output is the result", async () => {
   const { did, ended } = start([bash("a"), bash("b"), bash("c")])
   expect(await ended).toEqual({ status: "ok", output: "<c>" })
   expect(did).toEqual(["a: a", "b: b", "c: c"])
 })
 
-describe("texts", () => {
-  test("are filled with variables and outputs, once", async () => {
+describe("placeholders", () => {
+  test("placeholders are filled with variables and outputs in one pass", async () => {
     const { did, ended } = start(
       [
         bash("a", "echo {{variables.who}} {{ variables.deep.list }}", { outputVariable: "said" }),
@@ -59,7 +59,7 @@ describe("texts", () => {
     expect(did[1]).toBe("b: <echo {{outputs.b}} [1]> <echo {{outputs.b}} [1]>")
   })
 
-  test("that name nothing fail their step before it does anything", async () => {
+  test("an unknown placeholder fails its step before it has an effect", async () => {
     const { did, ended } = start([bash("a", "rm -rf {{variables.folder}}/x")])
     expect(await ended).toEqual({ status: "failed", error: "a: there is no variables.folder" })
     expect(did).toEqual([])
@@ -67,7 +67,7 @@ describe("texts", () => {
     expect(await sly).toMatchObject({ status: "failed" })
   })
 
-  test("that are nothing but a placeholder keep the kind of their value in arguments", async () => {
+  test("an argument that is exactly one placeholder keeps the type of its value", async () => {
     const { ended } = start([{ type: "tool", tool: "t", arguments: { n: "{{variables.n}}" } }], {
       variables: { n: { x: 1 } },
     })
@@ -75,14 +75,14 @@ describe("texts", () => {
   })
 })
 
-test("a step that fails ends the run, and is named", async () => {
+test("a failed step ends the run and is named in the error", async () => {
   const { did, ended, journal } = start([bash("a"), bash("b", "fail"), bash("c")])
   expect(await ended).toEqual({ status: "failed", error: "b: exit code 1" })
   expect(did).toHaveLength(2)
   expect(journal.get("b")).toMatchObject({ status: "failed", error: "exit code 1" })
 })
 
-test("one branch of a conditional runs, by value and not by spelling", async () => {
+test("a conditional compares values, not their JSON text, and runs one branch", async () => {
   const when = (condition: unknown) => ({
     type: "conditional",
     condition,
@@ -101,8 +101,8 @@ test("one branch of a conditional runs, by value and not by spelling", async () 
   expect(await taken(equals, { x: "other" })).toBe("no: no")
 })
 
-describe("a loop", () => {
-  test("goes over a list, a variable's list, or so many times, and keeps each round's output", async () => {
+describe("loops", () => {
+  test("a loop runs over a list, a variable or a count and returns each iteration's output", async () => {
     const over = async (more: object) => {
       const steps = [{ type: "loop", id: "l", ...more, steps: [bash("in", "{{variables.item}}")] }]
       const { ended } = start(steps, { variables: { list: ["x", "y"] } })
@@ -115,17 +115,17 @@ describe("a loop", () => {
     expect(await over({ over: "nothing" })).toMatchObject({ status: "failed" })
   })
 
-  test("that is too long runs nothing", async () => {
+  test("a loop above maxIterations runs nothing", async () => {
     const { did, ended } = start([{ type: "loop", id: "l", times: 101, steps: [bash("in")] }])
     expect(await ended).toMatchObject({
       status: "failed",
-      error: "l: 101 rounds are more than maxIterations (100)",
+      error: "l: 101 iterations exceed maxIterations (100)",
     })
     expect(did).toEqual([])
   })
 })
 
-test("parallel steps are at work at once, and all end before a failure counts", async () => {
+test("parallel steps run concurrently and all end before a failure is reported", async () => {
   const waiting: (() => void)[] = []
   const perform = (task: Task) =>
     new Promise<unknown>((resolve, reject) => {
@@ -142,8 +142,8 @@ test("parallel steps are at work at once, and all end before a failure counts", 
   ])
 })
 
-describe("a subworkflow", () => {
-  test("has variables and outputs of its own, and gives its last one", async () => {
+describe("subworkflows", () => {
+  test("a subworkflow has its own variables and outputs and returns its last output", async () => {
     const inner = { steps: [bash("a", "{{variables.x}}")] }
     const { did, ended } = start(
       [
@@ -157,7 +157,7 @@ describe("a subworkflow", () => {
     expect(did).toEqual(["a: outer", "s/a: <outer>", "b: <outer> <<outer>>"])
   })
 
-  test("that is changed while the run waits goes on as it was", async () => {
+  test("a stored subworkflow that changes during an approval continues with its first definition", async () => {
     const steps = [{ type: "subworkflow", id: "s", workflowId: "kept" }]
     const kept = (command: string) => ({
       findWorkflow: async () => ({ steps: [{ type: "approval", id: "ok" }, bash("b", command)] }),
@@ -168,20 +168,20 @@ describe("a subworkflow", () => {
     expect(await later.ended).toEqual({ status: "ok", output: "<old>" })
   })
 
-  test("that calls itself is ended", async () => {
+  test("a subworkflow that calls itself fails at the depth limit", async () => {
     const self = [{ type: "subworkflow", id: "s", workflowId: "me" }]
     const { ended } = start(self, { findWorkflow: async () => ({ steps: self }) })
     expect(await ended).toMatchObject({ status: "failed" })
   })
 })
 
-test("more steps than the policy allows are not run", async () => {
+test("steps beyond the policy's limit are not run", async () => {
   const { did, ended } = start([{ type: "loop", times: 9, steps: [bash("in")] }], { maxSteps: 5 })
   expect(await ended).toMatchObject({ status: "failed" })
   expect(did).toHaveLength(4)
 })
 
-test("a cancelled run begins no further step", async () => {
+test("a cancelled run starts no further step", async () => {
   const stopping = new AbortController()
   const did: string[] = []
   const { ended } = start([bash("a"), bash("b")], {
@@ -196,7 +196,7 @@ test("a cancelled run begins no further step", async () => {
   expect(did).toEqual(["a"])
 })
 
-test("an approval stops the run with its words filled in; given, nothing before it is done again", async () => {
+test("an approval pauses the run with its prompt filled in, and resuming repeats no earlier step", async () => {
   const steps = [
     bash("a"),
     { type: "approval", id: "ok", prompt: "Deploy {{outputs.a}}?", items: ["{{variables.x}}"] },
@@ -215,7 +215,7 @@ test("an approval stops the run with its words filled in; given, nothing before 
   expect(second.did).toEqual(["b: <a>"])
 })
 
-test("whatever is approved when, a run does each step once and ends as one that was never stopped", async () => {
+test("for any order of approvals a run performs each step once and ends like an uninterrupted run", async () => {
   const leaf = fc.constantFrom("bash", "approval")
   interface Shape {
     readonly kind: string

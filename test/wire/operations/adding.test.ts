@@ -28,8 +28,8 @@ const entry = `
       },
     ],
     request: countSheep,
-    toFields: same,
-    toReply: same,
+    toFields: unchanged,
+    toReply: unchanged,
   }),
 `
 
@@ -47,8 +47,8 @@ import { tools } from "./tools/index.ts"
 const asked = []
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log }
 const api = createApi({
-  ask: async (type, fields) => (asked.push({ type, ...fields }), { sheep: 12 }),
-  tell() {}, local: {}, tickets: {}, log, now: Date.now,
+  request: async (type, fields) => (asked.push({ type, ...fields }), { sheep: 12 }),
+  notify() {}, sandbox: {}, tickets: {}, log, now: Date.now,
 })
 const serve = Bun.serve({ port: 0, fetch: api.fetch })
 process.env.SANDPIPER_URL = "http://127.0.0.1:" + serve.port

@@ -93,7 +93,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
     const child = Bun.spawn([...options.self, "run"], {
       cwd: folder,
       env: {
-        ...inheritedBy(options.environment),
+        ...childEnvironment(options.environment),
         DO_WS_URL: options.runnerUrl(id),
         RUNNER_TOKEN: token,
         SESSION_ID: id,
@@ -224,7 +224,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
 const HIDDEN =
   /^(HUB_(JWT_SECRET|JWKS_URL|JWT_ISSUER|JWT_AUDIENCE|ENCRYPTION_KEY)|RUNNER_TOKEN|JWT_SECRET|DO_WS_URL|SESSION_ID|OPENCODE_SERVER_PASSWORD|HUB_PORT|WORK_DIR|SANDPIPER_STATE_DIR)$/
 
-const inheritedBy = (
+const childEnvironment = (
   environment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> =>
   Object.fromEntries(

@@ -50,8 +50,9 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   const { stateDir, environment, clock, log } = options
   const folder = join(stateDir, "hub")
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  // Child processes of all owners; a row is found by its id or its parent only.
-  const sql = openBunSql(join(folder, "sharedStore.db"))
+  // The shared store of `user:local` (existing state directories have this file name), and the child processes of all
+  // owners, whose rows are found by id or parent only.
+  const sql = openBunSql(join(folder, "commons.db"))
   const deliver =
     (owner: Owner): Deliver =>
     async (session, id, effect) => {

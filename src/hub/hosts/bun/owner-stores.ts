@@ -50,7 +50,7 @@ export const createOwnerStores = (options: OwnerStoresOptions): OwnerStores => {
 
   const open = (owner: Owner): Opened => {
     const isLocal = owner === LOCAL_OWNER
-    const sql = isLocal ? localSql : openBunSql(join(folderOf(owner), "sharedStore.db"))
+    const sql = isLocal ? localSql : openBunSql(join(folderOf(owner), "commons.db"))
     // The folder's name is a digest, because an owner's name may be longer than a file name.
     if (!isLocal) writeFileSync(join(folderOf(owner), OWNER_FILE), owner, { mode: 0o600 })
     const alarm = timerAlarm(clock, () => {

@@ -1,9 +1,9 @@
-/** The gateway's own cookie among those of the backends: found, made, and kept away from them. Pure. */
+/** The gateway's own cookie: finds it, renders it, and keeps it apart from the backends' cookies. Pure. */
 import type { Header } from "./fields.ts"
 
 const COOKIE_NAME = "gateway_session"
 
-/** More than these are not looked at: a page can put many of one name, at several paths, in the way of ours. */
+/** At most so many values are tried: a page can set many cookies of this name, at several paths. */
 const MOST_VALUES = 8
 
 export const ownCookies = (headers: readonly Header[]): readonly string[] => {
@@ -17,7 +17,7 @@ export const ownCookies = (headers: readonly Header[]): readonly string[] => {
   return found
 }
 
-/** A Cookie header for a backend: all but ours. */
+/** The Cookie header for a backend: without the gateway's cookie. */
 export const withoutOwnCookie = (value: string): string => {
   if (!OWN_ANYWHERE.test(value)) return value
   if (OWN_ALONE.test(value)) return ""
@@ -33,15 +33,15 @@ const OWN_ANYWHERE = /gateway_session/i
 const OWN_ALONE = /^gateway_session=[0-9a-f]*$/
 
 /**
- * A backend may set any cookie but the one that opens the gateway. A cookie without a name is sent back as its value
- * alone, which may look just like ours.
+ * A backend may set any cookie except the gateway's. A browser sends a cookie without a name as its value only, which
+ * may look like the gateway's cookie.
  */
 export const isOwnSetCookie = (value: string): boolean =>
   isOwnName(value.replace(/^[=\s]+/, "").split("=", 1)[0] ?? "")
 
 const isOwnName = (name: string): boolean => name.trim().toLowerCase() === COOKIE_NAME
 
-/** A cookie's path as the client sees it, so that one backend's cookies are not sent to another. */
+/** Moves a cookie's path below the backend's prefix, so that it is not sent to other backends. */
 export const withPathUnder = (prefix: string, value: string): string => {
   if (prefix === "" || /^\s*__Host-/i.test(value)) return value
   return value.replace(/(;\s*path=)(\/[^;]*)/i, (whole: string, start: string, path: string) =>
@@ -53,7 +53,7 @@ export interface CookieSettings {
   readonly value: string
   readonly path: string
   readonly maxAgeSeconds: number
-  /** Plain http to this very machine, where a Secure cookie would not be kept. */
+  /** Plain HTTP to this machine, where browsers do not keep a Secure cookie. */
   readonly local: boolean
 }
 

@@ -1,13 +1,13 @@
-/** The header fields of a head, read in one pass: strictly, since a field that two parsers read differently is a way in. */
+/** Reads header fields in one pass, strictly: a field that two parsers read differently can be used to smuggle a request. */
 
 export interface Header {
   readonly name: string
-  /** The name in lower case: what is compared. */
+  /** The name in lower case, for comparisons. */
   readonly key: string
   readonly value: string
 }
 
-/** Bytes that are not HTTP as this gateway speaks it; `status` is the answer they get. */
+/** A message that is not valid HTTP or exceeds a limit; `status` is for the response. */
 export class HttpError extends Error {
   override readonly name = "BadHead"
   readonly status: number
@@ -21,7 +21,7 @@ const HEADER_LIMIT = 128
 const SPACE = 32
 const TAB = 9
 
-/** What a character may be part of: looked up, since every character of every head passes here. */
+/** Character classes, as a lookup table because every character of every head is checked. */
 export const NAME = 1
 export const VALUE = 2
 export const TARGET = 4
@@ -33,7 +33,7 @@ const characters = new Uint8Array(256).map((_, code) => {
   return (isName ? NAME : 0) | (isValue ? VALUE : 0) | (isTarget ? TARGET : 0)
 })
 
-/** Whatever is neither text nor the end of a line. */
+/** Control characters other than tab, line feed and carriage return. */
 const CONTROL = new RegExp(
   `[${[...Array(32).keys(), 127]
     .filter((code) => ![9, 10, 13].includes(code))
@@ -41,7 +41,7 @@ const CONTROL = new RegExp(
     .join("")}]`,
 )
 
-/** Names that most heads are made of, to be neither checked nor put into lower case every time. */
+/** Common names and their lower case, to skip checking and converting them. */
 const knownNames: ReadonlyMap<string, string> = new Map(
   `Accept Accept-Encoding Accept-Language Accept-Ranges Access-Control-Allow-Origin Age Authorization
    Cache-Control Connection Content-Encoding Content-Length Content-Range Content-Security-Policy
@@ -57,7 +57,7 @@ const knownNames: ReadonlyMap<string, string> = new Map(
     ]),
 )
 
-/** Every character from `start` to `end` may be part of `kind`. */
+/** Whether every character from `start` to `end` is in the class `kind`. */
 export const isAll = (text: string, start: number, end: number, kind: number): boolean => {
   for (let at = start; at < end; at += 1) {
     if (((characters[text.charCodeAt(at)] ?? 0) & kind) === 0) return false
@@ -65,7 +65,7 @@ export const isAll = (text: string, start: number, end: number, kind: number): b
   return true
 }
 
-/** The fields that decide how a message is read, found in one pass over the head. */
+/** The headers, and the values that decide how the message is read. */
 export interface Fields {
   readonly headers: Header[]
   host: string
@@ -73,7 +73,7 @@ export interface Fields {
   length: string
   lengthCount: number
   transferEncoding: string | undefined
-  /** The words of every `Connection` header, in lower case. */
+  /** The options of every `Connection` header, in lower case. */
   connection: string[]
   upgrade: string | undefined
   authorizations: number
@@ -91,7 +91,7 @@ export const readFields = (text: string, lineEnd: number): Fields => {
     upgrade: undefined,
     authorizations: 0,
   }
-  if (CONTROL.test(text)) throw new HttpError(400, "a header has a character that is not allowed")
+  if (CONTROL.test(text)) throw new HttpError(400, "a header contains a forbidden character")
   let at = lineEnd + 2
   while (at < text.length) {
     const end = endOfLine(text, at)
@@ -103,19 +103,19 @@ export const readFields = (text: string, lineEnd: number): Fields => {
     if (fields.headers.push({ name, key, value }) > HEADER_LIMIT) {
       throw new HttpError(431, "there are too many headers")
     }
-    note(fields, key, value)
+    collect(fields, key, value)
     at = end + 2
   }
   return fields
 }
 
-/** Lines end with both characters; either alone is how a header is smuggled into another. */
+/** A line ends with CR LF: a single CR or LF can be used to smuggle a header. */
 const endOfLine = (text: string, start: number): number => {
   const feed = text.indexOf("\n", start)
   const end = feed === -1 ? text.length : feed - 1
   const carriage = text.indexOf("\r", start)
   if (carriage === -1 ? feed !== -1 : carriage !== end) {
-    throw new HttpError(400, "a line is not ended as lines are")
+    throw new HttpError(400, "a line does not end with CR LF")
   }
   return end
 }
@@ -137,15 +137,16 @@ const trimmed = (text: string, start: number, end: number): string => {
 
 const isBlank = (code: number): boolean => code === SPACE || code === TAB
 
-const note = (fields: Fields, key: string, value: string): void => {
+const collect = (fields: Fields, key: string, value: string): void => {
   switch (key) {
     case "host":
       fields.host = value
       fields.hostCount += 1
       return
     case "content-length":
-      // The same length said twice is harmless in an answer and refused in a request.
-      if (fields.lengthCount > 0 && fields.length !== value) throw new HttpError(400, "two lengths")
+      // The same length twice is accepted in a response; parseRequestHead refuses it.
+      if (fields.lengthCount > 0 && fields.length !== value)
+        throw new HttpError(400, "there are two different Content-Length headers")
       fields.length = value
       fields.lengthCount += 1
       return
@@ -154,14 +155,14 @@ const note = (fields: Fields, key: string, value: string): void => {
         fields.transferEncoding === undefined ? value : `${fields.transferEncoding},${value}`
       return
     case "connection":
-      for (const word of value.split(",")) fields.connection.push(word.trim().toLowerCase())
+      for (const option of value.split(",")) fields.connection.push(option.trim().toLowerCase())
       return
     case "upgrade":
       fields.upgrade = value.toLowerCase()
       return
     case "authorization":
       fields.authorizations += 1
-      if (fields.authorizations > 1) throw new HttpError(400, "Authorization is there twice")
+      if (fields.authorizations > 1) throw new HttpError(400, "there are two Authorization headers")
       return
   }
 }

@@ -1,26 +1,26 @@
-/** What a head becomes on its way through the gateway: a request for the backend, an answer for the client. Pure. */
+/** Rewrites heads: the client's request for the backend, and the backend's response for the client. Pure. */
 import type { Header } from "./fields.ts"
 import type { RequestHead, ResponseHead } from "./head.ts"
 import { isOwnSetCookie, withoutOwnCookie, withPathUnder } from "./cookies.ts"
 
-/** Where a request goes and under which address the client knows that place. */
+/** Where a request is forwarded to, and under which prefix the client sees that backend. */
 export interface ForwardedRequest {
   readonly port: number
-  /** What the backend is asked for: path and query, the prefix and our own parameters gone. */
+  /** Path and query for the backend, without the prefix and the gateway's own parameters. */
   readonly target: string
-  /** The part of the path that names the backend, such as `/vscode`; empty when it has a host of its own. */
+  /** The backend's path in the gateway, such as `/vscode`; empty when the backend has its own host. */
   readonly prefix: string
   readonly peer: string
   readonly scheme: "http" | "https"
-  /** The client's Authorization was meant for the backend. */
+  /** The client's Authorization header is for the backend. */
   readonly passAuthorization: boolean
   readonly upgrade: boolean
 }
 
-/** Headers that are not simply passed on. One look-up for each: every header of every head passes here. */
+/** Headers that are not passed on unchanged. */
 type Kind =
   | "hop"
-  | "ours"
+  | "replaced"
   | "cookie"
   | "authorization"
   | "set-cookie"
@@ -40,8 +40,8 @@ const kinds = new Map<string, Kind>([
     "trailer",
     "upgrade",
   ].map((key) => [key, "hop"] as const),
-  // What only the gateway may say to a backend, or is said anew.
-  ...["host", "forwarded", "x-real-ip", "expect"].map((key) => [key, "ours"] as const),
+  // Set by the gateway itself, or not passed on.
+  ...["host", "forwarded", "x-real-ip", "expect"].map((key) => [key, "replaced"] as const),
   ["cookie", "cookie"],
   ["authorization", "authorization"],
   ["set-cookie", "set-cookie"],
@@ -52,14 +52,14 @@ const kinds = new Map<string, Kind>([
   ["clear-site-data", "clear"],
 ])
 
-export const requestForBackend = (head: RequestHead, passage: ForwardedRequest): string => {
+export const requestForBackend = (head: RequestHead, request: ForwardedRequest): string => {
   const named = namedByConnection(head.headers)
-  let text = `${head.method} ${passage.target} HTTP/${head.version}\r\nHost: localhost:${passage.port}\r\n`
+  let text = `${head.method} ${request.target} HTTP/${head.version}\r\nHost: localhost:${request.port}\r\n`
   for (const { name, key, value } of head.headers) {
     if (named !== undefined && named.includes(key)) continue
     const kind = kinds.get(key)
-    if (kind === "hop" || kind === "ours" || key.startsWith("x-forwarded-")) continue
-    if (kind === "authorization" && !passage.passAuthorization) continue
+    if (kind === "hop" || kind === "replaced" || key.startsWith("x-forwarded-")) continue
+    if (kind === "authorization" && !request.passAuthorization) continue
     if (kind === "cookie") {
       const rest = withoutOwnCookie(value)
       if (rest !== "") text += `${name}: ${rest}\r\n`
@@ -67,10 +67,10 @@ export const requestForBackend = (head: RequestHead, passage: ForwardedRequest):
     }
     text += `${name}: ${value}\r\n`
   }
-  text += `X-Forwarded-For: ${passage.peer}\r\nX-Forwarded-Proto: ${passage.scheme}\r\n`
+  text += `X-Forwarded-For: ${request.peer}\r\nX-Forwarded-Proto: ${request.scheme}\r\n`
   if (head.host !== "") text += `X-Forwarded-Host: ${head.host}\r\n`
-  if (passage.prefix !== "") text += `X-Forwarded-Prefix: ${passage.prefix}\r\n`
-  if (passage.upgrade) text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+  if (request.prefix !== "") text += `X-Forwarded-Prefix: ${request.prefix}\r\n`
+  if (request.upgrade) text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
   else if (head.version === "1.0") text += "Connection: close\r\n"
   return `${text}\r\n`
 }
@@ -78,43 +78,43 @@ export const requestForBackend = (head: RequestHead, passage: ForwardedRequest):
 export interface ForwardedResponse {
   readonly port: number
   readonly prefix: string
-  /** Our own cookie, made or renewed. */
+  /** The gateway's own cookie, new or renewed. */
   readonly setCookie: string | undefined
 }
 
-/** How the client is to take the connection after the head. */
-export type Then = "keep-alive" | "close" | "upgrade"
+/** What happens to the connection after the response. */
+export type AfterResponse = "keep-alive" | "close" | "upgrade"
 
-/** `host` is the one that the client named: a redirect to it is one to the backend. */
+/** `host` is the client's `Host`: a redirect to it stays in the backend. */
 export const responseForClient = (
   head: ResponseHead,
-  passage: ForwardedResponse,
+  response: ForwardedResponse,
   host: string,
-  then: Then,
+  after: AfterResponse,
 ): string => {
   const named = namedByConnection(head.headers)
   let text = `HTTP/1.1 ${head.status} ${head.reason}\r\n`
   for (const { name, key, value } of head.headers) {
     const kind = kinds.get(key)
     if (kind === "hop") continue
-    // A backend that calls its framing hop-by-hop would leave the client without the length of what follows.
+    // If `Connection` names a framing header, removing it would hide the length of the body from the client.
     if (named !== undefined && named.includes(key) && kind !== "framing") continue
     if (kind === "set-cookie") {
-      if (!isOwnSetCookie(value)) text += `${name}: ${withPathUnder(passage.prefix, value)}\r\n`
-    } else if (kind === "worker-scope" && passage.prefix !== "") {
-      // A worker with a wider scope would see what the person does in the other services, tokens included.
-      text += `${name}: ${passage.prefix}/\r\n`
-    } else if (kind === "clear" && passage.prefix !== "") {
-      // It would clear what the other services keep, and our cookie.
+      if (!isOwnSetCookie(value)) text += `${name}: ${withPathUnder(response.prefix, value)}\r\n`
+    } else if (kind === "worker-scope" && response.prefix !== "") {
+      // A worker with a wider scope could read the requests to the other services, including their tokens.
+      text += `${name}: ${response.prefix}/\r\n`
+    } else if (kind === "clear" && response.prefix !== "") {
+      // It would also clear the data of the other services and the gateway's cookie.
     } else if (kind === "location") {
-      text += `${name}: ${locationForClient(value, passage, host)}\r\n`
+      text += `${name}: ${locationForClient(value, response, host)}\r\n`
     } else {
       text += `${name}: ${value}\r\n`
     }
   }
-  if (passage.setCookie !== undefined) text += `Set-Cookie: ${passage.setCookie}\r\n`
-  if (then === "upgrade") text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
-  else if (then === "close") text += "Connection: close\r\n"
+  if (response.setCookie !== undefined) text += `Set-Cookie: ${response.setCookie}\r\n`
+  if (after === "upgrade") text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+  else if (after === "close") text += "Connection: close\r\n"
   return `${text}\r\n`
 }
 
@@ -123,7 +123,7 @@ const namedByConnection = (headers: readonly Header[]): readonly string[] | unde
   for (const { key, value } of headers) {
     if (key !== "connection" || PLAIN_CONNECTION.has(value)) continue
     named ??= []
-    for (const word of value.split(",")) named.push(word.trim().toLowerCase())
+    for (const option of value.split(",")) named.push(option.trim().toLowerCase())
   }
   return named
 }
@@ -131,8 +131,8 @@ const namedByConnection = (headers: readonly Header[]): readonly string[] | unde
 const PLAIN_CONNECTION = new Set(["keep-alive", "close", "Upgrade", "upgrade", "Keep-Alive"])
 
 /**
- * Redirects within the backend come back under its prefix. Those to elsewhere stay what they are: the client
- * decides, the gateway follows none.
+ * A redirect within the backend gets the backend's prefix. A redirect to another host is passed on unchanged; the gateway
+ * follows none.
  */
 const locationForClient = (
   value: string,
@@ -145,7 +145,7 @@ const locationForClient = (
   return known ? inside : `${prefix}${inside}`
 }
 
-/** The path of a redirect that stays in the backend, or nothing: another host, or relative to the page. */
+/** The path of a redirect within the backend; `undefined` for another host or a relative path. */
 const insidePath = (value: string, port: number, host: string): string | undefined => {
   if (value.startsWith("/") && !value.startsWith("//")) return value
   const [, authority = "", path = ""] = /^(?:https?:)?\/\/([^/?#\\]*)([/?#].*)?$/i.exec(value) ?? []

@@ -1,4 +1,4 @@
-/** Reads the head of a request or a response, strictly: what two parsers could read in two ways is refused, never guessed. */
+/** Parses the head of a request or a response, strictly: an ambiguous head is refused. */
 import {
   HttpError,
   type Fields,
@@ -10,7 +10,7 @@ import {
   VALUE,
 } from "./fields.ts"
 
-/** How the end of a body is known. */
+/** How the end of the body is found. */
 export type Framing =
   | { readonly kind: "none" }
   | { readonly kind: "length"; readonly length: number }
@@ -23,7 +23,7 @@ interface Head {
   readonly framing: Framing
   /** The connection may carry another message after this one. */
   readonly keepAlive: boolean
-  /** What `Upgrade` asks for, when `Connection` says that it counts. */
+  /** The value of `Upgrade`, if `Connection` contains `upgrade`. */
   readonly upgrade: string | undefined
 }
 
@@ -41,7 +41,7 @@ export interface ResponseHead extends Head {
 export const HEAD_LIMIT = 32 * 1024
 const TARGET_LIMIT = 16 * 1024
 
-const REASONABLE_METHOD = 32
+const METHOD_LIMIT = 32
 const HOST = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 const DIGITS = /^\d{1,15}$/
 const THREE_DIGITS = /^\d{3}$/
@@ -54,22 +54,24 @@ export const parseRequestHead = (text: string): RequestHead => {
   const targetEnd = lineEnd - " HTTP/1.1".length
   const isWellFormed =
     space > 0 &&
-    space <= REASONABLE_METHOD &&
+    space <= METHOD_LIMIT &&
     space < targetEnd &&
     isAll(text, 0, space, NAME) &&
     isAll(text, space + 1, targetEnd, TARGET) &&
     text.startsWith(" HTTP/", targetEnd)
   if (!isWellFormed) throw new HttpError(400, "the request line is malformed")
   const version = text.slice(lineEnd - 3, lineEnd)
-  if (version !== "1.1" && version !== "1.0") throw new HttpError(505, "only HTTP/1.1 is spoken")
+  if (version !== "1.1" && version !== "1.0") throw new HttpError(505, "only HTTP/1.1 is supported")
   const method = text.slice(0, space)
   const target = text.slice(space + 1, targetEnd)
-  if (target.length > TARGET_LIMIT) throw new HttpError(414, "the address is too long")
+  if (target.length > TARGET_LIMIT) throw new HttpError(414, "the request target is too long")
   const fields = readFields(text, lineEnd)
-  if (fields.lengthCount > 1) throw new HttpError(400, "Content-Length is there twice")
-  if (fields.hostCount > 1) throw new HttpError(400, "Host is there twice")
-  if (fields.hostCount === 0 && version === "1.1") throw new HttpError(400, "Host is missing")
-  if (fields.hostCount === 1 && !HOST.test(fields.host)) throw new HttpError(400, "bad Host")
+  if (fields.lengthCount > 1) throw new HttpError(400, "there are two Content-Length headers")
+  if (fields.hostCount > 1) throw new HttpError(400, "there are two Host headers")
+  if (fields.hostCount === 0 && version === "1.1")
+    throw new HttpError(400, "the Host header is missing")
+  if (fields.hostCount === 1 && !HOST.test(fields.host))
+    throw new HttpError(400, "the Host header is malformed")
   return {
     method,
     target,
@@ -82,7 +84,7 @@ export const parseRequestHead = (text: string): RequestHead => {
   }
 }
 
-/** `method` is that of the request it answers: a HEAD has the headers of a body, and none. */
+/** `method` is the request's: a response to HEAD has the headers of a body, but no body. */
 export const parseResponseHead = (text: string, method: string): ResponseHead => {
   const lineEnd = endOfFirstLine(text)
   const version = text.slice(5, 8)
@@ -120,13 +122,14 @@ const endOfFirstLine = (text: string): number => {
 }
 
 const requestFraming = (fields: Fields, version: string): Framing => {
-  if (fields.connection.some((word) => word === "content-length" || word === "host")) {
-    throw new HttpError(400, "Connection names a header that is needed")
+  if (fields.connection.some((option) => option === "content-length" || option === "host")) {
+    throw new HttpError(400, "Connection must not name Content-Length or Host")
   }
   if (fields.transferEncoding !== undefined) {
-    if (fields.lengthCount > 0) throw new HttpError(400, "both a length and chunks")
+    if (fields.lengthCount > 0)
+      throw new HttpError(400, "there are both Content-Length and Transfer-Encoding")
     if (version !== "1.1" || fields.transferEncoding.toLowerCase() !== "chunked") {
-      throw new HttpError(400, "Transfer-Encoding can only be chunked")
+      throw new HttpError(400, "Transfer-Encoding must be chunked")
     }
     return { kind: "chunked" }
   }
@@ -140,7 +143,7 @@ const responseFraming = (fields: Fields, status: number, method: string): Framin
   if (method === "HEAD" || status < 200 || status === 204 || status === 304) return { kind: "none" }
   if (fields.transferEncoding !== undefined) {
     if (fields.lengthCount > 0 || fields.transferEncoding.toLowerCase() !== "chunked") {
-      throw new HttpError(502, "the answer's length can be read in two ways")
+      throw new HttpError(502, "the length of the response is ambiguous")
     }
     return { kind: "chunked" }
   }

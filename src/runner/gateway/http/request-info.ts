@@ -1,7 +1,7 @@
-/** What a request's head tells about who sent it and how it came. Pure. */
+/** Facts about the sender of a request, from its head. Pure. */
 import type { RequestHead } from "./head.ts"
 
-/** A person's browser is about to show the answer. */
+/** A browser will show the response as a page. */
 export const isPage = (head: RequestHead): boolean => {
   if (head.method !== "GET") return false
   const destination = valueOf(head, "sec-fetch-dest")
@@ -18,10 +18,10 @@ export const schemeOf = (head: RequestHead): "http" | "https" =>
 const LOCAL_HOST = /^(?:localhost|[^:]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i
 const LOCAL_PEER = /^(?:127\.|::1$|::ffff:127\.)/
 
-/** Plain http from this machine to this machine: a browser keeps no Secure cookie there. */
+/** Plain HTTP from this machine to itself, where browsers do not keep a Secure cookie. */
 export const isLocal = (head: RequestHead, peer: string): boolean =>
   schemeOf(head) === "http" && LOCAL_HOST.test(head.host) && LOCAL_PEER.test(peer)
 
-/** OpenCode's password travels so; any other Authorization is for us or for nobody. */
+/** OpenCode's password is sent with Basic; any other Authorization is not for OpenCode. */
 export const hasBasicAuthorization = (head: RequestHead): boolean =>
   valueOf(head, "authorization")?.toLowerCase().startsWith("basic ") === true

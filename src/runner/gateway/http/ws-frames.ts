@@ -1,9 +1,9 @@
-/** Where one WebSocket frame ends and the next begins, and the frame that takes leave. Pure. */
+/** Finds the boundaries of WebSocket frames, and renders a close frame. Pure. */
 
 export interface FrameFinder {
   /** Bytes of one direction, cut anywhere. */
   readonly feed: (bytes: Uint8Array) => void
-  /** Another frame may be said here: none is half said, and none was the last. */
+  /** Another frame may be sent now: the last frame is complete and was not a close frame. */
   readonly isBetween: () => boolean
 }
 
@@ -14,7 +14,7 @@ const LONGEST_HEAD = 14
 
 export const createFrameFinder = (): FrameFinder => {
   const head = Buffer.alloc(LONGEST_HEAD)
-  let known = 0
+  let headBytes = 0
   let payloadLeft = 0
   let closed = false
   return {
@@ -27,27 +27,27 @@ export const createFrameFinder = (): FrameFinder => {
           at += taken
           continue
         }
-        head[known] = bytes[at] ?? 0
-        known += 1
+        head[headBytes] = bytes[at] ?? 0
+        headBytes += 1
         at += 1
-        if (known < 2 || known < headLength(head)) continue
+        if (headBytes < 2 || headBytes < headLength(head)) continue
         payloadLeft = payloadLength(head)
         closed ||= (head.readUInt8(0) & 0x0f) === CLOSE
-        known = 0
+        headBytes = 0
       }
     },
-    isBetween: () => known === 0 && payloadLeft === 0 && !closed,
+    isBetween: () => headBytes === 0 && payloadLeft === 0 && !closed,
   }
 }
 
-/** As a server says it: not masked. A reason has 123 bytes at most. */
+/** A server's close frame, which is not masked. `reason` may have 123 bytes. */
 export const closeFrame = (code: number, reason: string): Buffer => {
-  const words = Buffer.from(reason)
-  const frame = Buffer.alloc(4 + words.length)
+  const text = Buffer.from(reason)
+  const frame = Buffer.alloc(4 + text.length)
   frame.writeUInt8(FINAL | CLOSE, 0)
-  frame.writeUInt8(2 + words.length, 1)
+  frame.writeUInt8(2 + text.length, 1)
   frame.writeUInt16BE(code, 2)
-  frame.set(words, 4)
+  frame.set(text, 4)
   return frame
 }
 

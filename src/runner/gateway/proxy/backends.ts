@@ -1,10 +1,10 @@
-/** The services behind the gateway, by route: what they are called and where they listen. */
+/** The services behind the gateway: their titles, ports and prefixes. */
 
 export interface Backend {
   readonly title: string
-  /** Where it listens now; nothing when it is not running. */
+  /** The port it listens on; `undefined` when it does not run. */
   readonly port: number | undefined
-  /** The part of the path that names it; empty when it has a host of its own. */
+  /** Its path in the gateway; empty when it has its own host. */
   readonly prefix: string
 }
 
@@ -28,10 +28,10 @@ export const backendOf = (name: BackendName, ports: BackendPorts): Backend => ({
   prefix: `/${name}`,
 })
 
-/** The VNC server itself, which asks for no password: it is reached through its web page only. */
+/** The VNC server, which has no password: it must be reached only through its web page. */
 const RAW_VNC_PORT = 5900
 
-/** Ports that no tunnel may lead to, and whose they are. */
+/** Ports that no tunnel may use, with their owner. */
 export const reservedPorts = (
   ports: BackendPorts,
   gatewayPort: number | undefined,

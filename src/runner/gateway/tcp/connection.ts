@@ -97,10 +97,10 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       case "abandon-request":
         return endRequest()?.closed()
       case "pause-reading":
-        return void socket.pause()
+        return socket.pause()
       case "resume-reading":
         activeAt = now()
-        return void socket.resume()
+        return socket.resume()
       case "refuse": {
         const { status, message } = effect.error
         writer.write(renderResponse(errorResponse(status, "malformed", message), false, false))
@@ -113,7 +113,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       case "close-socket":
         return void socket.end()
       case "terminate-socket":
-        return void socket.terminate()
+        return socket.terminate()
     }
   }
 
@@ -150,9 +150,6 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       activeAt = now()
       dispatch({ type: "response-complete", delimited, at: activeAt })
     }
-    const resume = () => {
-      if (self.isOpen) dispatch({ type: "resume" })
-    }
     const exchange: HttpExchange = {
       head,
       peer: socket.remoteAddress,
@@ -166,7 +163,9 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       pause: () => {
         if (self.isOpen) dispatch({ type: "pause" })
       },
-      resume,
+      resume: () => {
+        if (self.isOpen) dispatch({ type: "resume" })
+      },
       write,
       finish,
       abort: () => {
@@ -196,7 +195,6 @@ export const createConnection = (options: ConnectionOptions): Connection => {
           end: () => {
             if (self.isOpen) dispatch({ type: "close" })
           },
-          resume,
           pendingBytes: writer.pendingBytes,
         }
       },

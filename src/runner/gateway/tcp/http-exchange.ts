@@ -57,7 +57,6 @@ export interface RawClient {
   /** Sends FIN after the bytes that are still queued. */
   readonly finish: () => void
   readonly end: () => void
-  readonly resume: () => void
   /** Bytes that the client has not accepted yet. */
   readonly pendingBytes: () => number
 }

@@ -7,7 +7,7 @@ export type RuntimeConfig = Inbound<"opencode-config">["config"]
 
 /** Lists every problem of a configuration; none of it is applied. */
 export class ConfigError extends Error {
-  override readonly name = "SettingsError"
+  override readonly name = "ConfigError"
 }
 
 export interface OpenCodeConfig {

@@ -1,6 +1,7 @@
 /**
  * Makes OpenCode load its tools, provider code and agent prompts before the first user prompt. Only a real prompt
- * loads all of them, so this sends one to a model at a closed port, waits for the refused connection and deletes it.
+ * loads all of them, so this sends one to a model at a closed port, waits until the connection is refused, and deletes
+ * the session.
  */
 import { type Clock, sleep } from "../../../lib/clock.ts"
 import { describeError, type Log } from "../../../lib/log.ts"

@@ -1,4 +1,4 @@
-/** The contract, held by the host on one machine. */
+/** The host contract on bun:sqlite. */
 import { expect, test } from "bun:test"
 import { existsSync, readdirSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type LocalHub, startLocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../../../../src/lib/clock.ts"
-import { holdContract } from "../../contract.ts"
+import { testContract } from "../../contract.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
 import { silentLog } from "../../../kit/log.ts"
 
@@ -29,7 +29,7 @@ const blobsIn = (stateDir: string): readonly string[] => {
   return existsSync(folder) ? readdirSync(folder) : []
 }
 
-holdContract("the hub on bun:sqlite", async () => {
+testContract("the hub on bun:sqlite", async () => {
   const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
   let current = await start(stateDir, 0)
   return {
@@ -49,7 +49,7 @@ holdContract("the hub on bun:sqlite", async () => {
   }
 })
 
-test("a blob that a killed hub has left without its row is gone when the next one is up", async () => {
+test("an orphan blob of a killed hub is deleted at the next start", async () => {
   const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
   const first = await start(stateDir, 0)
   const url = `data:text/plain;base64,${btoa("kept")}`

@@ -1,21 +1,21 @@
-/** The contract, held by the Durable Object on the real workerd, which sleeps and forgets between frames. */
+/** The host contract on the real workerd, with an object that sleeps between frames. */
 import { expect, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { holdContract } from "../../contract.ts"
+import { testContract } from "../../contract.ts"
 import { startFakeRunner } from "../../kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "../../kit/hub.ts"
 import { bundleWorker, startWorkerd } from "../../kit/workerd.ts"
 
 const script = await bundleWorker()
 
-holdContract("the hub in a Durable Object", async () => {
+testContract("the hub in a Durable Object", async () => {
   const workerd = await startWorkerd(script)
   return { ...workerd, disturb: () => workerd.hibernate() }
 })
 
-test("an object has no machine to start a child on, and says so", async () => {
+test("a Durable Object refuses child sessions and explains how to create a session instead", async () => {
   const workerd = await startWorkerd(script)
   const stateDir = await mkdtemp(join(tmpdir(), "no-children-"))
   await fetch(`${workerd.url}/sessions/s1`, {
@@ -28,7 +28,7 @@ test("an object has no machine to start a child on, and says so", async () => {
     token: RUNNER_TOKEN,
     stateDir,
   })
-  const refusal = (asked: Promise<unknown>) => asked.then(() => "it was not refused", String)
+  const refusal = (asked: Promise<unknown>) => asked.then(() => "not refused", String)
   const { request } = runner.uplink
   const spawned = request("spawn-child", { task: "look around", workspace: "w" })
   expect(await refusal(spawned)).toContain("this deployment cannot start sandboxes")

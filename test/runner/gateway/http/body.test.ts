@@ -1,4 +1,4 @@
-/** Where a body ends does not depend on how its bytes were cut into packets. */
+/** The end of a body does not depend on how its bytes are cut into packets. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { readBody, startBody } from "../../../../src/runner/gateway/http/body.ts"
@@ -14,7 +14,7 @@ const chunked = (parts: readonly Uint8Array[], trailer = ""): Buffer =>
     Buffer.from(`0\r\n${trailer}\r\n`),
   ])
 
-/** Feeds the bytes in pieces of these sizes; what is left over belongs to the next message. */
+/** Reads the bytes in packets of these sizes; the rest belongs to the next message. */
 const read = (
   framing: Framing,
   form: "verbatim" | "decoded",
@@ -43,8 +43,8 @@ const read = (
 const bytes = fc.uint8Array({ minLength: 1, maxLength: 40 })
 const cuts = fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 5 })
 
-describe("whatever the packets", () => {
-  test("chunks are decoded to what they hold", () => {
+describe("a body that is cut into packets", () => {
+  test("chunks are decoded to their data, however they are cut", () => {
     fc.assert(
       fc.property(fc.array(bytes), cuts, (parts, sizes) => {
         const wire = Buffer.concat([chunked(parts), Buffer.from("NEXT")])
@@ -54,7 +54,7 @@ describe("whatever the packets", () => {
       }),
     )
   })
-  test("chunks that are passed on are what came, without trailers", () => {
+  test("chunks in verbatim form are passed on unchanged except for their trailers, however they are cut", () => {
     fc.assert(
       fc.property(fc.array(bytes), cuts, (parts, sizes) => {
         const wire = chunked(parts, "X-Trailer: 1\r\nX-Other: 2\r\n")
@@ -64,7 +64,7 @@ describe("whatever the packets", () => {
       }),
     )
   })
-  test("a counted body takes its bytes and not one more", () => {
+  test("a body with a length ends exactly after its length, however it is cut", () => {
     fc.assert(
       fc.property(bytes, cuts, (body, sizes) => {
         const wire = Buffer.concat([body, Buffer.from("NEXT")])
@@ -76,7 +76,7 @@ describe("whatever the packets", () => {
   })
 })
 
-test("no body takes nothing, and one until the end takes all", () => {
+test("a message without a body consumes nothing, and a body until the end of the connection consumes everything", () => {
   expect(read({ kind: "none" }, "verbatim", Buffer.from("x"), [1])).toMatchObject({
     rest: "x",
     done: true,

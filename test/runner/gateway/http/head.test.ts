@@ -1,4 +1,4 @@
-/** Heads that are read, and what is read from them; those that are refused are in adversarial.test.ts. */
+/** Parsing of valid heads; refused heads are in adversarial.test.ts. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { HttpError } from "../../../../src/runner/gateway/http/fields.ts"
@@ -14,8 +14,8 @@ const request = (...lines: string[]) =>
 const response = (status: number, ...lines: string[]) =>
   parseResponseHead([`HTTP/1.1 ${status} Words of it`, ...lines].join("\r\n"), "GET")
 
-describe("a request", () => {
-  test("has method, target, host and headers", () => {
+describe("the head of a request", () => {
+  test("a request has a method, a target, a host and headers", () => {
     expect(request("X-A:  b c\t", "x-empty:")).toMatchObject({
       method: "GET",
       target: "/a?b",
@@ -30,24 +30,24 @@ describe("a request", () => {
       ],
     })
   })
-  test("says how its body is framed", () => {
+  test("the framing of a request's body is read from its headers", () => {
     expect(request("Content-Length: 12").framing).toEqual({ kind: "length", length: 12 })
     expect(request("Content-Length: 0").framing).toEqual({ kind: "none" })
     expect(request("Transfer-Encoding: Chunked").framing).toEqual({ kind: "chunked" })
   })
-  test("is upgraded only when Connection says so", () => {
+  test("an Upgrade header counts only if Connection contains upgrade", () => {
     expect(request("Upgrade: WebSocket").upgrade).toBeUndefined()
     expect(request("Upgrade: WebSocket", "Connection: keep-alive, Upgrade").upgrade).toBe(
       "websocket",
     )
   })
-  test("of 1.0 needs no host and ends the connection", () => {
+  test("a request of HTTP/1.0 needs no Host and is not kept alive", () => {
     expect(parseRequestHead("GET / HTTP/1.0")).toMatchObject({ host: "", keepAlive: false })
   })
 })
 
-describe("an answer", () => {
-  test("has status, reason and framing", () => {
+describe("the head of a response", () => {
+  test("a response has a status, a reason and a framing", () => {
     expect(response(200, "Content-Length: 3")).toMatchObject({
       status: 200,
       reason: "Words of it",
@@ -57,17 +57,17 @@ describe("an answer", () => {
     expect(response(200)).toMatchObject({ framing: { kind: "until-close" }, keepAlive: false })
     expect(parseResponseHead("HTTP/1.1 200", "GET").status).toBe(200)
   })
-  test.each([204, 304, 101])("of %d has no body", (status) => {
+  test.each([204, 304, 101])("a response with status %d has no body", (status) => {
     expect(response(status, "Content-Length: 3").framing).toEqual({ kind: "none" })
   })
-  test("to HEAD has no body", () => {
+  test("a response to HEAD has no body", () => {
     expect(parseResponseHead("HTTP/1.1 200 OK\r\nContent-Length: 3", "HEAD").framing).toEqual({
       kind: "none",
     })
   })
 })
 
-test("whatever comes is a head or is refused, and nothing else happens", () => {
+test("any text is either parsed as a head or refused with an HttpError", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary-ascii", maxLength: 200 }), (text) => {
       for (const parse of [parseRequestHead, (head: string) => parseResponseHead(head, "GET")]) {
@@ -82,7 +82,7 @@ test("whatever comes is a head or is refused, and nothing else happens", () => {
   )
 })
 
-test("a path that is let through has no step upwards in any spelling", () => {
+test("an accepted path contains no dot segment in any encoding", () => {
   const pieces = fc.constantFrom(
     "/",
     ".",
@@ -115,13 +115,13 @@ test("a path that is let through has no step upwards in any spelling", () => {
   )
 })
 
-describe("the query", () => {
-  test("is found by what its names mean", () => {
+describe("the query of a target", () => {
+  test("a query parameter is found by its decoded name", () => {
     expect(queryValue("?a=1&%74oken=x%20y", "token")).toBe("x y")
     expect(queryValue("?a=%zz&token", "token")).toBe("")
     expect(queryValue("", "token")).toBeUndefined()
   })
-  test("loses ours and keeps the rest to the letter", () => {
+  test("removing a query parameter keeps the spelling of the others", () => {
     expect(withoutQuery("?a=%20+&token=1&&b=%zz&%74oken=2", ["token"])).toBe("?a=%20+&&b=%zz")
     expect(withoutQuery("?token=1", ["token"])).toBe("")
   })

@@ -1,4 +1,4 @@
-/** Where a WebSocket frame ends does not depend on how its bytes were cut into packets. */
+/** The end of a WebSocket frame does not depend on how its bytes are cut into packets. */
 import { expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { closeFrame, createFrameFinder } from "../../../../src/runner/gateway/http/ws-frames.ts"
@@ -28,7 +28,7 @@ const bytesOf = ({ opcode, length, masked }: Frame): Buffer => {
             (length >> 8) & 255,
             length & 255,
           ])
-  // Bytes that look like a close frame, for whoever loses its place.
+  // Bytes that look like a close frame, to detect a wrong frame boundary.
   return Buffer.concat([head, Buffer.alloc(masked ? 4 : 0, 9), Buffer.alloc(length, 0x88)])
 }
 
@@ -41,7 +41,7 @@ const frame = fc.record({
   masked: fc.boolean(),
 })
 
-test("another frame fits between two, and nowhere else, however the bytes are cut", () => {
+test("a frame may be inserted exactly between two frames, however the bytes are cut", () => {
   fc.assert(
     fc.property(
       fc.array(frame, { maxLength: 5 }),
@@ -66,7 +66,7 @@ test("another frame fits between two, and nowhere else, however the bytes are cu
   )
 })
 
-test("after a close frame there is no other", () => {
+test("no frame may be inserted after a close frame", () => {
   const finder = createFrameFinder()
   finder.feed(bytesOf({ opcode: 0x81, length: 3, masked: false }))
   expect(finder.isBetween()).toBe(true)
@@ -74,6 +74,6 @@ test("after a close frame there is no other", () => {
   expect(finder.isBetween()).toBe(false)
 })
 
-test("a close frame has its code and its reason", () => {
+test("a close frame contains its code and its reason", () => {
   expect(closeFrame(1012, "hi").toString("hex")).toBe("880403f46869")
 })

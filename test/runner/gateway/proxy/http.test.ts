@@ -1,4 +1,4 @@
-/** HTTP through the gateway: bytes come out as they went in, as soon as they can, and no faster than they are read. */
+/** HTTP through the gateway: bytes pass unchanged, without delay, and with backpressure. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
 import { createServer, type Server as HttpServer } from "node:http"
@@ -108,7 +108,7 @@ beforeAll(async () => {
         return response.end(`${request.method} ${request.url} ${request.headers.host}`)
     }
   })
-  // Short, so that connections which the gateway keeps are gone when it uses them again.
+  // Short, so that the backend has closed kept connections when the gateway uses them again.
   backend.keepAliveTimeout = 50
   backend.listen(0, "127.0.0.1")
   await new Promise((resolve) => backend.once("listening", resolve))
@@ -130,12 +130,12 @@ const get = (path: string, init: RequestInit = {}) =>
     headers: { cookie, ...(init.headers as Record<string, string>) },
   })
 
-test("the backend sees its own path, query and host", async () => {
+test("the backend receives its own path, query and host", async () => {
   const response = await get("/a%2Fb/?q=%20&r=a+b&&s")
   expect(await response.text()).toBe(`GET /a%2Fb/?q=%20&r=a+b&&s localhost:${port}`)
 })
 
-test("every method passes, with the body it has", async () => {
+test("every method is forwarded with its body", async () => {
   for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
     const response = await get("/echo", { method, body: "some bytes" })
     expect(await response.json()).toMatchObject({ method, size: 10 })
@@ -144,7 +144,7 @@ test("every method passes, with the body it has", async () => {
   expect([head.status, await head.text()]).toEqual([200, ""])
 })
 
-test("a body in chunks arrives whole, and nothing after it is lost", async () => {
+test("a chunked request body arrives complete, and the next request on the connection is served", async () => {
   const body = "5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n"
   const head = (path: string) => `${path} HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n`
   const answer = await speak(
@@ -155,14 +155,14 @@ test("a body in chunks arrives whole, and nothing after it is lost", async () =>
   expect(answer).toContain(`GET /next localhost:${port}`)
 })
 
-test("an answer in chunks arrives whole on a connection that goes on", async () => {
+test("a chunked response arrives complete on a connection that is kept alive", async () => {
   const one = `GET /vscode/chunks HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n\r\n`
   const answer = await speak(gateway.port, one + one)
   expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(2)
   expect(answer.match(/three/g)).toHaveLength(2)
 })
 
-test("a client that speaks HTTP/1.0 gets an answer that ends with the connection", async () => {
+test("a client of HTTP/1.0 gets a response that ends with the connection", async () => {
   const answer = await speak(
     gateway.port,
     `GET /vscode/chunks HTTP/1.0\r\nCookie: ${cookie}\r\n\r\n`,
@@ -170,7 +170,7 @@ test("a client that speaks HTTP/1.0 gets an answer that ends with the connection
   expect(answer.endsWith("\r\n\r\none two three")).toBe(true)
 })
 
-test("compression passes untouched", async () => {
+test("a compressed response passes unchanged", async () => {
   const raw = await speak(
     gateway.port,
     `GET /vscode/gzip HTTP/1.1\r\nHost: s\r\nAccept-Encoding: gzip\r\nCookie: ${cookie}\r\nConnection: close\r\n\r\n`,
@@ -179,13 +179,13 @@ test("compression passes untouched", async () => {
   expect(await (await get("/gzip")).text()).toBe("compressed as it came")
 })
 
-test("a range is asked for and answered as one", async () => {
+test("a range request gets a partial response", async () => {
   const response = await get("/range", { headers: { range: "bytes=10-19" } })
   expect([response.status, response.headers.get("content-range")]).toEqual([206, "bytes 10-19/100"])
   expect(await response.text()).toHaveLength(10)
 })
 
-test("events arrive while the answer goes on, and a client that leaves ends it at the backend", async () => {
+test("events arrive while a response is streaming, and a client that disconnects cancels it at the backend", async () => {
   const leaving = new AbortController()
   const response = await get("/sse", { signal: leaving.signal })
   const reader = response.body?.getReader()
@@ -196,7 +196,7 @@ test("events arrive while the answer goes on, and a client that leaves ends it a
   await until(() => events.includes("sse closed"), "the backend is told")
 })
 
-test("a client that leaves while the backend is being reached sends it nothing", async () => {
+test("a client that disconnects while the backend is being connected causes no request to it", async () => {
   let asked = 0
   const late = Bun.serve({
     hostname: "::1",
@@ -221,7 +221,7 @@ test("a client that leaves while the backend is being reached sends it nothing",
   await late.stop(true)
 })
 
-test("a client that leaves before an answer is cancelled at the backend", async () => {
+test("a client that disconnects before its response cancels the request at the backend", async () => {
   const leaving = new AbortController()
   const asked = get("/never", { signal: leaving.signal }).catch(() => "left")
   await until(() => events.includes("never asked"), "the backend is asked")
@@ -233,7 +233,7 @@ test("a client that leaves before an answer is cancelled at the backend", async 
 describe("redirects", () => {
   const locate = async (to: string) =>
     (await get(`/redirect?to=${encodeURIComponent(to)}`)).headers.get("location")
-  test("inside the backend come back under its prefix", async () => {
+  test("a redirect within the backend gets the backend's prefix", async () => {
     expect(await locate("/login?next=/")).toBe("/vscode/login?next=/")
     expect(await locate(`http://localhost:${port}/x`)).toBe("/vscode/x")
     expect(await locate(`http://127.0.0.1:${port}`)).toBe("/vscode/")
@@ -241,14 +241,14 @@ describe("redirects", () => {
     expect(await locate("/vscode/already")).toBe("/vscode/already")
     expect(await locate("/\\evil.example")).toBe("/vscode/\\evil.example")
   })
-  test("that are relative, or lead elsewhere, stay as they are", async () => {
+  test("a redirect that is relative or to another host is unchanged", async () => {
     expect(await locate("./?folder=/w")).toBe("./?folder=/w")
     expect(await locate("https://login.example/a")).toBe("https://login.example/a")
     expect(await locate("//other.example/a")).toBe("//other.example/a")
   })
 })
 
-test("cookies of a backend stay below its prefix", async () => {
+test("the path of a backend's cookie is moved below its prefix", async () => {
   const response = await get("/cookies")
   expect(response.headers.getSetCookie()).toEqual([
     "a=1; Path=/vscode/",
@@ -258,25 +258,25 @@ test("cookies of a backend stay below its prefix", async () => {
   ])
 })
 
-describe("a backend that breaks off", () => {
-  test("in the middle of an answer: the client can tell", async () => {
+describe("a backend that fails", () => {
+  test("a backend that closes in the middle of a response causes an error at the client", async () => {
     const response = await get("/half")
     expect(response.status).toBe(200)
     expect(response.text()).rejects.toThrow()
   })
   test.each(["/nonsense", "/split", "/two-lengths", "/surprise"])(
-    "with %s gives 502",
+    "an invalid response of the backend is 502: %s",
     async (path) => {
       const response = await get(path)
       expect(response.status).toBe(502)
       expect(await response.json()).toMatchObject({ code: "backend-down" })
     },
   )
-  test("by closing at the end of its answer is nothing unusual", async () => {
+  test("a backend may close the connection to end its response", async () => {
     const response = await get("/until-close")
     expect([response.status, await response.text()]).toEqual([200, "until the end"])
   })
-  test("between two requests is asked again over a new connection", async () => {
+  test("a request on a kept connection that the backend has closed is sent again over a new one", async () => {
     for (let round = 0; round < 5; round += 1) {
       expect((await get("/")).status).toBe(200)
       await Bun.sleep(60)
@@ -284,45 +284,45 @@ describe("a backend that breaks off", () => {
   })
 })
 
-describe("a backend that is not there", () => {
-  test("gives a page that comes back by itself, to a person", async () => {
+describe("a backend that does not listen", () => {
+  test("a browser gets a page that reloads when the backend does not listen", async () => {
     const response = await fetch(`${gateway.url}/ttyd/`, {
       headers: { cookie, accept: "text/html" },
     })
     const page = await response.text()
     expect([response.status, response.headers.get("retry-after")]).toEqual([502, "2"])
-    expect(page).toContain("The terminal is not answering yet")
+    expect(page).toContain("The terminal does not respond yet")
     expect(page).toContain('http-equiv="refresh" content="2"')
   })
-  test("gives JSON to a program, and no word of what failed inside", async () => {
+  test("a program gets JSON without internal details when the backend does not listen", async () => {
     const response = await fetch(`${gateway.url}/ttyd/x`, { headers: { cookie } })
     const text = await response.text()
     expect(JSON.parse(text)).toMatchObject({
-      error: "the terminal is not answering yet: it may still be starting",
+      error: "the terminal does not respond yet: it may still be starting",
       code: "backend-down",
     })
     expect(text).not.toMatch(/ECONN|Error|at /)
   })
 })
 
-test("hints before an answer do not disturb it", async () => {
+test("an interim response of the backend does not disturb the response", async () => {
   expect(await (await get("/hints")).text()).toBe("after the hints")
 })
 
-test("a client that asks first is told to go on", async () => {
+test("a client that sends Expect: 100-continue gets 100 Continue", async () => {
   const head = `POST /vscode/echo HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\nContent-Length: 5\r\nExpect: 100-continue\r\nConnection: close\r\n\r\nhello`
   const answer = await speak(gateway.port, head)
   expect(answer.startsWith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")).toBe(true)
 })
 
-test("an answer that comes before the whole request reaches the client", async () => {
+test("a response that is sent before the whole request was read reaches the client", async () => {
   const head = `POST /vscode/early HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\nContent-Length: 100000\r\n\r\nonly this`
   const answer = await speak(gateway.port, head)
   expect(statusOf(answer)).toBe(413)
   expect(answer).toContain("too much")
 })
 
-test("a large body is the same on the other side, in both framings", async () => {
+test("a large body arrives unchanged, with a length and in chunks", async () => {
   const bytes = new Uint8Array(20 * MB).map((_, at) => at % 251)
   const hash = createHash("sha256").update(bytes).digest("hex")
   const counted = await get("/echo", { method: "POST", body: bytes })
@@ -338,10 +338,10 @@ test("a large body is the same on the other side, in both framings", async () =>
   expect(await chunked.json()).toMatchObject({ size: bytes.length, hash })
 })
 
-describe("a person who comes with a token", () => {
+describe("a person with a token", () => {
   const visit = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${gateway.url}${path}`, { redirect: "manual", headers })
-  test("is sent to the same page without it, with a cookie", async () => {
+  test("a browser with a token in the address is redirected to the address without it and gets a cookie", async () => {
     const response = await visit(`/vscode/a?x=%41&token=${makeToken()}&y`, { accept: "text/html" })
     expect([response.status, response.headers.get("location")]).toEqual([302, "/vscode/a?x=%41&y"])
     expect(response.headers.get("referrer-policy")).toBe("no-referrer")
@@ -349,7 +349,7 @@ describe("a person who comes with a token", () => {
       /^gateway_session=[0-9a-f]{64}; Path=\/; Max-Age=900; HttpOnly; SameSite=Lax$/,
     )
   })
-  test("over https gets a cookie for frames of another site", async () => {
+  test("a person over HTTPS gets a cookie that works in a frame of another site", async () => {
     const response = await visit(`/vscode/?token=${makeToken()}`, {
       accept: "text/html",
       "x-forwarded-proto": "https",
@@ -358,12 +358,12 @@ describe("a person who comes with a token", () => {
       "; HttpOnly; Secure; SameSite=None; Partitioned",
     )
   })
-  test("from a program is answered at once, with a cookie too", async () => {
+  test("a program with a token gets the response without a redirect, and a cookie", async () => {
     const response = await visit("/vscode/x", { authorization: `Bearer ${makeToken()}` })
     expect(await response.text()).toContain("GET /x")
     expect(response.headers.get("set-cookie")).toStartWith("gateway_session=")
   })
-  test("two at the same time get two cookies", async () => {
+  test("two logins at the same time get two cookies", async () => {
     const responses = await Promise.all(
       Array.from({ length: 20 }, () =>
         visit(`/vscode/?token=${makeToken()}`, { accept: "text/html" }),
@@ -371,7 +371,7 @@ describe("a person who comes with a token", () => {
     )
     expect(new Set(responses.map((response) => response.headers.get("set-cookie"))).size).toBe(20)
   })
-  test("who asks for a service without its slash is sent to it", async () => {
+  test("a service without its trailing slash is redirected to it", async () => {
     const response = await visit("/vscode?a=1", { cookie })
     expect([response.status, response.headers.get("location")]).toEqual([302, "/vscode/?a=1"])
   })

@@ -1,4 +1,4 @@
-/** WebSockets through the gateway: spliced as bytes, so everything about them is what the two ends make of it. */
+/** WebSockets through the gateway, which joins the two sockets as bytes. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { createServer, type Server, type Socket } from "node:net"
 import type { AddressInfo } from "node:net"
@@ -87,7 +87,7 @@ test.each(["tty", "binary", "vite-hmr"])(
   },
 )
 
-test("extensions are agreed between the ends", async () => {
+test("extensions are negotiated between the client and the backend", async () => {
   const socket = await open("/vscode/")
   expect(socket.extensions).toContain("permessage-deflate")
   socket.terminate()
@@ -102,7 +102,7 @@ test.each([1000, 1001, 1008, 1011, 3000, 4999])(
   },
 )
 
-test("a backend that vanishes is a connection that ends", async () => {
+test("a backend that disconnects ends the client's connection", async () => {
   const socket = await open("/vscode/")
   socket.send("vanish")
   expect(await closed(socket)).toBe(1006)
@@ -119,7 +119,7 @@ test("the person's cookie and token do not reach the backend", async () => {
   socket.terminate()
 })
 
-test("a token alone opens a socket and tells of the cookie", async () => {
+test("a token without a cookie opens a WebSocket, and the response sets the cookie", async () => {
   const socket = new WsClient(`ws://127.0.0.1:${gateway.port}/vscode/?token=${makeToken()}`)
   const headers = await new Promise<Record<string, unknown>>((resolve) =>
     socket.once("upgrade", (response) => resolve(response.headers)),
@@ -136,14 +136,14 @@ const refusedWith = (path: string, headers: Record<string, string>): Promise<num
     socket.on("error", () => {})
   })
 
-test("without a person there is no socket, and without a backend neither", async () => {
+test("a WebSocket without a credential or without a backend is refused", async () => {
   expect(await refusedWith("/vscode/", {})).toBe(401)
   expect(await refusedWith("/ttyd/ws", { cookie })).toBe(502)
   expect(await refusedWith("/t/none/ws", { cookie })).toBe(404)
 })
 
-describe("a tunnel says what is spoken on it", () => {
-  test("and nothing else passes", async () => {
+describe("the protocol of a tunnel", () => {
+  test("a tunnel refuses the protocol that it is not registered for", async () => {
     const other = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
@@ -164,7 +164,7 @@ describe("a tunnel says what is spoken on it", () => {
   })
 })
 
-describe("a backend that speaks in its own way", () => {
+describe("the peculiarities of backends", () => {
   let raw: Server
   let rawGateway: TestGateway
   let rawCookie = ""
@@ -195,7 +195,7 @@ describe("a backend that speaks in its own way", () => {
     await rawGateway.stop()
   })
 
-  /** Opens a socket by hand and returns every byte that comes after the head, until the end. */
+  /** Opens a WebSocket without a library and returns every byte after the head, until the end. */
   const listenRaw = (early = ""): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       let all = Buffer.alloc(0)
@@ -211,18 +211,18 @@ describe("a backend that speaks in its own way", () => {
       }).catch(reject)
     })
 
-  test("websockify's close code 1005 passes as the bytes it is", async () => {
+  test("websockify's close code 1005 passes unchanged", async () => {
     const frame = Buffer.from([0x88, 0x02, 0x03, 0xed])
     said = (socket) => void socket.end(Buffer.concat([Buffer.from(ACCEPTED), frame]))
     expect((await listenRaw()).equals(frame)).toBe(true)
   })
 
-  test("ttyd's end without a close frame is an end without a close frame", async () => {
+  test("the end of ttyd's connection without a close frame passes unchanged", async () => {
     said = (socket) => void socket.end(`${ACCEPTED}\x81\x02hi`, "latin1")
     expect((await listenRaw()).toString("latin1")).toBe("\x81\x02hi")
   })
 
-  test("frames that are sent with the head reach the backend", async () => {
+  test("frames that are sent together with the head reach the backend", async () => {
     said = (socket) => {
       socket.write(ACCEPTED)
       socket.once("data", (bytes) => void socket.end(bytes))
@@ -230,7 +230,7 @@ describe("a backend that speaks in its own way", () => {
     expect((await listenRaw("early frame")).toString()).toBe("early frame")
   })
 
-  test("a head that comes byte by byte is understood", async () => {
+  test("a head that arrives byte by byte is read", async () => {
     const spell = async (socket: Socket) => {
       socket.setNoDelay(true)
       for (const byte of ACCEPTED) {
@@ -244,7 +244,7 @@ describe("a backend that speaks in its own way", () => {
   })
 })
 
-test("a client that stalls for 10 s on a stream of 400 MiB misses no byte, in less than 100 MB", async () => {
+test("a client that stalls for 10 s on a stream of 400 MiB loses no byte, and the gateway stays below 100 MB", async () => {
   const total = 400 * MB
   const block = Buffer.alloc(64 * 1024).map((_, at) => at % 256)
   let sent = 0

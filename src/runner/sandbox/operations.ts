@@ -1,0 +1,23 @@
+/** The operations that the sandbox carries out itself. The map is total: an operation without a handler does not compile. */
+import type { SandboxHandlers } from "../../wire/operations/index.ts"
+import { secretOperations } from "./secret-operations.ts"
+import type { Secrets } from "./secrets.ts"
+import { tunnelOperations } from "./tunnel-operations.ts"
+import type { Tunnels } from "./tunnels.ts"
+
+export interface SandboxOperationPorts {
+  /** `undefined` when the sandbox has no source of secrets. */
+  readonly secrets: Secrets | undefined
+  readonly tunnels: Tunnels
+  /** Whether something listens on a port of the sandbox. */
+  readonly isListening: (port: number) => Promise<boolean>
+}
+
+export const createSandboxOperations = ({
+  secrets,
+  tunnels,
+  isListening,
+}: SandboxOperationPorts): SandboxHandlers => ({
+  ...secretOperations(secrets),
+  ...tunnelOperations(tunnels, isListening),
+})

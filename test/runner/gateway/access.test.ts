@@ -1,0 +1,85 @@
+/** The route table decides who may call: each row with each kind of credential, over real requests. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { type Access, type Route, routes } from "../../../src/runner/gateway/routes.ts"
+import { api, API_TOKEN, logIn, makeToken, startTestGateway, type TestGateway } from "./kit.ts"
+
+let gateway: TestGateway
+let backend: Bun.Server<undefined>
+let cookie = ""
+
+beforeAll(async () => {
+  backend = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("a backend") })
+  const port = backend.port ?? 0
+  gateway = startTestGateway({
+    backends: { vscode: port, vnc: port, ttyd: port },
+    opencodePort: () => port,
+  })
+  const app = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("an app") })
+  cleanups.push(() => app.stop(true))
+  await api(gateway, "POST", "/tunnels", { name: "app", port: app.port })
+  cookie = await logIn(gateway)
+})
+const cleanups: (() => unknown)[] = []
+afterAll(async () => {
+  await gateway.stop()
+  await backend.stop(true)
+  for (const clean of cleanups) await clean()
+})
+
+type Credential = "no credential" | "the tools' token" | "a person's cookie" | "a person's token"
+
+const headersOf: { readonly [Kind in Credential]: () => Record<string, string> } = {
+  "no credential": () => ({}),
+  "the tools' token": () => ({ authorization: `Bearer ${API_TOKEN}` }),
+  "a person's cookie": () => ({ cookie }),
+  "a person's token": () => ({ authorization: `Bearer ${makeToken()}` }),
+}
+const credentials = Object.keys(headersOf) as Credential[]
+
+/** The meaning of each access, and the only place in this test where it is written down. */
+const admits: { readonly [Kind in Access]: readonly Credential[] } = {
+  open: credentials,
+  observer: ["the tools' token", "a person's token"],
+  person: ["a person's cookie", "a person's token"],
+  tool: ["the tools' token"],
+  // OpenCode checks its own password.
+  opencode: credentials,
+}
+
+const call = ({ path }: Route, credential: Credential): Promise<Response> => {
+  const isHost = path.startsWith("//")
+  const address = isHost ? "/" : path.replace(":name", "app").replace("/*", "/")
+  const rest = address === "/api/" ? "/api/tunnels" : address
+  return fetch(`${gateway.url}${rest}`, {
+    headers: { ...headersOf[credential](), ...(isHost && { host: "app--sandbox.example" }) },
+    redirect: "manual",
+  })
+}
+
+describe("a route", () => {
+  for (const route of routes) {
+    for (const credential of credentials) {
+      const isAdmitted = admits[route.access].includes(credential)
+      const verb = isAdmitted ? "admits" : "refuses"
+      test(`${route.name} (${route.access}) ${verb} a request with ${credential}`, async () => {
+        const response = await call(route, credential)
+        if (isAdmitted) expect(response.status).toBe(200)
+        else expect([401, 429]).toContain(response.status)
+      })
+    }
+  }
+
+  test("a route of a person cannot be reached with the tools' token, in any place where a token is read", async () => {
+    for (const route of routes.filter(({ access }) => access === "person")) {
+      const isHost = route.path.startsWith("//")
+      const path = isHost ? "/" : route.path.replace(":name", "app").replace("/*", "/")
+      const headers = isHost ? { host: "app--sandbox.example" } : {}
+      for (const query of [`?token=${API_TOKEN}`, `?ticket=${API_TOKEN}`]) {
+        const response = await fetch(`${gateway.url}${path}${query}`, { headers })
+        expect([401, 429]).toContain(response.status)
+      }
+      const cookies = { ...headers, cookie: `gateway_session=${API_TOKEN}` }
+      expect((await fetch(`${gateway.url}${path}`, { headers: cookies })).status).toBe(401)
+    }
+  })
+})
