@@ -13,6 +13,8 @@ Usage
   sandpiper --do-url URL ...         the same as run
   sandpiper chat [--session S] [-m MODEL] [--json] "text"
   sandpiper sessions
+  sandpiper key create --owner user:NAME --scope "sessions:write" [--name TEXT] [--days N]
+  sandpiper key list [--owner O] | revoke PREFIX [--owner O] | rotate
   sandpiper workflow validate|run|resume FILE [--variables JSON] [--deny]
 
 Commands

@@ -54,6 +54,14 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     clock: systemClock,
     log: log.child({ component: "hub" }),
     clientToken,
+    jwt: {
+      secret: settings.hubJwtSecret,
+      jwksUrl: settings.hubJwksUrl,
+      issuer: settings.hubJwtIssuer,
+      audience: settings.hubJwtAudience,
+    },
+    encryptionKey: settings.hubEncryptionKey,
+    gatewayKey: (session) => (session === settings.sessionId ? jwtSecret : undefined),
   })
   writeAddress(settings.stateDir, { url: hub.url, token: clientToken })
   const session = hub.create(settings.sessionId)

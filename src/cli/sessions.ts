@@ -5,7 +5,9 @@ import { findHub } from "./find-hub.ts"
 
 export const sessions: Command = async ({ settings }) => {
   const { url, token } = findHub(settings)
-  const response = await fetch(`${url}/sessions`, { headers: { Authorization: `Bearer ${token}` } })
+  const response = await fetch(`${url}/sessions?limit=200`, {
+    headers: { Authorization: `Bearer ${token}` },
+  })
   if (!response.ok) throw new Error(`the session agent at ${url} returned HTTP ${response.status}`)
   print(describeSessions(await response.json()))
   return 0

@@ -9,6 +9,13 @@ export interface Arguments {
   /** The prompt of `chat`. */
   readonly text?: string
   readonly json: boolean
+  readonly key?: {
+    readonly prefix: string | undefined
+    readonly owner: string | undefined
+    readonly scope: string | undefined
+    readonly name: string | undefined
+    readonly days: string | undefined
+  }
   readonly workflow?: {
     readonly file: string
     readonly variables: string | undefined
@@ -62,6 +69,14 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
       rejectExtra(more)
       const workflow = { file, variables: values.get("variables"), deny: switches.has("deny") }
       return { ...line, args: { json: false, workflow } }
+    }
+    case "key": {
+      const [prefix, ...more] = rest
+      rejectExtra(operand === "revoke" ? more : rest)
+      const [owner, scope, name, days] = ["owner", "scope", "name", "days"].map((flag) =>
+        values.get(flag),
+      )
+      return { ...line, args: { json: false, key: { prefix, owner, scope, name, days } } }
     }
     default:
       rejectExtra(rest)

@@ -5,6 +5,7 @@ export type CommandName =
   | "up"
   | "chat"
   | "sessions"
+  | "key"
   | "doctor"
   | "git-credential"
   | "read-pdf"
@@ -15,8 +16,8 @@ export interface CommandSyntax {
   readonly doc: string
   /** The command requires one of these words as its first argument. */
   readonly operands?: readonly string[]
-  /** What may follow: one file, or any number of words that form a text. Nothing if absent. */
-  readonly argument?: "file" | "text"
+  /** What may follow: one file, the prefix of an API key, or any number of words that form a text. Nothing if absent. */
+  readonly argument?: "file" | "key" | "text"
   /** Flags without a value. */
   readonly switches?: readonly string[]
   /** Flags with a value that are not settings. */
@@ -37,6 +38,12 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
     aliases: { m: "model", session: "session-id" },
   },
   sessions: { doc: "list the sessions of the running `up`" },
+  key: {
+    doc: "create, list, revoke: API keys of an owner in the running `up`; rotate: encrypt the stored configs with a new key",
+    operands: ["create", "list", "revoke", "rotate"],
+    argument: "key",
+    flags: ["owner", "scope", "name", "days"],
+  },
   doctor: { doc: "check this machine: programs, directories, ports, clock, model; one line each" },
   hook: {
     doc: "pre-snapshot: prepare the running runner for a snapshot; post-snapshot: resume it",

@@ -1,6 +1,7 @@
 /** The table of all settings, joined from its groups. Parsing, help and redaction follow from it. */
 import type { z } from "zod"
 import type { Setting } from "./setting.ts"
+import { accessSettings } from "./table/access.ts"
 import { agentSettings } from "./table/agent.ts"
 import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
@@ -17,6 +18,7 @@ export const settingGroups = {
   Agent: agentSettings,
   Services: serviceSettings,
   Secrets: secretSettings,
+  "Access to the session agent": accessSettings,
   Process: processSettings,
 } as const
 
@@ -27,6 +29,7 @@ export const settingsTable = {
   ...agentSettings,
   ...serviceSettings,
   ...secretSettings,
+  ...accessSettings,
   ...processSettings,
 }
 
