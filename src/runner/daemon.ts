@@ -140,6 +140,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       joined.get().agent.linkOpen()
       joined.get().readiness.connected()
       gateway?.announceTunnels()
+      joined.get().readiness.sendModels()
     },
     taps: [linkMetrics.onFrameSent],
     onEnd: (code, why) => done.resolve({ code, why }),

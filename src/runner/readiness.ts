@@ -25,6 +25,8 @@ export interface Readiness {
   readonly agentFailed: (error: string) => void
   /** Sends the present state on a new connection. */
   readonly connected: () => void
+  /** Sends the models that OpenCode offers, once they are known. */
+  readonly sendModels: () => void
   /** Sends the present state on request. A request that follows `connected` directly is already satisfied. */
   readonly reportOnRequest: () => void
   /** OpenCode's port while it is ready. */
@@ -71,6 +73,8 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
     connected: () => {
       report()
       isReportedByConnecting = true
+    },
+    sendModels: () => {
       if (models) send(models)
     },
     reportOnRequest: () => {

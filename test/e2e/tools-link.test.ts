@@ -99,10 +99,10 @@ describe("tools in a sandbox without their requirements", () => {
     agent.say({ type: "prompt", messageId: "lacking", content: "@@lacking@@" })
     const errorOf = async (name: string) => (await endOf("lacking", name)).error
     expect(await errorOf("secret_list")).toContain(
-      "this sandbox has no secrets. This sandbox is not set up for it; go on without, or tell the user.",
+      "this sandbox has no secrets. This sandbox is not configured for it; continue without it or tell the user.",
     )
     expect(await errorOf("browser_screenshot")).toContain("agent-browser is not installed")
-    expect(await errorOf("notify_parent")).toContain("was not started by another one")
+    expect(await errorOf("notify_parent")).toContain("This session has no parent session")
     expect(await errorOf("write_tunnel_env")).toContain("Call register_tunnel first")
     await agent.frame("complete", (frame) => frame.messageId === "lacking")
   })

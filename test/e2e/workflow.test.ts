@@ -190,7 +190,7 @@ describe("a step of the agent", () => {
         await_timeout_ms: 1500,
       },
     ])
-    expect(envelope?.error).toContain("no answer within 1500 ms")
+    expect(envelope?.error).toContain("no reply within 1500 ms")
     await c.agent.frame("complete", ({ channelId }) => channelId === "late/m")
   })
 })
