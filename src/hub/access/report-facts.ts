@@ -1,4 +1,4 @@
-/** Reports what a session has done to the directory: at once when it has cost something, otherwise once a second. */
+/** Reports what a session has done to the directory: at once when it has cost something, otherwise at most once a second. */
 import type { Directory, OwnerAccount } from "./directory.ts"
 import type { Owner } from "./ownership.ts"
 import type { SessionFacts } from "./session-index.ts"
@@ -18,7 +18,9 @@ const REPORT_MS = 1000
 
 export const createFactsReporter = (options: FactsReporterOptions): ((urgent: boolean) => void) => {
   const { directory, session } = options
-  let cancel: (() => void) | undefined
+  /** Within a second of the last report. */
+  let cooling = false
+  let waiting = false
   const send = async () => {
     const facts = options.facts()
     const known = await directory.updateSession(session, facts)
@@ -29,12 +31,18 @@ export const createFactsReporter = (options: FactsReporterOptions): ((urgent: bo
     if (account) options.account(account)
   }
   const report = () => {
-    cancel?.()
-    cancel = undefined
+    waiting = false
+    if (!cooling) {
+      cooling = true
+      options.later(REPORT_MS, () => {
+        cooling = false
+        if (waiting) report()
+      })
+    }
     send().catch(options.failed)
   }
   return (urgent) => {
-    if (urgent) return report()
-    cancel ??= options.later(REPORT_MS, report)
+    if (urgent || !cooling) return report()
+    waiting = true
   }
 }

@@ -14,6 +14,8 @@ export interface Workerd {
   readonly restart: () => Promise<void>
   /** Number of blobs of all sessions, read from the objects' database files. */
   readonly blobs: () => number
+  /** Where the objects' database files are. */
+  readonly folder: string
   readonly stop: () => Promise<void>
 }
 
@@ -69,6 +71,7 @@ export const startWorkerd = async (
   return {
     url: `http://127.0.0.1:${port}`,
     clientToken: CLIENT_TOKEN,
+    folder,
     hibernate: (session = "s1") =>
       current.unsafeEvictDurableObject("", "SessionAgent", {
         name: session,

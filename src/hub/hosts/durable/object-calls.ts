@@ -8,7 +8,7 @@ import { Refusal } from "../../handlers/handler-table.ts"
 
 const PREFIX = "/calls/"
 
-const response = z.object({ result: z.unknown(), refusal: z.string().optional() })
+const response = z.object({ result: z.unknown().optional(), refusal: z.string().optional() })
 
 /** The result must match `schema`; a refusal of the other object is thrown here. */
 export const callObject = async <Schema extends z.ZodType>(

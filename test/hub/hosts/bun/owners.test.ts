@@ -1,0 +1,43 @@
+/** Owners and access on the Bun host. */
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { startLocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
+import { systemClock } from "../../../../src/lib/clock.ts"
+import { silentLog } from "../../../kit/log.ts"
+import { CLIENT_TOKEN } from "../../kit/hub.ts"
+import { AUDIENCE, ISSUER, JWT_SECRET } from "../../kit/owners.ts"
+import { testOwners } from "../../owners.ts"
+
+testOwners("owners on bun:sqlite", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "owners-"))
+  const start = async (port: number) => {
+    const hub = await startLocalHub({
+      stateDir: folder,
+      workDir: folder,
+      port,
+      environment: {},
+      clock: systemClock,
+      log: silentLog,
+      clientToken: CLIENT_TOKEN,
+      jwt: { secret: JWT_SECRET, issuer: ISSUER, audience: AUDIENCE },
+    })
+    await hub.resume()
+    return hub
+  }
+  let current = await start(0)
+  return {
+    url: current.url,
+    clientToken: CLIENT_TOKEN,
+    folder,
+    restart: async () => {
+      const { port } = current
+      await current.stop()
+      current = await start(port)
+    },
+    stop: async () => {
+      await current.stop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+})
