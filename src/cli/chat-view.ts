@@ -119,8 +119,13 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
           String(event["text"]),
         )
       }
+      case "part.removed":
+        // What is on the screen cannot be taken back, so a line tells the reader.
+        if (printed.delete(`${String(event["messageId"])}/${String(event["partId"])}`))
+          line(dim("  the text above is withdrawn: the attempt failed"))
+        return
       case "state":
-        if (String(event["name"]).startsWith("retry:")) {
+        if (String(event["name"]).startsWith("retry:") && event["value"] !== null) {
           const { attempt, message } = event["value"] as { attempt: number; message: string }
           line(dim(`  the model is busy, retry ${attempt}: ${message}`))
         }

@@ -14,14 +14,17 @@ export const gatewayKey = async (
   sessionId: string,
   generation: number,
 ): Promise<string> => {
+  return hmacOf(master, `gateway:${sessionId}:${generation}`)
+}
+
+/** HMAC-SHA256 in hex. */
+export const hmacOf = async (secret: string, text: string): Promise<string> => {
   const key = await crypto.subtle.importKey(
     "raw",
-    encoder.encode(master),
+    encoder.encode(secret),
     { name: "HMAC", hash: "SHA-256" },
     false,
     ["sign"],
   )
-  return hex(
-    await crypto.subtle.sign("HMAC", key, encoder.encode(`gateway:${sessionId}:${generation}`)),
-  )
+  return hex(await crypto.subtle.sign("HMAC", key, encoder.encode(text)))
 }

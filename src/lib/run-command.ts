@@ -13,7 +13,7 @@ export interface CommandOptions {
   readonly timeoutMs: number
   readonly cwd?: string
   /** Written to standard input, which is then closed. Without it the input is empty. */
-  readonly input?: string
+  readonly input?: string | Uint8Array
   readonly user?: { readonly uid: number; readonly gid: number } | undefined
   readonly signal?: AbortSignal | undefined
   /** Characters that are kept of each stream; the rest is read and dropped, so that the program can continue. */
@@ -21,6 +21,7 @@ export interface CommandOptions {
   /** Creates a transform per stream, for example one that masks secrets. Runs before the output is capped. */
   readonly transform?: () => OutputTransform
   readonly onStderr?: (chunk: string) => void
+  readonly onStarted?: (pid: number) => void
   readonly clock?: Clock
 }
 
@@ -77,6 +78,7 @@ export const runCommand = async (
     child.stdin?.end(options.input)
   }
   const exited = exitCodeOf(child, program)
+  if (child.pid !== undefined) options.onStarted?.(child.pid)
   let ending: "timed-out" | "aborted" | undefined
   const end = (why: "timed-out" | "aborted") => () => {
     ending ??= why

@@ -142,7 +142,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       gateway?.announceTunnels()
       joined.get().readiness.sendModels()
     },
-    taps: [linkMetrics.onFrameSent],
+    taps: [linkMetrics.onFrameSent, (frame) => joined.get().channels.onFrameSent(frame)],
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 

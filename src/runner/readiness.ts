@@ -41,10 +41,12 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
   /** The session agent's `init` follows each connection; a second idle status would look like a second readiness. */
   let isReportedByConnecting = false
 
+  /** `ready` is separate from the status: while one channel works, the others can take prompts. */
   const report = () =>
     send({
       type: "agentStatus",
       ...(agentUrl ? options.channelStatus() : { status: "thinking", detail: "starting" }),
+      ready: agentUrl !== undefined,
     })
 
   return {
@@ -68,7 +70,7 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
     },
     agentFailed: (error) => {
       states.set("agent", "failed", error)
-      send({ type: "agentStatus", status: "error", detail: error })
+      send({ type: "agentStatus", status: "error", detail: error, ready: false })
     },
     connected: () => {
       report()

@@ -6,23 +6,27 @@ import type { OutboundFrame } from "../../src/wire/frames/index.ts"
 
 let sent: OutboundFrame[]
 let link: "open" | "waiting"
+let channels: "idle" | "streaming"
 let readiness: Readiness
 const types = () => sent.map(({ type }) => type)
 
 beforeEach(() => {
   sent = []
   link = "open"
+  channels = "idle"
   readiness = createReadiness({
     clock: systemClock,
     send: (frame) => void sent.push(frame),
     linkState: () => link,
-    channelStatus: () => ({ status: "idle" }),
+    channelStatus: () => ({ status: channels }),
   })
 })
 
 test("a connection before the agent is ready reports that it is starting", () => {
   readiness.connected()
-  expect(sent).toEqual([{ type: "agentStatus", status: "thinking", detail: "starting" }])
+  expect(sent).toEqual([
+    { type: "agentStatus", status: "thinking", detail: "starting", ready: false },
+  ])
 })
 
 test("a ready agent sends its models and an idle status", () => {
@@ -30,6 +34,14 @@ test("a ready agent sends its models and an idle status", () => {
   expect(types()).toEqual(["models", "agentStatus"])
   expect(readiness.opencodePort()).toBe(4096)
   expect(readiness.components()["agent"]?.state).toBe("ready")
+})
+
+test("on every connection a ready agent says that it can take prompts, also while a channel works", () => {
+  readiness.agentReady("http://127.0.0.1:4096", [])
+  channels = "streaming"
+  sent = []
+  readiness.connected()
+  expect(sent[0]).toEqual({ type: "agentStatus", status: "streaming", ready: true })
 })
 
 test("the init that follows a connection causes no second status", () => {
@@ -51,7 +63,9 @@ test("a lost agent has no port and counts as a restart", () => {
 
 test("a failed agent is reported with its error", () => {
   readiness.agentFailed("no binary")
-  expect(sent).toEqual([{ type: "agentStatus", status: "error", detail: "no binary" }])
+  expect(sent).toEqual([
+    { type: "agentStatus", status: "error", detail: "no binary", ready: false },
+  ])
   expect(readiness.components()["agent"]?.state).toBe("failed")
 })
 

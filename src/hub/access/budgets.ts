@@ -1,4 +1,5 @@
 /** Budgets in dollars and tokens, per session and per owner: warn at 80 %, stop at 100 %. Pure. */
+import type { Usage } from "../../wire/clients/conversation.ts"
 import { z } from "zod"
 
 /** A missing limit means no limit. */
@@ -15,16 +16,6 @@ export interface Budget {
 export interface Spent {
   readonly dollars: number
   readonly tokens: number
-}
-
-/** The sums of a session's `usage` event. */
-export interface UsageSums {
-  readonly input: number
-  readonly output: number
-  readonly reasoning: number
-  readonly cacheRead: number
-  readonly cacheWrite: number
-  readonly cost: number
 }
 
 export interface Account {
@@ -47,7 +38,7 @@ export type BudgetState =
 const WARN_AT = 0.8
 
 /** Every kind of token counts as one: cached tokens are cheaper, which the limit in dollars covers. */
-export const spentOf = (usage: UsageSums): Spent => ({
+export const spentOf = (usage: Usage): Spent => ({
   dollars: usage.cost,
   tokens: usage.input + usage.output + usage.reasoning + usage.cacheRead + usage.cacheWrite,
 })

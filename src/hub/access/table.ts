@@ -126,6 +126,7 @@ const events: Readonly<Record<EventAction, Rule>> = {
   "event:part": read("a part of a message"),
   "event:delta": read("text added to a part"),
   "event:removed": read("a removed message"),
+  "event:part-removed": read("a part that was withdrawn"),
   "event:queue": read("the queue"),
   "event:interaction": read("a question or a permission"),
   "event:state": read("a named value"),

@@ -16,6 +16,7 @@ import {
   refused,
   SendError,
 } from "./adapter.ts"
+import { hmacOf } from "../keys.ts"
 import { fromSlack, toSlack } from "./slack-text.ts"
 
 export interface SlackOptions {
@@ -195,8 +196,6 @@ const mayGetToken = (url: string, apiUrl: string): boolean => {
   )
 }
 
-const encoder = new TextEncoder()
-
 const isSigned = async (
   secret: string,
   headers: Headers,
@@ -206,14 +205,6 @@ const isSigned = async (
   const timestamp = headers.get("x-slack-request-timestamp") ?? ""
   if (!/^\d{1,12}$/.test(timestamp)) return false
   if (Math.abs(now / 1000 - Number(timestamp)) > MAX_AGE_SECONDS) return false
-  const key = await crypto.subtle.importKey(
-    "raw",
-    encoder.encode(secret),
-    { name: "HMAC", hash: "SHA-256" },
-    false,
-    ["sign"],
-  )
-  const mac = await crypto.subtle.sign("HMAC", key, encoder.encode(`v0:${timestamp}:${body}`))
-  const hex = Array.from(new Uint8Array(mac), (byte) => byte.toString(16).padStart(2, "0")).join("")
-  return sameText(headers.get("x-slack-signature") ?? "", `v0=${hex}`)
+  const expected = `v0=${await hmacOf(secret, `v0:${timestamp}:${body}`)}`
+  return sameText(headers.get("x-slack-signature") ?? "", expected)
 }

@@ -35,6 +35,8 @@ export interface Executions {
   readonly begin: (execution: NewExecution) => Record<string, unknown>
   /** Stores the result that the runner reports. */
   readonly executed: (id: string, envelope: Envelope) => void
+  /** The runner will never report a result: its session is gone. */
+  readonly failed: (id: string, error: string) => void
 }
 
 const targetPayload = z.object({ executionId: z.string().min(1) })
@@ -131,6 +133,14 @@ export const createExecutions = (
       id,
     )
   },
+  failed: (id, error) =>
+    sql.run(
+      `UPDATE executions SET status = 'failed', error = ?, approval = NULL, ended_at = ?
+       WHERE id = ? AND status IN ('running', 'waiting_approval')`,
+      error,
+      now(),
+      id,
+    ),
 })
 
 export const executionHandlers = (

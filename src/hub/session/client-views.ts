@@ -57,7 +57,7 @@ export const readEntity = (
     }
     case "state": {
       const row = readRow(sql, stateRow, "SELECT name, value FROM state WHERE name = ?", ref)
-      return row && { type: "state", name: ref, value: row.value }
+      return { type: "state", name: ref, value: row?.value ?? null }
     }
     case "ask": {
       const row = readRow(sql, askRow, "SELECT * FROM asks WHERE id = ?", ref)
@@ -71,6 +71,10 @@ export const readEntity = (
       return { type: "usage", usage: readUsage(sql) }
     case "removed":
       return { type: "removed", messageId: ref }
+    case "part-removed": {
+      const [messageId, partId] = readJson(partRef, ref)
+      return { type: "part.removed", messageId, partId }
+    }
   }
 }
 

@@ -28,6 +28,8 @@ export interface DeltaBatches {
   readonly broadcast: () => void
   /** The message has ended and its deltas are written. */
   readonly close: (messageId: string) => void
+  /** The parts are withdrawn. Their text is not sent any more. */
+  readonly drop: (messageId: string, bases: readonly string[]) => void
   /** After a rollback: forgets the buffers and what was read from the rows. */
   readonly discard: () => void
 }
@@ -111,6 +113,9 @@ export const createDeltaBatches = (
     close: (messageId) => {
       broadcast()
       for (const [key, part] of open) if (part.messageId === messageId) open.delete(key)
+    },
+    drop: (messageId, bases) => {
+      for (const base of bases) open.delete(keyOf(messageId, base))
     },
     unwrittenBytes: () => unwrittenBytes,
     discard: () => {

@@ -4,7 +4,7 @@ import { storeArtifact } from "./artifacts.ts"
 import { channelKey } from "../../wire/channel.ts"
 import { completeOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
 import type { SessionContext } from "./session-context.ts"
-import { endPrompt, reconcile, withdrawAll } from "./prompt-lifecycle.ts"
+import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
 import { hasRow } from "./rows.ts"
 import { checkBudget } from "./budget.ts"
 
@@ -80,6 +80,7 @@ const tableOf = (context: SessionContext): IngestTable => {
       const stopped = reason === "canceled" && messageId !== undefined
       const why = stopped ? (queue.find(messageId)?.error ?? undefined) : undefined
       messages.end(turnId, status, error ?? why, finalText)
+      values.removePublic(retryState(turnId))
       if (messageId !== undefined && reason === "error")
         queue.setError(messageId, error ?? "failed")
       context.deltas.close(turnId)
@@ -103,8 +104,12 @@ const tableOf = (context: SessionContext): IngestTable => {
       changes.record("usage", "")
       checkBudget(context)
     },
-    retry: ({ turnId, attempt, next, message }) =>
-      values.setPublic(`retry:${turnId}`, { attempt, next, message }),
+    retry: ({ turnId, attempt, next, message, droppedParts = [] }) => {
+      if (!messages.isStreaming(turnId)) return
+      messages.removeParts(turnId, droppedParts)
+      context.deltas.drop(turnId, droppedParts)
+      values.setPublic(retryState(turnId), { attempt, next, message })
+    },
     compacted: ({ turnId }) => messages.setPart(turnId, "compacted", "compacted", {}),
     permission: (frame) =>
       interactions.open({
@@ -120,16 +125,20 @@ const tableOf = (context: SessionContext): IngestTable => {
         kind: "question",
         channel: channelKey(frame),
         promptId: frame.messageId,
-        payload: { text: frame.text, ...(frame.options && { options: frame.options }) },
+        payload: {
+          text: frame.text,
+          ...(frame.options && { options: frame.options }),
+          ...(frame.multiple && { multiple: true }),
+        },
       }),
     agentStatus: (frame) => {
-      const { status, detail, messageId } = frame
+      const { status, detail, messageId, ready = status === "idle" } = frame
       const value = { status, ...(detail !== undefined && { detail }) }
       if (messageId !== undefined) values.setPublic(`agent:${channelKey(frame)}`, value)
-      // The runner reports `idle` whenever it can take work, also for a channel; while it starts it reports another status.
+      // A runner that does not send `ready` reports `idle` when it can take work, and another status while it starts.
       if (messageId === undefined || status === "idle") {
         values.setPublic("agent", value)
-        runnerConnection.update({ ready: status === "idle" })
+        runnerConnection.update({ ready })
       }
     },
     "model-switched": (frame) =>

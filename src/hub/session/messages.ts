@@ -37,9 +37,12 @@ export interface Messages {
   /** The part that deltas without a part id belong to: the last one, unless another kind of part came after it. */
   readonly unnamedPart: (messageId: string, kind: DeltaKind) => string
   readonly setPart: (messageId: string, id: string, kind: string, data: unknown) => void
+  /** Withdraws parts with their text, for example the half answer of an attempt that the provider failed. */
+  readonly removeParts: (messageId: string, bases: readonly string[]) => void
+  /** Afterwards the text of the message is `finalText`, if that is given. */
   readonly end: (id: string, status: MessageEnd, error?: string, finalText?: string) => void
-  /** Ends the streaming messages of a prompt that is not worked on any more. */
-  readonly endAllOf: (promptId: string, status: MessageEnd, error: string) => void
+  /** Ends the streaming messages of a prompt that is not worked on any more; returns their ids. */
+  readonly endAllOf: (promptId: string, status: MessageEnd, error: string) => readonly string[]
   readonly remove: (ids: readonly string[]) => void
   /** After a rollback: the rows are read again. */
   readonly discardCache: () => void
@@ -168,7 +171,20 @@ export const createMessages = (
     return hasEnded
   }
 
-  /** A runner without part ids may have lost deltas on the way: its final text replaces a single text part. */
+  const removeParts = (messageId: string, bases: readonly string[]) => {
+    for (const base of bases) {
+      const removed = readRows(
+        sql,
+        idRow,
+        "DELETE FROM parts WHERE message_id = ? AND base = ? AND kind IN ('text', 'reasoning') RETURNING id",
+        messageId,
+        base,
+      )
+      for (const { id } of removed) changes.record("part-removed", refOfPart(messageId, id))
+    }
+  }
+
+  /** The final text is the truth: parts that agree with it stay, the first that does not gets the rest of it. */
   const replaceText = (id: string, finalText: string) => {
     const rows = readRows(
       sql,
@@ -176,10 +192,49 @@ export const createMessages = (
       "SELECT base, text, half FROM parts WHERE message_id = ? AND kind = 'text' ORDER BY place",
       id,
     )
-    if (rows.map(textOf).join("") === finalText || finalText === "") return
-    if (rows.length > 1) return
-    sql.run("DELETE FROM parts WHERE message_id = ? AND kind = 'text'", id)
-    startPart(id, rows[0]?.base ?? "text", "text", finalText)
+    const bases = [...new Set(rows.map(({ base }) => base))]
+    const textOfBase = (base: string) =>
+      rows.flatMap((row) => (row.base === base ? [textOf(row)] : [])).join("")
+    const isInOrder = bases.map(textOfBase).join("") === rows.map(textOf).join("")
+    let kept = 0
+    const agreeing = isInOrder
+      ? bases.findIndex((base) => {
+          const text = textOfBase(base)
+          if (!finalText.startsWith(text, kept)) return true
+          kept += text.length
+          return false
+        })
+      : 0
+    const rest = finalText.slice(kept)
+    const [wrong, ...later] = agreeing === -1 ? [] : bases.slice(agreeing)
+    removeParts(id, later)
+    if (wrong === undefined) {
+      if (rest !== "") startPart(id, bases.at(-1) ?? "text", "text", rest)
+    } else if (rest === "") removeParts(id, [wrong])
+    else rewritePart(id, wrong, rest)
+  }
+
+  /** In place: the text stays where it was among the other parts, for example before a tool call. */
+  const rewritePart = (messageId: string, base: string, text: string) => {
+    const piece = splitHalfCharacter(text.slice(0, ROW_CHARACTERS))
+    const others = readRows(
+      sql,
+      idRow,
+      "DELETE FROM parts WHERE message_id = ? AND base = ? AND id <> base RETURNING id",
+      messageId,
+      base,
+    )
+    for (const { id } of others) changes.record("part-removed", refOfPart(messageId, id))
+    sql.run(
+      "UPDATE parts SET text = ?, half = ?, size = ? WHERE message_id = ? AND id = ?",
+      piece.text,
+      piece.half,
+      piece.size,
+      messageId,
+      base,
+    )
+    changes.record("part", refOfPart(messageId, base))
+    if (text.length > ROW_CHARACTERS) startPart(messageId, base, "text", text.slice(ROW_CHARACTERS))
   }
 
   return {
@@ -200,6 +255,7 @@ export const createMessages = (
     },
     openPart,
     startPart,
+    removeParts,
     appendToPart: (messageId, id, text) => {
       const row = readRow(
         sql,
@@ -253,6 +309,7 @@ export const createMessages = (
         promptId,
       )
       for (const { id } of open) endMessage(id, status, error)
+      return open.map(({ id }) => id)
     },
     remove: (ids) => {
       for (const id of ids) {

@@ -3,12 +3,14 @@ import { z } from "zod"
 import { parseJson } from "../../lib/json.ts"
 import type { Changes } from "./changes.ts"
 import type { Sql } from "./ports.ts"
-import { type AgentConfig, readConfig, readRow, valueRow } from "./rows.ts"
+import { type AgentConfig, hasRow, readConfig, readRow, valueRow } from "./rows.ts"
 
 export interface NamedValues {
   /** Clients are notified when the value differs. */
   readonly setPublic: (name: string, value: unknown) => void
   readonly getPublic: (name: string) => unknown
+  /** Clients are notified with `null`, and snapshots do not hold it any more. */
+  readonly removePublic: (name: string) => void
   readonly setPrivate: (name: string, value: string) => void
   readonly getPrivate: (name: string) => string | undefined
   /** The agent's config; private, because it holds keys. Its row is encrypted. */
@@ -33,6 +35,10 @@ export const createNamedValues = (
       if (read("state", name) === text) return
       sql.run("INSERT OR REPLACE INTO state (name, value) VALUES (?, ?)", name, text)
       changes.record("state", name)
+    },
+    removePublic: (name) => {
+      const removed = hasRow(sql, "DELETE FROM state WHERE name = ? RETURNING name", name)
+      if (removed) changes.record("state", name)
     },
     getPublic: (name) => {
       const text = read("state", name)

@@ -1,4 +1,5 @@
 /** The life cycle of a prompt: dispatched, stopped, requeued after a runner's restart, ended exactly once. */
+import type { MessageEnd } from "./messages.ts"
 import type { Prompt } from "./queue.ts"
 import type { SessionContext } from "./session-context.ts"
 import type { Answered } from "./interactions.ts"
@@ -52,7 +53,19 @@ export const endPrompt = (context: SessionContext, id: string): void => {
   const status = row.stopping === 1 ? "canceled" : row.error === null ? "done" : "failed"
   if (!context.queue.finish(id, status)) return
   clearPrompt(context, id)
-  context.messages.endAllOf(id, "error", "the turn ended without a final message")
+  endMessages(context, id, "error", "the turn ended without a final message")
+}
+
+/** The named value that tells clients of a provider's retry. It exists until the turn ends. */
+export const retryState = (turnId: string): string => `retry:${turnId}`
+
+const endMessages = (
+  { messages, values }: SessionContext,
+  promptId: string,
+  status: MessageEnd,
+  error: string,
+): void => {
+  for (const id of messages.endAllOf(promptId, status, error)) values.removePublic(retryState(id))
 }
 
 const clearPrompt = (context: SessionContext, id: string): void => {
@@ -99,14 +112,14 @@ export const abandonPrompt = (
   id: string,
   why: keyof typeof reasons,
 ): void => {
-  const { queue, messages } = context
+  const { queue } = context
   const row = queue.find(id)
   if (row?.status !== "processing") return
   // A stop may have a reason of its own, such as a budget that is used up.
   const error = why === "stop" ? (row.error ?? reasons.stop) : reasons[why]
   queue.setError(id, error)
   queue.finish(id, why === "prompt" ? "failed" : "canceled")
-  messages.endAllOf(id, why === "prompt" ? "error" : "canceled", error)
+  endMessages(context, id, why === "prompt" ? "error" : "canceled", error)
   clearPrompt(context, id)
 }
 
@@ -115,13 +128,13 @@ export const abandonPrompt = (
  * queued again. Sends the runner again what it may have missed: orders, stops, answers.
  */
 export const reconcile = (context: SessionContext): void => {
-  const { runnerConnection, queue, messages, interactions, deadlines } = context
+  const { runnerConnection, queue, interactions, deadlines } = context
   const { active } = runnerConnection.state()
   runnerConnection.update({ phase: "open", barrier: null })
   deadlines.clear("barrier", "")
   for (const { id, stopping } of queue.requeueLost(active)) {
     const error = stopping === 1 ? "stopped" : "interrupted: the runner was restarted"
-    messages.endAllOf(id, "canceled", error)
+    endMessages(context, id, "canceled", error)
     clearPrompt(context, id)
   }
   resendOrders(context)

@@ -1,4 +1,7 @@
-/** The prompt queue: one line per channel, with at most one running prompt. A claim is one conditional UPDATE. */
+/**
+ * The prompt queue: one line per channel, with at most one running prompt and those that steer it. A claim is one
+ * conditional UPDATE.
+ */
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { Attachments } from "./attachments.ts"
 import type { Changes } from "./changes.ts"
@@ -31,7 +34,7 @@ export interface Queue {
     request?: string,
     first?: boolean,
   ) => AddedPrompt | undefined
-  /** Takes the next prompt of any channel without a running one; it counts as running from now on. */
+  /** Takes a prompt that steers, or the next prompt of a channel without a running one; it counts as running from now on. */
   readonly claim: () => QueueRow | undefined
   readonly find: (id: string) => QueueRow | undefined
   /** The prompt of a row with its files, which exist until the prompt ends. */
@@ -98,8 +101,8 @@ export const createQueue = (
         sql,
         queueRow,
         `UPDATE queue SET status = 'processing', dispatched_at = ? WHERE status = 'queued' AND id = (
-           SELECT q.id FROM queue q WHERE q.status = 'queued' AND NOT EXISTS (
-             SELECT 1 FROM queue p WHERE p.channel = q.channel AND p.status = 'processing')
+           SELECT q.id FROM queue q WHERE q.status = 'queued' AND (json_extract(q.prompt, '$.steer') = 1 OR NOT EXISTS (
+             SELECT 1 FROM queue p WHERE p.channel = q.channel AND p.status = 'processing'))
            ORDER BY q.priority DESC, q.place LIMIT 1)
          RETURNING ${columns}`,
         now(),
@@ -139,7 +142,8 @@ export const createQueue = (
           attachments.release(id)
         } else {
           sql.run(
-            "UPDATE queue SET status = 'queued', priority = place, dispatched_at = NULL WHERE id = ?",
+            // The same priority for all: a prompt that steers comes after the one that it steers.
+            "UPDATE queue SET status = 'queued', priority = (SELECT max(place) FROM queue), dispatched_at = NULL WHERE id = ?",
             id,
           )
         }

@@ -53,6 +53,7 @@ export const changeRow = z.object({
     "artifact",
     "usage",
     "removed",
+    "part-removed",
   ]),
   ref: z.string(),
   start: z.number().nullable(),

@@ -35,7 +35,10 @@ const statements = [
     status TEXT NOT NULL CHECK (status IN ('queued', 'processing', 'done', 'failed', 'canceled')),
     stopping INTEGER NOT NULL DEFAULT 0, error TEXT, received_at INTEGER NOT NULL,
     dispatched_at INTEGER, ended_at INTEGER)`,
-  "CREATE UNIQUE INDEX IF NOT EXISTS one_processing ON queue (channel) WHERE status = 'processing'",
+  // A prompt that steers runs beside the one whose turn it joins.
+  "DROP INDEX IF EXISTS one_processing",
+  `CREATE UNIQUE INDEX IF NOT EXISTS one_running ON queue (channel)
+    WHERE status = 'processing' AND json_extract(prompt, '$.steer') IS NOT 1`,
   "CREATE INDEX IF NOT EXISTS queue_open ON queue (channel, status, priority, place)",
   // Blobs with the files of prompts that have not ended. At the end the rows are deleted first, then the blobs.
   `CREATE TABLE IF NOT EXISTS files (

@@ -18,7 +18,8 @@ import { channelRow, readRow, readRows } from "./rows.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
-import { hasEnded } from "./named-values.ts"
+import { FinalFailure } from "./final-failure.ts"
+import { hasEnded, type NamedValues } from "./named-values.ts"
 
 export interface Session {
   readonly runner: RunnerSide
@@ -30,9 +31,9 @@ export interface Session {
   /** Merges into the stored config, which the runner gets when it connects. An empty change encrypts it again. */
   readonly configure: Configure
   readonly setTitle: (title: string) => void
-  /** A prompt of another session or of a trigger. Idempotent by its `messageId`. */
+  /** A prompt of another session or of a trigger. Idempotent by its `messageId`. Throws when the session has ended. */
   readonly prompt: (prompt: Prompt, channel: string, options?: { interrupt?: boolean }) => void
-  /** Orders the runner to run a workflow. Sent again on every connection until the runner reports a result. */
+  /** Orders the runner to run a workflow. Throws when the session has ended. Sent again on every connection until the runner reports a result. */
   readonly orderWorkflow: (id: string, frame: Inbound<"workflow-execute">) => void
   /** Cancels a run for good. Sent again on every connection until it is confirmed; later orders are ignored. */
   readonly cancelWorkflow: (executionId: string) => void
@@ -116,18 +117,22 @@ export const createSession = (ports: Ports, config?: string): Session => {
     },
     configure,
     setTitle: (title) => commit(() => values.setPublic("title", title)),
-    prompt: (prompt, channel, { interrupt = false } = {}) =>
+    prompt: (prompt, channel, { interrupt = false } = {}) => {
+      if (queue.find(prompt.messageId)) return
+      refuseIfEnded(values)
       commit(() => {
-        if (queue.find(prompt.messageId)) return
         queue.add(prompt, channel, undefined, interrupt)
         if (interrupt) stopPrompts(context, channel)
         dispatch(context)
-      }),
-    orderWorkflow: (id, frame) =>
+      })
+    },
+    orderWorkflow: (id, frame) => {
+      refuseIfEnded(values)
       commit(() => {
         addOrder(context, id, frame)
         dispatch(context)
-      }),
+      })
+    },
     cancelWorkflow: (executionId) => commit(() => cancelExecution(context, executionId)),
     note: ({ id, role, content, channel = "web:default", image }) =>
       commit(() => {
@@ -220,6 +225,11 @@ const readFacts = ({ ports, values }: SessionContext): SessionFacts => {
     ...(typeof last?.at === "number" && { activeAt: last.at }),
     ...spentOf(readUsage(ports.sql)),
   }
+}
+
+/** Call before a transaction: on workerd an error loses its fields when it leaves one. */
+const refuseIfEnded = (values: NamedValues): void => {
+  if (hasEnded(values)) throw new FinalFailure("the session has ended")
 }
 
 const meetDeadlines = (context: SessionContext): void => {

@@ -31,15 +31,30 @@ const json = <Schema extends z.ZodType>(schema: Schema) =>
 const optionalJson = <Schema extends z.ZodType>(schema: Schema) =>
   z.union([z.null().transform(() => undefined), json(schema)])
 
-/** Work for a session, see effects.ts. */
+/** Work for a session or for a service outside, see effects.ts. A new kind needs a delivery in the hosts' tables. */
 const effect = z.discriminatedUnion("do", [
   z.object({ do: z.literal("order"), frame: workflowExecute.schema }),
   z.object({ do: z.literal("cancel"), executionId: text }),
-  z.object({ do: z.literal("prompt"), content: text }),
+  z.object({ do: z.literal("prompt"), content: text, authorName: text.optional() }),
+  /** A system message in the conversation. */
+  z.object({ do: z.literal("note"), content: text }),
 ])
 export type Effect = z.output<typeof effect>
 
-export const effectRow = z.object({ id: text, session: text, effect: json(effect) })
+/** The effect stays text here: a row that cannot be read must be found, to be given up. */
+export const pendingEffectRow = z.object({
+  id: text,
+  session: text,
+  effect: text,
+  lane: text,
+  attempts: z.number(),
+  due_at: time,
+})
+export type PendingEffect = z.output<typeof pendingEffectRow>
+export const nextEffectRow = pendingEffectRow.pick({ lane: true, due_at: true })
+
+export const parseEffect = (stored: string): Effect =>
+  readRow(z.object({ effect: json(effect) }), { effect: stored }).effect
 
 export const requestResultRow = z.object({ result: json(record) })
 

@@ -3,8 +3,10 @@ import type { Sql } from "../session/ports.ts"
 
 const statements = [
   "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, result TEXT NOT NULL, at INTEGER NOT NULL)",
-  // Work for sessions, delivered after the transaction that requests it (effects.ts).
-  "CREATE TABLE IF NOT EXISTS effects (id TEXT PRIMARY KEY, session TEXT NOT NULL, effect TEXT NOT NULL)",
+  // Work for sessions and services, delivered after the transaction that requests it (effects.ts).
+  `CREATE TABLE IF NOT EXISTS effects (
+    id TEXT PRIMARY KEY, session TEXT NOT NULL, effect TEXT NOT NULL, lane TEXT NOT NULL DEFAULT '',
+    attempts INTEGER NOT NULL DEFAULT 0, due_at INTEGER NOT NULL DEFAULT 0)`,
   `CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY, parent TEXT, title TEXT NOT NULL, workspace TEXT NOT NULL, model TEXT,
     status TEXT NOT NULL CHECK (status IN ('running', 'ended')), created_at INTEGER NOT NULL)`,
@@ -43,6 +45,21 @@ const statements = [
     created_at INTEGER NOT NULL)`,
 ]
 
+/** Columns that tables of an older version do not have. */
+const addedColumns = [
+  ["effects", "lane", "TEXT NOT NULL DEFAULT ''"],
+  ["effects", "attempts", "INTEGER NOT NULL DEFAULT 0"],
+  ["effects", "due_at", "INTEGER NOT NULL DEFAULT 0"],
+] as const
+
 export const createSharedTables = (sql: Sql): void => {
   for (const statement of statements) sql.run(statement)
+  for (const [table, column, type] of addedColumns) {
+    const has = sql.all(
+      "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? AND instr(sql, ?) > 0",
+      table,
+      ` ${column} ${type}`,
+    )
+    if (has.length === 0) sql.run(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`)
+  }
 }

@@ -4,7 +4,7 @@
  */
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
 import type { Alarm, Sql } from "../session/ports.ts"
-import { createEffects, type Deliver } from "./effects.ts"
+import { createEffects, type Deliveries } from "./effects.ts"
 import { createExecutions, executionHandlers } from "../handlers/executions.ts"
 import { mailboxHandlers } from "../handlers/mailbox.ts"
 import { memoryHandlers } from "../handlers/memories.ts"
@@ -27,7 +27,7 @@ export interface SharedStoreOptions {
   readonly sql: Sql
   readonly tools: HandlerContext
   readonly alarm: Alarm
-  readonly deliver: Deliver
+  readonly deliveries: Deliveries
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }
 
@@ -41,7 +41,7 @@ export interface SharedStore {
   ) => void
   /** Fires a webhook trigger and returns the HTTP status. */
   readonly hook: (trigger: string, secret: string, data: unknown) => 202 | 401 | 404
-  /** Fires the triggers that are due. */
+  /** Fires the triggers that are due and retries failed effects. */
   readonly alarm: () => void
   /** Sets the alarm and delivers effects that a previous process did not deliver. */
   readonly start: () => void
@@ -51,13 +51,21 @@ export const createSharedStore = ({
   sql,
   tools: context,
   alarm,
-  deliver,
+  deliveries,
   report,
 }: SharedStoreOptions): SharedStore => {
   createSharedTables(sql)
-  const effects = createEffects(sql, deliver, (error) =>
-    report("hub.effect-failed", { error: String(error) }),
-  )
+  const setAlarm = () => alarm.set(earliest([triggers.nextAlarm(), effects.nextAlarm()]))
+  const effects = createEffects({
+    sql,
+    now: context.now,
+    deliveries,
+    changed: setAlarm,
+    givenUp: (_id, effect, reason) => {
+      if (effect?.do === "order") executions.failed(effect.frame.executionId, reason)
+    },
+    report,
+  })
   const workflows = createWorkflows(sql, context)
   const executions = createExecutions(sql, context, effects)
   const triggers = createTriggers(sql, context, workflows, executions, effects)
@@ -79,7 +87,7 @@ export const createSharedStore = ({
 
   const commit = <Result>(work: () => Result): Result => {
     const result = sql.transaction(work)
-    alarm.set(triggers.nextAlarm())
+    setAlarm()
     void effects.deliver()
     return result
   }
@@ -119,4 +127,9 @@ export const createSharedStore = ({
     alarm: () => commit(triggers.alarm),
     start: () => commit(() => {}),
   }
+}
+
+const earliest = (times: readonly (number | undefined)[]): number | undefined => {
+  const known = times.filter((time) => time !== undefined)
+  return known.length === 0 ? undefined : Math.min(...known)
 }

@@ -105,6 +105,8 @@ export interface Channels {
   readonly resumeTurns: () => void
   /** Stores what changed in the turns; called inside the transaction that stores the frames about it. */
   readonly persist: () => void
+  /** A tap of the link: collects tool results of jobs that were started with `run`. */
+  readonly onFrameSent: (frame: OutboundFrame) => void
   /** Called after that transaction is committed. */
   readonly persisted: () => void
 }
@@ -125,10 +127,6 @@ export const createChannels = (options: ChannelsOptions): Channels => {
   const ports: ChannelPorts = {
     ...options,
     settings: options.settings ?? {},
-    send: (frame) => {
-      jobWaiters.observe(frame)
-      send(frame)
-    },
     onJobEnded: (job, outcome, text) => jobWaiters.ended(jobId(job), outcome, text),
     persistence,
     agent: () => agent,
@@ -303,6 +301,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       for (const channel of all()) channel.startNext()
     },
     persist: persistence.persist,
+    onFrameSent: jobWaiters.observe,
     persisted: persistence.persisted,
   }
 }

@@ -7,7 +7,13 @@ import { closeReasonOf } from "../../wire/close-reasons.ts"
 
 export type LinkState =
   | { readonly name: "dialing"; readonly tries: number; readonly refusals: number }
-  | { readonly name: "open"; readonly tries: number; readonly since: number }
+  /** `isWelcome`: the session agent has accepted this connection with a `welcome`. */
+  | {
+      readonly name: "open"
+      readonly tries: number
+      readonly since: number
+      readonly isWelcome: boolean
+    }
   | { readonly name: "waiting"; readonly tries: number; readonly refusals: number }
   /** Another runner has connected to the session. */
   | { readonly name: "replaced" }
@@ -17,6 +23,8 @@ export type LinkState =
 
 export type LinkEvent =
   | { readonly type: "opened"; readonly at: number }
+  /** The session agent has sent its `welcome`. */
+  | { readonly type: "welcomed" }
   | { readonly type: "closed"; readonly code: number; readonly reason: string; readonly at: number }
   /** The WebSocket upgrade was refused with an HTTP status. */
   | { readonly type: "refused"; readonly status: number }
@@ -34,20 +42,22 @@ export type LinkEffect =
 
 export interface LinkPolicy {
   readonly backoff: BackoffRange
-  /** After a connection that was open this long, the backoff starts again from its minimum. */
+  /** A session agent that sends no `welcome`: after a connection of this length the backoff starts from its minimum. */
   readonly stableMs: number
   /** After this many refusals in a row the link gives up. */
   readonly maxRefusals: number
 }
 
 export const defaultLinkPolicy: LinkPolicy = {
-  backoff: { min: 1000, max: 30_000 },
+  backoff: { min: 250, max: 30_000 },
   stableMs: 10_000,
   maxRefusals: 5,
 }
 
 /** Statuses that a retry does not change. Others, such as 503, may change and are retried without limit. */
 const REFUSALS = new Set([401, 403, 404, 410])
+/** The wait after a refusal is doubled this often: the last of five attempts is several seconds after the first. */
+const SLOWER_AFTER_REFUSAL = 2
 
 export const firstDial: readonly [LinkState, readonly LinkEffect[]] = [
   { name: "dialing", tries: 0, refusals: 0 },
@@ -67,7 +77,7 @@ export const stepLink = (
   switch (state.name) {
     case "dialing":
       if (event.type === "opened")
-        return [{ name: "open", tries: state.tries, since: event.at }, []]
+        return [{ name: "open", tries: state.tries, since: event.at, isWelcome: false }, []]
       if (event.type === "refused") return onRefused(state, event.status, policy, random)
       if (event.type === "closed" && closeReasonOf(event.reason) === "replaced") return replaced
       if (event.type === "closed")
@@ -75,8 +85,11 @@ export const stepLink = (
       if (event.type === "failed") return retryLater(state.tries, event.error, policy, random)
       return same
     case "open": {
+      if (event.type === "welcomed") return [{ ...state, isWelcome: true }, []]
       if (event.type !== "closed" && event.type !== "failed") return same
-      const tries = event.at - state.since >= policy.stableMs ? 0 : state.tries
+      // A peer that accepts connections and ends them before its `welcome` counts as one that cannot be reached.
+      const isStable = state.isWelcome || event.at - state.since >= policy.stableMs
+      const tries = isStable ? 0 : state.tries
       if (event.type === "failed") return retryLater(tries, event.error, policy, random)
       const reason = closeReasonOf(event.reason)
       if (reason === "replaced" && event.code === 1000) return replaced
@@ -116,7 +129,7 @@ const onRefused = (
     const details = `${why} ${refusals} times in a row: ${advice}`
     return [{ name: "refused" }, [{ do: "end", code: 3, why: details }]]
   }
-  return retryLater(state.tries, why, policy, random, refusals)
+  return retryLater(state.tries, why, policy, random, { refusals, slower: SLOWER_AFTER_REFUSAL })
 }
 
 const retryLater = (
@@ -124,8 +137,8 @@ const retryLater = (
   why: string,
   policy: LinkPolicy,
   random: number,
-  refusals = 0,
+  { refusals = 0, slower = 0 } = {},
 ): readonly [LinkState, readonly LinkEffect[]] => [
   { name: "waiting", tries: tries + 1, refusals },
-  [{ do: "wait", ms: backoffMs(tries, policy.backoff, random), why }],
+  [{ do: "wait", ms: backoffMs(tries + slower, policy.backoff, random), why }],
 ]

@@ -205,6 +205,7 @@ export const createLink = (options: LinkOptions): Link => {
     if (frame.type !== "welcome") return options.onFrame(frame)
     if (mine.mode !== "awaiting-welcome")
       return log.warn("link.frame-dropped", { problem: "a second welcome" })
+    dispatch({ type: "welcomed" })
     outbox.resume(frame.lastSeq)
     startSending(mine, "acknowledged")
   }

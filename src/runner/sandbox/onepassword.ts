@@ -1,5 +1,5 @@
 /** Secrets from 1Password, by its `op` program and a service account. */
-import { execa, ExecaError } from "execa"
+import { type CommandResult, CommandNotStarted, runCommand } from "../../lib/run-command.ts"
 import { z } from "zod"
 import { SecretsError } from "./secrets-error.ts"
 import type { SecretReference, SecretsProvider } from "./secrets.ts"
@@ -13,6 +13,8 @@ export interface OnePasswordOptions {
   readonly timeoutMs?: number
 }
 
+/** A list of items may be long; the default of a command would cut it. */
+const MAX_OUTPUT = 64 * 1024 * 1024
 const TIMEOUT_MS = 20_000
 /** Every call of `op` uses the network; more parallel calls gain nothing and exceed rate limits. */
 const PARALLEL_CALLS = 4
@@ -35,19 +37,20 @@ export const createOnePassword = ({
   timeoutMs = TIMEOUT_MS,
 }: OnePasswordOptions): SecretsProvider => {
   const op = async (...args: readonly string[]): Promise<string> => {
-    try {
-      const { stdout } = await execa("op", args, {
-        env: { PATH: path, OP_SERVICE_ACCOUNT_TOKEN: token(), HOME: home },
-        extendEnv: false,
-        stdin: "ignore",
-        stripFinalNewline: false,
-        timeout: timeoutMs,
-        forceKillAfterDelay: 500,
-      })
-      return stdout
-    } catch (cause) {
-      throw errorOf(cause, timeoutMs)
-    }
+    const result = await runCommand("op", args, {
+      env: { PATH: path, OP_SERVICE_ACCOUNT_TOKEN: token(), HOME: home },
+      timeoutMs,
+      maxOutput: MAX_OUTPUT,
+    }).catch((cause: unknown) => {
+      if (!(cause instanceof CommandNotStarted)) throw cause
+      throw new SecretsError(
+        "unavailable",
+        "1Password's program `op` is not installed in this sandbox",
+        { cause },
+      )
+    })
+    if (result.exitCode === 0) return result.stdout
+    throw errorOf(result, timeoutMs)
   }
   return {
     references: /op:\/\/[^\s"'`{}<>,;]+/g,
@@ -99,19 +102,10 @@ const referencesOf = ({
   )
 
 /** Contains neither the output of `op` nor its arguments, because both may hold a secret value. */
-const errorOf = (cause: unknown, timeoutMs: number): SecretsError => {
-  if (!(cause instanceof ExecaError))
-    return new SecretsError("unavailable", "1Password's program `op` cannot be run")
-  if (cause.code === "ENOENT") {
-    return new SecretsError(
-      "unavailable",
-      "1Password's program `op` is not installed in this sandbox",
-    )
-  }
-  if (cause.timedOut) {
+const errorOf = ({ timedOut, stderr }: CommandResult, timeoutMs: number): SecretsError => {
+  if (timedOut) {
     return new SecretsError("timeout", `1Password did not respond within ${timeoutMs / 1000} s`)
   }
-  const stderr = typeof cause.stderr === "string" ? cause.stderr : ""
   return /unauthorized|invalid token|service account/i.test(stderr)
     ? new SecretsError("unavailable", "1Password refuses this sandbox's service account")
     : new SecretsError("not-found", "1Password has no such item")

@@ -11,7 +11,7 @@ import { onQuestion } from "./questions.ts"
 import { canceled } from "./stopping.ts"
 import { hasText, sortParts } from "./text.ts"
 import type { Outcome, ReadReason, SessionSnapshot } from "./turn.ts"
-import { POST_CHECK_MS, RECHECK_MS } from "./timeouts.ts"
+import { MAX_RECHECK_MS, POST_CHECK_MS, RECHECK_MS } from "./timeouts.ts"
 import { sendHeldText } from "./send-text.ts"
 
 /** OpenCode may start a prompt seconds after it accepted it, so a stopped turn ends only after this many idle reads. */
@@ -19,6 +19,7 @@ const MAX_IDLE_READS = 2
 
 /** The turn is over at the first idle without an open message; after any other idle the session is read again later. */
 export const onIdle = (turn: Draft): void => {
+  turn.busyReads = 0
   const newest = turn.messages.at(-1)
   const settled = newest ? !newest.open : turn.error !== undefined
   if (!settled) return setTimer(turn, "recheck", RECHECK_MS)
@@ -38,7 +39,7 @@ export const onRead = (
   if (turn.pendingCatchUps === 0) sendHeldText(turn)
   // Applying the snapshot ends this turn if it contains the answer to a prompt that steers it.
   if (turn.phase === "ended") return
-  if (snapshot.status.type !== "idle") return onStillBusy(turn, why)
+  if (snapshot.status.type !== "idle") return onStillBusy(turn)
   const newest = turn.messages.at(-1)
   if (!newest && turn.error === undefined && !turn.stopped) {
     return why === "stream-gap" ? setTimer(turn, "post-check", POST_CHECK_MS) : postAgain(turn)
@@ -78,12 +79,18 @@ const applySnapshot = (turn: Draft, snapshot: SessionSnapshot, at: number): void
 export const onReadFailed = (turn: Draft, why: ReadReason): void =>
   setTimer(turn, why === "post-check" ? "post-check" : "recheck", RECHECK_MS)
 
-const onStillBusy = (turn: Draft, why: ReadReason): void => {
+const onStillBusy = (turn: Draft): void => {
   if (turn.phase === "ending") turn.phase = "streaming"
   if (turn.stopped) turn.effects.push({ do: "abort" })
   if (turn.messages.length === 0) return setTimer(turn, "post-check", POST_CHECK_MS)
+  if (turn.stopped) return setTimer(turn, "recheck", RECHECK_MS)
+  // The idle event of this turn may have come already: without another look the turn would wait for its budget.
+  const mayBeOver = turn.busyReads !== undefined || turn.messages.at(-1)?.open === false
   // In other cases the next idle event causes the next read; polling would read the whole session each time.
-  if (why === "end" || turn.stopped) setTimer(turn, "recheck", RECHECK_MS)
+  if (!mayBeOver) return
+  const reads = turn.busyReads ?? 0
+  turn.busyReads = reads + 1
+  setTimer(turn, "recheck", Math.min(MAX_RECHECK_MS, RECHECK_MS * 2 ** reads))
 }
 
 /** OpenCode has finished this attempt: the prompt goes to the next model, or the turn ends. */

@@ -10,9 +10,10 @@ import { finish } from "./finish.ts"
 import { onSteered } from "./steering.ts"
 import { onMessage } from "./messages.ts"
 import { onPartDelta, onPart } from "./parts.ts"
-import { onPermission, onPermissionReply } from "./permissions.ts"
+import { onAgentRequest } from "./agent-requests.ts"
+import { onPermissionReply } from "./permissions.ts"
 import { checkPostLater, onPostFailed, start } from "./posting.ts"
-import { onAnswer, onQuestion, onQuestionClosed } from "./questions.ts"
+import { onAnswer } from "./questions.ts"
 import { resume } from "./turn-record.ts"
 import { onRetry } from "./retry.ts"
 import { canceled, stop } from "./stopping.ts"
@@ -96,11 +97,9 @@ const onAgentEvent = (turn: Draft, event: AgentEvent, at: number): void => {
       return send(turn, { type: "todo", items, ...turnAddress(turn) })
     }
     case "question":
-      return onQuestion(turn, event.requestId, event.questions)
     case "question-closed":
-      return onQuestionClosed(turn, event.requestId)
     case "permission":
-      return onPermission(turn, event)
+      return onAgentRequest(turn, event)
     default:
       return
   }

@@ -3,8 +3,7 @@ import type { AgentEvent, AgentPart } from "../opencode/events/events.ts"
 import type { Draft } from "./draft.ts"
 import { reportUsage } from "./messages.ts"
 import { addChild, onTool } from "./parts.ts"
-import { onPermission } from "./permissions.ts"
-import { onQuestion, onQuestionClosed } from "./questions.ts"
+import { onAgentRequest } from "./agent-requests.ts"
 import type { StoredMessage } from "./turn.ts"
 
 type SessionEvent = Exclude<AgentEvent, { type: "connected" | "heartbeat" }>
@@ -22,11 +21,9 @@ export const onChildEvent = (turn: Draft, event: SessionEvent, at: number): void
       }
       return
     case "question":
-      return onQuestion(turn, event.requestId, event.questions)
     case "question-closed":
-      return onQuestionClosed(turn, event.requestId)
     case "permission":
-      return onPermission(turn, event)
+      return onAgentRequest(turn, event)
     default:
       return
   }

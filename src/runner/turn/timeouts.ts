@@ -4,5 +4,7 @@
 export const POST_CHECK_MS = 3000
 /** On errors and aborts OpenCode becomes idle while a message is still open: read the session again after this. */
 export const RECHECK_MS = 1500
+/** OpenCode sends its idle event before its status is idle: it is read again, at growing intervals up to this. */
+export const MAX_RECHECK_MS = 12_000
 /** A session that has not stopped this long after the first abort ends the turn with an error. */
 export const STOPPING_MS = 60_000

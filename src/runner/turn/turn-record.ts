@@ -8,7 +8,7 @@ import type { Turn, TurnIdentity } from "./turn.ts"
 import { STOPPING_MS } from "./timeouts.ts"
 
 /** The fields of a turn that are stored as one JSON value; texts have rows of their own. */
-type StoredFields = Omit<Turn, "texts" | "progressAt" | "pendingCatchUps">
+type StoredFields = Omit<Turn, "texts" | "progressAt" | "pendingCatchUps" | "busyReads">
 
 type RenamedField =
   | "identity"
@@ -81,7 +81,13 @@ const fromSaved = ({
 
 /** Undefined when only text was added since `before`: that happens with every delta and must not cost a write. */
 export const changedTurn = (turn: Turn, before: Turn | undefined): SavedTurn | undefined => {
-  const { texts: _texts, progressAt: _progressAt, pendingCatchUps: _catchUps, ...stored } = turn
+  const {
+    texts: _texts,
+    progressAt: _progressAt,
+    pendingCatchUps: _catchUps,
+    busyReads: _busyReads,
+    ...stored
+  } = turn
   if (!before) return toSaved(stored)
   const known: Readonly<Record<string, unknown>> = { ...before }
   const isChanged = Object.entries(stored).some(([field, value]) => known[field] !== value)
@@ -105,6 +111,7 @@ export const restoreTurn = (saved: SavedTurn, texts: readonly SavedText[]): Turn
   ...fromSaved(saved),
   progressAt: 0,
   pendingCatchUps: 0,
+  busyReads: undefined,
   texts: texts.map((part) => ({
     ...part,
     text: part.sent === 0 && part.ended ? "" : undefined,

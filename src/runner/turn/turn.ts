@@ -119,6 +119,8 @@ export interface Turn {
   readonly postCount: number
   /** How often a stopped session was read as idle without an answer: OpenCode may be about to start one. */
   readonly idleReads: number
+  /** How often the session was read as busy since the last idle event; undefined before the first idle event. */
+  readonly busyReads: number | undefined
   /** A part of the model arrived in this attempt. An open message alone does not count: OpenCode creates it. */
   readonly modelResponded: boolean
   /** A tool has run and may have changed something, so the prompt is not retried with another model. */
@@ -234,6 +236,7 @@ export const newTurn = (identity: TurnIdentity, settings: Partial<TurnSettings> 
   stopped: undefined,
   postCount: 0,
   idleReads: 0,
+  busyReads: undefined,
   modelResponded: false,
   toolRan: false,
   startedAt: 0,

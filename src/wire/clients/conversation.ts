@@ -85,8 +85,11 @@ export type SessionEvent =
       readonly text: string
     }
   | { readonly type: "removed"; readonly messageId: string }
+  /** The part does not belong to the message any more: its text was withdrawn, for example by a retry of the provider. */
+  | { readonly type: "part.removed"; readonly messageId: string; readonly partId: string }
   | { readonly type: "queue"; readonly queue: readonly QueuedPrompt[] }
   | { readonly type: "interaction"; readonly interaction: Interaction }
+  /** `value` is `null` when the named value was removed. */
   | { readonly type: "state"; readonly name: string; readonly value: unknown }
   | {
       readonly type: "answer"

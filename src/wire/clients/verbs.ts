@@ -33,12 +33,13 @@ const clientVerbs = [
   ),
   verb(
     "prompt",
-    "Queue a prompt. A repeated `clientRequestId` is a duplicate and queues nothing.",
+    "Queue a prompt, or with `steer` join the running turn of its channel. A repeated `clientRequestId` is a duplicate and queues nothing.",
     {
       content: z.string().min(1, "must not be empty").max(MAX_CONTENT_CHARACTERS),
       model: z.string().optional(),
       modelPreferences: modelPreferences.optional(),
       attachments: z.array(attachment).max(20).optional(),
+      steer: z.boolean().optional(),
       ...optionalChannel,
       ...author,
     },

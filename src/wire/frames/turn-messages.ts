@@ -74,11 +74,16 @@ export const turnRows = [
     options: z.array(z.string()).optional(),
     multiple: z.boolean().optional(),
   }),
-  streamed("agentStatus", "Current activity of the agent.", {
-    ...origin,
-    status: z.enum(["idle", "thinking", "tool_calling", "streaming", "error"]),
-    detail: z.string().optional(),
-  }),
+  streamed(
+    "agentStatus",
+    "Current activity of the agent; `ready` says whether prompts can run, whatever the channels work on.",
+    {
+      ...origin,
+      status: z.enum(["idle", "thinking", "tool_calling", "streaming", "error"]),
+      detail: z.string().optional(),
+      ready: z.boolean().optional(),
+    },
+  ),
   streamed("model-switched", "A prompt continues with another model.", {
     ...origin,
     messageId: z.string(),

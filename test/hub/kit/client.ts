@@ -71,6 +71,12 @@ export const connectClient = async (
         return putPart(event.messageId, event.part)
       case "part.delta":
         return growPart(event.messageId, event.partId, event.offset, event.text)
+      case "part.removed": {
+        const message = messages.get(event.messageId)
+        const parts = message?.parts.filter(({ id }) => id !== event.partId)
+        if (message && parts) messages.set(event.messageId, { ...message, parts })
+        return
+      }
       case "removed":
         messages.delete(event.messageId)
         return

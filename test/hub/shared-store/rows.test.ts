@@ -1,6 +1,11 @@
 /** Reading rows of the shared store. */
 import { describe, expect, test } from "bun:test"
-import { effectRow, executionRow, readRow, triggerRow } from "../../../src/hub/shared-store/rows.ts"
+import {
+  executionRow,
+  parseEffect,
+  readRow,
+  triggerRow,
+} from "../../../src/hub/shared-store/rows.ts"
 
 const trigger = {
   id: "t1",
@@ -65,10 +70,7 @@ describe("row of the shared store", () => {
       executionId: "e1",
       payload: { kind: "run", executionId: "e1", payload: { workflow: { steps: [{}] } } },
     } as const
-    const effect = JSON.stringify({ do: "order", frame })
-    expect(readRow(effectRow, { id: "e1", session: "s1", effect }).effect).toEqual({
-      do: "order",
-      frame,
-    })
+    const effect = { do: "order", frame } as const
+    expect(parseEffect(JSON.stringify(effect))).toEqual(effect)
   })
 })

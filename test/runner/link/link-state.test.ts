@@ -32,13 +32,14 @@ const closed = (code: number, reason = "", at = 0): LinkEvent => ({
 const refused = (status: number): LinkEvent => ({ type: "refused", status })
 const failed = (at = 0): LinkEvent => ({ type: "failed", error: "ECONNREFUSED", at })
 const retry: LinkEvent = { type: "retry" }
+const welcomed: LinkEvent = { type: "welcomed" }
 const waits = (effects: readonly LinkEffect[]) =>
   effects.flatMap((effect) => (effect.do === "wait" ? [effect.ms] : []))
 
 describe("a link that cannot connect", () => {
   test("the wait between attempts grows up to half a minute", () => {
     const { effects } = run(Array.from({ length: 8 }, () => [failed(), retry]).flat())
-    expect(waits(effects)).toEqual([750, 1500, 3000, 6000, 12_000, 22_500, 22_500, 22_500])
+    expect(waits(effects)).toEqual([188, 375, 750, 1500, 3000, 6000, 12_000, 22_500])
   })
 
   test("HTTP 503 is retried without limit, since the session agent may become ready", () => {
@@ -64,14 +65,25 @@ describe.each([401, 403, 404, 410])("a link refused with %i", (status) => {
 })
 
 describe("the end of an open connection", () => {
-  test("after a stable connection the backoff starts from its minimum", () => {
+  test("after a stable connection without a welcome the backoff starts from its minimum", () => {
     const { effects } = run([failed(), retry, failed(), retry, opened(0), closed(1006, "", 20_000)])
+    expect(waits(effects).at(-1)).toBe(188)
+  })
+
+  test("after a connection that ends before its welcome the backoff keeps growing", () => {
+    const { effects } = run([failed(), retry, failed(), retry, opened(0), closed(1006, "", 50)])
     expect(waits(effects).at(-1)).toBe(750)
   })
 
-  test("after a connection that ends at once the backoff keeps growing", () => {
-    const { effects } = run([failed(), retry, failed(), retry, opened(0), closed(1006, "", 50)])
-    expect(waits(effects).at(-1)).toBe(3000)
+  test("after a welcome the backoff starts from its minimum, however short the connection was", () => {
+    const cut = [opened(0), welcomed, closed(1006, "", 1), retry]
+    const { effects } = run([failed(), retry, failed(), retry, ...cut, ...cut, ...cut])
+    expect(waits(effects).slice(2)).toEqual([188, 188, 188])
+  })
+
+  test("five refusals take seconds, so that a session agent can be restarted in between", () => {
+    const { effects } = run(Array.from({ length: 5 }, () => [refused(404), retry]).flat())
+    expect(waits(effects)).toEqual([750, 1500, 3000, 6000])
   })
 
   test("a runner that was replaced by another one ends with code 0", () => {
@@ -105,7 +117,7 @@ test("in any order of events the link dials once for each wait, and a final stat
     }),
     fc.constantFrom(200, 401, 403, 404, 410, 500, 503).map(refused),
     fc.nat(100_000).map(failed),
-    fc.constant(retry),
+    fc.constantFrom(retry, welcomed),
     fc.constant<LinkEvent>({ type: "stop" }),
   )
   fc.assert(
@@ -125,7 +137,7 @@ test("in any order of events the link dials once for each wait, and a final stat
           if (effect.do === "dial") dials += 1
           if (effect.do === "wait") {
             timers += 1
-            expect(effect.ms).toBeGreaterThanOrEqual(500)
+            expect(effect.ms).toBeGreaterThanOrEqual(125)
             expect(effect.ms).toBeLessThanOrEqual(30_000)
           }
           if (effect.do === "end") ends += 1
@@ -138,5 +150,34 @@ test("in any order of events the link dials once for each wait, and a final stat
       expect(ends).toBe(isFinal(state) ? 1 : 0)
     }),
     { numRuns: 10_000 },
+  )
+})
+
+test("the first retry after a welcomed connection comes within 250 ms, and only failed attempts make it later", () => {
+  const cut = fc.constantFrom<readonly LinkEvent[]>(
+    [opened(), welcomed, closed(1006)],
+    [opened(), welcomed, failed()],
+  )
+  const attempt = fc.oneof(cut, fc.constant<readonly LinkEvent[]>([failed()]))
+  fc.assert(
+    fc.property(fc.array(attempt, { minLength: 1, maxLength: 40 }), fc.nat(999), (all, random) => {
+      let [state] = firstDial
+      let retries = 0
+      for (const events of all) {
+        if (events.includes(welcomed)) retries = 0
+        const effects: LinkEffect[] = []
+        for (const event of [...events, retry]) {
+          const [next, made] = stepLink(state, event, policy, random / 1000)
+          state = next
+          effects.push(...made)
+        }
+        const longest = Math.min(policy.backoff.max, 250 * 2 ** retries)
+        retries += 1
+        expect(waits(effects)).toHaveLength(1)
+        expect(waits(effects)[0]).toBeLessThanOrEqual(longest)
+        expect(waits(effects)[0]).toBeGreaterThanOrEqual(Math.floor(longest / 2))
+        expect(state.name).toBe("dialing")
+      }
+    }),
   )
 })

@@ -7,6 +7,7 @@ import { systemClock } from "../../../src/lib/clock.ts"
 import type { CommandFrame, OutboundFrame } from "../../../src/wire/frames/index.ts"
 import { openOutboxStore } from "../../../src/runner/link/outbox-store.ts"
 import { createOutbox, type OutboxStore } from "../../../src/runner/link/outbox.ts"
+import { defaultLinkPolicy } from "../../../src/runner/link/link-state.ts"
 import { RequestError } from "../../../src/runner/link/pending-requests.ts"
 import { createLink, type Link, type LinkOptions } from "../../../src/runner/link/link.ts"
 import { createManualClock } from "../../kit/clock.ts"
@@ -117,6 +118,22 @@ describe("a link with connection resets", () => {
     proxy.setDown(false)
     await agent.until(() => agent.frames.length >= 300, "300 frames")
     expect(numbersOf(agent)).toEqual(upTo(300))
+  })
+
+  test("after each of ten short cuts in a row the runner is connected again within a second", async () => {
+    const agent = sessionAgent()
+    const proxy = await proxyTo(agent)
+    const link = startLink({ url: proxy.url, token: agent.token }, { policy: defaultLinkPolicy })
+    const connected = (times: number) => () =>
+      link.state() === "open" && link.counters().reconnects === times && agent.isConnected()
+    await agent.until(() => agent.hellos.length === 1, "the first connection")
+    // A frame that arrives shows that the session agent's welcome was received.
+    link.send(numbered(0))
+    await agent.frame("complete")
+    for (const cut of upTo(10)) {
+      proxy.reset()
+      await agent.until(connected(cut + 1), `connection after cut ${cut + 1}`, 1000)
+    }
   })
 
   test("frames continue after a session agent closes the link and keeps its stored frames", async () => {

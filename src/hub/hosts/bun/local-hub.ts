@@ -7,16 +7,14 @@ import type { Log } from "../../../lib/log.ts"
 import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { type Hub, startHub } from "./bun-host.ts"
 import { openBunSql } from "./sql.ts"
-import { channelAddress } from "../../../wire/channel.ts"
 import { createChildren } from "./children.ts"
-import type { Deliver } from "../../shared-store/effects.ts"
+import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
 import { localGit } from "./git-host.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 import { guardRequest } from "../../access/guard-requests.ts"
-import type { Owner } from "../../access/ownership.ts"
 import { LOCAL_OWNER } from "../../access/session-access.ts"
 import type { JwtSettings } from "../../access/verify-jwt.ts"
 import { gatewayKey } from "../../keys.ts"
@@ -53,22 +51,15 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   // The shared store of `user:local` (existing state directories have this file name), and the child processes of all
   // owners, whose rows are found by id or parent only.
   const sql = openBunSql(join(folder, "commons.db"))
-  const deliver =
-    (owner: Owner): Deliver =>
-    async (session, id, effect) => {
-      const target = hub.find(session)
-      if (!target || hub.hosted(session)?.access.owner() !== owner)
-        throw new Error(`session ${session} does not exist`)
-      if (effect.do === "order") return target.orderWorkflow(id, effect.frame)
-      if (effect.do === "cancel") return target.cancelWorkflow(effect.executionId)
-      const prompt = { type: "prompt", messageId: id, content: effect.content } as const
-      target.prompt({ ...prompt, ...channelAddress("web:default") }, "web:default")
-    }
   const stores = createOwnerStores({
     folder,
     localSql: sql,
     clock,
-    deliver,
+    // A store reaches the sessions of its owner only.
+    deliveries: (owner) =>
+      sessionDeliveries((session) =>
+        hub.hosted(session)?.access.owner() === owner ? hub.find(session) : undefined,
+      ),
     report: (event, fields) => log.warn(event, fields),
   })
 

@@ -5,8 +5,11 @@ import type { Clock } from "../../../lib/clock.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { type Owner, parseOwner } from "../../access/ownership.ts"
 import { LOCAL_OWNER } from "../../access/session-access.ts"
-import type { Deliver } from "../../shared-store/effects.ts"
-import { createSharedStore, type SharedStore } from "../../shared-store/shared-store.ts"
+import {
+  createSharedStore,
+  type SharedStore,
+  type SharedStoreOptions,
+} from "../../shared-store/shared-store.ts"
 import { type BunSql, openBunSql } from "./sql.ts"
 import { timerAlarm } from "./timer-alarm.ts"
 
@@ -15,8 +18,8 @@ export interface OwnerStoresOptions {
   /** The database of `user:local`, which existing state directories have. */
   readonly localSql: BunSql
   readonly clock: Clock
-  /** Delivers work to a session; the store's owner must own it. */
-  readonly deliver: (owner: Owner) => Deliver
+  /** How a store's effects reach the sessions of its owner. */
+  readonly deliveries: (owner: Owner) => SharedStoreOptions["deliveries"]
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }
 
@@ -60,7 +63,7 @@ export const createOwnerStores = (options: OwnerStoresOptions): OwnerStores => {
       sql,
       tools: { now: clock.now, newId: () => crypto.randomUUID(), digest: digestOf },
       alarm,
-      deliver: options.deliver(owner),
+      deliveries: options.deliveries(owner),
       report: options.report,
     })
     return {

@@ -5,10 +5,15 @@
 import { z } from "zod"
 import type { DurableNamespace } from "./runtime-types.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
+import { FinalFailure, isFinal } from "../../session/final-failure.ts"
 
 const PREFIX = "/calls/"
 
-const response = z.object({ result: z.unknown().optional(), refusal: z.string().optional() })
+const response = z.object({
+  result: z.unknown().optional(),
+  refusal: z.string().optional(),
+  final: z.boolean().optional(),
+})
 
 /** The result must match `schema`; a refusal of the other object is thrown here. */
 export const callObject = async <Schema extends z.ZodType>(
@@ -23,7 +28,8 @@ export const callObject = async <Schema extends z.ZodType>(
     method: "POST",
     body: JSON.stringify(args),
   })
-  const { result, refusal } = response.parse(await (await target.fetch(request)).json())
+  const { result, refusal, final } = response.parse(await (await target.fetch(request)).json())
+  if (refusal !== undefined && final === true) throw new FinalFailure(refusal)
   if (refusal !== undefined) throw new Refusal(refusal)
   return schema.parse(result)
 }
@@ -45,6 +51,7 @@ export const handleCall = async (request: Request, calls: Calls): Promise<Respon
     const args = (await request.json()) as never[]
     return Response.json({ result: (await call(...args)) ?? null })
   } catch (error) {
-    return Response.json({ refusal: error instanceof Error ? error.message : String(error) })
+    const refusal = error instanceof Error ? error.message : String(error)
+    return Response.json({ refusal, final: isFinal(error) })
   }
 }

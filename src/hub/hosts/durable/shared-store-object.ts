@@ -1,14 +1,16 @@
 /** The shared store of one owner as a Durable Object: tables and triggers. */
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
-import { channelAddress } from "../../../wire/channel.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import type { Owner } from "../../access/ownership.ts"
 import { LOCAL_OWNER } from "../../access/session-access.ts"
+import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
+import { one, type Sql } from "../../session/ports.ts"
 import { durableSql } from "./sql.ts"
 import type { DurableEnvironment, DurableState } from "./runtime-types.ts"
 import { type SharedStore as Store, createSharedStore } from "../../shared-store/shared-store.ts"
+import { type EffectReceiver, sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 
 /** `user:local` has the store of before there were owners. A name is short, because it is part of a hook's URL. */
@@ -21,16 +23,21 @@ export const storeOfTrigger = (trigger: string): string =>
 
 export class SharedStore {
   readonly #store: Store
-  /** Ids of triggers begin with the store's name, so that the worker finds the store of a hook. */
-  #hookPrefix = ""
+  readonly #sql: Sql
 
   constructor(state: DurableState, environment: DurableEnvironment) {
+    this.#sql = durableSql(state)
+    this.#sql.run("CREATE TABLE IF NOT EXISTS store_name (name TEXT PRIMARY KEY)")
     this.#store = createSharedStore({
-      sql: durableSql(state),
+      sql: this.#sql,
       tools: {
         now: () => Date.now(),
         newId: () => crypto.randomUUID(),
-        newTriggerId: () => `${this.#hookPrefix}${crypto.randomUUID()}`,
+        // The ids begin with the store's name, so that the worker finds the store of a hook.
+        newTriggerId: () => {
+          const name = this.#name()
+          return `${name === "" ? "" : `${name}.`}${crypto.randomUUID()}`
+        },
         digest: digestOf,
       },
       alarm: {
@@ -39,15 +46,10 @@ export class SharedStore {
             at === undefined ? state.storage.deleteAlarm() : state.storage.setAlarm(at),
           ),
       },
-      deliver: (session, id, effect) => {
-        const call = (name: string, ...args: readonly unknown[]) =>
-          callObject(environment.SESSIONS, session, nothing, name, args)
-        if (effect.do === "order") return call("orderWorkflow", id, effect.frame)
-        if (effect.do === "cancel") return call("cancelWorkflow", effect.executionId)
-        const prompt = { type: "prompt", messageId: id, content: effect.content }
-        return call("prompt", { ...prompt, ...channelAddress("web:default") }, "web:default")
-      },
-      report: () => {},
+      deliveries: sessionDeliveries((session) =>
+        effectReceiver(environment, this.#name(), session),
+      ),
+      report: consoleReport(() => undefined),
     })
     this.#store.start()
   }
@@ -58,7 +60,7 @@ export class SharedStore {
     const response = await handleCall(request, {
       // `null`: the request needs more than the tables, the caller handles it.
       answer: (store: string, session: string, frame: RequestFrame) => {
-        this.#hookPrefix = store === "" ? "" : `${store}.`
+        this.#sql.run("INSERT OR IGNORE INTO store_name (name) VALUES (?)", store)
         return this.#store.answer(session, frame) ?? null
       },
       executed: (id: string, envelope: Outbound<"workflow-execution-result">["envelope"]) =>
@@ -69,5 +71,28 @@ export class SharedStore {
 
   alarm(): void {
     this.#store.alarm()
+  }
+
+  /** The runtime does not tell an object its name: the first request stored it. */
+  #name(): string {
+    return one(this.#sql.all<{ name: string }>("SELECT name FROM store_name"))?.name ?? ""
+  }
+}
+
+/** The session's object. A session that does not exist or has another owner refuses every call. */
+const effectReceiver = (
+  environment: DurableEnvironment,
+  store: string,
+  session: string,
+): EffectReceiver => {
+  const call =
+    (name: string) =>
+    (...args: readonly unknown[]): Promise<void> =>
+      callObject(environment.SESSIONS, session, nothing, "effect", [store, name, ...args])
+  return {
+    orderWorkflow: call("orderWorkflow"),
+    cancelWorkflow: call("cancelWorkflow"),
+    prompt: call("prompt"),
+    note: call("note"),
   }
 }

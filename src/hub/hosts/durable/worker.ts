@@ -1,6 +1,7 @@
 /** The session agent on the Workers runtime: one Durable Object per session, with the same session and HTTP API as on Bun. */
 import { eventStream } from "../../connections.ts"
 import { type DurableBlobs, durableBlobs } from "./blobs.ts"
+import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { answerRunnerRequest } from "./runner-requests.ts"
@@ -37,7 +38,8 @@ import { applyProvision, type Provision } from "../../provision.ts"
 import { doorOf, keyringOf, verifierOf } from "./environment.ts"
 import { DIRECTORY_NAME, remoteDirectory } from "./remote-directory.ts"
 import { storeNameOf, storeOfTrigger } from "./shared-store-object.ts"
-import { Refusal } from "../../handlers/handler-table.ts"
+import type { EffectReceiver } from "../../shared-store/session-deliveries.ts"
+import { FinalFailure } from "../../session/final-failure.ts"
 
 export { Directory } from "./directory-object.ts"
 export { SharedStore } from "./shared-store-object.ts"
@@ -145,7 +147,7 @@ export class SessionAgent {
   /** Calls of other objects of this deployment. */
   #calls() {
     const session = (): Session => {
-      if (!this.#hosted) throw new Refusal("the session does not exist")
+      if (!this.#hosted) throw new FinalFailure("the session does not exist")
       return this.#hosted.session
     }
     return {
@@ -160,15 +162,18 @@ export class SessionAgent {
       },
       ownerAccount: (account: OwnerAccount) => this.#hosted?.session.setOwnerAccount(account),
       encryptAgain: async () => void (await this.#hosted?.session.configure({})),
+      /** An effect of a shared store: only of the owner's own. */
+      effect: (store: string, name: keyof EffectReceiver, ...args: readonly unknown[]) => {
+        if (storeNameOf(this.#hosted?.access.owner() ?? LOCAL_OWNER) !== store)
+          throw new FinalFailure("the session does not exist")
+        const run: (...given: never[]) => unknown = session()[name]
+        return run(...(args as never[]))
+      },
       status: () => session().status(),
       recent: (limit: number) => session().recent(limit),
       channels: () => session().channels(),
       prompt: (...args: Parameters<Session["prompt"]>) => session().prompt(...args),
       note: (...args: Parameters<Session["note"]>) => session().note(...args),
-      orderWorkflow: (...args: Parameters<Session["orderWorkflow"]>) =>
-        session().orderWorkflow(...args),
-      cancelWorkflow: (...args: Parameters<Session["cancelWorkflow"]>) =>
-        session().cancelWorkflow(...args),
     }
   }
 
@@ -231,7 +236,7 @@ export class SessionAgent {
       answer: (frame) => answerRunnerRequest(this.#environment)(hosted().access.runner(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
       ended: () => {},
-      report: () => {},
+      report: consoleReport(() => this.#name()),
     }
   }
 

@@ -1,4 +1,5 @@
 /** Runs the launch state machine: carries out its effects, reports their results back, and replies once to every configuration. */
+import { createTimers } from "../../../lib/timer.ts"
 import type { Clock } from "../../../lib/clock.ts"
 import { describeError, type Log } from "../../../lib/log.ts"
 import { mergeConfig, type RuntimeConfig } from "../config/compose-config.ts"
@@ -70,7 +71,7 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
   const { clock, log } = options
   const ended = Promise.withResolvers<void>()
   const plans = new Map<string, LaunchPlan>()
-  const timers = new Map<string, () => void>()
+  const timers = createTimers(clock.after)
   let pendingReplies: readonly PendingReply[] = []
   let lastSerial = 0
   let latestConfig = options.savedConfig
@@ -128,12 +129,9 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
       case "pause-turns":
         return void options.pauseTurns().then(() => dispatch({ type: "turns-paused" }))
       case "set-timer":
-        timers.get(effect.name)?.()
-        timers.set(
-          effect.name,
-          clock.after(effect.ms, () => dispatch({ type: "timer", name: effect.name })),
+        return timers.arm(effect.name, effect.ms, () =>
+          dispatch({ type: "timer", name: effect.name }),
         )
-        return
       case "report-lost":
         return options.onLost(effect.why)
       case "report-applied":
@@ -147,7 +145,7 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
         log.error("agent.fatal", { error: effect.error })
         return options.onFatal(effect.error)
       case "report-ended":
-        for (const cancel of timers.values()) cancel()
+        timers.cancelAll()
         replyUpTo(lastSerial, {
           success: false,
           restarted: false,

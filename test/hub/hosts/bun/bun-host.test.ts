@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { type LocalHub, startLocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../../../../src/lib/clock.ts"
 import { testContract } from "../../contract.ts"
+import { testEffects } from "../../effects-contract.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
 import { silentLog } from "../../../kit/log.ts"
 
@@ -29,7 +30,7 @@ const blobsIn = (stateDir: string): readonly string[] => {
   return existsSync(folder) ? readdirSync(folder) : []
 }
 
-testContract("the hub on bun:sqlite", async () => {
+const startContractHost = async () => {
   const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
   let current = await start(stateDir, 0)
   return {
@@ -47,7 +48,10 @@ testContract("the hub on bun:sqlite", async () => {
       await rm(stateDir, { recursive: true, force: true })
     },
   }
-})
+}
+
+testContract("the hub on bun:sqlite", startContractHost)
+testEffects("effects of the hub on bun:sqlite", startContractHost)
 
 test("an orphan blob of a killed hub is deleted at the next start", async () => {
   const stateDir = await mkdtemp(join(tmpdir(), "hub-"))

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { testContract } from "../../contract.ts"
+import { testEffects } from "../../effects-contract.ts"
 import { startFakeRunner } from "../../kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "../../kit/hub.ts"
 import { bundleWorker, startWorkerd } from "../../kit/workerd.ts"
@@ -14,6 +15,8 @@ testContract("the hub in a Durable Object", async () => {
   const workerd = await startWorkerd(script)
   return { ...workerd, disturb: () => workerd.hibernate() }
 })
+
+testEffects("effects of the hub in a Durable Object", () => startWorkerd(script))
 
 test("a Durable Object refuses child sessions and explains how to create a session instead", async () => {
   const workerd = await startWorkerd(script)

@@ -1,0 +1,43 @@
+/** Delivers effects to sessions: the same kinds on every host, which differ only in how a session is reached. */
+import { channelAddress } from "../../wire/channel.ts"
+import { FinalFailure } from "../session/final-failure.ts"
+import type { Session } from "../session/session.ts"
+import type { Deliveries } from "./effects.ts"
+
+type Called<Name extends "orderWorkflow" | "cancelWorkflow" | "prompt" | "note"> = (
+  ...args: Parameters<Session[Name]>
+) => void | Promise<void>
+
+/** A session as a receiver of effects. Each call ignores an id that it knows. */
+export interface EffectReceiver {
+  readonly orderWorkflow: Called<"orderWorkflow">
+  readonly cancelWorkflow: Called<"cancelWorkflow">
+  readonly prompt: Called<"prompt">
+  readonly note: Called<"note">
+}
+
+export const sessionDeliveries = (
+  find: (session: string) => EffectReceiver | undefined,
+): Deliveries => {
+  const mustFind = (session: string): EffectReceiver => {
+    const found = find(session)
+    if (!found) throw new FinalFailure(`session ${session} does not exist`)
+    return found
+  }
+  return {
+    order: (session, id, { frame }) => mustFind(session).orderWorkflow(id, frame),
+    cancel: (session, _id, { executionId }) => mustFind(session).cancelWorkflow(executionId),
+    prompt: (session, id, { content, authorName }) =>
+      mustFind(session).prompt(
+        {
+          type: "prompt",
+          messageId: id,
+          content,
+          ...(authorName !== undefined && { authorName }),
+          ...channelAddress("web:default"),
+        },
+        "web:default",
+      ),
+    note: (session, id, { content }) => mustFind(session).note({ id, role: "system", content }),
+  }
+}

@@ -1,0 +1,96 @@
+/** What a client of the hub sees of the real runner: across cuts of the link, and of prompts that steer. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { type HubConversation, startHubConversation } from "../kit/hub-conversation.ts"
+import { reply, text, tool } from "../kit/model.ts"
+
+let c: HubConversation
+beforeAll(async () => {
+  c = await startHubConversation()
+  await c.client.until(isAgentReady, "OpenCode", 45_000)
+})
+afterAll(() => c.stop())
+
+const field = (state: string, name: string) =>
+  (c.client.state(state) as Record<string, unknown> | undefined)?.[name]
+const isRunnerThere = () => field("runner", "connected") === true
+const isAgentReady = () => field("agent", "status") === "idle"
+const isAtWork = (prompt: string) =>
+  c.client.queue().some(({ id, status }) => id === prompt && status === "processing")
+
+const cut = async () => {
+  c.proxy.reset()
+  await c.client.until(() => !isRunnerThere(), "the end of the connection", 5000)
+}
+
+describe("a link that is cut", () => {
+  test("after each of ten cuts in a row the runner is back within a second", async () => {
+    for (let index = 0; index < 10; index += 1) {
+      await cut()
+      await c.client.until(isRunnerThere, `the runner after cut ${index + 1}`, 1000)
+    }
+  })
+
+  test("a prompt on one channel does not wait for the turn of another channel after a cut", async () => {
+    c.model.on("warm", [text("Warm."), text("Warm.")])
+    c.model.on("quick", [text("At once.")])
+    c.model.on("long", [text("word ".repeat(400), { chunks: 400, delayMs: 40 })])
+    await c.ended(await c.say("@@warm@@", "b"))
+    const long = await c.say("@@long@@", "a")
+    await c.client.until(() => c.client.answerTo(long).length > 50, "text on channel a", 20_000)
+    const answered = async (prompt: string) => {
+      const since = performance.now()
+      await c.ended(await c.say(prompt, "b"))
+      return performance.now() - since
+    }
+    const beforeCut = await answered("@@warm@@")
+    await cut()
+    await c.client.until(isRunnerThere, "the runner", 1000)
+    expect(await answered("@@quick@@")).toBeLessThan(beforeCut + 1000)
+    expect(isAtWork(long)).toBe(true)
+    expect(await c.ended(long)).toBe("word ".repeat(400))
+  })
+})
+
+describe("a prompt of a client", () => {
+  test("a prompt with steer joins the running turn and its answer begins before that turn's work is over", async () => {
+    const slow = tool("bash", { command: "sleep 2; echo done", description: "wait" })
+    c.model.on("course", [reply(text("Working. "), slow), text("Old course.")])
+    c.model.on("steering", [text("Changed course.")])
+    const first = await c.say("@@course@@", "steer")
+    const hasTool = () =>
+      c.client
+        .messages()
+        .some(
+          ({ promptId, parts }) => promptId === first && parts.some(({ kind }) => kind === "tool"),
+        )
+    await c.client.until(hasTool, "the tool call of the first turn", 20_000)
+    const second = await c.say("now @@steering@@", "steer", { steer: true })
+    await c.client.until(() => isAtWork(first) && isAtWork(second), "both prompts at work", 2000)
+    expect(await c.ended(first)).toBe("Working. ")
+    expect(await c.ended(second)).toBe("Changed course.")
+    expect(c.client.queue()).toEqual([])
+  })
+
+  test("a question that allows several choices says so, and the model receives all of them", async () => {
+    const questions = [
+      {
+        question: "Which ones?",
+        header: "W",
+        options: ["A", "B", "C"].map((label) => ({ label, description: label })),
+        multiple: true,
+      },
+    ]
+    c.model.on("several", [tool("question", { questions }), text("thanks")])
+    const asking = await c.say("@@several@@", "q")
+    const asked = () =>
+      c.client.events
+        .filter(({ type }) => type === "interaction")
+        .map(({ interaction }) => interaction as Record<string, unknown>)
+        .find(({ promptId }) => promptId === asking)
+    await c.client.until(() => asked() !== undefined, "the question", 20_000)
+    expect(asked()).toMatchObject({ text: "Which ones?", options: ["A", "B", "C"], multiple: true })
+    await c.client.ask({ type: "answer", id: asked()?.["id"], answer: "A, C" })
+    expect(await c.ended(asking)).toBe("thanks")
+    expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("A, C")
+  })
+})
