@@ -20,6 +20,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   hook: async () => (await import("./cli/hook.ts")).hook,
   workflow: async () => (await import("./cli/workflow.ts")).workflow,
   "git-credential": async () => (await import("./cli/git-credential.ts")).gitCredential,
+  "key-broker": async () => (await import("./cli/key-broker.ts")).keyBroker,
   "read-pdf": async () => (await import("./cli/read-pdf.ts")).readPdf,
 }
 

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 
 const root = join(import.meta.dir, "..")
-const documents = ["*.md", "bench/*.md"]
+const documents = ["*.md", "bench/*.md", "docs/**/*.md", "tools/*.md"]
   .flatMap((pattern) => [...new Glob(pattern).scanSync(root)])
   // The changelog keeps the paths of its time.
   .filter((file) => file !== "CHANGELOG.md")

@@ -51,6 +51,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     workDir: settings.workDir,
     port: settings.hubPort,
     environment: settings.environment,
+    chatSession: settings.sessionId,
     clock: systemClock,
     log: log.child({ component: "hub" }),
     clientToken,

@@ -16,7 +16,6 @@ export const run: Command = async ({ settings, log, rereadSettings }) => {
     link: { url: settings.doUrl ?? "", token: settings.runnerToken ?? "" },
     version,
     log,
-    self: selfCommand(),
     readAgain: rereadSettings,
   })
   await daemon.start()
@@ -28,10 +27,6 @@ export const run: Command = async ({ settings, log, rereadSettings }) => {
   log.info("daemon.ended", { ...ending, inTime })
   return ending.code
 }
-
-/** The command that starts this program again: the binary alone, or the runtime with the source. */
-const selfCommand = (): readonly string[] =>
-  Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main]
 
 /** The parent process holds the other end of the pipe; it closes even if the parent is killed. */
 const untilInputEnds = ({ stopWithStdin }: Settings): Promise<Ending> =>

@@ -34,6 +34,8 @@ export interface HttpApiHost extends GuardPorts {
     id: string,
   ) => { mime: string; body: Uint8Array<ArrayBuffer> } | undefined
   readonly hook: (trigger: string, request: Request) => Promise<Response>
+  /** A webhook call of a chat service; 404 when the service is not configured. */
+  readonly chat: (chat: string, request: Request) => Promise<Response>
   /** Turns the request into a WebSocket. A runner has no sender: its token is checked by the session. */
   readonly upgrade: (
     request: Request,
@@ -79,6 +81,7 @@ export const handleRequest = async (
   if (!isAllowedOrigin(request, url, host.allowedOrigins))
     return errorResponse(403, "web pages of this origin may not call the hub")
   if (route.to === "hook") return host.hook(route.trigger, request)
+  if (route.to === "chat") return host.chat(route.chat, request)
   const token = tokenOf(request, url)
   if (route.to === "socket" && route.role === "runner") {
     return openRunnerSocket(host, route.session, request, token)

@@ -15,7 +15,7 @@ import type { Route } from "./session/routes.ts"
 
 type OwnerRoute = Exclude<
   Route,
-  { readonly session: string } | { readonly to: "health" } | { readonly to: "hook" }
+  { readonly session: string } | { readonly to: "health" | "hook" | "chat" }
 >
 
 const MAX_NAME = 100

@@ -8,9 +8,11 @@ import { type Clock, systemClock, within } from "../lib/clock.ts"
 import { createLate } from "../lib/late.ts"
 import { describeError, type Log } from "../lib/log.ts"
 import { runCommand } from "../lib/run-command.ts"
+import { selfCommand } from "../lib/self-command.ts"
 import { openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
+import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
 import type { Channels } from "./channels/channels.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
@@ -88,6 +90,7 @@ const CLOSE_MS = 500
 const SYNC_MS = 30_000
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
+const BROKER_FACT = "agent.broker"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
@@ -146,7 +149,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onEnd: (code, why) => done.resolve({ code, why }),
   })
 
-  const self = options.self ?? [process.execPath]
+  const self = options.self ?? selfCommand()
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
   const workDir = plannedDirectory(config.workDir, config.repositories)
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
@@ -219,8 +222,23 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
   })
 
+  const broker = createBrokerSupervisor({
+    self,
+    stateDir: config.stateDir,
+    bootId: readBootId(),
+    version: options.version,
+    memory: {
+      read: () => readFact(db, BROKER_FACT),
+      write: (text) => writeFact(db, BROKER_FACT, text),
+    },
+    environment: config.environment,
+    clock,
+    log: log.child({ component: "broker" }),
+  })
   const agent = createAgent({
     settings: { ...config, workDir },
+    broker: () => broker.address,
+    setUpstreams: broker.setUpstreams,
     ownVariables,
     opencodeVersion: OPENCODE_VERSION,
     self: process.execPath,
@@ -300,7 +318,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       void channels.stop(undefined, why)
     },
     flush: link.flush,
-    scrub: () => scrubSecrets(config.stateDir, db, [RUNTIME_FACT, API_TOKEN_FACT]),
+    scrub: () => scrubSecrets(config.stateDir, db, [RUNTIME_FACT, API_TOKEN_FACT, BROKER_FACT]),
     sync: async () => {
       writeOut(db)
       await runCommand("sync", [], { env: config.environment, timeoutMs: SYNC_MS })
@@ -332,11 +350,13 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         readiness,
         agent,
         linkMetrics,
+        brokerPort: broker.port,
         secrets,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
         log: log.child({ component: "gateway" }),
       })
+      broker.start()
       agent.begin()
       try {
         await host.start()
@@ -364,7 +384,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await within(clock, SETTLE_MS, Promise.all(turns))
       await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
       await link.stop(FLUSH_MS)
-      await within(clock, CLOSE_MS, gateway?.stop() ?? Promise.resolve())
+      await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop()]))
       db.close()
       done.resolve(ending)
     },

@@ -60,7 +60,7 @@ const preparation = (options: JoinChannelsOptions, mint: MintId): PreparePrompt 
     mint,
     nameAuthor: options.gitIdentities.set,
     attachments: createAttachments({
-      save: createSaveFile(options.workDir),
+      save: createSaveFile(options.workDir, { root: config.workDir, owner: options.user }),
       readPdf: createReadPdf({ self: options.self, owner: options.user, clock: options.clock }),
       transcribe: createTranscribe({
         path: config.environment["PATH"] ?? "",

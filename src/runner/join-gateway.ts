@@ -22,6 +22,7 @@ export interface JoinGatewayOptions {
   readonly readiness: Readiness
   readonly agent: Agent
   readonly linkMetrics: LinkMetrics
+  readonly brokerPort: number
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
   /** The agent has completed the session. */
@@ -48,6 +49,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     log,
     opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
     opencodePort: readiness.opencodePort,
+    brokerPort: options.brokerPort,
     components: readiness.components,
     details: () => ({ agent: agent.status() }),
     gauges: () => linkMetrics.read(link.counters(), readiness.components()["agent"]?.restarts ?? 0),

@@ -8,6 +8,7 @@ export type CommandName =
   | "key"
   | "doctor"
   | "git-credential"
+  | "key-broker"
   | "read-pdf"
   | "hook"
   | "workflow"
@@ -59,6 +60,9 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   "git-credential": {
     doc: "git's credential helper (git calls it): asks the running runner for a token",
     operands: ["get", "store", "erase"],
+  },
+  "key-broker": {
+    doc: "add provider keys to the agent's model calls (the runner calls it)",
   },
   "read-pdf": {
     doc: "print the text of the PDF on standard input as JSON (the runner calls it)",

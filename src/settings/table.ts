@@ -3,6 +3,7 @@ import type { z } from "zod"
 import type { Setting } from "./setting.ts"
 import { accessSettings } from "./table/access.ts"
 import { agentSettings } from "./table/agent.ts"
+import { chatSettings } from "./table/chats.ts"
 import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
 import { processSettings } from "./table/process.ts"
@@ -19,6 +20,7 @@ export const settingGroups = {
   Services: serviceSettings,
   Secrets: secretSettings,
   "Access to the session agent": accessSettings,
+  Chats: chatSettings,
   Process: processSettings,
 } as const
 
@@ -30,6 +32,7 @@ export const settingsTable = {
   ...serviceSettings,
   ...secretSettings,
   ...accessSettings,
+  ...chatSettings,
   ...processSettings,
 }
 

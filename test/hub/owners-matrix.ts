@@ -65,6 +65,7 @@ const requestOf = (action: Action, session: string, owner: string): Request | un
 const elsewhere: readonly Action[] = [
   "route:health",
   "route:hook",
+  "route:chat",
   "route:socket-runner",
   "route:create-named",
 ]

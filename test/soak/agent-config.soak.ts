@@ -64,7 +64,8 @@ describe("the first configuration", () => {
     expect(listing).toEqual([])
     const auth = join(c.runner.sandbox.stateDir, "opencode/xdg/data/opencode/auth.json")
     expect((await Bun.file(auth).stat()).mode & 0o777).toBe(0o600)
-    expect(await Bun.file(auth).text()).toContain(c.model.apiKey)
+    expect(await Bun.file(auth).text()).toContain('"scripted"')
+    expect(await Bun.file(auth).text()).not.toContain(c.model.apiKey)
   })
 })
 

@@ -81,6 +81,8 @@ const tableOf = (context: SessionContext): IngestTable => {
       const why = stopped ? (queue.find(messageId)?.error ?? undefined) : undefined
       messages.end(turnId, status, error ?? why, finalText)
       values.removePublic(retryState(turnId))
+      if (messageId !== undefined && reason === "end_turn")
+        context.chatSends.endPrompt(messageId, channelKey(frame), { text: finalText ?? "" })
       if (messageId !== undefined && reason === "error")
         queue.setError(messageId, error ?? "failed")
       context.deltas.close(turnId)

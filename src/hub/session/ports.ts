@@ -1,5 +1,6 @@
 /** What a session needs of its host: a database, sockets, blobs, a clock and one alarm. */
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
+import type { ChatServices } from "./chat-services.ts"
 
 export type SqlValue = string | number | null
 
@@ -65,6 +66,8 @@ export interface Ports {
   readonly changed: (urgent: boolean) => void
   /** A token of an open connection has expired: closes the connections that may not read the session any more. */
   readonly checkConnections: () => void
+  /** Chat services outside; absent when none is configured. */
+  readonly chats?: ChatServices | undefined
   /** Logs an event. The fields never hold values out of frames. */
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }

@@ -54,6 +54,8 @@ export const endPrompt = (context: SessionContext, id: string): void => {
   if (!context.queue.finish(id, status)) return
   clearPrompt(context, id)
   endMessages(context, id, "error", "the turn ended without a final message")
+  if (status === "failed")
+    context.chatSends.endPrompt(id, row.channel, { error: row.error ?? "unknown reason" })
 }
 
 /** The named value that tells clients of a provider's retry. It exists until the turn ends. */
@@ -121,6 +123,7 @@ export const abandonPrompt = (
   queue.finish(id, why === "prompt" ? "failed" : "canceled")
   endMessages(context, id, why === "prompt" ? "error" : "canceled", error)
   clearPrompt(context, id)
+  context.chatSends.endPrompt(id, row.channel, { error })
 }
 
 /**

@@ -35,6 +35,8 @@ export type Route =
   | { readonly to: "keys-revoke"; readonly prefix: string }
   | { readonly to: "owner-budget-set"; readonly owner: string }
   | { readonly to: "hook"; readonly trigger: string }
+  /** The service signs its calls; its adapter checks them. */
+  | { readonly to: "chat"; readonly chat: string }
 
 /** A valid session id. It is also a file name and the name of a Durable Object. */
 const SESSION_ID = /^[A-Za-z0-9._:-]{1,128}$/
@@ -84,6 +86,7 @@ const ownerRoute = (
     return to && { to }
   }
   if (first === "hooks" && method === "POST") return { to: "hook", trigger: id }
+  if (first === "channels" && method === "POST") return { to: "chat", chat: id }
   if (first === "keys" && id === "rotate" && method === "POST") return { to: "keys-rotate" }
   if (first === "keys" && method === "DELETE") return { to: "keys-revoke", prefix: id }
   if (first === "owners" && next === "budget" && method === "PUT") {

@@ -2,6 +2,7 @@
 import type { InboundFrame } from "../../wire/frames/index.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
 import { type ChangeKind, type Changes, createChanges } from "./changes.ts"
+import { type ChatSends, createChatSends } from "./chat-sends.ts"
 import { createDeadlines, type Deadlines } from "./deadlines.ts"
 import { createInteractions, type Interactions } from "./interactions.ts"
 import { createRunnerConnection, type RunnerConnection } from "./runner-connection.ts"
@@ -24,6 +25,7 @@ export interface SessionContext {
   readonly deadlines: Deadlines
   readonly values: NamedValues
   readonly budget: SessionBudget
+  readonly chatSends: ChatSends
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
   /** Sends a frame to the runner after the commit; dropped when no runner is connected. */
@@ -42,8 +44,9 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
   const runnerConnection = createRunnerConnection(sql)
   const deadlines = createDeadlines(sql, ports.alarm)
   const values = createNamedValues(sql, changes, config)
+  const chatSends = createChatSends(ports, messages, deadlines)
   let outgoing: InboundFrame[] = []
-  return {
+  const context: SessionContext = {
     ports,
     changes,
     messages,
@@ -55,6 +58,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
     interactions: createInteractions(sql, changes, now),
     values,
     budget: createBudget(sql, values),
+    chatSends,
     commit: (work) => {
       try {
         const result = sql.transaction(() => {
@@ -72,6 +76,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
         deadlines.arm()
         attachments.deleteReleased()
         if (LISTED.some((kind) => kinds.has(kind))) ports.changed(kinds.has("usage"))
+        chatSends.sendDue(context.commit)
         return result
       } catch (error) {
         outgoing = []
@@ -85,4 +90,5 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
     },
     sendToRunner: (frame) => void outgoing.push(frame),
   }
+  return context
 }

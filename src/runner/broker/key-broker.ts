@@ -15,6 +15,8 @@ import {
 export interface KeyBrokerOptions {
   /** What the agent shows in place of a provider's key. */
   readonly token: string
+  /** Any free one if absent. */
+  readonly port?: number
   readonly log: Log
   /** An HTTP proxy for outgoing calls, when the machine has one. */
   readonly proxyUrl?: string
@@ -24,13 +26,14 @@ export interface KeyBroker {
   readonly port: number
   /** Replaces all providers: a key that is not in the new set is forgotten. */
   readonly setUpstreams: (upstreams: ReadonlyMap<string, Upstream>) => void
+  readonly activeCalls: () => number
   readonly stop: () => Promise<void>
 }
 
 /** An error response is read whole to take the key out of it; a longer one is cut. */
 const MAX_ERROR_BYTES = 256 * 1024
 
-export const startKeyBroker = ({ token, log, proxyUrl }: KeyBrokerOptions): KeyBroker => {
+export const startKeyBroker = ({ token, port = 0, log, proxyUrl }: KeyBrokerOptions): KeyBroker => {
   let upstreams: ReadonlyMap<string, Upstream> = new Map()
 
   const forward = async (request: Request): Promise<Response> => {
@@ -73,7 +76,7 @@ export const startKeyBroker = ({ token, log, proxyUrl }: KeyBrokerOptions): KeyB
 
   const server = Bun.serve({
     hostname: "127.0.0.1",
-    port: 0,
+    port,
     idleTimeout: 0,
     maxRequestBodySize: 256 * 1024 * 1024,
     fetch: forward,
@@ -84,18 +87,22 @@ export const startKeyBroker = ({ token, log, proxyUrl }: KeyBrokerOptions): KeyB
     setUpstreams: (next) => {
       upstreams = next
     },
+    activeCalls: () => server.pendingRequests,
     stop: () => server.stop(true),
   }
 }
 
 /** Some providers repeat a wrong key in their error; the agent must not read it there. */
-const withoutKey = async (response: Response, headers: Headers, key: string): Promise<Response> => {
+const withoutKey = async (response: Response, headers: Headers, key = ""): Promise<Response> => {
   const encoding = headers.get("content-encoding")
   const bytes = new Uint8Array(await response.arrayBuffer()).slice(0, MAX_ERROR_BYTES)
   const text = new TextDecoder().decode(encoding === "gzip" ? Bun.gunzipSync(bytes) : bytes)
   headers.delete("content-encoding")
   headers.delete("content-length")
-  return new Response(text.replaceAll(key, "[key]"), { status: response.status, headers })
+  return new Response(key === "" ? text : text.replaceAll(key, "[key]"), {
+    status: response.status,
+    headers,
+  })
 }
 
 const refusal = (status: number, message: string): Response =>

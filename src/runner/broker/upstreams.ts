@@ -5,14 +5,18 @@
 
 export type AuthStyle = "bearer" | "x-api-key" | "x-goog-api-key"
 
-export interface Upstream {
+export interface UpstreamAddress {
   readonly baseUrl: string
   readonly auth: AuthStyle
-  readonly key: string
+}
+
+export interface Upstream extends UpstreamAddress {
+  /** Undefined for a provider that takes calls without a key. */
+  readonly key?: string | undefined
 }
 
 /** Base URLs are those that OpenCode's client libraries use by default. */
-export const knownProviders: Readonly<Record<string, Omit<Upstream, "key">>> = {
+export const knownProviders: Readonly<Record<string, UpstreamAddress>> = {
   anthropic: { baseUrl: "https://api.anthropic.com/v1", auth: "x-api-key" },
   openai: { baseUrl: "https://api.openai.com/v1", auth: "bearer" },
   google: {
@@ -24,6 +28,10 @@ export const knownProviders: Readonly<Record<string, Omit<Upstream, "key">>> = {
   mistral: { baseUrl: "https://api.mistral.ai/v1", auth: "bearer" },
   xai: { baseUrl: "https://api.x.ai/v1", auth: "bearer" },
   deepseek: { baseUrl: "https://api.deepseek.com", auth: "bearer" },
+  cerebras: { baseUrl: "https://api.cerebras.ai/v1", auth: "bearer" },
+  deepinfra: { baseUrl: "https://api.deepinfra.com/v1/openai", auth: "bearer" },
+  perplexity: { baseUrl: "https://api.perplexity.ai", auth: "bearer" },
+  togetherai: { baseUrl: "https://api.together.xyz/v1", auth: "bearer" },
 }
 
 /** Model calls only: a key may also open files, billing and administration, which the agent has no use for. */
@@ -92,6 +100,7 @@ const droppedHeaders = [
 export const upstreamHeaders = (from: Headers, { auth, key }: Upstream): Headers => {
   const headers = new Headers(from)
   for (const name of droppedHeaders) headers.delete(name)
+  if (key === undefined) return headers
   if (auth === "bearer") headers.set("authorization", `Bearer ${key}`)
   else headers.set(auth, key)
   return headers

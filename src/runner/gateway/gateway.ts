@@ -29,6 +29,8 @@ export interface GatewayOptions {
   readonly opencodePort: () => number | undefined
   /** OpenCode's configured port, which no tunnel may use even if OpenCode does not run. */
   readonly opencodeReserved?: number | undefined
+  /** The key broker's port, which no tunnel may use. */
+  readonly brokerPort?: number | undefined
   readonly components: () => Components
   /** Additional fields of `/health?verbose`. */
   readonly details?: () => Readonly<Record<string, unknown>>
@@ -77,7 +79,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
       reservedPorts(options.backends, listeningPort, [
         options.opencodePort(),
         options.opencodeReserved,
-      ]),
+      ]).set(options.brokerPort ?? 0, "the key broker"),
   })
 
   const api = createApi({

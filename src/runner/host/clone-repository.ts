@@ -24,20 +24,30 @@ const CLONE_LIMIT_MS = 15 * 60_000
 const FETCH_LIMIT_MS = 60_000
 const PULL_LIMIT_MS = 20_000
 
-/** Rewritten at each start. The users' own .gitconfig only includes it, so that their settings stay unchanged. */
+/** A home directory, and the user that owns it if it is not the runner's own. */
+export interface Home {
+  readonly path: string
+  readonly user: GitOptions["user"]
+}
+
+/**
+ * Rewritten at each start. The users' own .gitconfig only includes it, so that their settings stay unchanged. Each is
+ * changed as its owner: root would follow a link that the owner has put there.
+ */
 export const writeGitConfig = async (
   directory: string,
   input: Omit<GitConfigInput, "ignoreFile">,
-  homes: readonly string[],
-  options: GitOptions,
+  homes: readonly Home[],
+  { environment, log }: Pick<GitOptions, "environment" | "log">,
 ): Promise<void> => {
   const file = join(directory, "config")
   const ignoreFile = join(directory, "ignore")
   await mkdir(directory, { recursive: true, mode: 0o755 })
   await writeFile(ignoreFile, gitIgnoreText)
   await writeFile(file, gitConfigText({ ...input, ignoreFile }))
-  for (const home of homes) {
-    const args = ["config", "--file", join(home, ".gitconfig")]
+  for (const { path: home, user } of homes) {
+    const args = ["-C", home, "config", "--file", join(home, ".gitconfig")]
+    const options: GitOptions = { environment: { ...environment, HOME: home }, user, log }
     const known = await git([...args, "--get-all", "include.path"], options, {
       allowFailure: true,
     })

@@ -3,6 +3,7 @@ import { constants } from "node:fs"
 import { lchown, open, readFile, rm, writeFile } from "node:fs/promises"
 import { z } from "zod"
 import type { Clock } from "../../lib/clock.ts"
+import { readAtMost } from "../../lib/untrusted-files.ts"
 import { readBootId } from "./boot-id.ts"
 import { readProcess } from "./processes.ts"
 import { type Moment, restoredBetween } from "./restore-state.ts"
@@ -62,21 +63,31 @@ export interface Scrubbed {
   readonly putBack: () => Promise<void>
 }
 
+/** Our files are kilobytes. A larger one was written by the agent: it is removed, but not kept in memory. */
+const MOST_BYTES = 4 * 1024 * 1024
+
 /** Removes files with secrets from the disk; their content is kept in memory. */
 export const scrubFiles = async (paths: readonly string[]): Promise<Scrubbed> => {
   const kept: { path: string; content: Buffer; uid: number; gid: number }[] = []
+  const removed: string[] = []
   for (const path of paths) {
     // The agent can write to these directories: a symbolic link there may point to any file.
-    const file = await open(path, constants.O_RDWR | constants.O_NOFOLLOW).catch(() => undefined)
+    // O_NONBLOCK: a FIFO there would otherwise block the hook until another program writes to it.
+    const { O_RDWR, O_NOFOLLOW, O_NONBLOCK } = constants
+    const file = await open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK).catch(() => undefined)
     if (file === undefined) continue
     try {
-      const { uid, gid, nlink } = await file.stat()
-      // A hard link may point to any file too.
-      if (nlink !== 1) continue
-      const content = await file.readFile()
-      kept.push({ path, content, uid, gid })
+      const found = await file.stat()
+      const { uid, gid, nlink, size } = found
+      // A hard link may point to any file too. A FIFO or a device holds no secret of ours.
+      if (nlink !== 1 || !found.isFile()) continue
+      removed.push(path)
+      const isOurs = size <= MOST_BYTES
+      const content = isOurs ? await readAtMost(file, MOST_BYTES).catch(() => undefined) : undefined
+      if (content !== undefined) kept.push({ path, content, uid, gid })
+      const length = content?.length ?? MOST_BYTES
       // Overwritten first: the blocks of a removed file remain readable in a disk image.
-      await file.write(Buffer.alloc(content.length), 0, content.length, 0)
+      await file.write(Buffer.alloc(length), 0, length, 0)
       await file.sync()
     } finally {
       await file.close()
@@ -84,7 +95,7 @@ export const scrubFiles = async (paths: readonly string[]): Promise<Scrubbed> =>
     await rm(path)
   }
   return {
-    files: kept.map(({ path }) => path),
+    files: removed,
     putBack: async () => {
       for (const { path, content, uid, gid } of kept) {
         await rm(path, { recursive: true, force: true })

@@ -139,7 +139,10 @@ export const createHost = (options: HostOptions): Host => {
               .map(shellQuoted)
               .join(" "),
           },
-          [...new Set([ownHome, home])],
+          [
+            { path: ownHome, user: undefined },
+            ...(home === ownHome ? [] : [{ path: home, user: options.user }]),
+          ],
           { environment: options.environment, log },
         ),
       )

@@ -22,7 +22,7 @@ import { mcpSecrets } from "./config/mcp.ts"
 import { defaultModel } from "./config/models.ts"
 import type { AgentUser, Processes } from "./launch/interfaces.ts"
 import { openRunRecord, RUN_RECORD } from "./launch/run-record.ts"
-import type { RuntimeConfig } from "./config/compose-config.ts"
+import type { BrokerAddress, RuntimeConfig } from "./config/compose-config.ts"
 import type { ProviderModels } from "./client/types.ts"
 import type { ProcessSpec } from "./launch/spawn.ts"
 import { warmUp } from "./launch/warm-up.ts"
@@ -54,6 +54,10 @@ export interface AgentOptions {
   readonly self: string
   /** For the agent's tools: the URL of the runner's API and its token. */
   readonly toolEnvironment: () => Readonly<Record<string, string>>
+  /** Where OpenCode sends its model calls; the address is read for every plan. */
+  readonly broker: () => BrokerAddress
+  /** Gives the providers of a configuration to the broker, before OpenCode uses them. */
+  readonly setUpstreams: (upstreams: LaunchPlan["config"]["upstreams"]) => Promise<void>
   /** Tools that cannot work in this sandbox, such as those without an API key. */
   readonly hiddenTools: readonly string[]
   /** Files of other components that the agent always reads; glob patterns are allowed. */
@@ -142,6 +146,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       opencodeVersion,
       workDir: settings.workDir,
       environment: settings.environment,
+      broker: options.broker(),
       environmentAllow: settings.agentEnvAllow ?? [],
       ownVariables: options.ownVariables,
       extraEnvironment: { ...options.toolEnvironment(), PATH: pathWithRipgrep(search) },
@@ -158,6 +163,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     tail?.stop()
     const redact = createRedactor([
       ...Object.values(plan.config.auth).map(({ key }) => key),
+      ...Object.values(plan.config.upstreams).flatMap(({ key }) => key ?? []),
       ...mcpSecrets(plan.runtime.mcpServers ?? {}),
     ])
     tail = followLog({
@@ -220,7 +226,8 @@ export const createAgent = (options: AgentOptions): Agent => {
     saveConfig: options.savedConfig.write,
     launch: async (plan, signal) => {
       followLogOf(plan)
-      return launcher.launch({
+      const brokered = options.setUpstreams(plan.config.upstreams)
+      const running = await launcher.launch({
         ...processSpec(plan),
         hash: plan.hash,
         writeConfig: () => installer.writeConfig(plan),
@@ -230,6 +237,8 @@ export const createAgent = (options: AgentOptions): Agent => {
         },
         signal,
       })
+      await brokered
+      return running
     },
     connect: async (agent, gone) => {
       const subscribed = Promise.withResolvers<void>()
@@ -250,6 +259,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     },
     reload: async (agent, gone, from, to) => {
       options.onLost("OpenCode reads its new configuration")
+      await options.setUpstreams(to.config.upstreams)
       await writeConfig(directories, to.config)
       await options.giveToUser(directories.config)
       await changeAuth(agent, from, to)

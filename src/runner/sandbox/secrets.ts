@@ -86,7 +86,7 @@ export const createSecrets = ({
   return {
     list: provider.list,
     inject: async (templatePath, outputPath) => {
-      const template = await readTemplate(workDir, templatePath)
+      const template = await readTemplate(workDir, templatePath, owner)
       const references = template.match(provider.references) ?? []
       const values = await resolve(references)
       const text = template.replace(provider.references, (reference) => values.get(reference) ?? "")

@@ -1,8 +1,21 @@
 /** Reads and writes files for secrets in the workspace only, even where symbolic links lead out of it. */
 import { constants } from "node:fs"
-import { lchown, mkdir, open, readFile, readlink, realpath, rename, rm } from "node:fs/promises"
-import { basename, dirname, join, resolve, sep } from "node:path"
+import { open, realpath, rename, rm } from "node:fs/promises"
+import { basename, dirname, resolve, sep } from "node:path"
+import {
+  type FileOwner,
+  type HeldDirectory,
+  holdBelow,
+  isBelow,
+  readRegularFile,
+  UntrustedFile,
+} from "../../lib/untrusted-files.ts"
 import { SecretsError } from "./secrets-error.ts"
+
+export type Owner = FileOwner
+
+/** Far above any template, and small enough to hold in memory. */
+const TEMPLATE_BYTES = 1024 * 1024
 
 /** The real path of an existing file or folder of the workspace. */
 export const insideWorkspace = async (workDir: string, path: string): Promise<string> => {
@@ -13,13 +26,22 @@ export const insideWorkspace = async (workDir: string, path: string): Promise<st
   return real
 }
 
-export const readTemplate = async (workDir: string, path: string): Promise<string> => {
+/** The agent can replace the file between the check of its path and its opening: the open file is checked again. */
+export const readTemplate = async (
+  workDir: string,
+  path: string,
+  reader: Owner | undefined,
+): Promise<string> => {
+  const root = await realpath(workDir)
   const real = await insideWorkspace(workDir, path)
-  return readFile(real, "utf8").catch((cause: unknown) => {
-    throw new SecretsError("bad-input", `templatePath: ${path} is not a readable file`, {
+  const limits = { root, reader, maxBytes: TEMPLATE_BYTES }
+  const bytes = await readRegularFile(real, limits).catch((cause: unknown) => {
+    const why = cause instanceof UntrustedFile ? `: ${cause.message}` : ""
+    throw new SecretsError("bad-input", `templatePath: ${path} is not a readable file${why}`, {
       cause,
     })
   })
+  return bytes.toString("utf8")
 }
 
 /** Writes a file atomically (a temporary file is renamed), readable only by its owner. */
@@ -32,56 +54,52 @@ export const writeSecretFile = async (
   const root = await realpath(workDir)
   const requested = resolve(root, path)
   if (!isBelow(root, requested) || requested === root) throw outside(path)
-  const folder = await makeFolder(root, dirname(requested), path, owner)
-  const target = join(folder, basename(requested))
-  const draft = join(folder, `.${basename(requested)}.${crypto.randomUUID()}`)
-  const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants
-  const file = await open(draft, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o600)
+  const folder = await holdFolder(root, dirname(requested), path, owner)
+  const target = folder.entry(basename(requested))
+  const draft = folder.entry(`.${basename(requested)}.${crypto.randomUUID()}`)
   try {
-    // The folder may have been replaced by a link after the check; the open file shows the real path.
-    if (!isBelow(root, await readlink(`/proc/self/fd/${file.fd}`))) throw outside(path)
-    await file.chmod(0o600)
-    if (owner) await file.chown(owner.uid, owner.gid)
-    await file.writeFile(text)
-    await file.close()
+    const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants
+    const file = await open(draft, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o600)
+    try {
+      await file.chmod(0o600)
+      if (owner) await file.chown(owner.uid, owner.gid)
+      await file.writeFile(text)
+    } finally {
+      await file.close()
+    }
     await rename(draft, target)
   } catch (error) {
-    await file.close().catch(() => {})
     await rm(draft, { force: true })
-    if (error instanceof SecretsError) throw error
     throw new SecretsError("bad-input", `outputPath: ${path} cannot be written`, { cause: error })
+  } finally {
+    await folder.close()
   }
 }
 
-export interface Owner {
-  readonly uid: number
-  readonly gid: number
-}
-
-/** Creates each folder separately, because `mkdir -p` would follow a link out of the workspace. */
-const makeFolder = async (
+/** Holds the folder, and creates what is missing of it. Links inside the workspace are resolved before. */
+const holdFolder = async (
   root: string,
   folder: string,
   path: string,
   owner: Owner | undefined,
-): Promise<string> => {
-  const names = folder.slice(root.length).split(sep).filter(Boolean)
-  let real = root
-  for (const name of names) {
-    const next = join(real, name)
-    const isNew = await mkdir(next, { mode: 0o755 }).then(
-      () => true,
-      () => false,
-    )
-    if (isNew && owner) await lchown(next, owner.uid, owner.gid)
-    real = await realpath(next).catch(() => "")
-    if (!isBelow(root, real)) throw outside(path)
-  }
-  return real
+): Promise<HeldDirectory> => {
+  const names = (await resolvedFolder(root, folder, path)).slice(root.length).split(sep)
+  return holdBelow(root, names.filter(Boolean), owner).catch((cause: unknown) => {
+    if (cause instanceof UntrustedFile) throw outside(path)
+    throw new SecretsError("bad-input", `outputPath: ${path} cannot be written`, { cause })
+  })
 }
 
-const isBelow = (root: string, path: string): boolean =>
-  path === root || path.startsWith(root === sep ? root : `${root}${sep}`)
+/** The real path of the part of the folder that exists, with the missing names after it. */
+const resolvedFolder = async (root: string, folder: string, path: string): Promise<string> => {
+  const real = await realpath(folder).catch(() => undefined)
+  if (real !== undefined) {
+    if (!isBelow(root, real)) throw outside(path)
+    return real
+  }
+  if (!isBelow(root, dirname(folder))) throw outside(path)
+  return resolve(await resolvedFolder(root, dirname(folder), path), basename(folder))
+}
 
 const outside = (path: string): SecretsError =>
   new SecretsError("bad-input", `${path} lies outside the workspace`)

@@ -31,6 +31,8 @@ import { applyProvision } from "../../provision.ts"
 import { migrate } from "../../session/schema.ts"
 import { openHostKeyring } from "./host-keyring.ts"
 import { type BunSql, openBunSql } from "./sql.ts"
+import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
+import { receiveChat } from "../../adapters/receive-chat.ts"
 import { type Connections, createConnections, eventStream } from "../../connections.ts"
 import type { Ports } from "../../session/ports.ts"
 import { createSession, type Session } from "../../session/session.ts"
@@ -62,6 +64,7 @@ export interface HubOptions {
   readonly ended: (session: string) => void
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
+  readonly chats?: ConfiguredChats | undefined
 }
 
 export interface Hub {
@@ -110,6 +113,9 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   const fileOf = (id: string) => join(sessionsFolder, `${encodeURIComponent(id)}.db`)
   const blobsFolder = (id: string) => join(folder, "blobs", encodeURIComponent(id))
 
+  /** Never resolves after the stop. */
+  const untilOpen = (): Promise<void> => (stopped ? new Promise(() => {}) : Promise.resolve())
+
   const storedBytes = (id: string) =>
     [fileOf(id), ...blobFiles(blobsFolder(id))].reduce((sum, file) => sum + sizeOf(file), 0)
 
@@ -147,6 +153,13 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       seal: (text) => sealConfig(keyring.current(), access.owner(), id, text),
       changed: (urgent) => reportFacts(urgent),
       checkConnections: () => checkConnections(id),
+      chats: options.chats && {
+        ...options.chats.port,
+        // After the stop the database is closed: the result is not recorded, and the next start sends again.
+        send: async (...message) => {
+          await options.chats?.port.send(...message).finally(untilOpen)
+        },
+      },
       report: (event, fields) => log.warn(event, { session: id, ...fields }),
     }
     const session = createSession(ports, config)
@@ -241,6 +254,16 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       }),
     terminate: options.terminate,
     hook: options.hook,
+    chat: async (type, request) => {
+      const chat = options.chats?.find(type)
+      if (!chat) return new Response("", { status: 404 })
+      return receiveChat(chat, request, (id, prompt, channel) => {
+        const session = find(id)?.session
+        if (!session || session.status().status === "ended") return "unavailable"
+        session.prompt(prompt, channel)
+        return "delivered"
+      })
+    },
     artifact: (session, id) => readArtifact(blobsFolder(session), id, find(session)?.session),
     upgrade: (request, session, sender) =>
       server.upgrade(request, { data: { id: crypto.randomUUID(), session, sender } })
@@ -261,7 +284,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     idleTimeout: 0,
     fetch: (request, self) => {
       // Only loopback host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
-      if (!isLoopback(new URL(request.url).hostname)) return new Response("", { status: 421 })
+      // A chat service calls through a proxy with a public name; its adapter checks the signature.
+      const { hostname, pathname } = new URL(request.url)
+      if (!isLoopback(hostname) && !pathname.startsWith("/channels/"))
+        return new Response("", { status: 421 })
       return handleRequest(httpApi(self), request)
     },
     websocket: {

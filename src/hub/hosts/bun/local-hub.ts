@@ -7,6 +7,7 @@ import type { Log } from "../../../lib/log.ts"
 import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { type Hub, startHub } from "./bun-host.ts"
 import { openBunSql } from "./sql.ts"
+import { configureChats } from "../../adapters/configured-chats.ts"
 import { createChildren } from "./children.ts"
 import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
@@ -35,6 +36,8 @@ export interface LocalHubOptions {
   readonly encryptionKey?: string | undefined
   /** The gateway key of a session whose runner has one of its own (JWT_SECRET). */
   readonly gatewayKey?: (session: string) => string | undefined
+  /** Takes messages of chat services that name no session. */
+  readonly chatSession?: string | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
 }
@@ -75,7 +78,13 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   }
 
   const master = readMaster(join(folder, "master.key"))
+  const chats = configureChats({
+    environment,
+    now: clock.now,
+    defaultSession: options.chatSession,
+  })
   const hub = await startHub({
+    chats,
     stateDir,
     port: options.port,
     clock,
@@ -121,6 +130,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
         },
       }),
     ),
+    chatProblem: chats.problemOf,
     personas: (session) =>
       readPersonas(
         join(stores.folderOf(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER), "personas"),

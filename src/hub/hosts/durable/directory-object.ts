@@ -64,6 +64,7 @@ export class Directory {
       terminate: noSession,
       artifact: noSession,
       hook: noSession,
+      chat: noSession,
       upgrade: noSession,
       stream: noSession,
       checkConnections: noSession,

@@ -1,5 +1,8 @@
 /** The session agent on the Workers runtime: one Durable Object per session, with the same session and HTTP API as on Bun. */
 import { eventStream } from "../../connections.ts"
+import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
+import { receiveChat } from "../../adapters/receive-chat.ts"
+import { durableChats } from "./chats.ts"
 import { type DurableBlobs, durableBlobs } from "./blobs.ts"
 import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
@@ -57,10 +60,12 @@ export class SessionAgent {
   #hosted: HostedSession | undefined
   /** Guards of the WebSockets by connection; made again after a sleep. */
   readonly #guards = new Map<string, GuardedSocket>()
+  readonly #chats: ConfiguredChats
 
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#state = state
     this.#environment = environment
+    this.#chats = durableChats(environment)
     this.#sockets = durableSockets(state)
     this.#blobs = durableBlobs(state)
     this.#directory = remoteDirectory(environment.DIRECTORY)
@@ -236,6 +241,7 @@ export class SessionAgent {
       answer: (frame) => answerRunnerRequest(this.#environment)(hosted().access.runner(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
       ended: () => {},
+      chats: this.#chats.port,
       report: consoleReport(() => this.#name()),
     }
   }
@@ -260,6 +266,16 @@ export class SessionAgent {
       terminate: async () => this.#hosted?.session.terminate("ended by a client"),
       artifact: (_session, id) => this.#blobs.find(id),
       hook: async () => new Response("", { status: 404 }),
+      chat: async (type, request) => {
+        const chat = this.#chats.find(type)
+        if (!chat) return new Response("", { status: 404 })
+        return receiveChat(chat, request, (_session, prompt, channel) => {
+          const { session } = this.#hosted ?? {}
+          if (!session || session.status().status === "ended") return "unavailable"
+          session.prompt(prompt, channel)
+          return "delivered"
+        })
+      },
       upgrade: (_request, _session, sender) => {
         const pair = new workers.WebSocketPair()
         const id = this.#sockets.accept(pair[1], sender)
@@ -294,6 +310,11 @@ export default {
     if (!route) return new Response("no such route", { status: 404 })
     if ("session" in route) return objectOf(environment.SESSIONS, route.session).fetch(request)
     if (route.to === "health") return Response.json({ ok: true })
+    if (route.to === "chat") {
+      const chat = durableChats(environment).find(route.chat)
+      if (!chat) return new Response("no such route", { status: 404 })
+      return objectOf(environment.SESSIONS, chat.session).fetch(request)
+    }
     if (route.to === "hook")
       return objectOf(environment.SHARED_STORE, storeOfTrigger(route.trigger)).fetch(request)
     return objectOf(environment.DIRECTORY, DIRECTORY_NAME).fetch(request)

@@ -36,7 +36,7 @@ export const reservedPorts = (
   ports: BackendPorts,
   gatewayPort: number | undefined,
   opencodePorts: readonly (number | undefined)[],
-): ReadonlyMap<number, string> => {
+): Map<number, string> => {
   const reserved = new Map<number, string>([[RAW_VNC_PORT, "the VNC server"]])
   for (const [name, port] of Object.entries(ports)) {
     reserved.set(port, titles[name as BackendName])

@@ -5,6 +5,7 @@
 import { join } from "node:path"
 import { runInNewContext } from "node:vm"
 import { z } from "zod"
+import type { AuthStyle } from "../../broker/upstreams.ts"
 import { findOpenCode } from "../launch/binaries.ts"
 import { keyedProviders } from "./compose-config.ts"
 import manifest from "../../../../package.json" with { type: "json" }
@@ -22,8 +23,31 @@ export const generatedCatalogue = async (): Promise<string> => {
       )
     return { [id]: all[id] }
   })
-  const head = { opencode: manifest.dependencies["opencode-ai"], others: others.toSorted() }
+  const head = {
+    opencode: manifest.dependencies["opencode-ai"],
+    others: others.toSorted(),
+    addresses: Object.fromEntries(others.toSorted().flatMap((id) => addressOf(id, all[id]))),
+  }
   return [head, ...kept].map((line) => `${escapeNonAscii(JSON.stringify(line))}\n`).join("")
+}
+
+const addressed = z.object({ npm: z.string(), api: z.string() })
+
+/** How the client library of a provider sends the key; other libraries do more than adding one header. */
+const authStyles: Readonly<Record<string, AuthStyle>> = {
+  "@ai-sdk/openai-compatible": "bearer",
+  "@ai-sdk/openai": "bearer",
+  "@openrouter/ai-sdk-provider": "bearer",
+  "@ai-sdk/anthropic": "x-api-key",
+}
+
+/** Addresses with a placeholder or on the own machine are not addresses of a provider. */
+const addressOf = (id: string, entry: unknown) => {
+  const { npm = "", api: baseUrl = "" } = addressed.safeParse(entry).data ?? {}
+  const auth = authStyles[npm]
+  return auth !== undefined && /^https:\/\/[^$]+$/.test(baseUrl)
+    ? [[id, { baseUrl, auth }] as const]
+    : []
 }
 
 const ANCHOR = "OPENCODE_MODELS_PATH??"

@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs"
 import { z } from "zod"
 import subsetFile from "./catalogue.ndjson" with { type: "file" }
+import type { UpstreamAddress } from "../../broker/upstreams.ts"
 import type { OpenCodeConfig } from "./compose-config.ts"
 
 /** What else may add a provider; only OpenCode can tell which one. */
@@ -21,14 +22,21 @@ export interface Catalogue {
   readonly covers: (config: OpenCodeConfig, others: OtherProviderSources) => boolean
   /** The content of the file that OpenCode reads. */
   readonly text: string
+  /** Where the API of each provider outside the subset is, for those that take a key in one header. */
+  readonly addresses: Readonly<Record<string, UpstreamAddress>>
 }
 
+const authStyle = z.enum(["bearer", "x-api-key", "x-goog-api-key"])
 /** The first line of the file; one line for each provider follows, which is never parsed here. */
-const header = z.object({ opencode: z.string(), others: z.array(z.string()) })
+const header = z.object({
+  opencode: z.string(),
+  others: z.array(z.string()),
+  addresses: z.record(z.string(), z.object({ baseUrl: z.string(), auth: authStyle })),
+})
 
 export const readCatalogue = (opencodeVersion: string): Catalogue => {
   const [first = "", ...providers] = readFileSync(subsetFile, "utf8").trimEnd().split("\n")
-  const { opencode, others } = header.parse(JSON.parse(first))
+  const { opencode, others, addresses } = header.parse(JSON.parse(first))
   const notInSubset = new Set(others)
   return {
     covers: ({ auth, opencodeJson }, { allowedVariables, plugins }) =>
@@ -40,6 +48,7 @@ export const readCatalogue = (opencodeVersion: string): Catalogue => {
         (id) => !notInSubset.has(id),
       ),
     text: `{${providers.map((line) => line.slice(1, -1)).join(",")}}`,
+    addresses,
   }
 }
 

@@ -1,4 +1,5 @@
 /** Composes OpenCode's config from the base file, the session agent's config and the provider keys. Pure. */
+import type { Upstream, UpstreamAddress } from "../../broker/upstreams.ts"
 import { isWebUrl } from "../../../lib/web-url.ts"
 import type { Inbound } from "../../../wire/frames/index.ts"
 import { mcpProblems, mcpConfig } from "./mcp.ts"
@@ -13,16 +14,27 @@ export class ConfigError extends Error {
 export interface OpenCodeConfig {
   /** The content of opencode.json. */
   readonly opencodeJson: Readonly<Record<string, unknown>>
-  /** The content of auth.json: provider -> key. */
+  /** The content of auth.json: provider -> the broker's token, never a key. */
   readonly auth: Readonly<Record<string, { readonly type: "api"; readonly key: string }>>
   /** The session agent's instructions: the content of `instructionsFile`. */
   readonly instructions: string
+  /** The providers as the key broker calls them, with their keys. Never written to a file. */
+  readonly upstreams: Readonly<Record<string, Upstream>>
+}
+
+/** Where OpenCode sends its model calls, and what it shows there in place of a key. */
+export interface BrokerAddress {
+  readonly origin: string
+  readonly token: string
 }
 
 export interface ConfigInput {
   readonly base: Readonly<Record<string, unknown>>
   readonly runtime: RuntimeConfig
   readonly environment: Environment
+  readonly broker: BrokerAddress
+  /** Where the API of a provider is that is neither custom nor in the base config with an address. */
+  readonly providerAddresses: Readonly<Record<string, UpstreamAddress>>
   /** `relay`: OpenCode asks before it edits, runs commands or leaves the workspace. */
   readonly permissions: "allow" | "relay"
   /** `provider/model` or `provider/*`; undefined allows every model of a connected provider. */
@@ -90,13 +102,13 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
   const problems = problemsOf(runtime)
   if (problems.length > 0) throw new ConfigError(`configuration refused: ${problems.join("; ")}`)
   const custom = runtime.customProviders ?? []
-  const provider = withAllowList(
-    {
-      ...recordOf(base["provider"]),
-      ...Object.fromEntries(custom.map((given) => [given.providerId, customProvider(given)])),
-    },
-    allowedModels,
-  )
+  const given = {
+    ...recordOf(base["provider"]),
+    ...Object.fromEntries(custom.map((one) => [one.providerId, customProvider(one)])),
+  }
+  const upstreams = upstreamsOf(input, given, custom)
+  const brokered = throughBroker(given, Object.keys(upstreams), input.broker.origin)
+  const provider = withAllowList(brokered, allowedModels)
   const enabled = allowedModels
     ? [...new Set(allowedModels.map(providerOf))]
     : Array.isArray(base["enabled_providers"]) && stringsOf(base["enabled_providers"])
@@ -121,7 +133,10 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
       ...(instructions.length > 0 && { instructions }),
       ...(Object.keys(mcp).length > 0 && { mcp }),
     },
-    auth: authOf(input, custom),
+    auth: Object.fromEntries(
+      Object.keys(upstreams).map((id) => [id, { type: "api", key: input.broker.token } as const]),
+    ),
+    upstreams,
     instructions: sessionInstructions.length === 0 ? "" : `${sessionInstructions.join("\n\n")}\n`,
   }
 }
@@ -144,18 +159,62 @@ const toolRules = (rules: unknown, toolSwitches: Readonly<Record<string, unknown
   }
 }
 
-const authOf = ({ environment, runtime }: ConfigInput, custom: readonly CustomProvider[]) => {
-  const keys = {
+/** Every provider with a key, and every custom one: its address may carry a credential, too. */
+const upstreamsOf = (
+  { environment, runtime, providerAddresses }: ConfigInput,
+  providers: Readonly<Record<string, unknown>>,
+  custom: readonly CustomProvider[],
+): Readonly<Record<string, Upstream>> => {
+  const keys: Readonly<Record<string, string | undefined>> = {
+    ...keysIn(providers),
     ...providerKeysOf(environment),
     ...runtime.providerKeys,
     ...Object.fromEntries(
-      custom.flatMap(({ providerId, apiKey }) => (apiKey ? [[providerId, apiKey]] : [])),
+      custom.map(({ providerId, apiKey }) => [providerId, apiKey || undefined]),
     ),
   }
-  return Object.fromEntries(
-    Object.entries(keys).map(([provider, key]) => [provider, { type: "api", key } as const]),
-  )
+  const upstreams: Record<string, Upstream> = {}
+  for (const [id, key] of Object.entries(keys)) {
+    const known = providerAddresses[id]
+    const baseUrl = optionOf(providers[id], "baseURL") ?? known?.baseUrl
+    if (baseUrl === undefined)
+      throw new ConfigError(
+        `configuration refused: the address of provider ${id} is not known; send it as a custom provider with a baseUrl`,
+      )
+    upstreams[id] = { baseUrl, auth: known?.auth ?? "bearer", ...(key !== undefined && { key }) }
+  }
+  return upstreams
 }
+
+/** Keys that the base config holds in clear; OpenCode replaces a `{env:...}` or `{file:...}` itself. */
+const keysIn = (providers: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(providers).flatMap(([id, provider]) => {
+      const key = optionOf(provider, "apiKey")
+      return key === undefined || key.startsWith("{") ? [] : [[id, key]]
+    }),
+  )
+
+const optionOf = (provider: unknown, name: string): string | undefined => {
+  const value = recordOf(recordOf(provider)["options"])[name]
+  return typeof value === "string" && value !== "" ? value : undefined
+}
+
+/** The providers with the broker's address in place of their own, and without keys. */
+const throughBroker = (
+  providers: Readonly<Record<string, unknown>>,
+  ids: readonly string[],
+  origin: string,
+): Readonly<Record<string, unknown>> => ({
+  ...providers,
+  ...Object.fromEntries(
+    ids.map((id) => {
+      const provider = recordOf(providers[id])
+      const { apiKey: _apiKey, ...options } = recordOf(provider["options"])
+      return [id, { ...provider, options: { ...options, baseURL: `${origin}/${id}` } }]
+    }),
+  ),
+})
 
 type CustomProvider = NonNullable<RuntimeConfig["customProviders"]>[number]
 

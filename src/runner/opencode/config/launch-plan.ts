@@ -2,8 +2,14 @@
 import { join } from "node:path"
 import type { Catalogue } from "./catalogue.ts"
 import { type ConfigFiles, baseConfig, filesFor, isCode } from "./config-files.ts"
-import { agentEnvironment, offline } from "../launch/environment.ts"
-import { composeConfig, type RuntimeConfig, type OpenCodeConfig } from "./compose-config.ts"
+import { agentEnvironment, offline, withLoopbackDirect } from "../launch/environment.ts"
+import {
+  type BrokerAddress,
+  composeConfig,
+  type RuntimeConfig,
+  type OpenCodeConfig,
+} from "./compose-config.ts"
+import { knownProviders } from "../../broker/upstreams.ts"
 import type { AgentDirectories } from "./config-directories.ts"
 import type { AgentUser } from "../launch/interfaces.ts"
 
@@ -29,6 +35,7 @@ export interface LaunchPlanOptions {
   readonly ownFiles: ConfigFiles
   readonly catalogue: Catalogue
   readonly environment: Readonly<Record<string, string | undefined>>
+  readonly broker: BrokerAddress
   readonly environmentAllow: readonly string[]
   readonly ownVariables: ReadonlySet<string>
   readonly extraEnvironment: Readonly<Record<string, string>>
@@ -53,6 +60,8 @@ export const launchPlanFor =
       base: baseConfig(options.files),
       runtime,
       environment: options.environment,
+      broker: options.broker,
+      providerAddresses: { ...options.catalogue.addresses, ...knownProviders },
       permissions: options.permissions,
       allowedModels: options.allowedModels,
       hiddenTools: options.hiddenTools ?? [],
@@ -71,6 +80,7 @@ export const launchPlanFor =
     })
     const environment = {
       ...passed,
+      ...withLoopbackDirect(passed),
       ...(user && { USER: user.name, LOGNAME: user.name, HOME: user.home }),
       ...directories.environment,
       ...offline,

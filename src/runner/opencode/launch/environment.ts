@@ -64,6 +64,14 @@ export const agentEnvironment = ({
   )
 }
 
+/** The runner's own servers are on loopback: no proxy of the machine may get what the agent sends there. */
+export const withLoopbackDirect = (environment: Environment): Record<string, string> => {
+  const hasProxy = Object.keys(environment).some((name) => /^(https?|all)_proxy$/i.test(name))
+  const listed = environment["NO_PROXY"] ?? environment["no_proxy"]
+  const list = [...(listed ? [listed] : []), "127.0.0.1", "localhost"].join(",")
+  return hasProxy ? { NO_PROXY: list, no_proxy: list } : {}
+}
+
 /** Keeps OpenCode's start from waiting for a network that may not exist. */
 export const offline = {
   OPENCODE_DISABLE_AUTOUPDATE: "1",

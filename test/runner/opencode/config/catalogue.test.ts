@@ -22,6 +22,7 @@ const configWith = (config: OpenCodeConfig["opencodeJson"], ...keys: string[]): 
   opencodeJson: { disabled_providers: ["opencode"], ...config },
   auth: Object.fromEntries(keys.map((id) => [id, { type: "api", key: "k" }])),
   instructions: "",
+  upstreams: {},
 })
 
 describe("a configuration that the bundled catalogue covers", () => {

@@ -1,6 +1,7 @@
 /** Composing OpenCode's config: what is merged, what is refused, and the agent's environment. */
 import { describe, expect, test } from "bun:test"
 import { agentEnvironment } from "../../../../src/runner/opencode/launch/environment.ts"
+import { knownProviders } from "../../../../src/runner/broker/upstreams.ts"
 import {
   composeConfig,
   mergeConfig,
@@ -13,6 +14,8 @@ const compose = (runtime: RuntimeConfig, more: Partial<Parameters<typeof compose
     base: { share: "disabled", permission: { "*": "allow" }, tools: { websearch: false } },
     runtime,
     environment: {},
+    broker: { origin: "http://127.0.0.1:7", token: "broker-token" },
+    providerAddresses: knownProviders,
     permissions: "allow",
     allowedModels: undefined,
     fixedInstructionFiles: [],
@@ -35,6 +38,7 @@ describe("OpenCode's config", () => {
       },
       auth: {},
       instructions: "",
+      upstreams: {},
     })
   })
 
@@ -48,7 +52,7 @@ describe("OpenCode's config", () => {
   })
 
   test("tools, providers and keys are added, and the session agent's key overrides the environment's", () => {
-    const { opencodeJson, auth } = compose(
+    const { opencodeJson, auth, upstreams } = compose(
       {
         tools: { webfetch: false },
         providerKeys: { openai: "from-session" },
@@ -65,10 +69,12 @@ describe("OpenCode's config", () => {
     })
     expect(opencodeJson["provider"]).toEqual({
       "sandpiper-warm-up": warmUp,
+      openai: { options: { baseURL: "http://127.0.0.1:7/openai" } },
+      anthropic: { options: { baseURL: "http://127.0.0.1:7/anthropic" } },
       mine: {
         npm: "@ai-sdk/openai-compatible",
         name: "Mine",
-        options: { baseURL: "http://x/v1" },
+        options: { baseURL: "http://127.0.0.1:7/mine" },
         models: {
           m: {
             name: "m",
@@ -80,11 +86,13 @@ describe("OpenCode's config", () => {
         },
       },
     })
-    expect(auth).toEqual({
-      openai: { type: "api", key: "from-session" },
-      anthropic: { type: "api", key: "a" },
-      mine: { type: "api", key: "k-1" },
+    expect(upstreams).toEqual({
+      openai: { baseUrl: "https://api.openai.com/v1", auth: "bearer", key: "from-session" },
+      anthropic: { baseUrl: "https://api.anthropic.com/v1", auth: "x-api-key", key: "a" },
+      mine: { baseUrl: "http://x/v1", auth: "bearer", key: "k-1" },
     })
+    const token = { type: "api", key: "broker-token" } as const
+    expect(auth).toEqual({ openai: token, anthropic: token, mine: token })
   })
 
   test("tools that are off are denied after all other rules, even if the session agent enables them", () => {
@@ -99,13 +107,46 @@ describe("OpenCode's config", () => {
     expect(opencodeJson["tools"]).toEqual({ parallel_web_search: true, bash: true })
   })
 
-  test("provider keys are written to auth.json only", () => {
-    const { opencodeJson } = compose({
-      providerKeys: { openai: "a-key" },
-      customProviders: [{ ...provider, models: [{ id: "m" }] }],
+  test("provider keys are in neither opencode.json nor auth.json, wherever they come from", () => {
+    const { opencodeJson, auth, upstreams } = compose(
+      {
+        providerKeys: { openai: "a-key" },
+        customProviders: [{ ...provider, models: [{ id: "m" }] }],
+      },
+      {
+        environment: { ANTHROPIC_API_KEY: "an-env-key" },
+        base: {
+          provider: { groq: { name: "Ours", options: { apiKey: "a-base-key", timeout: 5 } } },
+        },
+      },
+    )
+    const written = JSON.stringify([opencodeJson, auth])
+    for (const { key } of Object.values(upstreams)) expect(written).not.toContain(`"${key}"`)
+    expect(Object.values(upstreams).map(({ key }) => key)).toEqual([
+      "a-base-key",
+      "an-env-key",
+      "a-key",
+      "k-1",
+    ])
+    expect(opencodeJson["provider"]).toMatchObject({
+      groq: { name: "Ours", options: { timeout: 5, baseURL: "http://127.0.0.1:7/groq" } },
     })
-    expect(JSON.stringify(opencodeJson)).not.toContain("a-key")
-    expect(JSON.stringify(opencodeJson)).not.toContain("k-1")
+  })
+
+  test("a base config's address of a provider is the broker's upstream", () => {
+    const { upstreams } = compose(
+      { providerKeys: { openai: "k" } },
+      { base: { provider: { openai: { options: { baseURL: "https://proxy.example/v1" } } } } },
+    )
+    expect(upstreams["openai"]?.baseUrl).toBe("https://proxy.example/v1")
+  })
+
+  test("a custom provider without a key goes through the broker without one", () => {
+    const { upstreams, auth } = compose({
+      customProviders: [{ ...provider, apiKey: "", models: [{ id: "m" }] }],
+    })
+    expect(upstreams["mine"]).toEqual({ baseUrl: "http://x/v1", auth: "bearer" })
+    expect(auth["mine"]?.key).toBe("broker-token")
   })
 
   test("MCP servers are added to the base config, each with a start timeout", () => {
@@ -196,6 +237,11 @@ describe("OpenCode's config", () => {
       "a model without an id",
       { customProviders: [{ ...provider, models: [{ id: " " }] }] },
       "without an id",
+    ],
+    [
+      "the key of a provider without a known address",
+      { providerKeys: { unheard: "k" } },
+      "custom provider with a baseUrl",
     ],
     ["a tool with a slash", { tools: { "../x": true } }, '"../x"'],
     ["instructions over 256 KiB", { instructions: ["x".repeat(300_000)] }, "256 KiB"],

@@ -74,8 +74,9 @@ describe("a launch plan", () => {
     directories: agentDirectories("/state"),
     files: readConfigFiles(folder),
     ownFiles: {},
-    catalogue: { covers: () => true, text: "{}" },
+    catalogue: { covers: () => true, addresses: {}, text: "{}" },
     environment: { PATH: "/bin" },
+    broker: { origin: "http://127.0.0.1:7", token: "t" },
     environmentAllow: [],
     ownVariables: new Set(),
     extraEnvironment: {},
@@ -115,7 +116,7 @@ describe("a launch plan", () => {
   test("another model catalogue changes the process hash but not the start hash", () => {
     const [one, other] = [
       planFor(options())({}),
-      planFor({ ...options(), catalogue: { covers: () => false, text: "{}" } })({}),
+      planFor({ ...options(), catalogue: { covers: () => false, addresses: {}, text: "{}" } })({}),
     ]
     expect(one.processHash).not.toBe(other.processHash)
     expect(one.startHash).toBe(other.startHash)
@@ -130,7 +131,12 @@ describe("a launch plan", () => {
 })
 
 describe("symbolic links of the agent", () => {
-  const config = { opencodeJson: { share: "disabled" }, auth: {}, instructions: "hello\n" }
+  const config = {
+    opencodeJson: { share: "disabled" },
+    auth: {},
+    upstreams: {},
+    instructions: "hello\n",
+  }
   const install = (directories: AgentDirectories) =>
     writeConfigDirectory({
       directories,
@@ -185,7 +191,12 @@ describe("the config directory", () => {
     const broken = join(`${directories.config}.new`, "tools/send_image.js")
     const rejected = await writeConfigDirectory({
       directories,
-      config: { opencodeJson: { share: "disabled" }, auth: {}, instructions: "hello\n" },
+      config: {
+        opencodeJson: { share: "disabled" },
+        auth: {},
+        upstreams: {},
+        instructions: "hello\n",
+      },
       files: readConfigFiles(folder),
       catalogue: undefined,
       opencodeVersion: "9.9.9",

@@ -1,0 +1,196 @@
+/**
+ * The runner's side of the broker process: starts it, adopts the one of a killed runner, gives it the providers, and
+ * starts it again when it is gone. Port and token stay the same for a boot, because OpenCode's configuration holds them.
+ */
+import { randomBytes } from "node:crypto"
+import { mkdtempSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { z } from "zod"
+import { type Clock, sleep, within } from "../../lib/clock.ts"
+import type { Log } from "../../lib/log.ts"
+import { type BrokerOrder, PORT_IN_USE_EXIT, STOP_PATH, UPSTREAMS_PATH } from "./broker-process.ts"
+import type { Upstream } from "./upstreams.ts"
+
+export interface BrokerSupervisorOptions {
+  /** The command that starts this program. */
+  readonly self: readonly string[]
+  readonly stateDir: string
+  /** An empty one means that boots cannot be told apart: port and token are new every time. */
+  readonly bootId: string
+  readonly version: string
+  readonly memory: {
+    readonly read: () => string | undefined
+    readonly write: (text: string) => void
+  }
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface BrokerSupervisor {
+  readonly port: number
+  /** What OpenCode needs for its model calls. */
+  readonly address: { readonly origin: string; readonly token: string }
+  readonly start: () => void
+  /** Resolves when the broker has them, or after a few seconds without a broker. */
+  readonly setUpstreams: (upstreams: Readonly<Record<string, Upstream>>) => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+const stored = z.object({ boot: z.string(), token: z.string(), port: z.int(), socket: z.string() })
+type Stored = z.output<typeof stored>
+
+/** The broker's lease is renewed this often. */
+const RENEW_MS = 10_000
+const RETRY_MS = 50
+const START_LIMIT_MS = 10_000
+const FAILED_MS = 1000
+const GIVE_MS = 5000
+const CALL_LIMIT_MS = 5000
+/** The longest path that a Unix socket may have is 107 bytes. */
+const MAX_SOCKET_PATH = 100
+
+export const createBrokerSupervisor = (options: BrokerSupervisorOptions): BrokerSupervisor => {
+  const { clock, log, version } = options
+  const { token, port, socket } = remember(options)
+  let upstreams: Readonly<Record<string, Upstream>> = {}
+  let given = Promise.withResolvers<void>()
+  let wake = new AbortController()
+  let child: Bun.Subprocess | undefined
+  const stopped = new AbortController()
+
+  const call = async (path: string, body: unknown): Promise<boolean> => {
+    try {
+      const response = await fetch(`http://broker${path}`, {
+        unix: socket,
+        method: "PUT",
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(CALL_LIMIT_MS),
+        proxy: "",
+      })
+      const reply = z.object({ version: z.string() }).safeParse(await response.json())
+      return response.ok && reply.data?.version === version
+    } catch {
+      return false
+    }
+  }
+  const renew = async (): Promise<boolean> => {
+    const sent = upstreams
+    const isUp = await call(UPSTREAMS_PATH, sent)
+    if (isUp && sent === upstreams) given.resolve()
+    return isUp
+  }
+
+  const spawn = (): void => {
+    const order: BrokerOrder = { token, port, socket, version }
+    const started = Bun.spawn([...options.self, "key-broker"], {
+      env: brokerEnvironment(options.environment),
+      cwd: "/",
+      stdin: Buffer.from(JSON.stringify(order)),
+      stdout: "ignore",
+      stderr: "ignore",
+      // A process session of its own: a signal to the runner's group does not reach it.
+      detached: true,
+    })
+    // The runner ends without waiting for it.
+    started.unref()
+    child = started
+    void reportEnd(started)
+  }
+  const reportEnd = async ({ exited }: Bun.Subprocess): Promise<void> => {
+    const code = await exited
+    if (stopped.signal.aborted) return
+    const why = code === PORT_IN_USE_EXIT ? `port ${port} is in use` : `exit code ${code}`
+    log.warn("broker.ended", { why })
+    wake.abort()
+  }
+
+  const ensure = async (): Promise<void> => {
+    if (await renew()) return
+    // One of another version may still listen.
+    await call(STOP_PATH, {})
+    spawn()
+    const limit = clock.now() + START_LIMIT_MS
+    while (!stopped.signal.aborted && clock.now() < limit && child?.exitCode === null) {
+      await sleep(clock, RETRY_MS, stopped.signal)
+      if (await renew()) return
+    }
+    if (stopped.signal.aborted) return
+    log.error("broker.not-started", { port })
+    await sleep(clock, FAILED_MS, stopped.signal)
+  }
+
+  const keep = async (): Promise<void> => {
+    while (!stopped.signal.aborted) {
+      wake = new AbortController()
+      await ensure()
+      // A change that came in during `ensure` has aborted `wake` already.
+      await sleep(clock, RENEW_MS, AbortSignal.any([wake.signal, stopped.signal]))
+    }
+  }
+  let keeping: Promise<void> | undefined
+
+  return {
+    port,
+    address: { origin: `http://127.0.0.1:${port}`, token },
+    start: () => {
+      keeping ??= keep()
+    },
+    setUpstreams: async (next) => {
+      upstreams = next
+      given.resolve()
+      given = Promise.withResolvers<void>()
+      wake.abort()
+      await within(clock, GIVE_MS, given.promise)
+    },
+    stop: async () => {
+      stopped.abort()
+      given.resolve()
+      await call(STOP_PATH, {})
+      if (child && !(await within(clock, 300, child.exited))) child.kill("SIGKILL")
+      await keeping
+    },
+  }
+}
+
+const remember = ({ memory, bootId, stateDir }: BrokerSupervisorOptions): Stored => {
+  const known = stored.safeParse(parseJson(memory.read())).data
+  if (known && bootId !== "" && known.boot === bootId) return known
+  const beside = join(stateDir, "broker.sock")
+  const socket =
+    Buffer.byteLength(beside) <= MAX_SOCKET_PATH
+      ? beside
+      : join(mkdtempSync(join(tmpdir(), "sandpiper-broker-")), "broker.sock")
+  const fresh = { boot: bootId, token: randomBytes(32).toString("hex"), port: freePort(), socket }
+  memory.write(JSON.stringify(fresh))
+  return fresh
+}
+
+const freePort = (): number => {
+  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
+  const { port } = probe
+  probe.stop(true)
+  return port
+}
+
+const parseJson = (text: string | undefined): unknown => {
+  try {
+    return JSON.parse(text ?? "null")
+  } catch {
+    return undefined
+  }
+}
+
+/** How the machine reaches the internet, and nothing else. */
+const brokerEnvironment = (
+  environment: Readonly<Record<string, string | undefined>>,
+): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(environment).flatMap(([name, value]) =>
+      value !== undefined &&
+      /^(PATH|TZ|LANG|(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS)$/i.test(name)
+        ? [[name, value]]
+        : [],
+    ),
+  )

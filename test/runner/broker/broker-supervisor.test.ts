@@ -1,0 +1,148 @@
+/** The broker as a process: started, killed and adopted by the next runner, with real processes and sockets. */
+import { afterEach, expect, test } from "bun:test"
+import { statSync } from "node:fs"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createBrokerSupervisor } from "../../../src/runner/broker/broker-supervisor.ts"
+import { systemClock } from "../../../src/lib/clock.ts"
+import { createProcesses } from "../../../src/runner/host/processes.ts"
+import { recordingLog } from "../../kit/log.ts"
+import { runnerFromSource } from "../../kit/runner.ts"
+
+const stops: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const stop of stops.splice(0).toReversed()) await stop()
+})
+
+const startProvider = () => {
+  const keys: (string | null)[] = []
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) => {
+      keys.push(request.headers.get("authorization"))
+      return Response.json({ ok: true })
+    },
+  })
+  stops.push(() => server.stop(true))
+  return { keys, baseUrl: server.url.origin }
+}
+
+const setUp = async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "broker-"))
+  stops.push(() => rm(stateDir, { recursive: true, force: true }))
+  let fact: string | undefined
+  const lines: string[] = []
+  const create = (bootId = "boot-1", version = "1") =>
+    createBrokerSupervisor({
+      self: runnerFromSource,
+      stateDir,
+      bootId,
+      version,
+      memory: { read: () => fact, write: (text) => void (fact = text) },
+      environment: { PATH: process.env["PATH"] },
+      clock: systemClock,
+      log: recordingLog(lines, []),
+    })
+  return { stateDir, create, lines }
+}
+
+type Supervisor = ReturnType<typeof createBrokerSupervisor>
+
+const call = async ({ address }: Supervisor, provider = "p"): Promise<number> => {
+  const response = await fetch(`${address.origin}/${provider}/chat/completions`, {
+    method: "POST",
+    body: "{}",
+    headers: { authorization: `Bearer ${address.token}` },
+  }).catch(() => undefined)
+  await response?.text()
+  return response?.status ?? 0
+}
+
+const untilStatus = async (supervisor: Supervisor, status: number, provider?: string) => {
+  const limit = Date.now() + 20_000
+  while ((await call(supervisor, provider)) !== status) {
+    if (Date.now() > limit) throw new Error(`the broker did not respond with ${status}`)
+    await Bun.sleep(20)
+  }
+}
+
+const pidOn = (port: number): number => createProcesses(systemClock).listener(port)?.pid ?? 0
+
+test("the broker process adds the key, and its control socket is closed to other users", async () => {
+  const { create, stateDir } = await setUp()
+  const provider = startProvider()
+  const broker = create()
+  stops.push(broker.stop)
+  void broker.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-1" } })
+  broker.start()
+  await untilStatus(broker, 200)
+  expect(provider.keys).toEqual(["Bearer k-1"])
+  expect(statSync(join(stateDir, "broker.sock")).mode & 0o777).toBe(0o600)
+})
+
+test("a changed key is used from the next call on, and a removed provider is forgotten", async () => {
+  const { create } = await setUp()
+  const provider = startProvider()
+  const broker = create()
+  stops.push(broker.stop)
+  void broker.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-1" } })
+  broker.start()
+  await untilStatus(broker, 200)
+  await broker.setUpstreams({ q: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-2" } })
+  expect(await call(broker, "q")).toBe(200)
+  expect(await call(broker)).toBe(404)
+  expect(provider.keys).toEqual(["Bearer k-1", "Bearer k-2"])
+})
+
+test("a killed broker is started again on the same port with the same keys", async () => {
+  const { create, lines } = await setUp()
+  const provider = startProvider()
+  const broker = create()
+  stops.push(broker.stop)
+  void broker.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-1" } })
+  broker.start()
+  await untilStatus(broker, 200)
+  const pid = pidOn(broker.port)
+  process.kill(pid, "SIGKILL")
+  await untilStatus(broker, 0)
+  await untilStatus(broker, 200)
+  expect(pidOn(broker.port)).not.toBe(pid)
+  expect(lines.some((line) => line.includes("broker.ended"))).toBe(true)
+})
+
+test("the next runner of the same boot adopts the broker process with its port and token", async () => {
+  const { create } = await setUp()
+  const provider = startProvider()
+  const first = create()
+  stops.push(first.stop)
+  void first.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-1" } })
+  first.start()
+  await untilStatus(first, 200)
+  const pid = pidOn(first.port)
+  // A killed runner never calls `stop`: the second one comes while the process still runs.
+  const second = create()
+  stops.push(second.stop)
+  expect(second.address).toEqual(first.address)
+  void second.setUpstreams({ q: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-2" } })
+  second.start()
+  await untilStatus(second, 200, "q")
+  expect(pidOn(second.port)).toBe(pid)
+})
+
+test("a stopped broker leaves no process and no socket", async () => {
+  const { create, stateDir } = await setUp()
+  const broker = create()
+  broker.start()
+  await untilStatus(broker, 404)
+  const pid = pidOn(broker.port)
+  await broker.stop()
+  expect(() => process.kill(pid, 0)).toThrow()
+  expect(await Bun.file(join(stateDir, "broker.sock")).exists()).toBe(false)
+})
+
+test("another boot gets another token", async () => {
+  const { create } = await setUp()
+  expect(create("boot-2").address.token).not.toBe(create("boot-1").address.token)
+})
