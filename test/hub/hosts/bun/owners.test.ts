@@ -3,13 +3,15 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startLocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
+import type { JwtSettings } from "../../../../src/hub/access/verify-jwt.ts"
 import { systemClock } from "../../../../src/lib/clock.ts"
 import { silentLog } from "../../../kit/log.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
-import { AUDIENCE, ISSUER, JWT_SECRET } from "../../kit/owners.ts"
+import { AUDIENCE, ISSUER, JWT_SECRET, type OwnersHost } from "../../kit/owners.ts"
+import { testKeySet } from "../../key-set.ts"
 import { testOwners } from "../../owners.ts"
 
-testOwners("owners on bun:sqlite", async () => {
+const startHost = async (jwt: JwtSettings): Promise<OwnersHost> => {
   const folder = await mkdtemp(join(tmpdir(), "owners-"))
   const start = async (port: number) => {
     const hub = await startLocalHub({
@@ -20,7 +22,7 @@ testOwners("owners on bun:sqlite", async () => {
       clock: systemClock,
       log: silentLog,
       clientToken: CLIENT_TOKEN,
-      jwt: { secret: JWT_SECRET, issuer: ISSUER, audience: AUDIENCE },
+      jwt: { issuer: ISSUER, audience: AUDIENCE, ...jwt },
     })
     await hub.resume()
     return hub
@@ -40,4 +42,7 @@ testOwners("owners on bun:sqlite", async () => {
       await rm(folder, { recursive: true, force: true })
     },
   }
-})
+}
+
+testOwners("owners on bun:sqlite", () => startHost({ secret: JWT_SECRET }))
+testKeySet("bun:sqlite", (jwksUrl) => startHost({ jwksUrl }))
