@@ -1,6 +1,6 @@
 /** Bodies and refusals of the hub's HTTP API. */
 import { z } from "zod"
-import { parseJson } from "../lib/json.ts"
+import { parseLimitedJson } from "../wire/json-limits.ts"
 import type { RefusalCode, Reply } from "../wire/clients/verbs.ts"
 
 const MAX_BODY = 4 * 1024 * 1024
@@ -12,7 +12,7 @@ export const readBody = async (request: Request): Promise<Record<string, unknown
   if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined
   const text = await request.text()
   if (text.length > MAX_BODY) return undefined
-  return text === "" ? {} : jsonObject.safeParse(parseJson(text)).data
+  return text === "" ? {} : jsonObject.safeParse(parseLimitedJson(text)).data
 }
 
 export const BAD_BODY = "the body must be a JSON object of at most 4 MB"

@@ -16,6 +16,10 @@ export interface Arguments {
     readonly name: string | undefined
     readonly days: string | undefined
   }
+  /** `up --new`: a session of its own beside the one of this directory. */
+  readonly fresh?: boolean
+  /** The directory that `forget` deletes the state of. */
+  readonly directory?: string
   readonly workflow?: {
     readonly file: string
     readonly variables: string | undefined
@@ -78,9 +82,15 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
       )
       return { ...line, args: { json: false, key: { prefix, owner, scope, name, days } } }
     }
+    case "directory": {
+      const [directory, ...more] = rest
+      if (directory === undefined) throw new SettingsError(`${command} needs a DIR`)
+      rejectExtra(more)
+      return { ...line, args: { json: false, directory } }
+    }
     default:
       rejectExtra(rest)
-      return { ...line, args: { json: false } }
+      return { ...line, args: { json: false, ...(switches.has("new") && { fresh: true }) } }
   }
 }
 

@@ -6,6 +6,7 @@ export type CommandName =
   | "chat"
   | "sessions"
   | "key"
+  | "forget"
   | "doctor"
   | "git-credential"
   | "key-broker"
@@ -17,8 +18,8 @@ export interface CommandSyntax {
   readonly doc: string
   /** The command requires one of these words as its first argument. */
   readonly operands?: readonly string[]
-  /** What may follow: one file, the prefix of an API key, or any number of words that form a text. Nothing if absent. */
-  readonly argument?: "file" | "key" | "text"
+  /** What may follow: a file, a directory, an API key's prefix, or words that form a text. Nothing if absent. */
+  readonly argument?: "file" | "directory" | "key" | "text"
   /** Flags without a value. */
   readonly switches?: readonly string[]
   /** Flags with a value that are not settings. */
@@ -31,19 +32,26 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   run: {
     doc: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (default if flags are given)",
   },
-  up: { doc: "everything on this machine: a session agent, a runner, and a chat in this terminal" },
+  up: {
+    doc: "everything on this machine: a session agent, a runner, and a chat in this terminal",
+    switches: ["new"],
+  },
   chat: {
     doc: "send a prompt to a session of the running `up`; without text, a conversation",
     argument: "text",
     switches: ["json"],
     aliases: { m: "model", session: "session-id" },
   },
-  sessions: { doc: "list the sessions of the running `up`" },
   key: {
     doc: "create, list, revoke: API keys of an owner in the running `up`; rotate: encrypt the stored configs with a new key",
     operands: ["create", "list", "revoke", "rotate"],
     argument: "key",
     flags: ["owner", "scope", "name", "days"],
+  },
+  sessions: { doc: "list every directory in which `up` has worked, and its sessions" },
+  forget: {
+    doc: "delete the sessions of DIR and what `up` has stored for it; the files in DIR stay",
+    argument: "directory",
   },
   doctor: { doc: "check this machine: programs, directories, ports, clock, model; one line each" },
   hook: {

@@ -2,7 +2,7 @@
  * The door of a session for clients: every message is checked against the access table, counted against the owner's
  * limits and written to the audit log before the session gets it. The same for WebSockets and HTTP.
  */
-import { parseJson } from "../../lib/json.ts"
+import { parseLimitedJson } from "../../wire/json-limits.ts"
 import {
   type Client,
   type ClientMessage,
@@ -79,6 +79,7 @@ export const handleVerb = async (
     await ports.directory.appendAudit({ owner, principal, action, session: id, from })
   }
   if (message.type === "config") return session.configure(message.config, { sendToRunner: true })
+  if (message.type === "approve-execution") return session.clients.approve(message)
   const known = message.type === "prompt" ? withAuthor(message, principal) : message
   return session.clients.request(known, nameOf(principal))
 }
@@ -115,7 +116,7 @@ export const guardSocket = (
       }),
     )
   const handle = async (text: string, sender: Sender): Promise<void> => {
-    const value = parseJson(text)
+    const value = parseLimitedJson(text)
     if (isPing(value)) return send('{"type":"pong"}')
     const parsed = parseClientMessage(value)
     if (!parsed.ok) return reply(refuse("bad-request", parsed.problem), idOf(value))

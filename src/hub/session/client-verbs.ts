@@ -26,10 +26,15 @@ export interface ClientSide {
   readonly subscribe: (connection: string, cursor: number | undefined) => void
   /** Access is decided before (`access/guarded-clients.ts`). `by` names the principal. */
   readonly request: (message: RequestMessage, by: string) => Reply
+  /** Asks the shared store, which may be another object: the reply comes later. */
+  readonly approve: (message: Client<"approve-execution">) => Promise<Reply>
 }
 
 /** `subscribe` needs a connection; `config` is asynchronous, because the config is encrypted. */
-export type RequestMessage = Exclude<ClientMessage, { type: "subscribe" | "config" }>
+export type RequestMessage = Exclude<
+  ClientMessage,
+  { type: "subscribe" | "config" | "approve-execution" }
+>
 
 type Verbs = {
   readonly [Verb in RequestMessage["type"]]: (message: Client<Verb>, by: string) => Reply
@@ -69,9 +74,19 @@ export const createClientSide = (context: SessionContext, flush: () => void): Cl
     ports.sockets.subscribe(connection)
   }
 
+  const approve: ClientSide["approve"] = async ({ executionId, approve: isApproved, reason }) => {
+    const decision = { executionId, isApproved, reason }
+    const outcome = await ports.decideExecution(decision).catch(() => undefined)
+    if (!outcome) return refuse("conflict", "the decision could not be stored: try again")
+    return outcome.ok
+      ? { ok: true, status: outcome.status }
+      : refuse(outcome.isUnknown ? "not-found" : "too-late", outcome.message)
+  }
+
   return {
     subscribe,
     request,
+    approve,
   }
 }
 

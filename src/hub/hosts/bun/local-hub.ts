@@ -11,7 +11,8 @@ import { configureChats } from "../../adapters/configured-chats.ts"
 import { createChildren } from "./children.ts"
 import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
-import { localGit } from "./git-host.ts"
+import { hasGitHost, localGit } from "./git-host.ts"
+import { toolSwitchesOf } from "../../tool-switches.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
@@ -37,7 +38,7 @@ export interface LocalHubOptions {
   /** The gateway key of a session whose runner has one of its own (JWT_SECRET). */
   readonly gatewayKey?: (session: string) => string | undefined
   /** Takes messages of chat services that name no session. */
-  readonly chatSession?: string | undefined
+  readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
 }
@@ -45,6 +46,8 @@ export interface LocalHubOptions {
 export interface LocalHub extends Hub {
   /** Continues after a restart: children, triggers, workflow runs. */
   readonly resume: () => Promise<void>
+  /** For a session's config: tools off that this hub cannot serve, and on that it has something for. */
+  readonly toolSwitches: () => Readonly<Record<string, boolean>>
 }
 
 export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub> => {
@@ -96,6 +99,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     gatewayKey: async (session, generation) =>
       options.gatewayKey?.(session) ?? gatewayKey(master, session, generation),
     workflowReported: (owner, id, envelope) => stores.of(owner).executed(id, envelope),
+    decideExecution: async (session, decision) =>
+      stores.of(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER).decide(session, decision),
     ended: (session) => void children.ended(session),
     terminate: (session) => children.terminate(session, "ended by a client"),
     hook: (trigger, request) => takeHook(stores, trigger, request),
@@ -139,6 +144,11 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
 
   return {
     ...hub,
+    toolSwitches: () =>
+      toolSwitchesOf({
+        hasGitHost: hasGitHost(environment),
+        hasWorkflows: sql.all("SELECT id FROM workflows LIMIT 1").length > 0,
+      }),
     resume: async () => {
       stores.start()
       await children.resume()

@@ -1,5 +1,6 @@
 /** The shared store of one owner as a Durable Object: tables and triggers. */
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
+import type { ExecutionDecision } from "../../session/ports.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import type { Owner } from "../../access/ownership.ts"
@@ -65,6 +66,8 @@ export class SharedStore {
       },
       executed: (id: string, envelope: Outbound<"workflow-execution-result">["envelope"]) =>
         this.#store.executed(id, envelope),
+      decide: (session: string, decision: ExecutionDecision) =>
+        this.#store.decide(session, decision),
     })
     return response ?? new Response("no such route", { status: 404 })
   }

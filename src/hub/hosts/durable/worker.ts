@@ -1,4 +1,5 @@
 /** The session agent on the Workers runtime: one Durable Object per session, with the same session and HTTP API as on Bun. */
+import { z } from "zod"
 import { eventStream } from "../../connections.ts"
 import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
 import { receiveChat } from "../../adapters/receive-chat.ts"
@@ -240,6 +241,14 @@ export class SessionAgent {
       checkConnections: () => this.#checkConnections(),
       answer: (frame) => answerRunnerRequest(this.#environment)(hosted().access.runner(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
+      decideExecution: (decision) =>
+        callObject(
+          this.#environment.SHARED_STORE,
+          storeNameOf(hosted().access.owner()),
+          decisionOutcome,
+          "decide",
+          [hosted().id, decision],
+        ),
       ended: () => {},
       chats: this.#chats.port,
       report: consoleReport(() => this.#name()),
@@ -298,6 +307,11 @@ export class SessionAgent {
     }
   }
 }
+
+const decisionOutcome = z.discriminatedUnion("ok", [
+  z.object({ ok: z.literal(true), status: z.string() }),
+  z.object({ ok: z.literal(false), isUnknown: z.boolean(), message: z.string() }),
+])
 
 const objectOf = (namespace: DurableNamespace, name: string) =>
   namespace.get(namespace.idFromName(name))
