@@ -47,6 +47,11 @@ const requestOf = (action: Action, session: string, owner: string): Request | un
     "route:keys-rotate": ["POST", `/keys/rotate${asked}`],
     "route:audit": ["GET", `/audit${asked}`],
     "verb:prompt": ["POST", `${own}/prompt`, { content: "hello" }],
+    "verb:approve-execution": [
+      "POST",
+      `${own}/approve-execution`,
+      { executionId: "none", approve: true },
+    ],
     "verb:answer": ["POST", `${own}/answer`, { id: "none", answer: "x" }],
     "verb:permission": ["POST", `${own}/permission`, { id: "none", reply: "once" }],
     "verb:withdraw": ["POST", `${own}/withdraw`, { id: "none" }],

@@ -23,7 +23,7 @@ const request = <Type extends RequestType>(
 
 /** A runner of another session of the same hub. */
 const startSecondRunner = async () => {
-  setup.hub.create("s2").setRunnerToken(await hashOf(RUNNER_TOKEN))
+  setup.hub.create("s2", "user:local", ["s1"]).setRunnerToken(await hashOf(RUNNER_TOKEN))
   const stateDir = join(setup.folder, "runner-2")
   return startFakeRunner({ url: setup.hub.runnerUrl("s2"), token: RUNNER_TOKEN, stateDir })
 }
