@@ -12,6 +12,7 @@ import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-session.ts"
 import { chooseGatewayPort } from "./place/gateway-port.ts"
+import { openHistory } from "./chat/history-file.ts"
 import { startChat } from "./terminal-chat.ts"
 import { hashOf } from "../hub/keys.ts"
 import { startLocalHub } from "../hub/hosts/bun/local-hub.ts"
@@ -88,6 +89,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     clock: systemClock,
     hub: { url: hub.url, token: clientToken },
     session: settings.sessionId,
+    history: openHistory(stateDir),
     greeting: () => {
       const links = options.interactive
         ? linksOf(settings.services, daemon.missingPrograms(), port, token)
@@ -168,5 +170,5 @@ const greeting = (settings: Settings, demo: boolean): string => {
   const model = demo
     ? "No provider key is set, so a scripted demo model replies: it is not an LLM. Everything else is real.\nTry:  run: ls -la   write: hello.txt   ask   plan   think   fail"
     : "Type a prompt."
-  return `\nReady. The agent works in ${settings.workDir}\n${model}\nCtrl-C cancels a turn, Ctrl-D exits.\n`
+  return `\nReady. The agent works in ${settings.workDir}\n${model}\nAlt-Enter starts a new line. Ctrl-C clears the line, then cancels the turn, then exits; Ctrl-D exits.\n`
 }
