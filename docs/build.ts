@@ -1,6 +1,7 @@
 /** Writes the documents that are generated from the tables of operations, tools and frames. */
 import { join } from "node:path"
 import { operations } from "../src/wire/operations/index.ts"
+import { effects } from "../test/whole/effects.ts"
 import { tools } from "../tools/index.ts"
 import { renderApi } from "./render/api.ts"
 import { renderProtocol } from "./render/protocol.ts"
@@ -10,7 +11,7 @@ import { renderTools } from "./render/tools.ts"
 export const generatedDocs = (): ReadonlyMap<string, string> =>
   new Map([
     ["api.md", renderApi(operations)],
-    ["tools.md", renderTools(tools)],
+    ["tools.md", renderTools(tools, effects)],
     ["protocol.md", renderProtocol()],
   ])
 

@@ -1,15 +1,20 @@
-/** Renders docs/tools.md: every tool with its arguments. */
+/** Renders docs/tools.md: the effect of every tool, then every tool with its arguments. */
 import { z } from "zod"
+import type { Effect } from "../../test/whole/effects.ts"
 import type { Tool } from "../../tools/tool.ts"
 import { fieldsOf, fieldTable, heading } from "./markdown.ts"
 
-export const renderTools = (tools: Readonly<Record<string, Tool>>): string =>
+export const renderTools = (
+  tools: Readonly<Record<string, Tool>>,
+  effects: Readonly<Record<string, Effect>>,
+): string =>
   `${[
     heading(
       "Tools of the agent",
       intro(Object.keys(tools).length),
       "`src/wire/operations` and `tools`",
     ),
+    effectTable(effects),
     ...Object.entries(tools)
       .toSorted(([a], [b]) => a.localeCompare(b))
       .map(([name, { description, args }]) =>
@@ -18,6 +23,21 @@ export const renderTools = (tools: Readonly<Record<string, Tool>>): string =>
         ),
       ),
   ].join("\n\n")}\n`
+
+const effectTable = (effects: Readonly<Record<string, Effect>>): string =>
+  [
+    "## Effects\n",
+    "What each tool changes, and where that is seen. `test/whole` has a row for each of them: it makes the call through the whole",
+    "system and looks at that place, once with the hub on Bun and once as a Durable Object.\n",
+    "| tool | effect | seen by |",
+    "| --- | --- | --- |",
+    ...Object.entries(effects)
+      .toSorted(([a], [b]) => a.localeCompare(b))
+      .map(([name, { effect, seenBy, onDurableObject }]) => {
+        const instead = onDurableObject === undefined ? "" : ` _Durable Object: ${onDurableObject}_`
+        return `| [${name}](#${name}) | ${effect}${instead} | ${seenBy} |`
+      }),
+  ].join("\n")
 
 const intro = (
   count: number,

@@ -56,6 +56,8 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     workDir: options.settings.workDir,
     port: options.settings.hubPort,
     environment: options.settings.environment,
+    // Known only once the sessions of this hub are: an ended one is followed by a new one.
+    chatSession: () => sessionId,
     clock: systemClock,
     log: log.child({ component: "hub" }),
     clientToken,

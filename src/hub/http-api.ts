@@ -17,6 +17,8 @@ export interface HttpApiHost {
     id: string,
   ) => { mime: string; body: Uint8Array<ArrayBuffer> } | undefined
   readonly hook: (trigger: string, request: Request) => Promise<Response>
+  /** A webhook call of a chat service; 404 when the service is not configured. */
+  readonly chat: (chat: string, request: Request) => Promise<Response>
   /** Turns the request into a WebSocket. */
   readonly upgrade: (
     request: Request,
@@ -63,6 +65,8 @@ const handleRoute = async (
       return Response.json({ sessions: await host.list() })
     case "hook":
       return host.hook(route.trigger, request)
+    case "chat":
+      return host.chat(route.chat, request)
     case "create":
       return createSession(host, route.session, request)
     default:

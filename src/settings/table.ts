@@ -2,6 +2,7 @@
 import type { z } from "zod"
 import type { Setting } from "./setting.ts"
 import { agentSettings } from "./table/agent.ts"
+import { chatSettings } from "./table/chats.ts"
 import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
 import { processSettings } from "./table/process.ts"
@@ -17,6 +18,7 @@ export const settingGroups = {
   Agent: agentSettings,
   Services: serviceSettings,
   Secrets: secretSettings,
+  Chats: chatSettings,
   Process: processSettings,
 } as const
 
@@ -27,6 +29,7 @@ export const settingsTable = {
   ...agentSettings,
   ...serviceSettings,
   ...secretSettings,
+  ...chatSettings,
   ...processSettings,
 }
 

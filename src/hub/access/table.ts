@@ -79,6 +79,10 @@ const runnerStore = row("owner", "editor", "sessions:write", ["runner"])
 const routes: Readonly<Record<RouteAction, Rule>> = {
   "route:health": { guard: "open", doc: "`GET /health`" },
   "route:hook": { guard: "hook-secret", doc: "`POST /hooks/:trigger`" },
+  "route:chat": {
+    guard: "hook-secret",
+    doc: "`POST /channels/:chat`, signed by the chat service",
+  },
   "route:list": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /sessions`"),
   "route:lobby": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /lobby/ws`"),
   "route:search": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /search`"),

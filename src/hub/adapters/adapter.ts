@@ -1,4 +1,5 @@
 /** The contract between the hub and a chat service: read what people write there, send text and files back. */
+import { SendError } from "../session/chat-services.ts"
 
 export interface IncomingFile {
   readonly mime: string
@@ -42,19 +43,6 @@ export interface ChannelAdapter {
   readonly attach: (channelId: string, file: OutgoingFile) => Promise<void>
 }
 
-/** A message was not accepted. `retryable` is false when another try would fail in the same way. */
-export class SendError extends Error {
-  override readonly name = "SendError"
-  readonly retryable: boolean
-  readonly retryAfterMs: number | undefined
-
-  constructor(message: string, options: { retryable: boolean; retryAfterMs?: number | undefined }) {
-    super(message)
-    this.retryable = options.retryable
-    this.retryAfterMs = options.retryAfterMs
-  }
-}
-
 const MAX_FILE_BYTES = 10 * 1024 * 1024
 const MAX_BODY_BYTES = 1024 * 1024
 const CALL_MS = 15_000
@@ -89,7 +77,7 @@ export const callService = async (
   try {
     response = await fetch(url, {
       ...init,
-      redirect: "error",
+      redirect: "manual",
       signal: AbortSignal.timeout(CALL_MS),
     })
   } catch (error) {

@@ -14,9 +14,9 @@ import {
   readBody,
   type Received,
   refused,
-  SendError,
 } from "./adapter.ts"
 import { hmacOf } from "../keys.ts"
+import { SendError } from "../session/chat-services.ts"
 import { fromSlack, toSlack } from "./slack-text.ts"
 
 export interface SlackOptions {

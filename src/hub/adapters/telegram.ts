@@ -14,8 +14,8 @@ import {
   readBody,
   type Received,
   refused,
-  SendError,
 } from "./adapter.ts"
+import { SendError } from "../session/chat-services.ts"
 
 export interface TelegramOptions {
   readonly botToken: string
@@ -82,7 +82,7 @@ export const createTelegramAdapter = (options: TelegramOptions): ChannelAdapter 
         method: "POST",
         ...(!isForm && { headers: { "content-type": "application/json" } }),
         body: isForm ? body : JSON.stringify(body),
-        redirect: "error",
+        redirect: "manual",
         signal: AbortSignal.timeout(CALL_MS),
       })
     } catch {

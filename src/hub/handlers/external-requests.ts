@@ -20,6 +20,8 @@ export interface ExternalHandlerOptions {
   readonly find: (session: string) => Promise<OtherSession | undefined>
   readonly children: Children
   readonly git: GitHost
+  /** Why nothing can be sent to channels of this type. */
+  readonly chatProblem: (channelType: string) => string | undefined
   readonly personas: () => readonly Record<string, unknown>[]
 }
 
@@ -27,6 +29,7 @@ export const createExternalHandlers = ({
   find,
   children,
   git,
+  chatProblem,
   personas,
 }: ExternalHandlerOptions): ExternalHandlers => {
   const mustFind = async (id: string): Promise<OtherSession> => {
@@ -85,12 +88,15 @@ export const createExternalHandlers = ({
     },
     "channel-reply": async (reply, { session, requestId }) => {
       const { message, imageBase64, imageMimeType } = reply
+      const problem = chatProblem(reply.channelType)
+      if (problem !== undefined) throw new Refusal(problem)
       const here = await mustFind(session)
       await here.note({
         id: `reply-${requestId}`,
         role: "assistant",
         content: message,
         channel: channelKey(reply),
+        reply: true,
         ...(imageBase64 !== undefined && {
           image: { base64: imageBase64, mime: imageMimeType ?? "image/png" },
         }),

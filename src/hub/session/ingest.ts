@@ -78,6 +78,8 @@ const tableOf = (context: SessionContext): IngestTable => {
       const status = ({ end_turn: "done", error: "error", canceled: "canceled" } as const)[reason]
       messages.end(turnId, status, error, finalText)
       values.removePublic(retryState(turnId))
+      if (messageId !== undefined && reason === "end_turn")
+        context.chatSends.endPrompt(messageId, channelKey(frame), { text: finalText ?? "" })
       if (messageId !== undefined && reason === "error")
         queue.setError(messageId, error ?? "failed")
       context.deltas.close(turnId)

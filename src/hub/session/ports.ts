@@ -1,5 +1,6 @@
 /** What a session needs of its host: a database, sockets, blobs, a clock and one alarm. */
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
+import type { ChatServices } from "./chat-services.ts"
 
 export type SqlValue = string | number | null
 
@@ -59,6 +60,8 @@ export interface Ports {
   ) => void
   /** The runner has ended the session. */
   readonly ended: () => void
+  /** Chat services outside; absent when none is configured. */
+  readonly chats?: ChatServices | undefined
   /** Logs an event. The fields never hold values out of frames. */
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }

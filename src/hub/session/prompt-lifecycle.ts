@@ -53,6 +53,8 @@ export const endPrompt = (context: SessionContext, id: string): void => {
   if (!context.queue.finish(id, status)) return
   clearPrompt(context, id)
   endMessages(context, id, "error", "the turn ended without a final message")
+  if (status === "failed")
+    context.chatSends.endPrompt(id, row.channel, { error: row.error ?? "unknown reason" })
 }
 
 /** The named value that tells clients of a provider's retry. It exists until the turn ends. */
@@ -112,12 +114,14 @@ export const abandonPrompt = (
   why: keyof typeof reasons,
 ): void => {
   const { queue } = context
-  if (queue.find(id)?.status !== "processing") return
+  const row = queue.find(id)
+  if (row?.status !== "processing") return
   const error = reasons[why]
   queue.setError(id, error)
   queue.finish(id, why === "prompt" ? "failed" : "canceled")
   endMessages(context, id, why === "prompt" ? "error" : "canceled", error)
   clearPrompt(context, id)
+  context.chatSends.endPrompt(id, row.channel, { error })
 }
 
 /**

@@ -22,6 +22,8 @@ export type Route =
       readonly artifact: string
     }
   | { readonly to: "hook"; readonly access: "hook"; readonly trigger: string }
+  /** The service signs its calls; its adapter checks them. */
+  | { readonly to: "chat"; readonly access: "hook"; readonly chat: string }
 
 /** A valid session id. It is also a file name and the name of a Durable Object. */
 const SESSION_ID = /^[A-Za-z0-9._:-]{1,128}$/
@@ -33,6 +35,9 @@ export const routeOf = (method: string, path: string, role: string | null): Rout
     return { to: "health", access: "open" }
   if (first === "hooks" && id !== undefined && next === undefined && method === "POST") {
     return { to: "hook", access: "hook", trigger: id }
+  }
+  if (first === "channels" && id !== undefined && next === undefined && method === "POST") {
+    return { to: "chat", access: "hook", chat: id }
   }
   if (first !== "sessions") return undefined
   if (id === undefined) return method === "GET" ? { to: "list", access: "client" } : undefined

@@ -61,6 +61,12 @@ const statements = [
     id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL,
     output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,
     cost REAL)`,
+  // Messages for chat services outside, in order. A reply is one or more rows.
+  `CREATE TABLE IF NOT EXISTS sends (
+    place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, reply TEXT NOT NULL, channel TEXT NOT NULL,
+    text TEXT NOT NULL, artifact TEXT, mime TEXT, attempts INTEGER NOT NULL DEFAULT 0, due_at INTEGER NOT NULL)`,
+  // Prompts of chat channels that have got a reply.
+  "CREATE TABLE IF NOT EXISTS chat_replies (prompt TEXT PRIMARY KEY)",
   "CREATE TABLE IF NOT EXISTS deadlines (kind TEXT NOT NULL, ref TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (kind, ref))",
 ]
 

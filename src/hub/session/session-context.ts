@@ -2,6 +2,7 @@
 import type { InboundFrame } from "../../wire/frames/index.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
 import { type Changes, createChanges } from "./changes.ts"
+import { type ChatSends, createChatSends } from "./chat-sends.ts"
 import { createDeadlines, type Deadlines } from "./deadlines.ts"
 import { createInteractions, type Interactions } from "./interactions.ts"
 import { createRunnerConnection, type RunnerConnection } from "./runner-connection.ts"
@@ -22,6 +23,7 @@ export interface SessionContext {
   readonly runnerConnection: RunnerConnection
   readonly deadlines: Deadlines
   readonly values: NamedValues
+  readonly chatSends: ChatSends
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
   /** Sends a frame to the runner after the commit; dropped when no runner is connected. */
@@ -36,8 +38,9 @@ export const createSessionContext = (ports: Ports): SessionContext => {
   const attachments = createAttachments(ports)
   const runnerConnection = createRunnerConnection(sql)
   const deadlines = createDeadlines(sql, ports.alarm)
+  const chatSends = createChatSends(ports, messages, deadlines)
   let outgoing: InboundFrame[] = []
-  return {
+  const context: SessionContext = {
     ports,
     changes,
     messages,
@@ -48,6 +51,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
     queue: createQueue(ports, changes, attachments),
     interactions: createInteractions(sql, changes, now),
     values: createNamedValues(sql, changes),
+    chatSends,
     commit: (work) => {
       try {
         const result = sql.transaction(() => {
@@ -64,6 +68,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
         }
         deadlines.arm()
         attachments.deleteReleased()
+        chatSends.sendDue(context.commit)
         return result
       } catch (error) {
         outgoing = []
@@ -77,4 +82,5 @@ export const createSessionContext = (ports: Ports): SessionContext => {
     },
     sendToRunner: (frame) => void outgoing.push(frame),
   }
+  return context
 }

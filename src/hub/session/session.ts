@@ -57,6 +57,8 @@ export interface Note {
   readonly content: string
   readonly channel?: string
   readonly image?: { readonly base64: string; readonly mime: string }
+  /** It is a reply of the agent: sent to the chat service of its channel too. */
+  readonly reply?: boolean
 }
 
 export const sessionStatus = z.object({
@@ -109,11 +111,15 @@ export const createSession = (ports: Ports): Session => {
       })
     },
     cancelWorkflow: (executionId) => commit(() => cancelExecution(context, executionId)),
-    note: ({ id, role, content, channel = "web:default", image }) =>
+    note: ({ id, role, content, channel = "web:default", image, reply = false }) =>
       commit(() => {
         const artifact = image && storeArtifact(context, image.mime, image.base64, content, id)
         const extra = artifact === undefined ? {} : { extra: { artifact } }
         context.messages.add(role, { channel, content, ...extra }, { id })
+        if (!reply) return
+        context.chatSends.markReplied(channel)
+        const picture = artifact === undefined ? undefined : { artifact, mime: image?.mime ?? "" }
+        context.chatSends.add({ id, channel, text: content, image: picture })
       }),
     generation,
     config: values.config,
@@ -139,6 +145,7 @@ export const createSession = (ports: Ports): Session => {
       if (connection !== null && !connections.includes(connection)) runner.closed(connection)
       context.attachments.deleteOrphans()
       context.deadlines.arm()
+      context.chatSends.sendDue(commit)
     },
     snapshot: () => {
       runner.flush()
@@ -176,6 +183,9 @@ const meetDeadlines = (context: SessionContext): void => {
         break
       case "barrier":
         if (runnerConnection.state().phase === "reconciling") reconcile(context)
+        break
+      case "send":
+        context.chatSends.wake()
         break
       case "ask":
         ports.sql.run("UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'", ref)

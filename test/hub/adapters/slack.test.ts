@@ -1,6 +1,6 @@
 /** The Slack adapter against a local server that speaks Slack's HTTP API. */
 import { afterAll, describe, expect, test } from "bun:test"
-import { SendError } from "../../../src/hub/adapters/adapter.ts"
+import { SendError } from "../../../src/hub/session/chat-services.ts"
 import { createSlackAdapter } from "../../../src/hub/adapters/slack.ts"
 import { fromSlack, toSlack } from "../../../src/hub/adapters/slack-text.ts"
 import { SLACK_SECRET, SLACK_TOKEN, startSlackApi } from "../../kit/slack-api.ts"

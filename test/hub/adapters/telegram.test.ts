@@ -1,6 +1,6 @@
 /** The Telegram adapter against a local server that speaks the Bot API. */
 import { afterAll, describe, expect, test } from "bun:test"
-import { SendError } from "../../../src/hub/adapters/adapter.ts"
+import { SendError } from "../../../src/hub/session/chat-services.ts"
 import { createTelegramAdapter } from "../../../src/hub/adapters/telegram.ts"
 import { startTelegramApi, TELEGRAM_SECRET, TELEGRAM_TOKEN } from "../../kit/telegram-api.ts"
 

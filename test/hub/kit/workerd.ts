@@ -37,7 +37,10 @@ export const readDeployment = async () =>
     readonly compatibility_flags: string[]
   }
 
-export const startWorkerd = async (script: string): Promise<Workerd> => {
+export const startWorkerd = async (
+  script: string,
+  bindings: Readonly<Record<string, string>> = {},
+): Promise<Workerd> => {
   const folder = await mkdtemp(join(tmpdir(), "workerd-"))
   const port = await freePort()
   const { compatibility_date, compatibility_flags } = await readDeployment()
@@ -55,7 +58,7 @@ export const startWorkerd = async (script: string): Promise<Workerd> => {
         SHARED_STORE: { className: "SharedStore", useSQLite: true },
       },
       durableObjectsPersist: folder,
-      bindings: { CLIENT_TOKEN },
+      bindings: { CLIENT_TOKEN, ...bindings },
     })
     await started.ready
     return started

@@ -6,6 +6,8 @@ import type { Clock } from "../../../lib/clock.ts"
 import type { Log } from "../../../lib/log.ts"
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
 import { openBunSql } from "./sql.ts"
+import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
+import { receiveChat } from "../../adapters/receive-chat.ts"
 import { type Connections, createConnections, eventStream } from "../../connections.ts"
 import type { Ports } from "../../session/ports.ts"
 import { createSession, type Session } from "../../session/session.ts"
@@ -30,6 +32,7 @@ export interface HubOptions {
   readonly ended: (session: string) => void
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
+  readonly chats?: ConfiguredChats | undefined
 }
 
 export interface Hub {
@@ -70,6 +73,9 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   const fileOf = (id: string) => join(sessionsFolder, `${encodeURIComponent(id)}.db`)
   const blobsFolder = (id: string) => join(folder, "blobs", encodeURIComponent(id))
 
+  /** Never resolves after the stop. */
+  const untilOpen = (): Promise<void> => (stopped ? new Promise(() => {}) : Promise.resolve())
+
   const load = (id: string): OpenSession => {
     const sql = openBunSql(fileOf(id))
     // Bun's topics send one text to many sockets much faster than a loop, in the same order.
@@ -101,6 +107,17 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       answer: (frame) => options.answer(id, frame),
       workflowReported: options.workflowReported,
       ended: () => options.ended(id),
+      chats: options.chats && {
+        ...options.chats.port,
+        // After the stop the database is closed: the result is not recorded, and the next start sends again.
+        send: async (...message) => {
+          try {
+            await options.chats?.port.send(...message)
+          } finally {
+            await untilOpen()
+          }
+        },
+      },
       report: (event, fields) => log.warn(event, { session: id, ...fields }),
     }
     const session = createSession(ports)
@@ -143,6 +160,16 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     list: () => names().map((id) => ({ id, ...find(id)?.session.status() })),
     terminate: options.terminate,
     hook: options.hook,
+    chat: async (type, request) => {
+      const chat = options.chats?.find(type)
+      if (!chat) return new Response("", { status: 404 })
+      return receiveChat(chat, request, (id, prompt, channel) => {
+        const session = find(id)?.session
+        if (!session || session.status().status === "ended") return "unavailable"
+        session.prompt(prompt, channel)
+        return "delivered"
+      })
+    },
     artifact: (session, id) => readArtifact(blobsFolder(session), id, find(session)?.session),
     upgrade: (request, session, role) =>
       server.upgrade(request, { data: { id: crypto.randomUUID(), session, role } })
@@ -161,7 +188,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     idleTimeout: 0,
     fetch: (request, self) => {
       // Only loopback host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
-      if (!isLoopback(new URL(request.url).hostname)) return new Response("", { status: 421 })
+      // A chat service calls through a proxy with a public name; its adapter checks the signature.
+      const { hostname, pathname } = new URL(request.url)
+      if (!isLoopback(hostname) && !pathname.startsWith("/channels/"))
+        return new Response("", { status: 421 })
       return handleRequest(httpApi(self), request)
     },
     websocket: {

@@ -8,6 +8,7 @@ import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { type Hub, startHub } from "./bun-host.ts"
 import { openBunSql } from "./sql.ts"
 import { digestOf } from "../../../lib/digest.ts"
+import { configureChats } from "../../adapters/configured-chats.ts"
 import { createChildren } from "./children.ts"
 import { type SharedStore, createSharedStore } from "../../shared-store/shared-store.ts"
 import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
@@ -27,6 +28,8 @@ export interface LocalHubOptions {
   readonly clock: Clock
   readonly log: Log
   readonly clientToken: string
+  /** Takes messages of chat services that name no session. */
+  readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
 }
@@ -66,7 +69,13 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       requestId: frame.requestId,
     })
 
+  const chats = configureChats({
+    environment,
+    now: clock.now,
+    defaultSession: options.chatSession,
+  })
   const hub = await startHub({
+    chats,
     stateDir,
     port: options.port,
     clock,
@@ -102,6 +111,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
         },
       }),
     ),
+    chatProblem: chats.problemOf,
     personas: () => readPersonas(join(folder, "personas")),
   })
 

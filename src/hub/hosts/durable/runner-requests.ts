@@ -7,6 +7,7 @@ import { callObject, nothing } from "./object-calls.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 import { createGitHost, githubApi } from "../../handlers/git-host.ts"
 import { type OtherSession, createExternalHandlers } from "../../handlers/external-requests.ts"
+import { durableChats } from "./chats.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 
 const NO_SANDBOXES =
@@ -18,7 +19,7 @@ const optionalResult = z.record(z.string(), z.unknown()).nullable()
 export const answerRunnerRequest = (
   environment: DurableEnvironment,
 ): ((session: string, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
-  const { SESSIONS, SHARED_STORE, GITHUB_TOKEN } = environment
+  const { SESSIONS, SHARED_STORE, GITHUB_TOKEN, GITHUB_API_URL } = environment
   const refuseSandbox = () => Promise.reject(new Refusal(NO_SANDBOXES))
   const otherSession = (session: string): OtherSession => {
     const call =
@@ -51,10 +52,11 @@ export const answerRunnerRequest = (
     },
     git: createGitHost({
       call: GITHUB_TOKEN
-        ? githubApi("https://api.github.com", GITHUB_TOKEN)
+        ? githubApi(GITHUB_API_URL || "https://api.github.com", GITHUB_TOKEN)
         : () => Promise.reject(new Refusal(NO_GIT)),
       origin: async () => undefined,
     }),
+    chatProblem: durableChats(environment).problemOf,
     personas: () => [],
   })
   return async (session, frame) =>

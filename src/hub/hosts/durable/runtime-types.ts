@@ -37,6 +37,16 @@ export interface DurableEnvironment {
   readonly CLIENT_TOKEN?: string
   /** For pull requests and repositories. */
   readonly GITHUB_TOKEN?: string
+  /** Address of GitHub's API; default: https://api.github.com. */
+  readonly GITHUB_API_URL?: string
+  readonly SLACK_SIGNING_SECRET?: string
+  readonly SLACK_BOT_TOKEN?: string
+  readonly SLACK_SESSION?: string
+  readonly SLACK_API_URL?: string
+  readonly TELEGRAM_SECRET_TOKEN?: string
+  readonly TELEGRAM_BOT_TOKEN?: string
+  readonly TELEGRAM_SESSION?: string
+  readonly TELEGRAM_API_URL?: string
   /** Origins of web pages that may call the hub, separated by commas. */
   readonly ALLOWED_ORIGINS?: string
 }

@@ -1,6 +1,9 @@
 /** The session agent on the Workers runtime: one Durable Object per session, with the same session and HTTP API as on Bun. */
 import { z } from "zod"
 import { eventStream } from "../../connections.ts"
+import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
+import { receiveChat } from "../../adapters/receive-chat.ts"
+import { durableChats } from "./chats.ts"
 import { type DurableBlobs, durableBlobs } from "./blobs.ts"
 import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
@@ -31,11 +34,13 @@ export class SessionAgent {
   readonly #environment: DurableEnvironment
   readonly #sockets: DurableSockets
   readonly #blobs: DurableBlobs
+  readonly #chats: ConfiguredChats
   #session: Session | undefined
 
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#state = state
     this.#environment = environment
+    this.#chats = durableChats(environment)
     this.#sockets = durableSockets(state)
     this.#blobs = durableBlobs(state)
     // The runtime answers a ping without waking the object.
@@ -129,6 +134,7 @@ export class SessionAgent {
       answer: (frame) => answerRunnerRequest(this.#environment)(this.#name(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
       ended: () => {},
+      chats: this.#chats.port,
       report: consoleReport(() => this.#name()),
     }
   }
@@ -165,6 +171,15 @@ export class SessionAgent {
       terminate: async () => this.#session?.terminate("ended by a client"),
       artifact: (_session, id) => this.#blobs.find(id),
       hook: async () => new Response("", { status: 404 }),
+      chat: async (type, request) => {
+        const chat = this.#chats.find(type)
+        if (!chat) return new Response("", { status: 404 })
+        return receiveChat(chat, request, (_session, prompt, channel) => {
+          if (!this.#session || this.#session.status().status === "ended") return "unavailable"
+          this.#session.prompt(prompt, channel)
+          return "delivered"
+        })
+      },
       upgrade: (_request, _session, role) => {
         const pair = new workers.WebSocketPair()
         const id = this.#sockets.accept(pair[1], role)
@@ -187,6 +202,11 @@ export default {
     if (!route) return new Response("no such route", { status: 404 })
     if ("session" in route) return objectOf(environment.SESSIONS, route.session).fetch(request)
     if (route.to === "health") return Response.json({ ok: true })
+    if (route.to === "chat") {
+      const chat = durableChats(environment).find(route.chat)
+      if (!chat) return new Response("no such route", { status: 404 })
+      return objectOf(environment.SESSIONS, chat.session).fetch(request)
+    }
     // The list needs the clients' token, which a session's HTTP API checks; a hook has a secret of its own.
     const object = route.to === "hook" ? environment.SHARED_STORE : environment.SESSIONS
     return objectOf(object, "").fetch(request)

@@ -1,7 +1,7 @@
 /** Long texts in several messages. */
 import { expect, test } from "bun:test"
 import * as fc from "fast-check"
-import { splitText } from "../../../src/hub/adapters/split-text.ts"
+import { splitText } from "../../../src/hub/session/split-text.ts"
 
 test("a short text stays one message", () => {
   expect(splitText("hello", 10)).toEqual(["hello"])

@@ -1,0 +1,96 @@
+/** The chat services that the environment configures: their adapters, the session each belongs to, and the port for sessions. */
+import type { ChatServices } from "../session/chat-services.ts"
+import type { ChannelAdapter } from "./adapter.ts"
+import { createSlackAdapter } from "./slack.ts"
+import { createTelegramAdapter } from "./telegram.ts"
+
+type ChatType = ChannelAdapter["type"]
+
+export interface Chat {
+  readonly adapter: ChannelAdapter
+  /** The session that takes its messages. */
+  readonly session: string
+}
+
+export interface ConfiguredChats {
+  readonly find: (type: string) => Chat | undefined
+  readonly port: ChatServices
+  /** Why nothing can be sent to channels of this type; `undefined` for a configured service and for other channel types. */
+  readonly problemOf: (type: string) => string | undefined
+}
+
+export interface ChatOptions {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly now: () => number
+  /** Takes the messages of a service that has no session of its own. */
+  readonly defaultSession?: (() => string) | undefined
+}
+
+const required = {
+  slack: ["SLACK_SIGNING_SECRET", "SLACK_BOT_TOKEN"],
+  telegram: ["TELEGRAM_SECRET_TOKEN", "TELEGRAM_BOT_TOKEN"],
+} as const satisfies Readonly<Record<ChatType, readonly string[]>>
+
+/** A service without both of its secrets, or without a session, is off. */
+export const configureChats = ({
+  environment,
+  now,
+  defaultSession,
+}: ChatOptions): ConfiguredChats => {
+  const value = (name: string) => environment[name] || undefined
+  const sessionOf = (type: ChatType) => value(`${type.toUpperCase()}_SESSION`) ?? defaultSession?.()
+  const missingSecrets = (type: ChatType) =>
+    required[type].filter((name) => value(name) === undefined)
+  const missing = (type: ChatType): readonly string[] => [
+    ...missingSecrets(type),
+    ...(sessionOf(type) === undefined ? [`${type.toUpperCase()}_SESSION`] : []),
+  ]
+  const make: Readonly<Record<ChatType, () => ChannelAdapter>> = {
+    slack: () => {
+      const apiUrl = value("SLACK_API_URL")
+      return createSlackAdapter({
+        signingSecret: value("SLACK_SIGNING_SECRET") ?? "",
+        botToken: value("SLACK_BOT_TOKEN") ?? "",
+        ...(apiUrl !== undefined && { apiUrl }),
+        now,
+      })
+    },
+    telegram: () => {
+      const apiUrl = value("TELEGRAM_API_URL")
+      return createTelegramAdapter({
+        secretToken: value("TELEGRAM_SECRET_TOKEN") ?? "",
+        botToken: value("TELEGRAM_BOT_TOKEN") ?? "",
+        ...(apiUrl !== undefined && { apiUrl }),
+      })
+    },
+  }
+  const types: readonly ChatType[] = ["slack", "telegram"]
+  const adapters = new Map<string, ChannelAdapter>(
+    types.filter((type) => missingSecrets(type).length === 0).map((type) => [type, make[type]()]),
+  )
+  const find = (type: string): Chat | undefined => {
+    const known = types.find((name) => name === type)
+    const adapter = adapters.get(type)
+    const session = known && sessionOf(known)
+    return adapter && session !== undefined ? { adapter, session } : undefined
+  }
+  return {
+    find,
+    port: {
+      maxTextLength: (type) => find(type)?.adapter.maxTextLength,
+      send: async (type, channelId, { text, image }) => {
+        const adapter = find(type)?.adapter
+        if (!image) return adapter?.send(channelId, text)
+        const bytes = Uint8Array.from(atob(image.base64), (byte) => byte.charCodeAt(0))
+        const name = `image.${image.mime.split("/")[1] ?? "png"}`
+        await adapter?.attach(channelId, { name, mime: image.mime, bytes, caption: text })
+      },
+    },
+    problemOf: (type) => {
+      const known = types.find((name) => name === type)
+      return known === undefined || find(known) !== undefined
+        ? undefined
+        : `the hub is not connected to ${known}: set ${missing(known).join(" and ")}`
+    },
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * Messages for chat services outside (Slack, Telegram). They are rows, stored in the transaction that causes them, and are
+ * sent one after the other per channel. A failed one is retried with backoff; when it is given up, the conversation says so.
+ * A crash between the sending and the deletion of its row sends a message twice: the services have no idempotency key.
+ */
+import { channelAddress } from "../../wire/channel.ts"
+import { type ChatServices, SendError } from "./chat-services.ts"
+import { retryInMs } from "./chat-retry.ts"
+import type { Deadlines } from "./deadlines.ts"
+import type { Messages } from "./messages.ts"
+import type { Ports } from "./ports.ts"
+import { hasRow, idRow, readRows, type SendRow, sendRow } from "./rows.ts"
+import { splitText } from "./split-text.ts"
+
+export interface ChatReply {
+  /** The same id is the same reply. */
+  readonly id: string
+  readonly channel: string
+  readonly text: string
+  /** A stored image of the conversation. */
+  readonly image?: { readonly artifact: string; readonly mime: string } | undefined
+}
+
+export interface ChatSends {
+  /** Stores a reply. Does nothing for a channel that belongs to no chat service. Inside a transaction. */
+  readonly add: (reply: ChatReply) => void
+  /** The agent has replied in this channel itself: its running prompt needs no other reply. Inside a transaction. */
+  readonly markReplied: (channel: string) => void
+  /** The prompt has ended with this text, or with this error. Sends it unless there was a reply. Inside a transaction. */
+  readonly endPrompt: (promptId: string, channel: string, end: PromptEnd) => void
+  /** Rows may be due: the next `sendDue` looks at them. */
+  readonly wake: () => void
+  /** After a commit: sends what is due. */
+  readonly sendDue: (commit: Commit) => void
+}
+
+type PromptEnd = { readonly text: string } | { readonly error: string }
+type Commit = (work: () => void) => void
+
+/** A longer text is a message before the image. */
+const MAX_CAPTION = 1000
+/** A host that dies while it sends looks at the row again after this time. */
+const LOOK_AGAIN_MS = 60_000
+
+export const createChatSends = (
+  ports: Ports,
+  messages: Messages,
+  deadlines: Deadlines,
+): ChatSends => {
+  const { sql, blobs, now, report } = ports
+  const chats: ChatServices | undefined = ports.chats
+  /** Channels with a call in progress. */
+  const busy = new Set<string>()
+  /** True at first: the rows may be from before a restart. */
+  let isAwake = true
+
+  const add: ChatSends["add"] = ({ id, channel, text, image }) => {
+    const limit = chats?.maxTextLength(channelAddress(channel).channelType)
+    if (limit === undefined) return
+    const pieces = splitText(text, limit)
+    const isCaption = image && text.length <= MAX_CAPTION && pieces.length === 1
+    const rows = image && !isCaption ? [...pieces, ""] : pieces
+    for (const [index, piece] of rows.entries()) {
+      const isLast = index === rows.length - 1
+      sql.run(
+        `INSERT OR IGNORE INTO sends (id, reply, channel, text, artifact, mime, due_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+        `${id}/${index}`,
+        id,
+        channel,
+        piece,
+        (isLast ? image?.artifact : undefined) ?? null,
+        (isLast ? image?.mime : undefined) ?? null,
+        now(),
+      )
+    }
+    lookAgain(channel)
+  }
+
+  const lookAgain = (channel: string) => {
+    isAwake = true
+    if (hasRow(sql, "SELECT 1 FROM sends WHERE channel = ?", channel))
+      deadlines.set("send", channel, now() + LOOK_AGAIN_MS)
+    else deadlines.clear("send", channel)
+  }
+
+  const hasReplied = (promptId: string) =>
+    hasRow(sql, "SELECT 1 FROM chat_replies WHERE prompt = ?", promptId)
+  const setReplied = (promptId: string) =>
+    sql.run("INSERT OR IGNORE INTO chat_replies (prompt) VALUES (?)", promptId)
+
+  const deliver = async ({ channel, text, artifact, mime }: SendRow): Promise<void> => {
+    const { channelType, channelId } = channelAddress(channel)
+    const base64 = artifact === null ? undefined : blobs.get(artifact)
+    await chats?.send(channelType, channelId, {
+      text,
+      ...(base64 !== undefined && { image: { base64, mime: mime ?? "image/png" } }),
+    })
+  }
+
+  /** Resolves with the failure, if there is one. */
+  const trySending = async (row: SendRow): Promise<unknown> => {
+    try {
+      await deliver(row)
+      return undefined
+    } catch (error) {
+      return error ?? new Error("rejected without a reason")
+    }
+  }
+
+  const giveUp = (row: SendRow, reason: string) => {
+    sql.run("DELETE FROM sends WHERE reply = ?", row.reply)
+    const error = `not sent to ${channelAddress(row.channel).channelType}: ${reason}`
+    const ids = { id: `${row.reply}/not-sent` }
+    messages.add("system", { channel: row.channel, content: "", error }, ids)
+  }
+
+  const settle = (row: SendRow, failure: unknown) => {
+    const { channel, id } = row
+    if (failure === undefined) {
+      sql.run("DELETE FROM sends WHERE id = ?", id)
+      return lookAgain(channel)
+    }
+    const attempts = row.attempts + 1
+    const known = failure instanceof SendError ? failure : undefined
+    const retryable = known?.retryable ?? false
+    const wait = retryInMs(
+      { attempts, retryable, retryAfterMs: known?.retryAfterMs },
+      ports.random(),
+    )
+    const { channelType } = channelAddress(channel)
+    report("hub.chat-send-failed", { channelType, attempts, isLast: wait === undefined })
+    if (wait === undefined) {
+      // An error of our own code is logged by its name only; a SendError holds no contents.
+      giveUp(row, known?.message ?? "internal error")
+      return lookAgain(channel)
+    }
+    const dueAt = now() + wait
+    sql.run("UPDATE sends SET attempts = ?, due_at = ? WHERE id = ?", attempts, dueAt, id)
+    deadlines.set("send", channel, dueAt)
+  }
+
+  return {
+    add,
+    markReplied: (channel) => {
+      const running = readRows(
+        sql,
+        idRow,
+        "SELECT id FROM queue WHERE channel = ? AND status = 'processing'",
+        channel,
+      )
+      for (const { id } of running) setReplied(id)
+    },
+    endPrompt: (promptId, channel, end) => {
+      if (chats?.maxTextLength(channelAddress(channel).channelType) === undefined) return
+      if (hasReplied(promptId)) return
+      const text = "text" in end ? end.text : `The turn failed: ${end.error}`
+      if (text.trim() === "") return
+      setReplied(promptId)
+      add({ id: `end-${promptId}`, channel, text })
+    },
+    wake: () => {
+      isAwake = true
+    },
+    sendDue: (commit) => {
+      if (!chats || !isAwake) return
+      isAwake = false
+      const rows = readRows(
+        sql,
+        sendRow,
+        "SELECT * FROM sends WHERE place IN (SELECT min(place) FROM sends GROUP BY channel)",
+      )
+      for (const row of rows) {
+        if (row.due_at > now() || busy.has(row.channel)) continue
+        busy.add(row.channel)
+        void trySending(row).then((failure) => {
+          busy.delete(row.channel)
+          commit(() => settle(row, failure))
+        })
+      }
+    },
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * A local GitHub: the REST routes that the hub calls, over repositories, pull requests, labels, reviews and checks in memory,
+ * with GitHub's status codes and response shapes. A call without the token is refused.
+ */
+
+export interface GithubPull {
+  readonly number: number
+  readonly head: { readonly ref: string; readonly sha: string }
+  readonly base: { readonly ref: string }
+  readonly html_url: string
+  title: string
+  body: string | null
+  state: string
+  labels: { readonly name: string }[]
+}
+
+export interface GithubRepository {
+  readonly fullName: string
+  readonly defaultBranch: string
+  readonly isPrivate: boolean
+  /** Path to content. */
+  readonly files: Readonly<Record<string, string>>
+  readonly pulls: GithubPull[]
+}
+
+export interface GithubApi {
+  readonly url: string
+  readonly calls: string[]
+  readonly repository: (fullName: string) => GithubRepository
+  readonly openPull: (fullName: string, head: string, title: string) => GithubPull
+  readonly stop: () => Promise<void>
+}
+
+export const GITHUB_TOKEN = "ghp_token_of_the_tests_0123456789abcdef"
+
+type Fields = Readonly<Record<string, unknown>>
+
+export const startGithubApi = (given: readonly Omit<GithubRepository, "pulls">[]): GithubApi => {
+  const calls: string[] = []
+  const repositories = new Map(
+    given.map((repository): [string, GithubRepository] => [
+      repository.fullName,
+      { ...repository, pulls: [] },
+    ]),
+  )
+  const repository = (fullName: string) => {
+    const found = repositories.get(fullName)
+    if (!found) throw new Error(`the test has no repository ${fullName}`)
+    return found
+  }
+  const addPull = ({ fullName, pulls }: GithubRepository, fields: Fields): GithubPull => {
+    const number = pulls.length + 1
+    const head = String(fields["head"])
+    const pull = {
+      number,
+      head: { ref: head, sha: `sha-of-${head}` },
+      base: { ref: String(fields["base"]) },
+      html_url: `https://github.com/${fullName}/pull/${number}`,
+      title: String(fields["title"]),
+      body: typeof fields["body"] === "string" ? fields["body"] : null,
+      state: "open",
+      labels: [],
+    }
+    pulls.push(pull)
+    return pull
+  }
+
+  const pullRoute = (found: GithubRepository, pull: GithubPull, rest: string, method: string) => {
+    if (rest === "") return pull
+    if (rest === "files")
+      return Object.keys(found.files).map((filename) => ({ filename, status: "modified" }))
+    if (rest === "reviews")
+      return [
+        { id: 1, user: { login: "ann" }, state: "APPROVED", body: `review of ${pull.number}` },
+      ]
+    return method === "GET" && rest === "comments" ? [] : undefined
+  }
+
+  const repositoryRoute = (
+    found: GithubRepository,
+    method: string,
+    rest: string,
+    query: URLSearchParams,
+    fields: Fields,
+  ): unknown => {
+    if (rest === "") return showRepository(found)
+    if (rest === "pulls" && method === "POST") {
+      const isOpen = found.pulls.some(
+        ({ head, state }) => head.ref === fields["head"] && state === "open",
+      )
+      return isOpen
+        ? refuse(422, `A pull request already exists for ${String(fields["head"])}.`)
+        : Response.json(addPull(found, fields), { status: 201 })
+    }
+    if (rest === "pulls") {
+      const head = query.get("head")?.split(":")[1]
+      const state = query.get("state") ?? "open"
+      return found.pulls.filter(
+        (pull) =>
+          (head === undefined || pull.head.ref === head) &&
+          (state === "all" || pull.state === state),
+      )
+    }
+    const [, part, id = "", more = ""] = /^(pulls|issues)\/(\d+)\/?(.*)$/.exec(rest) ?? []
+    const pull = found.pulls.find(({ number }) => number === Number(id))
+    if (pull && part === "issues" && more === "labels" && method === "PUT") {
+      pull.labels = (fields["labels"] as string[]).map((name) => ({ name }))
+      return pull.labels
+    }
+    if (pull && part === "issues" && more === "comments")
+      return [{ id: 1, user: { login: "ann" }, body: `comment on ${pull.number}` }]
+    if (pull && part === "pulls" && more === "" && method === "PATCH")
+      return Object.assign(pull, fields)
+    if (pull && part === "pulls") return pullRoute(found, pull, more, method)
+    const ref = /^commits\/([^/]+)\/(check-runs|status)$/.exec(rest)
+    if (ref?.[2] === "check-runs")
+      return {
+        total_count: 1,
+        check_runs: [{ id: 1, name: "build", status: "completed", conclusion: "success" }],
+      }
+    if (ref) return { state: "success", statuses: [] }
+    const path = rest.startsWith("contents/") ? decodeURIComponent(rest.slice(9)) : ""
+    const content = found.files[path]
+    return content === undefined
+      ? undefined
+      : { type: "file", path, encoding: "base64", content: Buffer.from(content).toString("base64") }
+  }
+
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async (request) => {
+      const { pathname, search, searchParams } = new URL(request.url)
+      calls.push(`${request.method} ${pathname}${search}`)
+      const authorization = request.headers.get("authorization") ?? ""
+      if (!/^(Bearer|token) /.test(authorization) || !authorization.endsWith(` ${GITHUB_TOKEN}`))
+        return refuse(401, "Bad credentials")
+      if (pathname === "/user/repos")
+        return Response.json([...repositories.values()].map(showRepository))
+      const [, fullName = "", rest = ""] = /^\/repos\/([^/]+\/[^/]+)\/?(.*)$/.exec(pathname) ?? []
+      const found = repositories.get(fullName)
+      const fields = request.method === "GET" ? {} : ((await request.json()) as Fields)
+      const result = found && repositoryRoute(found, request.method, rest, searchParams, fields)
+      if (result instanceof Response) return result
+      return result === undefined ? refuse(404, "Not Found") : Response.json(result)
+    },
+  })
+  return {
+    url: server.url.origin,
+    calls,
+    repository,
+    openPull: (fullName, head, title) =>
+      addPull(repository(fullName), { head, title, base: repository(fullName).defaultBranch }),
+    stop: () => server.stop(true),
+  }
+}
+
+const refuse = (status: number, message: string) => Response.json({ message }, { status })
+
+const showRepository = ({ fullName, defaultBranch, isPrivate }: GithubRepository) => ({
+  full_name: fullName,
+  clone_url: `https://github.com/${fullName}.git`,
+  default_branch: defaultBranch,
+  private: isPrivate,
+})
