@@ -1,6 +1,6 @@
 /** The line editor of the chat: keys, paste, history, and the redrawn line below streaming output. */
 import { expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { PassThrough } from "node:stream"
 import { createKeyReader } from "../../src/cli/chat/keys.ts"
 import {
@@ -89,7 +89,7 @@ test("Ctrl-C clears a line that has text and is an interrupt on an empty one", (
 test("no text of an agent contains a control character after it was made visible", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (text) => {
-      const codes = [...visibleText(text)].map((character) => character.codePointAt(0) ?? 0)
+      const codes = Array.from(visibleText(text)).map((character) => character.codePointAt(0) ?? 0)
       const controls = codes.filter(
         (code) => (code < 0x20 && code !== 0x0a && code !== 0x09) || (code >= 0x7f && code < 0xa0),
       )

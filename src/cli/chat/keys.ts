@@ -71,8 +71,8 @@ export const createKeyReader = (): KeyReader => {
         sequences[first] ?? (first === "\t" ? ({ key: "text", text: "\t" } as const) : undefined)
       return { length: 1, ...(key && { key }) }
     }
-    const end = [...rest].findIndex(isControl)
-    const text = end === -1 ? rest : [...rest].slice(0, end).join("")
+    const end = Array.from(rest).findIndex(isControl)
+    const text = end === -1 ? rest : Array.from(rest).slice(0, end).join("")
     return { length: text.length, key: { key: "text", text } }
   }
 

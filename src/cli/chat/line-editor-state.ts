@@ -49,7 +49,7 @@ export const emptyEditor = (history: readonly string[] = []): Editor => ({
   draft: "",
 })
 
-const characters = (text: string): readonly string[] => [...text]
+const characters = (text: string): readonly string[] => Array.from(text)
 
 export const textOf = ({ text }: Editor): string => text.join("")
 
