@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { Readable, Writable } from "node:stream"
 import { SignJWT } from "jose"
-import { providerKeysOf, type RuntimeConfig } from "../runner/opencode/config/compose-config.ts"
+import type { RuntimeConfig } from "../runner/opencode/config/compose-config.ts"
 import type { Settings } from "../settings/settings.ts"
 import { createDaemon, type Daemon } from "../runner/daemon.ts"
 import { startDemoModel } from "../demo/demo.ts"
@@ -13,6 +13,7 @@ import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-session.ts"
 import { chooseGatewayPort } from "./place/gateway-port.ts"
 import { openHistory } from "./chat/history-file.ts"
+import { modelsOfStack } from "./stack-models.ts"
 import { startChat } from "./terminal-chat.ts"
 import { hashOf } from "../hub/keys.ts"
 import { startLocalHub } from "../hub/hosts/bun/local-hub.ts"
@@ -45,10 +46,11 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   const { stateDir } = options.settings
   const portFile = join(stateDir, "gateway-port.txt")
   const gatewayPort = await chooseGatewayPort(options.settings, options.base, portFile)
-  const hasKey = Object.keys(providerKeysOf(options.settings.environment)).length > 0
-  const demo = hasKey
-    ? undefined
-    : await startOnStablePort(join(stateDir, "demo-port"), (port) => startDemoModel({ port }))
+  const models = await modelsOfStack(options.settings)
+  for (const problem of models.problems) output.write(`${problem}\n`)
+  const demo = models.needsDemo
+    ? await startOnStablePort(join(stateDir, "demo-port"), (port) => startDemoModel({ port }))
+    : undefined
   const clientToken = crypto.randomUUID()
   const runnerToken = crypto.randomUUID()
   const hub = await startLocalHub({
@@ -69,14 +71,16 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     archiveRunnerState(stateDir, endedSession)
     output.write(`Session ${endedSession} has ended. A new session starts: ${sessionId}\n`)
   }
-  const settings = { ...options.settings, jwtSecret, sessionId, gatewayPort: gatewayPort.port }
+  const settings = { ...models.settings, jwtSecret, sessionId, gatewayPort: gatewayPort.port }
   const token = await personToken(jwtSecret, sessionId)
   writeAddress(stateDir, { url: hub.url, token: clientToken, session: sessionId })
   const session = hub.create(sessionId)
   session.setRunnerToken(await hashOf(runnerToken))
-  session.configure(demo ? demoConfig(demo.url) : { customProviders: [] })
+  const providers = demo ? demoConfig(demo.url) : { customProviders: [] }
+  session.configure({ ...providers, tools: hub.toolSwitches() })
   const daemon = createDaemon({
     config: settings,
+    endpoints: models.endpoints,
     link: { url: hub.runnerUrl(settings.sessionId), token: runnerToken },
     version: options.version,
     log,
@@ -96,7 +100,9 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
       const links = options.interactive
         ? linksOf(settings.services, daemon.missingPrograms(), port, token)
         : []
-      return [greeting(settings, demo !== undefined), ...links].join("\n")
+      const { providerKeys = {} }: RuntimeConfig = session.config()
+      const model = models.describe(daemon.model(), Object.keys(providerKeys))
+      return [greeting(settings, model), ...links].join("\n")
     },
   })
   port = (await daemon.start()).port
@@ -168,9 +174,5 @@ const demoConfig = (url: string): RuntimeConfig => ({
   ],
 })
 
-const greeting = (settings: Settings, demo: boolean): string => {
-  const model = demo
-    ? "No provider key is set, so a scripted demo model replies: it is not an LLM. Everything else is real.\nTry:  run: ls -la   write: hello.txt   ask   plan   think   fail"
-    : "Type a prompt."
-  return `\nReady. The agent works in ${settings.workDir}\n${model}\nAlt-Enter starts a new line. Ctrl-C clears the line, then cancels the turn, then exits; Ctrl-D exits.\n`
-}
+const greeting = (settings: Settings, model: string): string =>
+  `\nReady. The agent works in ${settings.workDir}\n${model}\nType a prompt; Alt-Enter starts a new line. Ctrl-C clears the line, then cancels the turn, then exits; Ctrl-D exits.\n`
