@@ -1,4 +1,5 @@
 /** The whole system on one machine: session agent, runner, chat, and a demo model if no provider key is set. */
+import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { Readable, Writable } from "node:stream"
 import { SignJWT } from "jose"
@@ -9,6 +10,8 @@ import { startDemoModel } from "../demo/demo.ts"
 import { startOnStablePort } from "../demo/stable-port.ts"
 import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
+import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-session.ts"
+import { chooseGatewayPort } from "./place/gateway-port.ts"
 import { modelsOfStack } from "./stack-models.ts"
 import { startChat } from "./terminal-chat.ts"
 import { hashOf } from "../hub/keys.ts"
@@ -18,6 +21,8 @@ import type { Log } from "../lib/log.ts"
 
 export interface LocalStackOptions {
   readonly settings: Settings
+  /** The directory that all places share. */
+  readonly base: string
   readonly version: string
   readonly log: Log
   readonly input: Readable
@@ -27,8 +32,8 @@ export interface LocalStackOptions {
 
 export interface LocalStack {
   readonly daemon: Daemon
-  /** Resolves when the chat has ended or the runner has stopped. */
-  readonly finished: Promise<void>
+  /** Resolves when the chat has ended or the runner has stopped, with the exit code. */
+  readonly finished: Promise<number>
   readonly stop: () => Promise<void>
 }
 
@@ -37,29 +42,38 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   // All tokens for this gateway are made below, so a new key at every start is fine.
   const jwtSecret = options.settings.jwtSecret ?? crypto.randomUUID()
   log.hide([jwtSecret])
+  const { stateDir } = options.settings
+  const portFile = join(stateDir, "gateway-port.txt")
+  const gatewayPort = await chooseGatewayPort(options.settings, options.base, portFile)
   const models = await modelsOfStack(options.settings)
   for (const problem of models.problems) output.write(`${problem}\n`)
-  const settings = { ...models.settings, jwtSecret }
-  const token = await personToken(jwtSecret, settings.sessionId)
   const demo = models.needsDemo
-    ? await startOnStablePort(join(settings.stateDir, "demo-port"), (port) =>
-        startDemoModel({ port }),
-      )
+    ? await startOnStablePort(join(stateDir, "demo-port"), (port) => startDemoModel({ port }))
     : undefined
   const clientToken = crypto.randomUUID()
   const runnerToken = crypto.randomUUID()
   const hub = await startLocalHub({
-    stateDir: settings.stateDir,
-    workDir: settings.workDir,
-    port: settings.hubPort,
-    environment: settings.environment,
-    chatSession: settings.sessionId,
+    stateDir,
+    workDir: options.settings.workDir,
+    port: options.settings.hubPort,
+    environment: options.settings.environment,
+    // Known only once the sessions of this hub are: an ended one is followed by a new one.
+    chatSession: () => sessionId,
     clock: systemClock,
     log: log.child({ component: "hub" }),
     clientToken,
   })
-  writeAddress(settings.stateDir, { url: hub.url, token: clientToken })
-  const session = hub.create(settings.sessionId)
+  const hasEnded = (id: string) => hub.find(id)?.status().status === "ended"
+  const sessionId = nextSession(options.settings.sessionId, hasEnded)
+  const endedSession = sessionBefore(sessionId, options.settings.sessionId)
+  if (endedSession !== undefined) {
+    archiveRunnerState(stateDir, endedSession)
+    output.write(`Session ${endedSession} has ended. A new session starts: ${sessionId}\n`)
+  }
+  const settings = { ...models.settings, jwtSecret, sessionId, gatewayPort: gatewayPort.port }
+  const token = await personToken(jwtSecret, sessionId)
+  writeAddress(stateDir, { url: hub.url, token: clientToken, session: sessionId })
+  const session = hub.create(sessionId)
   session.setRunnerToken(await hashOf(runnerToken))
   const providers = demo ? demoConfig(demo.url) : { customProviders: [] }
   session.configure({ ...providers, tools: hub.toolSwitches() })
@@ -90,16 +104,22 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     },
   })
   port = (await daemon.start()).port
+  await writeFile(portFile, `${port}\n`, { mode: 0o600 })
   await hub.resume()
   return {
     daemon,
-    finished: Promise.race([chat.finished, daemon.done]).then(() => undefined),
+    finished: Promise.race([chat.finished, daemon.done.then(({ code }) => code)]).then((code) => {
+      if (hasEnded(sessionId))
+        output.write("The session has ended. The next `sandpiper up` starts a new one.\n")
+      return code
+    }),
     stop: async () => {
       chat.close()
       removeAddress(settings.stateDir)
       await daemon.stop({ code: 0, why: "the chat has ended" })
       await hub.stop()
       await demo?.stop()
+      gatewayPort.release()
     },
   }
 }

@@ -30,7 +30,7 @@ export interface LocalHubOptions {
   readonly log: Log
   readonly clientToken: string
   /** Takes messages of chat services that name no session. */
-  readonly chatSession?: string | undefined
+  readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
 }
@@ -86,6 +86,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     clientToken: options.clientToken,
     answer,
     workflowReported: sharedStore.executed,
+    decideExecution: async (session, decision) => sharedStore.decide(session, decision),
     ended: (session) => void children.ended(session),
     terminate: (session) => children.terminate(session, "ended by a client"),
     hook: (trigger, request) => takeHook(sharedStore, trigger, request),
