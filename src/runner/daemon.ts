@@ -36,11 +36,13 @@ import { createLink } from "./link/link.ts"
 import { createOutbox } from "./link/outbox.ts"
 import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
 import { type Agent, createAgent } from "./opencode/agent.ts"
+import { agentDirectories } from "./opencode/config/config-directories.ts"
 import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createReadiness, type Readiness } from "./readiness.ts"
+import { createGit } from "./sandbox/git.ts"
 import { openSecrets } from "./sandbox/open-secrets.ts"
 import { createRunCommand } from "./sandbox/run-command.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
@@ -179,6 +181,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     allow: config.agentEnvAllow ?? [],
     own: ownVariables,
   })
+  const git = createGit({ workDir, environment, user, clock })
   const secrets = openSecrets({
     ...config,
     secretsToken: () => settings.get().secretsToken,
@@ -296,6 +299,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     workflows,
     jobs,
     agentSessionIds: sessions.all,
+    snapshots: { directory: join(agentDirectories(config.stateDir).data, "snapshot"), git },
     send: link.send,
     reportState: readiness.reportOnRequest,
     clock,

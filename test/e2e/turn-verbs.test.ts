@@ -1,5 +1,6 @@
 /** Commands of the session agent other than prompts: each gets exactly one reply, also when there is nothing to do. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { rename } from "node:fs/promises"
 import { join } from "node:path"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
 import { hang, text, tool } from "../kit/model.ts"
@@ -126,6 +127,36 @@ describe("revert", () => {
     const received = JSON.stringify(c.model.requests.at(-1)?.messages)
     expect(received).toContain("@@r-one@@")
     expect(received).not.toContain("@@r-two@@")
+  })
+
+  test("a revert whose snapshots are lost is refused and deletes no file, also as undo", async () => {
+    const data = join(c.runner.sandbox.stateDir, "opencode/xdg/data/opencode")
+    c.model.on("l-one", [write("lost.txt", "1\n"), text("one")])
+    c.model.on("l-two", [write("lost.txt", "2\n"), text("two")])
+    await c.ask("l1", "@@l-one@@", on("lost"))
+    await c.ask("l2", "@@l-two@@", on("lost"))
+    await rename(join(data, "snapshot"), join(data, "snapshot-gone"))
+    try {
+      const from = c.agent.frames.length
+      c.agent.say({ type: "revert", messageId: "l2" })
+      const { messageIds, error } = await c.agent.frame("reverted", undefined, from)
+      expect(messageIds).toEqual([])
+      expect(error).toContain("snapshots of the files are missing")
+      const undone = await answered("command-result", {
+        type: "opencode-command",
+        command: "undo",
+        requestId: "l3",
+        ...on("lost"),
+      })
+      expect(undone.error).toContain("snapshots of the files are missing")
+      expect(await Bun.file(path("lost.txt")).text()).toBe("2\n")
+    } finally {
+      await rename(join(data, "snapshot-gone"), join(data, "snapshot"))
+    }
+    const from = c.agent.frames.length
+    c.agent.say({ type: "revert", messageId: "l2" })
+    expect(await c.agent.frame("reverted", undefined, from)).toMatchObject({ messageIds: ["l2"] })
+    expect(await Bun.file(path("lost.txt")).text()).toBe("1\n")
   })
 
   test("a revert of an unknown message replies with an empty list", async () => {

@@ -4,14 +4,16 @@ import { addressOf } from "../../wire/channel.ts"
 import type { ReadyAgent } from "../channels/channels.ts"
 import { parseModel } from "../opencode/config/models.ts"
 import type { Command } from "./command.ts"
+import { revertSafely, type SnapshotStore } from "./revert-safely.ts"
 
 type BuiltInCommand = (
   agent: ReadyAgent,
   agentSessionId: string,
   signal: AbortSignal,
+  snapshots: SnapshotStore,
 ) => Promise<string>
 
-const undo: BuiltInCommand = async ({ client }, agentSessionId) => {
+const undo: BuiltInCommand = async ({ client }, agentSessionId, _signal, snapshots) => {
   const { revertedTo } = await client.readSession(agentSessionId)
   const messages = await client.messages(agentSessionId)
   const prompts = messages.map(({ message }) => message).filter(({ role }) => role === "user")
@@ -19,7 +21,7 @@ const undo: BuiltInCommand = async ({ client }, agentSessionId) => {
   const reverted = revertedTo === undefined ? -1 : prompts.findIndex(({ id }) => id === revertedTo)
   const last = reverted === -1 ? prompts.at(-1) : prompts[reverted - 1]
   if (!last) throw new Error("there is nothing to undo")
-  await client.revert(agentSessionId, last.id)
+  await revertSafely(snapshots, client, agentSessionId, last.id)
   return "the last prompt was undone"
 }
 
@@ -62,7 +64,7 @@ export const opencodeCommand: Command<"opencode-command"> = async (ports, frame)
       addressOf(frame),
       async (agent, agentSessionId, signal) => {
         if (agentSessionId === undefined) throw new Error("this channel has no conversation yet")
-        return run(agent, agentSessionId, signal)
+        return run(agent, agentSessionId, signal, ports.snapshots)
       },
     )
     send({ type: "command-result", requestId, command: frame.command, result })

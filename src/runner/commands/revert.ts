@@ -2,8 +2,12 @@
 import { describeError } from "../../lib/log.ts"
 import { channelAddress } from "../../wire/channel.ts"
 import type { Command } from "./command.ts"
+import { revertSafely } from "./revert-safely.ts"
 
-export const revert: Command<"revert"> = async ({ channels, jobs, send, log }, { messageId }) => {
+export const revert: Command<"revert"> = async (
+  { channels, jobs, snapshots, send, log },
+  { messageId },
+) => {
   const known = jobs.messageOf(messageId)
   if (!known) {
     log.warn("revert.unknown-message", { messageId })
@@ -14,7 +18,7 @@ export const revert: Command<"revert"> = async ({ channels, jobs, send, log }, {
     // OpenCode refuses to revert a session that is busy.
     await channels.stop(address, "reverted by the user")
     await channels.runExclusively(address, ({ client }) =>
-      client.revert(known.agentSessionId, known.userMessageId),
+      revertSafely(snapshots, client, known.agentSessionId, known.userMessageId),
     )
     send({ type: "reverted", messageIds: [...known.idsFromHere] })
   } catch (error) {

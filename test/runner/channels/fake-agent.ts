@@ -66,6 +66,8 @@ export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgen
         store.snapshot().children.filter(({ message }) => message.agentSessionId === sessionId),
       )
     },
+    snapshotsFrom: async () => [],
+    project: async () => ({ id: "global", worktree: "/" }),
     deleteMessage: unused("deleteMessage"),
     revert: unused("revert"),
     unrevert: unused("unrevert"),

@@ -9,10 +9,12 @@ import {
   exchange,
   type FileDiff,
   fileDiff,
+  messagePatches,
   pendingPermission,
   type PendingPermission,
   pendingQuestion,
   type PendingQuestion,
+  project,
   providers,
   session,
 } from "./response-schemas.ts"
@@ -64,6 +66,10 @@ export interface AgentClient {
   ) => Promise<void>
 
   readonly messages: (agentSessionId: string, limit?: number) => Promise<readonly AgentExchange[]>
+  /** The snapshots of the messages from this one on, each once. */
+  readonly snapshotsFrom: (agentSessionId: string, messageId: string) => Promise<readonly string[]>
+  /** The project of the workspace: its snapshots are stored under this id and this path. */
+  readonly project: () => Promise<{ readonly id: string; readonly worktree: string }>
   readonly deleteMessage: (agentSessionId: string, messageId: string) => Promise<void>
   /** Fails while the session is busy (409; 500 before 1.2). Reverted messages are deleted by the next prompt. */
   readonly revert: (agentSessionId: string, messageId: string) => Promise<AgentSession>
@@ -166,6 +172,12 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
         sessionPath(agentSessionId, limit === undefined ? "/message" : `/message?limit=${limit}`),
         z.array(exchange),
       ),
+    snapshotsFrom: async (agentSessionId, messageId) => {
+      const all = await get(sessionPath(agentSessionId, "/message"), messagePatches)
+      const start = all.findIndex((message) => message.messageId === messageId)
+      return [...new Set(all.slice(Math.max(0, start)).flatMap(({ hashes }) => hashes))]
+    },
+    project: () => get("/project/current", project),
     deleteMessage: async (agentSessionId, messageId) => {
       await call("DELETE", messagePath(agentSessionId, messageId), anyBody)
     },

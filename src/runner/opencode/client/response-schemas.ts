@@ -62,6 +62,23 @@ export const exchange = z
     parts: parts.flatMap((part) => partSchema.safeParse(part).data ?? []),
   }))
 
+/** The snapshots that the parts of each message name: OpenCode restores files from them when it reverts. */
+export const messagePatches = z.array(
+  z
+    .object({
+      info: z.object({ id: z.string() }),
+      parts: z.array(z.object({ type: z.string(), hash: z.string().optional() })),
+    })
+    .transform(({ info, parts }) => ({
+      messageId: info.id,
+      hashes: parts.flatMap(({ type, hash }) =>
+        type === "patch" && hash !== undefined ? [hash] : [],
+      ),
+    })),
+)
+
+export const project = z.object({ id: z.string(), worktree: z.string() })
+
 export const session = z
   .object({
     id: z.string(),
