@@ -3,7 +3,7 @@ import { z } from "zod"
 import { parseClientMessage, type RefusalCode } from "../wire/clients/verbs.ts"
 import { type Route, routeOf } from "./session/routes.ts"
 import { sameText } from "../lib/constant-time.ts"
-import { parseJson } from "../lib/json.ts"
+import { parseLimitedJson } from "../wire/json-limits.ts"
 import type { Session } from "./session/session.ts"
 import { hashOf } from "./keys.ts"
 
@@ -141,7 +141,10 @@ const runVerb = async (session: Session, name: string, request: Request): Promis
   if (!parsed.ok) return errorResponse(400, parsed.problem)
   if (parsed.message.type === "subscribe")
     return errorResponse(400, "subscribe works on a WebSocket only: use GET events")
-  const reply = session.clients.request(parsed.message, "http")
+  const reply =
+    parsed.message.type === "approve-execution"
+      ? await session.clients.approve(parsed.message)
+      : session.clients.request(parsed.message, "http")
   return Response.json(reply, { status: reply.ok ? 200 : statuses[reply.error.code] })
 }
 
@@ -188,7 +191,7 @@ const readBody = async (request: Request): Promise<Record<string, unknown> | und
   if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined
   const text = await request.text()
   if (text.length > MAX_BODY) return undefined
-  return text === "" ? {} : jsonObject.safeParse(parseJson(text)).data
+  return text === "" ? {} : jsonObject.safeParse(parseLimitedJson(text)).data
 }
 
 const errorResponse = (status: number, message: string): Response =>

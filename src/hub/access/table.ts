@@ -124,6 +124,7 @@ const verbs: Readonly<Record<VerbAction, Rule>> = {
   "verb:abort": write("stop the running turn"),
   "verb:answer": write("answer a question"),
   "verb:permission": write("decide on a permission"),
+  "verb:approve-execution": write("approve or deny a workflow's gate"),
   "verb:withdraw": write("remove a queued prompt"),
   "verb:promote": write("move a queued prompt to the front"),
   "verb:revert": write("undo messages"),

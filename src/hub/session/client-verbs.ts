@@ -22,18 +22,23 @@ import type { Prompt } from "./queue.ts"
 import { hasEnded } from "./named-values.ts"
 import type { Answered } from "./interactions.ts"
 import { hasRow } from "./rows.ts"
-import { parseJson } from "../../lib/json.ts"
+import { parseLimitedJson } from "../../wire/json-limits.ts"
 
 export interface ClientSide {
   /** A message from a client's WebSocket. */
   readonly receive: (connection: string, text: string) => void
   /** Sends a snapshot, or the changes since `cursor`, then live events. Also for event streams (SSE). */
   readonly subscribe: (connection: string, cursor: number | undefined) => void
-  readonly request: (message: Exclude<ClientMessage, { type: "subscribe" }>, by: string) => Reply
+  readonly request: (message: Immediate, by: string) => Reply
+  /** Asks the shared store, which may be another object: the reply comes later. */
+  readonly approve: (message: Client<"approve-execution">) => Promise<Reply>
 }
 
+type ImmediateVerb = Exclude<ClientVerb, "subscribe" | "approve-execution">
+type Immediate = Extract<ClientMessage, { readonly type: ImmediateVerb }>
+
 type Verbs = {
-  readonly [Verb in Exclude<ClientVerb, "subscribe">]: (message: Client<Verb>, by: string) => Reply
+  readonly [Verb in ImmediateVerb]: (message: Client<Verb>, by: string) => Reply
 }
 
 /** Far more than people type: it stops a script that floods the queue. */
@@ -70,9 +75,19 @@ export const createClientSide = (context: SessionContext, flush: () => void): Cl
     ports.sockets.subscribe(connection)
   }
 
+  const approve: ClientSide["approve"] = async ({ executionId, approve: isApproved, reason }) => {
+    const decision = { executionId, isApproved, reason }
+    const outcome = await ports.decideExecution(decision).catch(() => undefined)
+    if (!outcome) return refuse("conflict", "the decision could not be stored: try again")
+    return outcome.ok
+      ? { ok: true, status: outcome.status }
+      : refuse(outcome.isUnknown ? "not-found" : "too-late", outcome.message)
+  }
+
   return {
     subscribe,
     request,
+    approve,
     receive: (connection, text) => {
       const reply = (value: Reply, id?: string) =>
         ports.sockets.send(
@@ -83,12 +98,16 @@ export const createClientSide = (context: SessionContext, flush: () => void): Cl
             ...value,
           }),
         )
-      const value = parseJson(text)
+      const value = parseLimitedJson(text)
       if (isPing(value)) return ports.sockets.send(connection, '{"type":"pong"}')
       const parsed = parseClientMessage(value)
       if (!parsed.ok) return reply(refuse("bad-request", parsed.problem), idOf(value))
       const { message } = parsed
       if (message.type === "subscribe") return subscribe(connection, message.cursor)
+      if (message.type === "approve-execution") {
+        const decided = async () => reply(await approve(message), message.clientRequestId)
+        return void decided()
+      }
       reply(request(message, connection), message.clientRequestId)
     },
   }

@@ -38,6 +38,16 @@ export interface Alarm {
   readonly set: (at: number | undefined) => void
 }
 
+export interface ExecutionDecision {
+  readonly executionId: string
+  readonly isApproved: boolean
+  readonly reason?: string | undefined
+}
+
+export type DecisionOutcome =
+  | { readonly ok: true; readonly status: string }
+  | { readonly ok: false; readonly isUnknown: boolean; readonly message: string }
+
 export interface Ports {
   readonly sql: Sql
   readonly sockets: Sockets
@@ -58,6 +68,8 @@ export interface Ports {
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
   ) => void
+  /** A client approves or denies a run of this session that waits for it. */
+  readonly decideExecution: (decision: ExecutionDecision) => Promise<DecisionOutcome>
   /** The runner has ended the session. */
   readonly ended: () => void
   /** Chat services outside; absent when none is configured. */

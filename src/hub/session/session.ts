@@ -113,7 +113,9 @@ export const createSession = (ports: Ports): Session => {
     cancelWorkflow: (executionId) => commit(() => cancelExecution(context, executionId)),
     note: ({ id, role, content, channel = "web:default", image, reply = false }) =>
       commit(() => {
-        const artifact = image && storeArtifact(context, image.mime, image.base64, content, id)
+        const artifact =
+          image &&
+          storeArtifact(context, image.mime, image.base64, content, blobIdOf(ports.digest(id)))
         const extra = artifact === undefined ? {} : { extra: { artifact } }
         context.messages.add(role, { channel, content, ...extra }, { id })
         if (!reply) return
@@ -195,3 +197,6 @@ const meetDeadlines = (context: SessionContext): void => {
   }
   dispatch(context)
 }
+
+/** An id of our own, the same for a repeated note: its id comes from a runner and may be any text. */
+const blobIdOf = (digest: string): string => digest.slice(digest.indexOf(":") + 1)

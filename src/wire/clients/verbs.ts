@@ -60,6 +60,11 @@ const clientVerbs = [
     id,
     reply: permissionReply,
   }),
+  verb(
+    "approve-execution",
+    "Approve or deny the approval that a workflow execution of this session waits for. The first decision counts.",
+    { executionId: id, approve: z.boolean(), reason: z.string().max(2000).optional() },
+  ),
   verb("withdraw", "Remove a prompt from the queue before its turn starts.", { id }),
   verb(
     "promote",

@@ -107,6 +107,7 @@ describe("the roles", () => {
     "command",
     "delete-tunnel",
     "new-session",
+    "approve-execution",
     "permission",
     "promote",
     "prompt",

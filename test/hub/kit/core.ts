@@ -78,6 +78,7 @@ export const createCore = (
     later: clock.after,
     answer,
     workflowReported: () => {},
+    decideExecution: () => Promise.reject(new Error("this test expects no decision")),
     ended: () => {},
     report: (event) => void reports.push(event),
   })

@@ -3,13 +3,14 @@ import type { Server, ServerWebSocket } from "bun"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../../../lib/clock.ts"
+import { isLoopback } from "../../../lib/git-url.ts"
 import type { Log } from "../../../lib/log.ts"
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
 import { openBunSql } from "./sql.ts"
 import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
 import { receiveChat } from "../../adapters/receive-chat.ts"
 import { type Connections, createConnections, eventStream } from "../../connections.ts"
-import type { Ports } from "../../session/ports.ts"
+import type { DecisionOutcome, ExecutionDecision, Ports } from "../../session/ports.ts"
 import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
@@ -29,6 +30,10 @@ export interface HubOptions {
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
   ) => void
+  readonly decideExecution: (
+    session: string,
+    decision: ExecutionDecision,
+  ) => Promise<DecisionOutcome>
   readonly ended: (session: string) => void
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
@@ -89,13 +94,15 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       blobs: {
         put: (blob, _mime, base64) => {
           mkdirSync(blobsFolder(id), { recursive: true, mode: 0o700 })
-          writeFileSync(join(blobsFolder(id), blob), Buffer.from(base64, "base64"), { mode: 0o600 })
+          writeFileSync(join(blobsFolder(id), blobName(blob)), Buffer.from(base64, "base64"), {
+            mode: 0o600,
+          })
         },
         get: (blob) => {
-          const file = join(blobsFolder(id), blob)
+          const file = join(blobsFolder(id), blobName(blob))
           return existsSync(file) ? readFileSync(file, "base64") : undefined
         },
-        remove: (blob) => rmSync(join(blobsFolder(id), blob), { force: true }),
+        remove: (blob) => rmSync(join(blobsFolder(id), blobName(blob)), { force: true }),
         ids: () => (existsSync(blobsFolder(id)) ? readdirSync(blobsFolder(id)) : []),
       },
       alarm,
@@ -106,6 +113,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
       answer: (frame) => options.answer(id, frame),
       workflowReported: options.workflowReported,
+      decideExecution: (decision) => options.decideExecution(id, decision),
       ended: () => options.ended(id),
       chats: options.chats && {
         ...options.chats.port,
@@ -246,8 +254,12 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   }
 }
 
-const isLoopback = (host: string): boolean =>
-  host === "localhost" || host === "[::1]" || host.startsWith("127.")
+/** Blob ids are the hub's own; a name that could leave the folder is a fault of the program. */
+const blobName = (id: string): string => {
+  if (!/^[\w-]{1,64}$/.test(id))
+    throw new Error("a blob id must be 1 to 64 letters, digits, _ or -")
+  return id
+}
 
 const readArtifact = (folder: string, id: string, session: Session | undefined) => {
   const found = session?.snapshot().artifacts.find((artifact) => artifact.id === id)

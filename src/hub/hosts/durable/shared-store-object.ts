@@ -1,5 +1,6 @@
 /** The shared store of a deployment as one Durable Object: tables, triggers and the list of sessions. */
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
+import type { ExecutionDecision } from "../../session/ports.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { consoleReport } from "./console-report.ts"
@@ -43,6 +44,8 @@ export class SharedStore {
       answer: (session: string, frame: RequestFrame) => this.#store.answer(session, frame) ?? null,
       executed: (id: string, envelope: Outbound<"workflow-execution-result">["envelope"]) =>
         this.#store.executed(id, envelope),
+      decide: (session: string, decision: ExecutionDecision) =>
+        this.#store.decide(session, decision),
       created: (session: string) => this.#addSession(session),
       names: () => this.#names(),
     })

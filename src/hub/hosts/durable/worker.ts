@@ -133,6 +133,11 @@ export class SessionAgent {
       },
       answer: (frame) => answerRunnerRequest(this.#environment)(this.#name(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
+      decideExecution: (decision) =>
+        callObject(this.#environment.SHARED_STORE, "", decisionOutcome, "decide", [
+          this.#name(),
+          decision,
+        ]),
       ended: () => {},
       chats: this.#chats.port,
       report: consoleReport(() => this.#name()),
@@ -190,6 +195,11 @@ export class SessionAgent {
     }
   }
 }
+
+const decisionOutcome = z.discriminatedUnion("ok", [
+  z.object({ ok: z.literal(true), status: z.string() }),
+  z.object({ ok: z.literal(false), isUnknown: z.boolean(), message: z.string() }),
+])
 
 const objectOf = (namespace: DurableNamespace, name: string) =>
   namespace.get(namespace.idFromName(name))
