@@ -110,7 +110,7 @@ export const testEffects = (
       const contents = ({ prompts }: FakeRunner) => prompts.map(({ content }) => content)
 
       test("a parent hears once of the end of the work that it ordered, of a failure and of the end of the child", async () => {
-        await createSession("c1", { parentSessionId: "s1", title: "helper" })
+        await createSession("c1", { parent: "s1", title: "helper" })
         const parent = startRunner("s1")
         const child = startRunner("c1", { eager: false })
         const watcher = await connect("s1")
@@ -145,7 +145,7 @@ export const testEffects = (
       })
 
       test("a parent hears of a question of its child, and its message is the answer", async () => {
-        await createSession("c1", { parentSessionId: "s1" })
+        await createSession("c1", { parent: "s1" })
         const parent = startRunner("s1")
         const child = startRunner("c1", { eager: false })
         await parent.uplink.request("session-message", { targetSessionId: "c1", content: "ask me" })
@@ -171,7 +171,7 @@ export const testEffects = (
       })
 
       test("a message of a child reaches its parent as a prompt and is not reported further", async () => {
-        await createSession("c1", { parentSessionId: "s1" })
+        await createSession("c1", { parent: "s1" })
         const parent = startRunner("s1")
         const child = startRunner("c1")
         await child.uplink.request("session-message", {
@@ -186,7 +186,7 @@ export const testEffects = (
       })
 
       test("a parent that is away hears of the end of its child when it connects, after a restart of the host", async () => {
-        await createSession("c1", { parentSessionId: "s1" })
+        await createSession("c1", { parent: "s1" })
         await call("DELETE", "/sessions/c1")
         await host.restart()
         const parent = startRunner("s1")

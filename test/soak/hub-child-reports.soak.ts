@@ -96,7 +96,7 @@ test.each(hosts)(
     })()
     const children: FakeRunner[] = []
     for (const [index, name] of names.entries()) {
-      await create(name, { parentSessionId: "parent" })
+      await create(name, { parent: "parent" })
       const child = run(name)
       children.push(child)
       // The request is sent again after a cut, with the same id.

@@ -1,7 +1,7 @@
 /** The components of one session, shared by its two sides (runner and clients), and the transaction around them. */
 import type { InboundFrame } from "../../wire/frames/index.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
-import { type Changes, createChanges } from "./changes.ts"
+import { type ChangeKind, type Changes, createChanges } from "./changes.ts"
 import { type ChildReports, createChildReports } from "./child-reports.ts"
 import { type ChatSends, createChatSends } from "./chat-sends.ts"
 import { createDeadlines, type Deadlines } from "./deadlines.ts"
@@ -11,6 +11,7 @@ import { createMessages, type Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { createQueue, type Queue } from "./queue.ts"
 import { createNamedValues, type NamedValues } from "./named-values.ts"
+import { createBudget, type SessionBudget } from "./budget.ts"
 import { createDeltaBatches, type DeltaBatches } from "./delta-batches.ts"
 
 export interface SessionContext {
@@ -25,6 +26,7 @@ export interface SessionContext {
   readonly deadlines: Deadlines
   readonly values: NamedValues
   readonly childReports: ChildReports
+  readonly budget: SessionBudget
   readonly chatSends: ChatSends
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
@@ -32,7 +34,10 @@ export interface SessionContext {
   readonly sendToRunner: (frame: InboundFrame) => void
 }
 
-export const createSessionContext = (ports: Ports): SessionContext => {
+/** Changes of these kinds change the session's row in the list of sessions. */
+const LISTED: readonly ChangeKind[] = ["message", "state", "usage", "artifact"]
+
+export const createSessionContext = (ports: Ports, config?: string): SessionContext => {
   const { sql, sockets, now, newId } = ports
   const changes = createChanges(sql, sockets)
   const messages = createMessages(sql, changes, now, newId)
@@ -40,7 +45,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
   const attachments = createAttachments(ports)
   const runnerConnection = createRunnerConnection(sql)
   const deadlines = createDeadlines(sql, ports.alarm)
-  const values = createNamedValues(sql, changes)
+  const values = createNamedValues(sql, changes, config)
   const childReports = createChildReports(ports, values, deadlines)
   const chatSends = createChatSends(ports, messages, deadlines)
   let outgoing: InboundFrame[] = []
@@ -56,6 +61,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
     interactions: createInteractions(sql, changes, now),
     values,
     childReports,
+    budget: createBudget(sql, values),
     chatSends,
     commit: (work) => {
       try {
@@ -66,7 +72,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
         const frames = outgoing
         outgoing = []
         deltas.broadcast()
-        changes.broadcast()
+        const kinds = changes.broadcast()
         const { connection } = runnerConnection.state()
         if (connection !== null) {
           for (const frame of frames) sockets.send(connection, JSON.stringify(frame))
@@ -74,6 +80,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
         deadlines.arm()
         attachments.deleteReleased()
         childReports.send()
+        if (LISTED.some((kind) => kinds.has(kind))) ports.changed(kinds.has("usage"))
         chatSends.sendDue(context.commit)
         return result
       } catch (error) {

@@ -81,6 +81,9 @@ export const createCore = (
     decideExecution: () => Promise.reject(new Error("this test expects no decision")),
     ended: () => {},
     tellParent: async () => {},
+    seal: async (text) => `sealed:${text}`,
+    changed: () => {},
+    checkConnections: () => {},
     report: (event) => void reports.push(event),
   })
   const say = (connection: string, frame: object) =>

@@ -87,6 +87,9 @@ export const playTurn = (sql: Sql, steps: readonly TurnStep[]): PlayedTurn => {
       decideExecution: () => Promise.reject(new Error("this test expects no decision")),
       ended: () => {},
       tellParent: async () => {},
+      seal: async (text) => text,
+      changed: () => {},
+      checkConnections: () => {},
       report: () => {},
     })
   let session = open()

@@ -3,7 +3,11 @@ import { z } from "zod"
 import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { messageWithParts } from "../../../wire/clients/conversation.ts"
 import { sessionStatus } from "../../session/session.ts"
+import { guardRequest } from "../../access/guard-requests.ts"
+import { parseOwner } from "../../access/ownership.ts"
+import type { Runner } from "../../access/principal.ts"
 import { callObject, nothing } from "./object-calls.ts"
+import { storeNameOf } from "./shared-store-object.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 import { createGitHost, githubApi } from "../../handlers/git-host.ts"
 import { type OtherSession, createExternalHandlers } from "../../handlers/external-requests.ts"
@@ -16,11 +20,22 @@ const NO_OTHER_CHECKOUT =
   "repoUrl, branch, ref: this deployment cannot start sandboxes: check the repository out in this session and run the workflow without them"
 const NO_GIT = "no git host is configured: set the worker's secret GITHUB_TOKEN"
 
+const optionalTarget = z
+  .object({
+    id: z.string(),
+    owner: z.string().transform((text, context) => {
+      const owner = parseOwner(text)
+      if (owner === undefined) context.addIssue("not an owner")
+      return owner ?? z.NEVER
+    }),
+    ancestors: z.array(z.string()),
+  })
+  .nullable()
 const optionalResult = z.record(z.string(), z.unknown()).nullable()
 
 export const answerRunnerRequest = (
   environment: DurableEnvironment,
-): ((session: string, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
+): ((runner: Runner, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
   const { SESSIONS, SHARED_STORE, GITHUB_TOKEN, GITHUB_API_URL } = environment
   const refuseSandbox = () => Promise.reject(new Refusal(NO_SANDBOXES))
   const otherSession = (session: string): OtherSession => {
@@ -62,15 +77,22 @@ export const answerRunnerRequest = (
     chatProblem: durableChats(environment).problemOf,
     personas: () => [],
   })
-  return async (session, frame) => {
+  return async (runner, frame) => {
+    const { session, owner } = runner
+    // Ending a child is refused for every id, because this host has no children.
+    if (frame.type !== "terminate-child") {
+      await guardRequest(
+        runner,
+        frame,
+        async (id) => (await callObject(SESSIONS, id, optionalTarget, "target", [])) ?? undefined,
+      )
+    }
     if (frame.type === "workflow-run" && (frame.repoUrl ?? frame.branch ?? frame.ref) !== undefined)
       throw new Refusal(NO_OTHER_CHECKOUT)
+    const store = storeNameOf(owner)
     return (
-      (await callObject(SHARED_STORE, "", optionalResult, "answer", [session, frame])) ??
-      answerExternalRequest(externalHandlers, frame, {
-        session,
-        requestId: frame.requestId,
-      })
+      (await callObject(SHARED_STORE, store, optionalResult, "answer", [store, session, frame])) ??
+      answerExternalRequest(externalHandlers, frame, { session, requestId: frame.requestId })
     )
   }
 }
