@@ -2,7 +2,12 @@
 import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
 import { storeArtifact } from "./artifacts.ts"
 import { channelKey } from "../../wire/channel.ts"
-import { completeOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
+import {
+  completeOrders,
+  confirmCancel,
+  markDelivered,
+  WORKFLOW_CHANNEL,
+} from "./workflow-orders.ts"
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
 import { hasRow } from "./rows.ts"
@@ -214,6 +219,7 @@ const tableOf = (context: SessionContext): IngestTable => {
       sql.run("DELETE FROM channels WHERE key = ?", channelKey(frame))
       answerClient(frame.requestId, "new-session", { channel: channelKey(frame) })
     },
+    "workflow-accepted": ({ executionId }) => markDelivered(context, executionId),
     "workflow-execution-result": ({ executionId, envelope }) => {
       completeOrders(context, executionId)
       ports.workflowReported(executionId, envelope)

@@ -87,6 +87,9 @@ export const responseRows = [
     error: z.string().optional(),
   }),
   streamed("session-reset", "Response to `new-session`.", { ...channel, requestId }),
+  streamed("workflow-accepted", "The execution is stored and runs; its result follows.", {
+    executionId: z.string(),
+  }),
   streamed("workflow-execution-result", "Response to `workflow-execute`.", {
     executionId: z.string(),
     envelope: workflowEnvelope,
