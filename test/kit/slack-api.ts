@@ -112,8 +112,9 @@ export const startSlackApi = (): SlackApi => {
       if (first === "upload") {
         const file = pending.get(name)
         if (!file) return new Response("", { status: 404 })
-        file.mime = request.headers.get("content-type") ?? ""
-        file.bytes = new Uint8Array(await request.arrayBuffer())
+        const body = await uploadedFile(request)
+        file.mime = body.type
+        file.bytes = await body.bytes()
         return new Response("OK")
       }
       const bytes = files.get(name)
@@ -147,6 +148,16 @@ export const startSlackApi = (): SlackApi => {
     },
     stop: () => server.stop(true),
   }
+}
+
+/** Slack takes the bytes as the body, or as the file of a form. */
+const uploadedFile = async (request: Request): Promise<Blob> => {
+  const type = request.headers.get("content-type") ?? ""
+  if (!type.startsWith("multipart/form-data"))
+    return new Blob([await request.arrayBuffer()], { type })
+  const form = await request.formData()
+  for (const value of form.values()) if (value instanceof Blob) return value
+  return new Blob()
 }
 
 const fieldsOf = async (request: Request): Promise<Record<string, unknown>> => {

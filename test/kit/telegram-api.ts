@@ -83,7 +83,12 @@ export const startTelegramApi = (): TelegramApi => {
     }
     const kind = name === "sendPhoto" ? "photo" : name === "sendDocument" ? "document" : undefined
     if (kind === undefined) return refuse(404, "Not Found")
-    const file = fields[kind]
+    const given = fields[kind]
+    // A field may name another field of the form that has the file.
+    const file =
+      typeof given === "string" && given.startsWith("attach://")
+        ? fields[given.slice("attach://".length)]
+        : given
     if (!(file instanceof File))
       return refuse(400, `Bad Request: there is no ${kind} in the request`)
     const caption = field("caption") ?? ""

@@ -97,6 +97,16 @@ export const createChatSends = (
     })
   }
 
+  /** Resolves with the failure, if there is one. */
+  const trySending = async (row: SendRow): Promise<unknown> => {
+    try {
+      await deliver(row)
+      return undefined
+    } catch (error) {
+      return error ?? new Error("rejected without a reason")
+    }
+  }
+
   const giveUp = (row: SendRow, reason: string) => {
     sql.run("DELETE FROM sends WHERE reply = ?", row.reply)
     const error = `not sent to ${channelAddress(row.channel).channelType}: ${reason}`
@@ -162,14 +172,10 @@ export const createChatSends = (
       for (const row of rows) {
         if (row.due_at > now() || busy.has(row.channel)) continue
         busy.add(row.channel)
-        const done = (failure?: unknown) => {
+        void trySending(row).then((failure) => {
           busy.delete(row.channel)
           commit(() => settle(row, failure))
-        }
-        void deliver(row).then(
-          () => done(),
-          (error: unknown) => done(error ?? new Error("rejected without a reason")),
-        )
+        })
       }
     },
   }

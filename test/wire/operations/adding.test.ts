@@ -59,7 +59,7 @@ console.log(JSON.stringify({
   asked, reads,
   frame: requestFrame("count-sheep", "r1", { meadow: "x" }),
   deadline: requestDeadlineMs("count-sheep"),
-  docs: [renderApi(operations), renderProtocol(), renderTools(tools)].map((text) => text.includes("count")),
+  docs: [renderApi(operations), renderProtocol(), renderTools(tools, {})].map((text) => text.includes("count")),
   openApi: Object.keys(openApi(operations).paths).includes("/api/sheep/{meadow}/count"),
   stub: (await generatedTools()).has("tools/count_sheep.ts"),
 }))

@@ -111,7 +111,11 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         ...options.chats.port,
         // After the stop the database is closed: the result is not recorded, and the next start sends again.
         send: async (...message) => {
-          await options.chats?.port.send(...message).finally(untilOpen)
+          try {
+            await options.chats?.port.send(...message)
+          } finally {
+            await untilOpen()
+          }
         },
       },
       report: (event, fields) => log.warn(event, { session: id, ...fields }),

@@ -1,0 +1,285 @@
+/** Slack and Telegram at the hub, on both hosts: messages come in as prompts, replies leave in order or end visibly. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { startLocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { silentLog } from "../kit/log.ts"
+import { SLACK_SECRET, SLACK_TOKEN, type SlackApi, startSlackApi } from "../kit/slack-api.ts"
+import {
+  startTelegramApi,
+  TELEGRAM_SECRET,
+  TELEGRAM_TOKEN,
+  type TelegramApi,
+} from "../kit/telegram-api.ts"
+import { connectClient, type TestClient } from "./kit/client.ts"
+import { type FakeRunner, startFakeRunner } from "./kit/fake-runner.ts"
+import { CLIENT_TOKEN, RUNNER_TOKEN } from "./kit/hub.ts"
+import { until } from "./kit/until.ts"
+import { bundleWorker, startWorkerd } from "./kit/workerd.ts"
+
+interface Host {
+  readonly url: string
+  readonly restart: () => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+const hosts: Readonly<
+  Record<string, (folder: string, variables: Record<string, string>) => Promise<Host>>
+> = {
+  bun: async (folder, environment) => {
+    const start = (port: number) =>
+      startLocalHub({
+        stateDir: join(folder, "state"),
+        workDir: folder,
+        port,
+        environment: { PATH: "/usr/bin:/bin", ...environment },
+        clock: systemClock,
+        log: silentLog,
+        clientToken: CLIENT_TOKEN,
+      })
+    let hub = await start(0)
+    return {
+      url: hub.url,
+      restart: async () => {
+        await hub.stop()
+        hub = await start(hub.port)
+      },
+      stop: () => hub.stop(),
+    }
+  },
+  workerd: async (_folder, variables) => startWorkerd(await bundleWorker(), variables),
+}
+
+const slackEvent = (ts: string, text: string, channel = "C1") => ({
+  type: "event_callback",
+  event: { type: "app_mention", user: "U1", text, channel, ts },
+})
+
+describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => {
+  let folder: string
+  let slack: SlackApi
+  let telegram: TelegramApi
+  let host: Host
+  let runner: FakeRunner
+  let client: TestClient
+
+  const put = (session: string) =>
+    fetch(`${host.url}/sessions/${session}`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+      body: JSON.stringify({ runnerToken: RUNNER_TOKEN }),
+    })
+  const receive = (event: object) => fetch(slack.event(`${host.url}/channels/slack`, event))
+  const reply = (channelId: string, message: string, channelType = "slack") =>
+    runner.uplink.request("channel-reply", { channelType, channelId, message })
+  const postsTo = (channel: string) =>
+    slack.posts.filter((post) => post.channel === channel).map(({ text }) => text)
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "chats-"))
+    slack = startSlackApi()
+    telegram = startTelegramApi()
+    host = await hosts[name]!(folder, {
+      SLACK_SIGNING_SECRET: SLACK_SECRET,
+      SLACK_BOT_TOKEN: SLACK_TOKEN,
+      SLACK_API_URL: slack.apiUrl,
+      SLACK_SESSION: "s1",
+      TELEGRAM_BOT_TOKEN: TELEGRAM_TOKEN,
+      TELEGRAM_SECRET_TOKEN: TELEGRAM_SECRET,
+      TELEGRAM_API_URL: telegram.url,
+      TELEGRAM_SESSION: "gone",
+    })
+    await put("s1")
+    runner = startFakeRunner({
+      url: `${host.url.replace(/^http/, "ws")}/sessions/s1/ws`,
+      token: RUNNER_TOKEN,
+      stateDir: join(folder, "runner"),
+    })
+    client = await connectClient(host.url, CLIENT_TOKEN)
+  })
+  afterAll(async () => {
+    client.close()
+    await runner.stop()
+    await host.stop()
+    await slack.stop()
+    await telegram.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  /** Ends the turn of a prompt as the runner does. */
+  const endTurn = (messageId: string, channelId: string, end: object) => {
+    const turn = { messageId, channelType: "slack", channelId }
+    runner.send({ type: "message.create", turnId: `turn-${messageId}`, ...turn })
+    runner.send({
+      type: "message.finalize",
+      turnId: `turn-${messageId}`,
+      reason: "end_turn",
+      ...end,
+      ...turn,
+    })
+    runner.send({ type: "complete", ...turn })
+    runner.send({ type: "agentStatus", status: "idle", ...turn })
+  }
+  const promptOf = async (id: string) => {
+    await until(() => runner.prompts.some(({ messageId }) => messageId === id), `prompt ${id}`)
+    return runner.prompts.find(({ messageId }) => messageId === id)
+  }
+
+  test("a signed event is one prompt with its author and file, however often Slack repeats it", async () => {
+    const url = slack.addFile("notes.txt", new TextEncoder().encode("hello"))
+    const event = {
+      type: "event_callback",
+      event: {
+        type: "message",
+        subtype: "file_share",
+        channel_type: "im",
+        user: "U1",
+        text: "read this",
+        channel: "D1",
+        ts: "1.1",
+        files: [{ mimetype: "text/plain", name: "notes.txt", url_private: url }],
+      },
+    }
+    for (let delivery = 0; delivery < 3; delivery += 1)
+      expect((await receive(event)).status).toBe(200)
+    expect(await promptOf("slack-D1-1.1")).toMatchObject({
+      content: "read this",
+      channelType: "slack",
+      channelId: "D1",
+      authorId: "U1",
+      attachments: [
+        {
+          mime: "text/plain",
+          filename: "notes.txt",
+          url: `data:text/plain;base64,${btoa("hello")}`,
+        },
+      ],
+    })
+    endTurn("slack-D1-1.1", "D1", { finalText: "It says hello." })
+    await until(() => postsTo("D1").length > 0, "answer")
+    expect(postsTo("D1")).toEqual(["It says hello."])
+    expect(runner.prompts.filter(({ messageId }) => messageId === "slack-D1-1.1")).toHaveLength(1)
+  })
+
+  test("an event with a wrong signature is refused and is no prompt", async () => {
+    const forged = slack.event(`${host.url}/channels/slack`, slackEvent("6.6", "forged"), {
+      secret: "another secret",
+    })
+    expect((await fetch(forged)).status).toBe(401)
+    await receive(slackEvent("6.7", "real", "C6"))
+    await promptOf("slack-C6-6.7")
+    expect(runner.prompts.some(({ content }) => content === "forged")).toBeFalse()
+  })
+
+  test("a service that does not exist is not found", async () => {
+    const response = await fetch(`${host.url}/channels/irc`, { method: "POST", body: "{}" })
+    expect(response.status).toBe(404)
+  })
+
+  test("a long reply is split and arrives in order, also when Slack fails in between", async () => {
+    const words = Array.from({ length: 1500 }, (_, index) => `word-${index}`)
+    slack.fail({ status: 503 })
+    await reply("C2", words.join(" "))
+    await until(() => postsTo("C2").join(" ").endsWith("word-1499"), "last word", 30_000)
+    expect(postsTo("C2").length).toBeGreaterThan(2)
+    expect(postsTo("C2").join(" ").split(" ")).toEqual(words)
+  })
+
+  test("a rate limit is waited for as long as Slack asks", async () => {
+    const from = Date.now()
+    slack.fail({ status: 429, retryAfter: 2 })
+    await reply("C3", "patience")
+    await until(() => postsTo("C3").length > 0, "message after the rate limit", 30_000)
+    expect(Date.now() - from).toBeGreaterThanOrEqual(1900)
+    expect(postsTo("C3")).toEqual(["patience"])
+  })
+
+  test("a reply that Slack refuses for good ends as a system message, and later replies are sent", async () => {
+    slack.fail({ error: "is_archived" })
+    await reply("C4", "lost")
+    await client.until(
+      () =>
+        client
+          .messages()
+          .some(({ role, error }) => role === "system" && error?.includes("is_archived") === true),
+      "system message",
+    )
+    await reply("C4", "found")
+    await until(() => postsTo("C4").length > 0, "later reply")
+    expect(postsTo("C4")).toEqual(["found"])
+  })
+
+  test("the final text is not sent when the agent has replied in the channel itself", async () => {
+    await receive(slackEvent("5.1", "hi", "C5"))
+    await promptOf("slack-C5-5.1")
+    await reply("C5:5.1", "My own words.")
+    endTurn("slack-C5-5.1", "C5:5.1", { finalText: "I have replied." })
+    await receive(slackEvent("5.2", "and now?", "C5"))
+    await promptOf("slack-C5-5.2")
+    endTurn("slack-C5-5.2", "C5:5.2", { finalText: "Now this." })
+    await until(() => postsTo("C5").length > 1, "second answer")
+    expect(postsTo("C5")).toEqual(["My own words.", "Now this."])
+  })
+
+  test("a failed turn is told to the chat", async () => {
+    await receive(slackEvent("7.1", "hi", "C7"))
+    await promptOf("slack-C7-7.1")
+    endTurn("slack-C7-7.1", "C7:7.1", { reason: "error", error: "no model is available" })
+    await until(() => postsTo("C7").length > 0, "failure in the chat")
+    expect(postsTo("C7")).toEqual(["The turn failed: no model is available"])
+  })
+
+  test("a reply to a service that is down is sent after a restart of the hub", async () => {
+    const before = slack.calls.length
+    slack.fail({ status: 503 })
+    await reply("C8", "still here")
+    await until(() => slack.calls.length > before, "first attempt")
+    await host.restart()
+    await until(() => postsTo("C8").length > 0, "message after the restart", 30_000)
+    expect(postsTo("C8")).toEqual(["still here"])
+  })
+
+  test("a message to a session that does not exist is answered in the chat", async () => {
+    const message = {
+      message_id: 1,
+      chat: { id: 9 },
+      from: { id: 7, is_bot: false, first_name: "Ann" },
+      text: "hello?",
+    }
+    const response = await fetch(telegram.update(`${host.url}/channels/telegram`, message))
+    expect(response.status).toBe(200)
+    expect(telegram.posts).toEqual([
+      { chat: "9", topic: undefined, text: "This session has ended and takes no messages." },
+    ])
+  })
+})
+
+describe.each(Object.keys(hosts))("without chat services with the hub on %s", (name) => {
+  test("the routes are not found, and a reply is refused with what to set", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "no-chats-"))
+    const host = await hosts[name]!(folder, { SLACK_SIGNING_SECRET: SLACK_SECRET })
+    await fetch(`${host.url}/sessions/s1`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+      body: JSON.stringify({ runnerToken: RUNNER_TOKEN }),
+    })
+    const runner = startFakeRunner({
+      url: `${host.url.replace(/^http/, "ws")}/sessions/s1/ws`,
+      token: RUNNER_TOKEN,
+      stateDir: join(folder, "runner"),
+    })
+    for (const chat of ["slack", "telegram"]) {
+      const response = await fetch(`${host.url}/channels/${chat}`, { method: "POST", body: "{}" })
+      expect(response.status).toBe(404)
+    }
+    const refused = await runner.uplink
+      .request("channel-reply", { channelType: "slack", channelId: "C1", message: "hello" })
+      .catch(String)
+    expect(refused).toContain("the hub is not connected to slack: set SLACK_BOT_TOKEN")
+    await runner.stop()
+    await host.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+})
