@@ -61,6 +61,8 @@ export interface DaemonOptions {
   readonly readAgain?: () => Settings
   /** The command that starts this program; git starts it as its credential helper. */
   readonly self?: readonly string[]
+  /** Ports of other servers of this process, such as the demo model, with their owners: no tunnel may use them. */
+  readonly reservedPorts?: ReadonlyMap<number, string>
   /** When an OpenCode that does not respond counts as hung; the default is about half a minute. */
   readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
 }
@@ -353,6 +355,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         readiness,
         agent,
         linkMetrics,
+        reserved: () =>
+          reservedPorts(config.rawVncPort, host.controlPort(), options.reservedPorts ?? new Map()),
         brokerPort: broker.port,
         secrets,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
@@ -394,6 +398,18 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     missingPrograms: host.services.missing,
   }
 }
+
+/** Ports that no tunnel may use, beside those of the gateway's backends and of OpenCode. */
+const reservedPorts = (
+  rawVncPort: number,
+  controlPort: number | undefined,
+  others: ReadonlyMap<number, string>,
+): ReadonlyMap<number, string> =>
+  new Map([
+    ...others,
+    [rawVncPort, "the VNC server"],
+    ...(controlPort === undefined ? [] : [[controlPort, "the control server"] as const]),
+  ])
 
 interface Joined {
   readonly channels: Channels

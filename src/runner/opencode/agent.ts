@@ -41,6 +41,7 @@ export interface AgentSettings {
   readonly agentEnvAllow: readonly string[] | undefined
   readonly agentModels: readonly string[] | undefined
   readonly permissions: "allow" | "relay"
+  readonly isOrchestrator: boolean
   readonly agentBashSeconds: number
   readonly model: string | undefined
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -151,6 +152,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       ownVariables: options.ownVariables,
       extraEnvironment: { ...options.toolEnvironment(), PATH: pathWithRipgrep(search) },
       permissions: settings.permissions,
+      isOrchestrator: settings.isOrchestrator,
       allowedModels: settings.agentModels,
       bashTimeoutMs: settings.agentBashSeconds * 1000,
       hiddenTools: options.hiddenTools,
