@@ -55,12 +55,24 @@ export const defineTool = <Input extends z.ZodObject>({
   const hasNoArguments = Object.keys(input.shape).length === 0
   return {
     description,
-    args: hasNoArguments ? placeholder.shape : input.shape,
+    args: hasNoArguments ? placeholder.shape : shownShape(input.shape),
     execute: async (args, context) => {
       if (hasNoArguments) readArguments(placeholder, args)
       return run(readArguments(input, hasNoArguments ? {} : args), context)
     },
   }
+}
+
+/**
+ * The schema that the model sees. OpenCode shows a preprocessed field, as of a number in a query string, as optional: the
+ * model then leaves out what is required.
+ */
+const shownShape = (shape: z.ZodRawShape): z.ZodRawShape =>
+  Object.fromEntries(Object.entries(shape).map(([name, field]) => [name, shown(field)]))
+
+const shown = (field: z.core.$ZodType): z.core.$ZodType => {
+  if (field instanceof z.ZodOptional) return z.optional(shown(field.unwrap()))
+  return field instanceof z.ZodPipe ? field.out : field
 }
 
 /** Some models do not call a tool whose schema has no fields. */

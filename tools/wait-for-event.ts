@@ -5,7 +5,7 @@ import { defineTool } from "./tool.ts"
 
 export const waitForEvent = defineTool({
   description:
-    "End your turn until an event: a change of a child session, a message, a prompt of the user. Call it when you can only wait, and write nothing after it.",
+    "End your turn until an event: a change of a child session, a message, a prompt. Write nothing after it.",
   input: z.object({
     reason: prose("What you wait for").optional(),
     session_ids: texts("Sessions to wait for; default: any event").optional(),

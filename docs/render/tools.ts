@@ -3,6 +3,7 @@ import { z } from "zod"
 import type { Effect } from "../../test/whole/effects.ts"
 import type { Tool } from "../../tools/tool.ts"
 import { fieldsOf, fieldTable, heading } from "./markdown.ts"
+import { renderSets } from "./tool-budget.ts"
 
 export const renderTools = (
   tools: Readonly<Record<string, Tool>>,
@@ -14,6 +15,7 @@ export const renderTools = (
       intro(Object.keys(tools).length),
       "`src/wire/operations` and `tools`",
     ),
+    renderSets(tools),
     effectTable(effects),
     ...Object.entries(tools)
       .toSorted(([a], [b]) => a.localeCompare(b))

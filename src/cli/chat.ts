@@ -1,17 +1,18 @@
 /** `sandpiper chat`: a prompt or a conversation with a session of the running `sandpiper up`. */
 import { systemClock } from "../lib/clock.ts"
 import type { Command } from "./command.ts"
-import { findHub } from "./find-hub.ts"
+import { findHub, sessionOf } from "./find-hub.ts"
 import { startChat } from "./terminal-chat.ts"
 
 export const chat: Command = ({ settings, args: { text, json } }) => {
+  const hub = findHub(settings)
   const conversation = startChat({
     input: process.stdin,
     output: process.stdout,
     interactive: process.stdin.isTTY === true && text === undefined,
     clock: systemClock,
-    hub: findHub(settings),
-    session: settings.sessionId,
+    hub,
+    session: sessionOf(settings, hub),
     model: settings.model,
     text,
     json,

@@ -2,18 +2,18 @@
 import { mkdir, rm, statfs, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { findOpenCode } from "../runner/opencode/launch/binaries.ts"
-import { providerKeysOf } from "../runner/opencode/config/compose-config.ts"
 import type { Settings } from "../settings/settings.ts"
 import { commandOf, isTaken, listenerOf } from "../runner/host/processes.ts"
 import { type ServiceGroup, servicesOf } from "../runner/host/service-table.ts"
 import { describeError } from "../lib/log.ts"
 import { type Command, print } from "./command.ts"
 import { runCommand } from "../lib/run-command.ts"
+import { modelFindings } from "./doctor-models.ts"
 
 /** `bad` prevents the runner from working; `warn` disables a feature. */
-type Verdict = "ok" | "warn" | "bad"
+export type Verdict = "ok" | "warn" | "bad"
 
-interface Finding {
+export interface Finding {
   readonly what: string
   readonly verdict: Verdict
   readonly text: string
@@ -31,7 +31,12 @@ export const doctor: Command = async ({ settings }) => {
 }
 
 export const examine = async (settings: Settings): Promise<Examination> => {
-  const checks = [programs(settings), directories(settings), clock(settings), models(settings)]
+  const checks = [
+    programs(settings),
+    directories(settings),
+    clock(settings),
+    modelFindings(settings),
+  ]
   const findings = [...(await Promise.all(checks)).flat(), ...ports(settings)]
   return {
     lines: findings.map(
@@ -174,35 +179,6 @@ const clock = async ({ doUrl }: Settings): Promise<readonly Finding[]> => {
   const skew = Date.now() - there
   const text = `${here}, ${Math.round(skew / 1000)} s from the session agent's`
   return [found, { what, verdict: Math.abs(skew) > SKEW_MS ? "bad" : "ok", text }]
-}
-
-const providers: Readonly<Record<string, string>> = {
-  anthropic: "https://api.anthropic.com",
-  openai: "https://api.openai.com",
-  google: "https://generativelanguage.googleapis.com",
-  openrouter: "https://openrouter.ai",
-  groq: "https://api.groq.com",
-  mistral: "https://api.mistral.ai",
-  xai: "https://api.x.ai",
-  deepseek: "https://api.deepseek.com",
-}
-
-const models = async (settings: Settings): Promise<readonly Finding[]> => {
-  const keyed = Object.keys(providerKeysOf(settings.environment))
-  if (keyed.length === 0) {
-    const text = "no provider key is set: the session agent must provide one"
-    return [{ what: "model", verdict: "warn", text }]
-  }
-  return Promise.all(
-    keyed.map(async (provider): Promise<Finding> => {
-      const url = providers[provider] ?? ""
-      const reply = await reach(url)
-      // Any response counts: this checks the network path, not the key.
-      if (typeof reply !== "string")
-        return { what: "model", verdict: "ok", text: `${provider} is reachable at ${url}` }
-      return { what: "model", verdict: "warn", text: `${provider} at ${url}: ${reply}` }
-    }),
-  )
 }
 
 const reach = async (url: string): Promise<Response | string> => {

@@ -1,14 +1,18 @@
 /** The whole system on one machine: session agent, runner, chat, and a demo model if no provider key is set. */
+import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { Readable, Writable } from "node:stream"
 import { SignJWT } from "jose"
-import { providerKeysOf, type RuntimeConfig } from "../runner/opencode/config/compose-config.ts"
+import type { RuntimeConfig } from "../runner/opencode/config/compose-config.ts"
 import type { Settings } from "../settings/settings.ts"
 import { createDaemon, type Daemon } from "../runner/daemon.ts"
 import { startDemoModel } from "../demo/demo.ts"
 import { startOnStablePort } from "../demo/stable-port.ts"
 import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
+import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-session.ts"
+import { chooseGatewayPort } from "./place/gateway-port.ts"
+import { modelsOfStack } from "./stack-models.ts"
 import { startChat } from "./terminal-chat.ts"
 import { hashOf } from "../hub/keys.ts"
 import { startLocalHub } from "../hub/hosts/bun/local-hub.ts"
@@ -17,6 +21,8 @@ import type { Log } from "../lib/log.ts"
 
 export interface LocalStackOptions {
   readonly settings: Settings
+  /** The directory that all places share. */
+  readonly base: string
   readonly version: string
   readonly log: Log
   readonly input: Readable
@@ -26,8 +32,8 @@ export interface LocalStackOptions {
 
 export interface LocalStack {
   readonly daemon: Daemon
-  /** Resolves when the chat has ended or the runner has stopped. */
-  readonly finished: Promise<void>
+  /** Resolves when the chat has ended or the runner has stopped, with the exit code. */
+  readonly finished: Promise<number>
   readonly stop: () => Promise<void>
 }
 
@@ -36,32 +42,44 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   // All tokens for this gateway are made below, so a new key at every start is fine.
   const jwtSecret = options.settings.jwtSecret ?? crypto.randomUUID()
   log.hide([jwtSecret])
-  const settings = { ...options.settings, jwtSecret }
-  const token = await personToken(jwtSecret, settings.sessionId)
-  const hasKey = Object.keys(providerKeysOf(settings.environment)).length > 0
-  const demo = hasKey
-    ? undefined
-    : await startOnStablePort(join(settings.stateDir, "demo-port"), (port) =>
-        startDemoModel({ port }),
-      )
+  const { stateDir } = options.settings
+  const portFile = join(stateDir, "gateway-port.txt")
+  const gatewayPort = await chooseGatewayPort(options.settings, options.base, portFile)
+  const models = await modelsOfStack(options.settings)
+  for (const problem of models.problems) output.write(`${problem}\n`)
+  const demo = models.needsDemo
+    ? await startOnStablePort(join(stateDir, "demo-port"), (port) => startDemoModel({ port }))
+    : undefined
   const clientToken = crypto.randomUUID()
   const runnerToken = crypto.randomUUID()
   const hub = await startLocalHub({
-    stateDir: settings.stateDir,
-    workDir: settings.workDir,
-    port: settings.hubPort,
-    environment: settings.environment,
-    chatSession: settings.sessionId,
+    stateDir,
+    workDir: options.settings.workDir,
+    port: options.settings.hubPort,
+    environment: options.settings.environment,
+    // Known only once the sessions of this hub are: an ended one is followed by a new one.
+    chatSession: () => sessionId,
     clock: systemClock,
     log: log.child({ component: "hub" }),
     clientToken,
   })
-  writeAddress(settings.stateDir, { url: hub.url, token: clientToken })
-  const session = hub.create(settings.sessionId)
+  const hasEnded = (id: string) => hub.find(id)?.status().status === "ended"
+  const sessionId = nextSession(options.settings.sessionId, hasEnded)
+  const endedSession = sessionBefore(sessionId, options.settings.sessionId)
+  if (endedSession !== undefined) {
+    archiveRunnerState(stateDir, endedSession)
+    output.write(`Session ${endedSession} has ended. A new session starts: ${sessionId}\n`)
+  }
+  const settings = { ...models.settings, jwtSecret, sessionId, gatewayPort: gatewayPort.port }
+  const token = await personToken(jwtSecret, sessionId)
+  writeAddress(stateDir, { url: hub.url, token: clientToken, session: sessionId })
+  const session = hub.create(sessionId)
   session.setRunnerToken(await hashOf(runnerToken))
-  session.configure(demo ? demoConfig(demo.url) : { customProviders: [] })
+  const providers = demo ? demoConfig(demo.url) : { customProviders: [] }
+  session.configure({ ...providers, tools: hub.toolSwitches() })
   const daemon = createDaemon({
     config: settings,
+    endpoints: models.endpoints,
     link: { url: hub.runnerUrl(settings.sessionId), token: runnerToken },
     version: options.version,
     log,
@@ -84,20 +102,28 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
       const links = options.interactive
         ? linksOf(settings.services, daemon.missingPrograms(), port, token)
         : []
-      return [greeting(settings, demo !== undefined), ...links].join("\n")
+      const { providerKeys = {} }: RuntimeConfig = session.config()
+      const model = models.describe(daemon.model(), Object.keys(providerKeys))
+      return [greeting(settings, model), ...links].join("\n")
     },
   })
   port = (await daemon.start()).port
+  await writeFile(portFile, `${port}\n`, { mode: 0o600 })
   await hub.resume()
   return {
     daemon,
-    finished: Promise.race([chat.finished, daemon.done]).then(() => undefined),
+    finished: Promise.race([chat.finished, daemon.done.then(({ code }) => code)]).then((code) => {
+      if (hasEnded(sessionId))
+        output.write("The session has ended. The next `sandpiper up` starts a new one.\n")
+      return code
+    }),
     stop: async () => {
       chat.close()
       removeAddress(settings.stateDir)
       await daemon.stop({ code: 0, why: "the chat has ended" })
       await hub.stop()
       await demo?.stop()
+      gatewayPort.release()
     },
   }
 }
@@ -150,9 +176,5 @@ const demoConfig = (url: string): RuntimeConfig => ({
   ],
 })
 
-const greeting = (settings: Settings, demo: boolean): string => {
-  const model = demo
-    ? "No provider key is set, so a scripted demo model replies: it is not an LLM. Everything else is real.\nTry:  run: ls -la   write: hello.txt   ask   plan   think   fail"
-    : "Type a prompt."
-  return `\nReady. The agent works in ${settings.workDir}\n${model}\nCtrl-C cancels a turn, Ctrl-D exits.\n`
-}
+const greeting = (settings: Settings, model: string): string =>
+  `\nReady. The agent works in ${settings.workDir}\n${model}\nType a prompt. Ctrl-C cancels a turn, Ctrl-D exits.\n`

@@ -6,13 +6,17 @@ import { descendantsOf, endAll, listProcesses } from "../runner/host/processes.t
 import { startReaper } from "../runner/host/reaper.ts"
 import type { Settings } from "../settings/settings.ts"
 import { type Command, STOP_LIMIT_MS, untilSignal } from "./command.ts"
+import { findModels } from "./find-models.ts"
 
 export const run: Command = async ({ settings, log, rereadSettings }) => {
   const signalled = untilSignal()
   const reaper = startReaper({ clock: systemClock, log })
   const { createDaemon } = await import("../runner/daemon.ts")
+  const { endpoints, problems, model } = await findModels(settings)
+  for (const problem of problems) log.warn("model.endpoint", { problem })
   const daemon = createDaemon({
-    config: settings,
+    config: { ...settings, model },
+    endpoints,
     link: { url: settings.doUrl ?? "", token: settings.runnerToken ?? "" },
     version,
     log,

@@ -1,14 +1,34 @@
-/** `sandpiper sessions`: the sessions of the running `sandpiper up`, one line each. */
+/** `sandpiper sessions`: every directory in which `up` has worked, with the sessions of each one that is running. */
 import { z } from "zod"
+import { type HubAddress, readAddress } from "../hub/hosts/bun/address.ts"
 import { type Command, print } from "./command.ts"
 import { findHub } from "./find-hub.ts"
+import { describeOwner } from "./place/owner-text.ts"
+import { listPlaces, type Place, runningOwner } from "./place/place.ts"
 
 export const sessions: Command = async ({ settings }) => {
-  const { url, token } = findHub(settings)
+  if (settings.given.has("stateDir")) {
+    print(await sessionsOf(findHub(settings)))
+    return 0
+  }
+  const places = listPlaces(settings.stateDir)
+  if (places.length === 0) print("There are no sessions: start one with `sandpiper up`.\n")
+  for (const place of places) print(await describePlace(place))
+  return 0
+}
+
+const describePlace = async (place: Place): Promise<string> => {
+  const owner = runningOwner(place)
+  const address = readAddress(place.stateDir)
+  if (!owner || !address) return `${place.directory}  not running\n`
+  const rows = await sessionsOf(address).catch(() => "the session agent does not respond\n")
+  return `${place.directory}  running (${describeOwner(owner)})\n${rows.replaceAll(/^(?=.)/gm, "  ")}`
+}
+
+const sessionsOf = async ({ url, token }: HubAddress): Promise<string> => {
   const response = await fetch(`${url}/sessions`, { headers: { Authorization: `Bearer ${token}` } })
   if (!response.ok) throw new Error(`the session agent at ${url} returned HTTP ${response.status}`)
-  print(describeSessions(await response.json()))
-  return 0
+  return describeSessions(await response.json())
 }
 
 const sessionList = z.object({

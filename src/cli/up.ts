@@ -1,23 +1,68 @@
 /** `sandpiper up`: session agent, runner and chat on this machine, until the chat or a signal ends them. */
+import { createInterface } from "node:readline/promises"
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
+import { readAddress } from "../hub/hosts/bun/address.ts"
 import { startReaper } from "../runner/host/reaper.ts"
-import { type Command, STOP_LIMIT_MS, untilSignal } from "./command.ts"
+import { type Command, type CommandContext, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
+import { openPlace } from "./place/open-place.ts"
+import { describeOwner } from "./place/owner-text.ts"
+import type { Place } from "./place/place.ts"
 
-export const up: Command = async ({ settings, log }) => {
+export const up: Command = async (context) => {
+  const { settings, args, log } = context
+  const opened = openPlace(settings, { fresh: args.fresh === true, now: Date.now })
+  if ("busy" in opened) return attach(context, opened.busy)
   const signalled = untilSignal()
   const reaper = startReaper({ clock: systemClock, log })
   const { startLocalStack } = await import("./local-stack.ts")
   const stack = await startLocalStack({
-    settings,
+    settings: { ...settings, workDir: opened.place.directory, stateDir: opened.place.stateDir },
+    base: settings.stateDir,
     version,
     log,
     input: process.stdin,
     output: process.stdout,
     interactive: process.stdin.isTTY === true,
   })
-  await Promise.race([stack.finished, signalled])
+  const code = await Promise.race([stack.finished, signalled.then(() => 0)])
   await within(systemClock, STOP_LIMIT_MS, stack.stop())
   reaper.stop()
-  return 0
+  opened.lock.release()
+  return code
+}
+
+/** Another `up` runs in this directory. In a terminal, this one can become a chat with it. */
+const attach = async ({ settings }: CommandContext, place: Place): Promise<number> => {
+  const where = `another \`up\` runs in ${place.directory} (${describeOwner(place.owner)})`
+  const address = readAddress(place.stateDir)
+  if (process.stdin.isTTY !== true || address === undefined)
+    throw new Error(
+      `${where}: attach to it with \`sandpiper chat\`, or start another session with \`sandpiper up --new\``,
+    )
+  print(`${where[0]?.toUpperCase()}${where.slice(1)}.\n`)
+  const lines = createInterface({ input: process.stdin, output: process.stdout })
+  const answer = await lines.question("Attach to its session? [Y/n] ")
+  lines.close()
+  if (!/^(y|yes|)$/i.test(answer.trim())) {
+    print("Start another session here with `sandpiper up --new`.\n")
+    return 0
+  }
+  const [{ startChat }, { sessionOf }] = await Promise.all([
+    import("./terminal-chat.ts"),
+    import("./find-hub.ts"),
+  ])
+  const conversation = startChat({
+    input: process.stdin,
+    output: process.stdout,
+    interactive: true,
+    clock: systemClock,
+    hub: address,
+    session: sessionOf(settings, address),
+    model: settings.model,
+    greeting: () =>
+      `\nAttached. The agent works in ${place.directory}\nCtrl-D leaves; the session goes on.\n`,
+  })
+  process.on("SIGINT", conversation.interrupt)
+  return conversation.finished
 }

@@ -7,6 +7,7 @@ import type { Arguments } from "../settings/arguments.ts"
 import type { Settings } from "../settings/settings.ts"
 import { SettingsError } from "../settings/settings-error.ts"
 import type { workflowOrder } from "../wire/frames/workflow.ts"
+import { stateDirOf } from "./find-hub.ts"
 import { type Command, print } from "./command.ts"
 
 export const workflow: Command = async ({ settings, args }) => {
@@ -38,7 +39,10 @@ export const runWorkflowCommand = async (
     settings.operand === "run"
       ? runOrder(content, parseVariables(variables))
       : resumeOrder(content, deny ? "deny" : "approve")
-  const control = await findControl(settings.stateDir, settings.environment["SANDPIPER_API_TOKEN"])
+  const control = await findControl(
+    stateDirOf(settings),
+    settings.environment["SANDPIPER_API_TOKEN"],
+  )
   const report = await askControl(control, "/workflow", order, LIMIT_MS)
   return { ok: report["status"] === "ok", report }
 }

@@ -12,6 +12,7 @@ import { selfCommand } from "../lib/self-command.ts"
 import { openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
+import { toolsOffIn } from "../wire/operations/tool-sets.ts"
 import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
 import type { Channels } from "./channels/channels.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
@@ -38,6 +39,7 @@ import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
 import { type Agent, createAgent } from "./opencode/agent.ts"
 import { agentDirectories } from "./opencode/config/config-directories.ts"
 import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
+import type { Endpoint } from "./opencode/config/endpoints.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
@@ -46,6 +48,7 @@ import { createGit } from "./sandbox/git.ts"
 import { openSecrets } from "./sandbox/open-secrets.ts"
 import { createRunCommand } from "./sandbox/run-command.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
+import { missingNeeds } from "./tool-needs.ts"
 import type { Executions } from "./workflow/executions.ts"
 import { shellOrder } from "./workflow/order-sources.ts"
 import { channelOf } from "./workflow/steps.ts"
@@ -63,6 +66,8 @@ export interface DaemonOptions {
   readonly self?: readonly string[]
   /** Ports of other servers of this process, such as the demo model, with their owners: no tunnel may use them. */
   readonly reservedPorts?: ReadonlyMap<number, string>
+  /** Model endpoints with their models; the default is what the environment names. */
+  readonly endpoints?: readonly Endpoint[]
   /** When an OpenCode that does not respond counts as hung; the default is about half a minute. */
   readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
 }
@@ -81,6 +86,8 @@ export interface Daemon {
   readonly stop: (ending: Ending) => Promise<void>
   /** Programs that the requested services need and that are not installed. */
   readonly missingPrograms: () => readonly MissingProgram[]
+  /** The model of prompts that name none, once OpenCode is ready. */
+  readonly model: () => string | undefined
 }
 
 /** The pinned OpenCode version: files prepared for OpenCode must name exactly this version. */
@@ -226,6 +233,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
   })
 
+  /** Of prompts that name none; known when OpenCode is ready. */
+  let model: string | undefined
+  const toolsOff = toolsOffIn(config.toolSet ?? "all", missingNeeds(config))
   const broker = createBrokerSupervisor({
     self,
     stateDir: config.stateDir,
@@ -251,7 +261,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       SANDPIPER_API_TOKEN: apiToken,
       ...toolVariables(settings.get()),
     }),
-    hiddenTools: config.parallelApiKey ? [] : ["parallel_*"],
+    endpoints: options.endpoints,
+    hiddenTools: toolsOff.impossible,
+    unusedTools: toolsOff.optional,
     instructionFiles: [host.personaFiles],
     processes: createProcesses(clock),
     installExtraFiles: async (configDir) => {
@@ -274,6 +286,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     onFirstEvent: channels.streamGap,
     backpressure: link.room,
     onReady: ({ client, url, models, defaultModel }) => {
+      model = defaultModel
       channels.agentReady({ client, defaultModel })
       readiness.agentReady(
         url,
@@ -396,6 +409,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       done.resolve(ending)
     },
     missingPrograms: host.services.missing,
+    model: () => model,
   }
 }
 

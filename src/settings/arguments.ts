@@ -9,6 +9,10 @@ export interface Arguments {
   /** The prompt of `chat`. */
   readonly text?: string
   readonly json: boolean
+  /** `up --new`: a session of its own beside the one of this directory. */
+  readonly fresh?: boolean
+  /** The directory that `forget` deletes the state of. */
+  readonly directory?: string
   readonly workflow?: {
     readonly file: string
     readonly variables: string | undefined
@@ -63,9 +67,15 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
       const workflow = { file, variables: values.get("variables"), deny: switches.has("deny") }
       return { ...line, args: { json: false, workflow } }
     }
+    case "directory": {
+      const [directory, ...more] = rest
+      if (directory === undefined) throw new SettingsError(`${command} needs a DIR`)
+      rejectExtra(more)
+      return { ...line, args: { json: false, directory } }
+    }
     default:
       rejectExtra(rest)
-      return { ...line, args: { json: false } }
+      return { ...line, args: { json: false, ...(switches.has("new") && { fresh: true }) } }
   }
 }
 

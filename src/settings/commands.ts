@@ -5,6 +5,7 @@ export type CommandName =
   | "up"
   | "chat"
   | "sessions"
+  | "forget"
   | "doctor"
   | "git-credential"
   | "key-broker"
@@ -16,8 +17,8 @@ export interface CommandSyntax {
   readonly doc: string
   /** The command requires one of these words as its first argument. */
   readonly operands?: readonly string[]
-  /** What may follow: one file, or any number of words that form a text. Nothing if absent. */
-  readonly argument?: "file" | "text"
+  /** What may follow: one file, one directory, or any number of words that form a text. Nothing if absent. */
+  readonly argument?: "file" | "directory" | "text"
   /** Flags without a value. */
   readonly switches?: readonly string[]
   /** Flags with a value that are not settings. */
@@ -30,14 +31,21 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   run: {
     doc: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (default if flags are given)",
   },
-  up: { doc: "everything on this machine: a session agent, a runner, and a chat in this terminal" },
+  up: {
+    doc: "everything on this machine: a session agent, a runner, and a chat in this terminal",
+    switches: ["new"],
+  },
   chat: {
     doc: "send a prompt to a session of the running `up`; without text, a conversation",
     argument: "text",
     switches: ["json"],
     aliases: { m: "model", session: "session-id" },
   },
-  sessions: { doc: "list the sessions of the running `up`" },
+  sessions: { doc: "list every directory in which `up` has worked, and its sessions" },
+  forget: {
+    doc: "delete the sessions of DIR and what `up` has stored for it; the files in DIR stay",
+    argument: "directory",
+  },
   doctor: { doc: "check this machine: programs, directories, ports, clock, model; one line each" },
   hook: {
     doc: "pre-snapshot: prepare the running runner for a snapshot; post-snapshot: resume it",

@@ -32,9 +32,28 @@ export const nameList = z
 
 const MODEL = /^[^/\s]+\/\S+$/
 
-export const model = z.string().regex(MODEL, {
-  error: "must be provider/model, such as anthropic/claude-sonnet-4",
+/** Without a provider it is completed when the endpoints are known. */
+export const model = z.string().regex(/^\S+$/, {
+  error: "must be a model or provider/model, such as anthropic/claude-sonnet-4",
 })
+
+/** Credentials do not belong into an address, which is printed and logged. */
+const isEndpointUrl = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { protocol, username, password } = new URL(text)
+  return /^https?:$/.test(protocol) && username === "" && password === ""
+}
+
+export const endpointUrl = z.string().refine(isEndpointUrl, {
+  error: "must be an http:// or https:// URL without a user, such as http://127.0.0.1:8000/v1",
+})
+
+export const urlList = z
+  .string()
+  .transform((text) => (text === "none" ? [] : listOf(text)))
+  .refine((urls) => urls.every(isEndpointUrl), {
+    error: "must be http:// or https:// URLs separated by commas, or none",
+  })
 
 export const modelList = z
   .string()

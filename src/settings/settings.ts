@@ -15,6 +15,8 @@ export interface Settings extends SettingValues {
   readonly operand: string | undefined
   /** The one of REPO_URL first, then those of REPOS_JSON. */
   readonly repositories: readonly z.output<typeof repositoryList>[number][]
+  /** The settings that a flag or a variable sets; all others have their fallback. */
+  readonly given: ReadonlySet<string>
   /** The whole environment, from which child processes get a selection; never printed. */
   readonly environment: Environment
   /** Every secret value, for the log's redaction. */
@@ -42,8 +44,10 @@ const readSettings = (context: Context, { flags, operand }: CommandLine): Settin
   const values: Record<string, unknown> = {}
   const secrets: string[] = []
   const problems: string[] = []
+  const givenKeys = new Set<string>()
   for (const [key, setting] of settingRows) {
     const given = (setting.flag && flags.get(setting.flag)) || context.env[setting.env]
+    if (given) givenKeys.add(key)
     const text = given || setting.fallback?.(context) || undefined
     if (text === undefined && setting.requiredBy?.includes(context.command)) {
       problems.push(`${nameOf(setting)} is missing: ${setting.doc}`)
@@ -69,6 +73,7 @@ const readSettings = (context: Context, { flags, operand }: CommandLine): Settin
     workDir: resolve(context.cwd, parsed.workDir),
     stateDir: resolve(context.cwd, parsed.stateDir),
     command: context.command,
+    given: givenKeys,
     environment: Object.freeze({ ...context.env }),
     secrets: Object.freeze(secrets),
   })

@@ -23,7 +23,7 @@ export interface ChatOptions {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly now: () => number
   /** Takes the messages of a service that has no session of its own. */
-  readonly defaultSession?: string | undefined
+  readonly defaultSession?: (() => string) | undefined
 }
 
 const required = {
@@ -38,9 +38,11 @@ export const configureChats = ({
   defaultSession,
 }: ChatOptions): ConfiguredChats => {
   const value = (name: string) => environment[name] || undefined
-  const sessionOf = (type: ChatType) => value(`${type.toUpperCase()}_SESSION`) ?? defaultSession
+  const sessionOf = (type: ChatType) => value(`${type.toUpperCase()}_SESSION`) ?? defaultSession?.()
+  const missingSecrets = (type: ChatType) =>
+    required[type].filter((name) => value(name) === undefined)
   const missing = (type: ChatType): readonly string[] => [
-    ...required[type].filter((name) => value(name) === undefined),
+    ...missingSecrets(type),
     ...(sessionOf(type) === undefined ? [`${type.toUpperCase()}_SESSION`] : []),
   ]
   const make: Readonly<Record<ChatType, () => ChannelAdapter>> = {
@@ -63,17 +65,21 @@ export const configureChats = ({
     },
   }
   const types: readonly ChatType[] = ["slack", "telegram"]
-  const chats = new Map<string, Chat>(
-    types
-      .filter((type) => missing(type).length === 0)
-      .map((type) => [type, { adapter: make[type](), session: sessionOf(type) ?? "" }]),
+  const adapters = new Map<string, ChannelAdapter>(
+    types.filter((type) => missingSecrets(type).length === 0).map((type) => [type, make[type]()]),
   )
+  const find = (type: string): Chat | undefined => {
+    const known = types.find((name) => name === type)
+    const adapter = adapters.get(type)
+    const session = known && sessionOf(known)
+    return adapter && session !== undefined ? { adapter, session } : undefined
+  }
   return {
-    find: (type) => chats.get(type),
+    find,
     port: {
-      maxTextLength: (type) => chats.get(type)?.adapter.maxTextLength,
+      maxTextLength: (type) => find(type)?.adapter.maxTextLength,
       send: async (type, channelId, { text, image }) => {
-        const adapter = chats.get(type)?.adapter
+        const adapter = find(type)?.adapter
         if (!image) return adapter?.send(channelId, text)
         const bytes = Uint8Array.from(atob(image.base64), (byte) => byte.charCodeAt(0))
         const name = `image.${image.mime.split("/")[1] ?? "png"}`
@@ -82,7 +88,7 @@ export const configureChats = ({
     },
     problemOf: (type) => {
       const known = types.find((name) => name === type)
-      return known === undefined || chats.has(known)
+      return known === undefined || find(known) !== undefined
         ? undefined
         : `the hub is not connected to ${known}: set ${missing(known).join(" and ")}`
     },

@@ -18,8 +18,9 @@ import { checkConfig } from "./launch/launch-error.ts"
 import { createLauncher, type RunningAgent } from "./launch/launcher.ts"
 import { type ConfigOutcome, createSupervisor } from "./launch/supervisor.ts"
 import { followLog, type LogTail } from "./launch/log-tail.ts"
+import type { Endpoint } from "./config/endpoints.ts"
 import { mcpSecrets } from "./config/mcp.ts"
-import { defaultModel } from "./config/models.ts"
+import { defaultModel, knownModel } from "./config/models.ts"
 import type { AgentUser, Processes } from "./launch/interfaces.ts"
 import { openRunRecord, RUN_RECORD } from "./launch/run-record.ts"
 import type { BrokerAddress, RuntimeConfig } from "./config/compose-config.ts"
@@ -28,6 +29,7 @@ import type { ProcessSpec } from "./launch/spawn.ts"
 import { warmUp } from "./launch/warm-up.ts"
 import { waitUntilHung, type WatchOptions } from "./launch/hang-detector.ts"
 import { agentDirectories, writeConfig } from "./config/config-directories.ts"
+import type { ToolSet } from "../../wire/operations/tool-sets.ts"
 
 export interface AgentSettings {
   readonly stateDir: string
@@ -44,6 +46,7 @@ export interface AgentSettings {
   readonly isOrchestrator: boolean
   readonly agentBashSeconds: number
   readonly model: string | undefined
+  readonly toolSet: ToolSet | undefined
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
@@ -55,12 +58,16 @@ export interface AgentOptions {
   readonly self: string
   /** For the agent's tools: the URL of the runner's API and its token. */
   readonly toolEnvironment: () => Readonly<Record<string, string>>
+  /** Model endpoints with their models; the default is what the environment names. */
+  readonly endpoints?: readonly Endpoint[] | undefined
   /** Where OpenCode sends its model calls; the address is read for every plan. */
   readonly broker: () => BrokerAddress
   /** Gives the providers of a configuration to the broker, before OpenCode uses them. */
   readonly setUpstreams: (upstreams: LaunchPlan["config"]["upstreams"]) => Promise<void>
   /** Tools that cannot work in this sandbox, such as those without an API key. */
   readonly hiddenTools: readonly string[]
+  /** Tools outside the chosen set, which the session agent may turn on. */
+  readonly unusedTools: readonly string[]
   /** Files of other components that the agent always reads; glob patterns are allowed. */
   readonly instructionFiles?: readonly string[]
   /** Adds files of other components to OpenCode's config directory. */
@@ -151,11 +158,14 @@ export const createAgent = (options: AgentOptions): Agent => {
       environmentAllow: settings.agentEnvAllow ?? [],
       ownVariables: options.ownVariables,
       extraEnvironment: { ...options.toolEnvironment(), PATH: pathWithRipgrep(search) },
+      endpoints: options.endpoints,
       permissions: settings.permissions,
       isOrchestrator: settings.isOrchestrator,
       allowedModels: settings.agentModels,
       bashTimeoutMs: settings.agentBashSeconds * 1000,
       hiddenTools: options.hiddenTools,
+      unusedTools: options.unusedTools,
+      toolSet: settings.toolSet ?? "all",
       instructionFiles: options.instructionFiles ?? [],
     })(runtime)
 
@@ -218,8 +228,13 @@ export const createAgent = (options: AgentOptions): Agent => {
     { client, url }: RunningAgent,
     subscribed?: Promise<void>,
   ): Promise<void> => {
-    const [models] = await Promise.all([client.models(), subscribed])
-    options.onReady({ client, url, models, defaultModel: defaultModel(models, settings.model) })
+    const [models, configured] = await Promise.all([
+      client.models(),
+      client.configuredModel(),
+      subscribed,
+    ])
+    const preferred = settings.model ?? knownModel(models, configured)
+    options.onReady({ client, url, models, defaultModel: defaultModel(models, preferred) })
   }
 
   const supervisor = createSupervisor({

@@ -1,7 +1,17 @@
 /** Settings of the agent: the OpenCode process, its user, its models, and the time limits of turns. */
 import { z } from "zod"
 import { isLoopback } from "../../lib/git-url.ts"
-import { directory, model, modelList, nameList, seconds, secret, urlWith } from "../fields.ts"
+import {
+  directory,
+  endpointUrl,
+  model,
+  modelList,
+  nameList,
+  seconds,
+  secret,
+  urlList,
+  urlWith,
+} from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
 export const agentSettings = {
@@ -48,8 +58,31 @@ export const agentSettings = {
   model: {
     env: "SANDPIPER_MODEL",
     flag: "model",
-    doc: "provider/model of prompts that name none",
+    doc: "provider/model of prompts that name none; the model alone if there is one endpoint",
     schema: model.optional(),
+  },
+  baseUrl: {
+    env: "OPENAI_BASE_URL",
+    flag: "base-url",
+    doc: "an OpenAI-compatible endpoint (vLLM, LiteLLM, Ollama, ...); OPENAI_API_KEY goes only there",
+    schema: endpointUrl.optional(),
+    fallback: ({ env }) => env["OPENAI_API_BASE"] ?? "",
+  },
+  anthropicBaseUrl: {
+    env: "ANTHROPIC_BASE_URL",
+    doc: "an endpoint with Anthropic's API; ANTHROPIC_API_KEY goes only there",
+    schema: endpointUrl.optional(),
+  },
+  ollamaHost: {
+    env: "OLLAMA_HOST",
+    doc: "Ollama's address: host, host:port or URL",
+    schema: z.string().regex(/^\S+$/, { error: "must be a host, host:port or URL" }).optional(),
+  },
+  localModels: {
+    env: "SANDPIPER_LOCAL_MODELS",
+    doc: "servers asked for models if no key and no endpoint is set, separated by commas, or none",
+    schema: urlList,
+    fallback: () => "http://127.0.0.1:11434,http://127.0.0.1:1234",
   },
   agentModels: {
     env: "AGENT_MODELS",
@@ -63,6 +96,13 @@ export const agentSettings = {
       .enum(["", "0", "false", "1", "true"], { error: "must be 1, true, 0 or false" })
       .transform((value) => value === "1" || value === "true"),
     fallback: () => "0",
+  },
+  toolSet: {
+    env: "SANDPIPER_TOOLS",
+    flag: "tools",
+    doc: "tools that the model is offered: core, team or all; default of `up`: core with a local model, else team",
+    schema: z.enum(["core", "team", "all"], { error: "must be core, team or all" }).optional(),
+    fallback: ({ command }) => (command === "run" ? "all" : ""),
   },
   agentBashSeconds: {
     env: "AGENT_BASH_SECONDS",

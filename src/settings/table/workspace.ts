@@ -18,14 +18,16 @@ export const workspaceSettings = {
   workDir: {
     env: "WORK_DIR",
     flag: "work-dir",
-    doc: "the directory the agent works in",
+    doc: "the directory the agent works in; `up` keeps a session for each one",
     schema: directory,
-    fallback: ({ command, cwd }) => (command === "up" ? cwd : "/workspace"),
+    // On a laptop, `doctor` checks what `up` would use.
+    fallback: ({ command, cwd, env }) =>
+      command === "run" || (command === "doctor" && env["DO_WS_URL"]) ? "/workspace" : cwd,
   },
   stateDir: {
     env: "SANDPIPER_STATE_DIR",
     flag: "state-dir",
-    doc: "files that must survive a restart: outbox, channel map, OpenCode's sessions and configuration",
+    doc: "files that must survive a restart: outbox, channel map, OpenCode's sessions and configuration; `up` uses one directory below the default for each WORK_DIR",
     schema: directory,
     fallback: ({ env }) =>
       join(env["XDG_STATE_HOME"] || join(env["HOME"] || homedir(), ".local", "state"), "sandpiper"),

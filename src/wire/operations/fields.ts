@@ -47,7 +47,11 @@ export const oneOf = <const Values extends readonly [string, ...string[]]>(
 ) => z.enum(values, { error: mustBe(`one of ${values.join(", ")}`) }).describe(doc)
 
 export const texts = (doc: string) =>
-  z.array(text("An entry"), { error: mustBe("a list of texts") }).describe(doc)
+  z
+    .array(z.string({ error: mustBe("text") }).min(1, "must not be empty"), {
+      error: mustBe("a list of texts"),
+    })
+    .describe(doc)
 
 /** An object with any fields. */
 export const openObject = (doc: string) =>

@@ -40,8 +40,7 @@ export const operations = [
     tools: [
       {
         name: "memory_read",
-        description:
-          "Search memories from earlier sessions. Do this before you ask the user for something they may have said before.",
+        description: "Search memories from earlier sessions.",
         render: ({ memories }) => renderList(memories, "memory", "memories"),
       },
     ],
@@ -64,7 +63,7 @@ export const operations = [
       {
         name: "memory_write",
         description:
-          "Store a preference, decision or project fact for later sessions. One fact per memory, as a full sentence. Never a secret.",
+          "Store a preference, decision or project fact for later sessions: one fact, as a full sentence.",
         render: ({ memory }) => `Stored${asId(memory)}.`,
       },
     ],

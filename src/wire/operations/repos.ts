@@ -87,8 +87,7 @@ export const operations = [
     tools: [
       {
         name: "report_git_state",
-        description:
-          "Report the checked-out branch and its number of commits to the session. Call it after you switch branches or commit.",
+        description: "Report the checked-out branch and its number of commits to the session.",
         render: () => "Git state reported.",
       },
     ],

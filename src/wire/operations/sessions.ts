@@ -56,7 +56,7 @@ export const operations = [
       {
         name: "spawn_session",
         description:
-          "Start a child session: another agent in its own sandbox that works on one task in parallel. Put all context into `task`: the child does not see this conversation. Returns its id; the child reports back when it is done.",
+          "Start a child session: another agent in its own sandbox. It does not see this conversation: put all context into `task`. It reports back when it is done.",
         render: ({ childSessionId }) =>
           `Session ${childSessionId} started. Check it with get_session_status, or end your turn with wait_for_event.`,
       },
@@ -68,10 +68,10 @@ export const operations = [
       branch: text("Branch to check out or create").optional(),
       ref: text("Commit or tag to start from").optional(),
       title: text("Session title; default: workspace").optional(),
-      sourceType: text("Origin of the task, such as a branch, pull request or issue").optional(),
-      sourcePrNumber: wholeNumber("Pull request that the task comes from", { min: 1 }).optional(),
-      sourceIssueNumber: wholeNumber("Issue that the task comes from", { min: 1 }).optional(),
-      sourceRepoFullName: text("owner/name of the repository that the task comes from").optional(),
+      sourceType: text("Origin of the task: branch, pull request or issue").optional(),
+      sourcePrNumber: wholeNumber("Pull request of the task", { min: 1 }).optional(),
+      sourceIssueNumber: wholeNumber("Issue of the task", { min: 1 }).optional(),
+      sourceRepoFullName: text("owner/name of its repository").optional(),
       model: text("provider/model for the child").optional(),
     }),
     output: spawnChild.result,

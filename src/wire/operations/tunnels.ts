@@ -44,7 +44,7 @@ export const operations = [
       {
         name: "register_tunnel",
         description:
-          "Make a port of this sandbox, such as a dev server, available to the user. The server must already listen. See the skill `sandbox-tunnels`.",
+          "Make a port of this sandbox, such as a dev server, available to the user. The server must already listen.",
         render: ({ tunnel: made }) =>
           `Port ${made.port} is open at ${made.path}/ on this sandbox's URL.`,
       },

@@ -41,6 +41,7 @@ export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgen
   const client: AgentClient = {
     health: async () => ({ version: "fake" }),
     checkConfig: async () => {},
+    configuredModel: async () => undefined,
     sessionIds: async () => [],
     createSession: async () => `ses_fake${(sessions += 1)}`,
     sessionExists: async () => true,

@@ -42,9 +42,9 @@ test("no tunnel leads to another server of the sandbox, wherever its port was mo
   const port = app.port ?? 0
   const guarded = startTestGateway({ reserved: () => new Map([[port, "the VNC server"]]) })
   try {
-    const { status, body } = await api(guarded, "POST", "/tunnels", { name: "screen", port })
-    expect(status).toBe(409)
-    expect(JSON.stringify(body)).toContain("the VNC server")
+    const response = await api(guarded, "POST", "/tunnels", { name: "screen", port })
+    expect(response.status).toBe(409)
+    expect(await response.text()).toContain("the VNC server")
   } finally {
     await guarded.stop()
   }

@@ -4,7 +4,12 @@ import { join } from "node:path"
 import { z } from "zod"
 import { readJson } from "../../../lib/json.ts"
 
-const hubAddress = z.object({ url: z.string(), token: z.string() })
+const hubAddress = z.object({
+  url: z.string(),
+  token: z.string(),
+  /** The session that `up` works on. */
+  session: z.string().optional(),
+})
 
 export type HubAddress = Readonly<z.output<typeof hubAddress>>
 

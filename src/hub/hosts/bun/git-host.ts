@@ -9,6 +9,11 @@ export interface LocalGitOptions {
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
+/** True if a call to the git host can succeed: there is a token, or `gh`. */
+export const hasGitHost = (environment: LocalGitOptions["environment"]): boolean =>
+  Boolean(environment["GITHUB_TOKEN"] || environment["GH_TOKEN"]) ||
+  Bun.which("gh", { PATH: environment["PATH"] ?? "" }) !== null
+
 const LIMIT_MS = 25_000
 /** Characters of a response; `gh` returns whole files in one. */
 const MAX_RESPONSE = 64 * 1024 * 1024

@@ -13,7 +13,8 @@ import { createChildren } from "./children.ts"
 import { type SharedStore, createSharedStore } from "../../shared-store/shared-store.ts"
 import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
-import { localGit } from "./git-host.ts"
+import { hasGitHost, localGit } from "./git-host.ts"
+import { toolSwitchesOf } from "../../tool-switches.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerExternalRequest } from "../../handlers/handler-table.ts"
@@ -29,7 +30,7 @@ export interface LocalHubOptions {
   readonly log: Log
   readonly clientToken: string
   /** Takes messages of chat services that name no session. */
-  readonly chatSession?: string | undefined
+  readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
 }
@@ -37,6 +38,8 @@ export interface LocalHubOptions {
 export interface LocalHub extends Hub {
   /** Continues after a restart: children, triggers, workflow runs. */
   readonly resume: () => Promise<void>
+  /** For a session's config: tools off that this hub cannot serve, and on that it has something for. */
+  readonly toolSwitches: () => Readonly<Record<string, boolean>>
 }
 
 export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub> => {
@@ -117,6 +120,11 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
 
   return {
     ...hub,
+    toolSwitches: () =>
+      toolSwitchesOf({
+        hasGitHost: hasGitHost(environment),
+        hasWorkflows: sql.all("SELECT id FROM workflows LIMIT 1").length > 0,
+      }),
     resume: async () => {
       sharedStore.start()
       await children.resume()

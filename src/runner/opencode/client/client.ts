@@ -94,6 +94,8 @@ export interface AgentClient {
 
   /** Names of the connected providers and their models. OpenCode's response also has their keys, which are dropped. */
   readonly models: () => Promise<readonly ProviderModels[]>
+  /** `provider/model` of the merged configuration: the project's, or that of an endpoint. */
+  readonly configuredModel: () => Promise<string | undefined>
 
   readonly setAuth: (provider: string, key: string) => Promise<void>
   readonly removeAuth: (provider: string) => Promise<void>
@@ -114,6 +116,7 @@ const LOADING_MS = 30_000
 const TURN_MS = 30 * 60_000
 
 const anyBody = z.unknown()
+const configuredModel = z.object({ model: z.string().optional() })
 const health = z.object({ healthy: z.literal(true), version: z.string() })
 
 export const createAgentClient = (address: AgentAddress): AgentClient => {
@@ -198,6 +201,8 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
       post(`/permission/${encodeURIComponent(permissionId)}/reply`, { reply, message }),
 
     models: () => call("GET", "/config/providers", providers, { deadlineMs: LOADING_MS }),
+    configuredModel: async () =>
+      (await call("GET", "/config", configuredModel, { deadlineMs: LOADING_MS })).model,
 
     setAuth: async (provider, key) => {
       const body = { type: "api", key }

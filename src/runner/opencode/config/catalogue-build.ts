@@ -7,7 +7,7 @@ import { runInNewContext } from "node:vm"
 import { z } from "zod"
 import type { AuthStyle } from "../../broker/upstreams.ts"
 import { findOpenCode } from "../launch/binaries.ts"
-import { keyedProviders } from "./compose-config.ts"
+import { keyedProviders } from "./endpoints.ts"
 import manifest from "../../../../package.json" with { type: "json" }
 
 const self = join(import.meta.dir, "../../../../dist/sandpiper")

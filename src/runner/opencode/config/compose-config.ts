@@ -2,6 +2,8 @@
 import type { Upstream, UpstreamAddress } from "../../broker/upstreams.ts"
 import { isWebUrl } from "../../../lib/web-url.ts"
 import type { Inbound } from "../../../wire/frames/index.ts"
+import { endpointKeys, endpointProviders, modelOf } from "./endpoint-config.ts"
+import { type Endpoint, endpointsOf, redirectedProviders } from "./endpoints.ts"
 import { mcpProblems, mcpConfig } from "./mcp.ts"
 
 export type RuntimeConfig = Inbound<"opencode-config">["config"]
@@ -32,6 +34,8 @@ export interface ConfigInput {
   readonly base: Readonly<Record<string, unknown>>
   readonly runtime: RuntimeConfig
   readonly environment: Environment
+  /** Model endpoints; the default is what the environment names, without asking them for their models. */
+  readonly endpoints?: readonly Endpoint[]
   readonly broker: BrokerAddress
   /** Where the API of a provider is that is neither custom nor in the base config with an address. */
   readonly providerAddresses: Readonly<Record<string, UpstreamAddress>>
@@ -41,6 +45,8 @@ export interface ConfigInput {
   readonly allowedModels: readonly string[] | undefined
   /** Tools that cannot work in this sandbox: off, even if the session agent enables them. */
   readonly hiddenTools?: readonly string[]
+  /** Tools outside the chosen set: off, unless the session agent enables them. */
+  readonly unusedTools?: readonly string[]
   /** Files that the agent always reads. */
   readonly fixedInstructionFiles: readonly string[]
   /** The file that the session agent's instructions are written to. */
@@ -48,28 +54,6 @@ export interface ConfigInput {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
-
-/** Environment variable -> OpenCode's id of the provider. */
-const providerKeyVariables: Readonly<Record<string, string>> = {
-  ANTHROPIC_API_KEY: "anthropic",
-  OPENAI_API_KEY: "openai",
-  GOOGLE_API_KEY: "google",
-  OPENROUTER_API_KEY: "openrouter",
-  GROQ_API_KEY: "groq",
-  MISTRAL_API_KEY: "mistral",
-  XAI_API_KEY: "xai",
-  DEEPSEEK_API_KEY: "deepseek",
-}
-
-export const keyedProviders: readonly string[] = Object.values(providerKeyVariables)
-
-export const providerKeysOf = (environment: Environment): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    Object.entries(providerKeyVariables).flatMap(([variable, provider]) => {
-      const key = environment[variable]
-      return key ? [[provider, key]] : []
-    }),
-  )
 
 /** `change` is partial: fields that it does not have keep their value. */
 export const mergeConfig = (current: RuntimeConfig, change: RuntimeConfig): RuntimeConfig => ({
@@ -102,11 +86,13 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
   const problems = problemsOf(runtime)
   if (problems.length > 0) throw new ConfigError(`configuration refused: ${problems.join("; ")}`)
   const custom = runtime.customProviders ?? []
+  const endpoints = endpointsFor(input)
   const given = {
     ...recordOf(base["provider"]),
+    ...endpointProviders(endpoints),
     ...Object.fromEntries(custom.map((one) => [one.providerId, customProvider(one)])),
   }
-  const upstreams = upstreamsOf(input, given, custom)
+  const upstreams = upstreamsOf(input, given, endpoints)
   const brokered = throughBroker(given, Object.keys(upstreams), input.broker.origin)
   const provider = withAllowList(brokered, allowedModels)
   const enabled = allowedModels
@@ -114,8 +100,9 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
     : Array.isArray(base["enabled_providers"]) && stringsOf(base["enabled_providers"])
   const toolSwitches = {
     ...recordOf(base["tools"]),
+    ...allOff(withoutNamed(input.unusedTools ?? [], runtime.tools ?? {})),
     ...runtime.tools,
-    ...Object.fromEntries((input.hiddenTools ?? []).map((name) => [name, false])),
+    ...allOff(input.hiddenTools ?? []),
   }
   const sessionInstructions = runtime.instructions ?? []
   const mcp = { ...recordOf(base["mcp"]), ...mcpConfig(runtime.mcpServers ?? {}) }
@@ -129,6 +116,8 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
       ...rest,
       ...toolRules(input.permissions === "relay" ? RELAY_RULES : base["permission"], toolSwitches),
       ...(enabled && { enabled_providers: [...enabled, WARM_UP_MODEL.providerID] }),
+      ...disabledProviders(base, runtime, endpoints),
+      ...(!hasOwnModels(runtime) && modelOf(endpoints)),
       provider: { ...provider, [WARM_UP_MODEL.providerID]: warmUpProvider },
       ...(instructions.length > 0 && { instructions }),
       ...(Object.keys(mcp).length > 0 && { mcp }),
@@ -139,6 +128,44 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
     upstreams,
     instructions: sessionInstructions.length === 0 ? "" : `${sessionInstructions.join("\n\n")}\n`,
   }
+}
+
+/** The session agent's own models make an endpoint that was found by chance superfluous. */
+const endpointsFor = ({ endpoints, environment, runtime }: ConfigInput): readonly Endpoint[] =>
+  (endpoints ?? endpointsOf({}, environment)).filter(
+    ({ isAssumed }) => !isAssumed || !hasOwnModels(runtime),
+  )
+
+const hasOwnModels = ({ customProviders = [], providerKeys = {} }: RuntimeConfig): boolean =>
+  customProviders.length + Object.keys(providerKeys).length > 0
+
+/** A provider whose key belongs to another address is disabled, unless the session agent has a key for it. */
+const disabledProviders = (
+  base: ConfigInput["base"],
+  { customProviders = [], providerKeys = {} }: RuntimeConfig,
+  endpoints: readonly Endpoint[],
+) => {
+  const own = new Set([
+    ...Object.keys(providerKeys),
+    ...customProviders.map(({ providerId }) => providerId),
+  ])
+  const redirected = redirectedProviders(endpoints).filter((id) => !own.has(id))
+  if (redirected.length === 0) return {}
+  return { disabled_providers: [...stringsOf(base["disabled_providers"]), ...redirected] }
+}
+
+const allOff = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, false]))
+
+/** The names that no pattern of the session agent turns on, such as `run_workflow` or `*_workflow`. */
+const withoutNamed = (
+  names: readonly string[],
+  switches: NonNullable<RuntimeConfig["tools"]>,
+): readonly string[] => {
+  const on = Object.keys(switches).filter((pattern) => switches[pattern] !== false)
+  const patterns = on.map(
+    (pattern) => new RegExp(`^${pattern.replaceAll("*", ".*").replaceAll("?", ".")}$`),
+  )
+  return names.filter((name) => !patterns.some((pattern) => pattern.test(name)))
 }
 
 /**
@@ -159,15 +186,16 @@ const toolRules = (rules: unknown, toolSwitches: Readonly<Record<string, unknown
   }
 }
 
-/** Every provider with a key, and every custom one: its address may carry a credential, too. */
+/** Every provider with a key, every endpoint with an address, and every custom one. */
 const upstreamsOf = (
-  { environment, runtime, providerAddresses }: ConfigInput,
+  { runtime, providerAddresses }: ConfigInput,
   providers: Readonly<Record<string, unknown>>,
-  custom: readonly CustomProvider[],
+  endpoints: readonly Endpoint[],
 ): Readonly<Record<string, Upstream>> => {
+  const custom = runtime.customProviders ?? []
   const keys: Readonly<Record<string, string | undefined>> = {
     ...keysIn(providers),
-    ...providerKeysOf(environment),
+    ...endpointKeys(endpoints),
     ...runtime.providerKeys,
     ...Object.fromEntries(
       custom.map(({ providerId, apiKey }) => [providerId, apiKey || undefined]),

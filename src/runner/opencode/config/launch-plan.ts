@@ -11,7 +11,9 @@ import {
 } from "./compose-config.ts"
 import { knownProviders } from "../../broker/upstreams.ts"
 import type { AgentDirectories } from "./config-directories.ts"
+import type { Endpoint } from "./endpoints.ts"
 import type { AgentUser } from "../launch/interfaces.ts"
+import { type ToolSet, toolSets } from "../../../wire/operations/tool-sets.ts"
 
 export interface LaunchPlan {
   readonly runtime: RuntimeConfig
@@ -39,12 +41,16 @@ export interface LaunchPlanOptions {
   readonly environmentAllow: readonly string[]
   readonly ownVariables: ReadonlySet<string>
   readonly extraEnvironment: Readonly<Record<string, string>>
+  readonly endpoints?: readonly Endpoint[] | undefined
   readonly permissions: "allow" | "relay"
   /** Whether the session directs others, unless the session agent's config says it. */
   readonly isOrchestrator: boolean
   readonly allowedModels: readonly string[] | undefined
   readonly bashTimeoutMs: number
   readonly hiddenTools?: readonly string[]
+  readonly unusedTools?: readonly string[]
+  /** The chosen set of tools; the default is `all`. */
+  readonly toolSet?: ToolSet
   readonly user: AgentUser | undefined
   readonly opencodeVersion: string
   readonly workDir: string
@@ -63,14 +69,17 @@ export const launchPlanFor =
       base: baseConfig(options.files),
       runtime,
       environment: options.environment,
+      ...(options.endpoints && { endpoints: options.endpoints }),
       broker: options.broker,
       providerAddresses: { ...options.catalogue.addresses, ...knownProviders },
       permissions: options.permissions,
       allowedModels: options.allowedModels,
       hiddenTools: options.hiddenTools ?? [],
+      unusedTools: options.unusedTools ?? [],
       fixedInstructionFiles: [
         ...Object.keys(files)
           .filter((path) => path.startsWith("instructions/"))
+          .filter((path) => isForSet(path, options.toolSet ?? "all"))
           .map((path) => join(directories.config, path)),
         ...(options.instructionFiles ?? []),
       ],
@@ -112,6 +121,12 @@ export const launchPlanFor =
     const hash = hashOf([processHash, config, files])
     return { runtime, config, files, environment, catalogue, hash, processHash, startHash }
   }
+
+/** `instructions/<set>.md` is about tools of that set; every other file is for all sessions. */
+const isForSet = (path: string, set: ToolSet): boolean => {
+  const of = toolSets.findIndex((name) => path === `instructions/${name}.md`)
+  return of <= toolSets.indexOf(set)
+}
 
 const hashOf = (value: unknown): string =>
   new Bun.CryptoHasher("sha256").update(JSON.stringify(value)).digest("hex")

@@ -23,3 +23,13 @@ export const defaultModel = (
   const model = provider?.models[0]
   return provider && model ? `${provider.provider}/${model.id}` : undefined
 }
+
+/** The model that OpenCode's config names (the project's, or ours for an endpoint), if a connected provider has it. */
+export const knownModel = (
+  known: readonly ProviderModels[],
+  configured: string | undefined,
+): string | undefined => {
+  const ref = parseModel(configured ?? "")
+  const provider = known.find((one) => one.provider === ref?.providerID)
+  return provider?.models.some(({ id }) => id === ref?.modelID) ? configured : undefined
+}

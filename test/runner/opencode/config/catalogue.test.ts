@@ -7,10 +7,8 @@ import { z } from "zod"
 import manifest from "../../../../package.json" with { type: "json" }
 import { readCatalogue } from "../../../../src/runner/opencode/config/catalogue.ts"
 import { hasForeignConfig } from "../../../../src/runner/opencode/config/foreign-config.ts"
-import {
-  keyedProviders,
-  type OpenCodeConfig,
-} from "../../../../src/runner/opencode/config/compose-config.ts"
+import type { OpenCodeConfig } from "../../../../src/runner/opencode/config/compose-config.ts"
+import { keyedProviders } from "../../../../src/runner/opencode/config/endpoints.ts"
 import { startOpenCode } from "../../../kit/opencode.ts"
 
 const VERSION = manifest.dependencies["opencode-ai"]

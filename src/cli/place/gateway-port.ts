@@ -1,0 +1,44 @@
+/**
+ * The gateway's port of a place. It stays the same over restarts, because a running OpenCode has stored it; a second `up`
+ * gets another one.
+ */
+import { readFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import type { Settings } from "../../settings/settings.ts"
+import { type Lock, takeLock } from "./lock.ts"
+
+/** A directory in `base`. */
+export const GATEWAY_PORT_LOCK = "gateway-port"
+
+export interface GatewayPort {
+  /** 0 for any free port. */
+  readonly port: number
+  readonly release: () => void
+}
+
+/** `base` is shared by all places: its lock keeps two `up` that start together from choosing the default port. */
+export const chooseGatewayPort = async (
+  settings: Settings,
+  base: string,
+  file: string,
+): Promise<GatewayPort> => {
+  const { given, gatewayHost, gatewayPort } = settings
+  const fixed = (port: number) => ({ port, release: () => {} })
+  if (given.has("gatewayPort")) return fixed(gatewayPort)
+  const last = Number(await readFile(file, "utf8").catch(() => ""))
+  const isStored = Number.isInteger(last) && last > 0 && last < 65_536
+  const wanted = isStored ? last : gatewayPort
+  const lock: Lock | undefined =
+    wanted === gatewayPort ? takeLock(join(base, GATEWAY_PORT_LOCK)) : { release: () => {} }
+  if (lock && (await isFree(wanted, gatewayHost))) return { port: wanted, release: lock.release }
+  lock?.release()
+  return fixed(0)
+}
+
+const isFree = (port: number, host: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const server = createServer()
+    server.once("error", () => resolve(false))
+    server.listen(port, host, () => server.close(() => resolve(true)))
+  })

@@ -1,0 +1,126 @@
+/** What the sets of tools put into a real request to a model, compared with a request of OpenCode alone. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { setSizes, tokenBudget } from "../../docs/render/tool-budget.ts"
+import { toolSwitchesOf } from "../../src/hub/tool-switches.ts"
+import {
+  toolGroups,
+  type ToolSet,
+  toolSets,
+  workflowUseTools,
+} from "../../src/wire/operations/tool-sets.ts"
+import { tools } from "../../tools/index.ts"
+import {
+  type FirstRequest,
+  firstRequestOfOpenCodeAlone,
+  firstRequestWith,
+  tokensOf,
+} from "../kit/first-request.ts"
+
+let alone: FirstRequest
+let requests: ReadonlyMap<ToolSet, FirstRequest>
+let bare: FirstRequest
+
+const ours = ({ names }: FirstRequest) => names.filter((name) => name in tools).toSorted()
+const requestOf = (set: ToolSet): FirstRequest => {
+  const request = requests.get(set)
+  if (!request) throw new Error(`no request of ${set}`)
+  return request
+}
+
+beforeAll(async () => {
+  alone = await firstRequestOfOpenCodeAlone()
+  const made = new Map<ToolSet, FirstRequest>()
+  for (const set of toolSets) made.set(set, await firstRequestWith(set))
+  requests = made
+  bare = await firstRequestWith("team", {
+    environment: {
+      SANDPIPER_SECRETS_FILE: "",
+      PARALLEL_API_KEY: "",
+      PARENT_SESSION_ID: "",
+      PATH: "/usr/bin:/bin",
+    },
+    tools: toolSwitchesOf({ hasGitHost: false, hasWorkflows: true }),
+  })
+}, 120_000)
+
+afterAll(() => {
+  const lines = [["OpenCode alone", alone] as const, ...requests, ["bare team", bare] as const].map(
+    ([name, { bytes, names }]) =>
+      `${name}: ${names.length} tools, ${bytes} bytes, ${tokensOf(bytes - alone.bytes)} tokens more`,
+  )
+  process.stdout.write(`${lines.join("\n")}\n`)
+})
+
+test("every tool is in exactly one group of a set", () => {
+  expect(toolGroups.flatMap((group) => group.tools).toSorted()).toEqual(
+    Object.keys(tools).toSorted(),
+  )
+})
+
+describe.each([...toolSets])("the set %s", (set) => {
+  test(`the set ${set} offers its tools to the model and no others`, () => {
+    const expected = setSizes(tools).find((size) => size.set === set)?.tools ?? []
+    expect(ours(requestOf(set))).toEqual([...expected].toSorted())
+  })
+
+  test(`the set ${set} adds at most ${tokenBudget[set]} tokens to a request of OpenCode alone`, () => {
+    const added = tokensOf(requestOf(set).bytes - alone.bytes)
+    expect(added).toBeGreaterThan(0)
+    expect(added).toBeLessThanOrEqual(tokenBudget[set])
+  })
+
+  test(`the documented size of the set ${set} is that of a real request`, () => {
+    const inRequest = requestOf(set).tools.filter(({ function: { name } }) => name in tools)
+    const bytes = inRequest.reduce(
+      (sum, tool) => sum + Buffer.byteLength(JSON.stringify(tool)) + 1,
+      0,
+    )
+    expect(setSizes(tools).find((size) => size.set === set)?.bytes).toBe(bytes)
+  })
+})
+
+test("the set all has all 69 tools", () => {
+  expect(ours(requestOf("all"))).toHaveLength(69)
+})
+
+test("tools whose requirements are missing are not offered, and a hub with workflows adds those that run them", () => {
+  const offered = ours(bare)
+  const absent = [
+    "parallel_web_search",
+    "secret_run",
+    "browser_screenshot",
+    "notify_parent",
+    "create_pull_request",
+    "sync_workflow",
+  ]
+  for (const name of absent) expect(offered).not.toContain(name)
+  expect(offered).toContain("list_workflows")
+  expect(offered).toContain("run_workflow")
+  expect(offered).toContain("spawn_session")
+})
+
+test("with workflows in the hub every set stays within its budget", () => {
+  const added = setSizes(tools)
+    .find(({ set }) => set === "all")
+    ?.each.filter(({ name }) => workflowUseTools.includes(name))
+  const bytes = added?.reduce((sum, tool) => sum + tool.bytes, 0) ?? 0
+  expect(added).toHaveLength(workflowUseTools.length)
+  for (const set of ["core", "team"] as const)
+    expect(tokensOf(requestOf(set).bytes + bytes - alone.bytes)).toBeLessThanOrEqual(
+      tokenBudget[set],
+    )
+})
+
+test("the instructions name tools of the team only in the sets that have them", () => {
+  expect(requestOf("core").text).not.toContain("memory_read")
+  expect(requestOf("team").text).toContain("search with `memory_read`")
+  expect(requestOf("all").text).toContain("search with `memory_read`")
+})
+
+test("no schema names its dialect, which tells a model nothing", () => {
+  expect(alone.text).toContain("json-schema.org")
+  for (const { function: tool } of requestOf("all").tools.filter(
+    ({ function: { name } }) => name in tools,
+  ))
+    expect(JSON.stringify(tool.parameters)).not.toContain("$schema")
+})
