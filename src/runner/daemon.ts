@@ -46,7 +46,9 @@ import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createReadiness, type Readiness } from "./readiness.ts"
 import { createGit } from "./sandbox/git.ts"
 import { openSecrets } from "./sandbox/open-secrets.ts"
+import { createChangeReporter } from "./sandbox/report-changes.ts"
 import { createRunCommand } from "./sandbox/run-command.ts"
+import { createWorkspace } from "./sandbox/workspace-changes.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
 import { missingNeeds } from "./tool-needs.ts"
 import type { Executions } from "./workflow/executions.ts"
@@ -171,6 +173,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     jobs,
     link,
     send: link.send,
+    onTurnFiles: (files) => changes.turnEnded(files),
     workDir,
     self,
     user,
@@ -191,6 +194,15 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     own: ownVariables,
   })
   const git = createGit({ workDir, environment, user, clock })
+  const workspace = createWorkspace(git)
+  const changes = createChangeReporter({
+    workDir,
+    git,
+    workspace,
+    send: link.send,
+    clock,
+    log: log.child({ component: "workspace" }),
+  })
   const secrets = openSecrets({
     ...config,
     secretsToken: () => settings.get().secretsToken,
@@ -314,6 +326,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     workflows,
     jobs,
     agentSessionIds: sessions.all,
+    workspacePatches: workspace.readPatches,
     snapshots: { directory: join(agentDirectories(config.stateDir).data, "snapshot"), git },
     send: link.send,
     reportState: readiness.reportOnRequest,
@@ -388,6 +401,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       for (const id of workflows.recover())
         void channels.stop(channelOf(id), "the workflow has ended")
       link.start()
+      void host.prepared().then(changes.start, changes.start)
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
@@ -398,6 +412,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       stopped.abort()
       log.info("daemon.stopping", { why: ending.why })
       stopWatching()
+      changes.stop()
       hibernation.stop()
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]

@@ -180,8 +180,7 @@ const tableOf = (context: SessionContext): IngestTable => {
       void storeArtifact(context, mimeType, data, description, ports.newId()),
     models: ({ models }) => values.setPublic("models", models),
     tunnels: ({ tunnels }) => values.setPublic("tunnels", tunnels),
-    "git-state": ({ branch, baseBranch, commitCount }) =>
-      values.setPublic("git", { branch, baseBranch, commitCount }),
+    "git-state": ({ type: _type, seq: _seq, ...state }) => values.setPublic("git", state),
     "files-changed": ({ files }) => values.setPublic("files", files),
     "pr-created": ({ number, title, url, status }) =>
       values.setPublic(`pr:${number}`, { number, title, url, status }),
