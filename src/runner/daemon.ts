@@ -64,6 +64,8 @@ export interface DaemonOptions {
   readonly readAgain?: () => Settings
   /** The command that starts this program; git starts it as its credential helper. */
   readonly self?: readonly string[]
+  /** Ports of servers that run beside the runner, with their owner: no tunnel may lead to them. */
+  readonly ownPorts?: readonly (readonly [number, string])[]
   /** Model endpoints with their models; the default is what the environment names. */
   readonly endpoints?: readonly Endpoint[]
   /** When an OpenCode that does not respond counts as hung; the default is about half a minute. */
@@ -369,6 +371,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         linkMetrics,
         brokerPort: broker.port,
         secrets,
+        ownPorts: () => {
+          const port = host.controlPort()
+          const control = port === undefined ? [] : [[port, "the runner's control server"] as const]
+          return [...control, ...(options.ownPorts ?? [])]
+        },
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
         log: log.child({ component: "gateway" }),

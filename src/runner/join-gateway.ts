@@ -25,6 +25,8 @@ export interface JoinGatewayOptions {
   readonly brokerPort: number
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
+  /** Ports of the runner itself, with their owner; some are known late. */
+  readonly ownPorts: () => readonly (readonly [number, string])[]
   /** The agent has completed the session. */
   readonly onCompleted: () => void
   readonly clock: Clock
@@ -44,12 +46,18 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     jwtSecret: config.jwtSecret,
     apiToken,
     allowedOrigins: config.allowedOrigins ?? [],
+    sandboxOrigin: config.sandboxOrigin,
+    allowSharedOrigin: config.allowSharedOrigin,
     backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
     clock,
     log,
     opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
     opencodePort: readiness.opencodePort,
-    brokerPort: options.brokerPort,
+    ownPorts: () => [
+      [config.rawVncPort, "the VNC server"],
+      [options.brokerPort, "the key broker"],
+      ...options.ownPorts(),
+    ],
     components: readiness.components,
     details: () => ({ agent: agent.status() }),
     gauges: () => linkMetrics.read(link.counters(), readiness.components()["agent"]?.restarts ?? 0),

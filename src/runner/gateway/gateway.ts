@@ -22,6 +22,10 @@ export interface GatewayOptions {
   readonly jwtSecret: string | undefined
   readonly apiToken: string
   readonly allowedOrigins: readonly string[]
+  /** The origin of tunnels, with `*` for the name. */
+  readonly sandboxOrigin?: string | undefined
+  /** Pages of path tunnels share the gateway's origin. */
+  readonly allowSharedOrigin?: boolean
   readonly backends: BackendPorts
   readonly clock: Clock
   readonly log: Log
@@ -29,8 +33,8 @@ export interface GatewayOptions {
   readonly opencodePort: () => number | undefined
   /** OpenCode's configured port, which no tunnel may use even if OpenCode does not run. */
   readonly opencodeReserved?: number | undefined
-  /** The key broker's port, which no tunnel may use. */
-  readonly brokerPort?: number | undefined
+  /** Further ports that no tunnel may use, with their owner: those of the runner itself. */
+  readonly ownPorts?: () => readonly (readonly [number, string])[]
   readonly components: () => Components
   /** Additional fields of `/health?verbose`. */
   readonly details?: () => Readonly<Record<string, unknown>>
@@ -65,6 +69,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
   const auth = createAuth({
     ...options,
     now: clock.now,
+    siteOf: (host) => tunnels.findByHost(host)?.name ?? "",
     onOpened: (sub, path) => log.info("gateway.opened", { sub, path }),
   })
   const dialer = createDialer(clock)
@@ -76,10 +81,13 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     save: options.saveTunnels,
     announce: options.announceTunnels,
     reserved: () =>
-      reservedPorts(options.backends, listeningPort, [
-        options.opencodePort(),
-        options.opencodeReserved,
-      ]).set(options.brokerPort ?? 0, "the key broker"),
+      new Map([
+        ...reservedPorts(options.backends, listeningPort, [
+          options.opencodePort(),
+          options.opencodeReserved,
+        ]),
+        ...(options.ownPorts?.() ?? []),
+      ]),
   })
 
   const api = createApi({
@@ -133,6 +141,8 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     clock,
     ports: options.backends,
     allowedOrigins: options.allowedOrigins,
+    sandboxOrigin: options.sandboxOrigin,
+    allowSharedOrigin: options.allowSharedOrigin ?? false,
     opencodePort: options.opencodePort,
     report,
     onError: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
@@ -153,6 +163,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     onRequestOver: (exchange) =>
       metrics.request(exchange.route, exchange.status, exchange.bytesIn(), exchange.bytesOut()),
     onRefused: (status) => metrics.request("malformed", status, 0, 0),
+    isEssential: (target) => /^\/(?:health|api)(?:[/?]|$)/.test(target),
     onTick: () => {
       ticks += 1
       if (ticks % SWEEP_TICKS === 0) auth.sessions.sweep()

@@ -52,6 +52,8 @@ export interface Host {
   readonly prepared: () => Promise<void>
   /** Resolves when the working directory exists for good; waits for a first clone, which replaces the directory. */
   readonly directoryReady: () => Promise<void>
+  /** The control server's port once it listens. */
+  readonly controlPort: () => number | undefined
   /** A glob pattern. */
   readonly personaFiles: string
   readonly services: Pick<Services, "start" | "stop" | "missing">
@@ -202,6 +204,7 @@ export const createHost = (options: HostOptions): Host => {
       const isMissing = repositories.length > 0 && !existsSync(join(directory, ".git"))
       if (isMissing) await prepared.promise
     },
+    controlPort: () => (control ? Number(new URL(control.url).port) : undefined),
     personaFiles: join(persona, "*.md"),
     services,
     refresh: async () => {

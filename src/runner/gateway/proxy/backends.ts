@@ -6,6 +6,8 @@ export interface Backend {
   readonly port: number | undefined
   /** Its path in the gateway; empty when it has its own host. */
   readonly prefix: string
+  /** The only Origin whose WebSockets it accepts. Pages in the sandbox's own browser have another one. */
+  readonly socketOrigin?: string
 }
 
 export interface BackendPorts {
@@ -26,6 +28,8 @@ export const backendOf = (name: BackendName, ports: BackendPorts): Backend => ({
   title: titles[name],
   port: ports[name],
   prefix: `/${name}`,
+  // code-server compares the Origin with the host that the client has used, so it gets the client's.
+  ...(name !== "vscode" && { socketOrigin: `http://localhost:${ports[name]}` }),
 })
 
 /** The VNC server, which has no password: it must be reached only through its web page. */
@@ -36,7 +40,7 @@ export const reservedPorts = (
   ports: BackendPorts,
   gatewayPort: number | undefined,
   opencodePorts: readonly (number | undefined)[],
-): Map<number, string> => {
+): ReadonlyMap<number, string> => {
   const reserved = new Map<number, string>([[RAW_VNC_PORT, "the VNC server"]])
   for (const [name, port] of Object.entries(ports)) {
     reserved.set(port, titles[name as BackendName])
