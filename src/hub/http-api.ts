@@ -5,6 +5,7 @@ import { type Route, routeOf } from "./session/routes.ts"
 import { sameText } from "../lib/constant-time.ts"
 import { parseLimitedJson } from "../wire/json-limits.ts"
 import type { Session } from "./session/session.ts"
+import { preflightResponse, withCors } from "./cors.ts"
 import { hashOf } from "./keys.ts"
 
 export interface HttpApiHost {
@@ -35,6 +36,16 @@ export interface HttpApiHost {
 
 /** `undefined` when the host has turned the request into a WebSocket. */
 export const handleRequest = async (
+  host: HttpApiHost,
+  request: Request,
+): Promise<Response | undefined> => {
+  const preflight = preflightResponse(request, host.allowedOrigins)
+  if (preflight) return preflight
+  const response = await answerRequest(host, request)
+  return response && withCors(response, request, host.allowedOrigins)
+}
+
+const answerRequest = async (
   host: HttpApiHost,
   request: Request,
 ): Promise<Response | undefined> => {

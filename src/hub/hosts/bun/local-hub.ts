@@ -29,6 +29,8 @@ export interface LocalHubOptions {
   readonly clock: Clock
   readonly log: Log
   readonly clientToken: string
+  /** Origins of web pages that may call the hub, besides its own. */
+  readonly allowedOrigins?: readonly string[] | undefined
   /** Takes messages of chat services that name no session. */
   readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
@@ -84,6 +86,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     clock,
     log,
     clientToken: options.clientToken,
+    ...(options.allowedOrigins && { allowedOrigins: options.allowedOrigins }),
     answer,
     workflowReported: sharedStore.executed,
     decideExecution: async (session, decision) => sharedStore.decide(session, decision),
