@@ -16,6 +16,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   up: async () => (await import("./cli/up.ts")).up,
   chat: async () => (await import("./cli/chat.ts")).chat,
   sessions: async () => (await import("./cli/sessions.ts")).sessions,
+  key: async () => (await import("./cli/key.ts")).key,
   forget: async () => (await import("./cli/forget.ts")).forget,
   doctor: async () => (await import("./cli/doctor.ts")).doctor,
   hook: async () => (await import("./cli/hook.ts")).hook,

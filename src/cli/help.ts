@@ -15,6 +15,8 @@ Usage
   sandpiper up --new                 another session in the same directory
   sandpiper sessions
   sandpiper forget DIR
+  sandpiper key create --owner user:NAME --scope "sessions:write" [--name TEXT] [--days N]
+  sandpiper key list [--owner O] | revoke PREFIX [--owner O] | rotate
   sandpiper workflow validate|run|resume FILE [--variables JSON] [--deny]
 
 Commands
@@ -74,7 +76,7 @@ export const commandHelp = (name: CommandName): string => {
   ].join("\n")
 }
 
-const argumentNames = { file: "FILE", directory: "DIR", text: '["text"]' } as const
+const argumentNames = { file: "FILE", directory: "DIR", key: "[PREFIX]", text: '["text"]' } as const
 
 const defaultOf = (fallback: Setting["fallback"], command: CommandName): string =>
   fallback?.({ command, env: { HOME: "~" }, cwd: "the current directory" }) ?? ""

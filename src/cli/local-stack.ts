@@ -64,6 +64,14 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     clock: systemClock,
     log: log.child({ component: "hub" }),
     clientToken,
+    jwt: {
+      secret: options.settings.hubJwtSecret,
+      jwksUrl: options.settings.hubJwksUrl,
+      issuer: options.settings.hubJwtIssuer,
+      audience: options.settings.hubJwtAudience,
+    },
+    encryptionKey: options.settings.hubEncryptionKey,
+    gatewayKey: (session) => (session === sessionId ? jwtSecret : undefined),
   })
   const hasEnded = (id: string) => hub.find(id)?.status().status === "ended"
   const sessionId = nextSession(options.settings.sessionId, hasEnded)
@@ -78,7 +86,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   const session = hub.create(sessionId)
   session.setRunnerToken(await hashOf(runnerToken))
   const providers = demo ? demoConfig(demo.url) : { customProviders: [] }
-  session.configure({ ...providers, tools: hub.toolSwitches() })
+  await session.configure({ ...providers, tools: hub.toolSwitches() })
   const daemon = createDaemon({
     config: settings,
     endpoints: models.endpoints,

@@ -9,6 +9,13 @@ export interface Arguments {
   /** The prompt of `chat`. */
   readonly text?: string
   readonly json: boolean
+  readonly key?: {
+    readonly prefix: string | undefined
+    readonly owner: string | undefined
+    readonly scope: string | undefined
+    readonly name: string | undefined
+    readonly days: string | undefined
+  }
   /** `up --new`: a session of its own beside the one of this directory. */
   readonly fresh?: boolean
   /** The directory that `forget` deletes the state of. */
@@ -77,6 +84,14 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
       rejectExtra(more)
       const workflow = { file, variables: values.get("variables"), deny: switches.has("deny") }
       return { ...line, args: { json: false, workflow } }
+    }
+    case "key": {
+      const [prefix, ...more] = rest
+      rejectExtra(operand === "revoke" ? more : rest)
+      const [owner, scope, name, days] = ["owner", "scope", "name", "days"].map((flag) =>
+        values.get(flag),
+      )
+      return { ...line, args: { json: false, key: { prefix, owner, scope, name, days } } }
     }
     case "directory": {
       const [directory, ...more] = rest
