@@ -14,9 +14,9 @@ Usage
   sandpiper chat [--session S] [-m MODEL] [--json] "text"
   sandpiper up --new                 another session in the same directory
   sandpiper sessions
-  sandpiper forget DIR
   sandpiper key create --owner user:NAME --scope "sessions:write" [--name TEXT] [--days N]
   sandpiper key list [--owner O] | revoke PREFIX [--owner O] | rotate
+  sandpiper forget DIR
   sandpiper workflow validate|run|resume FILE [--variables JSON] [--deny]
 
 Commands
