@@ -57,6 +57,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     stateDir,
     workDir: options.settings.workDir,
     port: options.settings.hubPort,
+    allowedOrigins: options.settings.allowedOrigins,
     environment: options.settings.environment,
     // Known only once the sessions of this hub are: an ended one is followed by a new one.
     chatSession: () => sessionId,

@@ -31,6 +31,8 @@ export interface LocalHubOptions {
   readonly clock: Clock
   readonly log: Log
   readonly clientToken: string
+  /** Origins of web pages that may call the hub, besides its own. */
+  readonly allowedOrigins?: readonly string[] | undefined
   /** How people prove who they are; absent in `up`, which has one owner. */
   readonly jwt?: JwtSettings
   /** HUB_ENCRYPTION_KEY; a key file in the state directory if it is not set. */
@@ -93,6 +95,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     clock,
     log,
     clientToken: options.clientToken,
+    ...(options.allowedOrigins && { allowedOrigins: options.allowedOrigins }),
     answer,
     jwt: options.jwt ?? {},
     encryptionKey: options.encryptionKey,
