@@ -58,7 +58,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     workDir: options.settings.workDir,
     port: options.settings.hubPort,
     allowedOrigins: options.settings.allowedOrigins,
-    environment: options.settings.environment,
+    environment: models.settings.environment,
     // Known only once the sessions of this hub are: an ended one is followed by a new one.
     chatSession: () => sessionId,
     clock: systemClock,
