@@ -12,6 +12,7 @@ import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-session.ts"
 import { chooseGatewayPort } from "./place/gateway-port.ts"
+import { openHistory } from "./chat/history-file.ts"
 import { modelsOfStack } from "./stack-models.ts"
 import { startChat } from "./terminal-chat.ts"
 import { hashOf } from "../hub/keys.ts"
@@ -102,6 +103,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     clock: systemClock,
     hub: { url: hub.url, token: clientToken },
     session: settings.sessionId,
+    history: openHistory(stateDir),
     greeting: () => {
       const links = options.interactive
         ? linksOf(settings.services, daemon.missingPrograms(), port, token)
@@ -181,4 +183,4 @@ const demoConfig = (url: string): RuntimeConfig => ({
 })
 
 const greeting = (settings: Settings, model: string): string =>
-  `\nReady. The agent works in ${settings.workDir}\n${model}\nType a prompt. Ctrl-C cancels a turn, Ctrl-D exits.\n`
+  `\nReady. The agent works in ${settings.workDir}\n${model}\nType a prompt; Alt-Enter starts a new line. Ctrl-C clears the line, then cancels the turn, then exits; Ctrl-D exits.\n`

@@ -36,16 +36,27 @@ export interface CommandLine {
   readonly args: Arguments
 }
 
+export interface HelpWanted {
+  readonly want: "help"
+  /** The command whose help is wanted; all of it if absent. */
+  readonly command?: CommandName
+}
+
 const SEE_HELP = "(see sandpiper --help)"
 
 export const parseCommandLine = (
   argv: readonly string[],
-): CommandLine | { readonly want: "help" | "version" } => {
+): CommandLine | HelpWanted | { readonly want: "version" } => {
   const [first] = argv
   const end = argv.indexOf("--")
   const given = end === -1 ? argv : argv.slice(0, end)
-  if (first === undefined || first === "help") return { want: "help" }
-  if (given.includes("--help") || given.includes("-h")) return { want: "help" }
+  if (first === undefined) return { want: "help" }
+  if (first === "help") {
+    const [, command = ""] = argv
+    return { want: "help", ...(isCommand(command) && { command }) }
+  }
+  if (given.includes("--help") || given.includes("-h"))
+    return { want: "help", ...(isCommand(first) && { command: first }) }
   if (given.includes("--version") || given.includes("-v")) return { want: "version" }
   if (first.startsWith("-")) return parseArguments("run", argv)
   if (isCommand(first)) return parseArguments(first, argv.slice(1))
