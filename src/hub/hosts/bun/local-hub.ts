@@ -70,6 +70,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       ),
     report: (event, fields) => log.warn(event, fields),
   })
+  // The tables of this store are also read below, before the first request.
+  stores.of(LOCAL_OWNER)
 
   const answer = async (session: string, frame: RequestFrame) => {
     const caller = hub.hosted(session)
