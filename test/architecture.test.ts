@@ -55,6 +55,8 @@ const isPure = (file: string): boolean =>
     "events/parse-event",
     "config/mcp",
     "config/compose-config",
+    "config/endpoint-config",
+    "config/endpoints",
     "config/models",
     "client/types",
   ].includes(/^src\/runner\/opencode\/(.*)\.ts$/.exec(file)?.[1] ?? "") ||
@@ -66,7 +68,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/session\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$/,
+    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/session\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$/,
     2,
   ],
   [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],

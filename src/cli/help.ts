@@ -76,7 +76,7 @@ export const commandHelp = (name: CommandName): string => {
   ].join("\n")
 }
 
-const argumentNames = { file: "FILE", directory: "DIR", text: '["text"]' } as const
+const argumentNames = { file: "FILE", directory: "DIR", key: "[PREFIX]", text: '["text"]' } as const
 
 const defaultOf = (fallback: Setting["fallback"], command: CommandName): string =>
   fallback?.({ command, env: { HOME: "~" }, cwd: "the current directory" }) ?? ""

@@ -92,6 +92,10 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     link: { url: hub.runnerUrl(settings.sessionId), token: runnerToken },
     version: options.version,
     log,
+    reservedPorts: new Map([
+      [Number(new URL(hub.url).port), "the session agent"],
+      ...(demo ? [[demo.port, "the demo model"] as const] : []),
+    ]),
   })
   if (options.interactive) {
     output.write(`Session agent: ${hub.url}  token: ${clientToken}\n`)

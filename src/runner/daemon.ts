@@ -46,7 +46,9 @@ import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createReadiness, type Readiness } from "./readiness.ts"
 import { createGit } from "./sandbox/git.ts"
 import { openSecrets } from "./sandbox/open-secrets.ts"
+import { createChangeReporter } from "./sandbox/report-changes.ts"
 import { createRunCommand } from "./sandbox/run-command.ts"
+import { createWorkspace } from "./sandbox/workspace-changes.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
 import { missingNeeds } from "./tool-needs.ts"
 import type { Executions } from "./workflow/executions.ts"
@@ -64,6 +66,8 @@ export interface DaemonOptions {
   readonly readAgain?: () => Settings
   /** The command that starts this program; git starts it as its credential helper. */
   readonly self?: readonly string[]
+  /** Ports of other servers of this process, such as the demo model, with their owners: no tunnel may use them. */
+  readonly reservedPorts?: ReadonlyMap<number, string>
   /** Model endpoints with their models; the default is what the environment names. */
   readonly endpoints?: readonly Endpoint[]
   /** When an OpenCode that does not respond counts as hung; the default is about half a minute. */
@@ -170,6 +174,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     jobs,
     link,
     send: link.send,
+    onTurnFiles: (files) => changes.turnEnded(files),
     workDir,
     self,
     user,
@@ -190,6 +195,15 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     own: ownVariables,
   })
   const git = createGit({ workDir, environment, user, clock })
+  const workspace = createWorkspace(git)
+  const changes = createChangeReporter({
+    workDir,
+    git,
+    workspace,
+    send: link.send,
+    clock,
+    log: log.child({ component: "workspace" }),
+  })
   const secrets = openSecrets({
     ...config,
     secretsToken: () => settings.get().secretsToken,
@@ -313,6 +327,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     workflows,
     jobs,
     agentSessionIds: sessions.all,
+    workspacePatches: workspace.readPatches,
     snapshots: { directory: join(agentDirectories(config.stateDir).data, "snapshot"), git },
     send: link.send,
     reportState: readiness.reportOnRequest,
@@ -367,6 +382,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         readiness,
         agent,
         linkMetrics,
+        reserved: () =>
+          reservedPorts(config.rawVncPort, host.controlPort(), options.reservedPorts ?? new Map()),
         brokerPort: broker.port,
         secrets,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
@@ -385,6 +402,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       for (const id of workflows.recover())
         void channels.stop(channelOf(id), "the workflow has ended")
       link.start()
+      void host.prepared().then(changes.start, changes.start)
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
@@ -395,6 +413,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       stopped.abort()
       log.info("daemon.stopping", { why: ending.why })
       stopWatching()
+      changes.stop()
       hibernation.stop()
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
@@ -409,6 +428,18 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     model: () => model,
   }
 }
+
+/** Ports that no tunnel may use, beside those of the gateway's backends and of OpenCode. */
+const reservedPorts = (
+  rawVncPort: number,
+  controlPort: number | undefined,
+  others: ReadonlyMap<number, string>,
+): ReadonlyMap<number, string> =>
+  new Map([
+    ...others,
+    [rawVncPort, "the VNC server"],
+    ...(controlPort === undefined ? [] : [[controlPort, "the control server"] as const]),
+  ])
 
 interface Joined {
   readonly channels: Channels

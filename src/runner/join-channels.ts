@@ -19,7 +19,10 @@ import { createPrepare } from "./prompt/prepare.ts"
 import { createReadPdf } from "./prompt/read-pdf.ts"
 import { createSaveFile } from "./prompt/save-file.ts"
 
-export interface JoinChannelsOptions extends Pick<ChannelsOptions, "sessions" | "jobs" | "send"> {
+export interface JoinChannelsOptions extends Pick<
+  ChannelsOptions,
+  "sessions" | "jobs" | "send" | "onTurnFiles"
+> {
   readonly config: Settings
   readonly link: Pick<Link, "send">
   readonly workDir: string
@@ -41,6 +44,7 @@ export const joinChannels = (options: JoinChannelsOptions): Channels => {
     log: options.log,
     mint,
     send: options.send,
+    ...(options.onTurnFiles && { onTurnFiles: options.onTurnFiles }),
     settings: {
       relayPermissions: config.permissions === "relay",
       budgets: {

@@ -23,6 +23,8 @@ export interface JoinGatewayOptions {
   readonly agent: Agent
   readonly linkMetrics: LinkMetrics
   readonly brokerPort: number
+  /** Ports of the other servers of this sandbox, with their owners. */
+  readonly reserved: () => ReadonlyMap<number, string>
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
   /** The agent has completed the session. */
@@ -47,6 +49,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
     clock,
     log,
+    reserved: options.reserved,
     opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
     opencodePort: readiness.opencodePort,
     brokerPort: options.brokerPort,

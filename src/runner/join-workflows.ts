@@ -46,6 +46,7 @@ export const joinWorkflows = (options: WorkflowOptions): Executions => {
     findWorkflow: (id) => findWorkflow(link.request, id),
     answer: (executionId, envelope) =>
       link.send({ type: "workflow-execution-result", executionId, envelope }),
+    accepted: (executionId) => link.send({ type: "workflow-accepted", executionId }),
     clock,
     newId: () => crypto.randomUUID(),
     log,

@@ -1,4 +1,6 @@
 /** What a client of the hub sees of the real runner: across cuts of the link, and of prompts that steer. */
+import { rm } from "node:fs/promises"
+import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type HubConversation, startHubConversation } from "../kit/hub-conversation.ts"
 import { reply, text, tool } from "../kit/model.ts"
@@ -92,5 +94,50 @@ describe("a prompt of a client", () => {
     await c.client.ask({ type: "answer", id: asked()?.["id"], answer: "A, C" })
     expect(await c.ended(asking)).toBe("thanks")
     expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("A, C")
+  })
+})
+
+describe("the workspace", () => {
+  const path = (file: string) => join(c.sandbox.workDir, file)
+  const files = () => (c.client.state("files") ?? []) as readonly { path: string; status: string }[]
+  const shows = (file: string) => files().some((one) => one.path === file)
+  const diff = async () => {
+    const { requestId } = await c.client.ask({ type: "diff" })
+    const answer = () =>
+      c.client.events.find(
+        (event) =>
+          event["type"] === "answer" && event["requestId"] === requestId && event["result"],
+      )
+    await c.client.until(() => answer() !== undefined, "the diff", 20_000)
+    const { files: changed } = answer()?.["result"] as {
+      files: readonly { path: string; status: string; diff: string }[]
+    }
+    return changed
+  }
+
+  test("a file that another program changes is shown in the state of the session and in its diff", async () => {
+    await Bun.write(path("by-hand.txt"), "typed in an editor\n")
+    await c.client.until(() => shows("by-hand.txt"), "the file in the state", 10_000)
+    expect(files()).toContainEqual(
+      expect.objectContaining({ path: "by-hand.txt", status: "added", additions: 1 }),
+    )
+    expect(c.client.state("git")).toMatchObject({ dirtyCount: 1, lastCommit: { subject: "first" } })
+    const changed = (await diff()).find((file) => file.path === "by-hand.txt")
+    expect(changed).toMatchObject({ status: "added" })
+    expect(changed?.diff).toContain("+typed in an editor")
+    await rm(path("by-hand.txt"))
+    await c.client.until(() => !shows("by-hand.txt"), "the end of the file in the state", 10_000)
+  })
+
+  test("a file of the agent that another program changes is shown with both changes", async () => {
+    const write = tool("write", { filePath: path("shared.txt"), content: "by the agent\n" })
+    c.model.on("shared", [write, text("written")])
+    await c.ended(await c.say("@@shared@@", "files"))
+    await Bun.write(path("shared.txt"), "by the agent\nby hand\n")
+    await c.client.until(() => shows("shared.txt"), "the file in the state", 10_000)
+    const changed = (await diff()).filter((file) => file.path === "shared.txt")
+    expect(changed).toHaveLength(1)
+    expect(changed[0]?.diff).toContain("+by the agent")
+    expect(changed[0]?.diff).toContain("+by hand")
   })
 })

@@ -2,7 +2,12 @@
 import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
 import { storeArtifact } from "./artifacts.ts"
 import { channelKey } from "../../wire/channel.ts"
-import { completeOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
+import {
+  completeOrders,
+  confirmCancel,
+  markDelivered,
+  WORKFLOW_CHANNEL,
+} from "./workflow-orders.ts"
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
 import { hasRow } from "./rows.ts"
@@ -179,8 +184,7 @@ const tableOf = (context: SessionContext): IngestTable => {
       void storeArtifact(context, mimeType, data, description, ports.newId()),
     models: ({ models }) => values.setPublic("models", models),
     tunnels: ({ tunnels }) => values.setPublic("tunnels", tunnels),
-    "git-state": ({ branch, baseBranch, commitCount }) =>
-      values.setPublic("git", { branch, baseBranch, commitCount }),
+    "git-state": ({ type: _type, seq: _seq, ...state }) => values.setPublic("git", state),
     "files-changed": ({ files }) => values.setPublic("files", files),
     "pr-created": ({ number, title, url, status }) =>
       values.setPublic(`pr:${number}`, { number, title, url, status }),
@@ -218,6 +222,7 @@ const tableOf = (context: SessionContext): IngestTable => {
       sql.run("DELETE FROM channels WHERE key = ?", channelKey(frame))
       answerClient(frame.requestId, "new-session", { channel: channelKey(frame) })
     },
+    "workflow-accepted": ({ executionId }) => markDelivered(context, executionId),
     "workflow-execution-result": ({ executionId, envelope }) => {
       completeOrders(context, executionId)
       ports.workflowReported(executionId, envelope)

@@ -36,6 +36,14 @@ export const cancelExecution = (
   sendToRunner(abortFrame(execution))
 }
 
+/** The runner has stored the run. If its disk is lost, the next runner must not start the run again. */
+export const markDelivered = ({ ports: { sql } }: SessionContext, execution: string): void =>
+  sql.run(
+    `UPDATE orders SET frame = json_set(frame, '$.delivered', json('true'))
+       WHERE json_extract(frame, '$.executionId') = ?`,
+    execution,
+  )
+
 /** The run has ended or waits for an approval: its orders are done. */
 export const completeOrders = (context: SessionContext, execution: string): void => {
   context.ports.sql.run(

@@ -43,6 +43,8 @@ export interface ChannelsOptions {
   readonly send: (frame: OutboundFrame) => void
   readonly mint: MintId
   readonly prepare: PreparePrompt
+  /** A turn has ended; `files` are the ones that it changed, as far as OpenCode knows. */
+  readonly onTurnFiles?: (files: Outbound<"files-changed">["files"]) => void
   /** A sub-agent's session was found for the first time. */
   readonly onChildSession?: (childId: string, parentId: string) => void
   readonly settings?: Partial<Pick<TurnSettings, "budgets" | "relayPermissions">>
@@ -134,6 +136,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     onTurnEnded: (turn, used) => {
       for (const child of turn.children) eventRouter.unsubscribe(child)
       if (turn.toolRan) void reportChangedFiles(turn, used)
+      else options.onTurnFiles?.([])
     },
     isPaused: () => pausing !== undefined,
     onIdle: () => {
@@ -161,14 +164,13 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     try {
       await summaries.waitFor(identity.agentSessionId)
       const files = await client.diff(identity.agentSessionId, identity.userMessageId)
-      if (files.length === 0) return
       const changed = files.map(({ file, status, additions, deletions }) => ({
         path: file,
         status,
         additions,
         deletions,
       }))
-      send({ type: "files-changed", files: changed })
+      options.onTurnFiles?.(changed)
     } catch (error) {
       log.warn("files-changed.read-failed", { error })
     }

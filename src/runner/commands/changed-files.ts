@@ -1,4 +1,4 @@
-/** The files that the agent has changed in all conversations of this session. */
+/** The files that were changed: by the agent in all conversations of this session, and in the workspace by any program. */
 import type { AgentClient, FileDiff } from "../opencode/client/client.ts"
 import { type FilePatch, mergePatches, toPatch } from "./patch.ts"
 import type { CommandContext } from "./command.ts"
@@ -6,7 +6,10 @@ import type { CommandContext } from "./command.ts"
 export const changedFiles = async ({
   channels,
   agentSessionIds,
-}: Pick<CommandContext, "channels" | "agentSessionIds">): Promise<readonly FilePatch[]> => {
+  workspacePatches,
+}: Pick<CommandContext, "channels" | "agentSessionIds" | "workspacePatches">): Promise<
+  readonly FilePatch[]
+> => {
   const agent = channels.agent()
   if (!agent) throw new Error("OpenCode is not ready")
   const diffs: FileDiff[] = []
@@ -14,7 +17,11 @@ export const changedFiles = async ({
     await channels.waitForSummary(agentSessionId)
     diffs.push(...(await diffOf(agent.client, agentSessionId)))
   }
-  return mergePatches(diffs.map(toPatch))
+  // git wins: it compares with the last commit and knows what other programs have changed since.
+  const ofWorkspace = await workspacePatches()
+  const paths = new Set(ofWorkspace.map(({ path }) => path))
+  const ofAgent = mergePatches(diffs.map(toPatch)).filter(({ path }) => !paths.has(path))
+  return [...ofWorkspace, ...ofAgent]
 }
 
 /** OpenCode before 1.2 returns the diff of a whole session; since 1.2 it returns a diff only for each prompt. */

@@ -3,6 +3,7 @@ import type { Channels } from "../channels/channels.ts"
 import type { JobStore } from "../channels/job-store.ts"
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
+import type { FilePatch } from "./patch.ts"
 import type { SnapshotStore } from "./revert-safely.ts"
 import type { Executions } from "../workflow/executions.ts"
 import type { Inbound, InboundFrame, OutboundFrame } from "../../wire/frames/index.ts"
@@ -14,6 +15,8 @@ export interface CommandContext {
   /** The agent sessions of all channels. */
   readonly agentSessionIds: () => readonly string[]
   readonly snapshots: SnapshotStore
+  /** The changes of the workspace that git knows, whichever program made them. */
+  readonly workspacePatches: () => Promise<readonly FilePatch[]>
   readonly send: (frame: OutboundFrame) => void
   readonly configure: (change: Inbound<"opencode-config">["config"]) => void
   /** Sends the current state to the session agent. */

@@ -31,6 +31,8 @@ export interface GatewayOptions {
   readonly opencodeReserved?: number | undefined
   /** The key broker's port, which no tunnel may use. */
   readonly brokerPort?: number | undefined
+  /** Ports of other servers of this sandbox, with their owners: no tunnel may use them. */
+  readonly reserved?: () => ReadonlyMap<number, string>
   readonly components: () => Components
   /** Additional fields of `/health?verbose`. */
   readonly details?: () => Readonly<Record<string, unknown>>
@@ -76,10 +78,12 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     save: options.saveTunnels,
     announce: options.announceTunnels,
     reserved: () =>
-      reservedPorts(options.backends, listeningPort, [
-        options.opencodePort(),
-        options.opencodeReserved,
-      ]).set(options.brokerPort ?? 0, "the key broker"),
+      reservedPorts(
+        options.backends,
+        listeningPort,
+        [options.opencodePort(), options.opencodeReserved],
+        options.reserved?.() ?? new Map(),
+      ).set(options.brokerPort ?? 0, "the key broker"),
   })
 
   const api = createApi({

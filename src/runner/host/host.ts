@@ -54,6 +54,8 @@ export interface Host {
   readonly directoryReady: () => Promise<void>
   /** A glob pattern. */
   readonly personaFiles: string
+  /** The port of the control server while it listens. */
+  readonly controlPort: () => number | undefined
   readonly services: Pick<Services, "start" | "stop" | "missing">
   /** After a restore with memory: pulls the clones, if the settings allow it. */
   readonly refresh: () => Promise<void>
@@ -203,6 +205,7 @@ export const createHost = (options: HostOptions): Host => {
       if (isMissing) await prepared.promise
     },
     personaFiles: join(persona, "*.md"),
+    controlPort: () => (control === undefined ? undefined : Number(new URL(control.url).port)),
     services,
     refresh: async () => {
       await prepared.promise.catch(() => {})

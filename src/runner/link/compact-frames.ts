@@ -68,6 +68,7 @@ const stateKey = (frame: OutboundFrame | undefined): string | undefined => {
     case "models":
     case "tunnels":
     case "git-state":
+    case "files-changed":
       return frame.type
     default:
       return undefined

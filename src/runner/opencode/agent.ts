@@ -43,6 +43,7 @@ export interface AgentSettings {
   readonly agentEnvAllow: readonly string[] | undefined
   readonly agentModels: readonly string[] | undefined
   readonly permissions: "allow" | "relay"
+  readonly isOrchestrator: boolean
   readonly agentBashSeconds: number
   readonly model: string | undefined
   readonly toolSet: ToolSet | undefined
@@ -159,6 +160,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       extraEnvironment: { ...options.toolEnvironment(), PATH: pathWithRipgrep(search) },
       endpoints: options.endpoints,
       permissions: settings.permissions,
+      isOrchestrator: settings.isOrchestrator,
       allowedModels: settings.agentModels,
       bashTimeoutMs: settings.agentBashSeconds * 1000,
       hiddenTools: options.hiddenTools,

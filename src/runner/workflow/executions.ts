@@ -22,6 +22,8 @@ export interface ExecutionsOptions {
   readonly findWorkflow: (id: string) => Promise<unknown>
   /** Sends the result to the session agent. `persist` writes in the same transaction. */
   readonly answer: (executionId: string, envelope: Envelope) => void
+  /** Reports that the execution is stored and runs. */
+  readonly accepted: (executionId: string) => void
   readonly clock: Clock
   readonly newId: () => string
   readonly log: Log
@@ -109,6 +111,10 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
         return known
       throw new Refused("idempotencyKey: was used for a different run")
     }
+    if (asked.delivered === true)
+      throw new Refused(
+        "the run was started before and its journal is lost with the sandbox's disk: steps that had started are not repeated; start a new run if that is safe",
+      )
     const { executionId } = asked
     const id = options.newId()
     const made = {
@@ -170,6 +176,7 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
     const stopping = new AbortController()
     const ended = runSteps(execution, stopping.signal).finally(() => live.delete(execution.id))
     live.set(execution.id, { execution, stopping, ended })
+    if (execution.origin === "link") options.accepted(execution.executionId)
   }
 
   const runSteps = async (execution: Execution, signal: AbortSignal): Promise<Ended> => {

@@ -89,6 +89,14 @@ export const agentSettings = {
     doc: "the only models that may be used, separated by commas: provider/model or provider/*",
     schema: modelList.optional(),
   },
+  isOrchestrator: {
+    env: "IS_ORCHESTRATOR",
+    doc: "1 or true: the session directs others, so the agent has no complete_session and notify_parent; the session agent's config overrides it",
+    schema: z
+      .enum(["", "0", "false", "1", "true"], { error: "must be 1, true, 0 or false" })
+      .transform((value) => value === "1" || value === "true"),
+    fallback: () => "0",
+  },
   toolSet: {
     env: "SANDPIPER_TOOLS",
     flag: "tools",

@@ -19,11 +19,13 @@ import { workflowOrder } from "./workflow.ts"
 /** Exported because the hub stores this frame until the session's runner has it. */
 export const workflowExecute = row(
   "workflow-execute",
-  "Run a workflow, or resume one that waited for approval.",
+  "Run a workflow, or resume one that waited for approval; `delivered` says that a runner has accepted it before.",
   {
     executionId: z.string(),
     model: z.string().optional(),
     modelPreferences: modelPreferences.optional(),
+    /** The runner has accepted this order before: a runner that does not know the execution must not start it. */
+    delivered: z.boolean().optional(),
     payload: workflowOrder,
   },
 )

@@ -30,12 +30,20 @@ export const stateRows = [
   }),
   streamed("models", "The models that the agent can use.", { models: z.array(providerModels) }),
   streamed("tunnels", "All current tunnels.", { tunnels: z.array(tunnel) }),
-  streamed("git-state", "Branch and number of commits of the checkout.", {
-    branch: z.string().optional(),
-    baseBranch: z.string().optional(),
-    commitCount: z.int().nonnegative().optional(),
-  }),
-  streamed("files-changed", "The files that differ from the base branch.", {
+  streamed(
+    "git-state",
+    "State of the checkout, after each turn and when the tree changes; `dirtyCount` counts the files that differ from the last commit.",
+    {
+      branch: z.string().optional(),
+      baseBranch: z.string().optional(),
+      commitCount: z.int().nonnegative().optional(),
+      ahead: z.int().nonnegative().optional(),
+      behind: z.int().nonnegative().optional(),
+      dirtyCount: z.int().nonnegative().optional(),
+      lastCommit: z.object({ hash: z.string(), subject: z.string(), at: z.string() }).optional(),
+    },
+  ),
+  streamed("files-changed", "The files that the last turn or another program changed.", {
     files: z.array(changedFile),
   }),
   streamed("pr-created", "A pull request was opened.", {
@@ -87,6 +95,9 @@ export const responseRows = [
     error: z.string().optional(),
   }),
   streamed("session-reset", "Response to `new-session`.", { ...channel, requestId }),
+  streamed("workflow-accepted", "The execution is stored and runs; its result follows.", {
+    executionId: z.string(),
+  }),
   streamed("workflow-execution-result", "Response to `workflow-execute`.", {
     executionId: z.string(),
     envelope: workflowEnvelope,

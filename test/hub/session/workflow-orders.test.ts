@@ -108,3 +108,28 @@ describe("a cancelled run", () => {
     expect(framesOf(core, "a")).toEqual(["run", "abort"])
   })
 })
+
+describe("an order on a connection after the first", () => {
+  const ordersTo = (core: Core, connection: string) =>
+    core.sent(connection).filter(({ type }) => type === "workflow-execute")
+
+  test("an order that no runner has accepted is sent again as it was", () => {
+    const core = createCore()
+    const next = core.connectRunner("a")
+    core.session.orderWorkflow("e1", order())
+    core.session.runner.closed("a")
+    core.connectRunner("b", { nextSeq: next })
+    expect(ordersTo(core, "b")).toEqual([order()] as never)
+  })
+
+  test("an order that a runner has accepted is sent to the next runner as delivered, also after a restart of the hub", () => {
+    const core = createCore()
+    const next = core.connectRunner("a")
+    core.session.orderWorkflow("e1", order())
+    core.receive("a", { type: "workflow-accepted", executionId: "e1", seq: next })
+    core.session.runner.closed("a")
+    const later = core.restart()
+    later.connectRunner("b", { epoch: "of another disk" })
+    expect(ordersTo(later, "b")).toEqual([{ ...order(), delivered: true }] as never)
+  })
+})

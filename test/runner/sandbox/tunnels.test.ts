@@ -38,6 +38,18 @@ beforeAll(async () => {
   cookie = response.headers.get("set-cookie")?.split(";")[0] ?? ""
 })
 
+test("no tunnel leads to another server of the sandbox, wherever its port was moved", async () => {
+  const port = app.port ?? 0
+  const guarded = startTestGateway({ reserved: () => new Map([[port, "the VNC server"]]) })
+  try {
+    const response = await api(guarded, "POST", "/tunnels", { name: "screen", port })
+    expect(response.status).toBe(409)
+    expect(await response.text()).toContain("the VNC server")
+  } finally {
+    await guarded.stop()
+  }
+})
+
 describe("a tunnel", () => {
   test("a tunnel is served below its name", async () => {
     expect(await (await get("/t/Web_1/a/b")).text()).toStartWith("/a/b for 127.0.0.1")

@@ -10,6 +10,7 @@ import { createManualClock } from "../../kit/clock.ts"
 let db: Database
 let answers: Envelope[]
 let did: string[]
+let accepted: string[]
 let lines: string[]
 let executions: Executions
 
@@ -33,6 +34,7 @@ const live = (): Executions => {
       made.persist()
       made.persisted()
     },
+    accepted: (id) => void accepted.push(id),
     clock: createManualClock(),
     newId: () => crypto.randomUUID(),
     log: createLog({
@@ -50,6 +52,7 @@ beforeEach(() => {
   db = new Database(":memory:", { strict: true })
   answers = []
   did = []
+  accepted = []
   lines = []
   executions = live()
 })
@@ -312,4 +315,33 @@ test("a result stays within the size limit for any amount of step output", async
   await settle()
   expect(JSON.stringify(answers[0]).length).toBeLessThan(700_000)
   expect(answers[0]?.steps).toHaveLength(51)
+})
+
+describe("an order that a runner has accepted before", () => {
+  test("a run is reported as accepted when it is stored, and again when it resumes", async () => {
+    executions.take(order("e1", APPROVED))
+    await executions.settled()
+    expect(accepted).toEqual(["e1"])
+    executions.take(decide("e1", answers[0]?.requiresApproval?.resumeToken))
+    await executions.settled()
+    expect(accepted).toEqual(["e1", "e1"])
+  })
+
+  test("a delivered order whose journal is lost is answered as failed and runs nothing", async () => {
+    executions.take({ ...order("e1", [bash("a")]), delivered: true })
+    await executions.settled()
+    expect(did).toEqual([])
+    expect(answers).toMatchObject([{ ok: false, status: "failed", executionId: "e1" }])
+    expect(answers[0]?.error).toContain("journal is lost")
+  })
+
+  test("a delivered order whose journal is there is answered with its result", async () => {
+    executions.take(order("e1", [bash("a")]))
+    await executions.settled()
+    executions = live()
+    executions.take({ ...order("e1", [bash("a")]), delivered: true })
+    await executions.settled()
+    expect(did).toEqual(["a"])
+    expect(answers).toMatchObject([{ status: "ok" }, { status: "ok" }])
+  })
 })

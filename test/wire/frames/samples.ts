@@ -177,6 +177,7 @@ const reports: SampleOfEach<ReportFrame> = {
   },
   "command-result": { requestId: "r1", command: "init", result: { done: true }, error: "late" },
   "session-reset": { ...channel, requestId: "r1" },
+  "workflow-accepted": { executionId: "e1" },
   "workflow-execution-result": {
     executionId: "e1",
     envelope: {

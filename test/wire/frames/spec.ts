@@ -52,6 +52,7 @@ export const outboundNames: readonly string[] = [
   "session-reset",
   "model-switched",
   "audio-transcript",
+  "workflow-accepted",
   "workflow-execution-result",
   "opencode-config-applied",
   "self-terminate",

@@ -10,6 +10,7 @@ import type { Sql } from "../../session/ports.ts"
 import { readRow, readRows } from "../../session/rows.ts"
 import type { Session } from "../../session/session.ts"
 import { gatewayKey, hashOf } from "../../keys.ts"
+import { childEnvironment } from "./child-environment.ts"
 import { checkOut } from "./check-out-repository.ts"
 import { nameOfRequest, Refusal } from "../../handlers/handler-table.ts"
 
@@ -219,16 +220,3 @@ export const createChildren = (options: ChildrenOptions): Children => {
     },
   }
 }
-
-/** A child inherits the environment with the model keys, but not what belongs to its parent's runner. */
-const HIDDEN =
-  /^(HUB_(JWT_SECRET|JWKS_URL|JWT_ISSUER|JWT_AUDIENCE|ENCRYPTION_KEY)|RUNNER_TOKEN|JWT_SECRET|DO_WS_URL|SESSION_ID|OPENCODE_SERVER_PASSWORD|HUB_PORT|WORK_DIR|SANDPIPER_STATE_DIR)$/
-
-const childEnvironment = (
-  environment: Readonly<Record<string, string | undefined>>,
-): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(environment).flatMap(([name, value]) =>
-      value === undefined || HIDDEN.test(name) ? [] : [[name, value]],
-    ),
-  )

@@ -28,7 +28,7 @@ export const backendOf = (name: BackendName, ports: BackendPorts): Backend => ({
   prefix: `/${name}`,
 })
 
-/** The VNC server, which has no password: it must be reached only through its web page. */
+/** Where a VNC server listens by default. It has no password and must be reached only through its web page. */
 const RAW_VNC_PORT = 5900
 
 /** Ports that no tunnel may use, with their owner. */
@@ -36,8 +36,9 @@ export const reservedPorts = (
   ports: BackendPorts,
   gatewayPort: number | undefined,
   opencodePorts: readonly (number | undefined)[],
+  others: ReadonlyMap<number, string>,
 ): Map<number, string> => {
-  const reserved = new Map<number, string>([[RAW_VNC_PORT, "the VNC server"]])
+  const reserved = new Map<number, string>([[RAW_VNC_PORT, "the VNC server"], ...others])
   for (const [name, port] of Object.entries(ports)) {
     reserved.set(port, titles[name as BackendName])
   }

@@ -43,6 +43,8 @@ export interface LaunchPlanOptions {
   readonly extraEnvironment: Readonly<Record<string, string>>
   readonly endpoints?: readonly Endpoint[] | undefined
   readonly permissions: "allow" | "relay"
+  /** Whether the session directs others, unless the session agent's config says it. */
+  readonly isOrchestrator: boolean
   readonly allowedModels: readonly string[] | undefined
   readonly bashTimeoutMs: number
   readonly hiddenTools?: readonly string[]
@@ -61,7 +63,8 @@ export const launchPlanFor =
   (options: LaunchPlanOptions) =>
   (runtime: RuntimeConfig): LaunchPlan => {
     const { directories, user } = options
-    const files = filesFor(options.files, runtime.isOrchestrator === true)
+    const isOrchestrator = runtime.isOrchestrator ?? options.isOrchestrator
+    const files = filesFor(options.files, isOrchestrator)
     const config = composeConfig({
       base: baseConfig(options.files),
       runtime,
@@ -112,7 +115,7 @@ export const launchPlanFor =
       options.opencodeVersion,
       options.workDir,
       user?.uid,
-      runtime.isOrchestrator === true,
+      isOrchestrator,
     ])
     const processHash = hashOf([startHash, catalogue !== undefined])
     const hash = hashOf([processHash, config, files])

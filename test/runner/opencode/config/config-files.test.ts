@@ -81,6 +81,7 @@ describe("a launch plan", () => {
     ownVariables: new Set(),
     extraEnvironment: {},
     permissions: "allow",
+    isOrchestrator: false,
     allowedModels: undefined,
     bashTimeoutMs: 1000,
     user: undefined,
@@ -127,6 +128,12 @@ describe("a launch plan", () => {
     const [one, other] = [planFor(options())({}), planFor(options())({ isOrchestrator: true })]
     expect(one.processHash).not.toBe(other.processHash)
     expect(Object.keys(other.files)).not.toContain("tools/complete_session.js")
+  })
+
+  test("the setting IS_ORCHESTRATOR counts unless the config of the session agent says otherwise", () => {
+    const plan = planFor({ ...options(), isOrchestrator: true })
+    expect(plan({}).processHash).toBe(planFor(options())({ isOrchestrator: true }).processHash)
+    expect(plan({ isOrchestrator: false }).processHash).toBe(planFor(options())({}).processHash)
   })
 })
 
