@@ -103,9 +103,9 @@ export const startHouse = async (host: HostName): Promise<House> => {
       TELEGRAM_SESSION: "main",
     },
   })
-  await putSession(hub, "main", { config: scriptedConfig(model) })
-  // A runner reaches its own session, its ancestors and its descendants.
-  await putSession(hub, "other", { title: OTHER_TITLE, parent: "main" })
+  await putSession(hub, "other", { title: OTHER_TITLE })
+  // A runner reaches its own session, its ancestors and its descendants only.
+  await putSession(hub, "main", { config: scriptedConfig(model), parent: "other" })
   const wsUrl = hub.url.replace(/^http/, "ws")
   const other = startFakeRunner({
     url: `${wsUrl}/sessions/other/ws`,
