@@ -4,7 +4,7 @@
  */
 import { z } from "zod"
 import type { Outbound } from "../../wire/frames/index.ts"
-import type { Sql } from "../session/ports.ts"
+import type { DecisionOutcome, ExecutionDecision, Sql } from "../session/ports.ts"
 import type { Effects } from "../shared-store/effects.ts"
 import {
   type ExecutionRow,
@@ -33,6 +33,8 @@ interface NewExecution {
 export interface Executions {
   /** Starts an execution, or returns the existing one when the id is known. */
   readonly begin: (execution: NewExecution) => Record<string, unknown>
+  /** A client of the session decides about an execution that waits for an approval. */
+  readonly decide: (session: string, decision: ExecutionDecision) => DecisionOutcome
   /** Stores the result that the runner reports. */
   readonly executed: (id: string, envelope: Envelope) => void
   /** The runner will never report a result: its session is gone. */
@@ -40,12 +42,10 @@ export interface Executions {
 }
 
 const targetPayload = z.object({ executionId: z.string().min(1) })
-const approvePayload = targetPayload.extend({
-  approve: z.boolean(),
-  resumeToken: z.string().min(1),
-  reason: z.string().optional(),
-})
 const cancelPayload = targetPayload.extend({ reason: z.string().optional() })
+
+/** A runner never sees the token: whoever holds it could approve in a person's place. */
+const withoutToken = ({ resumeToken: _token, ...shown }: { readonly resumeToken: string }) => shown
 
 const showExecution = (row: ExecutionRow) => ({
   id: row.id,
@@ -58,7 +58,7 @@ const showExecution = (row: ExecutionRow) => ({
   ...(row.trigger_id !== null && { triggerId: row.trigger_id }),
   ...(row.output !== undefined && { output: row.output }),
   ...(row.error !== null && { error: row.error }),
-  ...(row.approval !== undefined && { requiresApproval: row.approval }),
+  ...(row.approval !== undefined && { requiresApproval: withoutToken(row.approval) }),
   ...(row.ended_at !== null && { endedAt: row.ended_at }),
 })
 
@@ -110,6 +110,24 @@ export const createExecutions = (
     }
     return showExecution(find(sql, id))
   },
+  decide: (session, { executionId, isApproved }) => {
+    const row = selectOne(
+      sql,
+      executionRow,
+      "SELECT * FROM executions WHERE id = ? AND session = ?",
+      executionId,
+      session,
+    )
+    if (!row)
+      return { ok: false, isUnknown: true, message: `execution ${executionId} does not exist` }
+    if (row.status !== "waiting_approval" || row.approval === undefined) {
+      const message = `the execution is ${row.status}, not waiting for an approval`
+      return { ok: false, isUnknown: false, message }
+    }
+    sql.run("UPDATE executions SET status = 'running', approval = NULL WHERE id = ?", row.id)
+    resume(sql, row, row.approval.resumeToken, isApproved ? "approve" : "deny", effects)
+    return { ok: true, status: isApproved ? "running" : "cancelled" }
+  },
   executed: (id, envelope) => {
     const status = statusOfEnvelope[envelope.status]
     const token = envelope.requiresApproval?.resumeToken
@@ -121,6 +139,7 @@ export const createExecutions = (
     )
     // The execution reached its approval before the runner received the cancel. Without a denial it would wait for good.
     if (cancelled && token !== undefined) return resume(sql, cancelled, token, "deny", effects)
+    if (token !== undefined) askForApproval(sql, id, token, envelope, effects)
     sql.run(
       `UPDATE executions SET status = ?, steps = ?, output = ?, error = ?, approval = ?, ended_at = ?
        WHERE id = ? AND status IN ('running', 'waiting_approval')`,
@@ -180,17 +199,10 @@ export const executionHandlers = (
         const { steps } = find(sql, readPayload(targetPayload, payload).executionId)
         return { data: { steps } }
       }
-      case "approve": {
-        const decision = readPayload(approvePayload, payload)
-        const row = find(sql, decision.executionId)
-        if (row.status !== "waiting_approval")
-          throw new Refusal(`the execution is ${row.status}, not waiting for an approval`)
-        if (row.approval?.resumeToken !== decision.resumeToken)
-          throw new Refusal("resumeToken: does not belong to the pending approval")
-        sql.run("UPDATE executions SET status = 'running', approval = NULL WHERE id = ?", row.id)
-        resume(sql, row, decision.resumeToken, decision.approve ? "approve" : "deny", effects)
-        return { data: { success: true, status: decision.approve ? "running" : "cancelled" } }
-      }
+      case "approve":
+        throw new Refusal(
+          "an approval is a person's decision: ask the user to approve or deny the execution in their client",
+        )
       case "cancel": {
         const { executionId, reason } = readPayload(cancelPayload, payload)
         const row = find(sql, executionId)
@@ -208,6 +220,27 @@ export const executionHandlers = (
     }
   },
 })
+
+/** A note in the conversation: people see there what waits for them. */
+const askForApproval = (
+  sql: Sql,
+  id: string,
+  token: string,
+  { requiresApproval }: Envelope,
+  effects: Effects,
+): void => {
+  const row = selectOne(
+    sql,
+    executionRow,
+    "SELECT * FROM executions WHERE id = ? AND status = 'running'",
+    id,
+  )
+  const question = requiresApproval?.prompt.slice(0, MAX_QUESTION) ?? ""
+  const content = `A workflow waits for an approval: ${question}\nApprove or deny execution ${id} (approve-execution).`
+  if (row) effects.add(`${id}/${token}/ask`, row.session, { do: "note", content })
+}
+
+const MAX_QUESTION = 2000
 
 const resume = (
   sql: Sql,

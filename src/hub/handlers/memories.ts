@@ -65,8 +65,15 @@ export const memoryHandlers = (
   },
 })
 
+/** Each word of a query is a search of its own: more of them would stall the hub for seconds. */
+const MAX_QUERY_WORDS = 32
+const MAX_QUERY_CHARACTERS = 2000
+
 /** Any of the words, by prefix. Quoting keeps the caller's text from being read as FTS5 syntax. */
 const fullTextQuery = (query: string): string | undefined => {
-  const words = query.match(/[\p{L}\p{N}]+/gu)
-  return words?.map((word) => `"${word}"*`).join(" OR ")
+  const words = query.slice(0, MAX_QUERY_CHARACTERS).match(/[\p{L}\p{N}]+/gu)
+  return words
+    ?.slice(0, MAX_QUERY_WORDS)
+    .map((word) => `"${word}"*`)
+    .join(" OR ")
 }

@@ -102,16 +102,19 @@ export const proposalActions = (sql: Sql, context: HandlerContext, workflows: Wo
         JSON.stringify(proposed.proposal),
         proposed.diffText ?? null,
         proposed.executionId ?? null,
-        proposed.proposedBySessionId ?? session,
+        // Not the name in the payload: the author could name another session and then approve the change itself.
+        session,
         proposed.expiresAt ?? null,
         context.now(),
       )
       return { proposal: showProposal(find(workflow, id)) }
     },
-    "proposal-review": (payload: unknown) => {
+    "proposal-review": (payload: unknown, session: string) => {
       const { workflowId, proposalId, approve, notes } = readPayload(reviewPayload, payload)
       const row = find(workflows.find(workflowId).id, proposalId)
       if (row.status !== "pending") throw new Refusal(`the proposal is ${row.status} already`)
+      if (approve && row.session === session)
+        throw new Refusal("a session may not approve its own proposal: another session reviews it")
       setStatus(row.id, approve ? "approved" : "rejected", notes)
       return { success: true }
     },

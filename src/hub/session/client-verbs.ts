@@ -4,8 +4,6 @@ import { channelAddress, channelKey, hasChannel } from "../../wire/channel.ts"
 import {
   type Client,
   type ClientMessage,
-  type ClientVerb,
-  parseClientMessage,
   type RefusalCode,
   type Reply,
 } from "../../wire/clients/verbs.ts"
@@ -22,18 +20,24 @@ import type { Prompt } from "./queue.ts"
 import { hasEnded } from "./named-values.ts"
 import type { Answered } from "./interactions.ts"
 import { hasRow } from "./rows.ts"
-import { parseJson } from "../../lib/json.ts"
 
 export interface ClientSide {
-  /** A message from a client's WebSocket. */
-  readonly receive: (connection: string, text: string) => void
   /** Sends a snapshot, or the changes since `cursor`, then live events. Also for event streams (SSE). */
   readonly subscribe: (connection: string, cursor: number | undefined) => void
-  readonly request: (message: Exclude<ClientMessage, { type: "subscribe" }>, by: string) => Reply
+  /** Access is decided before (`access/guarded-clients.ts`). `by` names the principal. */
+  readonly request: (message: RequestMessage, by: string) => Reply
+  /** Asks the shared store, which may be another object: the reply comes later. */
+  readonly approve: (message: Client<"approve-execution">) => Promise<Reply>
 }
 
+/** `subscribe` needs a connection; `config` is asynchronous, because the config is encrypted. */
+export type RequestMessage = Exclude<
+  ClientMessage,
+  { type: "subscribe" | "config" | "approve-execution" }
+>
+
 type Verbs = {
-  readonly [Verb in Exclude<ClientVerb, "subscribe">]: (message: Client<Verb>, by: string) => Reply
+  readonly [Verb in RequestMessage["type"]]: (message: Client<Verb>, by: string) => Reply
 }
 
 /** Far more than people type: it stops a script that floods the queue. */
@@ -70,27 +74,19 @@ export const createClientSide = (context: SessionContext, flush: () => void): Cl
     ports.sockets.subscribe(connection)
   }
 
+  const approve: ClientSide["approve"] = async ({ executionId, approve: isApproved, reason }) => {
+    const decision = { executionId, isApproved, reason }
+    const outcome = await ports.decideExecution(decision).catch(() => undefined)
+    if (!outcome) return refuse("conflict", "the decision could not be stored: try again")
+    return outcome.ok
+      ? { ok: true, status: outcome.status }
+      : refuse(outcome.isUnknown ? "not-found" : "too-late", outcome.message)
+  }
+
   return {
     subscribe,
     request,
-    receive: (connection, text) => {
-      const reply = (value: Reply, id?: string) =>
-        ports.sockets.send(
-          connection,
-          JSON.stringify({
-            type: "reply",
-            ...(id !== undefined && { clientRequestId: id }),
-            ...value,
-          }),
-        )
-      const value = parseJson(text)
-      if (isPing(value)) return ports.sockets.send(connection, '{"type":"pong"}')
-      const parsed = parseClientMessage(value)
-      if (!parsed.ok) return reply(refuse("bad-request", parsed.problem), idOf(value))
-      const { message } = parsed
-      if (message.type === "subscribe") return subscribe(connection, message.cursor)
-      reply(request(message, connection), message.clientRequestId)
-    },
+    approve,
   }
 }
 
@@ -184,15 +180,6 @@ const verbsOf = (context: SessionContext): Verbs => {
         ...channelAddress(channelKey(message)),
         requestId,
       })),
-    config: ({ config }) => {
-      const merged = JSON.stringify({ ...values.config(), ...config })
-      if (merged.length > MAX_TEXT) {
-        return refuse("bad-request", `config: at most ${MAX_TEXT} characters can be stored`)
-      }
-      values.setPrivate("config", merged)
-      if (hasRunner()) sendToRunner({ type: "opencode-config", config })
-      return { ok: true }
-    },
     "delete-tunnel": ({ name }) => {
       if (!hasRunner()) return NO_RUNNER
       sendToRunner({ type: "tunnel-delete", name })
@@ -204,14 +191,3 @@ const verbsOf = (context: SessionContext): Verbs => {
     }),
   }
 }
-
-const isPing = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && "type" in value && value.type === "ping"
-
-const idOf = (value: unknown): string | undefined =>
-  typeof value === "object" &&
-  value !== null &&
-  "clientRequestId" in value &&
-  typeof value.clientRequestId === "string"
-    ? value.clientRequestId
-    : undefined

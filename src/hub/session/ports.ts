@@ -38,6 +38,16 @@ export interface Alarm {
   readonly set: (at: number | undefined) => void
 }
 
+export interface ExecutionDecision {
+  readonly executionId: string
+  readonly isApproved: boolean
+  readonly reason?: string | undefined
+}
+
+export type DecisionOutcome =
+  | { readonly ok: true; readonly status: string }
+  | { readonly ok: false; readonly isUnknown: boolean; readonly message: string }
+
 export interface Ports {
   readonly sql: Sql
   readonly sockets: Sockets
@@ -58,8 +68,16 @@ export interface Ports {
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
   ) => void
+  /** A client approves or denies a run of this session that waits for it. */
+  readonly decideExecution: (decision: ExecutionDecision) => Promise<DecisionOutcome>
   /** The runner has ended the session. */
   readonly ended: () => void
+  /** Encrypts the session's config for its row. Rejects when the host has no encryption key. */
+  readonly seal: (text: string) => Promise<string>
+  /** After a commit that changed what the list of sessions shows. `urgent`: tokens were used or the session has ended. */
+  readonly changed: (urgent: boolean) => void
+  /** A token of an open connection has expired: closes the connections that may not read the session any more. */
+  readonly checkConnections: () => void
   /** Chat services outside; absent when none is configured. */
   readonly chats?: ChatServices | undefined
   /** Logs an event. The fields never hold values out of frames. */

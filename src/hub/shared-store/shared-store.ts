@@ -3,7 +3,7 @@
  * from it. A repeated request id returns the stored result: each request runs once.
  */
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
-import type { Alarm, Sql } from "../session/ports.ts"
+import type { Alarm, DecisionOutcome, ExecutionDecision, Sql } from "../session/ports.ts"
 import { createEffects, type Deliveries } from "./effects.ts"
 import { createExecutions, executionHandlers } from "../handlers/executions.ts"
 import { mailboxHandlers } from "../handlers/mailbox.ts"
@@ -39,6 +39,8 @@ export interface SharedStore {
     id: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
   ) => void
+  /** A client of the session approves or denies an execution that waits for it. */
+  readonly decide: (session: string, decision: ExecutionDecision) => DecisionOutcome
   /** Fires a webhook trigger and returns the HTTP status. */
   readonly hook: (trigger: string, secret: string, data: unknown) => 202 | 401 | 404
   /** Fires the triggers that are due and retries failed effects. */
@@ -123,6 +125,7 @@ export const createSharedStore = ({
       )
     },
     executed: (id, envelope) => commit(() => executions.executed(id, envelope)),
+    decide: (session, decision) => commit(() => executions.decide(session, decision)),
     hook: (trigger, secret, data) => commit(() => triggers.hook(trigger, secret, data)),
     alarm: () => commit(triggers.alarm),
     start: () => commit(() => {}),

@@ -60,6 +60,11 @@ const clientVerbs = [
     id,
     reply: permissionReply,
   }),
+  verb(
+    "approve-execution",
+    "Approve or deny the approval that a workflow execution of this session waits for. The first decision counts.",
+    { executionId: id, approve: z.boolean(), reason: z.string().max(2000).optional() },
+  ),
   verb("withdraw", "Remove a prompt from the queue before its turn starts.", { id }),
   verb(
     "promote",
@@ -90,10 +95,19 @@ export type Client<Verb extends ClientVerb> = Extract<ClientMessage, { readonly 
 
 export type Reply =
   | { readonly ok: true; readonly [field: string]: unknown }
-  | { readonly ok: false; readonly error: { readonly code: RefusalCode; readonly message: string } }
+  | {
+      readonly ok: false
+      readonly error: {
+        readonly code: RefusalCode
+        readonly message: string
+        /** With `too-many`: seconds to wait before the next attempt. */
+        readonly retryAfter?: number
+      }
+    }
 
 export type RefusalCode =
   | "bad-request"
+  | "forbidden"
   | "not-found"
   | "too-late"
   | "conflict"

@@ -1,4 +1,5 @@
 /** Parses one frame with the schema of its type. Never throws, and `problem` never contains a value, which may be a secret. */
+import { isWithinJsonLimits, parseJson } from "../json-limits.ts"
 import type { z } from "zod"
 
 /** Longer ids and paths are kept out of logs. */
@@ -20,6 +21,7 @@ export type Parsed<Frame> =
 export const frameParser =
   <Frame>(schemas: ReadonlyMap<string, z.ZodType<Frame>>) =>
   (text: string): Parsed<Frame> => {
+    if (!isWithinJsonLimits(text)) return { ok: false, problem: "too many or too deep values" }
     const value = parseJson(text)
     if (value === undefined) return { ok: false, problem: "not JSON" }
     if (!isObject(value)) return { ok: false, problem: "not an object" }
@@ -32,15 +34,6 @@ export const frameParser =
     if (parsed.success) return { ok: true, frame: parsed.data }
     return { ok: false, problem: describe(parsed.error.issues), ...idsOf(value) }
   }
-
-/** Returns undefined for invalid JSON; no JSON text parses to undefined. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 /**
  * Peers send `null` for an absent field. A null that its schema rejects is removed and the frame is parsed again: an

@@ -1,7 +1,10 @@
 /** Schemas that several frames share. */
 import { z } from "zod"
 
-export const requestId = z.string()
+/** The hub keeps results under it, so it is bounded and has no character with a meaning in a path. */
+export const requestId = z
+  .string()
+  .regex(/^[\w-]{1,64}$/, "must be 1 to 64 letters, digits, _ or -")
 
 /** Position of a frame in the reliable stream of its epoch. */
 export const seq = z.int().nonnegative()

@@ -1,7 +1,11 @@
 /** Requests of the runner over a real link, answered by the hub from its shared store. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import { hashOf } from "../../../src/hub/keys.ts"
 import { wireRequests } from "../../../src/wire/operations/index.ts"
 import type { RequestFields, RequestResult, RequestType } from "../../../src/wire/frames/index.ts"
+import { startFakeRunner } from "../kit/fake-runner.ts"
+import { CLIENT_TOKEN, RUNNER_TOKEN } from "../kit/hub.ts"
 import { startTestLocalHub, type TestLocalHub } from "../kit/local-hub.ts"
 import { until } from "../kit/until.ts"
 
@@ -16,6 +20,13 @@ const request = <Type extends RequestType>(
   type: Type,
   fields: RequestFields<Type>,
 ): Promise<RequestResult<Type>> => setup.runner.uplink.request(type, fields)
+
+/** A runner of another session of the same hub. */
+const startSecondRunner = async () => {
+  setup.hub.create("s2", "user:local", ["s1"]).setRunnerToken(await hashOf(RUNNER_TOKEN))
+  const stateDir = join(setup.folder, "runner-2")
+  return startFakeRunner({ url: setup.hub.runnerUrl("s2"), token: RUNNER_TOKEN, stateDir })
+}
 
 const refusalOf = async (pending: Promise<unknown>): Promise<string> => {
   try {
@@ -157,8 +168,9 @@ describe("workflows", () => {
         action: "proposal-apply",
         payload: { workflowId: "proposed", proposalId },
       })
+    const reviewer = await startSecondRunner()
     const review = (proposalId: string) =>
-      request("workflow-api", {
+      reviewer.uplink.request("workflow-api", {
         action: "proposal-review",
         payload: { workflowId: "proposed", proposalId, approve: true },
       })
@@ -170,6 +182,7 @@ describe("workflows", () => {
       workflow: { data: other },
     })
     expect(await refusalOf(apply(idOf(second)))).toContain("has changed since")
+    await reviewer.stop()
   })
 
   test("a workflow without steps is refused", async () => {
@@ -192,13 +205,16 @@ describe("workflows", () => {
     setup.runner.send({ type: "workflow-execution-result", executionId, envelope })
     const get = () => request("execution-api", { action: "get", payload: { executionId } })
     await waitFor(async () => JSON.stringify(await get()).includes("waiting_approval"))
-    const approve = (resumeToken: string) =>
-      request("execution-api", {
-        action: "approve",
-        payload: { executionId, approve: true, resumeToken },
+    const approve = async () => {
+      const response = await fetch(`${setup.hub.url}/sessions/s1/approve-execution`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${CLIENT_TOKEN}` },
+        body: JSON.stringify({ executionId, approve: true }),
       })
-    expect(await refusalOf(approve("wrong"))).toContain("resumeToken")
-    await approve("token-1")
+      return { status: response.status, body: await response.json() }
+    }
+    expect(await approve()).toEqual({ status: 200, body: { ok: true, status: "running" } })
+    expect((await approve()).status).toBe(409)
     await until(
       () => orders().filter((order) => order.executionId === executionId).length === 2,
       "resume",
@@ -353,7 +369,7 @@ describe("webhook", () => {
 
 describe("other sessions", () => {
   test("another session receives a message, is read, is forwarded and reports its status", async () => {
-    setup.hub.create("s2")
+    setup.hub.create("s2", "user:local", ["s1"])
     await request("session-message", { targetSessionId: "s2", content: "hello s2" })
     expect(
       (await request("get-session-status", { targetSessionId: "s2" })).sessionStatus,

@@ -29,6 +29,7 @@ export const startTestHub = async (
     clientToken: CLIENT_TOKEN,
     answer: () => Promise.reject(new Error("this test expects no request")),
     workflowReported: () => {},
+    decideExecution: () => Promise.reject(new Error("this test expects no decision")),
     ended: () => {},
     terminate: async () => {},
     hook: async () => new Response("", { status: 404 }),

@@ -84,7 +84,11 @@ export const playTurn = (sql: Sql, steps: readonly TurnStep[]): PlayedTurn => {
       },
       answer: () => Promise.reject(new Error("a turn has no requests")),
       workflowReported: () => {},
+      decideExecution: () => Promise.reject(new Error("this test expects no decision")),
       ended: () => {},
+      seal: async (text) => text,
+      changed: () => {},
+      checkConnections: () => {},
       report: () => {},
     })
   let session = open()

@@ -22,14 +22,15 @@ export const checkOut = async (
   { repoUrl = "", branch, ref }: Source,
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<void> => {
-  if (!isGitUrl(repoUrl)) throw new Refusal(`repoUrl: ${GIT_URL_RULE}`)
+  // The agent names the repository and the hub reads it with its own rights: a path of this machine is not a repository.
+  if (!isGitUrl(repoUrl) || /^file:/i.test(repoUrl)) throw new Refusal(`repoUrl: ${GIT_URL_RULE}`)
   for (const [field, name] of Object.entries({ ref, branch })) {
     if (name !== undefined && !isGitName(name)) throw new Refusal(`${field}: ${GIT_NAME_RULE}`)
   }
   const git = async (...args: string[]) => {
     const { exitCode, stderr } = await runCommand("git", args, {
       cwd: workspace,
-      env: { ...environment, GIT_TERMINAL_PROMPT: "0" },
+      env: { ...environment, GIT_TERMINAL_PROMPT: "0", GIT_ALLOW_PROTOCOL: "https:http:ssh" },
       timeoutMs: GIT_MS,
     }).catch((cause: unknown) => {
       throw new Refusal("git could not be started on the session agent's machine", { cause })

@@ -12,7 +12,7 @@ import type { Session } from "../../session/session.ts"
 import { gatewayKey, hashOf } from "../../keys.ts"
 import { childEnvironment } from "./child-environment.ts"
 import { checkOut } from "./check-out-repository.ts"
-import { Refusal } from "../../handlers/handler-table.ts"
+import { nameOfRequest, Refusal } from "../../handlers/handler-table.ts"
 
 export interface Task {
   readonly task: string
@@ -33,6 +33,8 @@ export interface ChildrenOptions {
   readonly master: string
   readonly find: (session: string) => Session | undefined
   readonly create: (session: string) => Session
+  /** A new session with the owner of its parent. Throws a Refusal at the owner's limit of sessions. */
+  readonly createChild: (session: string, parent: string) => Promise<Session>
   readonly runnerUrl: (session: string) => string
   readonly clock: Clock
   readonly log: Log
@@ -145,7 +147,9 @@ export const createChildren = (options: ChildrenOptions): Children => {
   return {
     terminate,
     spawn: async (parent, requestId, task) => {
-      const id = `child-${requestId}`
+      // The runner chooses the request's id: without the parent, another owner's child could be named.
+      const name = nameOfRequest(parent, requestId)
+      const id = `child-${name}`
       if (findChild(id)) return id
       if (running().length >= MAX_RUNNING)
         throw new Refusal(`${MAX_RUNNING} child sessions are running already: end one first`)
@@ -162,13 +166,13 @@ export const createChildren = (options: ChildrenOptions): Children => {
         status: "running",
         created_at: options.clock.now(),
       }
-      const session = options.create(id)
-      session.configure(options.find(parent)?.config() ?? {})
+      const session = await options.createChild(id, parent)
+      await session.configure(options.find(parent)?.config() ?? {})
       session.setTitle(row.title)
       session.prompt(
         {
           type: "prompt",
-          messageId: `task-${requestId}`,
+          messageId: `task-${name}`,
           content: task.task,
           ...(task.model !== undefined && { model: task.model }),
           ...channelAddress("web:default"),
