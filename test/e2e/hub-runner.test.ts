@@ -109,10 +109,10 @@ describe("the workspace", () => {
           event["type"] === "answer" && event["requestId"] === requestId && event["result"],
       )
     await c.client.until(() => answer() !== undefined, "the diff", 20_000)
-    const { files: changed } = answer()?.["result"] as {
-      files: readonly { path: string; status: string; diff: string }[]
-    }
-    return changed
+    const result = answer()?.["result"] as
+      | { files: readonly { path: string; status: string; diff: string }[] }
+      | undefined
+    return result?.files ?? []
   }
 
   test("a file that another program changes is shown in the state of the session and in its diff", async () => {
