@@ -59,7 +59,8 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     port: options.settings.hubPort,
     maxChildren: options.settings.maxChildren,
     maxChildDepth: options.settings.maxChildDepth,
-    environment: options.settings.environment,
+    allowedOrigins: options.settings.allowedOrigins,
+    environment: models.settings.environment,
     // Known only once the sessions of this hub are: an ended one is followed by a new one.
     chatSession: () => sessionId,
     clock: systemClock,

@@ -24,7 +24,6 @@ export interface JoinGatewayOptions {
   readonly readiness: Readiness
   readonly agent: Agent
   readonly linkMetrics: LinkMetrics
-  readonly brokerPort: number
   readonly git: Git
   /** Ports of the other servers of this sandbox, with their owners. */
   readonly reserved: () => ReadonlyMap<number, string>
@@ -49,13 +48,14 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     jwtSecret: config.jwtSecret,
     apiToken,
     allowedOrigins: config.allowedOrigins ?? [],
+    sandboxOrigin: config.sandboxOrigin,
+    allowSharedOrigin: config.allowSharedOrigin,
     backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
     clock,
     log,
     reserved: options.reserved,
     opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
     opencodePort: readiness.opencodePort,
-    brokerPort: options.brokerPort,
     components: readiness.components,
     details: () => ({ agent: agent.status() }),
     gauges: () => linkMetrics.read(link.counters(), readiness.components()["agent"]?.restarts ?? 0),
