@@ -15,6 +15,7 @@ import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { hashOf } from "../../keys.ts"
+import { createPacedMessages, type PacedMessages } from "./paced-messages.ts"
 import { timerAlarm } from "./timer-alarm.ts"
 
 export interface HubOptions {
@@ -190,6 +191,22 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   })
 
   const openSessionOf = ({ data }: ServerWebSocket<SocketData>) => open.get(data.session)
+  const paced = new Map<string, PacedMessages>()
+  const clientMessages = (socket: ServerWebSocket<SocketData>): PacedMessages => {
+    const { id } = socket.data
+    const known = paced.get(id)
+    if (known) return known
+    const made = createPacedMessages({
+      handle: (text) => {
+        if (!stopped) openSessionOf(socket)?.session.clients.receive(id, text)
+      },
+      tooMany: () => socket.close(1008, "too many messages at once"),
+      now: () => performance.now(),
+      soon: (run) => void setImmediate(run),
+    })
+    paced.set(id, made)
+    return made
+  }
   const server = Bun.serve<SocketData>({
     hostname: "127.0.0.1",
     port: options.port ?? 0,
@@ -219,14 +236,15 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       },
       message: (socket, data) => {
         const { id, role } = socket.data
-        const session = openSessionOf(socket)?.session
-        const side = role === "runner" ? session?.runner : session?.clients
-        side?.receive(id, String(data))
+        if (role === "client") return clientMessages(socket).push(String(data))
+        openSessionOf(socket)?.session.runner.receive(id, String(data))
       },
       close: (socket) => {
         const { id, role } = socket.data
         const opened = openSessionOf(socket)
         opened?.connections.remove(id)
+        paced.get(id)?.stop()
+        paced.delete(id)
         if (role === "runner" && !stopped) opened?.session.runner.closed(id)
       },
     },
