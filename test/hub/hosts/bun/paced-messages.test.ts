@@ -1,6 +1,6 @@
 /** Messages of a client in slices of time: order, limits, and the turns of other work. */
 import { expect, test } from "bun:test"
-import fc from "fast-check"
+import { array, assert, constant, integer, oneof, property } from "fast-check"
 import { createPacedMessages } from "../../../../src/hub/hosts/bun/paced-messages.ts"
 
 /** A clock that each handled message advances, and slices that the test runs by hand. */
@@ -31,10 +31,10 @@ const setUp = (costMs: number) => {
 }
 
 test("every message is handled once and in order, however the slices fall", () => {
-  fc.assert(
-    fc.property(
-      fc.array(fc.oneof(fc.constant("slice"), fc.constant("message")), { maxLength: 200 }),
-      fc.integer({ min: 0, max: 30 }),
+  assert(
+    property(
+      array(oneof(constant("slice"), constant("message")), { maxLength: 200 }),
+      integer({ min: 0, max: 30 }),
       (steps, costMs) => {
         const paced = setUp(costMs)
         let sent = 0
