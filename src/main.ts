@@ -3,6 +3,7 @@
  * loading all of them would add tens of milliseconds to every start.
  */
 import type { Command } from "./cli/command.ts"
+import { unsupportedSystem } from "./cli/supported-system.ts"
 import { createLog, describeError, type Log } from "./lib/log.ts"
 import { commit, version } from "./lib/version.ts"
 import type { CommandName } from "./settings/commands.ts"
@@ -15,6 +16,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   up: async () => (await import("./cli/up.ts")).up,
   chat: async () => (await import("./cli/chat.ts")).chat,
   sessions: async () => (await import("./cli/sessions.ts")).sessions,
+  key: async () => (await import("./cli/key.ts")).key,
   forget: async () => (await import("./cli/forget.ts")).forget,
   doctor: async () => (await import("./cli/doctor.ts")).doctor,
   hook: async () => (await import("./cli/hook.ts")).hook,
@@ -30,9 +32,11 @@ const main = async (): Promise<number> => {
   const invocation = read()
   if (invocation.want === "version") return print(`sandpiper ${version} (${commit})\n`)
   if (invocation.want === "help") {
-    const { helpText } = await import("./cli/help.ts")
-    return print(helpText(version))
+    const { commandHelp, helpText } = await import("./cli/help.ts")
+    return print(invocation.command ? commandHelp(invocation.command) : helpText(version))
   }
+  const unsupported = unsupportedSystem(process.platform, process.arch)
+  if (unsupported !== undefined) throw new SettingsError(unsupported)
   const { settings, args } = invocation
   const log = logFor(settings)
   log.debug("settings", printableSettings(settings))
@@ -63,6 +67,12 @@ const print = (text: string): number => {
   process.stdout.write(text)
   return 0
 }
+
+// The reader of the output has ended, as in `sandpiper chat --json | head`.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(0)
+  throw error
+})
 
 try {
   process.exit(await main())

@@ -40,6 +40,10 @@ const violations = (from: RegExp, allowed: RegExp, why: string): readonly string
     .filter((one) => from.test(one.from) && !allowed.test(one.to))
     .map((one) => `${one.from} imports ${one.to}: ${why}`)
 
+/** The rules of access: the session uses them, so they are as pure as the session. */
+const PURE_ACCESS =
+  /^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$/
+
 /** Files without I/O, timers, clock and randomness. */
 const isPure = (file: string): boolean =>
   /^src\/(wire|runner\/turn|hub\/session)\//.test(file) ||
@@ -51,17 +55,20 @@ const isPure = (file: string): boolean =>
     "events/parse-event",
     "config/mcp",
     "config/compose-config",
+    "config/endpoint-config",
+    "config/endpoints",
     "config/models",
     "client/types",
   ].includes(/^src\/runner\/opencode\/(.*)\.ts$/.exec(file)?.[1] ?? "") ||
-  ["src/runner/prompt/prompt-body.ts", "src/runner/broker/upstreams.ts"].includes(file)
+  ["src/runner/prompt/prompt-body.ts", "src/runner/broker/upstreams.ts"].includes(file) ||
+  PURE_ACCESS.test(file)
 
 /** The layer of each file. A file may import its own layer and lower layers. */
 const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/session\//,
+    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/session\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$/,
     2,
   ],
   [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],

@@ -1,4 +1,5 @@
 /** Renders a session's events as terminal output: streamed text, tool calls, todo lists, errors. Does no I/O itself. */
+import { visibleText } from "./chat/visible-text.ts"
 import type { HubEvent } from "./hub-client.ts"
 
 export interface ChatViewOptions {
@@ -59,7 +60,8 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
     printed.set(key, offset + text.length)
     if (open !== "nothing" && open !== kind) write("\n")
     open = kind
-    write(kind === "text" ? fresh : dim(fresh))
+    const shown = visibleText(fresh)
+    write(kind === "text" ? shown : dim(shown))
   }
 
   const onMessage = (message: Message) => {
@@ -69,7 +71,8 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
     const before = messages.get(message.id)
     messages.set(message.id, message.status)
     if (skipped.has(message.id) || before === message.status) return
-    if (message.status === "error") return line(style("31", `✗ ${message.error ?? "failed"}`))
+    if (message.status === "error")
+      return line(style("31", `✗ ${visibleText(message.error ?? "failed")}`))
     if (message.status === "canceled") return line(dim("  stopped"))
     if (message.status === "done" && open !== "nothing") line("")
   }
@@ -87,12 +90,17 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
     // Todo lists and questions have a rendering of their own.
     if (toolName === "todowrite" || toolName === "question" || tools.get(key) === status) return
     tools.set(key, String(status))
-    if (status === "running") line(dim(`  ● ${String(toolName)} ${short(args)}`))
+    if (status === "running") line(dim(`  ● ${visibleText(String(toolName))} ${short(args)}`))
     if (status === "completed" && typeof result === "string" && result.trim() !== "") {
       line(dim(indent(short(result.trim(), 600))))
     }
     if (status === "error")
-      line(style("31", `  ✗ ${String(toolName)}: ${typeof error === "string" ? error : "failed"}`))
+      line(
+        style(
+          "31",
+          `  ✗ ${visibleText(`${String(toolName)}: ${typeof error === "string" ? error : "failed"}`)}`,
+        ),
+      )
   }
 
   const show = (event: HubEvent): void => {
@@ -127,7 +135,7 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
       case "state":
         if (String(event["name"]).startsWith("retry:") && event["value"] !== null) {
           const { attempt, message } = event["value"] as { attempt: number; message: string }
-          line(dim(`  the model is busy, retry ${attempt}: ${message}`))
+          line(dim(`  the model is busy, retry ${attempt}: ${visibleText(message)}`))
         }
         return
       default:
@@ -139,14 +147,14 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
 
 const todo = (items: unknown): string =>
   (items as { content: string; status: string }[])
-    .map(({ status, content }) => `  ${mark(status)} ${content}`)
+    .map(({ status, content }) => `  ${mark(status)} ${visibleText(content)}`)
     .join("\n")
 
 const mark = (status: string): string =>
   status === "completed" ? "☑" : status === "in_progress" ? "▸" : "☐"
 
 const short = (value: unknown, limit = 160): string => {
-  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "")
+  const text = visibleText(typeof value === "string" ? value : (JSON.stringify(value) ?? ""))
   return text.length > limit ? `${text.slice(0, limit)}…` : text
 }
 

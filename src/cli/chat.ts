@@ -1,7 +1,8 @@
 /** `sandpiper chat`: a prompt or a conversation with a session of the running `sandpiper up`. */
 import { systemClock } from "../lib/clock.ts"
 import type { Command } from "./command.ts"
-import { findHub, sessionOf } from "./find-hub.ts"
+import { openHistory } from "./chat/history-file.ts"
+import { findHub, sessionOf, stateDirOf } from "./find-hub.ts"
 import { startChat } from "./terminal-chat.ts"
 
 export const chat: Command = ({ settings, args: { text, json } }) => {
@@ -16,6 +17,8 @@ export const chat: Command = ({ settings, args: { text, json } }) => {
     model: settings.model,
     text,
     json,
+    piped: "one prompt",
+    history: openHistory(stateDirOf(settings)),
   })
   process.on("SIGINT", conversation.interrupt)
   return conversation.finished

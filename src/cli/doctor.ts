@@ -1,12 +1,12 @@
 /** `sandpiper doctor`: checks this machine, one line per finding. The exit code is 1 if a finding prevents a start. */
-import { mkdir, rm, statfs, writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { statfs } from "node:fs/promises"
 import { findOpenCode } from "../runner/opencode/launch/binaries.ts"
 import type { Settings } from "../settings/settings.ts"
 import { commandOf, isTaken, listenerOf } from "../runner/host/processes.ts"
 import { type ServiceGroup, servicesOf } from "../runner/host/service-table.ts"
 import { describeError } from "../lib/log.ts"
 import { type Command, print } from "./command.ts"
+import { writableAncestor } from "./directory-check.ts"
 import { runCommand } from "../lib/run-command.ts"
 import { modelFindings } from "./doctor-models.ts"
 
@@ -121,13 +121,11 @@ const directories = ({ workDir, stateDir }: Settings): Promise<readonly Finding[
       ["state directory", stateDir],
     ].map(async ([what = "", directory = ""]): Promise<Finding> => {
       try {
-        await mkdir(directory, { recursive: true })
-        const probe = join(directory, `.sandpiper-doctor-${process.pid}`)
-        await writeFile(probe, "written by sandpiper doctor\n")
-        await rm(probe)
-        const { bavail, bsize } = await statfs(directory)
+        const existing = await writableAncestor(directory)
+        const { bavail, bsize } = await statfs(existing)
         const free = bavail * bsize
-        const text = `${directory} is writable, ${(free / 1024 ** 3).toFixed(1)} GiB free`
+        const state = existing === directory ? "is writable" : `can be created in ${existing}`
+        const text = `${directory} ${state}, ${(free / 1024 ** 3).toFixed(1)} GiB free`
         const verdict = free < LEAST_BYTES ? "bad" : free < COMFORTABLE_BYTES ? "warn" : "ok"
         return { what, verdict, text }
       } catch (error) {

@@ -1,7 +1,7 @@
 /** The text of `sandpiper --help`: usage, commands, every setting by group, examples, exit codes. */
-import { commands } from "../settings/commands.ts"
-import type { SettingGroup } from "../settings/setting.ts"
-import { settingGroups } from "../settings/table.ts"
+import { type CommandName, commands } from "../settings/commands.ts"
+import type { Setting, SettingGroup } from "../settings/setting.ts"
+import { settingGroups, settingRows } from "../settings/table.ts"
 
 export const helpText = (
   version: string,
@@ -12,7 +12,11 @@ Usage
   sandpiper run [flags]              inside a sandbox, linked to a session agent
   sandpiper --do-url URL ...         the same as run
   sandpiper chat [--session S] [-m MODEL] [--json] "text"
+  sandpiper up --new                 another session in the same directory
   sandpiper sessions
+  sandpiper key create --owner user:NAME --scope "sessions:write" [--name TEXT] [--days N]
+  sandpiper key list [--owner O] | revoke PREFIX [--owner O] | rotate
+  sandpiper forget DIR
   sandpiper workflow validate|run|resume FILE [--variables JSON] [--deny]
 
 Commands
@@ -33,12 +37,55 @@ Examples
 
 Exit codes: 0 success, 1 failure, 2 bad flag or setting, 3 refused by the session agent,
 130 the turn was cancelled.
+sandpiper COMMAND --help shows the flags of one command.
 `
 
+/** The help of one command: its usage, its own flags, and the flags of settings with their defaults. */
+export const commandHelp = (name: CommandName): string => {
+  const { doc, operands, argument, switches = [], flags = [], aliases = {} } = commands[name]
+  const usage = [
+    "sandpiper",
+    name,
+    ...(operands ? [operands.join("|")] : []),
+    ...switches.map((flag) => `[--${flag}]`),
+    ...flags.map((flag) => `[--${flag} VALUE]`),
+    ...(argument === undefined ? [] : [argumentNames[argument]]),
+    "[flags]",
+  ].join(" ")
+  const short = Object.entries(aliases).map(
+    ([alias, flag]) => `  ${alias.length === 1 ? "-" : "--"}${alias} is --${flag}`,
+  )
+  const rows = settingRows
+    .flatMap(([, setting]) => (setting.flag ? [setting] : []))
+    .map(({ flag = "", env, doc: text, fallback }) => {
+      const value = defaultOf(fallback, name)
+      return `  --${flag.padEnd(14)} ${text} (${env}${value === "" ? "" : `, default ${value}`})`
+    })
+  return [
+    `sandpiper ${name}: ${doc}`,
+    "",
+    "Usage",
+    `  ${usage}`,
+    ...(short.length > 0 ? ["", ...short] : []),
+    "",
+    "Flags",
+    ...rows,
+    "",
+    "`sandpiper --help` lists the settings that have no flag.",
+    "",
+  ].join("\n")
+}
+
+const argumentNames = { file: "FILE", directory: "DIR", key: "[PREFIX]", text: '["text"]' } as const
+
+const defaultOf = (fallback: Setting["fallback"], command: CommandName): string =>
+  fallback?.({ command, env: { HOME: "~" }, cwd: "the current directory" }) ?? ""
+
 const describeGroup = ([title, group]: readonly [string, SettingGroup]): string => {
-  const rows = Object.values(group).map(({ env, flag, doc }) => {
+  const rows = Object.values(group).map(({ env, flag, doc, fallback }) => {
     const option = flag ? `--${flag}` : ""
-    return `  ${env.padEnd(26)} ${option.padEnd(16)} ${doc}`
+    const value = defaultOf(fallback, "run")
+    return `  ${env.padEnd(26)} ${option.padEnd(16)} ${doc}${value === "" ? "" : ` (default ${value})`}`
   })
   return ["", title, ...rows].join("\n")
 }

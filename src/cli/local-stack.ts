@@ -12,6 +12,7 @@ import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-session.ts"
 import { chooseGatewayPort } from "./place/gateway-port.ts"
+import { openHistory } from "./chat/history-file.ts"
 import { modelsOfStack } from "./stack-models.ts"
 import { startChat } from "./terminal-chat.ts"
 import { hashOf } from "../hub/keys.ts"
@@ -62,6 +63,14 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     clock: systemClock,
     log: log.child({ component: "hub" }),
     clientToken,
+    jwt: {
+      secret: options.settings.hubJwtSecret,
+      jwksUrl: options.settings.hubJwksUrl,
+      issuer: options.settings.hubJwtIssuer,
+      audience: options.settings.hubJwtAudience,
+    },
+    encryptionKey: options.settings.hubEncryptionKey,
+    gatewayKey: (session) => (session === sessionId ? jwtSecret : undefined),
   })
   const hasEnded = (id: string) => hub.find(id)?.status().status === "ended"
   const sessionId = nextSession(options.settings.sessionId, hasEnded)
@@ -76,7 +85,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   const session = hub.create(sessionId)
   session.setRunnerToken(await hashOf(runnerToken))
   const providers = demo ? demoConfig(demo.url) : { customProviders: [] }
-  session.configure({ ...providers, tools: hub.toolSwitches() })
+  await session.configure({ ...providers, tools: hub.toolSwitches() })
   const daemon = createDaemon({
     config: settings,
     endpoints: models.endpoints,
@@ -94,6 +103,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     clock: systemClock,
     hub: { url: hub.url, token: clientToken },
     session: settings.sessionId,
+    history: openHistory(stateDir),
     greeting: () => {
       const links = options.interactive
         ? linksOf(settings.services, daemon.missingPrograms(), port, token)
@@ -173,4 +183,4 @@ const demoConfig = (url: string): RuntimeConfig => ({
 })
 
 const greeting = (settings: Settings, model: string): string =>
-  `\nReady. The agent works in ${settings.workDir}\n${model}\nType a prompt. Ctrl-C cancels a turn, Ctrl-D exits.\n`
+  `\nReady. The agent works in ${settings.workDir}\n${model}\nType a prompt; Alt-Enter starts a new line. Ctrl-C clears the line, then cancels the turn, then exits; Ctrl-D exits.\n`

@@ -26,7 +26,9 @@ const describePlace = async (place: Place): Promise<string> => {
 }
 
 const sessionsOf = async ({ url, token }: HubAddress): Promise<string> => {
-  const response = await fetch(`${url}/sessions`, { headers: { Authorization: `Bearer ${token}` } })
+  const response = await fetch(`${url}/sessions?limit=200`, {
+    headers: { Authorization: `Bearer ${token}` },
+  })
   if (!response.ok) throw new Error(`the session agent at ${url} returned HTTP ${response.status}`)
   return describeSessions(await response.json())
 }

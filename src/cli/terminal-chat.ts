@@ -1,8 +1,16 @@
-/** A chat in the terminal: each line is a prompt or the answer to a question; replies are shown as they stream in. */
+/** A chat: what a person types is a prompt or the answer to a question; replies are shown as they stream in. */
 import { createInterface } from "node:readline"
 import type { Readable, Writable } from "node:stream"
 import type { Clock } from "../lib/clock.ts"
 import { createChatView } from "./chat-view.ts"
+import type { HistoryFile } from "./chat/history-file.ts"
+import {
+  describePermission,
+  parsePermissionAnswer,
+  PERMISSION_HELP,
+} from "./chat/permission-answer.ts"
+import { createTerminalLine } from "./chat/terminal-line.ts"
+import { visibleText } from "./chat/visible-text.ts"
 import { connectHub, type HubClient, type HubEvent } from "./hub-client.ts"
 
 export interface ChatOptions {
@@ -21,6 +29,10 @@ export interface ChatOptions {
   readonly patienceMs?: number
   /** The text above the first prompt, shown when the agent is ready. */
   readonly greeting?: () => string
+  /** The lines typed earlier in this directory, for a terminal. */
+  readonly history?: HistoryFile
+  /** Input from a pipe: each line is a prompt, or the whole input is one. */
+  readonly piped?: "lines" | "one prompt"
 }
 
 export interface Chat {
@@ -37,10 +49,13 @@ interface Question {
   readonly kind: string
   readonly text?: string
   readonly title?: string
+  readonly patterns?: readonly string[]
   readonly options?: readonly string[]
 }
 
 const PATIENCE_MS = 60_000
+/** After this long without an event the terminal shows that the agent is still at work. */
+const SLOW_MS = 3000
 
 export const startChat = (options: ChatOptions): Chat => {
   const { input, output, interactive, text: single, json = false } = options
@@ -48,17 +63,11 @@ export const startChat = (options: ChatOptions): Chat => {
   /** Ids of the prompts that this chat has sent. */
   const mine = new Set<string>()
   const view = createChatView({
-    write: (text) => void (json ? undefined : output.write(text)),
+    write: (text) => void (json ? undefined : terminal ? terminal.write(text) : output.write(text)),
     colours: interactive,
     ...(single !== undefined && {
       only: (id: string | undefined) => id !== undefined && mine.has(id),
     }),
-  })
-  const lines = createInterface({
-    input,
-    output,
-    terminal: interactive,
-    prompt: view.style("36", "> "),
   })
   const questions: Question[] = []
   /** Prompts of this chat that are queued or running. */
@@ -70,6 +79,8 @@ export const startChat = (options: ChatOptions): Chat => {
   let code = 0
   let ended = false
   let ready = false
+  let lastEvent = options.clock.now()
+  let stopTicking = () => {}
 
   const next = () => {
     if (interactive || asking > 0 || (open.size > 0 && questions.length === 0)) return
@@ -82,11 +93,13 @@ export const startChat = (options: ChatOptions): Chat => {
     if (open.size > 0 || asking > 0) return
     if (script.length > 0) return next()
     if (ended || single !== undefined) return finish(code)
-    if (interactive && ready) lines.prompt()
+    if (ready) terminal?.open()
   }
   const finish = (result: number) => {
     hub.close()
-    lines.close()
+    stopTicking()
+    terminal?.close()
+    lines?.close()
     finished.resolve(result)
   }
 
@@ -100,16 +113,17 @@ export const startChat = (options: ChatOptions): Chat => {
       return void (known === -1 ? undefined : questions.splice(known, 1))
     if (known !== -1) return
     questions.push(question)
-    const choices = (question.options ?? []).map((option, index) => `  ${index + 1}. ${option}`)
-    const decide = question.kind === "permission" ? ["  once, always or reject?"] : []
-    view.line(
-      [view.style("33", `? ${question.text ?? question.title ?? ""}`), ...choices, ...decide].join(
-        "\n",
-      ),
-    )
-    if (interactive) lines.prompt()
-    else next()
+    view.line(describeQuestion(question))
+    if (ready) terminal?.open()
+    next()
   }
+  const describeQuestion = ({ kind, text, title, patterns, options: choices }: Question): string =>
+    kind === "permission"
+      ? `${view.style("33", `? ${describePermission(title ?? "", patterns ?? [])}`)}\n  ${PERMISSION_HELP}`
+      : [
+          view.style("33", `? ${visibleText(text ?? title ?? "")}`),
+          ...(choices ?? []).map((option, index) => `  ${index + 1}. ${visibleText(option)}`),
+        ].join("\n")
   const onReady = (agent: { status?: string } | undefined) => {
     if (agent?.status !== "idle" || ready) return
     ready = true
@@ -119,6 +133,7 @@ export const startChat = (options: ChatOptions): Chat => {
 
   const onEvent = (event: HubEvent) => {
     if (json) output.write(`${JSON.stringify(event)}\n`)
+    lastEvent = options.clock.now()
     view.show(event)
     switch (event.type) {
       case "snapshot": {
@@ -189,30 +204,75 @@ export const startChat = (options: ChatOptions): Chat => {
 
   const take = (typed: string): void => {
     const text = typed.trim()
-    const question = questions.shift()
-    if (question?.kind === "permission")
-      return void hub.ask({ type: "permission", id: question.id, reply: text })
+    const [question] = questions
+    if (question?.kind === "permission") {
+      const reply = parsePermissionAnswer(text)
+      // Any other text is neither an answer nor a prompt: the question stays.
+      if (reply === undefined) return interactive ? view.line(PERMISSION_HELP) : interrupt()
+      questions.shift()
+      return void answer({ type: "permission", id: question.id, reply })
+    }
     if (question) {
+      questions.shift()
       const choice = question.options?.[Number(text) - 1]
-      return void hub.ask({ type: "answer", id: question.id, answer: choice ?? text })
+      return void answer({ type: "answer", id: question.id, answer: choice ?? text })
     }
     if (text === "") return rest()
     void prompt(text)
   }
-  lines.on("line", (typed) => {
-    // A user may type ahead. Lines from a pipe are sent one at a time, so that the next line can answer a question.
-    if (interactive) return take(typed)
-    script.push(typed)
-    next()
-  })
+  const answer = async (message: { readonly type: string; readonly [field: string]: unknown }) => {
+    const reply = await hub.ask(message)
+    if (reply["ok"] === true) return
+    view.line(view.style("31", `✗ ${visibleText((reply["error"] as { message: string }).message)}`))
+  }
+  /** Cancels the running turn; without one, ends the chat. */
   const interrupt = () =>
     open.size + asking === 0 ? finish(code) : void hub.ask({ type: "abort", queued: true })
-  lines.on("SIGINT", interrupt)
-  lines.on("close", () => {
+  const onEnd = () => {
     ended = true
     if (single === undefined && (ready || open.size + asking === 0)) rest()
     next()
+  }
+  const terminal = interactive
+    ? createTerminalLine({
+        input,
+        output,
+        prompt: view.style("36", "> "),
+        history: options.history?.read() ?? [],
+        onHistory: (history) => options.history?.write(history),
+        onSubmit: take,
+        onInterrupt: interrupt,
+        onEnd,
+      })
+    : undefined
+  const lines = terminal
+    ? undefined
+    : createInterface({ input, terminal: false, crlfDelay: Infinity })
+  /** Lines that belong to the next prompt. */
+  const parts: string[] = []
+  const sendParts = () => {
+    // Lines from a pipe are sent one at a time, so that the next line can answer a question.
+    if (parts.length > 0) script.push(parts.splice(0).join("\n"))
+  }
+  lines?.on("line", (typed) => {
+    const isWhole = options.piped === "one prompt"
+    const continues = typed.endsWith("\\") && !isWhole
+    parts.push(continues ? typed.slice(0, -1) : typed)
+    if (isWhole || continues) return
+    sendParts()
+    next()
   })
+  lines?.on("close", () => {
+    sendParts()
+    onEnd()
+  })
+  const tick = () => {
+    const silent = Math.round((options.clock.now() - lastEvent) / 1000)
+    const isSlow = open.size > 0 && questions.length === 0 && silent * 1000 >= SLOW_MS
+    terminal?.setStatus(isSlow ? view.dim(`  waiting for the agent, ${silent} s`) : "")
+    stopTicking = options.clock.after(1000, tick)
+  }
+  if (terminal) tick()
   if (single !== undefined) void prompt(single)
 
   return { finished: finished.promise, interrupt, close: () => finish(code) }

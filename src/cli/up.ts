@@ -5,6 +5,7 @@ import { version } from "../lib/version.ts"
 import { readAddress } from "../hub/hosts/bun/address.ts"
 import { startReaper } from "../runner/host/reaper.ts"
 import { type Command, type CommandContext, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
+import { openHistory } from "./chat/history-file.ts"
 import { openPlace } from "./place/open-place.ts"
 import { describeOwner } from "./place/owner-text.ts"
 import type { Place } from "./place/place.ts"
@@ -60,6 +61,7 @@ const attach = async ({ settings }: CommandContext, place: Place): Promise<numbe
     hub: address,
     session: sessionOf(settings, address),
     model: settings.model,
+    history: openHistory(place.stateDir),
     greeting: () =>
       `\nAttached. The agent works in ${place.directory}\nCtrl-D leaves; the session goes on.\n`,
   })

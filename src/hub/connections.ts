@@ -1,4 +1,6 @@
 /** The open connections of one session in this process, by id: WebSockets and event streams. */
+import type { OpenConnection } from "./access/open-connections.ts"
+import type { Principal } from "./access/principal.ts"
 import type { Sockets } from "./session/ports.ts"
 
 export interface Connection {
@@ -6,11 +8,15 @@ export interface Connection {
   readonly close: (code: number, reason: string) => void
   /** Subscribes it to the host's own publish mechanism. Without it, `broadcast` calls `send`. */
   readonly subscribe?: () => void
+  /** Who opened it; a runner's connection has none. */
+  readonly principal?: Principal | undefined
 }
 
 export interface Connections extends Sockets {
   readonly add: (id: string, connection: Connection) => void
   readonly remove: (id: string) => void
+  /** The connections of clients, to be checked when access changes. */
+  readonly people: () => readonly OpenConnection[]
   readonly closeAll: (code: number, reason: string) => void
 }
 
@@ -39,6 +45,8 @@ export const createConnections = (publish: (text: string) => void = () => {}): C
       subscribed.delete(id)
       connection?.close(code, reason)
     },
+    people: () =>
+      [...open].flatMap(([id, { principal }]) => (principal ? [{ id, principal }] : [])),
     closeAll: (code, reason) => {
       for (const connection of open.values()) connection.close(code, reason)
     },
@@ -52,6 +60,7 @@ const MAX_QUEUED_EVENTS = 2000
 export const eventStream = (
   connections: Connections,
   id: string,
+  principal: Principal,
   begin: (id: string) => void,
 ): Response => {
   const encoder = new TextEncoder()
@@ -67,6 +76,7 @@ export const eventStream = (
           )
         },
         close: () => controller.close(),
+        principal,
       })
       begin(id)
     },

@@ -1,16 +1,33 @@
-/** The hub's HTTP API, the same in every host: authentication, then one handler per route. */
-import { z } from "zod"
-import { parseClientMessage, type RefusalCode } from "../wire/clients/verbs.ts"
-import { type Route, routeOf } from "./session/routes.ts"
-import { sameText } from "../lib/constant-time.ts"
-import { parseLimitedJson } from "../wire/json-limits.ts"
-import type { Session } from "./session/session.ts"
+/** The hub's HTTP API, the same in every host: authentication, the access table, then one handler per route. */
+import { authenticate } from "./access/authenticate.ts"
+import type { OwnerAccount } from "./access/directory.ts"
+import {
+  type GuardPorts,
+  handleVerb,
+  type HostedSession,
+  markRead,
+  type Sender,
+} from "./access/guarded-clients.ts"
+import { actionOfRoute, decide } from "./access/may.ts"
+import type { Owner } from "./access/ownership.ts"
+import { LOCAL_OWNER } from "./access/session-access.ts"
+import { isAudited } from "./access/table.ts"
+import type { JwtVerifier } from "./access/verify-jwt.ts"
+import { parseClientMessage } from "../wire/clients/verbs.ts"
+import { BAD_BODY, errorResponse, readBody, replyResponse } from "./http-responses.ts"
 import { hashOf } from "./keys.ts"
+import { handleOwnerRoute } from "./owner-routes.ts"
+import { createNamed, type Provision, updateSession } from "./provision.ts"
+import { type Route, routeOf } from "./session/routes.ts"
+import type { SessionStatus } from "./session/session.ts"
+import { handleSharingRoute, isSharingRoute } from "./sharing-routes.ts"
 
-export interface HttpApiHost {
-  readonly find: (session: string) => Session | undefined
-  readonly create: (session: string) => Session
-  readonly list: () => readonly unknown[] | Promise<readonly unknown[]>
+export interface HttpApiHost extends GuardPorts {
+  readonly find: (session: string) => HostedSession | undefined
+  /** Makes the session if it does not exist, and sets what is given. Its id is in the directory already. */
+  readonly provision: (session: string, owner: Owner, fields: Provision) => Promise<void>
+  /** What the list shows besides the index, where the host has the session at hand. */
+  readonly liveStatus: (session: string) => SessionStatus | undefined
   readonly terminate: (session: string) => Promise<void>
   readonly artifact: (
     session: string,
@@ -19,19 +36,38 @@ export interface HttpApiHost {
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   /** A webhook call of a chat service; 404 when the service is not configured. */
   readonly chat: (chat: string, request: Request) => Promise<Response>
-  /** Turns the request into a WebSocket. */
+  /** Turns the request into a WebSocket. A runner has no sender: its token is checked by the session. */
   readonly upgrade: (
     request: Request,
     session: string,
-    role: "runner" | "client",
+    sender: Sender | undefined,
   ) => Response | undefined
   /** A response of server-sent events: everything sent to the new connection is an event. */
-  readonly stream: (session: string, begin: (connection: string) => void) => Response
-  /** Hash of the clients' token. `undefined` refuses every client. */
+  readonly stream: (
+    session: string,
+    sender: Sender,
+    begin: (connection: string) => void,
+  ) => Response
+  /** Closes the connections of a session that may not read it any more. */
+  readonly checkConnections: (session: string) => void
+  /** Closes the connections that were opened with this API key, in every session. */
+  readonly keyRevoked: (owner: Owner, prefix: string) => Promise<void>
+  /** The budget of an owner was changed: its running sessions check theirs. */
+  readonly ownerChanged: (owner: Owner, account: OwnerAccount) => Promise<void>
+  /** The key that the gateway of this session's sandbox checks; `undefined` when this host does not know it. */
+  readonly gatewayKey: (session: HostedSession) => Promise<string | undefined>
+  /** Encrypts every stored config with the first encryption key; returns how many sessions there are. */
+  readonly rotateKeys: () => Promise<number>
+  /** Hash of the operator's token. `undefined`: there is no operator. */
   readonly clientTokenHash: string | undefined
+  readonly verifyJwt: JwtVerifier | undefined
+  /** The network address of the caller, for the audit log. */
+  readonly from: (request: Request) => string | undefined
   /** Origins of web pages that may call the hub, besides its own. */
   readonly allowedOrigins: readonly string[]
 }
+
+type SessionRoute = Extract<Route, { readonly session: string }>
 
 /** `undefined` when the host has turned the request into a WebSocket. */
 export const handleRequest = async (
@@ -41,61 +77,109 @@ export const handleRequest = async (
   const url = new URL(request.url)
   const route = routeOf(request.method, url.pathname, url.searchParams.get("role"))
   if (!route) return errorResponse(404, "no such route")
-  if (route.access === "open") return Response.json({ ok: true })
+  if (route.to === "health") return Response.json({ ok: true })
   if (!isAllowedOrigin(request, url, host.allowedOrigins))
     return errorResponse(403, "web pages of this origin may not call the hub")
+  if (route.to === "hook") return host.hook(route.trigger, request)
+  if (route.to === "chat") return host.chat(route.chat, request)
   const token = tokenOf(request, url)
-  if (route.access === "client" && !(await isClient(host, token))) {
-    return errorResponse(401, "wrong or missing token: send Authorization: Bearer <token>")
+  if (route.to === "socket" && route.role === "runner") {
+    return openRunnerSocket(host, route.session, request, token)
   }
-  return handleRoute(host, route, request, url, token)
+  const session = "session" in route ? route.session : undefined
+  const authentication = await authenticateAt(host, token, session)
+  if (!authentication.ok) return errorResponse(authentication.status, authentication.message)
+  const sender = { principal: authentication.principal, from: host.from(request) }
+  return "session" in route
+    ? handleSessionRoute(host, route, request, url, sender)
+    : handleOwnerRoute(host, route, request, url, sender)
 }
 
-const handleRoute = async (
+const authenticateAt = (host: HttpApiHost, token: string, session: string | undefined) =>
+  authenticate(
+    {
+      clientTokenHash: host.clientTokenHash,
+      verifyJwt: host.verifyJwt,
+      apiKeys: { verify: async (key) => (await host.directory.verifyKey(key)) ?? undefined },
+      shareLinks: {
+        verify: async (id, link) => host.find(id)?.access.shareLinks.verify(id, link),
+      },
+    },
+    token,
+    session,
+  )
+
+/** The same for a session that does not exist and for one that the caller may not know of. */
+const missing = (session: string): Response =>
+  errorResponse(404, `session ${session} does not exist`)
+
+const handleSessionRoute = async (
   host: HttpApiHost,
-  route: Route,
+  route: SessionRoute,
   request: Request,
   url: URL,
-  token: string,
+  sender: Sender,
 ): Promise<Response | undefined> => {
-  switch (route.to) {
-    case "health":
-      return Response.json({ ok: true })
-    case "list":
-      return Response.json({ sessions: await host.list() })
-    case "hook":
-      return host.hook(route.trigger, request)
-    case "chat":
-      return host.chat(route.chat, request)
-    case "create":
-      return createSession(host, route.session, request)
-    default:
-      break
+  const { principal, from } = sender
+  const hosted = host.find(route.session)
+  if (!hosted) {
+    if (route.to !== "put" || !decide(principal, "route:create-named", LOCAL_TARGET).ok)
+      return missing(route.session)
+    return createNamed(host, route.session, request, sender)
   }
-  const session = host.find(route.session)
-  if (!session) return errorResponse(404, `session ${route.session} does not exist`)
+  const target = hosted.access.target()
+  // A verb that does not exist is a bad request of a caller that can see the session.
+  const action = actionOfRoute(route, true) ?? "verb:subscribe"
+  const decision = decide(principal, action, target)
+  if (!decision.ok) {
+    if (decision.status === 404) return missing(route.session)
+    return errorResponse(decision.status, decision.message)
+  }
+  if (route.to === "verb") return runVerb(host, hosted, route.verb, request, sender)
+  if (isAudited(action)) {
+    const { owner } = target
+    await host.directory.appendAudit({ owner, principal, action, session: route.session, from })
+  }
+  if (isSharingRoute(route)) return handleSharingRoute(host, hosted, route, request, sender)
   switch (route.to) {
-    case "socket": {
-      if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
-        return errorResponse(426, "this route is a WebSocket")
-      }
-      const status =
-        route.access === "runner" ? session.refuseRunner(await hashOf(token)) : undefined
-      if (status !== undefined) return errorResponse(status, runnerRefusals[status])
-      return host.upgrade(request, route.session, route.access)
+    case "put":
+      return updateSession(host, hosted, request, sender)
+    case "socket":
+      return isUpgrade(request) ? host.upgrade(request, route.session, sender) : notUpgrade()
+    case "snapshot": {
+      const snapshot = hosted.session.snapshot()
+      await markRead(host, hosted, principal)
+      return Response.json(snapshot)
     }
-    case "snapshot":
-      return Response.json(session.snapshot())
     case "events":
-      return streamEvents(host, session, route.session, url, request)
+      return streamEvents(host, hosted, url, request, sender)
     case "terminate":
       await host.terminate(route.session)
       return Response.json({ ok: true })
     case "artifact":
       return sendArtifact(host, route.session, route.artifact)
-    case "verb":
-      return runVerb(session, route.verb, request)
   }
+}
+
+const LOCAL_TARGET = { owner: LOCAL_OWNER }
+
+const isUpgrade = (request: Request): boolean =>
+  request.headers.get("upgrade")?.toLowerCase() === "websocket"
+
+const notUpgrade = () => errorResponse(426, "this route is a WebSocket")
+
+const openRunnerSocket = async (
+  host: HttpApiHost,
+  id: string,
+  request: Request,
+  token: string,
+): Promise<Response | undefined> => {
+  const hosted = host.find(id)
+  if (!hosted) return missing(id)
+  if (!isUpgrade(request)) return notUpgrade()
+  const status = hosted.session.refuseRunner(await hashOf(token))
+  if (status !== undefined) return errorResponse(status, runnerRefusals[status])
+  return host.upgrade(request, id, undefined)
 }
 
 const runnerRefusals = {
@@ -119,92 +203,44 @@ const sendArtifact = (host: HttpApiHost, session: string, id: string): Response 
   })
 }
 
-const streamEvents = (
+const streamEvents = async (
   host: HttpApiHost,
-  session: Session,
-  id: string,
+  hosted: HostedSession,
   url: URL,
   request: Request,
-): Response => {
+  sender: Sender,
+): Promise<Response> => {
   const given = request.headers.get("last-event-id") ?? url.searchParams.get("cursor")
   if (given !== null && !/^\d{1,15}$/.test(given))
     return errorResponse(400, "cursor: expected a number")
   const cursor = given === null ? undefined : Number(given)
-  return host.stream(id, (connection) => session.clients.subscribe(connection, cursor))
+  await markRead(host, hosted, sender.principal)
+  return host.stream(hosted.id, sender, (connection) =>
+    hosted.session.clients.subscribe(connection, cursor),
+  )
 }
 
-const runVerb = async (session: Session, name: string, request: Request): Promise<Response> => {
+const runVerb = async (
+  host: HttpApiHost,
+  hosted: HostedSession,
+  name: string,
+  request: Request,
+  sender: Sender,
+): Promise<Response> => {
   const body = await readBody(request)
-  if (body === undefined)
-    return errorResponse(400, "the body must be a JSON object of at most 4 MB")
+  if (body === undefined) return errorResponse(400, BAD_BODY)
   const parsed = parseClientMessage({ ...body, type: name })
   if (!parsed.ok) return errorResponse(400, parsed.problem)
   if (parsed.message.type === "subscribe")
     return errorResponse(400, "subscribe works on a WebSocket only: use GET events")
-  const reply =
-    parsed.message.type === "approve-execution"
-      ? await session.clients.approve(parsed.message)
-      : session.clients.request(parsed.message, "http")
-  return Response.json(reply, { status: reply.ok ? 200 : statuses[reply.error.code] })
+  return replyResponse(await handleVerb(host, hosted, parsed.message, sender))
 }
-
-const statuses: Readonly<Record<RefusalCode, number>> = {
-  "bad-request": 400,
-  "not-found": 404,
-  "too-late": 409,
-  conflict: 409,
-  "no-runner": 503,
-  "too-many": 429,
-}
-
-const createSession = async (
-  host: HttpApiHost,
-  id: string,
-  request: Request,
-): Promise<Response> => {
-  const body = await readBody(request)
-  const { runnerToken, title, config } = body ?? {}
-  if (
-    !body ||
-    (runnerToken !== undefined && (typeof runnerToken !== "string" || runnerToken.length < 16))
-  ) {
-    return errorResponse(400, "runnerToken: expected at least 16 characters")
-  }
-  const settings = parseClientMessage({ type: "config", config: config ?? {} })
-  if (!settings.ok) return errorResponse(400, settings.problem)
-  if (JSON.stringify(config ?? {}).length > MAX_CONFIG) {
-    return errorResponse(400, `config: at most ${MAX_CONFIG} characters can be stored`)
-  }
-  const session = host.create(id)
-  if (typeof title === "string") session.setTitle(title)
-  if (settings.message.type === "config") session.configure(settings.message.config)
-  if (typeof runnerToken === "string") session.setRunnerToken(await hashOf(runnerToken))
-  return Response.json({ ok: true, session: id }, { status: 201 })
-}
-
-const MAX_BODY = 4 * 1024 * 1024
-const MAX_CONFIG = 500_000
-
-const jsonObject = z.record(z.string(), z.unknown())
-
-const readBody = async (request: Request): Promise<Record<string, unknown> | undefined> => {
-  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined
-  const text = await request.text()
-  if (text.length > MAX_BODY) return undefined
-  return text === "" ? {} : jsonObject.safeParse(parseLimitedJson(text)).data
-}
-
-const errorResponse = (status: number, message: string): Response =>
-  Response.json({ ok: false, error: { code: `http-${status}`, message } }, { status })
 
 /** The header comes first, because URLs end up in logs. A browser's WebSocket and EventSource can only use the URL. */
 const tokenOf = (request: Request, url: URL): string =>
   /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ??
   url.searchParams.get("token") ??
   ""
-
-const isClient = async ({ clientTokenHash }: HttpApiHost, token: string): Promise<boolean> =>
-  clientTokenHash !== undefined && sameText(await hashOf(token), clientTokenHash)
 
 /** Keeps other websites from using the token of a browser. Programs send no origin. */
 const isAllowedOrigin = (request: Request, url: URL, allowed: readonly string[]): boolean => {

@@ -141,6 +141,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     outbox,
     clock,
     log: linkLog,
+    gatewayUrl: () => gatewayUrlOf(config, gateway?.port),
     active: () => joined.get().channels.active(),
     onFrame: (frame) => {
       // A frame that arrives during shutdown is not acknowledged: the next runner receives it again.
@@ -417,6 +418,14 @@ interface Joined {
   readonly inbound: ReturnType<typeof createCommandHandler>
   readonly hibernation: Hibernation
 }
+
+/** A gateway on loopback is reached on this machine; any other one only by its public address. */
+const gatewayUrlOf = (
+  { publicUrl, gatewayHost }: Settings,
+  port: number | undefined,
+): string | undefined =>
+  publicUrl ??
+  (port !== undefined && gatewayHost === "127.0.0.1" ? `http://127.0.0.1:${port}` : undefined)
 
 /** What the agent's tools need of the settings. */
 const toolVariables = (settings: Settings): Record<string, string> => ({

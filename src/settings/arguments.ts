@@ -9,6 +9,13 @@ export interface Arguments {
   /** The prompt of `chat`. */
   readonly text?: string
   readonly json: boolean
+  readonly key?: {
+    readonly prefix: string | undefined
+    readonly owner: string | undefined
+    readonly scope: string | undefined
+    readonly name: string | undefined
+    readonly days: string | undefined
+  }
   /** `up --new`: a session of its own beside the one of this directory. */
   readonly fresh?: boolean
   /** The directory that `forget` deletes the state of. */
@@ -29,16 +36,27 @@ export interface CommandLine {
   readonly args: Arguments
 }
 
+export interface HelpWanted {
+  readonly want: "help"
+  /** The command whose help is wanted; all of it if absent. */
+  readonly command?: CommandName
+}
+
 const SEE_HELP = "(see sandpiper --help)"
 
 export const parseCommandLine = (
   argv: readonly string[],
-): CommandLine | { readonly want: "help" | "version" } => {
+): CommandLine | HelpWanted | { readonly want: "version" } => {
   const [first] = argv
   const end = argv.indexOf("--")
   const given = end === -1 ? argv : argv.slice(0, end)
-  if (first === undefined || first === "help") return { want: "help" }
-  if (given.includes("--help") || given.includes("-h")) return { want: "help" }
+  if (first === undefined) return { want: "help" }
+  if (first === "help") {
+    const [, command = ""] = argv
+    return { want: "help", ...(isCommand(command) && { command }) }
+  }
+  if (given.includes("--help") || given.includes("-h"))
+    return { want: "help", ...(isCommand(first) && { command: first }) }
   if (given.includes("--version") || given.includes("-v")) return { want: "version" }
   if (first.startsWith("-")) return parseArguments("run", argv)
   if (isCommand(first)) return parseArguments(first, argv.slice(1))
@@ -66,6 +84,14 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
       rejectExtra(more)
       const workflow = { file, variables: values.get("variables"), deny: switches.has("deny") }
       return { ...line, args: { json: false, workflow } }
+    }
+    case "key": {
+      const [prefix, ...more] = rest
+      rejectExtra(operand === "revoke" ? more : rest)
+      const [owner, scope, name, days] = ["owner", "scope", "name", "days"].map((flag) =>
+        values.get(flag),
+      )
+      return { ...line, args: { json: false, key: { prefix, owner, scope, name, days } } }
     }
     case "directory": {
       const [directory, ...more] = rest

@@ -5,6 +5,7 @@ export type CommandName =
   | "up"
   | "chat"
   | "sessions"
+  | "key"
   | "forget"
   | "doctor"
   | "git-credential"
@@ -17,8 +18,8 @@ export interface CommandSyntax {
   readonly doc: string
   /** The command requires one of these words as its first argument. */
   readonly operands?: readonly string[]
-  /** What may follow: one file, one directory, or any number of words that form a text. Nothing if absent. */
-  readonly argument?: "file" | "directory" | "text"
+  /** What may follow: a file, a directory, an API key's prefix, or words that form a text. Nothing if absent. */
+  readonly argument?: "file" | "directory" | "key" | "text"
   /** Flags without a value. */
   readonly switches?: readonly string[]
   /** Flags with a value that are not settings. */
@@ -40,6 +41,12 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
     argument: "text",
     switches: ["json"],
     aliases: { m: "model", session: "session-id" },
+  },
+  key: {
+    doc: "create, list, revoke: API keys of an owner in the running `up`; rotate: encrypt the stored configs with a new key",
+    operands: ["create", "list", "revoke", "rotate"],
+    argument: "key",
+    flags: ["owner", "scope", "name", "days"],
   },
   sessions: { doc: "list every directory in which `up` has worked, and its sessions" },
   forget: {

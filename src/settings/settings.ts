@@ -2,7 +2,7 @@
 import { resolve } from "node:path"
 import type { z } from "zod"
 import { hideCredentials } from "../lib/git-url.ts"
-import { type Arguments, type CommandLine, parseCommandLine } from "./arguments.ts"
+import { type Arguments, type CommandLine, type HelpWanted, parseCommandLine } from "./arguments.ts"
 import type { CommandName } from "./commands.ts"
 import type { repositoryList } from "./fields.ts"
 import type { Context, Environment, Setting } from "./setting.ts"
@@ -25,7 +25,7 @@ export interface Settings extends SettingValues {
 
 /** What the command line asks for. Help and version need no settings and never fail on one. */
 export type Invocation =
-  | { readonly want: "help" }
+  | HelpWanted
   | { readonly want: "version" }
   | { readonly want: "command"; readonly settings: Settings; readonly args: Arguments }
 

@@ -1,6 +1,7 @@
 /** The table of all settings, joined from its groups. Parsing, help and redaction follow from it. */
 import type { z } from "zod"
 import type { Setting } from "./setting.ts"
+import { accessSettings } from "./table/access.ts"
 import { agentSettings } from "./table/agent.ts"
 import { chatSettings } from "./table/chats.ts"
 import { gatewaySettings } from "./table/gateway.ts"
@@ -18,6 +19,7 @@ export const settingGroups = {
   Agent: agentSettings,
   Services: serviceSettings,
   Secrets: secretSettings,
+  "Access to the session agent": accessSettings,
   Chats: chatSettings,
   Process: processSettings,
 } as const
@@ -29,6 +31,7 @@ export const settingsTable = {
   ...agentSettings,
   ...serviceSettings,
   ...secretSettings,
+  ...accessSettings,
   ...chatSettings,
   ...processSettings,
 }

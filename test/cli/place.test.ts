@@ -1,6 +1,6 @@
 /** Names of places, their lock, and the session after an ended one. */
 import { expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

@@ -561,7 +561,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         expect(all.memories).toHaveLength(1)
       })
       test("a request of the runner reaches another session and is refused for a missing one", async () => {
-        await put("s2", {})
+        await put("s2", { parent: "s1" })
         const asking = runner()
         await asking.uplink.request("session-message", { targetSessionId: "s2", content: "hello" })
         expect(

@@ -35,7 +35,7 @@ describe("the command line", () => {
   })
 
   test("--help and --version work at any position and without any setting", () => {
-    expect(readInvocation(["run", "--help"], {}, "/")).toEqual({ want: "help" })
+    expect(readInvocation(["run", "--help"], {}, "/")).toEqual({ want: "help", command: "run" })
     expect(readInvocation(["--version"], {}, "/")).toEqual({ want: "version" })
   })
 

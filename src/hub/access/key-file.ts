@@ -8,6 +8,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeSync,
 } from "node:fs"
@@ -24,6 +25,25 @@ export const ensureKeyFile = (path: string): string => {
   return made
 }
 
+/** Replaces the key, for a rotation: the file is the old one or the new one, never half of it. */
+export const replaceKeyFile = (path: string, text: string): void => {
+  const draft = `${path}.${randomHex(6)}.new`
+  const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants
+  const file = openSync(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+  try {
+    writeSync(file, `${text}\n`)
+    fsyncSync(file)
+    renameSync(draft, path)
+  } finally {
+    closeSync(file)
+    rmSync(draft, { force: true })
+  }
+}
+
+/** The text of a new key. */
+export const newKey = (): string =>
+  Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64")
+
 /** Written under another name and then linked: the file is there whole or not at all, and never replaces one. */
 const make = (path: string): void => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -31,8 +51,7 @@ const make = (path: string): void => {
   const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants
   const file = openSync(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
   try {
-    const key = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64")
-    writeSync(file, `${key}\n`)
+    writeSync(file, `${newKey()}\n`)
     fsyncSync(file)
     linkSync(draft, path)
   } catch (error) {

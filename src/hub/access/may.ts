@@ -66,9 +66,9 @@ export const actionOfRoute = (
       return isVerbAction(action) ? action : undefined
     }
     case "socket":
-      return route.access === "runner" ? "route:socket-runner" : "route:socket-client"
-    case "create":
-      return exists ? "route:update" : "route:create"
+      return route.role === "runner" ? "route:socket-runner" : "route:socket-client"
+    case "put":
+      return exists ? "route:update" : "route:create-named"
     default:
       return `route:${route.to}`
   }

@@ -11,27 +11,9 @@ import type { PrincipalKind } from "./principal.ts"
 import type { Scope } from "./scopes.ts"
 
 /** Routes that need rows of their own beside the ones in `routes.ts`. */
-type SplitRoute =
-  | "socket-client"
-  | "socket-runner"
-  | "update"
-  | "links"
-  | "members-list"
-  | "members-set"
-  | "share-links-list"
-  | "share-links-create"
-  | "share-links-revoke"
-  | "budget-read"
-  | "budget-set"
-  | "owner-budget-set"
-  | "keys-list"
-  | "keys-create"
-  | "keys-revoke"
-  | "audit"
-  | "lobby"
-  | "search"
+type SplitRoute = "socket-client" | "socket-runner" | "create-named" | "update"
 
-export type RouteAction = `route:${Exclude<Route["to"], "verb" | "socket"> | SplitRoute}`
+export type RouteAction = `route:${Exclude<Route["to"], "verb" | "socket" | "put"> | SplitRoute}`
 export type VerbAction = `verb:${ClientVerb}`
 export type EventAction = `event:${ChangeKind | "snapshot" | "changes"}`
 export type RequestAction = `request:${RequestType}`
@@ -84,14 +66,17 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
     doc: "`POST /channels/:chat`, signed by the chat service",
   },
   "route:list": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /sessions`"),
-  "route:lobby": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /lobby/ws`"),
   "route:search": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /search`"),
   "route:create": row(
     "owner",
     "editor",
     "sessions:write",
     PEOPLE,
-  )("`PUT /sessions/:id` of a new session, `POST /sessions`"),
+  )("`POST /sessions`; the id is made by the hub"),
+  // A person who could choose ids would learn which ids other owners have taken.
+  "route:create-named": row("owner", "owner", "sessions:admin", ["operator"])(
+    "`PUT /sessions/:id` of a new session",
+  ),
   "route:update": admin("`PUT /sessions/:id` of a session that exists"),
   "route:snapshot": read("`GET /sessions/:id`"),
   "route:events": read("`GET /sessions/:id/events`"),
@@ -101,7 +86,8 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
   "route:socket-runner": runnerSelf("`GET /sessions/:id/ws?role=runner`"),
   "route:links": write("`POST /sessions/:id/links`", PEOPLE),
   "route:members-list": read("`GET /sessions/:id/members`", PEOPLE),
-  "route:members-set": admin("`PUT` and `DELETE /sessions/:id/members/:sub`"),
+  "route:members-set": admin("`PUT /sessions/:id/members/:sub`"),
+  "route:members-remove": admin("`DELETE /sessions/:id/members/:sub`"),
   "route:share-links-list": admin("`GET /sessions/:id/share-links`"),
   "route:share-links-create": admin("`POST /sessions/:id/share-links`"),
   "route:share-links-revoke": admin("`DELETE /sessions/:id/share-links/:link`"),
@@ -113,6 +99,9 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
   "route:keys-list": keys("`GET /keys`"),
   "route:keys-create": keys("`POST /keys`"),
   "route:keys-revoke": keys("`DELETE /keys/:prefix`"),
+  "route:keys-rotate": row("owner", "owner", "keys", ["operator"])(
+    "`POST /keys/rotate`: encrypt every stored config with the first encryption key",
+  ),
   "route:audit": row("owner", "editor", "audit", PEOPLE)("`GET /audit`"),
 }
 
@@ -194,3 +183,12 @@ export const accessTable: Readonly<Record<Action, Rule>> = {
 }
 
 export const actions = Object.keys(accessTable) as readonly Action[]
+
+/** Reading is written to the audit log only where a session is opened; lists and pages of history are not. */
+const OPENING: readonly Action[] = ["route:snapshot", "route:events", "route:socket-client"]
+
+export const isAudited = (action: Action): boolean => {
+  const rule = accessTable[action]
+  if (rule.guard !== "principal") return false
+  return OPENING.includes(action) || (rule.scope !== "sessions:read" && rule.scope !== "audit")
+}

@@ -3,7 +3,7 @@ import { channelAddress, channelKey } from "../../wire/channel.ts"
 import type { Session, SessionStatus } from "../session/session.ts"
 import type { Children } from "../hosts/bun/children.ts"
 import type { GitHost } from "./git-host.ts"
-import { type ExternalHandlers, Refusal } from "./handler-table.ts"
+import { type ExternalHandlers, nameOfRequest, Refusal } from "./handler-table.ts"
 
 /** Another session of the hub: in this process (Bun) or in its own Durable Object, where each call is asynchronous. */
 export interface OtherSession {
@@ -22,7 +22,7 @@ export interface ExternalHandlerOptions {
   readonly git: GitHost
   /** Why nothing can be sent to channels of this type. */
   readonly chatProblem: (channelType: string) => string | undefined
-  readonly personas: () => readonly Record<string, unknown>[]
+  readonly personas: (session: string) => readonly Record<string, unknown>[]
 }
 
 export const createExternalHandlers = ({
@@ -59,7 +59,7 @@ export const createExternalHandlers = ({
         throw new Refusal(`the session ${targetSessionId} has ended`)
       const prompt = {
         type: "prompt",
-        messageId: `message-${requestId}`,
+        messageId: `message-${nameOfRequest(session, requestId)}`,
         content,
         authorName: `session ${session}`,
         ...channelAddress("web:default"),
@@ -103,7 +103,7 @@ export const createExternalHandlers = ({
       })
       return { success: true }
     },
-    "list-personas": async () => ({ personas: [...personas()] }),
+    "list-personas": async (_fields, { session }) => ({ personas: [...personas(session)] }),
     ...git,
   }
 }

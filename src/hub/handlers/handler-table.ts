@@ -2,6 +2,7 @@
  * Which handler answers which request of the runner. The types come from the operations table: a request without a
  * handler does not compile.
  */
+import { digestOf } from "../../lib/digest.ts"
 import type {
   RequestFields,
   RequestFrame,
@@ -14,6 +15,12 @@ export interface Caller {
   readonly session: string
   readonly requestId: string
 }
+
+/** One name for a request of a session: the runner chooses `requestId`, so it is unique in its session only. */
+export const nameOfRequest = (session: string, requestId: string): string =>
+  digestOf(JSON.stringify([session, requestId]))
+    .replace(/^sha256:/, "")
+    .slice(0, 32)
 
 /** A request that cannot be carried out. Its message is sent to the caller. */
 export class Refusal extends Error {

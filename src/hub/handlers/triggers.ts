@@ -160,7 +160,7 @@ export const createTriggers = (
             check(config, workflow)
             const secret =
               config.type === "webhook" ? (config.secret ?? context.newId()) : undefined
-            const id = context.newId()
+            const id = (context.newTriggerId ?? context.newId)()
             save({
               id,
               name,

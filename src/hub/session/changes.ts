@@ -15,8 +15,8 @@ export interface Changes {
   readonly record: (kind: Exclude<ChangeKind, "delta">, ref: string) => number
   /** Records that a part's text grew from `start` on. Not broadcast: clients got the deltas when they arrived. */
   readonly recordGrowth: (messageId: string, partId: string, start: number) => void
-  /** After the commit: sends clients what was recorded since the last call. */
-  readonly broadcast: () => void
+  /** After the commit: sends clients what was recorded since the last call, and returns its kinds. */
+  readonly broadcast: () => ReadonlySet<ChangeKind>
   /** After a rollback: forgets what was recorded. */
   readonly rollBack: () => void
   readonly rev: () => number
@@ -55,6 +55,7 @@ export const createChanges = (sql: Sql, sockets: Sockets): Changes => {
         const event = readEntity(sql, change.kind, change.ref)
         if (event) sockets.broadcast(JSON.stringify({ rev: change.rev, ...event }))
       }
+      return new Set(changes.map(({ kind }) => kind))
     },
     rollBack: () => {
       recorded = []

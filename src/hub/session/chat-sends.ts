@@ -139,6 +139,12 @@ export const createChatSends = (
     deadlines.set("send", channel, dueAt)
   }
 
+  const sendOne = async (row: SendRow, commit: Commit): Promise<void> => {
+    const failure = await trySending(row)
+    busy.delete(row.channel)
+    commit(() => settle(row, failure))
+  }
+
   return {
     add,
     markReplied: (channel) => {
@@ -172,10 +178,7 @@ export const createChatSends = (
       for (const row of rows) {
         if (row.due_at > now() || busy.has(row.channel)) continue
         busy.add(row.channel)
-        void trySending(row).then((failure) => {
-          busy.delete(row.channel)
-          commit(() => settle(row, failure))
-        })
+        void sendOne(row, commit)
       }
     },
   }

@@ -4,8 +4,6 @@ import { channelAddress, channelKey, hasChannel } from "../../wire/channel.ts"
 import {
   type Client,
   type ClientMessage,
-  type ClientVerb,
-  parseClientMessage,
   type RefusalCode,
   type Reply,
 } from "../../wire/clients/verbs.ts"
@@ -22,23 +20,24 @@ import type { Prompt } from "./queue.ts"
 import { hasEnded } from "./named-values.ts"
 import type { Answered } from "./interactions.ts"
 import { hasRow } from "./rows.ts"
-import { parseLimitedJson } from "../../wire/json-limits.ts"
 
 export interface ClientSide {
-  /** A message from a client's WebSocket. */
-  readonly receive: (connection: string, text: string) => void
   /** Sends a snapshot, or the changes since `cursor`, then live events. Also for event streams (SSE). */
   readonly subscribe: (connection: string, cursor: number | undefined) => void
-  readonly request: (message: Immediate, by: string) => Reply
+  /** Access is decided before (`access/guarded-clients.ts`). `by` names the principal. */
+  readonly request: (message: RequestMessage, by: string) => Reply
   /** Asks the shared store, which may be another object: the reply comes later. */
   readonly approve: (message: Client<"approve-execution">) => Promise<Reply>
 }
 
-type ImmediateVerb = Exclude<ClientVerb, "subscribe" | "approve-execution">
-type Immediate = Extract<ClientMessage, { readonly type: ImmediateVerb }>
+/** `subscribe` needs a connection; `config` is asynchronous, because the config is encrypted. */
+export type RequestMessage = Exclude<
+  ClientMessage,
+  { type: "subscribe" | "config" | "approve-execution" }
+>
 
 type Verbs = {
-  readonly [Verb in ImmediateVerb]: (message: Client<Verb>, by: string) => Reply
+  readonly [Verb in RequestMessage["type"]]: (message: Client<Verb>, by: string) => Reply
 }
 
 /** Far more than people type: it stops a script that floods the queue. */
@@ -104,31 +103,9 @@ export const createClientSide = (context: SessionContext, flush: () => void): Cl
   }
 
   return {
-    subscribe,
+    subscribe: subscribeAgain,
     request,
     approve,
-    receive: (connection, text) => {
-      const reply = (value: Reply, id?: string) =>
-        ports.sockets.send(
-          connection,
-          JSON.stringify({
-            type: "reply",
-            ...(id !== undefined && { clientRequestId: id }),
-            ...value,
-          }),
-        )
-      const value = parseLimitedJson(text)
-      if (isPing(value)) return ports.sockets.send(connection, '{"type":"pong"}')
-      const parsed = parseClientMessage(value)
-      if (!parsed.ok) return reply(refuse("bad-request", parsed.problem), idOf(value))
-      const { message } = parsed
-      if (message.type === "subscribe") return subscribeAgain(connection, message.cursor)
-      if (message.type === "approve-execution") {
-        const decided = async () => reply(await approve(message), message.clientRequestId)
-        return void decided()
-      }
-      reply(request(message, connection), message.clientRequestId)
-    },
   }
 }
 
@@ -222,15 +199,6 @@ const verbsOf = (context: SessionContext): Verbs => {
         ...channelAddress(channelKey(message)),
         requestId,
       })),
-    config: ({ config }) => {
-      const merged = JSON.stringify({ ...values.config(), ...config })
-      if (merged.length > MAX_TEXT) {
-        return refuse("bad-request", `config: at most ${MAX_TEXT} characters can be stored`)
-      }
-      values.setPrivate("config", merged)
-      if (hasRunner()) sendToRunner({ type: "opencode-config", config })
-      return { ok: true }
-    },
     "delete-tunnel": ({ name }) => {
       if (!hasRunner()) return NO_RUNNER
       sendToRunner({ type: "tunnel-delete", name })
@@ -242,14 +210,3 @@ const verbsOf = (context: SessionContext): Verbs => {
     }),
   }
 }
-
-const isPing = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && "type" in value && value.type === "ping"
-
-const idOf = (value: unknown): string | undefined =>
-  typeof value === "object" &&
-  value !== null &&
-  "clientRequestId" in value &&
-  typeof value.clientRequestId === "string"
-    ? value.clientRequestId
-    : undefined

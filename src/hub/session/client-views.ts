@@ -136,7 +136,7 @@ const readQueue = (sql: Sql): readonly QueuedPrompt[] =>
 
 const NO_USAGE: Usage = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
 
-const readUsage = (sql: Sql): Usage =>
+export const readUsage = (sql: Sql): Usage =>
   readRow(
     sql,
     usageRow,

@@ -6,6 +6,7 @@ import { completeOrders, confirmCancel, WORKFLOW_CHANNEL } from "./workflow-orde
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
 import { hasRow } from "./rows.ts"
+import { checkBudget } from "./budget.ts"
 
 /** `runner-side.ts` handles these itself. */
 type HandledElsewhere =
@@ -76,7 +77,9 @@ const tableOf = (context: SessionContext): IngestTable => {
       const { turnId, messageId, reason, error, finalText } = frame
       messages.begin(turnId, messageId, channelKey(frame))
       const status = ({ end_turn: "done", error: "error", canceled: "canceled" } as const)[reason]
-      messages.end(turnId, status, error, finalText)
+      const stopped = reason === "canceled" && messageId !== undefined
+      const why = stopped ? (queue.find(messageId)?.error ?? undefined) : undefined
+      messages.end(turnId, status, error ?? why, finalText)
       values.removePublic(retryState(turnId))
       if (messageId !== undefined && reason === "end_turn")
         context.chatSends.endPrompt(messageId, channelKey(frame), { text: finalText ?? "" })
@@ -101,6 +104,7 @@ const tableOf = (context: SessionContext): IngestTable => {
         cost ?? null,
       )
       changes.record("usage", "")
+      checkBudget(context)
     },
     retry: ({ turnId, attempt, next, message, droppedParts = [] }) => {
       if (!messages.isStreaming(turnId)) return

@@ -13,11 +13,19 @@ export interface NamedValues {
   readonly removePublic: (name: string) => void
   readonly setPrivate: (name: string, value: string) => void
   readonly getPrivate: (name: string) => string | undefined
-  /** The agent's config; private, because it holds keys. */
+  /** The agent's config; private, because it holds keys. Its row is encrypted. */
   readonly config: () => AgentConfig
+  /** After the commit that stored the encrypted row: the plain text stays in memory only. */
+  readonly setConfig: (text: string) => void
 }
 
-export const createNamedValues = (sql: Sql, changes: Changes): NamedValues => {
+/** `config`: the decrypted text of the config's row. */
+export const createNamedValues = (
+  sql: Sql,
+  changes: Changes,
+  config: string | undefined,
+): NamedValues => {
+  let current = readConfig(config)
   const read = (table: "state" | "meta", name: string) =>
     readRow(sql, valueRow, `SELECT value FROM ${table} WHERE name = ?`, name)?.value
   const getPrivate = (name: string) => read("meta", name)
@@ -39,7 +47,10 @@ export const createNamedValues = (sql: Sql, changes: Changes): NamedValues => {
     setPrivate: (name, value) =>
       sql.run("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", name, value),
     getPrivate,
-    config: () => readConfig(getPrivate("config")),
+    config: () => current,
+    setConfig: (text) => {
+      current = readConfig(text)
+    },
   }
 }
 

@@ -72,6 +72,12 @@ export interface Ports {
   readonly decideExecution: (decision: ExecutionDecision) => Promise<DecisionOutcome>
   /** The runner has ended the session. */
   readonly ended: () => void
+  /** Encrypts the session's config for its row. Rejects when the host has no encryption key. */
+  readonly seal: (text: string) => Promise<string>
+  /** After a commit that changed what the list of sessions shows. `urgent`: tokens were used or the session has ended. */
+  readonly changed: (urgent: boolean) => void
+  /** A token of an open connection has expired: closes the connections that may not read the session any more. */
+  readonly checkConnections: () => void
   /** Chat services outside; absent when none is configured. */
   readonly chats?: ChatServices | undefined
   /** Logs an event. The fields never hold values out of frames. */

@@ -14,11 +14,12 @@ const PROMPT_MS = 3 * 60 * 60 * 1000
 
 /** Sends the runner the next prompt of every channel that has none running. */
 export const dispatch = (context: SessionContext): void => {
-  const { runnerConnection, queue, deadlines, ports } = context
+  const { runnerConnection, queue, deadlines, ports, budget } = context
   const { phase, ready } = runnerConnection.state()
   if ((phase !== "open" && phase !== "uncounted") || !ready) return
   sendOrders(context)
   for (;;) {
+    if (budget.blocks()) return
     const row = queue.claim()
     if (!row) return
     const prompt = queue.promptOf(row)
@@ -116,7 +117,8 @@ export const abandonPrompt = (
   const { queue } = context
   const row = queue.find(id)
   if (row?.status !== "processing") return
-  const error = reasons[why]
+  // A stop may have a reason of its own, such as a budget that is used up.
+  const error = why === "stop" ? (row.error ?? reasons.stop) : reasons[why]
   queue.setError(id, error)
   queue.finish(id, why === "prompt" ? "failed" : "canceled")
   endMessages(context, id, why === "prompt" ? "error" : "canceled", error)

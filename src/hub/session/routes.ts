@@ -1,48 +1,98 @@
-/** The routes of the hub's HTTP API and who may call each. */
+/** The routes of the hub's HTTP API. Who may call each is in `access/table.ts`, where `to` names the row. */
+
+/** Routes that share a session with people. */
+export type SharingRoute =
+  | {
+      readonly to:
+        | "links"
+        | "members-list"
+        | "share-links-list"
+        | "share-links-create"
+        | "budget-read"
+        | "budget-set"
+      readonly session: string
+    }
+  | {
+      readonly to: "members-set" | "members-remove"
+      readonly session: string
+      readonly sub: string
+    }
+  | { readonly to: "share-links-revoke"; readonly session: string; readonly link: string }
+
+/** Routes about an owner as a whole: its sessions, keys and audit log. */
+interface OwnerRoute {
+  readonly to: "list" | "search" | "create" | "keys-list" | "keys-create" | "keys-rotate" | "audit"
+}
 
 export type Route =
-  | { readonly to: "health"; readonly access: "open" }
-  | { readonly to: "list"; readonly access: "client" }
-  | { readonly to: "socket"; readonly access: "runner" | "client"; readonly session: string }
-  | {
-      readonly to: "create" | "snapshot" | "events" | "terminate"
-      readonly access: "client"
-      readonly session: string
-    }
-  | {
-      readonly to: "verb"
-      readonly access: "client"
-      readonly session: string
-      readonly verb: string
-    }
-  | {
-      readonly to: "artifact"
-      readonly access: "client"
-      readonly session: string
-      readonly artifact: string
-    }
-  | { readonly to: "hook"; readonly access: "hook"; readonly trigger: string }
+  | { readonly to: "health" }
+  | OwnerRoute
+  | SharingRoute
+  | { readonly to: "put" | "snapshot" | "events" | "terminate"; readonly session: string }
+  | { readonly to: "socket"; readonly role: "runner" | "client"; readonly session: string }
+  | { readonly to: "verb"; readonly session: string; readonly verb: string }
+  | { readonly to: "artifact"; readonly session: string; readonly artifact: string }
+  | { readonly to: "keys-revoke"; readonly prefix: string }
+  | { readonly to: "owner-budget-set"; readonly owner: string }
+  | { readonly to: "hook"; readonly trigger: string }
   /** The service signs its calls; its adapter checks them. */
-  | { readonly to: "chat"; readonly access: "hook"; readonly chat: string }
+  | { readonly to: "chat"; readonly chat: string }
 
 /** A valid session id. It is also a file name and the name of a Durable Object. */
 const SESSION_ID = /^[A-Za-z0-9._:-]{1,128}$/
 
+const ownerRoutes: ReadonlyMap<string, "health" | OwnerRoute["to"]> = new Map([
+  ["GET health", "health"],
+  ["GET sessions", "list"],
+  ["POST sessions", "create"],
+  ["GET search", "search"],
+  ["GET keys", "keys-list"],
+  ["POST keys", "keys-create"],
+  ["GET audit", "audit"],
+])
+
+const sessionRoutes: ReadonlyMap<
+  string,
+  "events" | Exclude<SharingRoute, { sub: string } | { link: string }>["to"]
+> = new Map([
+  ["GET events", "events"],
+  ["GET members", "members-list"],
+  ["GET share-links", "share-links-list"],
+  ["POST share-links", "share-links-create"],
+  ["POST links", "links"],
+  ["GET budget", "budget-read"],
+  ["PUT budget", "budget-set"],
+])
+
 export const routeOf = (method: string, path: string, role: string | null): Route | undefined => {
   const [first, id, next, last, ...more] = path.split("/").slice(1).map(decode)
   if (more.length > 0) return undefined
-  if (first === "health" && id === undefined && method === "GET")
-    return { to: "health", access: "open" }
-  if (first === "hooks" && id !== undefined && next === undefined && method === "POST") {
-    return { to: "hook", access: "hook", trigger: id }
+  if (first === "sessions" && id !== undefined) {
+    return SESSION_ID.test(id) ? sessionRoute(method, id, next, last, role) : undefined
   }
-  if (first === "channels" && id !== undefined && next === undefined && method === "POST") {
-    return { to: "chat", access: "hook", chat: id }
+  return ownerRoute(method, first, id, next, last)
+}
+
+const ownerRoute = (
+  method: string,
+  first: string | undefined,
+  id: string | undefined,
+  next: string | undefined,
+  last: string | undefined,
+): Route | undefined => {
+  if (last !== undefined || (next !== undefined && first !== "owners")) return undefined
+  if (id === undefined) {
+    const to = ownerRoutes.get(`${method} ${first ?? ""}`)
+    return to && { to }
   }
-  if (first !== "sessions") return undefined
-  if (id === undefined) return method === "GET" ? { to: "list", access: "client" } : undefined
-  if (!SESSION_ID.test(id)) return undefined
-  return sessionRoute(method, id, next, last, role)
+  if (first === "hooks" && method === "POST") return { to: "hook", trigger: id }
+  if (first === "channels" && method === "POST") return { to: "chat", chat: id }
+  if (first === "keys" && id === "rotate" && method === "POST") return { to: "keys-rotate" }
+  if (first === "keys" && method === "DELETE") return { to: "keys-revoke", prefix: id }
+  if (first === "owners" && next === "budget" && method === "PUT") {
+    return { to: "owner-budget-set", owner: id }
+  }
+  return undefined
 }
 
 const sessionRoute = (
@@ -52,20 +102,37 @@ const sessionRoute = (
   last: string | undefined,
   role: string | null,
 ): Route | undefined => {
-  const access = "client"
   if (next === undefined) {
-    const to = ({ PUT: "create", GET: "snapshot", DELETE: "terminate" } as const)[method]
-    return to && { to, access, session }
+    const to = ({ PUT: "put", GET: "snapshot", DELETE: "terminate" } as const)[method]
+    return to && { to, session }
   }
-  if (next === "artifacts" && last !== undefined && method === "GET") {
-    return { to: "artifact", access, session, artifact: last }
-  }
-  if (last !== undefined) return undefined
+  if (last !== undefined) return detailRoute(method, session, next, last)
   if (next === "ws" && method === "GET") {
-    return { to: "socket", access: role === "runner" ? "runner" : "client", session }
+    return { to: "socket", role: role === "runner" ? "runner" : "client", session }
   }
-  if (next === "events" && method === "GET") return { to: "events", access, session }
-  return method === "POST" ? { to: "verb", access, session, verb: next } : undefined
+  const to = sessionRoutes.get(`${method} ${next}`)
+  if (to) return { to, session }
+  return method === "POST" ? { to: "verb", session, verb: next } : undefined
+}
+
+const detailRoute = (
+  method: string,
+  session: string,
+  next: string,
+  last: string,
+): Route | undefined => {
+  switch (`${method} ${next}`) {
+    case "GET artifacts":
+      return { to: "artifact", session, artifact: last }
+    case "PUT members":
+      return { to: "members-set", session, sub: last }
+    case "DELETE members":
+      return { to: "members-remove", session, sub: last }
+    case "DELETE share-links":
+      return { to: "share-links-revoke", session, link: last }
+    default:
+      return undefined
+  }
 }
 
 const decode = (segment: string): string => {

@@ -1,7 +1,7 @@
 /** The components of one session, shared by its two sides (runner and clients), and the transaction around them. */
 import type { InboundFrame } from "../../wire/frames/index.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
-import { type Changes, createChanges } from "./changes.ts"
+import { type ChangeKind, type Changes, createChanges } from "./changes.ts"
 import { type ChatSends, createChatSends } from "./chat-sends.ts"
 import { createDeadlines, type Deadlines } from "./deadlines.ts"
 import { createInteractions, type Interactions } from "./interactions.ts"
@@ -10,6 +10,7 @@ import { createMessages, type Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { createQueue, type Queue } from "./queue.ts"
 import { createNamedValues, type NamedValues } from "./named-values.ts"
+import { createBudget, type SessionBudget } from "./budget.ts"
 import { createDeltaBatches, type DeltaBatches } from "./delta-batches.ts"
 
 export interface SessionContext {
@@ -23,6 +24,7 @@ export interface SessionContext {
   readonly runnerConnection: RunnerConnection
   readonly deadlines: Deadlines
   readonly values: NamedValues
+  readonly budget: SessionBudget
   readonly chatSends: ChatSends
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
@@ -30,7 +32,10 @@ export interface SessionContext {
   readonly sendToRunner: (frame: InboundFrame) => void
 }
 
-export const createSessionContext = (ports: Ports): SessionContext => {
+/** Changes of these kinds change the session's row in the list of sessions. */
+const LISTED: readonly ChangeKind[] = ["message", "state", "usage", "artifact"]
+
+export const createSessionContext = (ports: Ports, config?: string): SessionContext => {
   const { sql, sockets, now, newId } = ports
   const changes = createChanges(sql, sockets)
   const messages = createMessages(sql, changes, now, newId)
@@ -38,6 +43,7 @@ export const createSessionContext = (ports: Ports): SessionContext => {
   const attachments = createAttachments(ports)
   const runnerConnection = createRunnerConnection(sql)
   const deadlines = createDeadlines(sql, ports.alarm)
+  const values = createNamedValues(sql, changes, config)
   const chatSends = createChatSends(ports, messages, deadlines)
   let outgoing: InboundFrame[] = []
   const context: SessionContext = {
@@ -50,7 +56,8 @@ export const createSessionContext = (ports: Ports): SessionContext => {
     attachments,
     queue: createQueue(ports, changes, attachments),
     interactions: createInteractions(sql, changes, now),
-    values: createNamedValues(sql, changes),
+    values,
+    budget: createBudget(sql, values),
     chatSends,
     commit: (work) => {
       try {
@@ -61,13 +68,14 @@ export const createSessionContext = (ports: Ports): SessionContext => {
         const frames = outgoing
         outgoing = []
         deltas.broadcast()
-        changes.broadcast()
+        const kinds = changes.broadcast()
         const { connection } = runnerConnection.state()
         if (connection !== null) {
           for (const frame of frames) sockets.send(connection, JSON.stringify(frame))
         }
         deadlines.arm()
         attachments.deleteReleased()
+        if (LISTED.some((kind) => kinds.has(kind))) ports.changed(kinds.has("usage"))
         chatSends.sendDue(context.commit)
         return result
       } catch (error) {

@@ -4,14 +4,17 @@ import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
-import { readMessages, readSnapshot } from "./client-views.ts"
+import { readMessages, readSnapshot, readUsage } from "./client-views.ts"
+import { type Configure, createConfigure } from "./session-config.ts"
+import { checkBudget, type OwnerAccount } from "./budget.ts"
+import { type Budget, type BudgetState, spentOf } from "../access/budgets.ts"
 import { storeArtifact } from "./artifacts.ts"
 import { addOrder, cancelExecution } from "./workflow-orders.ts"
 import { createSessionContext, type SessionContext } from "./session-context.ts"
 import type { Ports } from "./ports.ts"
 import { abandonPrompt, dispatch, reconcile, stopPrompts, withdrawAll } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
-import { channelRow, readRows } from "./rows.ts"
+import { channelRow, readRow, readRows } from "./rows.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
@@ -25,8 +28,8 @@ export interface Session {
   readonly setRunnerToken: (hash: string) => void
   /** The HTTP status that refuses a runner with this token's hash; `undefined` when it may connect. */
   readonly refuseRunner: (hash: string) => 401 | 410 | 503 | undefined
-  /** Merges into the stored config, which the runner gets when it connects. */
-  readonly configure: (config: object) => void
+  /** Merges into the stored config, which the runner gets when it connects. An empty change encrypts it again. */
+  readonly configure: Configure
   readonly setTitle: (title: string) => void
   /** A prompt of another session or of a trigger. Idempotent by its `messageId`. Throws when the session has ended. */
   readonly prompt: (prompt: Prompt, channel: string, options?: { interrupt?: boolean }) => void
@@ -39,6 +42,8 @@ export interface Session {
   readonly config: () => object
   /** Increases with every new token, so that keys of an earlier sandbox are not valid for a later one. */
   readonly generation: () => number
+  /** The public address of the connected runner's gateway. */
+  readonly gatewayUrl: () => string | undefined
   readonly channels: () => readonly string[]
   /** Ends the session: the runner is stopped and cannot connect again. */
   readonly terminate: (why: string) => void
@@ -49,6 +54,14 @@ export interface Session {
   readonly snapshot: () => Snapshot
   readonly recent: (limit: number) => readonly MessageWithParts[]
   readonly status: () => SessionStatus
+  /** What the list of sessions shows. */
+  readonly facts: () => SessionFacts
+  readonly budget: () => { readonly limits: Budget; readonly state: BudgetState }
+  readonly setBudget: (limits: Budget) => void
+  /** What the owner has spent over all its sessions, and may spend. */
+  readonly setOwnerAccount: (account: OwnerAccount) => void
+  /** The host checks its connections at this time, because a token expires; `undefined`: no token does. */
+  readonly checkConnectionsAt: (at: number | undefined) => void
 }
 
 export interface Note {
@@ -61,6 +74,17 @@ export interface Note {
   readonly reply?: boolean
 }
 
+export interface SessionFacts {
+  readonly title: string
+  readonly status: "running" | "ended"
+  /** When the newest message started or ended; absent without messages. */
+  readonly activeAt?: number
+  /** The place of the newest message. */
+  readonly rev: number
+  readonly dollars: number
+  readonly tokens: number
+}
+
 export const sessionStatus = z.object({
   status: z.enum(["running", "ended"]),
   connected: z.boolean(),
@@ -70,11 +94,13 @@ export const sessionStatus = z.object({
 })
 export type SessionStatus = Readonly<z.output<typeof sessionStatus>>
 
-export const createSession = (ports: Ports): Session => {
+/** `config`: the decrypted text of the stored config, if there is one. */
+export const createSession = (ports: Ports, config?: string): Session => {
   migrate(ports.sql)
-  const context = createSessionContext(ports)
+  const context = createSessionContext(ports, config)
   const { values, queue, runnerConnection, commit } = context
   const runner = createRunnerSide(context)
+  const configure = createConfigure(context)
   const generation = () => Number(values.getPrivate("generation") ?? 0)
 
   return {
@@ -91,8 +117,7 @@ export const createSession = (ports: Ports): Session => {
       if (!sameText(hash, expected)) return 401
       return hasEnded(values) ? 410 : undefined
     },
-    configure: (config) =>
-      commit(() => values.setPrivate("config", JSON.stringify({ ...values.config(), ...config }))),
+    configure,
     setTitle: (title) => commit(() => values.setPublic("title", title)),
     prompt: (prompt, channel, { interrupt = false } = {}) => {
       if (queue.find(prompt.messageId)) return
@@ -125,6 +150,7 @@ export const createSession = (ports: Ports): Session => {
       }),
     generation,
     config: values.config,
+    gatewayUrl: () => connectedRunner.safeParse(values.getPublic("runner")).data?.gatewayUrl,
     channels: () =>
       readRows(
         ports.sql,
@@ -167,6 +193,46 @@ export const createSession = (ports: Ports): Session => {
         title: typeof title === "string" ? title : undefined,
       }
     },
+    facts: () => readFacts(context),
+    budget: () => ({ limits: context.budget.limits(), state: context.budget.state() }),
+    setBudget: (limits) =>
+      commit(() => {
+        context.budget.setLimits(limits)
+        checkBudget(context)
+      }),
+    setOwnerAccount: (account) => {
+      // Without limits before and now there is nothing to compare, and no transaction is needed.
+      if (!context.budget.concerns(account)) return
+      commit(() => {
+        context.budget.setOwner(account)
+        checkBudget(context)
+      })
+    },
+    checkConnectionsAt: (at) =>
+      commit(() => {
+        if (at === undefined) context.deadlines.clear("access", "")
+        else context.deadlines.set("access", "", at)
+      }),
+  }
+}
+
+const connectedRunner = z.object({ connected: z.literal(true), gatewayUrl: z.string().optional() })
+
+const lastMessageRow = z.object({ rev: z.number().nullable(), at: z.number().nullable() })
+
+const readFacts = ({ ports, values }: SessionContext): SessionFacts => {
+  const last = readRow(
+    ports.sql,
+    lastMessageRow,
+    "SELECT max(place) AS rev, max(coalesce(ended_at, created_at)) AS at FROM messages",
+  )
+  const title = values.getPublic("title")
+  return {
+    title: typeof title === "string" ? title : "",
+    status: hasEnded(values) ? "ended" : "running",
+    rev: last?.rev ?? 0,
+    ...(typeof last?.at === "number" && { activeAt: last.at }),
+    ...spentOf(readUsage(ports.sql)),
   }
 }
 
@@ -192,6 +258,10 @@ const meetDeadlines = (context: SessionContext): void => {
       case "ask":
         ports.sql.run("UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'", ref)
         changes.record("ask", ref)
+        break
+      case "access":
+        // After the transaction: closing a connection may start another one.
+        ports.later(0, ports.checkConnections)
         break
     }
   }

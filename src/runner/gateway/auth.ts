@@ -1,12 +1,13 @@
 /** The guards of the routes: a person by cookie, token or ticket; the agent's tools by the API token of this boot. */
-import { decodeJwt, jwtVerify } from "jose"
+import { decodeJwt, type JWTPayload, jwtVerify } from "jose"
 import { sameText } from "../../lib/constant-time.ts"
 import { createAttempts, type Attempts } from "./failed-attempts.ts"
 import { makeCookie, ownCookies } from "./http/cookies.ts"
 import type { RequestHead } from "./http/head.ts"
 import { queryValue, type Target, withoutQuery } from "./http/target.ts"
 import type { Access } from "./routes.ts"
-import { createSessions, IDLE_MS, type Session, type Sessions } from "./sessions.ts"
+import { createSingleUse } from "../../lib/single-use.ts"
+import { createSessions, IDLE_MS, isInside, type Session, type Sessions } from "./sessions.ts"
 import { createTickets, type Tickets } from "./tickets.ts"
 
 export interface AuthOptions {
@@ -16,6 +17,8 @@ export interface AuthOptions {
   readonly jwtSecret: string | undefined
   readonly apiToken: string
   readonly now: () => number
+  /** A person has opened a path with a token, for the log. */
+  readonly onOpened?: (sub: string, path: string) => void
 }
 
 export interface PersonGrant {
@@ -64,19 +67,21 @@ const TOLERANCE_SECONDS = 30
 const RENEW_MS = 60_000
 const BEARER = /^bearer +([^\s]+)$/i
 
-export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions): Auth => {
+export const createAuth = (options: AuthOptions): Auth => {
+  const { sessionId, jwtSecret, apiToken, now } = options
   let secret = jwtSecret
   let key = keyOf(jwtSecret)
   const sessions = createSessions(now)
   const tickets = createTickets(now)
   const attempts = createAttempts(now)
+  const links = createSingleUse(now)
 
   const refuse = (peer: string): Refusal => (attempts.failed(peer) ? "too-many" : "invalid")
   const isApiToken = (token: string): boolean => sameText(token, apiToken)
 
-  const isValidToken = async (token: string): Promise<boolean> => {
+  const claimsOf = async (token: string): Promise<JWTPayload | undefined> => {
     const usedKey = key
-    if (usedKey === undefined || token.length > LONGEST_TOKEN) return false
+    if (usedKey === undefined || token.length > LONGEST_TOKEN) return undefined
     try {
       const { payload } = await jwtVerify(token, usedKey, {
         algorithms: ["HS256"],
@@ -85,10 +90,22 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
         currentDate: new Date(now()),
       })
       // The key may have been replaced while the token was verified.
-      return usedKey === key && payload.sub !== "" && payload["sid"] === sessionId
+      const isValid = usedKey === key && payload.sub !== "" && payload["sid"] === sessionId
+      return isValid ? payload : undefined
     } catch {
-      return false
+      return undefined
     }
+  }
+
+  /** A link's token has an id and opens one path, once. Other tokens open every path. */
+  const scopeOf = (
+    { jti, exp = 0, path = "/" }: JWTPayload,
+    target: Target,
+  ): string | undefined => {
+    if (typeof path !== "string" || !isInside(target.path, path)) return undefined
+    if (jti === undefined) return path
+    const isFirst = links.accept(jti, (exp + TOLERANCE_SECONDS) * 1000)
+    return isFirst ? path : undefined
   }
 
   /** A token for this gateway, valid or not: it must not reach a backend. */
@@ -139,9 +156,12 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
     const inQuery = queryValue(target.search, "token")
     const token = inQuery ?? bearerOf(head)
     if (token === undefined) return "missing"
-    if (!(await isValidToken(token))) return refuse(peer)
+    const claims = await claimsOf(token)
+    const scope = claims && scopeOf(claims, target)
+    if (claims === undefined || scope === undefined) return refuse(peer)
+    options.onOpened?.(claims.sub ?? "", target.path)
     return {
-      session: sessions.create("/"),
+      session: sessions.create(scope),
       cookieDue: true,
       byCookie: false,
       search: withoutQuery(target.search, ["token"]),
@@ -155,7 +175,10 @@ export const createAuth = ({ sessionId, jwtSecret, apiToken, now }: AuthOptions)
       observer: async (head, target, peer) => {
         const token = queryValue(target.search, "token") ?? bearerOf(head)
         if (token === undefined) return "missing"
-        return isApiToken(token) || (await isValidToken(token)) || refuse(peer)
+        if (isApiToken(token)) return true
+        const claims = await claimsOf(token)
+        // The token of a link opens its path and nothing else.
+        return (claims !== undefined && claims.jti === undefined) || refuse(peer)
       },
       person: (head, target, peer) =>
         byCookie(head, target) ?? byTicket(target) ?? byToken(head, target, peer),

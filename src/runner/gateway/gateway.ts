@@ -62,7 +62,11 @@ export interface Gateway {
 
 export const startGateway = (options: GatewayOptions): Gateway => {
   const { clock, log, apiToken } = options
-  const auth = createAuth({ ...options, now: clock.now })
+  const auth = createAuth({
+    ...options,
+    now: clock.now,
+    onOpened: (sub, path) => log.info("gateway.opened", { sub, path }),
+  })
   const dialer = createDialer(clock)
   const metrics = createMetrics()
   let listeningPort: number | undefined = options.port || undefined

@@ -82,5 +82,5 @@ export const createSessions = (now: () => number, most = MOST_SESSIONS): Session
 }
 
 /** `/vnc` contains `/vnc` and everything below it, but not `/vnc2`. */
-const isInside = (path: string, scope: string): boolean =>
+export const isInside = (path: string, scope: string): boolean =>
   scope === "/" || path === scope || path.startsWith(scope.endsWith("/") ? scope : `${scope}/`)

@@ -30,6 +30,8 @@ export interface LinkOptions {
   readonly token: string
   readonly sessionId: string
   readonly version: string
+  /** The public address of the gateway, if it is known, for links that the session agent makes. */
+  readonly gatewayUrl?: () => string | undefined
   readonly epoch: string
   readonly outbox: Outbox
   readonly clock: Clock
@@ -158,10 +160,14 @@ export const createLink = (options: LinkOptions): Link => {
     connection = mine
   }
 
+  const gatewayField = () => {
+    const gatewayUrl = options.gatewayUrl?.()
+    return gatewayUrl === undefined ? {} : { gatewayUrl }
+  }
   const hello = (): Outbound<"hello"> => ({
     type: "hello",
     protocol: 2,
-    runner: { name: "sandpiper", version: options.version },
+    runner: { name: "sandpiper", version: options.version, ...gatewayField() },
     sessionId: options.sessionId,
     epoch: options.epoch,
     nextSeq: outbox.headSeq(),

@@ -102,6 +102,9 @@ const conclude = (turn: Draft, why: ReadReason): void => {
   finish(turn, outcome.type === "error" ? listAttempts(turn, outcome.error) : outcome)
 }
 
+const BROKEN_OFF =
+  "the answer is not complete: its stream broke off, and OpenCode ended before it could retry. Send the prompt again"
+
 const outcomeOf = (turn: Draft, why: ReadReason): Outcome => {
   const { stopped } = turn
   const byUser = canceled(turn)
@@ -116,6 +119,9 @@ const outcomeOf = (turn: Draft, why: ReadReason): Outcome => {
   const cutShort = why === "resume" && newest?.finish === "tool-calls"
   if (newest?.open || cutShort || isAborted)
     return { type: "error", error: "OpenCode was stopped in mid-turn" }
+  // A cut stream that OpenCode would have retried: it completed the message when it was ended, without a reason to finish.
+  if (why === "resume" && newest && newest.finish === undefined && !newest.error)
+    return { type: "error", error: BROKEN_OFF }
   if (!newest && turn.error) return { type: "error", error: turn.error.message }
   if (hasText(turn.texts) || turn.tools.length > 0) return { type: "ok" }
   return { type: "error", error: "the model returned an empty answer" }

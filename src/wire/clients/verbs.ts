@@ -95,10 +95,19 @@ export type Client<Verb extends ClientVerb> = Extract<ClientMessage, { readonly 
 
 export type Reply =
   | { readonly ok: true; readonly [field: string]: unknown }
-  | { readonly ok: false; readonly error: { readonly code: RefusalCode; readonly message: string } }
+  | {
+      readonly ok: false
+      readonly error: {
+        readonly code: RefusalCode
+        readonly message: string
+        /** With `too-many`: seconds to wait before the next attempt. */
+        readonly retryAfter?: number
+      }
+    }
 
 export type RefusalCode =
   | "bad-request"
+  | "forbidden"
   | "not-found"
   | "too-late"
   | "conflict"

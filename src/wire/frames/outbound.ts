@@ -14,7 +14,11 @@ const linkRows = [
     "First frame of every connection: offers the reliable stream and lists the running turns.",
     {
       protocol: z.literal(2),
-      runner: z.object({ name: z.string(), version: z.string() }),
+      runner: z.object({
+        name: z.string(),
+        version: z.string(),
+        gatewayUrl: z.string().optional(),
+      }),
       sessionId: z.string(),
       epoch: z.string(),
       nextSeq: seq,

@@ -261,7 +261,8 @@ describe("routes as actions", () => {
   test("every route of the session agent has an action", () => {
     expect(action("GET", "/health")).toBe("route:health")
     expect(action("GET", "/sessions")).toBe("route:list")
-    expect(action("PUT", "/sessions/s", null, false)).toBe("route:create")
+    expect(action("POST", "/sessions")).toBe("route:create")
+    expect(action("PUT", "/sessions/s", null, false)).toBe("route:create-named")
     expect(action("PUT", "/sessions/s")).toBe("route:update")
     expect(action("GET", "/sessions/s")).toBe("route:snapshot")
     expect(action("DELETE", "/sessions/s")).toBe("route:terminate")

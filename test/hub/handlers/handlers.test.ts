@@ -23,7 +23,7 @@ const request = <Type extends RequestType>(
 
 /** A runner of another session of the same hub. */
 const startSecondRunner = async () => {
-  setup.hub.create("s2").setRunnerToken(await hashOf(RUNNER_TOKEN))
+  setup.hub.create("s2", "user:local", ["s1"]).setRunnerToken(await hashOf(RUNNER_TOKEN))
   const stateDir = join(setup.folder, "runner-2")
   return startFakeRunner({ url: setup.hub.runnerUrl("s2"), token: RUNNER_TOKEN, stateDir })
 }
@@ -369,7 +369,7 @@ describe("webhook", () => {
 
 describe("other sessions", () => {
   test("another session receives a message, is read, is forwarded and reports its status", async () => {
-    setup.hub.create("s2")
+    setup.hub.create("s2", "user:local", ["s1"])
     await request("session-message", { targetSessionId: "s2", content: "hello s2" })
     expect(
       (await request("get-session-status", { targetSessionId: "s2" })).sessionStatus,

@@ -80,6 +80,9 @@ export const createCore = (
     workflowReported: () => {},
     decideExecution: () => Promise.reject(new Error("this test expects no decision")),
     ended: () => {},
+    seal: async (text) => `sealed:${text}`,
+    changed: () => {},
+    checkConnections: () => {},
     report: (event) => void reports.push(event),
   })
   const say = (connection: string, frame: object) =>

@@ -44,6 +44,8 @@ export interface FakeRunnerOptions {
   readonly eager?: boolean
   /** Loses its turns when it restarts, like a runner whose agent died too. */
   readonly forgetful?: boolean
+  /** The public address of its gateway. */
+  readonly gatewayUrl?: string
 }
 
 export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
@@ -75,6 +77,7 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
     token: options.token,
     sessionId: "s1",
     version: "test",
+    gatewayUrl: () => options.gatewayUrl,
     epoch: readEpoch(db, () => crypto.randomUUID()),
     outbox: {
       ...outbox,

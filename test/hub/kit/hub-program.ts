@@ -23,6 +23,6 @@ const hub = await startLocalHub({
 })
 const session = hub.create(name)
 session.setRunnerToken(await hashOf(RUNNER_TOKEN))
-session.configure(JSON.parse(config) as object)
+await session.configure(JSON.parse(config) as object)
 await hub.resume()
 process.stdout.write(`${hub.port}\n`)

@@ -45,7 +45,7 @@ export const startHubBeside = async (
   const hub = await startHubIn({ stateDir: join(root, "hub"), workDir, environment }, options)
   const made = hub.create(session)
   made.setRunnerToken(await hashOf(RUNNER_TOKEN))
-  made.configure(scriptedConfig(model))
+  await made.configure(scriptedConfig(model))
   return hub
 }
 

@@ -14,10 +14,13 @@ export interface Workerd {
   readonly restart: () => Promise<void>
   /** Number of blobs of all sessions, read from the objects' database files. */
   readonly blobs: () => number
+  /** Where the objects' database files are. */
+  readonly folder: string
   readonly stop: () => Promise<void>
 }
 
 const CLIENT_TOKEN = "client-token-of-the-tests"
+const HUB_ENCRYPTION_KEY = Buffer.alloc(32, 7).toString("base64")
 
 export const bundleWorker = async (): Promise<string> => {
   const built = await Bun.build({
@@ -56,9 +59,10 @@ export const startWorkerd = async (
       durableObjects: {
         SESSIONS: { className: "SessionAgent", useSQLite: true },
         SHARED_STORE: { className: "SharedStore", useSQLite: true },
+        DIRECTORY: { className: "Directory", useSQLite: true },
       },
       durableObjectsPersist: folder,
-      bindings: { CLIENT_TOKEN, ...bindings },
+      bindings: { CLIENT_TOKEN, HUB_ENCRYPTION_KEY, ...bindings },
     })
     await started.ready
     return started
@@ -67,6 +71,7 @@ export const startWorkerd = async (
   return {
     url: `http://127.0.0.1:${port}`,
     clientToken: CLIENT_TOKEN,
+    folder,
     hibernate: (session = "s1") =>
       current.unsafeEvictDurableObject("", "SessionAgent", {
         name: session,

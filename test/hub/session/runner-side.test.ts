@@ -384,12 +384,9 @@ describe("a question", () => {
   })
 })
 
-test("keys in the config reach the runner and no client", () => {
+test("keys in the config reach the runner and no client", async () => {
   const core = createCore()
-  core.session.clients.request(
-    { type: "config", config: { providerKeys: { openai: "sk-secret" } } },
-    "test",
-  )
+  await core.session.configure({ providerKeys: { openai: "sk-secret" } }, { sendToRunner: true })
   core.connectRunner("a")
   expect(core.sent("a").find((frame) => frame.type === "opencode-config")).toMatchObject({
     config: { providerKeys: { openai: "sk-secret" } },

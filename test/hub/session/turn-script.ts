@@ -86,6 +86,9 @@ export const playTurn = (sql: Sql, steps: readonly TurnStep[]): PlayedTurn => {
       workflowReported: () => {},
       decideExecution: () => Promise.reject(new Error("this test expects no decision")),
       ended: () => {},
+      seal: async (text) => text,
+      changed: () => {},
+      checkConnections: () => {},
       report: () => {},
     })
   let session = open()

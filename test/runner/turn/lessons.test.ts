@@ -532,3 +532,35 @@ test("a turn that is resumed with a new OpenCode process ends with an error", ()
   // Half an answer must not pass for the whole: the receiver keeps the deltas it has.
   expect(sent[0]).not.toHaveProperty("finalText")
 })
+
+test("a resumed turn whose message is completed without a reason to finish is an error that says what is missing, and with one it is ok", () => {
+  const outcome = (finish?: string) => {
+    const turn = start()
+    turn.receive(
+      events.message(user()),
+      events.message(assistant("m1")),
+      events.part(textPart("m1", "p1")),
+    )
+    turn.receive(events.delta("m1", "p1", "half"))
+    const saved = changedTurn(turn.turn(), undefined)
+    if (!saved) throw new Error("unreachable")
+    const restored = restoreTurn(saved, changedTexts(turn.turn(), undefined))
+    const [resumed] = step(restored, { type: "resume" }, 20_000)
+    const message = { ...assistant("m1"), completed: true, ...(finish && { finish }) }
+    const snapshot = {
+      status: { type: "idle" },
+      messages: [
+        { message: user(), parts: [] },
+        { message, parts: [textPart("m1", "p1", "half")] },
+      ],
+      children: [],
+    } as const
+    const [, effects] = step(resumed, { type: "read", why: "resume", snapshot }, 20_000)
+    return effects.flatMap((effect) =>
+      effect.do === "send" && effect.frame.type === "message.finalize" ? [effect.frame] : [],
+    )[0]
+  }
+  expect(outcome()).toMatchObject({ reason: "error" })
+  expect(outcome()?.error).toContain("the answer is not complete")
+  expect(outcome("stop")).toMatchObject({ reason: "end_turn", finalText: "half" })
+})

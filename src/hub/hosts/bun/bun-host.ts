@@ -1,12 +1,37 @@
 /** Hosts sessions on one machine: each is a SQLite file in the state directory; one loopback server serves them all. */
 import type { Server, ServerWebSocket } from "bun"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../../../lib/clock.ts"
 import { isLoopback } from "../../../lib/git-url.ts"
 import type { Log } from "../../../lib/log.ts"
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
-import { openBunSql } from "./sql.ts"
+import { ACCESS_ENDED, closeLostConnections } from "../../access/close-connections.ts"
+import { openConfig, sealConfig } from "../../access/config-at-rest.ts"
+import { createDirectory, type Directory } from "../../access/directory.ts"
+import {
+  type GuardedSocket,
+  guardSocket,
+  type HostedSession,
+  markRead,
+  type Sender,
+} from "../../access/guarded-clients.ts"
+import type { Owner } from "../../access/ownership.ts"
+import { createFactsReporter } from "../../access/report-facts.ts"
+import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
+import { createJwtVerifier, type JwtSettings } from "../../access/verify-jwt.ts"
+import { applyProvision } from "../../provision.ts"
+import { migrate } from "../../session/schema.ts"
+import { openHostKeyring } from "./host-keyring.ts"
+import { type BunSql, openBunSql } from "./sql.ts"
 import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
 import { receiveChat } from "../../adapters/receive-chat.ts"
 import { type Connections, createConnections, eventStream } from "../../connections.ts"
@@ -23,11 +48,18 @@ export interface HubOptions {
   readonly port?: number
   readonly clock: Clock
   readonly log: Log
-  /** Clients must send it to connect. */
+  /** The operator's token. */
   readonly clientToken: string
+  /** How people prove who they are; nothing set: only the operator, API keys and share links. */
+  readonly jwt?: JwtSettings
+  /** `HUB_ENCRYPTION_KEY`; a file in the state directory if it is not set. */
+  readonly encryptionKey?: string | undefined
+  /** The key that a session's gateway checks. */
+  readonly gatewayKey?: (session: string, generation: number) => Promise<string>
   readonly allowedOrigins?: readonly string[]
   readonly answer: (session: string, frame: RequestFrame) => Promise<Record<string, unknown>>
   readonly workflowReported: (
+    owner: Owner,
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
   ) => void
@@ -47,13 +79,15 @@ export interface Hub {
   /** The WebSocket URL for a session's runner. */
   readonly runnerUrl: (session: string) => string
   readonly find: (id: string) => Session | undefined
-  readonly create: (id: string) => Session
+  readonly hosted: (id: string) => HostedSession | undefined
+  readonly directory: Directory
+  /** The existing session, or a new one of this owner; `ancestors` begins with its parent. */
+  readonly create: (id: string, owner?: Owner, ancestors?: readonly string[]) => Session
   /** Closes every connection and every file. Written data stays. */
   readonly stop: () => Promise<void>
 }
 
-interface OpenSession {
-  readonly session: Session
+interface OpenSession extends HostedSession {
   readonly connections: Connections
   readonly close: () => void
 }
@@ -61,7 +95,9 @@ interface OpenSession {
 interface SocketData {
   readonly id: string
   readonly session: string
-  readonly role: "runner" | "client"
+  /** Absent: the session's runner. */
+  readonly sender: Sender | undefined
+  guard?: GuardedSocket
 }
 
 const MAX_FRAME_BYTES = 32 * 1024 * 1024
@@ -75,6 +111,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   mkdirSync(sessionsFolder, { recursive: true, mode: 0o700 })
   const open = new Map<string, OpenSession>()
   let stopped = false
+  const accessSql = openBunSql(join(folder, "access.db"))
+  const directory = createDirectory(accessSql, clock.now)
+  const keyring = await openHostKeyring(options.encryptionKey, join(folder, "encryption.key"))
+  const verifyJwt = createJwtVerifier(options.jwt ?? {}, { now: clock.now, fetch })
 
   const fileOf = (id: string) => join(sessionsFolder, `${encodeURIComponent(id)}.db`)
   const blobsFolder = (id: string) => join(folder, "blobs", encodeURIComponent(id))
@@ -82,8 +122,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   /** Never resolves after the stop. */
   const untilOpen = (): Promise<void> => (stopped ? new Promise(() => {}) : Promise.resolve())
 
-  const load = (id: string): OpenSession => {
-    const sql = openBunSql(fileOf(id))
+  const storedBytes = (id: string) =>
+    [fileOf(id), ...blobFiles(blobsFolder(id))].reduce((sum, file) => sum + sizeOf(file), 0)
+
+  const load = (id: string, sql: BunSql, config: string | undefined): OpenSession => {
     // Bun's topics send one text to many sockets much faster than a loop, in the same order.
     const connections = createConnections((text) => void server.publish(id, text))
     const alarm = timerAlarm(clock, () => {
@@ -113,9 +155,13 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       random: Math.random,
       later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
       answer: (frame) => options.answer(id, frame),
-      workflowReported: options.workflowReported,
+      workflowReported: (executionId, envelope) =>
+        options.workflowReported(access.owner(), executionId, envelope),
       decideExecution: (decision) => options.decideExecution(id, decision),
       ended: () => options.ended(id),
+      seal: (text) => sealConfig(keyring.current(), access.owner(), id, text),
+      changed: (urgent) => reportFacts(urgent),
+      checkConnections: () => checkConnections(id),
       chats: options.chats && {
         ...options.chats.port,
         // After the stop the database is closed: the result is not recorded, and the next start sends again.
@@ -129,10 +175,24 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       },
       report: (event, fields) => log.warn(event, { session: id, ...fields }),
     }
-    const session = createSession(ports)
+    const session = createSession(ports, config)
+    const access = createSessionAccess(sql, id, clock.now)
+    const reportFacts = createFactsReporter({
+      directory,
+      session: id,
+      owner: access.owner,
+      facts: () => ({ ...session.facts(), bytes: storedBytes(id) }),
+      account: (account) => {
+        if (!stopped) session.setOwnerAccount(account)
+      },
+      later: ports.later,
+      failed: (error) => log.warn("hub.facts-not-reported", { session: id, error: String(error) }),
+    })
     session.recover([])
     return {
+      id,
       session,
+      access,
       connections,
       close: () => {
         alarm.set(undefined)
@@ -141,19 +201,33 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     }
   }
 
-  const find = (id: string): OpenSession | undefined => {
-    const known = open.get(id)
-    if (known || !existsSync(fileOf(id))) return known
-    const loaded = load(id)
-    open.set(id, loaded)
-    return loaded
+  const openExisting = async (id: string): Promise<void> => {
+    const sql = openBunSql(fileOf(id))
+    migrate(sql)
+    const owner = createSessionAccess(sql, id, clock.now).owner()
+    const { text, encrypted } = await openConfig(sql, keyring.current(), owner, id)
+    // The plain text of before encryption must not stay in free pages of the file.
+    if (encrypted) sql.compact()
+    open.set(id, load(id, sql, text))
+    void directory.adoptSession(id, owner)
   }
-  const create = (id: string): Session => {
+  const find = (id: string): OpenSession | undefined => open.get(id)
+  const create: Hub["create"] = (id, owner = LOCAL_OWNER, ancestors = []) => {
     const known = find(id)
     if (known) return known.session
-    const made = load(id)
+    const made = load(id, openBunSql(fileOf(id)), undefined)
+    made.access.setOwner(owner, ancestors)
+    void directory.adoptSession(id, owner)
     open.set(id, made)
     return made.session
+  }
+  const checkConnections = (id: string) => {
+    const found = find(id)
+    if (!found || stopped) return
+    const { connections } = found
+    closeLostConnections(found, connections.people, clock.now(), (connection) =>
+      connections.close(connection, ...ACCESS_ENDED),
+    )
   }
   const names = () =>
     readdirSync(sessionsFolder)
@@ -162,11 +236,35 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
 
   const clientTokenHash = await hashOf(options.clientToken)
   const httpApi = (server: Server<SocketData>): HttpApiHost => ({
+    directory,
+    now: clock.now,
     clientTokenHash,
+    verifyJwt,
     allowedOrigins: options.allowedOrigins ?? [],
-    find: (id) => find(id)?.session,
-    create,
-    list: () => names().map((id) => ({ id, ...find(id)?.session.status() })),
+    find,
+    provision: (id, owner, { ancestors, ...fields }) =>
+      applyProvision(create(id, owner, ancestors), fields),
+    liveStatus: (id) => find(id)?.session.status(),
+    from: (request) => server.requestIP(request)?.address,
+    checkConnections,
+    keyRevoked: async (_owner, prefix) => {
+      for (const { connections } of open.values()) {
+        for (const { id, principal } of connections.people()) {
+          if (principal.kind === "person" && principal.key === prefix)
+            connections.close(id, ...ACCESS_ENDED)
+        }
+      }
+    },
+    ownerChanged: async (owner, account) => {
+      for (const { access, session } of open.values())
+        if (access.owner() === owner) session.setOwnerAccount(account)
+    },
+    gatewayKey: async ({ id, session }) => options.gatewayKey?.(id, session.generation()),
+    rotateKeys: () =>
+      keyring.rotate(async () => {
+        for (const { session } of open.values()) await session.configure({})
+        return open.size
+      }),
     terminate: options.terminate,
     hook: options.hook,
     chat: async (type, request) => {
@@ -180,13 +278,15 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       })
     },
     artifact: (session, id) => readArtifact(blobsFolder(session), id, find(session)?.session),
-    upgrade: (request, session, role) =>
-      server.upgrade(request, { data: { id: crypto.randomUUID(), session, role } })
+    upgrade: (request, session, sender) =>
+      server.upgrade(request, { data: { id: crypto.randomUUID(), session, sender } })
         ? undefined
         : new Response("this route is a WebSocket", { status: 426 }),
-    stream: (session, begin) => {
+    stream: (session, { principal }, begin) => {
       const connections = find(session)?.connections ?? createConnections()
-      return eventStream(connections, crypto.randomUUID(), begin)
+      const response = eventStream(connections, crypto.randomUUID(), principal, begin)
+      checkConnections(session)
+      return response
     },
   })
 
@@ -198,7 +298,12 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     if (known) return known
     const made = createPacedMessages({
       handle: (text) => {
-        if (!stopped) openSessionOf(socket)?.session.clients.receive(id, text)
+        const { sender, guard } = socket.data
+        if (stopped || !sender) return
+        guard?.receive(text, sender).catch((error: unknown) => {
+          log.warn("hub.client-message-failed", { error: String(error) })
+          socket.close(1011, "the message could not be handled")
+        })
       },
       tooMany: () => socket.close(1008, "too many messages at once"),
       now: () => performance.now(),
@@ -225,33 +330,41 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       backpressureLimit: MAX_UNSENT_BYTES,
       closeOnBackpressureLimit: true,
       open: (socket) => {
-        const { id, role } = socket.data
+        const { id, sender } = socket.data
         const opened = openSessionOf(socket)
-        opened?.connections.add(id, {
+        if (!opened) return
+        opened.connections.add(id, {
           send: (text) => void socket.send(text),
           close: (code, reason) => socket.close(code, reason),
           subscribe: () => socket.subscribe(socket.data.session),
+          principal: sender?.principal,
         })
-        if (role === "runner") opened?.session.runner.opened(id)
+        if (!sender) return opened.session.runner.opened(id)
+        socket.data.guard = guardSocket({ directory, now: clock.now }, opened, id, (text) =>
+          opened.connections.send(id, text),
+        )
+        if (sender.principal.expiresAt !== undefined) checkConnections(opened.id)
       },
       message: (socket, data) => {
-        const { id, role } = socket.data
-        if (role === "client") return clientMessages(socket).push(String(data))
+        const { id, sender } = socket.data
+        if (sender) return clientMessages(socket).push(String(data))
         openSessionOf(socket)?.session.runner.receive(id, String(data))
       },
       close: (socket) => {
-        const { id, role } = socket.data
+        const { id, sender } = socket.data
         const opened = openSessionOf(socket)
         opened?.connections.remove(id)
         paced.get(id)?.stop()
         paced.delete(id)
-        if (role === "runner" && !stopped) opened?.session.runner.closed(id)
+        if (stopped || !opened) return
+        if (!sender) return opened.session.runner.closed(id)
+        void markRead({ directory, now: clock.now }, opened, sender.principal)
       },
     },
   })
 
   // Every session is opened at once: its deadlines and queue continue without a request.
-  for (const name of names()) find(name)
+  for (const name of names()) await openExisting(name)
 
   const port = server.port ?? 0
   return {
@@ -259,6 +372,8 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     url: `http://127.0.0.1:${port}`,
     runnerUrl: (session) => `ws://127.0.0.1:${port}/sessions/${encodeURIComponent(session)}/ws`,
     find: (id) => find(id)?.session,
+    hosted: find,
+    directory,
     create,
     stop: async () => {
       for (const { session } of open.values()) session.runner.flush()
@@ -268,6 +383,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       await server.stop(true)
       for (const { close } of open.values()) close()
       open.clear()
+      accessSql.close()
     },
   }
 }
@@ -284,3 +400,8 @@ const readArtifact = (folder: string, id: string, session: Session | undefined) 
   if (!found || !existsSync(join(folder, found.id))) return undefined
   return { mime: found.mime, body: new Uint8Array(readFileSync(join(folder, found.id))) }
 }
+
+const blobFiles = (folder: string): readonly string[] =>
+  existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0

@@ -11,7 +11,7 @@ import { readRow, readRows } from "../../session/rows.ts"
 import type { Session } from "../../session/session.ts"
 import { gatewayKey, hashOf } from "../../keys.ts"
 import { checkOut } from "./check-out-repository.ts"
-import { Refusal } from "../../handlers/handler-table.ts"
+import { nameOfRequest, Refusal } from "../../handlers/handler-table.ts"
 
 export interface Task {
   readonly task: string
@@ -32,6 +32,8 @@ export interface ChildrenOptions {
   readonly master: string
   readonly find: (session: string) => Session | undefined
   readonly create: (session: string) => Session
+  /** A new session with the owner of its parent. Throws a Refusal at the owner's limit of sessions. */
+  readonly createChild: (session: string, parent: string) => Promise<Session>
   readonly runnerUrl: (session: string) => string
   readonly clock: Clock
   readonly log: Log
@@ -144,7 +146,9 @@ export const createChildren = (options: ChildrenOptions): Children => {
   return {
     terminate,
     spawn: async (parent, requestId, task) => {
-      const id = `child-${requestId}`
+      // The runner chooses the request's id: without the parent, another owner's child could be named.
+      const name = nameOfRequest(parent, requestId)
+      const id = `child-${name}`
       if (findChild(id)) return id
       if (running().length >= MAX_RUNNING)
         throw new Refusal(`${MAX_RUNNING} child sessions are running already: end one first`)
@@ -161,13 +165,13 @@ export const createChildren = (options: ChildrenOptions): Children => {
         status: "running",
         created_at: options.clock.now(),
       }
-      const session = options.create(id)
-      session.configure(options.find(parent)?.config() ?? {})
+      const session = await options.createChild(id, parent)
+      await session.configure(options.find(parent)?.config() ?? {})
       session.setTitle(row.title)
       session.prompt(
         {
           type: "prompt",
-          messageId: `task-${requestId}`,
+          messageId: `task-${name}`,
           content: task.task,
           ...(task.model !== undefined && { model: task.model }),
           ...channelAddress("web:default"),
@@ -218,7 +222,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
 
 /** A child inherits the environment with the model keys, but not what belongs to its parent's runner. */
 const HIDDEN =
-  /^(RUNNER_TOKEN|JWT_SECRET|DO_WS_URL|SESSION_ID|OPENCODE_SERVER_PASSWORD|HUB_PORT|WORK_DIR|SANDPIPER_STATE_DIR)$/
+  /^(HUB_(JWT_SECRET|JWKS_URL|JWT_ISSUER|JWT_AUDIENCE|ENCRYPTION_KEY)|RUNNER_TOKEN|JWT_SECRET|DO_WS_URL|SESSION_ID|OPENCODE_SERVER_PASSWORD|HUB_PORT|WORK_DIR|SANDPIPER_STATE_DIR)$/
 
 const childEnvironment = (
   environment: Readonly<Record<string, string | undefined>>,

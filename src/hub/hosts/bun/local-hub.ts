@@ -7,18 +7,20 @@ import type { Log } from "../../../lib/log.ts"
 import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { type Hub, startHub } from "./bun-host.ts"
 import { openBunSql } from "./sql.ts"
-import { digestOf } from "../../../lib/digest.ts"
 import { configureChats } from "../../adapters/configured-chats.ts"
 import { createChildren } from "./children.ts"
-import { type SharedStore, createSharedStore } from "../../shared-store/shared-store.ts"
 import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
 import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
-import { answerExternalRequest } from "../../handlers/handler-table.ts"
-import { timerAlarm } from "./timer-alarm.ts"
+import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
+import { guardRequest } from "../../access/guard-requests.ts"
+import { LOCAL_OWNER } from "../../access/session-access.ts"
+import type { JwtSettings } from "../../access/verify-jwt.ts"
+import { gatewayKey } from "../../keys.ts"
+import { createOwnerStores } from "./owner-stores.ts"
 
 export interface LocalHubOptions {
   readonly stateDir: string
@@ -29,6 +31,12 @@ export interface LocalHubOptions {
   readonly clock: Clock
   readonly log: Log
   readonly clientToken: string
+  /** How people prove who they are; absent in `up`, which has one owner. */
+  readonly jwt?: JwtSettings
+  /** HUB_ENCRYPTION_KEY; a key file in the state directory if it is not set. */
+  readonly encryptionKey?: string | undefined
+  /** The gateway key of a session whose runner has one of its own (JWT_SECRET). */
+  readonly gatewayKey?: (session: string) => string | undefined
   /** Takes messages of chat services that name no session. */
   readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
@@ -46,32 +54,33 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   const { stateDir, environment, clock, log } = options
   const folder = join(stateDir, "hub")
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  // The name of the file is older than the name of the store; existing state directories have it.
+  // The shared store of `user:local` (existing state directories have this file name), and the child processes of all
+  // owners, whose rows are found by id or parent only.
   const sql = openBunSql(join(folder, "commons.db"))
-  let stopped = false
-
-  const alarm = timerAlarm(clock, () => {
-    if (!stopped) sharedStore.alarm()
-  })
-  const sharedStore: SharedStore = createSharedStore({
-    sql,
-    tools: {
-      now: clock.now,
-      newId: () => crypto.randomUUID(),
-      digest: digestOf,
-    },
-    alarm,
-    deliveries: sessionDeliveries((session) => hub.find(session)),
+  const stores = createOwnerStores({
+    folder,
+    localSql: sql,
+    clock,
+    // A store reaches the sessions of its owner only.
+    deliveries: (owner) =>
+      sessionDeliveries((session) =>
+        hub.hosted(session)?.access.owner() === owner ? hub.find(session) : undefined,
+      ),
     report: (event, fields) => log.warn(event, fields),
   })
 
-  const answer = async (session: string, frame: RequestFrame) =>
-    sharedStore.answer(session, frame) ??
-    answerExternalRequest(externalHandlers, frame, {
-      session,
-      requestId: frame.requestId,
-    })
+  const answer = async (session: string, frame: RequestFrame) => {
+    const caller = hub.hosted(session)
+    if (!caller) throw new Refusal(`there is no session ${session}`)
+    const runner = caller.access.runner()
+    await guardRequest(runner, frame, (id) => hub.hosted(id)?.access.target())
+    return (
+      stores.of(runner.owner).answer(session, frame) ??
+      answerExternalRequest(externalHandlers, frame, { session, requestId: frame.requestId })
+    )
+  }
 
+  const master = readMaster(join(folder, "master.key"))
   const chats = configureChats({
     environment,
     now: clock.now,
@@ -85,20 +94,31 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     log,
     clientToken: options.clientToken,
     answer,
-    workflowReported: sharedStore.executed,
-    decideExecution: async (session, decision) => sharedStore.decide(session, decision),
+    jwt: options.jwt ?? {},
+    encryptionKey: options.encryptionKey,
+    gatewayKey: async (session, generation) =>
+      options.gatewayKey?.(session) ?? gatewayKey(master, session, generation),
+    workflowReported: (owner, id, envelope) => stores.of(owner).executed(id, envelope),
+    decideExecution: async (session, decision) =>
+      stores.of(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER).decide(session, decision),
     ended: (session) => void children.ended(session),
     terminate: (session) => children.terminate(session, "ended by a client"),
-    hook: (trigger, request) => takeHook(sharedStore, trigger, request),
+    hook: (trigger, request) => takeHook(stores, trigger, request),
   })
   const children = createChildren({
     sql,
     stateDir,
     self: options.self ?? ownProgram(),
     environment,
-    master: readMaster(join(folder, "master.key")),
+    master,
     find: hub.find,
     create: hub.create,
+    createChild: async (id, parent) => {
+      const owner = hub.hosted(parent)?.access.owner() ?? LOCAL_OWNER
+      const added = await hub.directory.addSession(id, owner, parent)
+      if (!added.ok && "sentence" in added) throw new Refusal(added.sentence)
+      return hub.create(id, owner, added.ok ? added.ancestors : [parent])
+    },
     runnerUrl: hub.runnerUrl,
     clock,
     log,
@@ -116,7 +136,10 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       }),
     ),
     chatProblem: chats.problemOf,
-    personas: () => readPersonas(join(folder, "personas")),
+    personas: (session) =>
+      readPersonas(
+        join(stores.folderOf(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER), "personas"),
+      ),
   })
 
   return {
@@ -127,14 +150,14 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
         hasWorkflows: sql.all("SELECT id FROM workflows LIMIT 1").length > 0,
       }),
     resume: async () => {
-      sharedStore.start()
+      stores.start()
       await children.resume()
     },
     stop: async () => {
-      stopped = true
-      alarm.set(undefined)
+      stores.stop()
       await children.stop()
       await hub.stop()
+      stores.close()
       sql.close()
     },
   }

@@ -5,6 +5,8 @@ import { dirname } from "node:path"
 import type { Sql, SqlValue } from "../../session/ports.ts"
 
 export interface BunSql extends Sql {
+  /** Removes deleted text from the file and from its write-ahead log. */
+  readonly compact: () => void
   readonly close: () => void
 }
 
@@ -28,6 +30,10 @@ export const openBunSql = (path: string): BunSql => {
       } finally {
         depth -= 1
       }
+    },
+    compact: () => {
+      db.run("VACUUM")
+      db.run("PRAGMA wal_checkpoint(TRUNCATE)")
     },
     close: () => db.close(),
   }

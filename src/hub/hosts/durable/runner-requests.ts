@@ -3,7 +3,11 @@ import { z } from "zod"
 import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { messageWithParts } from "../../../wire/clients/conversation.ts"
 import { sessionStatus } from "../../session/session.ts"
+import { guardRequest } from "../../access/guard-requests.ts"
+import { parseOwner } from "../../access/ownership.ts"
+import type { Runner } from "../../access/principal.ts"
 import { callObject, nothing } from "./object-calls.ts"
+import { storeNameOf } from "./shared-store-object.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 import { createGitHost, githubApi } from "../../handlers/git-host.ts"
 import { type OtherSession, createExternalHandlers } from "../../handlers/external-requests.ts"
@@ -14,11 +18,22 @@ const NO_SANDBOXES =
   "this deployment cannot start sandboxes: create a session and start a runner for it"
 const NO_GIT = "no git host is configured: set the worker's secret GITHUB_TOKEN"
 
+const optionalTarget = z
+  .object({
+    id: z.string(),
+    owner: z.string().transform((text, context) => {
+      const owner = parseOwner(text)
+      if (owner === undefined) context.addIssue("not an owner")
+      return owner ?? z.NEVER
+    }),
+    ancestors: z.array(z.string()),
+  })
+  .nullable()
 const optionalResult = z.record(z.string(), z.unknown()).nullable()
 
 export const answerRunnerRequest = (
   environment: DurableEnvironment,
-): ((session: string, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
+): ((runner: Runner, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
   const { SESSIONS, SHARED_STORE, GITHUB_TOKEN, GITHUB_API_URL } = environment
   const refuseSandbox = () => Promise.reject(new Refusal(NO_SANDBOXES))
   const otherSession = (session: string): OtherSession => {
@@ -59,10 +74,20 @@ export const answerRunnerRequest = (
     chatProblem: durableChats(environment).problemOf,
     personas: () => [],
   })
-  return async (session, frame) =>
-    (await callObject(SHARED_STORE, "", optionalResult, "answer", [session, frame])) ??
-    answerExternalRequest(externalHandlers, frame, {
-      session,
-      requestId: frame.requestId,
-    })
+  return async (runner, frame) => {
+    const { session, owner } = runner
+    // Ending a child is refused for every id, because this host has no children.
+    if (frame.type !== "terminate-child") {
+      await guardRequest(
+        runner,
+        frame,
+        async (id) => (await callObject(SESSIONS, id, optionalTarget, "target", [])) ?? undefined,
+      )
+    }
+    const store = storeNameOf(owner)
+    return (
+      (await callObject(SHARED_STORE, store, optionalResult, "answer", [store, session, frame])) ??
+      answerExternalRequest(externalHandlers, frame, { session, requestId: frame.requestId })
+    )
+  }
 }

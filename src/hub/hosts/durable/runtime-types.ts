@@ -14,6 +14,7 @@ export interface DurableState {
         query: string,
         ...values: readonly (string | number | null | ArrayBuffer)[]
       ) => { readonly toArray: () => Record<string, unknown>[] }
+      readonly databaseSize: number
     }
     readonly transactionSync: <Result>(work: () => Result) => Result
     readonly setAlarm: (at: number) => Promise<void>
@@ -22,6 +23,8 @@ export interface DurableState {
   readonly acceptWebSocket: (socket: DurableSocket, tags: readonly string[]) => void
   readonly getWebSockets: (tag?: string) => DurableSocket[]
   readonly setWebSocketAutoResponse: (pair: object) => void
+  /** Requests wait until the work is done. */
+  readonly blockConcurrencyWhile: <Result>(work: () => Promise<Result>) => Promise<Result>
   readonly waitUntil: (work: Promise<unknown>) => void
 }
 
@@ -32,8 +35,20 @@ export interface DurableNamespace {
 
 export interface DurableEnvironment {
   readonly SESSIONS: DurableNamespace
+  /** One object per owner. */
   readonly SHARED_STORE: DurableNamespace
-  /** Clients must send it to connect. Without it every client is refused. */
+  /** One object: the index of sessions, API keys, the audit log. */
+  readonly DIRECTORY: DurableNamespace
+  /** How people prove who they are: a shared secret (HS256), or a key set with issuer and audience. */
+  readonly HUB_JWT_SECRET?: string
+  readonly HUB_JWKS_URL?: string
+  readonly HUB_JWT_ISSUER?: string
+  readonly HUB_JWT_AUDIENCE?: string
+  /** Encrypts the configs at rest: 32 bytes of base64. Without it no config is stored. */
+  readonly HUB_ENCRYPTION_KEY?: string
+  /** Each session's gateway key is derived from it; without it there are no links to the sandbox's gateway. */
+  readonly HUB_GATEWAY_SECRET?: string
+  /** The operator's token. Without it there is no operator. */
   readonly CLIENT_TOKEN?: string
   /** For pull requests and repositories. */
   readonly GITHUB_TOKEN?: string

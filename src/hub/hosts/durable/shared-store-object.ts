@@ -1,27 +1,44 @@
-/** The shared store of a deployment as one Durable Object: tables, triggers and the list of sessions. */
+/** The shared store of one owner as a Durable Object: tables and triggers. */
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
 import type { ExecutionDecision } from "../../session/ports.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
+import type { Owner } from "../../access/ownership.ts"
+import { LOCAL_OWNER } from "../../access/session-access.ts"
 import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
+import { one, type Sql } from "../../session/ports.ts"
 import { durableSql } from "./sql.ts"
 import type { DurableEnvironment, DurableState } from "./runtime-types.ts"
 import { type SharedStore as Store, createSharedStore } from "../../shared-store/shared-store.ts"
 import { type EffectReceiver, sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 
+/** `user:local` has the store of before there were owners. A name is short, because it is part of a hook's URL. */
+export const storeNameOf = (owner: Owner): string =>
+  owner === LOCAL_OWNER ? "" : digestOf(owner).replace("sha256:", "").slice(0, 32)
+
+/** The store that has this trigger. */
+export const storeOfTrigger = (trigger: string): string =>
+  trigger.includes(".") ? trigger.slice(0, trigger.indexOf(".")) : ""
+
 export class SharedStore {
   readonly #store: Store
-  readonly #state: DurableState
+  readonly #sql: Sql
 
   constructor(state: DurableState, environment: DurableEnvironment) {
-    this.#state = state
+    this.#sql = durableSql(state)
+    this.#sql.run("CREATE TABLE IF NOT EXISTS store_name (name TEXT PRIMARY KEY)")
     this.#store = createSharedStore({
-      sql: durableSql(state),
+      sql: this.#sql,
       tools: {
         now: () => Date.now(),
         newId: () => crypto.randomUUID(),
+        // The ids begin with the store's name, so that the worker finds the store of a hook.
+        newTriggerId: () => {
+          const name = this.#name()
+          return `${name === "" ? "" : `${name}.`}${crypto.randomUUID()}`
+        },
         digest: digestOf,
       },
       alarm: {
@@ -30,7 +47,9 @@ export class SharedStore {
             at === undefined ? state.storage.deleteAlarm() : state.storage.setAlarm(at),
           ),
       },
-      deliveries: sessionDeliveries((session) => effectReceiver(environment, session)),
+      deliveries: sessionDeliveries((session) =>
+        effectReceiver(environment, this.#name(), session),
+      ),
       report: consoleReport(() => undefined),
     })
     this.#store.start()
@@ -41,13 +60,14 @@ export class SharedStore {
     if (route?.to === "hook") return takeHook(this.#store, route.trigger, request)
     const response = await handleCall(request, {
       // `null`: the request needs more than the tables, the caller handles it.
-      answer: (session: string, frame: RequestFrame) => this.#store.answer(session, frame) ?? null,
+      answer: (store: string, session: string, frame: RequestFrame) => {
+        this.#sql.run("INSERT OR IGNORE INTO store_name (name) VALUES (?)", store)
+        return this.#store.answer(session, frame) ?? null
+      },
       executed: (id: string, envelope: Outbound<"workflow-execution-result">["envelope"]) =>
         this.#store.executed(id, envelope),
       decide: (session: string, decision: ExecutionDecision) =>
         this.#store.decide(session, decision),
-      created: (session: string) => this.#addSession(session),
-      names: () => this.#names(),
     })
     return response ?? new Response("no such route", { status: 404 })
   }
@@ -56,28 +76,22 @@ export class SharedStore {
     this.#store.alarm()
   }
 
-  #addSession(session: string): void {
-    this.#state.storage.sql.exec(
-      "INSERT OR IGNORE INTO sessions (id, title, workspace, status, created_at) VALUES (?, '', '', 'running', ?)",
-      session,
-      Date.now(),
-    )
-  }
-
-  #names(): readonly unknown[] {
-    return this.#state.storage.sql
-      .exec("SELECT id FROM sessions ORDER BY created_at")
-      .toArray()
-      .map(({ id }) => id)
+  /** The runtime does not tell an object its name: the first request stored it. */
+  #name(): string {
+    return one(this.#sql.all<{ name: string }>("SELECT name FROM store_name"))?.name ?? ""
   }
 }
 
-/** The session's object. A session that does not exist refuses every call. */
-const effectReceiver = (environment: DurableEnvironment, session: string): EffectReceiver => {
+/** The session's object. A session that does not exist or has another owner refuses every call. */
+const effectReceiver = (
+  environment: DurableEnvironment,
+  store: string,
+  session: string,
+): EffectReceiver => {
   const call =
     (name: string) =>
     (...args: readonly unknown[]): Promise<void> =>
-      callObject(environment.SESSIONS, session, nothing, name, args)
+      callObject(environment.SESSIONS, session, nothing, "effect", [store, name, ...args])
   return {
     orderWorkflow: call("orderWorkflow"),
     cancelWorkflow: call("cancelWorkflow"),

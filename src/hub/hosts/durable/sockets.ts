@@ -1,19 +1,24 @@
 /** A Durable Object's connections: WebSockets, which survive its sleep and are found by tag, and streams, which do not. */
 import { z } from "zod"
 import { type Connections, createConnections } from "../../connections.ts"
+import type { Sender } from "../../access/guarded-clients.ts"
+import type { OpenConnection } from "../../access/open-connections.ts"
 import type { Sockets } from "../../session/ports.ts"
 import type { DurableSocket, DurableState } from "./runtime-types.ts"
 
 /** Stored with each socket by the runtime, so that it is known after a sleep. */
 const attachmentSchema = z.object({
   id: z.string(),
-  role: z.enum(["runner", "client"]),
   subscribed: z.boolean(),
+  /** Absent: the session's runner. Written by this object only. */
+  sender: z.custom<Sender>((value) => typeof value === "object").optional(),
 })
 type Attachment = Readonly<z.output<typeof attachmentSchema>>
 
 export interface DurableSockets extends Sockets {
-  readonly accept: (socket: DurableSocket, role: "runner" | "client") => string
+  readonly accept: (socket: DurableSocket, sender: Sender | undefined) => string
+  /** The open connections of clients, streams included. */
+  readonly people: () => readonly OpenConnection[]
   readonly attachmentOf: (socket: DurableSocket) => Attachment
   readonly runners: () => readonly string[]
   readonly streams: Connections
@@ -50,12 +55,19 @@ export const durableSockets = (state: DurableState): DurableSockets => {
   return {
     streams,
     attachmentOf,
-    accept: (socket, role) => {
+    accept: (socket, sender) => {
       const id = crypto.randomUUID()
-      state.acceptWebSocket(socket, [role, `id:${id}`])
-      setAttachment(socket, { id, role, subscribed: false })
+      state.acceptWebSocket(socket, [sender ? "client" : "runner", `id:${id}`])
+      setAttachment(socket, { id, subscribed: false, ...(sender && { sender }) })
       return id
     },
+    people: () => [
+      ...streams.people(),
+      ...state.getWebSockets("client").flatMap((socket) => {
+        const { id, sender } = attachmentOf(socket)
+        return sender ? [{ id, principal: sender.principal }] : []
+      }),
+    ],
     runners: () => state.getWebSockets("runner").map((socket) => attachmentOf(socket).id),
     send: (id, text) => {
       streams.send(id, text)

@@ -22,9 +22,30 @@ import type {
   DurableState,
   WorkersGlobals,
 } from "./runtime-types.ts"
-import { hashOf } from "../../keys.ts"
+import { ACCESS_ENDED, closeLostConnections } from "../../access/close-connections.ts"
+import { openConfig, sealConfig } from "../../access/config-at-rest.ts"
+import type { Directory, OwnerAccount } from "../../access/directory.ts"
+import type { Keyring } from "../../access/encrypt.ts"
+import {
+  type GuardedSocket,
+  type GuardPorts,
+  guardSocket,
+  type HostedSession,
+  markRead,
+} from "../../access/guarded-clients.ts"
+import type { Owner } from "../../access/ownership.ts"
+import { createFactsReporter } from "../../access/report-facts.ts"
+import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
+import type { JwtVerifier } from "../../access/verify-jwt.ts"
+import { gatewayKey } from "../../keys.ts"
+import { applyProvision, type Provision } from "../../provision.ts"
+import { doorOf, keyringOf, verifierOf } from "./environment.ts"
+import { DIRECTORY_NAME, remoteDirectory } from "./remote-directory.ts"
+import { storeNameOf, storeOfTrigger } from "./shared-store-object.ts"
+import type { EffectReceiver } from "../../shared-store/session-deliveries.ts"
 import { FinalFailure } from "../../session/final-failure.ts"
 
+export { Directory } from "./directory-object.ts"
 export { SharedStore } from "./shared-store-object.ts"
 
 const workers = globalThis as unknown as WorkersGlobals
@@ -34,8 +55,13 @@ export class SessionAgent {
   readonly #environment: DurableEnvironment
   readonly #sockets: DurableSockets
   readonly #blobs: DurableBlobs
+  readonly #directory: Directory
+  readonly #verifyJwt: JwtVerifier | undefined
+  #keyring: Keyring | undefined
+  #hosted: HostedSession | undefined
+  /** Guards of the WebSockets by connection; made again after a sleep. */
+  readonly #guards = new Map<string, GuardedSocket>()
   readonly #chats: ConfiguredChats
-  #session: Session | undefined
 
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#state = state
@@ -43,12 +69,25 @@ export class SessionAgent {
     this.#chats = durableChats(environment)
     this.#sockets = durableSockets(state)
     this.#blobs = durableBlobs(state)
+    this.#directory = remoteDirectory(environment.DIRECTORY)
+    this.#verifyJwt = verifierOf(environment)
     // The runtime answers a ping without waking the object.
     state.setWebSocketAutoResponse(
       new workers.WebSocketRequestResponsePair('{"type":"ping"}', '{"type":"pong"}'),
     )
     // An object exists as soon as its name is used: without tables its session was never created.
-    if (hasTable(state, "link")) this.#open().recover(this.#sockets.runners())
+    void state.blockConcurrencyWhile(async () => {
+      this.#keyring = await keyringOf(environment)
+      if (hasTable(state, "link")) await this.#restore()
+    })
+  }
+
+  async #restore(): Promise<void> {
+    const sql = durableSql(this.#state)
+    const id = this.#name()
+    const owner = createSessionAccess(sql, id, () => Date.now()).owner()
+    const { text } = await openConfig(sql, this.#keyring, owner, id)
+    this.#open(id, text).session.recover(this.#sockets.runners())
   }
 
   async fetch(request: Request): Promise<Response> {
@@ -58,43 +97,89 @@ export class SessionAgent {
     return response ?? new Response("", { status: 500 })
   }
 
-  webSocketMessage(socket: DurableSocket, data: string | ArrayBuffer): void {
-    const { id, role } = this.#sockets.attachmentOf(socket)
-    const side = role === "runner" ? this.#session?.runner : this.#session?.clients
-    if (typeof data === "string") side?.receive(id, data)
+  async webSocketMessage(socket: DurableSocket, data: string | ArrayBuffer): Promise<void> {
+    const { id, sender } = this.#sockets.attachmentOf(socket)
+    if (typeof data !== "string" || !this.#hosted) return
+    if (!sender) return this.#hosted.session.runner.receive(id, data)
+    const guard =
+      this.#guards.get(id) ??
+      guardSocket(this.#guardPorts(), this.#hosted, id, (text) => this.#sockets.send(id, text))
+    this.#guards.set(id, guard)
+    await guard.receive(data, sender)
   }
 
-  webSocketClose(socket: DurableSocket, code: number, reason: string): void {
-    const { id, role } = this.#sockets.attachmentOf(socket)
-    if (role === "runner") this.#session?.runner.closed(id)
+  async webSocketClose(socket: DurableSocket, code: number, reason: string): Promise<void> {
+    const { id, sender } = this.#sockets.attachmentOf(socket)
+    this.#guards.delete(id)
+    if (!sender) this.#hosted?.session.runner.closed(id)
     this.#sockets.close(id, code === 1005 || code === 1006 ? 1000 : code, reason)
+    if (sender && this.#hosted) await markRead(this.#guardPorts(), this.#hosted, sender.principal)
   }
 
-  webSocketError(socket: DurableSocket): void {
-    this.webSocketClose(socket, 1011, "")
+  webSocketError(socket: DurableSocket): Promise<void> {
+    return this.webSocketClose(socket, 1011, "")
   }
 
   alarm(): void {
-    this.#session?.alarm()
+    this.#hosted?.session.alarm()
+  }
+
+  #guardPorts(): GuardPorts {
+    return { directory: this.#directory, now: () => Date.now() }
+  }
+
+  #checkConnections(): void {
+    if (!this.#hosted) return
+    closeLostConnections(this.#hosted, this.#sockets.people, Date.now(), (connection) =>
+      this.#sockets.close(connection, ...ACCESS_ENDED),
+    )
+  }
+
+  async #provision(name: string, owner: Owner, fields: Provision): Promise<void> {
+    const { session } = this.#hosted ?? this.#create(name, owner, fields.ancestors ?? [])
+    await applyProvision(session, fields)
+  }
+
+  #create(name: string, owner: Owner, ancestors: readonly string[]): HostedSession {
+    const hosted = this.#open(name, undefined)
+    this.#state.storage.sql.exec(
+      "INSERT OR IGNORE INTO meta (name, value) VALUES ('name', ?)",
+      name,
+    )
+    hosted.access.setOwner(owner, ancestors)
+    return hosted
   }
 
   /** Calls of other objects of this deployment. */
   #calls() {
     const session = (): Session => {
-      if (!this.#session) throw new FinalFailure("the session does not exist")
-      return this.#session
+      if (!this.#hosted) throw new FinalFailure("the session does not exist")
+      return this.#hosted.session
     }
     return {
-      exists: () => this.#session !== undefined,
+      exists: () => this.#hosted !== undefined,
+      target: () => this.#hosted?.access.target() ?? null,
+      provision: (...args: [string, Owner, Provision]) => this.#provision(...args),
+      keyRevoked: (prefix: string) => {
+        for (const { id, principal } of this.#sockets.people()) {
+          if (principal.kind === "person" && principal.key === prefix)
+            this.#sockets.close(id, ...ACCESS_ENDED)
+        }
+      },
+      ownerAccount: (account: OwnerAccount) => this.#hosted?.session.setOwnerAccount(account),
+      encryptAgain: async () => void (await this.#hosted?.session.configure({})),
+      /** An effect of a shared store: only of the owner's own. */
+      effect: (store: string, name: keyof EffectReceiver, ...args: readonly unknown[]) => {
+        if (storeNameOf(this.#hosted?.access.owner() ?? LOCAL_OWNER) !== store)
+          throw new FinalFailure("the session does not exist")
+        const run: (...given: never[]) => unknown = session()[name]
+        return run(...(args as never[]))
+      },
       status: () => session().status(),
       recent: (limit: number) => session().recent(limit),
       channels: () => session().channels(),
       prompt: (...args: Parameters<Session["prompt"]>) => session().prompt(...args),
       note: (...args: Parameters<Session["note"]>) => session().note(...args),
-      orderWorkflow: (...args: Parameters<Session["orderWorkflow"]>) =>
-        session().orderWorkflow(...args),
-      cancelWorkflow: (...args: Parameters<Session["cancelWorkflow"]>) =>
-        session().cancelWorkflow(...args),
     }
   }
 
@@ -107,12 +192,23 @@ export class SessionAgent {
     return typeof value === "string" ? value : ""
   }
 
-  #open(): Session {
-    return (this.#session ??= createSession(this.#ports()))
+  #open(id: string, config: string | undefined): HostedSession {
+    const session = createSession(this.#ports(), config)
+    const access = createSessionAccess(durableSql(this.#state), id, () => Date.now())
+    return (this.#hosted = { id, session, access })
   }
 
   #ports(): Ports {
     const state = this.#state
+    const hosted = (): HostedSession => {
+      if (!this.#hosted) throw new Error("the session is not open")
+      return this.#hosted
+    }
+    const later = (ms: number, run: () => void) => {
+      const timer = setTimeout(run, ms)
+      return () => clearTimeout(timer)
+    }
+    let report: ((urgent: boolean) => void) | undefined
     return {
       sql: durableSql(state),
       sockets: this.#sockets,
@@ -127,17 +223,32 @@ export class SessionAgent {
       newId: () => crypto.randomUUID(),
       digest: digestOf,
       random: Math.random,
-      later: (ms, run) => {
-        const timer = setTimeout(run, ms)
-        return () => clearTimeout(timer)
+      later,
+      seal: (text) => sealConfig(this.#keyring, hosted().access.owner(), hosted().id, text),
+      changed: (urgent) => {
+        const { id, session, access } = hosted()
+        report ??= createFactsReporter({
+          directory: this.#directory,
+          session: id,
+          owner: access.owner,
+          facts: () => ({ ...session.facts(), bytes: state.storage.sql.databaseSize }),
+          account: session.setOwnerAccount,
+          later,
+          failed: () => {},
+        })
+        report(urgent)
       },
-      answer: (frame) => answerRunnerRequest(this.#environment)(this.#name(), frame),
+      checkConnections: () => this.#checkConnections(),
+      answer: (frame) => answerRunnerRequest(this.#environment)(hosted().access.runner(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
       decideExecution: (decision) =>
-        callObject(this.#environment.SHARED_STORE, "", decisionOutcome, "decide", [
-          this.#name(),
-          decision,
-        ]),
+        callObject(
+          this.#environment.SHARED_STORE,
+          storeNameOf(hosted().access.owner()),
+          decisionOutcome,
+          "decide",
+          [hosted().id, decision],
+        ),
       ended: () => {},
       chats: this.#chats.port,
       report: consoleReport(() => this.#name()),
@@ -145,53 +256,54 @@ export class SessionAgent {
   }
 
   #callStore(name: string, ...args: readonly unknown[]): void {
-    this.#state.waitUntil(callObject(this.#environment.SHARED_STORE, "", nothing, name, args))
+    const store = storeNameOf(this.#hosted?.access.owner() ?? LOCAL_OWNER)
+    this.#state.waitUntil(callObject(this.#environment.SHARED_STORE, store, nothing, name, args))
   }
 
   async #httpApi(): Promise<HttpApiHost> {
-    const { CLIENT_TOKEN, ALLOWED_ORIGINS } = this.#environment
+    const { HUB_GATEWAY_SECRET } = this.#environment
+    const notHere = () => {
+      throw new Error("this route belongs to the directory")
+    }
     return {
-      clientTokenHash: CLIENT_TOKEN ? await hashOf(CLIENT_TOKEN) : undefined,
-      allowedOrigins: ALLOWED_ORIGINS?.split(",").map((origin) => origin.trim()) ?? [],
-      find: () => this.#session,
-      create: (name) => {
-        const session = this.#open()
-        this.#state.storage.sql.exec(
-          "INSERT OR IGNORE INTO meta (name, value) VALUES ('name', ?)",
-          name,
-        )
-        this.#callStore("created", name)
-        return session
-      },
-      list: async () => {
-        const names = await callObject(
-          this.#environment.SHARED_STORE,
-          "",
-          z.array(z.string()),
-          "names",
-          [],
-        )
-        return names.map((id) => ({ id }))
-      },
-      terminate: async () => this.#session?.terminate("ended by a client"),
+      ...(await doorOf(this.#environment)),
+      directory: this.#directory,
+      verifyJwt: this.#verifyJwt,
+      find: () => this.#hosted,
+      provision: (name, owner, fields) => this.#provision(name, owner, fields),
+      liveStatus: () => undefined,
+      terminate: async () => this.#hosted?.session.terminate("ended by a client"),
       artifact: (_session, id) => this.#blobs.find(id),
       hook: async () => new Response("", { status: 404 }),
       chat: async (type, request) => {
         const chat = this.#chats.find(type)
         if (!chat) return new Response("", { status: 404 })
         return receiveChat(chat, request, (_session, prompt, channel) => {
-          if (!this.#session || this.#session.status().status === "ended") return "unavailable"
-          this.#session.prompt(prompt, channel)
+          const { session } = this.#hosted ?? {}
+          if (!session || session.status().status === "ended") return "unavailable"
+          session.prompt(prompt, channel)
           return "delivered"
         })
       },
-      upgrade: (_request, _session, role) => {
+      upgrade: (_request, _session, sender) => {
         const pair = new workers.WebSocketPair()
-        const id = this.#sockets.accept(pair[1], role)
-        if (role === "runner") this.#session?.runner.opened(id)
+        const id = this.#sockets.accept(pair[1], sender)
+        if (!sender) this.#hosted?.session.runner.opened(id)
+        else if (sender.principal.expiresAt !== undefined) this.#checkConnections()
         return new Response(null, { status: 101, webSocket: pair[0] } as ResponseInit)
       },
-      stream: (_session, begin) => eventStream(this.#sockets.streams, crypto.randomUUID(), begin),
+      stream: (_session, { principal }, begin) => {
+        const { streams } = this.#sockets
+        const response = eventStream(streams, crypto.randomUUID(), principal, begin)
+        this.#checkConnections()
+        return response
+      },
+      checkConnections: () => this.#checkConnections(),
+      gatewayKey: async ({ id, session }) =>
+        HUB_GATEWAY_SECRET ? gatewayKey(HUB_GATEWAY_SECRET, id, session.generation()) : undefined,
+      keyRevoked: notHere,
+      ownerChanged: notHere,
+      rotateKeys: notHere,
     }
   }
 }
@@ -217,8 +329,8 @@ export default {
       if (!chat) return new Response("no such route", { status: 404 })
       return objectOf(environment.SESSIONS, chat.session).fetch(request)
     }
-    // The list needs the clients' token, which a session's HTTP API checks; a hook has a secret of its own.
-    const object = route.to === "hook" ? environment.SHARED_STORE : environment.SESSIONS
-    return objectOf(object, "").fetch(request)
+    if (route.to === "hook")
+      return objectOf(environment.SHARED_STORE, storeOfTrigger(route.trigger)).fetch(request)
+    return objectOf(environment.DIRECTORY, DIRECTORY_NAME).fetch(request)
   },
 }

@@ -3,7 +3,7 @@ import { describeError } from "../../../lib/log.ts"
 import { assumedEndpoints, type Endpoint, modelsIn } from "./endpoints.ts"
 
 /** A person waits for the answer, and an unreachable endpoint must be reported within three seconds. */
-const CONFIGURED_LIMIT_MS = 2500
+const CONFIGURED_LIMIT_MS = 2000
 /** Servers on this machine respond at once, or are not there. */
 const ASSUMED_LIMIT_MS = 700
 

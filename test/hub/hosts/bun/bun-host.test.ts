@@ -1,10 +1,11 @@
 /** The host contract on bun:sqlite. */
 import { expect, test } from "bun:test"
-import { existsSync, readdirSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type LocalHub, startLocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
+import { openBunSql } from "../../../../src/hub/hosts/bun/sql.ts"
 import { systemClock } from "../../../../src/lib/clock.ts"
 import { testContract } from "../../contract.ts"
 import { testEffects } from "../../effects-contract.ts"
@@ -65,6 +66,28 @@ test("an orphan blob of a killed hub is deleted at the next start", async () => 
   const second = await start(stateDir, 0)
   expect(blobsIn(stateDir)).toEqual(kept)
   expect(kept).toHaveLength(1)
+  await second.stop()
+  await rm(stateDir, { recursive: true, force: true })
+})
+
+test("a config from before encryption is encrypted at the start and its text leaves the files", async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
+  const first = await start(stateDir, 0)
+  first.create("s1")
+  await first.stop()
+  const file = join(stateDir, "hub", "sessions", "s1.db")
+  const sql = openBunSql(file)
+  const config = JSON.stringify({ providerKeys: { openai: "sk-from-before" } })
+  sql.run("INSERT OR REPLACE INTO meta (name, value) VALUES ('config', ?)", config)
+  sql.close()
+  const isInFiles = () =>
+    readdirSync(join(stateDir, "hub", "sessions")).some((name) =>
+      readFileSync(join(stateDir, "hub", "sessions", name)).includes("sk-from-before"),
+    )
+  expect(isInFiles()).toBeTrue()
+  const second = await start(stateDir, 0)
+  expect(second.find("s1")?.config()).toEqual({ providerKeys: { openai: "sk-from-before" } })
+  expect(isInFiles()).toBeFalse()
   await second.stop()
   await rm(stateDir, { recursive: true, force: true })
 })

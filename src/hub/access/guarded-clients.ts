@@ -1,0 +1,159 @@
+/**
+ * The door of a session for clients: every message is checked against the access table, counted against the owner's
+ * limits and written to the audit log before the session gets it. The same for WebSockets and HTTP.
+ */
+import { parseLimitedJson } from "../../wire/json-limits.ts"
+import {
+  type Client,
+  type ClientMessage,
+  parseClientMessage,
+  type RefusalCode,
+  type Reply,
+} from "../../wire/clients/verbs.ts"
+import type { Session } from "../session/session.ts"
+import { authorFields } from "./author.ts"
+import { type Directory, readerOf } from "./directory.ts"
+import { decide } from "./may.ts"
+import { hasExpired, nameOf, type Principal } from "./principal.ts"
+import type { SessionAccess } from "./session-access.ts"
+import { isAudited } from "./table.ts"
+
+/** A session as its host holds it. */
+export interface HostedSession {
+  readonly id: string
+  readonly session: Session
+  readonly access: SessionAccess
+}
+
+export interface GuardPorts {
+  readonly directory: Directory
+  readonly now: () => number
+}
+
+/** Who sent a message, and the network address it came from. */
+export interface Sender {
+  readonly principal: Principal
+  readonly from?: string | undefined
+}
+
+export type VerbMessage = Exclude<ClientMessage, { readonly type: "subscribe" }>
+
+const refuse = (code: RefusalCode, message: string, retryAfter?: number): Reply => ({
+  ok: false,
+  error: { code, message, ...(retryAfter !== undefined && { retryAfter }) },
+})
+
+/** Decides on a message; `undefined` when the sender may send it. */
+const refusalOf = (
+  { now }: GuardPorts,
+  { id, access }: HostedSession,
+  { principal }: Sender,
+  type: ClientMessage["type"],
+): Reply | undefined => {
+  if (hasExpired(principal, now())) return refuse("forbidden", "The token has expired.")
+  const decision = decide(principal, `verb:${type}`, access.target())
+  if (decision.ok) return undefined
+  return decision.status === 403
+    ? refuse("forbidden", decision.message)
+    : refuse("not-found", `session ${id} does not exist`)
+}
+
+export const handleVerb = async (
+  ports: GuardPorts,
+  hosted: HostedSession,
+  message: VerbMessage,
+  sender: Sender,
+): Promise<Reply> => {
+  const refused = refusalOf(ports, hosted, sender, message.type)
+  if (refused) return refused
+  const { session, access, id } = hosted
+  const { principal, from } = sender
+  const owner = access.owner()
+  const action = `verb:${message.type}` as const
+  if (message.type === "prompt") {
+    const admitted = await ports.directory.admitPrompt(owner, bytesOf(message))
+    session.setOwnerAccount(admitted.account)
+    if (!admitted.ok) return refuse("too-many", admitted.sentence, admitted.retryAfterSeconds)
+  }
+  if (isAudited(action)) {
+    await ports.directory.appendAudit({ owner, principal, action, session: id, from })
+  }
+  if (message.type === "config") return session.configure(message.config, { sendToRunner: true })
+  if (message.type === "approve-execution") return session.clients.approve(message)
+  const known = message.type === "prompt" ? withAuthor(message, principal) : message
+  return session.clients.request(known, nameOf(principal))
+}
+
+/** What a client says about the author is dropped, unless the principal may act for others. */
+const withAuthor = (message: Client<"prompt">, principal: Principal): Client<"prompt"> => {
+  const { authorId, authorEmail, authorName, gitName, gitEmail, ...rest } = message
+  const given = { authorId, authorEmail, authorName, gitName, gitEmail }
+  return { ...rest, ...authorFields(principal, given) }
+}
+
+const bytesOf = ({ content, attachments = [] }: Client<"prompt">): number =>
+  attachments.reduce((sum, { url }) => sum + url.length, content.length)
+
+export interface GuardedSocket {
+  /** A message from a client's WebSocket. Messages of one connection are handled in their order. */
+  readonly receive: (text: string, sender: Sender) => Promise<void>
+}
+
+/** The guard of one WebSocket; `send` sends to it. */
+export const guardSocket = (
+  ports: GuardPorts,
+  hosted: HostedSession,
+  connection: string,
+  send: (text: string) => void,
+): GuardedSocket => {
+  let last: Promise<void> = Promise.resolve()
+  const reply = (value: Reply, id?: string) =>
+    send(
+      JSON.stringify({
+        type: "reply",
+        ...(id !== undefined && { clientRequestId: id }),
+        ...value,
+      }),
+    )
+  const handle = async (text: string, sender: Sender): Promise<void> => {
+    const value = parseLimitedJson(text)
+    if (isPing(value)) return send('{"type":"pong"}')
+    const parsed = parseClientMessage(value)
+    if (!parsed.ok) return reply(refuse("bad-request", parsed.problem), idOf(value))
+    const { message } = parsed
+    if (message.type !== "subscribe") {
+      return reply(await handleVerb(ports, hosted, message, sender), message.clientRequestId)
+    }
+    const refused = refusalOf(ports, hosted, sender, "subscribe")
+    if (refused) return reply(refused, message.clientRequestId)
+    hosted.session.clients.subscribe(connection, message.cursor)
+    await markRead(ports, hosted, sender.principal)
+  }
+  return {
+    receive: (text, sender) => {
+      const done = last.then(() => handle(text, sender))
+      last = done.catch(() => undefined)
+      return done
+    },
+  }
+}
+
+/** The principal has seen everything up to now: when it subscribes, reads a snapshot and when its connection closes. */
+export const markRead = async (
+  { directory }: GuardPorts,
+  { id, session }: HostedSession,
+  principal: Principal,
+): Promise<void> => {
+  await directory.markRead(readerOf(principal), id, session.facts().rev)
+}
+
+const isPing = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && "type" in value && value.type === "ping"
+
+const idOf = (value: unknown): string | undefined =>
+  typeof value === "object" &&
+  value !== null &&
+  "clientRequestId" in value &&
+  typeof value.clientRequestId === "string"
+    ? value.clientRequestId
+    : undefined

@@ -1,0 +1,30 @@
+/** What both kinds of objects read from the deployment's secrets and variables. */
+import { type Keyring, readKeyring } from "../../access/encrypt.ts"
+import { createJwtVerifier, type JwtVerifier } from "../../access/verify-jwt.ts"
+import { hashOf } from "../../keys.ts"
+import type { DurableEnvironment } from "./runtime-types.ts"
+
+export const verifierOf = (environment: DurableEnvironment): JwtVerifier | undefined => {
+  const { HUB_JWT_SECRET, HUB_JWKS_URL, HUB_JWT_ISSUER, HUB_JWT_AUDIENCE } = environment
+  return createJwtVerifier(
+    {
+      secret: HUB_JWT_SECRET,
+      jwksUrl: HUB_JWKS_URL,
+      issuer: HUB_JWT_ISSUER,
+      audience: HUB_JWT_AUDIENCE,
+    },
+    { now: () => Date.now(), fetch: (url, init) => fetch(url, init) },
+  )
+}
+
+export const keyringOf = async (environment: DurableEnvironment): Promise<Keyring | undefined> => {
+  const { HUB_ENCRYPTION_KEY } = environment
+  return HUB_ENCRYPTION_KEY ? readKeyring(HUB_ENCRYPTION_KEY) : undefined
+}
+
+export const doorOf = async ({ CLIENT_TOKEN, ALLOWED_ORIGINS }: DurableEnvironment) => ({
+  clientTokenHash: CLIENT_TOKEN ? await hashOf(CLIENT_TOKEN) : undefined,
+  allowedOrigins: ALLOWED_ORIGINS?.split(",").map((origin) => origin.trim()) ?? [],
+  from: (request: Request) => request.headers.get("cf-connecting-ip") ?? undefined,
+  now: () => Date.now(),
+})

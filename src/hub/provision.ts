@@ -1,0 +1,141 @@
+/** Makes and changes sessions over the HTTP API: their owner, title, config and the runner's token. */
+import { z } from "zod"
+import type { Sender } from "./access/guarded-clients.ts"
+import type { HostedSession } from "./access/guarded-clients.ts"
+import { type Owner, parseOwner } from "./access/ownership.ts"
+import { LOCAL_OWNER } from "./access/session-access.ts"
+import { agentConfig } from "../wire/frames/shapes.ts"
+import type { HttpApiHost } from "./http-api.ts"
+import { errorResponse, parseBody } from "./http-responses.ts"
+import { hashOf } from "./keys.ts"
+import type { Session } from "./session/session.ts"
+
+export interface Provision {
+  /** The parent session, its parent, and so on; only for a new session. */
+  readonly ancestors?: readonly string[] | undefined
+  readonly title?: string | undefined
+  readonly config?: object | undefined
+  /** The runner's token itself is never stored. */
+  readonly runnerTokenHash?: string | undefined
+}
+
+const MAX_CONFIG = 500_000
+
+const body = z.object({
+  owner: z
+    .string()
+    .refine((text) => parseOwner(text) !== undefined, "expected user:<sub> or org:<id>")
+    .optional(),
+  /** Another session of the same owner: the two reach each other. Only for a new session. */
+  parent: z.string().optional(),
+  title: z.string().optional(),
+  config: agentConfig
+    .refine(
+      (config) => JSON.stringify(config).length <= MAX_CONFIG,
+      `at most ${MAX_CONFIG} characters can be stored`,
+    )
+    .optional(),
+  runnerToken: z.string().min(16, "expected at least 16 characters").optional(),
+})
+
+const provisionOf = async ({
+  title,
+  config,
+  runnerToken,
+}: z.output<typeof body>): Promise<Provision> => ({
+  title,
+  config,
+  runnerTokenHash: runnerToken === undefined ? undefined : await hashOf(runnerToken),
+})
+
+/** Applies a provision to a session of this process. */
+export const applyProvision = async (
+  session: Session,
+  { title, config, runnerTokenHash }: Provision,
+): Promise<void> => {
+  if (config !== undefined && Object.keys(config).length > 0) {
+    const reply = await session.configure(config)
+    if (!reply.ok) throw new Error(reply.error.message)
+  }
+  if (title !== undefined) session.setTitle(title)
+  if (runnerTokenHash !== undefined) session.setRunnerToken(runnerTokenHash)
+}
+
+/** `POST /sessions`: the hub makes the id. The caller has been allowed to create a session for `owner`. */
+export const createSession = async (
+  host: HttpApiHost,
+  owner: Owner,
+  request: Request,
+  sender: Sender,
+): Promise<Response> => {
+  const parsed = await parseBody(request, body)
+  if (parsed instanceof Response) return parsed
+  return create(host, crypto.randomUUID(), owner, parsed.data, sender, "route:create")
+}
+
+/** `PUT /sessions/:id` of a new session, by the operator. */
+export const createNamed = async (
+  host: HttpApiHost,
+  id: string,
+  request: Request,
+  sender: Sender,
+): Promise<Response> => {
+  const parsed = await parseBody(request, body)
+  if (parsed instanceof Response) return parsed
+  const owner = parseOwner(parsed.data.owner ?? "") ?? LOCAL_OWNER
+  return create(host, id, owner, parsed.data, sender, "route:create-named")
+}
+
+const create = async (
+  host: HttpApiHost,
+  id: string,
+  owner: Owner,
+  fields: z.output<typeof body>,
+  { principal, from }: Sender,
+  action: "route:create" | "route:create-named",
+): Promise<Response> => {
+  const added = await host.directory.addSession(id, owner, fields.parent)
+  if (!added.ok) {
+    if ("taken" in added)
+      return errorResponse(409, `session ${id} is being made by another request`)
+    if ("noParent" in added) return errorResponse(404, `session ${fields.parent} does not exist`)
+    return errorResponse(429, added.sentence, added.retryAfterSeconds)
+  }
+  const { ancestors } = added
+  await host.directory.appendAudit({ owner, principal, action, session: id, from })
+  await host.provision(id, owner, { ...(await provisionOf(fields)), ancestors })
+  return Response.json(
+    { ok: true, session: id, owner, ...(await keyFields(host, id, fields, principal.kind)) },
+    { status: 201 },
+  )
+}
+
+/** `PUT /sessions/:id` of a session that exists. Its owner cannot be changed. */
+export const updateSession = async (
+  host: HttpApiHost,
+  { id, access }: HostedSession,
+  request: Request,
+  { principal }: Sender,
+): Promise<Response> => {
+  const parsed = await parseBody(request, body)
+  if (parsed instanceof Response) return parsed
+  const { owner = access.owner() } = parsed.data
+  if (owner !== access.owner())
+    return errorResponse(400, "owner: the owner of a session cannot be changed")
+  await host.provision(id, access.owner(), await provisionOf(parsed.data))
+  const more = await keyFields(host, id, parsed.data, principal.kind)
+  return Response.json({ ok: true, session: id, owner, ...more }, { status: 201 })
+}
+
+/** The operator who sets a runner's token also starts the sandbox, which needs this session's gateway key. */
+const keyFields = async (
+  host: HttpApiHost,
+  id: string,
+  { runnerToken }: z.output<typeof body>,
+  kind: string,
+): Promise<{ readonly gatewayKey?: string }> => {
+  const hosted = host.find(id)
+  if (runnerToken === undefined || kind !== "operator" || !hosted) return {}
+  const gatewayKey = await host.gatewayKey(hosted)
+  return gatewayKey === undefined ? {} : { gatewayKey }
+}

@@ -1,0 +1,49 @@
+/**
+ * The agent's config of a session. It holds provider keys: the row is encrypted by the host (`ports.seal`), the plain text
+ * exists in memory only. Encryption is asynchronous, so changes are applied one after the other.
+ */
+import type { Reply } from "../../wire/clients/verbs.ts"
+import type { SessionContext } from "./session-context.ts"
+
+/** Characters of the config; a character may take three bytes, and base64 a third more: the row stays below 2 MB. */
+const MAX_CHARACTERS = 500_000
+const MAX_SEALED = 1_900_000
+
+export type Configure = (
+  change: object,
+  options?: { readonly sendToRunner?: boolean },
+) => Promise<Reply>
+
+/** Merges `change` into the config: absent fields keep their value. */
+export const createConfigure = (context: SessionContext): Configure => {
+  const { ports, values, runnerConnection } = context
+  let last: Promise<unknown> = Promise.resolve()
+
+  const apply = async (change: object, sendToRunner: boolean): Promise<Reply> => {
+    const text = JSON.stringify({ ...values.config(), ...change })
+    if (text.length > MAX_CHARACTERS) return tooLong
+    const sealed = await ports.seal(text)
+    if (sealed.length > MAX_SEALED) return tooLong
+    context.commit(() => {
+      values.setPrivate("config", sealed)
+      if (sendToRunner && runnerConnection.state().connection !== null)
+        context.sendToRunner({ type: "opencode-config", config: change })
+    })
+    values.setConfig(text)
+    return { ok: true }
+  }
+
+  return (change, { sendToRunner = false } = {}) => {
+    const result = last.then(() => apply(change, sendToRunner))
+    last = result.catch(() => undefined)
+    return result
+  }
+}
+
+const tooLong: Reply = {
+  ok: false,
+  error: {
+    code: "bad-request",
+    message: `config: at most ${MAX_CHARACTERS} characters can be stored`,
+  },
+}

@@ -1,0 +1,109 @@
+/** `sandpiper key` against a running session agent, with the effect of each call on a client. */
+import { afterEach, expect, test } from "bun:test"
+import { readFileSync, statSync } from "node:fs"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { writeAddress } from "../../src/hub/hosts/bun/address.ts"
+import { type LocalHub, startLocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
+import { silentLog } from "../kit/log.ts"
+
+const main = join(import.meta.dir, "../../src/main.ts")
+const running: { readonly hub: LocalHub; readonly stateDir: string }[] = []
+
+const start = async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "key-"))
+  const hub = await startLocalHub({
+    stateDir,
+    workDir: stateDir,
+    port: 0,
+    environment: {},
+    clock: systemClock,
+    log: silentLog,
+    clientToken: CLIENT_TOKEN,
+  })
+  writeAddress(stateDir, { url: hub.url, token: CLIENT_TOKEN })
+  running.push({ hub, stateDir })
+  return { hub, stateDir }
+}
+
+const key = async (stateDir: string, ...args: readonly string[]) => {
+  const child = Bun.spawn([process.execPath, main, "key", ...args], {
+    env: { PATH: process.env["PATH"], HOME: stateDir, SANDPIPER_STATE_DIR: stateDir },
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const [code, output, error] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  return { code, output, error }
+}
+
+afterEach(async () => {
+  for (const { hub, stateDir } of running.splice(0)) {
+    await hub.stop()
+    await rm(stateDir, { recursive: true, force: true })
+  }
+})
+
+test("a key that the command line creates opens the sessions of its owner until it is revoked", async () => {
+  const { hub, stateDir } = await start()
+  hub.create("hers", "user:alice")
+  hub.create("his", "user:bob")
+  const made = await key(stateDir, "create", "--owner", "user:alice", "--scope", "sessions:read")
+  expect(made.error).toBe("")
+  const token = made.output.trim()
+  const read = async (session: string) =>
+    (
+      await fetch(`${hub.url}/sessions/${session}`, {
+        headers: { Authorization: `Bearer ${token}` },
+      })
+    ).status
+  expect(await read("hers")).toBe(200)
+  expect(await read("his")).toBe(404)
+  const listed = await key(stateDir, "list", "--owner", "user:alice")
+  const prefix = token.split("_")[1] ?? ""
+  expect(listed.output).toContain(prefix)
+  expect(listed.output).not.toContain(token)
+  const revoked = await key(stateDir, "revoke", prefix, "--owner", "user:alice")
+  expect(revoked.output).toBe(`The key ${prefix} is revoked.\n`)
+  expect(await read("hers")).toBe(401)
+}, 60_000)
+
+test("a key needs known scopes and the error says which there are", async () => {
+  const { stateDir } = await start()
+  const refused = await key(stateDir, "create", "--owner", "user:alice", "--scope", "everything")
+  expect(refused.code).toBe(1)
+  expect(refused.error).toContain("expected some of sessions:read")
+  expect((await key(stateDir, "create")).code).toBe(2)
+}, 60_000)
+
+test("the rotation makes a new key file of mode 600 and the configs stay readable", async () => {
+  const { hub, stateDir } = await start()
+  const file = join(stateDir, "hub", "encryption.key")
+  const before = readFileSync(file, "utf8")
+  await hub.create("s1").configure({ providerKeys: { openai: "sk-of-the-test" } })
+  const rotated = await key(stateDir, "rotate")
+  expect(rotated.output).toContain("1 sessions")
+  expect(readFileSync(file, "utf8")).not.toBe(before)
+  expect(readFileSync(file, "utf8")).not.toContain(",")
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  const { port } = hub
+  running.pop()
+  await hub.stop()
+  const again = await startLocalHub({
+    stateDir,
+    workDir: stateDir,
+    port,
+    environment: {},
+    clock: systemClock,
+    log: silentLog,
+    clientToken: CLIENT_TOKEN,
+  })
+  running.push({ hub: again, stateDir })
+  expect(again.find("s1")?.config()).toEqual({ providerKeys: { openai: "sk-of-the-test" } })
+}, 60_000)

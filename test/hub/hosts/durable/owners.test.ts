@@ -1,0 +1,24 @@
+/** Owners and access in Durable Objects, on the real workerd. */
+import { AUDIENCE, GATEWAY_SECRET, ISSUER, JWT_SECRET } from "../../kit/owners.ts"
+import { bundleWorker, startWorkerd } from "../../kit/workerd.ts"
+import { testKeySet } from "../../key-set.ts"
+import { testOwners } from "../../owners.ts"
+
+const script = await bundleWorker()
+
+testOwners("owners in Durable Objects", () =>
+  startWorkerd(script, {
+    HUB_JWT_SECRET: JWT_SECRET,
+    HUB_JWT_ISSUER: ISSUER,
+    HUB_JWT_AUDIENCE: AUDIENCE,
+    HUB_GATEWAY_SECRET: GATEWAY_SECRET,
+  }),
+)
+
+testKeySet("Durable Objects", (jwksUrl) =>
+  startWorkerd(script, {
+    HUB_JWKS_URL: jwksUrl,
+    HUB_JWT_ISSUER: ISSUER,
+    HUB_JWT_AUDIENCE: AUDIENCE,
+  }),
+)
