@@ -20,9 +20,9 @@ ARG TTYD_VERSION=1.7.7
 ARG TTYD_SHA256_AMD64=8a217c968aba172e0dbf3f34447218dc015bc4d5e59bf51db2f2cd12b7be4f55
 ARG TTYD_SHA256_ARM64=b38acadd89d1d396a0f5649aa52c539edbad07f4bc7348b27b4f4b7219dd4165
 ARG WHISPER_TAG=v1.7.6
-# If set, OpenCode, terminals and editor run as this user, who can neither read the runner's memory nor install packages.
-# If empty, they run as root like the runner.
-ARG AGENT_USER=
+# OpenCode, terminals and editor run as this user, who can neither read the runner's memory nor install packages. `root`:
+# they run as root like the runner, which `sandpiper doctor` warns of.
+ARG AGENT_USER=agent
 
 # 1. System packages.
 FROM ${DEBIAN} AS system
@@ -133,7 +133,7 @@ RUN set -eu; chmod 755 /out/start.sh; \
 # 9. The image without screen and speech recognition.
 FROM tools AS slim
 ARG AGENT_USER
-RUN test -z "$AGENT_USER" || useradd --create-home --shell /bin/bash "$AGENT_USER"
+RUN test "$AGENT_USER" = root || useradd --create-home --shell /bin/bash "$AGENT_USER"
 COPY --from=ours /out/ /
 ARG IMAGE_BUILD_VERSION=unversioned VERSION=0.2.0 COMMIT=unknown
 ENV HOME=/root DISPLAY=:99 LANG=C.UTF-8 WORK_DIR=/workspace SANDPIPER_STATE_DIR=/var/lib/sandpiper \
@@ -172,7 +172,7 @@ FROM desktop AS full
 ARG ALLOW_MISSING=no
 RUN test "$ALLOW_MISSING" = yes || ! grep -r . /usr/share/sandpiper/missing
 ARG AGENT_USER
-RUN test -z "$AGENT_USER" || useradd --create-home --shell /bin/bash "$AGENT_USER"
+RUN test "$AGENT_USER" = root || useradd --create-home --shell /bin/bash "$AGENT_USER"
 COPY --from=ours /out/ /
 ARG IMAGE_BUILD_VERSION=unversioned VERSION=0.2.0 COMMIT=unknown
 ENV HOME=/root DISPLAY=:99 LANG=C.UTF-8 WORK_DIR=/workspace SANDPIPER_STATE_DIR=/var/lib/sandpiper \

@@ -24,6 +24,8 @@ export DISPLAY="${DISPLAY:-:99}"
 export LANG="${LANG:-C.UTF-8}"
 export WORK_DIR="${WORK_DIR:-/workspace}"
 export SANDPIPER_STATE_DIR="${SANDPIPER_STATE_DIR:-$HOME/.local/state/sandpiper}"
+# The agent runs as a user that cannot read the runner's memory. Root only by an explicit AGENT_USER=root.
+export AGENT_USER="${AGENT_USER:-agent}"
 export SANDPIPER_SERVICES="${SANDPIPER_SERVICES:-all}"
 
 # 2. Directories. The workspace is required. The X server needs its socket directory created by root.

@@ -1,7 +1,4 @@
-/**
- * Tokens (bytes / 4) of the first request of a session: with each set of tools, beside OpenCode alone in the same run and
- * beside the 68 tools that this project started from.
- */
+/** Tokens (bytes / 4) of the first request of a session with each set of tools, beside OpenCode alone in the same run. */
 import { toolSets } from "../src/wire/operations/tool-sets.ts"
 import {
   firstRequestOfOpenCodeAlone,

@@ -1,8 +1,10 @@
 /** `sandpiper doctor`: checks this machine, one line per finding. The exit code is 1 if a finding prevents a start. */
 import { statfs } from "node:fs/promises"
+import { userInfo } from "node:os"
 import { findOpenCode } from "../runner/opencode/launch/binaries.ts"
 import type { Settings } from "../settings/settings.ts"
 import { commandOf, isTaken, listenerOf } from "../runner/host/processes.ts"
+import { chooseAgentUser } from "../runner/host/users.ts"
 import { type ServiceGroup, servicesOf } from "../runner/host/service-table.ts"
 import { describeError } from "../lib/log.ts"
 import { type Command, print } from "./command.ts"
@@ -37,7 +39,7 @@ export const examine = async (settings: Settings): Promise<Examination> => {
     clock(settings),
     modelFindings(settings),
   ]
-  const findings = [...(await Promise.all(checks)).flat(), ...ports(settings)]
+  const findings = [...(await Promise.all(checks)).flat(), agentUser(settings), ...ports(settings)]
   return {
     lines: findings.map(
       ({ what, verdict, text }) => `${verdict.padEnd(5)} ${what.padEnd(18)} ${text}`,
@@ -109,6 +111,20 @@ const versionOf = async (program: string, flag: string): Promise<string> => {
 export const versionIn = (output: string): string => {
   const withoutLog = output.replaceAll(/^\[.*$/gm, "")
   return /\d+\.\d+[\w.-]*|\bv\d+\S*/.exec(withoutLog)?.[0] ?? ""
+}
+
+/** An agent that is root, or the runner's own user, can read the runner's memory and its secrets. */
+const agentUser = ({ agentUser: name }: Settings): Finding => {
+  const what = "agent's user"
+  try {
+    const user = chooseAgentUser(name, process.getuid?.() === 0)
+    if (user) return { what, verdict: "ok", text: user.name }
+    const own = userInfo().username
+    const text = `${own}, like the runner: the agent can read the runner's secrets; create a user and set AGENT_USER to its name`
+    return { what, verdict: "warn", text }
+  } catch (error) {
+    return { what, verdict: "bad", text: describeError(error) }
+  }
 }
 
 const LEAST_BYTES = 64 * 1024 * 1024

@@ -15,6 +15,7 @@ import { isAudited } from "./access/table.ts"
 import type { JwtVerifier } from "./access/verify-jwt.ts"
 import { parseClientMessage } from "../wire/clients/verbs.ts"
 import { BAD_BODY, errorResponse, readBody, replyResponse } from "./http-responses.ts"
+import { preflightResponse, withCors } from "./cors.ts"
 import { hashOf } from "./keys.ts"
 import { handleOwnerRoute } from "./owner-routes.ts"
 import { createNamed, type Provision, updateSession } from "./provision.ts"
@@ -71,6 +72,16 @@ type SessionRoute = Extract<Route, { readonly session: string }>
 
 /** `undefined` when the host has turned the request into a WebSocket. */
 export const handleRequest = async (
+  host: HttpApiHost,
+  request: Request,
+): Promise<Response | undefined> => {
+  const preflight = preflightResponse(request, host.allowedOrigins)
+  if (preflight) return preflight
+  const response = await answerRequest(host, request)
+  return response && withCors(response, request, host.allowedOrigins)
+}
+
+const answerRequest = async (
   host: HttpApiHost,
   request: Request,
 ): Promise<Response | undefined> => {

@@ -76,7 +76,7 @@ export interface HeldDirectory {
 }
 
 /** `path` must have no link as its last name. */
-export const holdDirectory = async (path: string): Promise<HeldDirectory> => {
+const holdDirectory = async (path: string): Promise<HeldDirectory> => {
   const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW).catch((cause: unknown) => {
     throw new UntrustedFile("it is not a directory", { cause })
   })

@@ -383,9 +383,16 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         agent,
         linkMetrics,
         reserved: () =>
+<<<<<<< HEAD
           reservedPorts(config.rawVncPort, host.controlPort(), options.reservedPorts ?? new Map()),
         brokerPort: broker.port,
         git,
+=======
+          new Map([
+            ...(options.reservedPorts ?? []),
+            ...reservedPorts(config.rawVncPort, host.controlPort(), broker.port),
+          ]),
+>>>>>>> main
         secrets,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
@@ -434,13 +441,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 const reservedPorts = (
   rawVncPort: number,
   controlPort: number | undefined,
-  others: ReadonlyMap<number, string>,
-): ReadonlyMap<number, string> =>
-  new Map([
-    ...others,
-    [rawVncPort, "the VNC server"],
-    ...(controlPort === undefined ? [] : [[controlPort, "the control server"] as const]),
-  ])
+  brokerPort: number,
+): readonly (readonly [number, string])[] => [
+  [rawVncPort, "the VNC server"],
+  [brokerPort, "the key broker"],
+  ...(controlPort === undefined ? [] : [[controlPort, "the control server"] as const]),
+]
 
 interface Joined {
   readonly channels: Channels

@@ -69,6 +69,7 @@ const preparation = (options: JoinChannelsOptions, mint: MintId): PreparePrompt 
       transcribe: createTranscribe({
         path: config.environment["PATH"] ?? "",
         modelsDir: config.whisperModels,
+        user: options.user,
       }),
       onTranscript: ({ messageId }, transcript) =>
         link.send({ type: "audio-transcript", messageId, transcript }),

@@ -55,6 +55,8 @@ beforeAll(async () => {
       GATEWAY_PORT: String(gateway),
       VSCODE_PORT: String(editor),
       SANDPIPER_SERVICES: "vscode,ttyd",
+      // This machine has no user `agent`.
+      AGENT_USER: "root",
       TERM: "xterm",
     },
     terminal: {

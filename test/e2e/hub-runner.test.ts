@@ -33,21 +33,21 @@ describe("a link that is cut", () => {
   })
 
   test("a prompt on one channel does not wait for the turn of another channel after a cut", async () => {
-    c.model.on("warm", [text("Warm."), text("Warm.")])
+    c.model.on("warm", [text("Warm.")])
     c.model.on("quick", [text("At once.")])
     c.model.on("long", [text("word ".repeat(400), { chunks: 400, delayMs: 40 })])
     await c.ended(await c.say("@@warm@@", "b"))
     const long = await c.say("@@long@@", "a")
     await c.client.until(() => c.client.answerTo(long).length > 50, "text on channel a", 20_000)
-    const answered = async (prompt: string) => {
-      const since = performance.now()
-      await c.ended(await c.say(prompt, "b"))
-      return performance.now() - since
-    }
-    const beforeCut = await answered("@@warm@@")
     await cut()
     await c.client.until(isRunnerThere, "the runner", 1000)
-    expect(await answered("@@quick@@")).toBeLessThan(beforeCut + 1000)
+    const quick = await c.say("@@quick@@", "b")
+    await c.client.until(
+      () => isAtWork(quick) || c.client.answerTo(quick) !== "",
+      "the prompt of channel b at work",
+      1000,
+    )
+    expect(await c.ended(quick)).toBe("At once.")
     expect(isAtWork(long)).toBe(true)
     expect(await c.ended(long)).toBe("word ".repeat(400))
   })
@@ -70,7 +70,7 @@ describe("a prompt of a client", () => {
     await c.client.until(() => isAtWork(first) && isAtWork(second), "both prompts at work", 2000)
     expect(await c.ended(first)).toBe("Working. ")
     expect(await c.ended(second)).toBe("Changed course.")
-    expect(c.client.queue()).toEqual([])
+    expect(isAtWork(first) || isAtWork(second)).toBe(false)
   })
 
   test("a question that allows several choices says so, and the model receives all of them", async () => {
@@ -109,10 +109,10 @@ describe("the workspace", () => {
           event["type"] === "answer" && event["requestId"] === requestId && event["result"],
       )
     await c.client.until(() => answer() !== undefined, "the diff", 20_000)
-    const { files: changed } = answer()?.["result"] as {
-      files: readonly { path: string; status: string; diff: string }[]
-    }
-    return changed
+    const result = answer()?.["result"] as
+      | { files: readonly { path: string; status: string; diff: string }[] }
+      | undefined
+    return result?.files ?? []
   }
 
   test("a file that another program changes is shown in the state of the session and in its diff", async () => {

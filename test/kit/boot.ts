@@ -53,6 +53,8 @@ export const boot = (sandbox: Sandbox, options: BootOptions = {}): Booted => {
   const environment: Record<string, string> = {
     ...sandbox.environment,
     SANDPIPER_SERVICES: "none",
+    // This machine has no user `agent`.
+    AGENT_USER: "root",
     PATH: `${programsOf(sandbox)}:${sandbox.environment["PATH"]}`,
     ...env,
   }

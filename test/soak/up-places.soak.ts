@@ -1,5 +1,5 @@
 /** `sandpiper up` in a terminal: one place for each directory, one `up` in each place, a new session after an end. */
-import { afterAll, beforeAll, expect, test } from "bun:test"
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
 import { existsSync, readdirSync, realpathSync } from "node:fs"
 import { mkdir, readFile, rename, symlink } from "node:fs/promises"
 import { join } from "node:path"
@@ -8,6 +8,8 @@ import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTerminal, type Terminal } from "../kit/terminal.ts"
 
 const binary = requireBinary()
+// Several starts of OpenCode in one test, also on a busy machine.
+setDefaultTimeout(240_000)
 let sandbox: Sandbox
 let env: Record<string, string>
 const open: Terminal[] = []

@@ -70,7 +70,7 @@ export const createApi = (ports: ApiPorts): Api => {
       return errorReply(error, path, caller)
     }
   }
-  const once = createOnce<Reply>({ now })
+  const once = createOnce<Reply>({ now, sizeOf: ({ body }) => JSON.stringify(body ?? null).length })
   for (const operation of operations) {
     app.on(operation.method, operation.path, async (context) => {
       const request = context.req.raw

@@ -7,7 +7,14 @@ import type { RequestHead } from "./http/head.ts"
 import { queryValue, type Target, withoutQuery } from "./http/target.ts"
 import type { Access } from "./routes.ts"
 import { createSingleUse } from "../../lib/single-use.ts"
-import { createSessions, IDLE_MS, isInside, type Session, type Sessions } from "./sessions.ts"
+import {
+  ANY_SITE,
+  createSessions,
+  IDLE_MS,
+  isInside,
+  type Session,
+  type Sessions,
+} from "./sessions.ts"
 import { createTickets, type Tickets } from "./tickets.ts"
 
 export interface AuthOptions {
@@ -17,6 +24,8 @@ export interface AuthOptions {
   readonly jwtSecret: string | undefined
   readonly apiToken: string
   readonly now: () => number
+  /** The tunnel that a host names; empty for the gateway's own host. Cookies and tickets of one are not valid for another. */
+  readonly siteOf?: (host: string) => string
   /** A person has opened a path with a token, for the log. */
   readonly onOpened?: (sub: string, path: string) => void
 }
@@ -74,6 +83,7 @@ export const createAuth = (options: AuthOptions): Auth => {
   const sessions = createSessions(now)
   const tickets = createTickets(now)
   const attempts = createAttempts(now)
+  const siteOf = options.siteOf ?? (() => "")
   const links = createSingleUse(now)
 
   const refuse = (peer: string): Refusal => (attempts.failed(peer) ? "too-many" : "invalid")
@@ -121,29 +131,33 @@ export const createAuth = (options: AuthOptions): Auth => {
 
   const byCookie = (head: RequestHead, target: Target): PersonGrant | undefined => {
     for (const id of ownCookies(head.headers)) {
-      const session = sessions.use(id, target.path)
+      const session = sessions.use(id, target.path, siteOf(head.host))
       if (session === undefined) continue
       const cookieDue = now() - session.cookieAt >= RENEW_MS
       const mayHaveToken = target.search.includes("token") || target.search.includes("%")
       const inQuery = mayHaveToken && isGatewayToken(queryValue(target.search, "token"))
+      const search = inQuery ? withoutQuery(target.search, ["token"]) : target.search
+      const ticket = search.includes("ticket") ? queryValue(search, "ticket") : undefined
+      // A ticket that was not necessary must not reach a backend either.
+      const hasTicket = ticket !== undefined && tickets.redeem(ticket) !== undefined
       const bearer = bearerOf(head)
       return {
         session,
         cookieDue,
         byCookie: true,
-        search: inQuery ? withoutQuery(target.search, ["token"]) : target.search,
+        search: hasTicket ? withoutQuery(search, ["ticket"]) : search,
         passAuthorization: bearer === undefined || !isGatewayToken(bearer),
       }
     }
     return undefined
   }
 
-  const byTicket = (target: Target): PersonGrant | undefined => {
+  const byTicket = (head: RequestHead, target: Target): PersonGrant | undefined => {
     const ticket = queryValue(target.search, "ticket")
     const scope = ticket === undefined ? undefined : tickets.redeem(ticket)
     if (scope === undefined) return undefined
-    const session = sessions.create(scope)
-    if (sessions.use(session.id, target.path) === undefined) return undefined
+    const session = sessions.create(scope.path, scope.site)
+    if (sessions.use(session.id, target.path, siteOf(head.host)) === undefined) return undefined
     const search = withoutQuery(target.search, ["ticket"])
     return { session, cookieDue: true, byCookie: false, search, passAuthorization: true }
   }
@@ -158,10 +172,14 @@ export const createAuth = (options: AuthOptions): Auth => {
     if (token === undefined) return "missing"
     const claims = await claimsOf(token)
     const scope = claims && scopeOf(claims, target)
-    if (claims === undefined || scope === undefined) return refuse(peer)
+    // A link opens a path of the gateway's own host; on the host of a tunnel the same path is another one.
+    const site = scope === "/" ? ANY_SITE : ""
+    const isElsewhere = site === "" && siteOf(head.host) !== ""
+    if (claims === undefined || scope === undefined || isElsewhere) return refuse(peer)
     options.onOpened?.(claims.sub ?? "", target.path)
     return {
-      session: sessions.create(scope),
+      // A program sends its token with every request; a person's browser sends it once, to log in.
+      session: sessions.create(scope, site, inQuery === undefined ? token : undefined),
       cookieDue: true,
       byCookie: false,
       search: withoutQuery(target.search, ["token"]),
@@ -181,7 +199,7 @@ export const createAuth = (options: AuthOptions): Auth => {
         return (claims !== undefined && claims.jti === undefined) || refuse(peer)
       },
       person: (head, target, peer) =>
-        byCookie(head, target) ?? byTicket(target) ?? byToken(head, target, peer),
+        byCookie(head, target) ?? byTicket(head, target) ?? byToken(head, target, peer),
       tool: (head, _target, peer) => {
         const token = bearerOf(head)
         if (token === undefined) return "missing"

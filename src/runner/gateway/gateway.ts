@@ -22,6 +22,10 @@ export interface GatewayOptions {
   readonly jwtSecret: string | undefined
   readonly apiToken: string
   readonly allowedOrigins: readonly string[]
+  /** The origin of tunnels, with `*` for the name. */
+  readonly sandboxOrigin?: string | undefined
+  /** Pages of path tunnels share the gateway's origin. */
+  readonly allowSharedOrigin?: boolean
   readonly backends: BackendPorts
   readonly clock: Clock
   readonly log: Log
@@ -29,8 +33,6 @@ export interface GatewayOptions {
   readonly opencodePort: () => number | undefined
   /** OpenCode's configured port, which no tunnel may use even if OpenCode does not run. */
   readonly opencodeReserved?: number | undefined
-  /** The key broker's port, which no tunnel may use. */
-  readonly brokerPort?: number | undefined
   /** Ports of other servers of this sandbox, with their owners: no tunnel may use them. */
   readonly reserved?: () => ReadonlyMap<number, string>
   readonly components: () => Components
@@ -67,6 +69,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
   const auth = createAuth({
     ...options,
     now: clock.now,
+    siteOf: (host) => tunnels.findByHost(host)?.name ?? "",
     onOpened: (sub, path) => log.info("gateway.opened", { sub, path }),
   })
   const dialer = createDialer(clock)
@@ -83,7 +86,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
         listeningPort,
         [options.opencodePort(), options.opencodeReserved],
         options.reserved?.() ?? new Map(),
-      ).set(options.brokerPort ?? 0, "the key broker"),
+      ),
   })
 
   const api = createApi({
@@ -137,6 +140,8 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     clock,
     ports: options.backends,
     allowedOrigins: options.allowedOrigins,
+    sandboxOrigin: options.sandboxOrigin,
+    allowSharedOrigin: options.allowSharedOrigin ?? false,
     opencodePort: options.opencodePort,
     report,
     onError: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
@@ -157,6 +162,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     onRequestOver: (exchange) =>
       metrics.request(exchange.route, exchange.status, exchange.bytesIn(), exchange.bytesOut()),
     onRefused: (status) => metrics.request("malformed", status, 0, 0),
+    isEssential: (target) => /^\/(?:health|api)(?:[/?]|$)/.test(target),
     onTick: () => {
       ticks += 1
       if (ticks % SWEEP_TICKS === 0) auth.sessions.sweep()

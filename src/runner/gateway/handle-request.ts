@@ -5,6 +5,7 @@ import { type Auth, cookieOf, type Grants, type PersonGrant, type Refusal } from
 import { type Backend, backendOf, type BackendPorts } from "./proxy/backends.ts"
 import { hasBasicAuthorization, isLocal, isPage, schemeOf } from "./http/request-info.ts"
 import { HttpError } from "./http/fields.ts"
+import { isAgentContent, originOfTunnel } from "./http/isolation.ts"
 import type { RequestHead } from "./http/head.ts"
 import { errorResponse } from "./error-response.ts"
 import type { HttpResponse } from "./http/response.ts"
@@ -28,6 +29,8 @@ export interface RequestHandlerOptions {
   readonly clock: Clock
   readonly ports: BackendPorts
   readonly allowedOrigins: readonly string[]
+  readonly sandboxOrigin: string | undefined
+  readonly allowSharedOrigin: boolean
   /** OpenCode's port while it runs. */
   readonly opencodePort: () => number | undefined
   readonly report: (name: ReportName) => HttpResponse
@@ -47,6 +50,8 @@ const HEALTHY: HttpResponse = {
   body: '{"ok":true}',
 }
 
+/** Accesses whose guard has checked a token or a cookie. */
+const AUTHENTICATED = new Set(["observer", "person", "tool"])
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"])
 const READ_METHODS = new Set(["GET", "HEAD"])
 
@@ -76,8 +81,9 @@ export const createRequestHandler = (
   ): void => {
     const { head, peer } = exchange
     const decide = (verdict: Grants[AccessOf<Name>] | Refusal) => {
-      if (isRefusal(verdict)) exchange.respond(refusal(head, verdict))
-      else handlers[route.name](exchange, target, verdict)
+      if (isRefusal(verdict)) return exchange.respond(refusal(head, verdict))
+      exchange.isTrusted = AUTHENTICATED.has(route.access)
+      handlers[route.name](exchange, target, verdict)
     }
     const verdict = auth.guards[route.access](head, target, peer)
     if (!(verdict instanceof Promise)) return decide(verdict)
@@ -104,6 +110,8 @@ export const createRequestHandler = (
     ttyd: service("ttyd"),
     tunnel: (exchange, target, grant) => {
       const tunnel = tunnels.find(target.path.split("/", 3)[2] ?? "")
+      const elsewhere = tunnel && ownAddress(exchange.head, target, grant, tunnel)
+      if (elsewhere !== undefined) return exchange.respond(elsewhere)
       toBackend(exchange, target, grant, tunnel && tunnelBackend(tunnel), tunnel)
     },
     "tunnel-host": (exchange, target, grant) => {
@@ -114,6 +122,25 @@ export const createRequestHandler = (
     api: (exchange, target) =>
       serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error)),
     opencode: (exchange, target) => toOpenCode(exchange, target),
+  }
+
+  /** A page of a tunnel is redirected to the tunnel's own host, if there is one, with a ticket for it. */
+  const ownAddress = (
+    head: RequestHead,
+    { path }: Target,
+    { search }: PersonGrant,
+    { name }: Tunnel,
+  ): HttpResponse | undefined => {
+    if (options.allowSharedOrigin || !isPage(head)) return undefined
+    const origin = originOfTunnel(options.sandboxOrigin, name, head.host)
+    if (origin === undefined) return undefined
+    const { ticket } = auth.tickets.issue("/", name)
+    const rest = path.slice(pathOf(name).length) || "/"
+    const query = search === "" ? `?ticket=${ticket}` : `${search}&ticket=${ticket}`
+    return {
+      status: 302,
+      headers: { location: `${origin}${rest}${query}`, "referrer-policy": "no-referrer" },
+    }
   }
 
   const toBackend = (
@@ -151,6 +178,8 @@ export const createRequestHandler = (
         scheme: schemeOf(head),
         passAuthorization: grant.passAuthorization,
         upgrade,
+        socketOrigin: backend.socketOrigin,
+        isolated: !options.allowSharedOrigin && isAgentContent(backend.prefix, target.path),
         setCookie: grant.cookieDue || upgrade ? cookie() : undefined,
         onFailure: (why) => exchange.respond(backendDown(head, backend.title, why)),
         onUpgrade: () => {
@@ -186,6 +215,7 @@ export const createRequestHandler = (
         scheme: schemeOf(head),
         passAuthorization: hasBasicAuthorization(head),
         upgrade,
+        isolated: false,
         setCookie: undefined,
         onFailure: (why) => exchange.respond(backendDown(head, "OpenCode", why)),
         onUpgrade: options.onUpgrade,

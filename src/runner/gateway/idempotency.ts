@@ -1,9 +1,14 @@
 /** Carries out a call with an idempotency key once: a repeated call gets the first result. */
 
-export interface OnceOptions {
+import { createHash } from "node:crypto"
+
+export interface OnceOptions<Result> {
   readonly now: () => number
   readonly keepMs?: number
   readonly most?: number
+  /** The memory that a result needs, in bytes. */
+  readonly sizeOf?: (result: Result) => number
+  readonly mostBytes?: number
 }
 
 /** The key was used before for a different call. */
@@ -21,16 +26,22 @@ interface KeptCall<Result> {
   readonly call: string
   readonly result: Promise<Result>
   readonly since: number
+  /** Zero while the call is in progress. */
+  bytes: number
 }
 
 const KEEP_MS = 10 * 60_000
 const MOST = 512
+/** Of all kept results together. */
+const MOST_BYTES = 16 * 1024 * 1024
 
 export const createOnce = <Result>({
   now,
   keepMs = KEEP_MS,
   most = MOST,
-}: OnceOptions): Once<Result> => {
+  sizeOf = () => 0,
+  mostBytes = MOST_BYTES,
+}: OnceOptions<Result>): Once<Result> => {
   /** In the order of their calls: the first is the oldest. */
   const kept = new Map<string, KeptCall<Result>>()
   const removeOld = () => {
@@ -39,14 +50,30 @@ export const createOnce = <Result>({
       kept.delete(key)
     }
   }
-  return async (key, call, run) => {
+  /** The newest result is always kept: it is the one that a caller most likely asks for again. */
+  const removeLarge = (newest: string) => {
+    let total = 0
+    for (const { bytes } of kept.values()) total += bytes
+    for (const [key, { bytes }] of kept) {
+      if (total <= mostBytes) return
+      if (bytes === 0 || key === newest) continue
+      total -= bytes
+      kept.delete(key)
+    }
+  }
+  return async (key, input, run) => {
     removeOld()
+    // The input itself may have megabytes; its hash is enough to recognise it.
+    const call = createHash("sha256").update(input).digest("base64")
     const known = kept.get(key)
     if (known && known.call !== call) throw new KeyReused("this key was used for a different call")
     if (known) return known.result
     // A call in progress is kept too: a repeated call waits for its result.
-    const result = run()
-    kept.set(key, { call, result, since: now() })
+    const entry: KeptCall<Result> = { call, result: run(), since: now(), bytes: 0 }
+    kept.set(key, entry)
+    const result = await entry.result
+    entry.bytes = sizeOf(result)
+    removeLarge(key)
     return result
   }
 }

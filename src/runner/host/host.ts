@@ -52,10 +52,10 @@ export interface Host {
   readonly prepared: () => Promise<void>
   /** Resolves when the working directory exists for good; waits for a first clone, which replaces the directory. */
   readonly directoryReady: () => Promise<void>
+  /** The control server's port once it listens. */
+  readonly controlPort: () => number | undefined
   /** A glob pattern. */
   readonly personaFiles: string
-  /** The port of the control server while it listens. */
-  readonly controlPort: () => number | undefined
   readonly services: Pick<Services, "start" | "stop" | "missing">
   /** After a restore with memory: pulls the clones, if the settings allow it. */
   readonly refresh: () => Promise<void>
@@ -204,8 +204,8 @@ export const createHost = (options: HostOptions): Host => {
       const isMissing = repositories.length > 0 && !existsSync(join(directory, ".git"))
       if (isMissing) await prepared.promise
     },
+    controlPort: () => (control ? Number(new URL(control.url).port) : undefined),
     personaFiles: join(persona, "*.md"),
-    controlPort: () => (control === undefined ? undefined : Number(new URL(control.url).port)),
     services,
     refresh: async () => {
       await prepared.promise.catch(() => {})

@@ -67,6 +67,8 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     group: "vnc",
     command: [
       "websockify",
+      // Only the gateway sends this Origin: a page in the sandbox's own browser cannot connect.
+      ...splitWords(`--auth-plugin ExpectOrigin --auth-source http://localhost:${ports.vnc}`),
       ...splitWords(`--web /usr/share/novnc 127.0.0.1:${ports.vnc} 127.0.0.1:${ports.rawVnc}`),
     ],
     answersOn: { port: ports.vnc },
@@ -88,7 +90,8 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     group: "ttyd",
     command: [
       "ttyd",
-      ...splitWords(`-W -i 127.0.0.1 -p ${ports.ttyd} bash -c`),
+      // -O: the Origin of a WebSocket must be the host of its request, which the gateway sends.
+      ...splitWords(`-W -O -i 127.0.0.1 -p ${ports.ttyd} bash -c`),
       // Each visitor gets a new shell; the directory may exist only by then.
       'cd "$1" 2>/dev/null || cd; exec bash -l',
       "bash",

@@ -46,11 +46,18 @@ export const giveTo = async (path: string, { uid, gid }: User): Promise<void> =>
 
 const isOwnedBy = (path: string, user: User): boolean => statSync(path).uid === user.uid
 
-/** Undefined if the runner is not root and so cannot change users. Without a name, `agent` if that user exists. */
+/**
+ * Undefined if the agent runs as the runner's own user: the runner is not root and cannot change users, or AGENT_USER=root
+ * asks for it. Without a name, `agent` if that user exists.
+ */
 export const chooseAgentUser = (name: string | undefined, isRoot: boolean): User | undefined => {
-  if (!isRoot) return undefined
+  if (!isRoot || name === "root") return undefined
   const user = findUser(name ?? "agent")
-  if (!user && name !== undefined) throw new Error(`AGENT_USER: there is no user ${name}`)
+  if (!user && name !== undefined) {
+    throw new Error(
+      `AGENT_USER: there is no user ${name}: create it (useradd --create-home ${name}), or set AGENT_USER=root to run the agent as root`,
+    )
+  }
   return user
 }
 

@@ -1,7 +1,7 @@
 /** Prepares attachments for the model: passes images on, inlines text, transcribes speech, saves other files. */
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { PreparedFiles } from "./prompt-body.ts"
-import { AttachmentError, fetchFile } from "./fetch-file.ts"
+import { AttachmentError, fetchFile, type MayFetch } from "./fetch-file.ts"
 import { kindOf, safeName } from "./file-kind.ts"
 import type { SaveFile } from "./save-file.ts"
 
@@ -10,6 +10,8 @@ export interface AttachmentOptions {
   readonly readPdf: (bytes: Uint8Array) => Promise<{ text: string; pages: number }>
   readonly transcribe: (bytes: Uint8Array, signal: AbortSignal) => Promise<string>
   readonly onTranscript: (prompt: Inbound<"prompt">, transcript: string) => void
+  /** Which addresses are requested; by default none of this machine. */
+  readonly mayFetch?: MayFetch
   /** Called for a file that failed, so that the author of the prompt is informed and not only the model. */
   readonly onProblem: (prompt: Inbound<"prompt">, problem: string) => void
 }
@@ -43,7 +45,7 @@ export const createAttachments =
       try {
         if (index >= MAX_FILES)
           throw new AttachmentError(`a prompt can have at most ${MAX_FILES} files`)
-        const bytes = await fetchFile(attachment.url, left, signal)
+        const bytes = await fetchFile(attachment.url, left, signal, options.mayFetch)
         left -= bytes.length
         prepared.push(await prepareFile(context, { name, mime: attachment.mime, bytes }))
       } catch (error) {

@@ -1,8 +1,9 @@
 /** Speech to text: ffmpeg converts the file to WAV, whisper.cpp transcribes it. Both have a deadline. */
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
+import { chown, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type CommandResult, runCommand } from "../../lib/run-command.ts"
+import { readRegularFile } from "../../lib/untrusted-files.ts"
 import { AttachmentError } from "./fetch-file.ts"
 
 export interface AudioOptions {
@@ -10,12 +11,15 @@ export interface AudioOptions {
   readonly path: string
   /** The directory of whisper's models, `ggml-*.bin`. */
   readonly modelsDir: string
+  /** The user of both programs; undefined for the runner's own. They parse files of strangers. */
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined
   readonly convertMs?: number
   readonly transcribeMs?: number
 }
 
 const CONVERT_MS = 60_000
 const TRANSCRIBE_MS = 120_000
+const TRANSCRIPT_BYTES = 1024 * 1024
 /** Bytes of the header and a tenth of a second of 16 kHz, 16 bit, mono. */
 const SHORTEST_WAVE = 44 + 3200
 
@@ -31,12 +35,23 @@ export const createTranscribe =
       const source = join(folder, "source")
       const wave = join(folder, "sound.wav")
       await writeFile(source, bytes)
+      if (options.user) await giveFolder(folder, source, options.user)
       await convert(options, source, wave, signal)
       return await transcribe(options, wave, join(folder, "transcript"), signal)
     } finally {
       await rm(folder, { recursive: true, force: true })
     }
   }
+
+/** The folder is new, private and still empty but for the source: nothing in it can be a link. */
+const giveFolder = async (
+  folder: string,
+  source: string,
+  { uid, gid }: NonNullable<AudioOptions["user"]>,
+): Promise<void> => {
+  await chown(source, uid, gid)
+  await chown(folder, uid, gid)
+}
 
 const convert = async (
   options: AudioOptions,
@@ -67,7 +82,12 @@ const transcribe = async (
   const input = ["--model", model, "--file", wave]
   const format = ["--output-txt", "--output-file", output, "--no-timestamps", "--no-prints"]
   await run("whisper-cli", [...input, ...format], options, signal)
-  const text = await readFile(`${output}.txt`, "utf8").catch(() => "")
+  // The program's user could have put a link or a FIFO there.
+  const bytes = await readRegularFile(`${output}.txt`, {
+    maxBytes: TRANSCRIPT_BYTES,
+    reader: options.user,
+  }).catch(() => Buffer.alloc(0))
+  const text = bytes.toString("utf8")
   // For sound without speech whisper writes a note in brackets instead of text.
   const transcript = text.replaceAll(/\[[A-Z_ ]+\]|\([a-z ]+\)/g, "").trim()
   if (transcript === "") throw new AttachmentError("it contains no speech")
@@ -84,17 +104,16 @@ const findModel = async (folder: string): Promise<string> => {
 const run = async (
   program: "ffmpeg" | "whisper-cli",
   args: readonly string[],
-  { path, convertMs = CONVERT_MS, transcribeMs = TRANSCRIBE_MS }: AudioOptions,
+  { path, user, convertMs = CONVERT_MS, transcribeMs = TRANSCRIBE_MS }: AudioOptions,
   signal: AbortSignal,
 ): Promise<void> => {
   const timeoutMs = program === "ffmpeg" ? convertMs : transcribeMs
   const binary = Bun.which(program, { PATH: path })
   if (binary === null) throw new AttachmentError(`${program} is not installed`)
-  const result = await runCommand(binary, args, { env: { PATH: path }, timeoutMs, signal }).catch(
-    (cause: unknown) => {
-      throw new AttachmentError(`${program} could not be run`, { cause })
-    },
-  )
+  const options = { env: { PATH: path }, cwd: "/", timeoutMs, signal, user }
+  const result = await runCommand(binary, args, options).catch((cause: unknown) => {
+    throw new AttachmentError(`${program} could not be run`, { cause })
+  })
   const failure = failureOf(program, timeoutMs, result)
   if (failure !== undefined) throw new AttachmentError(failure)
 }

@@ -1,19 +1,26 @@
 /** Reads an attachment's bytes from the web or from a data URL, with a limit on size and time. */
+import { isWebUrl } from "../../lib/web-url.ts"
+import { isOutside } from "./outside-address.ts"
 
 export class AttachmentError extends Error {
   override readonly name = "AttachmentError"
 }
 
 const FETCH_MS = 30_000
+const MOST_REDIRECTS = 5
+
+/** Whether the runner may request this address; false for servers of the sandbox itself. */
+export type MayFetch = (url: URL) => boolean | Promise<boolean>
 
 export const fetchFile = async (
   url: string,
   maxBytes: number,
   signal: AbortSignal,
+  mayFetch: MayFetch = isOutside,
 ): Promise<Uint8Array<ArrayBuffer>> =>
   url.slice(0, 5).toLowerCase() === "data:"
     ? readDataUrl(url, maxBytes)
-    : download(url, maxBytes, AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)]))
+    : download(url, maxBytes, AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)]), mayFetch)
 
 const tooLarge = (maxBytes: number): AttachmentError =>
   new AttachmentError(`it is larger than the ${formatSize(maxBytes)} that are left for attachments`)
@@ -54,9 +61,10 @@ const download = async (
   url: string,
   maxBytes: number,
   signal: AbortSignal,
+  mayFetch: MayFetch,
 ): Promise<Uint8Array<ArrayBuffer>> => {
   try {
-    const response = await fetch(url, { signal })
+    const response = await follow(url, signal, mayFetch)
     if (!response.ok) {
       await response.body?.cancel()
       throw new AttachmentError(`its server responded with HTTP ${response.status}`)
@@ -76,3 +84,28 @@ const download = async (
     throw new AttachmentError("it could not be fetched", { cause: error })
   }
 }
+
+/** Redirects are followed here, because each address must be checked before it is requested. */
+const follow = async (
+  start: string,
+  signal: AbortSignal,
+  mayFetch: MayFetch,
+): Promise<Response> => {
+  let url = start
+  for (let count = 0; count <= MOST_REDIRECTS; count += 1) {
+    if (!isWebUrl(url)) throw new AttachmentError("its address is not an http:// or https:// URL")
+    if (!(await mayFetch(new URL(url)))) {
+      throw new AttachmentError(
+        "its address is inside the sandbox, where attachments are not fetched",
+      )
+    }
+    const response = await fetch(url, { signal, redirect: "manual" })
+    const location = response.headers.get("location")
+    if (!REDIRECTS.has(response.status) || location === null) return response
+    await response.body?.cancel()
+    url = new URL(location, url).href
+  }
+  throw new AttachmentError(`it was redirected more than ${MOST_REDIRECTS} times`)
+}
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308])

@@ -1,4 +1,4 @@
-/** Reads the output of `git status --porcelain=v2 --branch -z` and of `git diff`. Pure. */
+/** Reads the output of `git status --porcelain=v2 --branch -z` and counts the lines of a patch. Pure. */
 
 export interface GitStatus {
   /** Undefined on a detached HEAD. */
@@ -68,10 +68,6 @@ export const capPatch = (patch: string): string =>
   patch.length <= MAX_PATCH
     ? patch
     : `${patch.slice(0, MAX_PATCH).toWellFormed()}\n[the patch is ${patch.length} characters long: the rest is not shown]\n`
-
-/** Splits the output of `git diff` into the patches of its files. */
-export const splitPatches = (text: string): readonly string[] =>
-  text.split(/^(?=diff --git )/m).filter((patch) => patch.startsWith("diff --git "))
 
 /** Numbers of added and deleted lines of a patch. */
 export const countLines = (

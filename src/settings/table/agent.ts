@@ -44,7 +44,7 @@ export const agentSettings = {
   },
   agentUser: {
     env: "AGENT_USER",
-    doc: "user that OpenCode and its tools run as if the runner is root; default `agent` if that user exists",
+    doc: "user that OpenCode and its tools run as if the runner is root; default `agent` if that user exists; `root` lets them read the runner's memory",
     schema: z
       .string()
       .regex(/^[a-z_][a-z0-9_-]{0,31}$/, { error: "must be the name of a user" })

@@ -26,8 +26,26 @@ export const gatewaySettings = {
   },
   allowedOrigins: {
     env: "ALLOWED_ORIGINS",
-    doc: "further origins whose pages may open WebSockets of the gateway, separated by commas",
+    doc: "further origins whose pages may open WebSockets of the gateway and call the session agent of `up`, separated by commas",
     schema: originList.optional(),
+  },
+  sandboxOrigin: {
+    env: "SANDBOX_ORIGIN",
+    doc: "origin of tunnels, with * for the tunnel's name: pages below /t/<name>/ are redirected to it",
+    schema: z
+      .string()
+      .regex(/^https?:\/\/\*--[a-z0-9][a-z0-9.-]*(?::\d{1,5})?$/i, {
+        error:
+          "must be an origin whose host starts with *--, such as https://*--sandbox.example.com",
+      })
+      .optional(),
+    fallback: ({ command }) => (command === "up" ? "http://*--tunnel.localhost" : ""),
+  },
+  allowSharedOrigin: {
+    env: "ALLOW_SHARED_ORIGIN",
+    doc: "1: pages below /t/<name>/ share the origin of the editor and the terminal, and can use them",
+    schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
+    fallback: () => "0",
   },
   publicUrl: {
     env: "SANDPIPER_PUBLIC_URL",

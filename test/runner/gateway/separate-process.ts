@@ -14,9 +14,12 @@ export interface Apart {
   readonly stop: () => Promise<void>
 }
 
-export const startApart = async (backendPort: number): Promise<Apart> => {
+export const startApart = async (
+  backendPort: number,
+  opencodePort = backendPort,
+): Promise<Apart> => {
   const child = Bun.spawn(
-    [process.execPath, join(import.meta.dir, "serve.ts"), String(backendPort)],
+    [process.execPath, join(import.meta.dir, "serve.ts"), `${backendPort}`, `${opencodePort}`],
     { stdout: "pipe", stderr: "inherit" },
   )
   const { port, cookie } = JSON.parse(await firstLine(child.stdout)) as {

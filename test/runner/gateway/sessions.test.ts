@@ -96,7 +96,7 @@ describe("tickets", () => {
   test("a ticket can be used once", () => {
     const tickets = createTickets(createManualClock().now)
     const { ticket } = tickets.issue("/vnc/")
-    expect(tickets.redeem(ticket)).toBe("/vnc/")
+    expect(tickets.redeem(ticket)).toEqual({ path: "/vnc/", site: "" })
     expect(tickets.redeem(ticket)).toBeUndefined()
   })
   test("a ticket expires after 30 s", () => {

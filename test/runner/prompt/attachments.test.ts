@@ -47,6 +47,8 @@ const prepare = async (
     save: createSaveFile(workDir),
     readPdf: createReadPdf({ self: runnerFromSource, owner: undefined, clock: systemClock }),
     transcribe,
+    // The test's web server is on this machine.
+    mayFetch: ({ origin }) => origin === server.url.origin,
     onTranscript: (_prompt, transcript) => void transcripts.push(transcript),
     onProblem: (_prompt, problem) => void problems.push(problem),
   })

@@ -104,7 +104,8 @@ export const startHouse = async (host: HostName): Promise<House> => {
     },
   })
   await putSession(hub, "other", { title: OTHER_TITLE })
-  await putSession(hub, "main", { config: scriptedConfig(model) })
+  // A runner reaches its own session, its ancestors and its descendants only.
+  await putSession(hub, "main", { config: scriptedConfig(model), parent: "other" })
   const wsUrl = hub.url.replace(/^http/, "ws")
   const other = startFakeRunner({
     url: `${wsUrl}/sessions/other/ws`,

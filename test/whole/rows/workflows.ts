@@ -230,10 +230,13 @@ export const executionRows: Rows<
     ])
     const id = await runWorkflow(house, "approved")
     await untilStatus(house, id, "waiting_approval")
-    const approval = (await executionOf(house, id))["requiresApproval"] as { resumeToken: string }
+    const args = { id, approve: true, resumeToken: "a token that the agent made up" }
+    const refused = await house.call("approve_execution", args)
+    expect(refused.status).toBe("error")
+    expect(refused.read).toContain("an approval is a person's decision")
+    expect((await executionOf(house, id))["status"]).toBe("waiting_approval")
     expect(await Bun.file(house.inWorkspace("approved.txt")).exists()).toBeFalse()
-    const { resumeToken } = approval
-    await succeed(house, "approve_execution", { id, approve: true, resumeToken })
+    await house.client.ask({ type: "approve-execution", executionId: id, approve: true })
     expect(await untilFile(house.inWorkspace("approved.txt"))).toBe("built\n")
     await untilStatus(house, id, "completed")
   },

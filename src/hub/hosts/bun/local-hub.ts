@@ -32,8 +32,13 @@ export interface LocalHubOptions {
   readonly clock: Clock
   readonly log: Log
   readonly clientToken: string
+<<<<<<< HEAD
   readonly maxChildren?: number
   readonly maxChildDepth?: number
+=======
+  /** Origins of web pages that may call the hub, besides its own. */
+  readonly allowedOrigins?: readonly string[] | undefined
+>>>>>>> main
   /** How people prove who they are; absent in `up`, which has one owner. */
   readonly jwt?: JwtSettings
   /** HUB_ENCRYPTION_KEY; a key file in the state directory if it is not set. */
@@ -71,6 +76,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       ),
     report: (event, fields) => log.warn(event, fields),
   })
+  // The tables of this store are also read below, before the first request.
+  stores.of(LOCAL_OWNER)
 
   const git = localGit({
     environment,
@@ -110,6 +117,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     clock,
     log,
     clientToken: options.clientToken,
+    ...(options.allowedOrigins && { allowedOrigins: options.allowedOrigins }),
     answer,
     jwt: options.jwt ?? {},
     encryptionKey: options.encryptionKey,

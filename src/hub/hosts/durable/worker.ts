@@ -247,11 +247,11 @@ export class SessionAgent {
       checkConnections: () => this.#checkConnections(),
       answer: (frame) => answerRunnerRequest(this.#environment)(hosted().access.runner(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
-      tellParent: (parent, report) =>
+      tellParent: (parent, childReport) =>
         callObject(this.#environment.SESSIONS, parent, nothing, "childReported", [
           storeNameOf(hosted().access.owner()),
           hosted().id,
-          report,
+          childReport,
         ]),
       decideExecution: (decision) =>
         callObject(

@@ -2,7 +2,7 @@
  * Finds where the body of a message ends: by length, by chunks, or by the end of the connection. Pure: `readBody` takes
  * the state and the next bytes, cut anywhere, and returns the next state.
  */
-import { HttpError } from "./fields.ts"
+import { HttpError, readFields } from "./fields.ts"
 import type { Framing } from "./head.ts"
 
 /**
@@ -132,7 +132,10 @@ const readChunks = (state: ChunkState, bytes: Buffer): BodyProgress => {
       case "trailer":
         trailer += String.fromCharCode(byte)
         if (trailer.length > TRAILER_LIMIT) throw new HttpError(431, "the trailers are too long")
-        if (trailer === "\r\n" || trailer.endsWith("\r\n\r\n")) phase = "done"
+        if (trailer === "\r\n" || trailer.endsWith("\r\n\r\n")) {
+          checkTrailers(trailer)
+          phase = "done"
+        }
         continue
     }
     verbatimEnd = at
@@ -146,6 +149,32 @@ const readChunks = (state: ChunkState, bytes: Buffer): BodyProgress => {
     state: isDone ? DONE : { kind: "chunked", form, phase, size, digits, left, trailer },
     pieces,
     consumed: at,
+  }
+}
+
+/** Fields that decide about a message; in a trailer they come too late and can only mislead the next parser. */
+const NEVER_TRAILER = new Set([
+  "authorization",
+  "connection",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "cookie",
+  "expect",
+  "host",
+  "set-cookie",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+])
+
+/** Dropped trailers are checked like headers: a parser that reads a malformed line differently ends the body elsewhere. */
+const checkTrailers = (trailer: string): void => {
+  if (trailer === "\r\n") return
+  const { headers } = readFields(`\r\n${trailer.slice(0, -"\r\n\r\n".length)}`, 0)
+  if (headers.some(({ key }) => NEVER_TRAILER.has(key))) {
+    throw new HttpError(400, "a trailer must not decide how a message is read")
   }
 }
 

@@ -3,15 +3,16 @@ import type { Header } from "./fields.ts"
 
 const COOKIE_NAME = "gateway_session"
 
-/** At most so many values are tried: a page can set many cookies of this name, at several paths. */
-const MOST_VALUES = 8
-
-export const ownCookies = (headers: readonly Header[]): readonly string[] => {
-  const found: string[] = []
+/**
+ * All values are returned: a page can set any number of cookies of this name at longer paths, which browsers send before
+ * the right one. Their number is limited by the size of a head.
+ */
+export const ownCookies = (headers: readonly Header[]): Iterable<string> => {
+  const found = new Set<string>()
   for (const { key, value } of headers) {
     if (key !== "cookie" || !value.includes(COOKIE_NAME)) continue
     for (const [, own] of value.matchAll(OWN_PAIR)) {
-      if (own !== undefined && found.length < MOST_VALUES) found.push(own)
+      if (own !== undefined && OWN_VALUE.test(own)) found.add(own)
     }
   }
   return found
@@ -29,6 +30,7 @@ export const withoutOwnCookie = (value: string): string => {
 }
 
 const OWN_PAIR = /(?:^|;)\s*gateway_session\s*=\s*([^;\s]*)/g
+const OWN_VALUE = /^[0-9a-f]{64}$/
 const OWN_ANYWHERE = /gateway_session/i
 const OWN_ALONE = /^gateway_session=[0-9a-f]*$/
 
@@ -41,13 +43,27 @@ export const isOwnSetCookie = (value: string): boolean =>
 
 const isOwnName = (name: string): boolean => name.trim().toLowerCase() === COOKIE_NAME
 
-/** Moves a cookie's path below the backend's prefix, so that it is not sent to other backends. */
+/**
+ * Moves a cookie's path below the backend's prefix, so that it is not sent to other backends. Attributes are read as
+ * browsers read them: with blanks around the name, in any case, and the last one of a name counts.
+ */
 export const withPathUnder = (prefix: string, value: string): string => {
   if (prefix === "" || /^\s*__Host-/i.test(value)) return value
-  return value.replace(/(;\s*path=)(\/[^;]*)/i, (whole: string, start: string, path: string) =>
-    path === prefix || path.startsWith(`${prefix}/`) ? whole : `${start}${prefix}${path}`,
-  )
+  const [pair = "", ...attributes] = value.split(";")
+  const isPath = (attribute: string) => nameOf(attribute) === "path"
+  const last = attributes.findLast(isPath)
+  if (last === undefined) return value
+  const path = last.slice(last.indexOf("=") + 1).trim()
+  // Any other path is ignored by browsers, which then use the folder of the request: it is below the prefix.
+  const moved = path.startsWith("/") ? [` Path=${underPrefix(prefix, path)}`] : []
+  return [pair, ...moved, ...attributes.filter((attribute) => !isPath(attribute))].join(";")
 }
+
+const nameOf = (attribute: string): string =>
+  (attribute.split("=", 1)[0] ?? "").trim().toLowerCase()
+
+const underPrefix = (prefix: string, path: string): string =>
+  path === prefix || path.startsWith(`${prefix}/`) ? path : `${prefix}${path}`
 
 export interface CookieSettings {
   readonly value: string

@@ -1,6 +1,7 @@
 /** Rewrites heads: the client's request for the backend, and the backend's response for the client. Pure. */
 import type { Header } from "./fields.ts"
 import type { RequestHead, ResponseHead } from "./head.ts"
+import { ISOLATION } from "./isolation.ts"
 import { isOwnSetCookie, withoutOwnCookie, withPathUnder } from "./cookies.ts"
 
 /** Where a request is forwarded to, and under which prefix the client sees that backend. */
@@ -15,6 +16,8 @@ export interface ForwardedRequest {
   /** The client's Authorization header is for the backend. */
   readonly passAuthorization: boolean
   readonly upgrade: boolean
+  /** Replaces the client's Origin of a WebSocket, for a backend that accepts this one only. */
+  readonly socketOrigin?: string | undefined
 }
 
 /** Headers that are not passed on unchanged. */
@@ -60,6 +63,7 @@ export const requestForBackend = (head: RequestHead, request: ForwardedRequest):
     const kind = kinds.get(key)
     if (kind === "hop" || kind === "replaced" || key.startsWith("x-forwarded-")) continue
     if (kind === "authorization" && !request.passAuthorization) continue
+    if (key === "origin" && request.upgrade && request.socketOrigin !== undefined) continue
     if (kind === "cookie") {
       const rest = withoutOwnCookie(value)
       if (rest !== "") text += `${name}: ${rest}\r\n`
@@ -70,6 +74,9 @@ export const requestForBackend = (head: RequestHead, request: ForwardedRequest):
   text += `X-Forwarded-For: ${request.peer}\r\nX-Forwarded-Proto: ${request.scheme}\r\n`
   if (head.host !== "") text += `X-Forwarded-Host: ${head.host}\r\n`
   if (request.prefix !== "") text += `X-Forwarded-Prefix: ${request.prefix}\r\n`
+  if (request.upgrade && request.socketOrigin !== undefined) {
+    text += `Origin: ${request.socketOrigin}\r\n`
+  }
   if (request.upgrade) text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
   else if (head.version === "1.0") text += "Connection: close\r\n"
   return `${text}\r\n`
@@ -78,6 +85,8 @@ export const requestForBackend = (head: RequestHead, request: ForwardedRequest):
 export interface ForwardedResponse {
   readonly port: number
   readonly prefix: string
+  /** The agent decides about the content: a page of it gets an opaque origin. */
+  readonly isolated: boolean
   /** The gateway's own cookie, new or renewed. */
   readonly setCookie: string | undefined
 }
@@ -112,6 +121,7 @@ export const responseForClient = (
       text += `${name}: ${value}\r\n`
     }
   }
+  if (response.isolated) text += `Content-Security-Policy: ${ISOLATION}\r\n`
   if (response.setCookie !== undefined) text += `Set-Cookie: ${response.setCookie}\r\n`
   if (after === "upgrade") text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
   else if (after === "close") text += "Connection: close\r\n"

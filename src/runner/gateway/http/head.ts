@@ -121,9 +121,12 @@ const endOfFirstLine = (text: string): number => {
   return end === -1 ? text.length : end
 }
 
+/** A proxy that removes one of these changes where the request ends or whom it is for. */
+const NEVER_HOP = new Set(["content-length", "transfer-encoding", "host"])
+
 const requestFraming = (fields: Fields, version: string): Framing => {
-  if (fields.connection.some((option) => option === "content-length" || option === "host")) {
-    throw new HttpError(400, "Connection must not name Content-Length or Host")
+  if (fields.connection.some((option) => NEVER_HOP.has(option))) {
+    throw new HttpError(400, "Connection must not name Content-Length, Transfer-Encoding or Host")
   }
   if (fields.transferEncoding !== undefined) {
     if (fields.lengthCount > 0)

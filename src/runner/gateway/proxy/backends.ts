@@ -6,6 +6,8 @@ export interface Backend {
   readonly port: number | undefined
   /** Its path in the gateway; empty when it has its own host. */
   readonly prefix: string
+  /** The only Origin whose WebSockets it accepts. Pages in the sandbox's own browser have another one. */
+  readonly socketOrigin?: string
 }
 
 export interface BackendPorts {
@@ -26,6 +28,8 @@ export const backendOf = (name: BackendName, ports: BackendPorts): Backend => ({
   title: titles[name],
   port: ports[name],
   prefix: `/${name}`,
+  // code-server compares the Origin with the host that the client has used, so it gets the client's.
+  ...(name !== "vscode" && { socketOrigin: `http://localhost:${ports[name]}` }),
 })
 
 /** Where a VNC server listens by default. It has no password and must be reached only through its web page. */

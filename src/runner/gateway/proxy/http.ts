@@ -14,6 +14,8 @@ import { joinSockets } from "./ws.ts"
 
 export interface ProxyRequest extends ForwardedRequest {
   readonly setCookie: string | undefined
+  /** The agent decides about the content. */
+  readonly isolated: boolean
   /** `down`: nothing listens on the port. `broken`: the backend's response is not valid HTTP. */
   readonly onFailure: (why: "down" | "broken") => void
   /** A WebSocket was opened; the returned function is called when it is closed. */

@@ -85,6 +85,32 @@ export type ConnectionEffect =
 
 export type ConnectionStep = readonly [ConnectionState, readonly ConnectionEffect[]]
 
+/**
+ * How readily a connection is given up when there is no room for a new one: the lowest number first. `undefined`: never.
+ * `isTrusted`: a request on it had a valid token or cookie.
+ */
+export const evictionRank = (
+  state: ConnectionState,
+  isTrusted: boolean,
+  at: number,
+): number | undefined => {
+  switch (state.name) {
+    case "closed":
+    case "lingering":
+      return 0
+    case "flushing":
+      return isTrusted ? 4 : 0
+    case "head":
+      // A client that has just connected has not had the time to show its token.
+      if (at - state.since < FRESH_MS) return 4
+      return isTrusted ? 3 : 1
+    case "request":
+    case "raw":
+      return isTrusted ? undefined : 2
+  }
+}
+
+const FRESH_MS = 2000
 const HEAD_MS = 10_000
 const IDLE_MS = 75_000
 const BODY_STALL_MS = 60_000

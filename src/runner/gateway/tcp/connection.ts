@@ -7,6 +7,7 @@ import {
   type ConnectionEffect,
   type ConnectionEvent,
   type ConnectionState,
+  evictionRank,
   isBodyComplete,
   newConnection,
   stepConnection,
@@ -20,6 +21,10 @@ export interface Connection {
   readonly closed: () => void
   readonly drain: () => void
   readonly phase: () => ConnectionState["name"]
+  /** The order in which connections are given up for new ones; see connection-state.ts. */
+  readonly evictionRank: (at: number) => number | undefined
+  /** Ends the connection to make room; between requests, after the bytes that are still queued. */
+  readonly evict: () => void
   /** Ends the connection after the current response. */
   readonly retire: () => void
   readonly close: () => void
@@ -64,6 +69,8 @@ export const createConnection = (options: ConnectionOptions): Connection => {
   /** The request before: its response may still be waiting in `writer`. */
   let last: HttpExchange | undefined
   let activeAt = now()
+  /** A request on this connection was authenticated. */
+  let isTrusted = false
   /** Events that arise while another one is processed wait here: handlers may respond from inside an effect. */
   const queue: ConnectionEvent[] = []
   let isProcessing = false
@@ -132,6 +139,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
     current = undefined
     ended.isOpen = false
     last = ended.exchange
+    isTrusted ||= ended.exchange.isTrusted
     options.onRequestOver(ended.exchange)
     return ended.listener
   }
@@ -155,6 +163,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       peer: socket.remoteAddress,
       route: "none",
       status: 0,
+      isTrusted: false,
       receive: (listener, form) => {
         if (!self.isOpen) return
         self.listener = listener
@@ -233,6 +242,12 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       else current?.listener?.drained()
     },
     phase: () => state.name,
+    evictionRank: (at) =>
+      evictionRank(state, isTrusted || current?.exchange.isTrusted === true, at),
+    evict: () =>
+      dispatch(
+        state.name === "head" ? { type: "close" } : { type: "drop", closeMessageSent: false },
+      ),
     retire: () => dispatch({ type: "retire" }),
     close: () => dispatch({ type: "close" }),
     drop: (matches) => {

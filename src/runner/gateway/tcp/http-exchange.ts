@@ -46,6 +46,8 @@ export interface HttpExchange {
   readonly isOpen: () => boolean
   readonly bytesIn: () => number
   readonly bytesOut: () => number
+  /** The request had a valid token or cookie: its connection is not given up for a new one. */
+  isTrusted: boolean
   /** Name of the route and status of the response, for the metrics. */
   route: string
   status: number

@@ -16,6 +16,8 @@ export interface ServerOptions {
   /** Called every second. */
   readonly onTick: () => void
   readonly mostSockets?: number
+  /** Requests that are still served when all ordinary room is taken. */
+  readonly isEssential: (target: string) => boolean
 }
 
 export interface Server {
@@ -28,6 +30,12 @@ export interface Server {
 }
 
 const MOST_SOCKETS = 4096
+/** Room that is kept for essential requests, as a fraction of all connections. */
+const RESERVED = 1 / 16
+/** The part of all connections that one address may have. Behind a proxy, all people have its address. */
+const PER_PEER = 3 / 4
+/** How long a refused client has to read its response. */
+const REFUSED_MS = 1000
 const SWEEP_MS = 1000
 const GRACE_MS = 5000
 const KEEP_ALIVE_MS = 60_000
@@ -35,29 +43,40 @@ const FULL = renderResponse({ status: 503, headers: { "retry-after": "2" } }, fa
 
 interface SocketData {
   connection: Connection | undefined
+  peer: string
 }
 
 export const startServer = (options: ServerOptions): Server => {
   const { clock, host, port, mostSockets = MOST_SOCKETS } = options
+  const mostOrdinary = mostSockets - Math.floor(mostSockets * RESERVED)
+  const mostPerPeer = Math.ceil(mostSockets * PER_PEER)
   const connections = new Map<Socket<SocketData>, Connection>()
+  const perPeer = new Map<string, number>()
+  /** Clients that were refused, and when their sockets are closed if they do not close them. */
+  const refused = new Map<Socket<SocketData>, number>()
   let stopping = false
 
   const listener = listen({
     hostname: host,
     port,
     allowHalfOpen: true,
-    data: { connection: undefined },
+    data: { connection: undefined, peer: "" },
     socket: {
       open: (socket) => {
-        if (connections.size >= mostSockets && !closeIdleConnection()) {
+        const { remoteAddress: peer } = socket
+        const room = findRoom(peer)
+        if (room === "none") {
           socket.write(FULL)
+          refused.set(socket, clock.now() + REFUSED_MS)
           return void socket.end()
         }
         socket.setNoDelay(true)
         socket.setKeepAlive(true, KEEP_ALIVE_MS)
-        const connection = createConnection({ ...options, socket, now: clock.now })
-        socket.data = { connection }
+        const onRequest = room === "reserved" ? onlyEssential : options.onRequest
+        const connection = createConnection({ ...options, onRequest, socket, now: clock.now })
+        socket.data = { connection, peer }
         connections.set(socket, connection)
+        perPeer.set(peer, (perPeer.get(peer) ?? 0) + 1)
         if (stopping) connection.retire()
       },
       data: (socket, bytes) => socket.data.connection?.data(bytes),
@@ -66,7 +85,8 @@ export const startServer = (options: ServerOptions): Server => {
         else socket.end()
       },
       close: (socket) => {
-        connections.delete(socket)
+        refused.delete(socket)
+        remove(socket)
         socket.data.connection?.closed()
       },
       error: (socket) => socket.terminate(),
@@ -74,21 +94,49 @@ export const startServer = (options: ServerOptions): Server => {
     },
   })
 
-  /** Makes room for a new connection by closing the oldest one that is between requests. */
-  const closeIdleConnection = (): boolean => {
+  const remove = (socket: Socket<SocketData>) => {
+    if (!connections.delete(socket)) return
+    const { peer } = socket.data
+    const left = (perPeer.get(peer) ?? 1) - 1
+    if (left === 0) perPeer.delete(peer)
+    else perPeer.set(peer, left)
+  }
+
+  const findRoom = (peer: string): "ordinary" | "reserved" | "none" => {
+    if ((perPeer.get(peer) ?? 0) >= mostPerPeer) return evictOne(peer) ? "ordinary" : "none"
+    if (connections.size < mostOrdinary || evictOne()) return "ordinary"
+    return connections.size < mostSockets ? "reserved" : "none"
+  }
+
+  /** Gives up the oldest connection of the lowest rank, of this peer or of any. */
+  const evictOne = (peer?: string): boolean => {
+    const at = clock.now()
+    let lowest = Number.POSITIVE_INFINITY
+    let victim: Socket<SocketData> | undefined
     for (const [socket, connection] of connections) {
-      if (connection.phase() !== "head") continue
-      connections.delete(socket)
-      connection.close()
-      return true
+      if (peer !== undefined && socket.data.peer !== peer) continue
+      const rank = connection.evictionRank(at)
+      if (rank === undefined || rank >= lowest) continue
+      lowest = rank
+      victim = socket
+      if (rank === 0) break
     }
-    return false
+    if (victim === undefined) return false
+    remove(victim)
+    victim.data.connection?.evict()
+    return true
+  }
+
+  const onlyEssential = (exchange: HttpExchange) => {
+    if (options.isEssential(exchange.head.target)) return options.onRequest(exchange)
+    exchange.respond({ status: 503, headers: { "retry-after": "2" } })
   }
 
   let cancelSweep = () => {}
   const sweep = () => {
     const at = clock.now()
     for (const connection of connections.values()) connection.sweep(at)
+    for (const [socket, until] of refused) if (at > until) socket.terminate()
     options.onTick()
     cancelSweep = clock.after(SWEEP_MS, sweep)
   }

@@ -56,7 +56,7 @@ const ownHosts: Readonly<Record<string, string>> = {
   anthropic: "api.anthropic.com",
 }
 
-export const COMPATIBLE = "openai-compatible"
+const COMPATIBLE = "openai-compatible"
 
 /**
  * In the order of preference for prompts that name no model. A key whose base URL is set belongs to that endpoint only,

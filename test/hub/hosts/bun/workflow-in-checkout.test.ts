@@ -1,7 +1,8 @@
 /** A workflow with a repository, a branch or a commit: it runs in a child session whose checkout has them. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
-import { chmod } from "node:fs/promises"
+import { chmod, mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type GitServer, startGitServer } from "../../../kit/git-server.ts"
 import { hashOf } from "../../../../src/hub/keys.ts"
@@ -12,12 +13,14 @@ import { until } from "../../kit/until.ts"
 
 let setup: TestLocalHub
 let server: GitServer
+let programs: string
 
 /** In place of the runner: it records its environment and waits. The hub's side is what this file tests. */
 const PROGRAM = "#!/bin/sh\nenv > ./environment\nexec cat > /dev/null\n"
 
 beforeAll(async () => {
-  const program = `/tmp/sandpiper-fake-runner-${crypto.randomUUID()}`
+  programs = await mkdtemp(join(tmpdir(), "fake-runner-"))
+  const program = join(programs, "runner")
   await Bun.write(program, PROGRAM)
   await chmod(program, 0o755)
   setup = await startTestLocalHub({ self: [program], environment: { PATH: "/usr/bin:/bin" } })
@@ -33,6 +36,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await setup.stop()
   await server.stop()
+  await rm(programs, { recursive: true, force: true })
 })
 
 test("a workflow with a repository and a branch is ordered in a child session that has them, and the parent hears of its end", async () => {

@@ -1,6 +1,6 @@
 /** The rules of model endpoints: which address gets which key, which model a name means, and what a list says. */
 import { expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import {
   type Endpoint,
   endpointsOf,

@@ -1,0 +1,130 @@
+/** Neither a tunnel nor an attachment reaches the servers of the sandbox itself. */
+import { Database } from "bun:sqlite"
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { fetchFile } from "../../src/runner/prompt/fetch-file.ts"
+import { isOutside } from "../../src/runner/prompt/outside-address.ts"
+import { api, startTestGateway } from "../runner/gateway/kit.ts"
+import { startRunner, type TestRunner } from "../kit/runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+
+const failureOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "it was fetched",
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  )
+
+const INSIDE = "its address is inside the sandbox, where attachments are not fetched"
+const fetched = (url: string, mayFetch?: (url: URL) => boolean) =>
+  failureOf(fetchFile(url, 1024, new AbortController().signal, mayFetch))
+
+describe("attachments", () => {
+  let server: ReturnType<typeof Bun.serve>
+  let requests = 0
+  beforeAll(() => {
+    server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: (request) => {
+        requests += 1
+        const { pathname } = new URL(request.url)
+        if (pathname !== "/start") return new Response("a secret of the sandbox")
+        return Response.redirect(`http://127.0.0.2:${server.port}/inside`, 302)
+      },
+    })
+  })
+  afterAll(() => server.stop(true))
+
+  test.each([
+    "127.0.0.1",
+    "127.9.9.9",
+    "localhost",
+    "a.localhost",
+    "0.0.0.0",
+    "[::1]",
+    "2130706433",
+  ])("an attachment at http://%s is refused and never requested", async (host) => {
+    requests = 0
+    expect(await fetched(`http://${host}:${server.port}/`)).toBe(INSIDE)
+    expect(requests).toBe(0)
+  })
+
+  test("an attachment that redirects to a loopback address is refused", async () => {
+    requests = 0
+    const isStart = ({ hostname }: URL) => hostname === "127.0.0.1"
+    expect(await fetched(`http://127.0.0.1:${server.port}/start`, isStart)).toBe(INSIDE)
+    expect(requests).toBe(1)
+  })
+
+  test.each(["[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "169.254.169.254", "[fe80::1]", "[::]"])(
+    "the address %s counts as inside",
+    async (host) => {
+      expect(await isOutside(new URL(`http://${host}/`))).toBe(false)
+    },
+  )
+
+  test("a public address counts as outside", async () => {
+    expect(await isOutside(new URL("http://192.0.2.1/"))).toBe(true)
+    expect(await isOutside(new URL("http://[2001:db8::1]/"))).toBe(true)
+  })
+
+  test("a data URL of 200 kB that is almost base64 is refused within 200 ms", async () => {
+    const url = `data:text/plain;base64,${" ".repeat(200_000)}!`
+    const started = performance.now()
+    expect(await failureOf(fetchFile(url, 1024 * 1024, new AbortController().signal))).toBe(
+      "its data: URL is not base64",
+    )
+    expect(performance.now() - started).toBeLessThan(200)
+  })
+})
+
+describe("tunnels", () => {
+  test("a tunnel to a port of the runner itself is refused, also if it was stored before", async () => {
+    const gateway = startTestGateway({
+      reserved: () =>
+        new Map([
+          [4711, "the control server"],
+          [4712, "the demo model"],
+          [4713, "the VNC server"],
+        ]),
+      loadTunnels: () => JSON.stringify([{ name: "old", port: 4711, protocol: "auto" }]),
+    })
+    for (const port of [4711, 4712, 4713]) {
+      const response = await api(gateway, "POST", "/tunnels", { name: "evil", port })
+      expect(response.status).toBe(409)
+    }
+    expect(await (await api(gateway, "GET", "/tunnels")).json()).toEqual({ tunnels: [] })
+    await gateway.stop()
+  })
+
+  let agent: TestSessionAgent
+  let runner: TestRunner
+  beforeAll(async () => {
+    agent = startTestSessionAgent()
+    // OpenCode is not needed here.
+    runner = await startRunner(agent, { OPENCODE_BIN: "/bin/false", VNC_RAW_PORT: "45900" })
+  }, 60_000)
+  afterAll(async () => {
+    await runner?.stop()
+    await agent?.stop()
+  })
+
+  test("a runner refuses tunnels to its control server and to a moved VNC_RAW_PORT", async () => {
+    const { stateDir } = runner.sandbox
+    const db = new Database(join(stateDir, "state.db"), { readonly: true })
+    const fact = db
+      .query<{ value: string }, []>("SELECT value FROM facts WHERE name = 'agent.api-token'")
+      .get()
+    db.close()
+    const control = await readFile(join(stateDir, "control-url"), "utf8")
+    for (const port of [Number(new URL(control).port), 45_900]) {
+      const response = await fetch(`${runner.gatewayUrl}/api/tunnels`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${fact?.value.split(" ")[1]}` },
+        body: JSON.stringify({ name: "evil", port }),
+      })
+      expect(response.status).toBe(409)
+    }
+  })
+})
