@@ -51,8 +51,10 @@ const provisionOf = async ({
 /** Applies a provision to a session of this process. */
 export const applyProvision = async (
   session: Session,
-  { title, config, runnerTokenHash }: Provision,
+  { ancestors, title, config, runnerTokenHash }: Provision,
 ): Promise<void> => {
+  const [parent] = ancestors ?? []
+  if (parent !== undefined) session.setParent(parent)
   if (config !== undefined && Object.keys(config).length > 0) {
     const reply = await session.configure(config)
     if (!reply.ok) throw new Error(reply.error.message)

@@ -40,6 +40,10 @@ export const webOrigin = (url: string): string | undefined => {
 export const hideCredentials = (text: string, replacement = ""): string =>
   text.replaceAll(/(:\/\/)[^\s/@]+@/g, `$1${replacement}`)
 
+/** `owner/name` of a repository on a git host, from an HTTPS or SSH address. */
+export const ownerAndName = (address: string): string | undefined =>
+  /[/:]([A-Za-z0-9._-]+\/[A-Za-z0-9._-]+?)(?:\.git)?\/?$/.exec(address.trim())?.[1]
+
 /** The last segment of the address, as a directory name. */
 export const repositoryName = (url: string): string => {
   const last =

@@ -11,6 +11,8 @@ import { notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
 import type { Link } from "./link/link.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { Readiness } from "./readiness.ts"
+import { checkoutFields } from "./sandbox/checkout-fields.ts"
+import type { Git } from "./sandbox/git.ts"
 import type { Secrets } from "./sandbox/secrets.ts"
 
 export interface JoinGatewayOptions {
@@ -22,6 +24,8 @@ export interface JoinGatewayOptions {
   readonly readiness: Readiness
   readonly agent: Agent
   readonly linkMetrics: LinkMetrics
+  readonly brokerPort: number
+  readonly git: Git
   /** Ports of the other servers of this sandbox, with their owners. */
   readonly reserved: () => ReadonlyMap<number, string>
   /** Undefined where the sandbox has no source of secrets. */
@@ -59,7 +63,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     loadTunnels: () => readFact(db, TUNNELS_FACT),
     saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
     announceTunnels: (tunnels) => link.send({ type: "tunnels", tunnels: [...tunnels] }),
-    request: requestOverLink(link.request),
+    request: requestOverLink(link.request, checkoutFields(options.git)),
     notify: notifyOverLink({
       send: link.send,
       originOf: channels.originOf,

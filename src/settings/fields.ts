@@ -82,6 +82,11 @@ export const gitDepth = z.coerce
   .int("must be a number of commits")
   .min(1, "must be at least 1")
 
+export const count = z.coerce
+  .number("must be a number")
+  .int("must be a whole number")
+  .min(0, "must be at least 0")
+
 export const jsonOf = <Schema extends z.ZodType>(schema: Schema, expected: string) =>
   z.string().transform((text, context): z.output<Schema> => {
     const parsed = schema.safeParse(parseJson(text))

@@ -4,10 +4,12 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { RequestFields, RequestResult } from "../../src/wire/frames/index.ts"
+import { GITHUB_TOKEN, type GithubApi, startGithubApi } from "../kit/github-api.ts"
 import type { ContractHost } from "./contract.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "./kit/hub.ts"
+import { until } from "./kit/until.ts"
 
 export type EffectsHost = Pick<ContractHost, "url" | "clientToken" | "restart" | "stop">
 
@@ -16,9 +18,16 @@ interface Created {
   readonly secret: string
 }
 
-export const testEffects = (name: string, start: () => Promise<EffectsHost>): void => {
+type Environment = Readonly<Record<string, string>>
+
+export const testEffects = (
+  name: string,
+  start: (environment: Environment) => Promise<EffectsHost>,
+): void => {
   let host: EffectsHost
   let folder: string
+  let github: GithubApi
+  let flaky: FlakyApi
   const runners: FakeRunner[] = []
   const clients: TestClient[] = []
 
@@ -28,10 +37,10 @@ export const testEffects = (name: string, start: () => Promise<EffectsHost>): vo
       headers: { Authorization: `Bearer ${host.clientToken}` },
       ...(body && { body: JSON.stringify(body) }),
     })
-  const createSession = async (session: string) =>
-    expect((await call("PUT", `/sessions/${session}`, { runnerToken: RUNNER_TOKEN })).status).toBe(
-      201,
-    )
+  const createSession = async (session: string, fields: object = {}) => {
+    const body = { runnerToken: RUNNER_TOKEN, ...fields }
+    expect((await call("PUT", `/sessions/${session}`, body)).status).toBe(201)
+  }
   const startRunner = (session: string, options: Partial<FakeRunnerOptions> = {}): FakeRunner => {
     const runner = startFakeRunner({
       url: `${host.url.replace(/^http/, "ws")}/sessions/${session}/ws`,
@@ -81,14 +90,211 @@ export const testEffects = (name: string, start: () => Promise<EffectsHost>): vo
   describe(name, () => {
     beforeEach(async () => {
       folder = await mkdtemp(join(tmpdir(), "effects-"))
-      host = await start()
+      github = startGithubApi([
+        { fullName: "birds/heron", defaultBranch: "trunk", isPrivate: false, files: { a: "b" } },
+      ])
+      flaky = startFlakyApi(github.url)
+      host = await start({ GITHUB_TOKEN, GITHUB_API_URL: flaky.url })
       await createSession("s1")
     })
     afterEach(async () => {
       for (const client of clients.splice(0)) client.close()
       await Promise.all(runners.splice(0).map((runner) => runner.stop()))
       await host.stop()
+      await flaky.stop()
+      await github.stop()
       await rm(folder, { recursive: true, force: true })
+    })
+
+    describe("a child session", () => {
+      const contents = ({ prompts }: FakeRunner) => prompts.map(({ content }) => content)
+
+      test("a parent hears once of the end of the work that it ordered, of a failure and of the end of the child", async () => {
+        await createSession("c1", { parent: "s1", title: "helper" })
+        const parent = startRunner("s1")
+        const child = startRunner("c1", { eager: false })
+        const watcher = await connect("s1")
+        await parent.uplink.request("session-message", { targetSessionId: "c1", content: "count" })
+        await until(() => child.busy() === 1, "work of the child")
+        child.work(1)
+        await until(() => parent.prompts.length === 1, "report of the answer")
+        expect(contents(parent)[0]).toBe(
+          "Child session c1 (helper) has finished its work. Its answer:\n\nanswer to: count",
+        )
+        await parent.uplink.request("session-message", { targetSessionId: "c1", content: "fail" })
+        await until(() => child.busy() === 1, "second work of the child")
+        const failed = child.prompts.at(-1)?.messageId ?? ""
+        const address = { messageId: failed, channelType: "web", channelId: "default" }
+        child.send({ type: "error", error: "no credit", ...address })
+        child.send({ type: "complete", ...address })
+        await until(() => parent.prompts.length === 2, "report of the failure")
+        expect(contents(parent)[1]).toBe("Child session c1 (helper) has failed:\n\nno credit")
+        await host.restart()
+        child.send({ type: "self-terminate" })
+        await until(() => parent.prompts.length === 3, "report of the end")
+        expect(contents(parent)[2]).toStartWith("Child session c1 (helper) has ended.")
+        await until(() => parent.busy() === 0, "end of the parent's turns")
+        expect(parent.prompts).toHaveLength(3)
+        const later = await connect("s1")
+        expect(later.state("child:c1")).toEqual({
+          childSessionId: "c1",
+          title: "helper",
+          status: "ended",
+        })
+        expect(watcher.events).not.toBeEmpty()
+      })
+
+      test("a parent hears of a question of its child, and its message is the answer", async () => {
+        await createSession("c1", { parent: "s1" })
+        const parent = startRunner("s1")
+        const child = startRunner("c1", { eager: false })
+        await parent.uplink.request("session-message", { targetSessionId: "c1", content: "ask me" })
+        await until(() => child.busy() === 1, "work of the child")
+        child.send({
+          type: "question",
+          questionId: "q1",
+          text: "Which colour?",
+          messageId: child.prompts[0]?.messageId ?? "",
+          channelType: "web",
+          channelId: "default",
+        })
+        await until(() => parent.prompts.length === 1, "report of the question")
+        expect(contents(parent)[0]).toContain("asks a question and waits")
+        expect(contents(parent)[0]).toContain("Which colour?")
+        const watcher = await connect("s1")
+        expect(watcher.state("child:c1")).toMatchObject({ status: "asking" })
+        await parent.uplink.request("session-message", { targetSessionId: "c1", content: "green" })
+        const isAnswer = ({ type }: { readonly type: string }) => type === "answer"
+        await until(() => child.frames.some(isAnswer), "answer")
+        expect(child.frames.find(isAnswer)).toMatchObject({ questionId: "q1", answer: "green" })
+        expect(child.prompts).toHaveLength(1)
+      })
+
+      test("a message of a child reaches its parent as a prompt and is not reported further", async () => {
+        await createSession("c1", { parent: "s1" })
+        const parent = startRunner("s1")
+        const child = startRunner("c1")
+        await child.uplink.request("session-message", {
+          targetSessionId: "s1",
+          content: "half done",
+        })
+        await until(() => parent.prompts.length === 1, "message")
+        expect(parent.prompts[0]).toMatchObject({
+          content: "half done",
+          authorName: "session c1",
+        })
+      })
+
+      test("a parent that is away hears of the end of its child when it connects, after a restart of the host", async () => {
+        await createSession("c1", { parent: "s1" })
+        await call("DELETE", "/sessions/c1")
+        await host.restart()
+        const parent = startRunner("s1")
+        await until(() => parent.prompts.length === 1, "report of the end")
+        await host.restart()
+        await until(() => parent.busy() === 0, "end of the parent's turn")
+        expect(contents(parent)).toEqual(["Child session c1 has ended.\n\nended by a client"])
+      })
+
+      test("clients of the parent see a child that the runner announces", async () => {
+        const parent = startRunner("s1")
+        const watcher = await connect("s1")
+        parent.send({ type: "child-session", childSessionId: "c9" })
+        await watcher.until(() => watcher.state("child:c9") !== undefined, "child")
+        expect(watcher.state("child:c9")).toMatchObject({ childSessionId: "c9", status: "running" })
+      })
+    })
+
+    describe("a workflow for another checkout", () => {
+      test("a trigger cannot be run for another repository and says which tool can", async () => {
+        const runner = startRunner("s1")
+        const { id } = await createTrigger(runner, {
+          name: "t",
+          config: { type: "manual", prompt: "go" },
+        })
+        const payload = { triggerId: id, repoUrl: "https://github.com/birds/heron" }
+        const refused = runner.uplink.request("trigger-api", { action: "run", payload })
+        expect(await refused.then(String, String)).toContain("use run_workflow")
+        expect(runner.prompts).toEqual([])
+      })
+    })
+
+    describe("a notification", () => {
+      test("a notification to a user or a handle is read by another session and shown to the clients of the sender", async () => {
+        await createSession("s2")
+        const sender = startRunner("s1")
+        const reader = startRunner("s2")
+        const watcher = await connect("s1")
+        await sender.uplink.request("mailbox-send", { toUserId: "ann", content: "for Ann" })
+        await sender.uplink.request("mailbox-send", { toHandle: "@ops", content: "for ops" })
+        const { messages } = await reader.uplink.request("mailbox-check", {})
+        expect(messages).toMatchObject([
+          { content: "for Ann", toUserId: "ann", fromSessionId: "s1" },
+          { content: "for ops", toHandle: "@ops", fromSessionId: "s1" },
+        ])
+        expect((await sender.uplink.request("mailbox-check", {})).messages).toEqual([])
+        const shown = () => (watcher.state("notifications") ?? []) as readonly object[]
+        await watcher.until(() => shown().length === 2, "notifications")
+        expect(shown()).toMatchObject([{ content: "for Ann" }, { content: "for ops" }])
+      })
+
+      test("a notification to a session is shown to its clients and read by that session only", async () => {
+        await createSession("s2")
+        await createSession("s3")
+        const sender = startRunner("s1")
+        const watcher = await connect("s2")
+        await sender.uplink.request("mailbox-send", { toSessionId: "s2", content: "for s2" })
+        await watcher.until(() => watcher.state("notifications") !== undefined, "notification")
+        expect(watcher.state("notifications")).toMatchObject([
+          { content: "for s2", fromSessionId: "s1" },
+        ])
+        const other = startRunner("s3")
+        expect((await other.uplink.request("mailbox-check", {})).messages).toEqual([])
+      })
+    })
+
+    describe("a pull request", () => {
+      const checkout = "birds/heron"
+
+      test("a pull request is opened, changed and read with its checks and reviews in the repository that the runner names", async () => {
+        const { request } = startRunner("s1").uplink
+        const opened = await request("create-pr", { branch: "fix", title: "Fix it", checkout })
+        expect(opened).toMatchObject({ number: 1, title: "Fix it", state: "open" })
+        const [pull] = github.repository(checkout).pulls
+        expect(pull).toMatchObject({ base: { ref: "trunk" }, head: { ref: "fix" } })
+        await request("update-pr", { prNumber: 1, title: "Better", labels: ["ready"], checkout })
+        expect(pull).toMatchObject({ title: "Better", labels: [{ name: "ready" }] })
+        const { data } = await request("inspect-pull-request", { prNumber: 1, checkout })
+        expect(data).toMatchObject({
+          title: "Better",
+          checks: [{ name: "build", status: "completed", conclusion: "success" }],
+          reviews: [{ user: "ann", state: "APPROVED" }],
+          comments: [{ body: "comment on 1" }],
+        })
+      })
+
+      test("a pull request whose response is lost is opened once", async () => {
+        const { request } = startRunner("s1").uplink
+        flaky.loseResponseOf("POST")
+        const opened = await request("create-pr", { branch: "fix", title: "Fix it", checkout })
+        expect(opened).toMatchObject({ number: 1 })
+        expect(github.repository(checkout).pulls).toHaveLength(1)
+      })
+
+      test("a call that the git host fails once is repeated, and one that it refuses is not", async () => {
+        const { request } = startRunner("s1").uplink
+        flaky.loseResponseOf("GET")
+        expect(await request("list-pull-requests", { checkout })).toMatchObject({ pulls: [] })
+        const before = github.calls.length
+        const refused = request("inspect-pull-request", {
+          prNumber: 9,
+          owner: "birds",
+          repo: "none",
+        })
+        expect(await refused.then(String, String)).toContain("the git host answered 404")
+        // Details, files, comments and reviews, once each.
+        expect(github.calls.length - before).toBe(4)
+      })
     })
 
     describe("a trigger", () => {
@@ -140,4 +346,40 @@ export const testEffects = (name: string, start: () => Promise<EffectsHost>): vo
       })
     })
   })
+}
+
+interface FlakyApi {
+  readonly url: string
+  /** The next call with this method is carried out, and its response is 502. */
+  readonly loseResponseOf: (method: string) => void
+  readonly stop: () => Promise<void>
+}
+
+/** A proxy in front of the git host that loses a response. */
+const startFlakyApi = (target: string): FlakyApi => {
+  let lost: string | undefined
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async (request) => {
+      const { pathname, search } = new URL(request.url)
+      const { method, headers } = request
+      const body = method === "GET" ? undefined : await request.text()
+      const response = await fetch(`${target}${pathname}${search}`, {
+        method,
+        headers,
+        ...(body !== undefined && { body }),
+      })
+      if (method !== lost) return response
+      lost = undefined
+      return Response.json({ message: "Bad Gateway" }, { status: 502 })
+    },
+  })
+  return {
+    url: server.url.origin,
+    loseResponseOf: (method) => {
+      lost = method
+    },
+    stop: () => server.stop(true),
+  }
 }

@@ -43,7 +43,7 @@ export const createExternalHandlers = ({
     }),
     "terminate-child": async ({ childSessionId }, { session }) => {
       children.mustOwn(session, childSessionId)
-      await children.terminate(childSessionId, "ended by its parent session")
+      await children.terminate(childSessionId, "ended by its parent session", { quiet: true })
       return { success: true }
     },
     "list-child-sessions": async (_fields, { session }) => ({
@@ -64,7 +64,10 @@ export const createExternalHandlers = ({
         authorName: `session ${session}`,
         ...channelAddress("web:default"),
       } as const
-      await target.prompt(prompt, "web:default", { interrupt: interrupt === true })
+      await target.prompt(prompt, "web:default", {
+        interrupt: interrupt === true,
+        fromSession: session,
+      })
       return { success: true }
     },
     "session-messages": async ({ targetSessionId, limit, after }) => ({

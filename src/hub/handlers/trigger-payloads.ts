@@ -30,6 +30,16 @@ export const targetPayload = z.looseObject({
   variables: record.optional(),
 })
 
+/** A trigger runs in the checkout of its session. */
+export const runPayload = targetPayload.refine(
+  ({ repoUrl, branch, ref }) => (repoUrl ?? branch ?? ref) === undefined,
+  {
+    path: ["repoUrl"],
+    error:
+      "a trigger runs in its session: use run_workflow for another repository, branch or commit",
+  },
+)
+
 export const withoutSecret = (config: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(config).filter(([name]) => name !== "secret"))
 

@@ -23,6 +23,7 @@ import {
   keepSecret,
   listPayload,
   mapVariables,
+  runPayload,
   targetPayload,
   updatePayload,
   withoutSecret,
@@ -197,7 +198,7 @@ export const createTriggers = (
             return { data: { trigger: show(find(row.id)), success: true } }
           }
           case "run": {
-            const { triggerId, variables } = readPayload(targetPayload, payload)
+            const { triggerId, variables } = readPayload(runPayload, payload)
             return { data: fire(find(triggerId), `run-${requestId}`, {}, variables) }
           }
           case "delete": {

@@ -10,6 +10,7 @@ import {
 } from "./workflow-orders.ts"
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
+import { hasEnded } from "./named-values.ts"
 import { hasRow } from "./rows.ts"
 import { checkBudget } from "./budget.ts"
 
@@ -126,7 +127,9 @@ const tableOf = (context: SessionContext): IngestTable => {
         promptId: frame.messageId,
         payload: { title: frame.title, patterns: frame.patterns },
       }),
-    question: (frame) =>
+    question: (frame) => {
+      if (!interactions.exists(frame.questionId))
+        context.childReports.asked(frame.messageId, frame.questionId, frame.text)
       interactions.open({
         id: frame.questionId,
         kind: "question",
@@ -137,7 +140,8 @@ const tableOf = (context: SessionContext): IngestTable => {
           ...(frame.options && { options: frame.options }),
           ...(frame.multiple && { multiple: true }),
         },
-      }),
+      })
+    },
     agentStatus: (frame) => {
       const { status, detail, messageId, ready = status === "idle" } = frame
       const value = { status, ...(detail !== undefined && { detail }) }
@@ -188,8 +192,12 @@ const tableOf = (context: SessionContext): IngestTable => {
     "files-changed": ({ files }) => values.setPublic("files", files),
     "pr-created": ({ number, title, url, status }) =>
       values.setPublic(`pr:${number}`, { number, title, url, status }),
-    "child-session": ({ childSessionId, title }) =>
-      values.setPublic(`child:${childSessionId}`, { childSessionId, title }),
+    "child-session": ({ childSessionId, title }) => {
+      // A report of the child may have arrived before: its status stays.
+      const name = `child:${childSessionId}`
+      if (values.getPublic(name) === undefined)
+        values.setPublic(name, { childSessionId, title, status: "running" })
+    },
     title: ({ title }) => values.setPublic("title", title),
     "channel-session-created": ({ channelKey: key, opencodeSessionId }) =>
       sql.run(
@@ -200,6 +208,7 @@ const tableOf = (context: SessionContext): IngestTable => {
     "audio-transcript": ({ messageId, transcript }) =>
       messages.setPart(messageId, "transcript", "transcript", { transcript }),
     "self-terminate": () => {
+      if (!hasEnded(values)) context.childReports.ended("It has completed its session.", false)
       values.setPublic("session", { status: "ended" })
       withdrawAll(context, undefined)
       ports.ended()

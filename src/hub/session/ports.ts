@@ -1,5 +1,6 @@
 /** What a session needs of its host: a database, sockets, blobs, a clock and one alarm. */
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
+import type { ChildReport } from "./child-reports.ts"
 import type { ChatServices } from "./chat-services.ts"
 
 export type SqlValue = string | number | null
@@ -68,6 +69,8 @@ export interface Ports {
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
   ) => void
+  /** Gives a report of this session to its parent. Resolves when the parent has stored it; it knows duplicates. */
+  readonly tellParent: (parent: string, report: ChildReport) => Promise<void>
   /** A client approves or denies a run of this session that waits for it. */
   readonly decideExecution: (decision: ExecutionDecision) => Promise<DecisionOutcome>
   /** The runner has ended the session. */

@@ -52,6 +52,7 @@ export const endPrompt = (context: SessionContext, id: string): void => {
   if (!row) return
   const status = row.stopping === 1 ? "canceled" : row.error === null ? "done" : "failed"
   if (!context.queue.finish(id, status)) return
+  context.childReports.promptEnded(id, status)
   clearPrompt(context, id)
   endMessages(context, id, "error", "the turn ended without a final message")
   if (status === "failed")
@@ -121,6 +122,7 @@ export const abandonPrompt = (
   const error = why === "stop" ? (row.error ?? reasons.stop) : reasons[why]
   queue.setError(id, error)
   queue.finish(id, why === "prompt" ? "failed" : "canceled")
+  context.childReports.promptEnded(id, why === "prompt" ? "failed" : "canceled")
   endMessages(context, id, why === "prompt" ? "error" : "canceled", error)
   clearPrompt(context, id)
   context.chatSends.endPrompt(id, row.channel, { error })
@@ -153,3 +155,20 @@ export const answerFrame = (answered: Answered) =>
   answered.kind === "question"
     ? ({ type: "answer", questionId: answered.id, answer: answered.answer } as const)
     : ({ type: "permission-reply", permissionId: answered.id, reply: answered.answer } as const)
+
+/** The agent waits for an answer on this channel: the prompt of another session is that answer. */
+export const answerQuestion = (
+  context: SessionContext,
+  prompt: Prompt,
+  channel: string,
+): boolean => {
+  const { interactions, queue } = context
+  const question = interactions.openQuestion(channel)
+  if (question === undefined) return false
+  const answered = { id: question, kind: "question", answer: prompt.content } as const
+  queue.finish(prompt.messageId, "done")
+  addPromptToConversation(context, prompt, channel)
+  interactions.answer(answered, prompt.authorName ?? "another session")
+  context.sendToRunner(answerFrame(answered))
+  return true
+}

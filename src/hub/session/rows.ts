@@ -189,7 +189,7 @@ export const runnerConnectionRow = z.object({
 export const epochRow = z.object({ last_seq: z.number() })
 
 export const deadlineRow = z.object({
-  kind: z.enum(["stop", "prompt", "barrier", "ask", "access", "send"]),
+  kind: z.enum(["stop", "prompt", "barrier", "ask", "access", "send", "report"]),
   ref: z.string(),
 })
 export const deadlineTimeRow = z.object({ at: z.number().nullable() })

@@ -61,6 +61,9 @@ const statements = [
     id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL,
     output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,
     cost REAL)`,
+  // Prompts whose end the parent session waits for, and reports that it has not stored yet (child-reports.ts).
+  "CREATE TABLE IF NOT EXISTS awaited (prompt TEXT PRIMARY KEY)",
+  "CREATE TABLE IF NOT EXISTS child_reports (id TEXT PRIMARY KEY, report TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0)",
   // Messages for chat services outside, in order. A reply is one or more rows.
   `CREATE TABLE IF NOT EXISTS sends (
     place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, reply TEXT NOT NULL, channel TEXT NOT NULL,

@@ -2,6 +2,7 @@
 import type { InboundFrame } from "../../wire/frames/index.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
 import { type ChangeKind, type Changes, createChanges } from "./changes.ts"
+import { type ChildReports, createChildReports } from "./child-reports.ts"
 import { type ChatSends, createChatSends } from "./chat-sends.ts"
 import { createDeadlines, type Deadlines } from "./deadlines.ts"
 import { createInteractions, type Interactions } from "./interactions.ts"
@@ -24,6 +25,7 @@ export interface SessionContext {
   readonly runnerConnection: RunnerConnection
   readonly deadlines: Deadlines
   readonly values: NamedValues
+  readonly childReports: ChildReports
   readonly budget: SessionBudget
   readonly chatSends: ChatSends
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
@@ -44,6 +46,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
   const runnerConnection = createRunnerConnection(sql)
   const deadlines = createDeadlines(sql, ports.alarm)
   const values = createNamedValues(sql, changes, config)
+  const childReports = createChildReports(ports, values, deadlines)
   const chatSends = createChatSends(ports, messages, deadlines)
   let outgoing: InboundFrame[] = []
   const context: SessionContext = {
@@ -57,6 +60,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
     queue: createQueue(ports, changes, attachments),
     interactions: createInteractions(sql, changes, now),
     values,
+    childReports,
     budget: createBudget(sql, values),
     chatSends,
     commit: (work) => {
@@ -75,6 +79,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
         }
         deadlines.arm()
         attachments.deleteReleased()
+        childReports.send()
         if (LISTED.some((kind) => kinds.has(kind))) ports.changed(kinds.has("usage"))
         chatSends.sendDue(context.commit)
         return result

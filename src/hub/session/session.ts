@@ -3,6 +3,7 @@ import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
+import { type ChildReport, childState, reportPrompt } from "./child-reports.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot, readUsage } from "./client-views.ts"
 import { type Configure, createConfigure } from "./session-config.ts"
@@ -12,7 +13,14 @@ import { storeArtifact } from "./artifacts.ts"
 import { addOrder, cancelExecution } from "./workflow-orders.ts"
 import { createSessionContext, type SessionContext } from "./session-context.ts"
 import type { Ports } from "./ports.ts"
-import { abandonPrompt, dispatch, reconcile, stopPrompts, withdrawAll } from "./prompt-lifecycle.ts"
+import {
+  abandonPrompt,
+  answerQuestion,
+  dispatch,
+  reconcile,
+  stopPrompts,
+  withdrawAll,
+} from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
 import { channelRow, readRow, readRows } from "./rows.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
@@ -32,21 +40,31 @@ export interface Session {
   readonly configure: Configure
   readonly setTitle: (title: string) => void
   /** A prompt of another session or of a trigger. Idempotent by its `messageId`. Throws when the session has ended. */
-  readonly prompt: (prompt: Prompt, channel: string, options?: { interrupt?: boolean }) => void
+  readonly prompt: (prompt: Prompt, channel: string, options?: PromptOptions) => void
+  /** Makes this session a child: its parent gets a prompt when it ends, fails or asks. */
+  readonly setParent: (parent: string) => void
+  /** A child session was started: clients see it in the named value `child:<id>`. */
+  readonly childStarted: (child: string, title: string) => void
+  /** A report of a child session. Idempotent by its id. Throws when this session has ended. */
+  readonly childReported: (child: string, report: ChildReport) => void
   /** Orders the runner to run a workflow. Throws when the session has ended. Sent again on every connection until the runner reports a result. */
   readonly orderWorkflow: (id: string, frame: Inbound<"workflow-execute">) => void
   /** Cancels a run for good. Sent again on every connection until it is confirmed; later orders are ignored. */
   readonly cancelWorkflow: (executionId: string) => void
   /** A line in the conversation that is not a prompt. Idempotent by its id. */
   readonly note: (line: Note) => void
+  /** Shows clients a notification that this session sent or received. Idempotent by its id. */
+  readonly notify: (
+    notification: Readonly<Record<string, unknown>> & { readonly id: string },
+  ) => void
   readonly config: () => object
   /** Increases with every new token, so that keys of an earlier sandbox are not valid for a later one. */
   readonly generation: () => number
   /** The public address of the connected runner's gateway. */
   readonly gatewayUrl: () => string | undefined
   readonly channels: () => readonly string[]
-  /** Ends the session: the runner is stopped and cannot connect again. */
-  readonly terminate: (why: string) => void
+  /** Ends the session: the runner is stopped and cannot connect again. `quiet`: its parent knows already. */
+  readonly terminate: (why: string, options?: { readonly quiet?: boolean }) => void
   /** The host's alarm has fired. */
   readonly alarm: () => void
   /** Call after a restart or a sleep, with the connections that still exist. */
@@ -62,6 +80,12 @@ export interface Session {
   readonly setOwnerAccount: (account: OwnerAccount) => void
   /** The host checks its connections at this time, because a token expires; `undefined`: no token does. */
   readonly checkConnectionsAt: (at: number | undefined) => void
+}
+
+export interface PromptOptions {
+  readonly interrupt?: boolean
+  /** The session that sent it. It answers an open question; if it is the parent's, its end is reported to the parent. */
+  readonly fromSession?: string | undefined
 }
 
 export interface Note {
@@ -94,6 +118,10 @@ export const sessionStatus = z.object({
 })
 export type SessionStatus = Readonly<z.output<typeof sessionStatus>>
 
+/** The newest ones: the named value is sent as a whole. Agents read older ones with `mailbox_check`. */
+const MAX_NOTIFICATIONS = 50
+const notificationList = z.array(z.looseObject({ id: z.string() }))
+
 /** `config`: the decrypted text of the stored config, if there is one. */
 export const createSession = (ports: Ports, config?: string): Session => {
   migrate(ports.sql)
@@ -119,11 +147,31 @@ export const createSession = (ports: Ports, config?: string): Session => {
     },
     configure,
     setTitle: (title) => commit(() => values.setPublic("title", title)),
-    prompt: (prompt, channel, { interrupt = false } = {}) => {
+    setParent: (parent) => commit(() => context.childReports.setParent(parent)),
+    childStarted: (child, title) =>
+      commit(() =>
+        values.setPublic(`child:${child}`, { childSessionId: child, title, status: "running" }),
+      ),
+    childReported: (child, report) => {
+      if (!report.quiet && !queue.find(reportPrompt(child, report).messageId)) refuseIfEnded(values)
+      commit(() => {
+        values.setPublic(`child:${child}`, childState(child, report))
+        const prompt = reportPrompt(child, report)
+        if (report.quiet || queue.find(prompt.messageId)) return
+        queue.add(prompt, "web:default")
+        dispatch(context)
+      })
+    },
+    prompt: (prompt, channel, { interrupt = false, fromSession } = {}) => {
       if (queue.find(prompt.messageId)) return
       refuseIfEnded(values)
       commit(() => {
         queue.add(prompt, channel, undefined, interrupt)
+        if (fromSession !== undefined) {
+          if (answerQuestion(context, prompt, channel)) return
+          if (fromSession === context.childReports.parent())
+            context.childReports.expect(prompt.messageId)
+        }
         if (interrupt) stopPrompts(context, channel)
         dispatch(context)
       })
@@ -148,6 +196,12 @@ export const createSession = (ports: Ports, config?: string): Session => {
         const picture = artifact === undefined ? undefined : { artifact, mime: image?.mime ?? "" }
         context.chatSends.add({ id, channel, text: content, image: picture })
       }),
+    notify: (notification) =>
+      commit(() => {
+        const known = notificationList.parse(values.getPublic("notifications") ?? [])
+        if (known.some(({ id }) => id === notification.id)) return
+        values.setPublic("notifications", [...known, notification].slice(-MAX_NOTIFICATIONS))
+      }),
     generation,
     config: values.config,
     gatewayUrl: () => connectedRunner.safeParse(values.getPublic("runner")).data?.gatewayUrl,
@@ -157,9 +211,10 @@ export const createSession = (ports: Ports, config?: string): Session => {
         channelRow,
         "SELECT key FROM channels UNION SELECT channel FROM queue UNION SELECT channel FROM messages",
       ).map(({ key }) => key),
-    terminate: (why) => {
+    terminate: (why, { quiet = false } = {}) => {
       const { connection } = runnerConnection.state()
       commit(() => {
+        if (!hasEnded(values)) context.childReports.ended(why, quiet)
         values.setPublic("session", { status: "ended", why })
         withdrawAll(context, undefined)
         for (const { id } of queue.processing()) abandonPrompt(context, id, "session")
@@ -173,6 +228,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
       if (connection !== null && !connections.includes(connection)) runner.closed(connection)
       context.attachments.deleteOrphans()
       context.deadlines.arm()
+      context.childReports.send()
       context.chatSends.sendDue(commit)
     },
     snapshot: () => {
@@ -251,6 +307,9 @@ const meetDeadlines = (context: SessionContext): void => {
         break
       case "barrier":
         if (runnerConnection.state().phase === "reconciling") reconcile(context)
+        break
+      case "report":
+        context.childReports.retry()
         break
       case "send":
         context.chatSends.wake()

@@ -181,6 +181,7 @@ const whatIs: Readonly<Record<EffectKind, string>> = {
   order: "starting a workflow",
   cancel: "cancelling a workflow",
   prompt: "a prompt of a trigger or a session",
+  notify: "a notification",
   note: "a note",
 }
 

@@ -31,11 +31,25 @@ const json = <Schema extends z.ZodType>(schema: Schema) =>
 const optionalJson = <Schema extends z.ZodType>(schema: Schema) =>
   z.union([z.null().transform(() => undefined), json(schema)])
 
+const notification = z.object({
+  id: text,
+  fromSessionId: text,
+  messageType: text,
+  content: text,
+  createdAt: time,
+  toSessionId: text.optional(),
+  toUserId: text.optional(),
+  toHandle: text.optional(),
+})
+export type Notification = z.output<typeof notification>
+
 /** Work for a session or for a service outside, see effects.ts. A new kind needs a delivery in the hosts' tables. */
 const effect = z.discriminatedUnion("do", [
   z.object({ do: z.literal("order"), frame: workflowExecute.schema }),
   z.object({ do: z.literal("cancel"), executionId: text }),
   z.object({ do: z.literal("prompt"), content: text, authorName: text.optional() }),
+  /** A notification for a session, a user or a handle, shown to the clients of the session. */
+  z.object({ do: z.literal("notify"), notification }),
   /** A system message in the conversation. */
   z.object({ do: z.literal("note"), content: text }),
 ])
@@ -87,6 +101,8 @@ export const mailRow = z.object({
   place: z.number(),
   id: text,
   from_session: text,
+  to_user: optionalText,
+  to_handle: optionalText,
   type: text,
   content: text,
   context_session: optionalText,

@@ -4,7 +4,7 @@ import { FinalFailure } from "../session/final-failure.ts"
 import type { Session } from "../session/session.ts"
 import type { Deliveries } from "./effects.ts"
 
-type Called<Name extends "orderWorkflow" | "cancelWorkflow" | "prompt" | "note"> = (
+type Called<Name extends "orderWorkflow" | "cancelWorkflow" | "prompt" | "note" | "notify"> = (
   ...args: Parameters<Session[Name]>
 ) => void | Promise<void>
 
@@ -14,6 +14,7 @@ export interface EffectReceiver {
   readonly cancelWorkflow: Called<"cancelWorkflow">
   readonly prompt: Called<"prompt">
   readonly note: Called<"note">
+  readonly notify: Called<"notify">
 }
 
 export const sessionDeliveries = (
@@ -38,6 +39,7 @@ export const sessionDeliveries = (
         },
         "web:default",
       ),
+    notify: (session, _id, { notification }) => mustFind(session).notify(notification),
     note: (session, id, { content }) => mustFind(session).note({ id, role: "system", content }),
   }
 }

@@ -78,7 +78,7 @@ export const createSharedStore = ({
   const handlers: StoreHandlers = {
     ...memoryHandlers(sql, context),
     ...taskHandlers(sql, context),
-    ...mailboxHandlers(sql, context),
+    ...mailboxHandlers(sql, context, effects),
     ...workflowHandlers(sql, context, workflows),
     ...executionHandlers(sql, context, workflows, executions, effects),
     ...triggers.handlers,

@@ -11,12 +11,19 @@ const statuses = {
   closing: [503, "closing"],
 } as const satisfies Record<RequestFailure, readonly [number, string]>
 
-/** The API has validated the fields with the schema of the request; here the type is only a string. */
+/**
+ * The API has validated the fields with the schema of the request; here the type is only a string. `sandboxFields` are
+ * fields that the sandbox knows and the agent does not give.
+ */
 export const requestOverLink =
-  (request: Link["request"]): ApiPorts["request"] =>
+  (
+    request: Link["request"],
+    sandboxFields: (type: string) => Promise<object>,
+  ): ApiPorts["request"] =>
   async (type, fields, { sessionId }) => {
     try {
-      return await request(type as never, { ...fields, opencodeSessionId: sessionId } as never)
+      const known = { ...(await sandboxFields(type)), opencodeSessionId: sessionId }
+      return await request(type as never, { ...fields, ...known } as never)
     } catch (error) {
       if (!(error instanceof RequestError)) throw error
       const [status, code] = statuses[error.failure]

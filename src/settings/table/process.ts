@@ -1,6 +1,6 @@
 /** Settings of this process: logs, its end, and the session agent that `up` starts. */
 import { z } from "zod"
-import { port } from "../fields.ts"
+import { count, port } from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
 export const processSettings = {
@@ -10,6 +10,18 @@ export const processSettings = {
     doc: "loopback port of the session agent that `up` starts, 0 for any free one",
     schema: port,
     fallback: () => "0",
+  },
+  maxChildren: {
+    env: "MAX_CHILDREN",
+    doc: "how many child sessions may run at the same time under `up`",
+    schema: count,
+    fallback: () => "20",
+  },
+  maxChildDepth: {
+    env: "MAX_CHILD_DEPTH",
+    doc: "how deep child sessions may start child sessions of their own under `up`",
+    schema: count,
+    fallback: () => "3",
   },
   stopWithStdin: {
     env: "STOP_WITH_STDIN",

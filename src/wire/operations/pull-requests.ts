@@ -15,6 +15,9 @@ import { renderList, renderPullRequest, renderValue } from "./render.ts"
 
 const pull = { number: z.int(), url: z.string(), title: z.string(), state: z.string() }
 
+/** Filled in by the runner: owner/name of the sandbox's checkout, for a session agent that cannot look. */
+const checkout = z.string().optional()
+
 const createPr = wireRequest(
   "create-pr",
   30_000,
@@ -23,6 +26,7 @@ const createPr = wireRequest(
     title: z.string(),
     body: z.string().optional(),
     base: z.string().optional(),
+    checkout,
   },
   pull,
 )
@@ -36,11 +40,12 @@ const updatePr = wireRequest(
     body: z.string().optional(),
     state: z.string().optional(),
     labels: z.array(z.string()).optional(),
+    checkout,
   },
   pull,
 )
 
-const repoOnWire = { owner: z.string().optional(), repo: z.string().optional() }
+const repoOnWire = { owner: z.string().optional(), repo: z.string().optional(), checkout }
 
 const listPullRequests = wireRequest(
   "list-pull-requests",
@@ -153,11 +158,11 @@ export const operations = [
     name: "inspect-pull-request",
     method: "GET",
     path: "/api/pull-request",
-    doc: "Read a pull request with its files and comments.",
+    doc: "Read a pull request with its files, comments, checks and reviews.",
     tools: [
       {
         name: "inspect_pull_request",
-        description: "Read a pull request with its files and comments.",
+        description: "Read a pull request with its files, comments, checks and reviews.",
         render: renderValue,
       },
     ],

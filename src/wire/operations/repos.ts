@@ -18,6 +18,8 @@ const readRepoFile = wireRequest(
     owner: z.string().optional(),
     repo: z.string().optional(),
     repoUrl: z.string().optional(),
+    /** Filled in by the runner: owner/name of the sandbox's checkout. */
+    checkout: z.string().optional(),
     path: z.string(),
     ref: z.string().optional(),
   },

@@ -78,6 +78,10 @@ export const operations = [
     request: spawnChild,
     toFields: (input) => ({ ...input, title: input.title ?? input.workspace }),
     toReply: unchanged,
+    announce: {
+      frame: "child-session",
+      toFields: ({ childSessionId }) => ({ childSessionId }),
+    },
   }),
   sessionOperation({
     name: "terminate-session",

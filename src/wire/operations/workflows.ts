@@ -75,9 +75,11 @@ export const requests = [
 /** The variables and repository of an execution, the same for run_workflow and run_trigger. */
 export const runInput = {
   variables: openObject("Values of the workflow's variables").optional(),
-  repoUrl: text("Repository URL").optional(),
-  branch: text("Branch").optional(),
-  ref: text("Commit or tag").optional(),
+  repoUrl: text("Run in a child session with a clone of this repository").optional(),
+  branch: text(
+    "Branch to check out or create there; default repository: this session's",
+  ).optional(),
+  ref: text("Commit or tag to start from there").optional(),
   sourceRepoFullName: text("owner/name of the source repository").optional(),
 }
 

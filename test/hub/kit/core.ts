@@ -80,6 +80,7 @@ export const createCore = (
     workflowReported: () => {},
     decideExecution: () => Promise.reject(new Error("this test expects no decision")),
     ended: () => {},
+    tellParent: async () => {},
     seal: async (text) => `sealed:${text}`,
     changed: () => {},
     checkConnections: () => {},

@@ -86,6 +86,7 @@ export const playTurn = (sql: Sql, steps: readonly TurnStep[]): PlayedTurn => {
       workflowReported: () => {},
       decideExecution: () => Promise.reject(new Error("this test expects no decision")),
       ended: () => {},
+      tellParent: async () => {},
       seal: async (text) => text,
       changed: () => {},
       checkConnections: () => {},

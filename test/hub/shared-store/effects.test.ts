@@ -32,6 +32,7 @@ const setUp = (fails: (id: string) => unknown) => {
     order: deliver,
     cancel: deliver,
     prompt: deliver,
+    notify: deliver,
     note: (_session, _id, { content }) => void notes.push(content),
   }
   const effects = createEffects({

@@ -106,8 +106,11 @@ describe("operation that sends a frame", () => {
 
 test("an opened pull request is announced with a valid pr-created frame", () => {
   const announcing = operations.filter(({ served }) => served.by === "session" && served.announce)
-  expect(announcing.map(({ name }) => name)).toEqual(["create-pull-request"])
-  const served = announcing[0]?.served
+  expect(announcing.map(({ name }) => name).toSorted()).toEqual([
+    "create-pull-request",
+    "spawn-session",
+  ])
+  const served = announcing.find(({ name }) => name === "create-pull-request")?.served
   if (served?.by !== "session" || !served.announce)
     throw new Error("create-pull-request announces nothing")
   const opened = { number: 7, url: "https://git.example/7", title: "Fix", state: "open" }
@@ -121,5 +124,17 @@ test("an opened pull request is announced with a valid pr-created frame", () => 
   expect(parse({ type: served.announce.frame, ...served.announce.toFields(opened) })).toEqual({
     ok: true,
     frame,
+  })
+})
+
+test("a started child session is announced with a valid child-session frame", () => {
+  const served = operations.find(({ name }) => name === "spawn-session")?.served
+  if (served?.by !== "session" || !served.announce)
+    throw new Error("spawn-session announces nothing")
+  const { frame, toFields } = served.announce
+  const announced = { type: frame, ...toFields({ childSessionId: "c1" }) }
+  expect(parse(announced)).toEqual({
+    ok: true,
+    frame: { type: "child-session", childSessionId: "c1" },
   })
 })

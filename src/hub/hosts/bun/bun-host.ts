@@ -35,6 +35,7 @@ import { type BunSql, openBunSql } from "./sql.ts"
 import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
 import { receiveChat } from "../../adapters/receive-chat.ts"
 import { type Connections, createConnections, eventStream } from "../../connections.ts"
+import { FinalFailure } from "../../session/final-failure.ts"
 import type { DecisionOutcome, ExecutionDecision, Ports } from "../../session/ports.ts"
 import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
@@ -157,6 +158,12 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       answer: (frame) => options.answer(id, frame),
       workflowReported: (executionId, envelope) =>
         options.workflowReported(access.owner(), executionId, envelope),
+      tellParent: async (parent, report) => {
+        const target = find(parent)
+        if (target?.access.owner() !== access.owner())
+          throw new FinalFailure(`session ${parent} does not exist`)
+        target.session.childReported(id, report)
+      },
       decideExecution: (decision) => options.decideExecution(id, decision),
       ended: () => options.ended(id),
       seal: (text) => sealConfig(keyring.current(), access.owner(), id, text),
@@ -242,8 +249,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     verifyJwt,
     allowedOrigins: options.allowedOrigins ?? [],
     find,
-    provision: (id, owner, { ancestors, ...fields }) =>
-      applyProvision(create(id, owner, ancestors), fields),
+    provision: (id, owner, fields) => applyProvision(create(id, owner, fields.ancestors), fields),
     liveStatus: (id) => find(id)?.session.status(),
     from: (request) => server.requestIP(request)?.address,
     checkConnections,

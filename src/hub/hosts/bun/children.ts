@@ -38,16 +38,25 @@ export interface ChildrenOptions {
   readonly runnerUrl: (session: string) => string
   readonly clock: Clock
   readonly log: Log
+  /** How many child sessions may run at the same time, and how deep below the first session. */
+  readonly maxChildren?: number | undefined
+  readonly maxDepth?: number | undefined
 }
 
 export interface Children {
   /** Idempotent: the same request is the same child. */
   readonly spawn: (parent: string, requestId: string, task: Task) => Promise<string>
+  /** Ends the child session that was made for this execution, if there is one. Its parent is told. */
+  readonly executionEnded: (executionId: string, status: string) => Promise<void>
   readonly of: (parent: string) => readonly Record<string, unknown>[]
   /** Throws a Refusal unless `child` is a child of `parent`. */
   readonly mustOwn: (parent: string, child: string) => void
   /** Ends a session and its runner, after those of its descendants. */
-  readonly terminate: (session: string, why: string) => Promise<void>
+  readonly terminate: (
+    session: string,
+    why: string,
+    options?: { readonly quiet?: boolean },
+  ) => Promise<void>
   /** The session has ended: ends its children too. */
   readonly ended: (session: string) => Promise<void>
   /** Starts the runners again that ran before a restart of the hub. */
@@ -71,8 +80,9 @@ type ChildRow = z.output<typeof childRow>
 
 const RUNNING = "SELECT * FROM sessions WHERE parent IS NOT NULL AND status = 'running'"
 
-/** Stops an agent that spawns children without end. */
+/** They stop an agent that spawns children without end. */
 const MAX_RUNNING = 20
+const MAX_DEPTH = 3
 const STOP_MS = 10_000
 
 export const createChildren = (options: ChildrenOptions): Children => {
@@ -86,7 +96,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
     readRows(sql, childRow, "SELECT * FROM sessions WHERE parent = ? ORDER BY created_at", parent)
   const running = () => readRows(sql, childRow, RUNNING)
 
-  const launch = async ({ id, model }: ChildRow) => {
+  const launch = async ({ id, parent, model }: ChildRow) => {
     const session = options.create(id)
     const token = crypto.randomUUID()
     session.setRunnerToken(await hashOf(token))
@@ -98,6 +108,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
         DO_WS_URL: options.runnerUrl(id),
         RUNNER_TOKEN: token,
         SESSION_ID: id,
+        PARENT_SESSION_ID: parent,
         JWT_SECRET: await gatewayKey(options.master, id, session.generation()),
         WORK_DIR: join(folder, "workspace"),
         SANDPIPER_STATE_DIR: join(folder, "state"),
@@ -121,7 +132,8 @@ export const createChildren = (options: ChildrenOptions): Children => {
     if (stopped || processes.get(id) !== child) return
     processes.delete(id)
     log.info("child.ended", { child: id, exitCode })
-    sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
+    // Also ends its own children. A session that has completed itself keeps its reason.
+    await terminate(id, `its runner ended with exit code ${exitCode}`)
   }
 
   const stopProcess = async (id: string) => {
@@ -134,14 +146,33 @@ export const createChildren = (options: ChildrenOptions): Children => {
     cancel()
   }
 
-  const terminate = async (id: string, why: string): Promise<void> => {
+  const terminate: Children["terminate"] = async (id, why, how) => {
     // Descendants first: a parent that has ended cannot end them any more.
-    for (const child of childrenOf(id)) {
-      if (child.status === "running") await terminate(child.id, `ended with ${id}`)
-    }
-    options.find(id)?.terminate(why)
+    await endChildrenOf(id)
+    options.find(id)?.terminate(why, how)
     sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
     await stopProcess(id)
+  }
+
+  const endChildrenOf = async (id: string): Promise<void> => {
+    for (const child of childrenOf(id)) {
+      if (child.status === "running") await terminate(child.id, `ended with ${id}`, { quiet: true })
+    }
+  }
+
+  const depthOf = (id: string): number => {
+    const parent = findChild(id)?.parent
+    return parent === undefined ? 0 : depthOf(parent) + 1
+  }
+
+  const checkLimits = (parent: string): void => {
+    const { maxChildren = MAX_RUNNING, maxDepth = MAX_DEPTH } = options
+    if (running().length >= maxChildren)
+      throw new Refusal(`${maxChildren} child sessions are running already: end one first`)
+    if (depthOf(parent) >= maxDepth)
+      throw new Refusal(
+        `this session is ${maxDepth} levels below the first one and cannot start child sessions: do the work here`,
+      )
   }
 
   return {
@@ -151,8 +182,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
       const name = nameOfRequest(parent, requestId)
       const id = `child-${name}`
       if (findChild(id)) return id
-      if (running().length >= MAX_RUNNING)
-        throw new Refusal(`${MAX_RUNNING} child sessions are running already: end one first`)
+      checkLimits(parent)
       const workspace = join(folderOf(id), "workspace")
       await mkdir(join(folderOf(id), "state"), { recursive: true, mode: 0o700 })
       await mkdir(workspace, { recursive: true })
@@ -169,16 +199,20 @@ export const createChildren = (options: ChildrenOptions): Children => {
       const session = await options.createChild(id, parent)
       await session.configure(options.find(parent)?.config() ?? {})
       session.setTitle(row.title)
-      session.prompt(
-        {
-          type: "prompt",
-          messageId: `task-${name}`,
-          content: task.task,
-          ...(task.model !== undefined && { model: task.model }),
-          ...channelAddress("web:default"),
-        },
-        "web:default",
-      )
+      session.setParent(parent)
+      // Without a task it waits for a workflow order.
+      if (task.task !== "")
+        session.prompt(
+          {
+            type: "prompt",
+            messageId: `task-${name}`,
+            content: task.task,
+            ...(task.model !== undefined && { model: task.model }),
+            ...channelAddress("web:default"),
+          },
+          "web:default",
+          { fromSession: parent },
+        )
       sql.run(
         "INSERT INTO sessions (id, parent, title, workspace, model, status, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
         row.id,
@@ -189,8 +223,13 @@ export const createChildren = (options: ChildrenOptions): Children => {
         row.status,
         row.created_at,
       )
+      options.find(parent)?.childStarted(id, row.title)
       await launch(row)
       return id
+    },
+    executionEnded: async (executionId, status) => {
+      const made = running().find(({ workspace }) => workspace === workspaceOf(executionId))
+      if (made) await terminate(made.id, `The workflow run ${executionId} has ended: ${status}.`)
     },
     of: (parent) =>
       childrenOf(parent).map(({ id, title, workspace, status, created_at }) => ({
@@ -205,11 +244,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
       if (findChild(child)?.parent !== parent)
         throw new Refusal(`${child} is not a child of this session`)
     },
-    ended: async (session) => {
-      for (const child of childrenOf(session)) {
-        if (child.status === "running") await terminate(child.id, `ended with ${session}`)
-      }
-    },
+    ended: endChildrenOf,
     resume: async () => {
       for (const row of running()) await launch(row)
     },
@@ -220,3 +255,6 @@ export const createChildren = (options: ChildrenOptions): Children => {
     },
   }
 }
+
+/** The name of the workspace of a child session that exists for one execution of a workflow. */
+export const workspaceOf = (executionId: string): string => `workflow:${executionId}`

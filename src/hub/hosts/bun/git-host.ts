@@ -1,6 +1,11 @@
 /** The git host as this machine reaches it: with a token, or through `gh` when it is signed in. */
 import { runCommand } from "../../../lib/run-command.ts"
-import { githubApi, type GitHostOptions, NO_GIT_HOST } from "../../handlers/git-host.ts"
+import {
+  answeredWith,
+  githubApi,
+  type GitHostOptions,
+  NO_GIT_HOST,
+} from "../../handlers/git-host.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
 
 export interface LocalGitOptions {
@@ -61,9 +66,6 @@ const callGh =
       )
     }
     const [, message, status] = /^gh: (.*) \(HTTP (\d+)\)$/m.exec(stderr) ?? []
-    throw new Refusal(
-      status === undefined
-        ? `gh: ${stderr.trim().slice(-300)}`
-        : `the git host answered ${status}: ${message}`,
-    )
+    if (status === undefined) throw new Refusal(`gh: ${stderr.trim().slice(-300)}`)
+    throw answeredWith(Number(status), message ?? "")
   }

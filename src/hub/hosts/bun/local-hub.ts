@@ -14,6 +14,7 @@ import { createGitHost } from "../../handlers/git-host.ts"
 import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
+import { runWorkflowInCheckout } from "./workflow-in-checkout.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 import { guardRequest } from "../../access/guard-requests.ts"
@@ -31,8 +32,13 @@ export interface LocalHubOptions {
   readonly clock: Clock
   readonly log: Log
   readonly clientToken: string
+<<<<<<< HEAD
+  readonly maxChildren?: number
+  readonly maxChildDepth?: number
+=======
   /** Origins of web pages that may call the hub, besides its own. */
   readonly allowedOrigins?: readonly string[] | undefined
+>>>>>>> main
   /** How people prove who they are; absent in `up`, which has one owner. */
   readonly jwt?: JwtSettings
   /** HUB_ENCRYPTION_KEY; a key file in the state directory if it is not set. */
@@ -73,13 +79,27 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   // The tables of this store are also read below, before the first request.
   stores.of(LOCAL_OWNER)
 
+  const git = localGit({
+    environment,
+    workDir: (session) => {
+      const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
+      return existsSync(own) ? own : options.workDir
+    },
+  })
+
   const answer = async (session: string, frame: RequestFrame) => {
     const caller = hub.hosted(session)
     if (!caller) throw new Refusal(`there is no session ${session}`)
     const runner = caller.access.runner()
     await guardRequest(runner, frame, (id) => hub.hosted(id)?.access.target())
+    const store = stores.of(runner.owner)
     return (
-      stores.of(runner.owner).answer(session, frame) ??
+      (await runWorkflowInCheckout(
+        { children, origin: git.origin, answer: store.answer },
+        session,
+        frame,
+      )) ??
+      store.answer(session, frame) ??
       answerExternalRequest(externalHandlers, frame, { session, requestId: frame.requestId })
     )
   }
@@ -103,7 +123,10 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     encryptionKey: options.encryptionKey,
     gatewayKey: async (session, generation) =>
       options.gatewayKey?.(session) ?? gatewayKey(master, session, generation),
-    workflowReported: (owner, id, envelope) => stores.of(owner).executed(id, envelope),
+    workflowReported: (owner, id, envelope) => {
+      stores.of(owner).executed(id, envelope)
+      if (envelope.status !== "needs_approval") void children.executionEnded(id, envelope.status)
+    },
     decideExecution: async (session, decision) =>
       stores.of(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER).decide(session, decision),
     ended: (session) => void children.ended(session),
@@ -125,21 +148,15 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       return hub.create(id, owner, added.ok ? added.ancestors : [parent])
     },
     runnerUrl: hub.runnerUrl,
+    maxChildren: options.maxChildren,
+    maxDepth: options.maxChildDepth,
     clock,
     log,
   })
   const externalHandlers = createExternalHandlers({
     find: async (session) => hub.find(session),
     children,
-    git: createGitHost(
-      localGit({
-        environment,
-        workDir: (session) => {
-          const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
-          return existsSync(own) ? own : options.workDir
-        },
-      }),
-    ),
+    git: createGitHost(git),
     chatProblem: chats.problemOf,
     personas: (session) =>
       readPersonas(

@@ -16,6 +16,8 @@ import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 
 const NO_SANDBOXES =
   "this deployment cannot start sandboxes: create a session and start a runner for it"
+const NO_OTHER_CHECKOUT =
+  "repoUrl, branch, ref: this deployment cannot start sandboxes: check the repository out in this session and run the workflow without them"
 const NO_GIT = "no git host is configured: set the worker's secret GITHUB_TOKEN"
 
 const optionalTarget = z
@@ -64,6 +66,7 @@ export const answerRunnerRequest = (
       ended: async () => {},
       resume: async () => {},
       stop: async () => {},
+      executionEnded: async () => {},
     },
     git: createGitHost({
       call: GITHUB_TOKEN
@@ -84,6 +87,8 @@ export const answerRunnerRequest = (
         async (id) => (await callObject(SESSIONS, id, optionalTarget, "target", [])) ?? undefined,
       )
     }
+    if (frame.type === "workflow-run" && (frame.repoUrl ?? frame.branch ?? frame.ref) !== undefined)
+      throw new Refusal(NO_OTHER_CHECKOUT)
     const store = storeNameOf(owner)
     return (
       (await callObject(SHARED_STORE, store, optionalResult, "answer", [store, session, frame])) ??

@@ -97,5 +97,6 @@ const effectReceiver = (
     cancelWorkflow: call("cancelWorkflow"),
     prompt: call("prompt"),
     note: call("note"),
+    notify: call("notify"),
   }
 }

@@ -180,6 +180,12 @@ export class SessionAgent {
       channels: () => session().channels(),
       prompt: (...args: Parameters<Session["prompt"]>) => session().prompt(...args),
       note: (...args: Parameters<Session["note"]>) => session().note(...args),
+      /** A report of a child, which has the same owner. */
+      childReported: (store: string, ...args: Parameters<Session["childReported"]>) => {
+        if (storeNameOf(this.#hosted?.access.owner() ?? LOCAL_OWNER) !== store)
+          throw new FinalFailure("the session does not exist")
+        session().childReported(...args)
+      },
     }
   }
 
@@ -241,6 +247,12 @@ export class SessionAgent {
       checkConnections: () => this.#checkConnections(),
       answer: (frame) => answerRunnerRequest(this.#environment)(hosted().access.runner(), frame),
       workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
+      tellParent: (parent, childReport) =>
+        callObject(this.#environment.SESSIONS, parent, nothing, "childReported", [
+          storeNameOf(hosted().access.owner()),
+          hosted().id,
+          childReport,
+        ]),
       decideExecution: (decision) =>
         callObject(
           this.#environment.SHARED_STORE,

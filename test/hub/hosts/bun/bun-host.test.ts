@@ -12,12 +12,16 @@ import { testEffects } from "../../effects-contract.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
 import { silentLog } from "../../../kit/log.ts"
 
-const start = async (stateDir: string, port: number): Promise<LocalHub> => {
+const start = async (
+  stateDir: string,
+  port: number,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<LocalHub> => {
   const hub = await startLocalHub({
     stateDir,
     workDir: stateDir,
     port,
-    environment: {},
+    environment,
     clock: systemClock,
     log: silentLog,
     clientToken: CLIENT_TOKEN,
@@ -31,9 +35,9 @@ const blobsIn = (stateDir: string): readonly string[] => {
   return existsSync(folder) ? readdirSync(folder) : []
 }
 
-const startContractHost = async () => {
+const startContractHost = async (environment: Readonly<Record<string, string>> = {}) => {
   const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
-  let current = await start(stateDir, 0)
+  let current = await start(stateDir, 0, environment)
   return {
     url: current.url,
     clientToken: CLIENT_TOKEN,
@@ -41,7 +45,7 @@ const startContractHost = async () => {
     restart: async () => {
       const { port } = current
       await current.stop()
-      current = await start(stateDir, port)
+      current = await start(stateDir, port, environment)
     },
     blobs: () => blobsIn(stateDir).length,
     stop: async () => {
@@ -51,7 +55,7 @@ const startContractHost = async () => {
   }
 }
 
-testContract("the hub on bun:sqlite", startContractHost)
+testContract("the hub on bun:sqlite", () => startContractHost())
 testEffects("effects of the hub on bun:sqlite", startContractHost)
 
 test("an orphan blob of a killed hub is deleted at the next start", async () => {

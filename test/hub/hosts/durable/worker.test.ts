@@ -16,7 +16,9 @@ testContract("the hub in a Durable Object", async () => {
   return { ...workerd, disturb: () => workerd.hibernate() }
 })
 
-testEffects("effects of the hub in a Durable Object", () => startWorkerd(script))
+testEffects("effects of the hub in a Durable Object", (environment) =>
+  startWorkerd(script, environment),
+)
 
 test("a Durable Object refuses child sessions and explains how to create a session instead", async () => {
   const workerd = await startWorkerd(script)
@@ -38,6 +40,8 @@ test("a Durable Object refuses child sessions and explains how to create a sessi
   const ended = request("terminate-child", { childSessionId: "c1" })
   expect(await refusal(ended)).toContain("this deployment cannot start sandboxes")
   expect(await request("list-child-sessions", {})).toMatchObject({ children: [] })
+  const elsewhere = { workflowId: "w", repoUrl: "https://github.com/birds/heron" }
+  expect(await refusal(request("workflow-run", elsewhere))).toContain("repoUrl, branch, ref")
   const repos = request("list-repos", {})
   expect(await refusal(repos)).toContain("set the worker's secret GITHUB_TOKEN")
   await runner.stop()
