@@ -232,8 +232,14 @@ describe("names of the machine", () => {
   ])("the hub refuses a request whose host is %s", async (host) => {
     const { port } = new URL(setup.hub.url)
     const { stdout } = await execa("curl", [
-      ...["-s", "-o", "/dev/null", "-w", "%{http_code}"],
-      ...["-H", `Host: ${host}:${port}`, `${setup.hub.url}/health`],
+      "-s",
+      "-o",
+      "/dev/null",
+      "-w",
+      "%{http_code}",
+      "-H",
+      `Host: ${host}:${port}`,
+      `${setup.hub.url}/health`,
     ])
     expect(stdout).toBe("421")
   })

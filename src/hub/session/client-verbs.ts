@@ -42,6 +42,8 @@ type Verbs = {
 
 /** Far more than people type: it stops a script that floods the queue. */
 const MAX_QUEUED = 100
+/** The shortest time between two snapshots for one connection. */
+const SUBSCRIBE_PAUSE_MS = 100
 /** How long a client's question to the runner stays open. */
 const ASK_MS = 120_000
 /** Text stored in one row: a character may take three bytes, and a row holds less than 2 MB. */
@@ -74,6 +76,23 @@ export const createClientSide = (context: SessionContext, flush: () => void): Cl
     ports.sockets.subscribe(connection)
   }
 
+  /** A snapshot may be megabytes: a connection that asks again and again gets one per pause, for its last cursor. */
+  const recent = new Map<string, { again?: { readonly cursor: number | undefined } }>()
+  const subscribeAgain = (connection: string, cursor: number | undefined): void => {
+    const known = recent.get(connection)
+    if (known) {
+      known.again = { cursor }
+      return
+    }
+    const entry: { again?: { readonly cursor: number | undefined } } = {}
+    recent.set(connection, entry)
+    subscribe(connection, cursor)
+    ports.later(SUBSCRIBE_PAUSE_MS, () => {
+      recent.delete(connection)
+      if (entry.again) subscribeAgain(connection, entry.again.cursor)
+    })
+  }
+
   const approve: ClientSide["approve"] = async ({ executionId, approve: isApproved, reason }) => {
     const decision = { executionId, isApproved, reason }
     const outcome = await ports.decideExecution(decision).catch(() => undefined)
@@ -84,7 +103,7 @@ export const createClientSide = (context: SessionContext, flush: () => void): Cl
   }
 
   return {
-    subscribe,
+    subscribe: subscribeAgain,
     request,
     approve,
   }

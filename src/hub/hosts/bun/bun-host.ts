@@ -41,6 +41,7 @@ import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { hashOf } from "../../keys.ts"
+import { createPacedMessages, type PacedMessages } from "./paced-messages.ts"
 import { timerAlarm } from "./timer-alarm.ts"
 
 export interface HubOptions {
@@ -296,6 +297,27 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   })
 
   const openSessionOf = ({ data }: ServerWebSocket<SocketData>) => open.get(data.session)
+  const paced = new Map<string, PacedMessages>()
+  const clientMessages = (socket: ServerWebSocket<SocketData>): PacedMessages => {
+    const { id } = socket.data
+    const known = paced.get(id)
+    if (known) return known
+    const made = createPacedMessages({
+      handle: (text) => {
+        const { sender, guard } = socket.data
+        if (stopped || !sender) return
+        guard?.receive(text, sender).catch((error: unknown) => {
+          log.warn("hub.client-message-failed", { error: String(error) })
+          socket.close(1011, "the message could not be handled")
+        })
+      },
+      tooMany: () => socket.close(1008, "too many messages at once"),
+      now: () => performance.now(),
+      soon: (run) => void setImmediate(run),
+    })
+    paced.set(id, made)
+    return made
+  }
   const server = Bun.serve<SocketData>({
     hostname: "127.0.0.1",
     port: options.port ?? 0,
@@ -330,17 +352,16 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         if (sender.principal.expiresAt !== undefined) checkConnections(opened.id)
       },
       message: (socket, data) => {
-        const { id, sender, guard } = socket.data
-        if (!sender) return openSessionOf(socket)?.session.runner.receive(id, String(data))
-        guard?.receive(String(data), sender).catch((error: unknown) => {
-          log.warn("hub.client-message-failed", { error: String(error) })
-          socket.close(1011, "the message could not be handled")
-        })
+        const { id, sender } = socket.data
+        if (sender) return clientMessages(socket).push(String(data))
+        openSessionOf(socket)?.session.runner.receive(id, String(data))
       },
       close: (socket) => {
         const { id, sender } = socket.data
         const opened = openSessionOf(socket)
         opened?.connections.remove(id)
+        paced.get(id)?.stop()
+        paced.delete(id)
         if (stopped || !opened) return
         if (!sender) return opened.session.runner.closed(id)
         void markRead({ directory, now: clock.now }, opened, sender.principal)
