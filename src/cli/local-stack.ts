@@ -57,14 +57,10 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     stateDir,
     workDir: options.settings.workDir,
     port: options.settings.hubPort,
-<<<<<<< HEAD
     maxChildren: options.settings.maxChildren,
     maxChildDepth: options.settings.maxChildDepth,
-    environment: options.settings.environment,
-=======
     allowedOrigins: options.settings.allowedOrigins,
     environment: models.settings.environment,
->>>>>>> main
     // Known only once the sessions of this hub are: an ended one is followed by a new one.
     chatSession: () => sessionId,
     clock: systemClock,

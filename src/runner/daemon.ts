@@ -383,16 +383,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         agent,
         linkMetrics,
         reserved: () =>
-<<<<<<< HEAD
-          reservedPorts(config.rawVncPort, host.controlPort(), options.reservedPorts ?? new Map()),
-        brokerPort: broker.port,
-        git,
-=======
           new Map([
             ...(options.reservedPorts ?? []),
             ...reservedPorts(config.rawVncPort, host.controlPort(), broker.port),
           ]),
->>>>>>> main
+        git,
         secrets,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,

@@ -24,7 +24,6 @@ export interface JoinGatewayOptions {
   readonly readiness: Readiness
   readonly agent: Agent
   readonly linkMetrics: LinkMetrics
-  readonly brokerPort: number
   readonly git: Git
   /** Ports of the other servers of this sandbox, with their owners. */
   readonly reserved: () => ReadonlyMap<number, string>

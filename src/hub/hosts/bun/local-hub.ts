@@ -32,13 +32,10 @@ export interface LocalHubOptions {
   readonly clock: Clock
   readonly log: Log
   readonly clientToken: string
-<<<<<<< HEAD
   readonly maxChildren?: number
   readonly maxChildDepth?: number
-=======
   /** Origins of web pages that may call the hub, besides its own. */
   readonly allowedOrigins?: readonly string[] | undefined
->>>>>>> main
   /** How people prove who they are; absent in `up`, which has one owner. */
   readonly jwt?: JwtSettings
   /** HUB_ENCRYPTION_KEY; a key file in the state directory if it is not set. */
