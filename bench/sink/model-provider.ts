@@ -1,7 +1,7 @@
 /** The provider of the broker bench: replies at once, to `/responses` with a stream of two events. Prints its address. */
 const chunk = new TextEncoder().encode(process.env["CHUNK"] ?? "data: x\n\n")
 
-const server = Bun.serve({
+const provider = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
   fetch: async (request) => {
@@ -18,6 +18,4 @@ const server = Bun.serve({
     return new Response(stream, { headers: { "content-type": "text/event-stream" } })
   },
 })
-process.stdout.write(`${server.url.origin}\n`)
-
-export {}
+process.stdout.write(`${provider.url.origin}\n`)
