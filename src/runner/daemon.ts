@@ -42,6 +42,7 @@ import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
 import type { Endpoint } from "./opencode/config/endpoints.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
+import type { MayFetch } from "./prompt/fetch-file.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createReadiness, type Readiness } from "./readiness.ts"
 import { createGit } from "./sandbox/git.ts"
@@ -70,6 +71,8 @@ export interface DaemonOptions {
   readonly reservedPorts?: ReadonlyMap<number, string>
   /** Model endpoints with their models; the default is what the environment names. */
   readonly endpoints?: readonly Endpoint[]
+  /** Which addresses attachments may be fetched from; by default none of this machine. */
+  readonly mayFetch?: MayFetch
   /** When an OpenCode that does not respond counts as hung; the default is about half a minute. */
   readonly watch?: Pick<WatchOptions, "everyMs" | "misses">
 }
@@ -169,6 +172,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
   const channels = joinChannels({
+    mayFetch: options.mayFetch,
     config,
     sessions,
     jobs,

@@ -15,6 +15,7 @@ import type { MintId } from "./opencode/client/types.ts"
 import { createAttachments } from "./prompt/attachments.ts"
 import { createTranscribe } from "./prompt/audio.ts"
 import type { createGitIdentities } from "./prompt/git-identity.ts"
+import type { MayFetch } from "./prompt/fetch-file.ts"
 import { createPrepare } from "./prompt/prepare.ts"
 import { createReadPdf } from "./prompt/read-pdf.ts"
 import { createSaveFile } from "./prompt/save-file.ts"
@@ -26,6 +27,7 @@ export interface JoinChannelsOptions extends Pick<
   readonly config: Settings
   readonly link: Pick<Link, "send">
   readonly workDir: string
+  readonly mayFetch: MayFetch | undefined
   /** The command that starts this program; PDFs are read in a child process of it. */
   readonly self: readonly string[]
   readonly user: User | undefined
@@ -64,6 +66,7 @@ const preparation = (options: JoinChannelsOptions, mint: MintId): PreparePrompt 
     mint,
     nameAuthor: options.gitIdentities.set,
     attachments: createAttachments({
+      ...(options.mayFetch && { mayFetch: options.mayFetch }),
       save: createSaveFile(options.workDir, { root: config.workDir, owner: options.user }),
       readPdf: createReadPdf({ self: options.self, owner: options.user, clock: options.clock }),
       transcribe: createTranscribe({

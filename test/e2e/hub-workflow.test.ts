@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite"
 import { join } from "node:path"
 import type { LocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
 import { readFact } from "../../src/lib/state-db.ts"
-import { RUNNER_TOKEN } from "../hub/kit/hub.ts"
+import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startHubBeside } from "../hub/kit/local-hub.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
 import { createSandbox, type Sandbox, startRunner, type TestRunner } from "../kit/runner.ts"
@@ -100,10 +100,15 @@ test("a workflow runs to its approval, resumes when approved, and the hub return
   await status("waiting_approval")
   const approval = (await read())?.["requiresApproval"] as Record<string, string>
   expect(approval).toMatchObject({ prompt: "Go on with it?" })
-  await api("POST", `/executions/${String(execution?.["id"])}/approve`, {
-    approve: true,
-    resumeToken: approval["resumeToken"],
+  // The agent neither sees the resume token nor may it approve: that is for a client.
+  expect(approval).not.toHaveProperty("resumeToken")
+  const id = String(execution?.["id"])
+  const decided = await fetch(`${hub.url}/sessions/test-session/approve-execution`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+    body: JSON.stringify({ executionId: id, approve: true }),
   })
+  expect(await decided.json()).toMatchObject({ ok: true })
   await status("completed")
   expect(await read()).toMatchObject({ output: "All is well." })
   const { steps: done } = await api("GET", `/executions/${String(execution?.["id"])}/steps`)

@@ -11,6 +11,8 @@ beforeAll(async () => {
   c = await startConversation(
     {},
     {
+      // The servers of these tests are on this machine, where attachments are not fetched from otherwise.
+      mayFetch: () => true,
       furnish: async (sandbox) => {
         await makeRepository(sandbox)
         const models = join(sandbox.root, "models")

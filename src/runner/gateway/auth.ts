@@ -237,7 +237,8 @@ export const cookieOf = (
 ): string => {
   session.cookieAt = at
   const left = session.endsAt - at
-  const maxAgeSeconds = Math.floor((forSocket ? left : Math.min(IDLE_MS, left)) / 1000)
+  // Rounded up: a millisecond after the login the cookie still has its whole lifetime in seconds.
+  const maxAgeSeconds = Math.ceil((forSocket ? left : Math.min(IDLE_MS, left)) / 1000)
   return makeCookie({ value: session.id, path: session.scope, maxAgeSeconds, local })
 }
 

@@ -56,7 +56,7 @@ export const operations = [
       {
         name: "spawn_session",
         description:
-          "Start a child session: another agent in its own sandbox. It does not see this conversation: put all context into `task`. It reports back when it is done.",
+          "Start a child session: another agent in its own sandbox. It sees only `task`: put all context there. It reports back when it is done.",
         render: ({ childSessionId }) =>
           `Session ${childSessionId} started. Check it with get_session_status, or end your turn with wait_for_event.`,
       },
@@ -65,10 +65,10 @@ export const operations = [
       task: text("Complete task description"),
       workspace: text("Workspace name"),
       repoUrl: text("Repository to clone").optional(),
-      branch: text("Branch to check out or create").optional(),
-      ref: text("Commit or tag to start from").optional(),
+      branch: text("Branch").optional(),
+      ref: text("Commit or tag").optional(),
       title: text("Session title; default: workspace").optional(),
-      sourceType: text("Origin of the task: branch, pull request or issue").optional(),
+      sourceType: text("Origin: branch, pull request or issue").optional(),
       sourcePrNumber: wholeNumber("Pull request of the task", { min: 1 }).optional(),
       sourceIssueNumber: wholeNumber("Issue of the task", { min: 1 }).optional(),
       sourceRepoFullName: text("owner/name of its repository").optional(),
