@@ -1,5 +1,4 @@
 /** `sandpiper up`: session agent, runner and chat on this machine, until the chat or a signal ends them. */
-import { createInterface } from "node:readline/promises"
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
 import { readAddress } from "../hub/hosts/bun/address.ts"
@@ -42,9 +41,8 @@ const attach = async ({ settings }: CommandContext, place: Place): Promise<numbe
       `${where}: attach to it with \`sandpiper chat\`, or start another session with \`sandpiper up --new\``,
     )
   print(`${where[0]?.toUpperCase()}${where.slice(1)}.\n`)
-  const lines = createInterface({ input: process.stdin, output: process.stdout })
-  const answer = await lines.question("Attach to its session? [Y/n] ")
-  lines.close()
+  print("Attach to its session? [Y/n] ")
+  const answer = await nextLine()
   if (!/^(y|yes|)$/i.test(answer.trim())) {
     print("Start another session here with `sandpiper up --new`.\n")
     return 0
@@ -68,3 +66,7 @@ const attach = async ({ settings }: CommandContext, place: Place): Promise<numbe
   process.on("SIGINT", conversation.interrupt)
   return conversation.finished
 }
+
+/** The terminal delivers whole lines until the chat switches it to single keys. No readline: it would keep the input. */
+const nextLine = (): Promise<string> =>
+  new Promise((resolve) => process.stdin.once("data", (bytes: Buffer) => resolve(String(bytes))))
