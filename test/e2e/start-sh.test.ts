@@ -78,12 +78,12 @@ test("start.sh sets missing environment variables and keeps those that are set",
 
 describe("secrets of start.sh", () => {
   const values = {
-    RUNNER_TOKEN: "one",
+    RUNNER_TOKEN: "first-secret-value",
     JWT_SECRET: "two with spaces and 'quotes' and \"more\" and $HOME",
     OPENCODE_SERVER_PASSWORD: "three\nlines\nof it",
-    GITHUB_TOKEN: "four",
-    ANTHROPIC_API_KEY: "five",
-    OP_SERVICE_ACCOUNT_TOKEN: "six",
+    GITHUB_TOKEN: "fourth-secret-value",
+    ANTHROPIC_API_KEY: "fifth-secret-value",
+    OP_SERVICE_ACCOUNT_TOKEN: "sixth-secret-value",
     REPOS_JSON: '[{"url":"https://a.example/b","token":"seven"}]',
     REPO_URL: "https://me:eight@git.example/x.git",
   }
