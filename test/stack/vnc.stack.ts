@@ -81,6 +81,6 @@ test("the browser shows the screen and its changes", async () => {
 test("a browser without a token gets an error page instead of the screen", async () => {
   const page = await browser.newPage()
   await page.goto(`${gateway.url}/vnc/vnc.html?path=vnc/websockify&autoconnect=true`)
-  expect(await page.textContent("h1")).toContain("needs a token")
+  expect(await page.textContent("h1")).toContain("A token is missing")
   await page.close()
 }, 30_000)
