@@ -2,36 +2,10 @@
  * The environment of a child session's runner: an allow-list. What belongs to the parent's runner (its services, ports,
  * repository, display, tokens) is not on it. Pure.
  */
+import { machineVariables } from "../../../lib/machine-variables.ts"
 
 const PASSED_ON = new Set([
-  // The machine.
-  "PATH",
-  "HOME",
-  "USER",
-  "LOGNAME",
-  "SHELL",
-  "TERM",
-  "TMPDIR",
-  "TZ",
-  "LANG",
-  "LANGUAGE",
-  "HTTP_PROXY",
-  "HTTPS_PROXY",
-  "ALL_PROXY",
-  "NO_PROXY",
-  "http_proxy",
-  "https_proxy",
-  "all_proxy",
-  "no_proxy",
-  "SSL_CERT_FILE",
-  "SSL_CERT_DIR",
-  "NODE_EXTRA_CA_CERTS",
-  "REQUESTS_CA_BUNDLE",
-  "CURL_CA_BUNDLE",
-  "GIT_SSL_CAINFO",
-  "PLAYWRIGHT_BROWSERS_PATH",
-  "AGENT_BROWSER_EXECUTABLE_PATH",
-  "AGENT_BROWSER_ARGS",
+  ...machineVariables,
   // The agent, which is the same program for parent and child.
   "OPENCODE_BIN",
   "OPENCODE_CONFIG_SOURCE",

@@ -1,41 +1,16 @@
 /** Selects the environment variables that the agent, its tools and its shells receive: an allow list. Pure. */
+import { machineVariables } from "../../../lib/machine-variables.ts"
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 const PASSED_ON = new Set([
-  "PATH",
-  "HOME",
-  "USER",
-  "LOGNAME",
-  "SHELL",
-  "TERM",
+  ...machineVariables,
   "COLORTERM",
-  "TMPDIR",
-  "TZ",
-  "LANG",
-  "LANGUAGE",
   "DISPLAY",
   "XAUTHORITY",
   "WAYLAND_DISPLAY",
   // The image's browser: without these agent-browser searches for another one.
-  "AGENT_BROWSER_EXECUTABLE_PATH",
   "AGENT_BROWSER_PROFILE",
-  "AGENT_BROWSER_ARGS",
-  "PLAYWRIGHT_BROWSERS_PATH",
-  "HTTP_PROXY",
-  "HTTPS_PROXY",
-  "ALL_PROXY",
-  "NO_PROXY",
-  "http_proxy",
-  "https_proxy",
-  "all_proxy",
-  "no_proxy",
-  "SSL_CERT_FILE",
-  "SSL_CERT_DIR",
-  "NODE_EXTRA_CA_CERTS",
-  "REQUESTS_CA_BUNDLE",
-  "CURL_CA_BUNDLE",
-  "GIT_SSL_CAINFO",
 ])
 const PASSED_ON_PREFIXES = ["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_"]
 
