@@ -33,7 +33,7 @@ const importsOf = async (file: string): Promise<readonly Import[]> => {
   )
   const dynamic = transpilers[file.endsWith("x") ? "tsx" : "ts"]
     .scanImports(text)
-    
+
     .map(({ path }) => path)
     // The scan adds the default runtime of JSX, which the build of the page replaces.
     .filter((path) => !/^react(\/|$)/.test(path))
@@ -57,7 +57,8 @@ const PURE_ACCESS =
 
 /** Files without I/O, timers, clock and randomness. */
 const isPure = (file: string): boolean =>
-  /^src\/(wire|runner\/turn|hub\/session)\//.test(file) ||
+  /^src\/(wire|runner\/turn|hub\/session|fleet\/core)\//.test(file) ||
+  file === "src/fleet/providers/contract.ts" ||
   /^src\/runner\/gateway\/http\/(?!response\.ts)/.test(file) ||
   file.endsWith("-state.ts") ||
   [
@@ -79,10 +80,13 @@ const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/session\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$/,
+    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/session\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$|^src\/fleet\/(core\/|providers\/contract\.ts$)/,
     2,
   ],
-  [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],
+  [
+    /^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\/|^src\/fleet\/(providers|store|bridge|files)\//,
+    3,
+  ],
   [/^src\/runner\/(broker|channels|commands|gateway|sandbox|workflow)\/|^src\/(hub|fleet)\//, 4],
   // The files directly in src/runner create the modules and join them.
   [/^src\/(runner\/[^/]+\.ts$|cli\/|main\.ts$)/, 5],
@@ -123,7 +127,7 @@ describe("imports between the programs", () => {
   })
 
   test("the page, which runs in a browser, imports itself, the view, the contract with clients and its packages", () => {
-    const page = /^src\/hub\/page\/
+    const page = /^src\/hub\/page\//
     const allowed =
       /^src\/hub\/(page|view)\/|^src\/wire\/|^(preact|@preact\/signals|marked|remend|dompurify|highlight\.js|lucide|diff|@xterm\/[\w-]+)(\/|$)/
     expect(violations(page, allowed, "the page runs outside the binary")).toEqual([])
