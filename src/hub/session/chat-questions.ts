@@ -34,7 +34,7 @@ const replies: ReadonlyMap<string, PermissionReply> = new Map([
   ["reject", "reject"],
 ])
 
-export const permissionReplyOf = (text: string): PermissionReply | undefined =>
+const permissionReplyOf = (text: string): PermissionReply | undefined =>
   replies.get(
     text
       .trim()
