@@ -37,6 +37,7 @@ export const hasRow = (sql: Sql, query: string, ...values: readonly SqlValue[]):
   sql.all(query, ...values).length > 0
 
 export const idRow = z.object({ id: z.string() })
+export const foreignTurnRow = z.object({ id: z.string(), channel: z.string() })
 export const valueRow = z.object({ value: z.string() })
 export const countRow = z.object({ count: z.number() })
 
