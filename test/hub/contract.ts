@@ -492,8 +492,8 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         expect(two.gaps()).toBe(0)
         expect(two.events[0]).toMatchObject({ type: "changes", from: before })
         // The summary of the channel begins with the answer's first words; the answer itself is not sent again.
-        const sent = JSON.stringify(two.events, (name, value) =>
-          name === "lastText" ? undefined : value,
+        const sent = JSON.stringify(two.events, (field, value) =>
+          field === "lastText" ? undefined : value,
         )
         expect(sent).toContain("52 53 54")
         expect(sent).not.toContain("12 13 14")

@@ -40,7 +40,7 @@ export const isConnected = (runner: unknown): boolean =>
   (runner as { readonly connected?: unknown }).connected === true
 
 /** The newest reply of the channel that still streams. */
-export const streamingReply = (view: View, channel: string): MessageWithParts | undefined => {
+const streamingReply = (view: View, channel: string): MessageWithParts | undefined => {
   const id = view.order.findLast((one) => {
     const message = view.messages.get(one)
     return message?.channel === channel && message.status === "streaming"

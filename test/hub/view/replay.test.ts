@@ -1,6 +1,6 @@
 /** The reducer against the real session: random turns, cuts, resumed and repeated events end in the session's snapshot. */
 import { expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { step } from "../../../src/hub/view/step.ts"
 import { emptyView, type HubEvent, type View } from "../../../src/hub/view/view.ts"
 import type { Snapshot } from "../../../src/wire/clients/conversation.ts"
