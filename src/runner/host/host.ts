@@ -42,7 +42,11 @@ export interface HostOptions {
   }
   readonly setComponent: (name: string, state: ComponentState, why?: string) => void
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
-  readonly runWorkflow: (order: unknown, disconnected: AbortSignal) => Promise<object>
+  readonly runWorkflow: (
+    order: unknown,
+    caller: "owner" | "agent",
+    disconnected: AbortSignal,
+  ) => Promise<object>
 }
 
 export interface Host {
