@@ -48,14 +48,16 @@ test("the gateway reaches a backend at its Unix socket and never falls back to i
     unix: path,
     fetch: (request, server) =>
       server.upgrade(request, { data: undefined }) ? undefined : new Response("terminal"),
-    websocket: { message: (socket, text) => void socket.send(`echo ${text}`) },
+    websocket: { message: (socket, text) => void socket.send(`echo ${text.toString()}`) },
   })
   const cookie = await logIn(gateway, "/ttyd/")
   const page = await fetch(`${gateway.url}/ttyd/`, { headers: { cookie } })
   expect(await page.text()).toBe("terminal")
   const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/ttyd/ws`, { headers: { cookie } })
   await new Promise((resolve) => socket.once("open", resolve))
-  const answer = new Promise((resolve) => socket.once("message", (data) => resolve(String(data))))
+  const answer = new Promise((resolve) =>
+    socket.once("message", (data: Buffer) => resolve(data.toString())),
+  )
   socket.send("hello")
   expect(await answer).toBe("echo hello")
   socket.terminate()
