@@ -8,6 +8,7 @@ import type { Channels } from "./channels/channels.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
 import { notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
+import { serviceSockets } from "./host/service-sockets.ts"
 import type { Link } from "./link/link.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { Readiness } from "./readiness.ts"
@@ -51,6 +52,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     sandboxOrigin: config.sandboxOrigin,
     allowSharedOrigin: config.allowSharedOrigin,
     backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
+    backendSockets: socketsOf(config),
     clock,
     log,
     reserved: options.reserved,
@@ -71,4 +73,14 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     }),
     secrets,
   })
+}
+
+/** Of the services that this runner starts; a backend that another program starts is reached at its port. */
+const socketsOf = ({ stateDir, services, vscodePort, ttydPort }: Settings): Map<number, string> => {
+  const sockets = serviceSockets(stateDir)
+  if (!sockets) return new Map()
+  return new Map([
+    ...(services.includes("vscode") ? [[vscodePort, sockets.vscode] as const] : []),
+    ...(services.includes("ttyd") ? [[ttydPort, sockets.ttyd] as const] : []),
+  ])
 }
