@@ -1,0 +1,70 @@
+/** Serves one file of the page: compressed as the client accepts, with an ETag, and 304 if the client has it. */
+import type { RequestHead } from "../http/head.ts"
+import { valueOf } from "../http/request-info.ts"
+import type { HttpResponse } from "../http/response.ts"
+
+export interface PageFile {
+  readonly type: string
+  /** Of the content: another content has another hash. */
+  readonly hash: string
+  readonly br: Uint8Array
+  readonly gz: Uint8Array
+}
+
+/** The built files of the page by name, such as `index.html`. */
+export interface PageFiles {
+  readonly find: (name: string) => PageFile | undefined
+}
+
+/** `immutable`: the name contains the hash, so a browser never has to ask again. */
+export const assetResponse = (
+  head: RequestHead,
+  file: PageFile,
+  immutable: boolean,
+  headers: Readonly<Record<string, string>>,
+): HttpResponse => {
+  const etag = `"${file.hash}"`
+  const common = {
+    ...headers,
+    etag,
+    "cache-control": immutable ? "public, max-age=31536000, immutable" : "no-cache",
+    vary: "accept-encoding",
+  }
+  if (matches(valueOf(head, "if-none-match"), etag)) return { status: 304, headers: common }
+  const encoding = encodingFor(valueOf(head, "accept-encoding") ?? "")
+  return {
+    status: 200,
+    headers: {
+      ...common,
+      "content-type": file.type,
+      ...(encoding !== "identity" && { "content-encoding": encoding }),
+    },
+    body: bodyOf(file, encoding),
+  }
+}
+
+type Encoding = "br" | "gzip" | "identity"
+
+/** Brotli if the client accepts it, else gzip, else neither. A quality of 0 is a refusal. */
+export const encodingFor = (accepted: string): Encoding => {
+  const qualities = new Map(
+    accepted.split(",").map((item) => {
+      const [name = "", ...parameters] = item.trim().toLowerCase().split(/\s*;\s*/)
+      const quality = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2)
+      return [name, quality === undefined ? 1 : Number(quality)] as const
+    }),
+  )
+  const accepts = (name: string) => (qualities.get(name) ?? qualities.get("*") ?? 0) > 0
+  if (accepts("br")) return "br"
+  return accepts("gzip") ? "gzip" : "identity"
+}
+
+const matches = (condition: string | undefined, etag: string): boolean =>
+  condition !== undefined &&
+  (condition.trim() === "*" ||
+    condition.split(",").some((one) => one.trim().replace(/^W\//, "") === etag))
+
+const bodyOf = (file: PageFile, encoding: Encoding): Uint8Array => {
+  if (encoding === "br") return file.br
+  return encoding === "gzip" ? file.gz : Bun.gunzipSync(Uint8Array.from(file.gz))
+}
