@@ -46,7 +46,8 @@ const PURE_ACCESS =
 
 /** Files without I/O, timers, clock and randomness. */
 const isPure = (file: string): boolean =>
-  /^src\/(wire|runner\/turn|hub\/session)\//.test(file) ||
+  /^src\/(wire|runner\/turn|hub\/session|fleet\/core)\//.test(file) ||
+  file === "src/fleet/providers/contract.ts" ||
   /^src\/runner\/gateway\/http\/(?!response\.ts)/.test(file) ||
   file.endsWith("-state.ts") ||
   [
@@ -68,10 +69,13 @@ const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/session\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$/,
+    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/session\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$|^src\/fleet\/(core\/|providers\/contract\.ts$)/,
     2,
   ],
-  [/^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\//, 3],
+  [
+    /^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\/|^src\/fleet\/(providers|store|bridge|files)\//,
+    3,
+  ],
   [/^src\/runner\/(broker|channels|commands|gateway|sandbox|workflow)\/|^src\/(hub|fleet)\//, 4],
   // The files directly in src/runner create the modules and join them.
   [/^src\/(runner\/[^/]+\.ts$|cli\/|main\.ts$)/, 5],

@@ -13,9 +13,7 @@ export interface PageLogins {
   /** A login for a valid code, which becomes invalid. */
   readonly redeem: (
     code: string,
-  ) =>
-    | { readonly cookie: string; readonly key: string; readonly maxAgeSeconds: number }
-    | undefined
+  ) => { readonly cookie: string; readonly key: string; readonly maxAgeSeconds: number } | undefined
   /** Undefined if cookie and key are not of one valid login. `renewSeconds`: the cookie is to be sent again. */
   readonly use: (
     cookie: string,

@@ -57,9 +57,19 @@ const HEALTHY: HttpResponse = {
 }
 
 const NO_TUNNEL = "there is no tunnel of this name"
+/** As sandbox-agent's server answers. */
+const V1_HEALTHY: HttpResponse = { ...HEALTHY, body: '{"status":"ok"}' }
 
 /** Accesses whose guard has checked a token or a cookie. */
-const AUTHENTICATED = new Set(["observer", "person", "tool"])
+const AUTHENTICATED = new Set<string>([
+  "observer",
+  "person",
+  "tool",
+  "control",
+  "tool+control",
+  "person+control",
+  "tool+person+control",
+])
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"])
 const READ_METHODS = new Set(["GET", "HEAD"])
 
@@ -134,6 +144,7 @@ export const createRequestHandler = (
     },
     api: (exchange, target) =>
       serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error)),
+    "v1-health": (exchange) => exchange.respond(readOnly(exchange.head) ?? V1_HEALTHY),
     opencode: (exchange, target) => toOpenCode(exchange, target),
   }
 
@@ -170,8 +181,7 @@ export const createRequestHandler = (
       return exchange.respond(refusal(head, "origin"))
     }
     const cookie = () => cookieOf(grant.session, clock.now(), isLocal(head, exchange.peer), upgrade)
-    if (backend?.port === undefined)
-      return exchange.respond(notFound(head, NO_TUNNEL))
+    if (backend?.port === undefined) return exchange.respond(notFound(head, NO_TUNNEL))
     const atRoot = target.path === backend.prefix
     if (atRoot || (!upgrade && isPage(head) && grant.search !== target.search)) {
       return exchange.respond(

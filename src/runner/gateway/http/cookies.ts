@@ -15,11 +15,7 @@ export const ownCookies = (headers: readonly Header[]): Iterable<string> =>
 export const pageCookies = (headers: readonly Header[]): Iterable<string> =>
   cookiesNamed(headers, PAGE_COOKIE_NAME, PAGE_PAIR)
 
-const cookiesNamed = (
-  headers: readonly Header[],
-  name: string,
-  pair: RegExp,
-): Iterable<string> => {
+const cookiesNamed = (headers: readonly Header[], name: string, pair: RegExp): Iterable<string> => {
   const found = new Set<string>()
   for (const { key, value } of headers) {
     if (key !== "cookie" || !value.includes(name)) continue

@@ -7,27 +7,25 @@ export interface PageFile {
   readonly type: string
   /** Of the content: another content has another hash. */
   readonly hash: string
-  readonly br: Uint8Array
-  readonly gz: Uint8Array
+  /** Its name contains the hash, so a browser never has to ask again. */
+  readonly isImmutable: boolean
+  readonly br: Uint8Array<ArrayBuffer>
+  readonly gz: Uint8Array<ArrayBuffer>
 }
 
-/** The built files of the page by name, such as `index.html`. */
-export interface PageFiles {
-  readonly find: (name: string) => PageFile | undefined
-}
+/** The built files by path without the leading slash, such as `index.html`. */
+export type PageFiles = ReadonlyMap<string, PageFile>
 
-/** `immutable`: the name contains the hash, so a browser never has to ask again. */
 export const assetResponse = (
   head: RequestHead,
   file: PageFile,
-  immutable: boolean,
   headers: Readonly<Record<string, string>>,
 ): HttpResponse => {
   const etag = `"${file.hash}"`
   const common = {
     ...headers,
     etag,
-    "cache-control": immutable ? "public, max-age=31536000, immutable" : "no-cache",
+    "cache-control": file.isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
     vary: "accept-encoding",
   }
   if (matches(valueOf(head, "if-none-match"), etag)) return { status: 304, headers: common }
@@ -49,7 +47,10 @@ type Encoding = "br" | "gzip" | "identity"
 export const encodingFor = (accepted: string): Encoding => {
   const qualities = new Map(
     accepted.split(",").map((item) => {
-      const [name = "", ...parameters] = item.trim().toLowerCase().split(/\s*;\s*/)
+      const [name = "", ...parameters] = item
+        .trim()
+        .toLowerCase()
+        .split(/\s*;\s*/)
       const quality = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2)
       return [name, quality === undefined ? 1 : Number(quality)] as const
     }),
@@ -66,5 +67,5 @@ const matches = (condition: string | undefined, etag: string): boolean =>
 
 const bodyOf = (file: PageFile, encoding: Encoding): Uint8Array => {
   if (encoding === "br") return file.br
-  return encoding === "gzip" ? file.gz : Bun.gunzipSync(Uint8Array.from(file.gz))
+  return encoding === "gzip" ? file.gz : Bun.gunzipSync(file.gz)
 }

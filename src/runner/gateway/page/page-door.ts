@@ -25,9 +25,7 @@ export interface PageLogins {
   /** A new login for a valid code, which becomes invalid. */
   readonly redeem: (
     code: string,
-  ) =>
-    | { readonly cookie: string; readonly key: string; readonly maxAgeSeconds: number }
-    | undefined
+  ) => { readonly cookie: string; readonly key: string; readonly maxAgeSeconds: number } | undefined
   /** Undefined if cookie and key are not of one valid login. `renewSeconds`: the cookie is to be sent again. */
   readonly use: (
     cookie: string,
@@ -68,16 +66,13 @@ export const createPageDoor = (
 
   const handlers: { readonly [Name in PageRouteName]: Handler } = {
     page: (exchange) => {
-      const file = page.files.find("index.html")
+      const file = page.files.get("index.html")
       if (file === undefined) return exchange.respond(notFound(exchange.head, NOT_BUILT))
       const headers = pageHeaders(frameSources(page, exchange.head.host))
-      exchange.respond(assetResponse(exchange.head, file, false, headers))
+      exchange.respond(assetResponse(exchange.head, file, headers))
     },
-    "page-asset": (exchange, { path }) => {
-      const file = page.files.find(path.slice("/assets/".length))
-      if (file === undefined) return exchange.respond(notFound(exchange.head))
-      exchange.respond(assetResponse(exchange.head, file, true, assetHeaders))
-    },
+    "page-asset": (exchange, target) => serveFile(exchange, target),
+    "page-file": (exchange, target) => serveFile(exchange, target),
     login: (exchange) => readBody(exchange, (text) => logIn(exchange, text)),
     logout: (exchange) => {
       logins.endAll()
@@ -89,6 +84,12 @@ export const createPageDoor = (
       options.onLoggedOut()
     },
     hub: (exchange, target, setCookie) => relay(exchange, target, setCookie),
+  }
+
+  const serveFile = (exchange: HttpExchange, { path }: Target): void => {
+    const file = page.files.get(path.slice(1))
+    if (file === undefined) return exchange.respond(notFound(exchange.head))
+    exchange.respond(assetResponse(exchange.head, file, assetHeaders))
   }
 
   const logIn = (exchange: HttpExchange, text: string): void => {

@@ -5,7 +5,7 @@ export type PageAccess = "open" | "login"
 
 interface PageRow {
   readonly name: string
-  /** `/*` at the end matches everything below. The first matching row counts. */
+  /** `/*` at the end matches everything below, `/:file` an icon or a manifest. The first matching row counts. */
   readonly path: string
   readonly access: PageAccess
   readonly methods: readonly string[]
@@ -32,6 +32,14 @@ export const pageRoutes = [
     methods: READ,
     sameOrigin: false,
     doc: "scripts and styles of the page; their names contain a hash",
+  },
+  {
+    name: "page-file",
+    path: "/:file",
+    access: "open",
+    methods: READ,
+    sameOrigin: false,
+    doc: "the page's icons and its manifest",
   },
   {
     name: "login",
@@ -62,7 +70,12 @@ export const pageRoutes = [
 export type PageRoute = (typeof pageRoutes)[number]
 export type PageRouteName = PageRoute["name"]
 
+const FILE = /^\/[a-z0-9-]{1,64}\.(?:svg|png|webmanifest)$/
+
+const matches = (row: PageRoute, path: string): boolean => {
+  if (row.path === "/:file") return FILE.test(path)
+  return row.path.endsWith("/*") ? path.startsWith(row.path.slice(0, -1)) : path === row.path
+}
+
 export const findPageRoute = (path: string): PageRoute | undefined =>
-  pageRoutes.find((row) =>
-    row.path.endsWith("/*") ? path.startsWith(row.path.slice(0, -1)) : path === row.path,
-  )
+  pageRoutes.find((row) => matches(row, path))

@@ -1,0 +1,173 @@
+/**
+ * The contract of a sandbox provider: what the fleet asks of it and how it answers. What a provider can do is read from
+ * its capabilities, never from its name.
+ */
+
+export const providerNames = [
+  "local",
+  "docker",
+  "modal",
+  "e2b",
+  "daytona",
+  "kubernetes",
+  "noop",
+] as const
+export type ProviderName = (typeof providerNames)[number]
+
+export interface Capabilities {
+  /** Stops and continues under the same ref. */
+  readonly supportsPause: boolean
+  /** Pauses by itself at the end of its time instead of being deleted. */
+  readonly supportsAutoPause: boolean
+  /** `copy`: the sandbox continues. `stop`: it is gone afterwards. `pause`: the snapshot is the paused sandbox itself. */
+  readonly snapshot: "copy" | "stop" | "pause" | "none"
+  readonly supportsMemorySnapshot: boolean
+  /** Directories that outlive sandboxes and are not part of snapshots. */
+  readonly volumes: boolean
+  /** A second create under the same name is refused by the provider. Without it, doubled creates are found by label. */
+  readonly uniqueNames: boolean
+  /** CPU, memory and process limits are enforced. */
+  readonly limits: boolean
+  readonly exec: boolean
+  /** A runner starts in the sandbox and connects to the hub. Without it a created sandbox counts as running. */
+  readonly startsRunner: boolean
+  /** The provider ends a sandbox after this time, also a busy one. */
+  readonly maxLifeMs: number | undefined
+  /** A snapshot can be restored for this long. */
+  readonly snapshotLifeMs: number | undefined
+}
+
+export type ImageChoice =
+  /** A snapshot of this session. `mem:<id>` includes memory. */
+  | { readonly kind: "snapshot"; readonly id: string }
+  /** The base snapshot of the current version key. */
+  | { readonly kind: "base"; readonly id: string }
+  /** A registry tag, a template or a layer. */
+  | { readonly kind: "image"; readonly id: string }
+
+export interface SandboxLabels {
+  readonly deployment: string
+  readonly tenant: string
+  readonly session: string
+  readonly generation: string
+}
+
+export interface SandboxSpec {
+  readonly session: string
+  readonly generation: number
+  /** Unique per session and generation. The labels say the same and name the deployment. */
+  readonly name: string
+  readonly labels: SandboxLabels
+  readonly image: ImageChoice
+  /** Complete: the core secrets are already on top of what callers gave. */
+  readonly environment: Readonly<Record<string, string>>
+  readonly volumes: readonly {
+    readonly name: string
+    readonly path: string
+    readonly readOnly?: true
+  }[]
+  readonly ports: readonly number[]
+  readonly resources: {
+    readonly cpu?: number
+    readonly memoryMiB?: number
+    readonly pids?: number
+  }
+  /** The provider may stop a sandbox that was idle for this long. */
+  readonly idleMs: number
+  /** The provider may end the sandbox after this time. */
+  readonly lifeMs: number
+}
+
+/** What a provider reports about one sandbox. Session and generation come from its labels. */
+export interface SandboxInfo {
+  readonly ref: string
+  readonly state: "running" | "paused" | "stopped" | "starting" | "dead"
+  readonly session: string | undefined
+  readonly generation: number | undefined
+  readonly createdAt: number | undefined
+  readonly expiresAt: number | undefined
+}
+
+/**
+ * The result of a call. `missing` is the provider's own word that the sandbox does not exist. Everything in doubt
+ * (timeout, 429, 500, a cut connection) is `unknown`, and nothing is destroyed because of it.
+ */
+export type ProviderResult<T> =
+  | { readonly is: "ok"; readonly value: T }
+  | { readonly is: "missing" }
+  /** Quota, bad image, no credit: a retry does not help. */
+  | { readonly is: "refused"; readonly why: string }
+  | { readonly is: "unknown"; readonly why: string; readonly afterMs?: number }
+
+export interface SandboxCommand {
+  readonly argv: readonly string[]
+  readonly cwd?: string
+  readonly environment?: Readonly<Record<string, string>>
+}
+
+export interface SandboxCommandResult {
+  readonly exitCode: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface SandboxAddress {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly expiresAt?: number
+}
+
+export interface SandboxProvider {
+  readonly name: ProviderName
+  readonly can: Capabilities
+  /**
+   * Sandboxes with the label of this deployment. Reads only: it wakes nothing and extends no time. Throws if the list is
+   * incomplete.
+   */
+  readonly list: (by: {
+    readonly deployment: string
+    readonly session?: string
+  }) => AsyncIterable<SandboxInfo>
+  /** Reads only. */
+  readonly look: (ref: string) => Promise<ProviderResult<SandboxInfo>>
+  readonly create: (
+    spec: SandboxSpec,
+    limit: AbortSignal,
+  ) => Promise<ProviderResult<{ readonly ref: string; readonly expiresAt?: number }>>
+  /** Throws an UnsupportedError without `supportsPause`. A paused sandbox is `ok`. */
+  readonly pause: (ref: string) => Promise<ProviderResult<void>>
+  /** A running sandbox is `ok`. */
+  readonly resume: (
+    ref: string,
+    spec: Pick<SandboxSpec, "idleMs" | "lifeMs">,
+  ) => Promise<ProviderResult<{ readonly expiresAt?: number }>>
+  readonly snapshot: (
+    ref: string,
+    kind: "disk" | "memory",
+    limit: AbortSignal,
+  ) => Promise<ProviderResult<{ readonly id: string; readonly bytes?: number }>>
+  /** Deletes a snapshot. One that does not exist is `ok`. */
+  readonly removeSnapshot: (snapshot: string) => Promise<ProviderResult<void>>
+  /** A sandbox that does not exist is `ok`. */
+  readonly terminate: (ref: string) => Promise<ProviderResult<void>>
+  readonly keepAlive: (ref: string, ms: number) => Promise<ProviderResult<void>>
+  /** Fresh on every call: addresses expire, refs do not. */
+  readonly address: (ref: string, port: number) => Promise<ProviderResult<SandboxAddress>>
+  readonly exec: (
+    ref: string,
+    command: SandboxCommand,
+    limit: AbortSignal,
+  ) => Promise<ProviderResult<SandboxCommandResult>>
+  /** A volume that does not exist is `ok`. */
+  readonly removeVolume: (name: string) => Promise<ProviderResult<void>>
+  /** Whether the provider can be reached with these credentials. */
+  readonly health: () => Promise<ProviderResult<void>>
+}
+
+/** The caller did not look at the capabilities: a fault of the program, not of the provider. */
+export class UnsupportedError extends Error {
+  constructor(provider: ProviderName, call: string) {
+    super(`the sandbox provider ${provider} does not support ${call}: check its capabilities first`)
+    this.name = "UnsupportedError"
+  }
+}
