@@ -57,6 +57,7 @@ const HEALTHY: HttpResponse = {
 }
 
 const NO_TUNNEL = "there is no tunnel of this name"
+
 /** As sandbox-agent's server answers. */
 const V1_HEALTHY: HttpResponse = { ...HEALTHY, body: '{"status":"ok"}' }
 
