@@ -1,6 +1,6 @@
 /** Which host a request is for, and the origins that follow from it. */
 import { expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import {
   boxOrigin,
   frameSources,

@@ -366,9 +366,9 @@ describe("the session agent behind the page", () => {
       headers: { host: PAGE, cookie },
       protocols: ["sandpiper.1", `key.${key}`],
     } as unknown as string[])
-    socket.onclose = ({ code }) => closed.resolve(code)
+    socket.addEventListener("close", ({ code }) => closed.resolve(code))
     await new Promise((resolve) => {
-      socket.onopen = resolve
+      socket.addEventListener("open", resolve)
     })
     const other = await login()
     const headers = { cookie: other.cookie, "x-sandpiper-key": other.key }
