@@ -55,7 +55,7 @@ import { createWorkspace } from "./sandbox/workspace-changes.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
 import { missingNeeds } from "./tool-needs.ts"
 import type { Executions } from "./workflow/executions.ts"
-import { shellOrder } from "./workflow/order-sources.ts"
+import { runFromShell } from "./workflow/shell-runs.ts"
 import { channelOf } from "./workflow/steps.ts"
 
 export interface DaemonOptions {
@@ -251,7 +251,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     setComponent: readiness.setComponent,
     runHook: (hook) => joined.get().hibernation.runHook(hook),
-    runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
+    runWorkflow: (order, caller, gone) => runFromShell(workflows, order, caller, gone),
   })
 
   /** Of prompts that name none; known when OpenCode is ready. */

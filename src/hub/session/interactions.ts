@@ -19,11 +19,21 @@ export interface Interactions {
   readonly answer: (answered: Answered, by: string) => boolean
   readonly exists: (id: string) => boolean
   readonly openQuestion: (channel: string) => string | undefined
+  readonly openPermission: (channel: string) => string | undefined
   /** The turn has ended: its open interactions are not waited for any more. */
   readonly expire: (promptId: string) => void
   /** Answers that the runner may have missed while it was disconnected. It ignores an answer that it has already. */
   readonly answeredOf: (promptIds: readonly string[]) => readonly Answered[]
 }
+
+const oldestOpen = (sql: Sql, channel: string, kind: Interaction["kind"]): string | undefined =>
+  readRow(
+    sql,
+    idRow,
+    "SELECT id FROM interactions WHERE channel = ? AND kind = ? AND status = 'open' ORDER BY at LIMIT 1",
+    channel,
+    kind,
+  )?.id
 
 export const createInteractions = (
   sql: Sql,
@@ -55,13 +65,8 @@ export const createInteractions = (
     return isFirst
   },
   exists: (id) => hasRow(sql, "SELECT 1 FROM interactions WHERE id = ?", id),
-  openQuestion: (channel) =>
-    readRow(
-      sql,
-      idRow,
-      "SELECT id FROM interactions WHERE channel = ? AND kind = 'question' AND status = 'open' ORDER BY at LIMIT 1",
-      channel,
-    )?.id,
+  openQuestion: (channel) => oldestOpen(sql, channel, "question"),
+  openPermission: (channel) => oldestOpen(sql, channel, "permission"),
   expire: (promptId) => {
     const expired = readRows(
       sql,

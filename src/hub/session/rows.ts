@@ -37,6 +37,7 @@ export const hasRow = (sql: Sql, query: string, ...values: readonly SqlValue[]):
   sql.all(query, ...values).length > 0
 
 export const idRow = z.object({ id: z.string() })
+export const foreignTurnRow = z.object({ id: z.string(), channel: z.string() })
 export const valueRow = z.object({ value: z.string() })
 export const countRow = z.object({ count: z.number() })
 
@@ -189,7 +190,7 @@ export const runnerConnectionRow = z.object({
 export const epochRow = z.object({ last_seq: z.number() })
 
 export const deadlineRow = z.object({
-  kind: z.enum(["stop", "prompt", "barrier", "ask", "access", "send", "report"]),
+  kind: z.enum(["stop", "prompt", "barrier", "ask", "access", "send", "report", "workflow"]),
   ref: z.string(),
 })
 export const deadlineTimeRow = z.object({ at: z.number().nullable() })
@@ -203,6 +204,7 @@ export const sendRow = z.object({
   mime: z.string().nullable(),
   attempts: z.number(),
   due_at: z.number(),
+  started_at: z.number().nullable(),
 })
 export type SendRow = z.output<typeof sendRow>
 

@@ -13,6 +13,7 @@ import { storeArtifact } from "./artifacts.ts"
 import { addOrder, cancelExecution } from "./workflow-orders.ts"
 import { createSessionContext, type SessionContext } from "./session-context.ts"
 import type { Ports } from "./ports.ts"
+import { answerFromChat } from "./chat-questions.ts"
 import {
   abandonPrompt,
   answerQuestion,
@@ -86,6 +87,8 @@ export interface PromptOptions {
   readonly interrupt?: boolean
   /** The session that sent it. It answers an open question; if it is the parent's, its end is reported to the parent. */
   readonly fromSession?: string | undefined
+  /** A message of a chat service. It answers a question or a permission that is open in its channel. */
+  readonly fromChat?: boolean
 }
 
 export interface Note {
@@ -96,6 +99,8 @@ export interface Note {
   readonly image?: { readonly base64: string; readonly mime: string }
   /** It is a reply of the agent: sent to the chat service of its channel too. */
   readonly reply?: boolean
+  /** Another message follows it: the final text of the turn is sent too. */
+  readonly followUp?: boolean
 }
 
 export interface SessionFacts {
@@ -162,11 +167,12 @@ export const createSession = (ports: Ports, config?: string): Session => {
         dispatch(context)
       })
     },
-    prompt: (prompt, channel, { interrupt = false, fromSession } = {}) => {
+    prompt: (prompt, channel, { interrupt = false, fromSession, fromChat = false } = {}) => {
       if (queue.find(prompt.messageId)) return
       refuseIfEnded(values)
       commit(() => {
         queue.add(prompt, channel, undefined, interrupt)
+        if (fromChat && answerFromChat(context, prompt, channel)) return
         if (fromSession !== undefined) {
           if (answerQuestion(context, prompt, channel)) return
           if (fromSession === context.childReports.parent())
@@ -184,7 +190,15 @@ export const createSession = (ports: Ports, config?: string): Session => {
       })
     },
     cancelWorkflow: (executionId) => commit(() => cancelExecution(context, executionId)),
-    note: ({ id, role, content, channel = "web:default", image, reply = false }) =>
+    note: ({
+      id,
+      role,
+      content,
+      channel = "web:default",
+      image,
+      reply = false,
+      followUp = false,
+    }) =>
       commit(() => {
         const artifact =
           image &&
@@ -192,7 +206,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
         const extra = artifact === undefined ? {} : { extra: { artifact } }
         context.messages.add(role, { channel, content, ...extra }, { id })
         if (!reply) return
-        context.chatSends.markReplied(channel)
+        if (!followUp) context.chatSends.markReplied(channel)
         const picture = artifact === undefined ? undefined : { artifact, mime: image?.mime ?? "" }
         context.chatSends.add({ id, channel, text: content, image: picture })
       }),
@@ -229,6 +243,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
       context.attachments.deleteOrphans()
       context.deadlines.arm()
       context.childReports.send()
+      context.workflowReports.send(commit)
       context.chatSends.sendDue(commit)
     },
     snapshot: () => {
@@ -310,6 +325,9 @@ const meetDeadlines = (context: SessionContext): void => {
         break
       case "report":
         context.childReports.retry()
+        break
+      case "workflow":
+        context.workflowReports.retry()
         break
       case "send":
         context.chatSends.wake()

@@ -28,6 +28,8 @@ export interface GatewayOptions {
   /** Pages of path tunnels share the gateway's origin. */
   readonly allowSharedOrigin?: boolean
   readonly backends: BackendPorts
+  /** Backends that listen on a Unix socket in place of their port. */
+  readonly backendSockets?: ReadonlyMap<number, string>
   readonly clock: Clock
   readonly log: Log
   /** OpenCode's port while it runs. */
@@ -75,7 +77,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     siteOf: (host) => tunnels.findByHost(host)?.name ?? "",
     onOpened: (sub, path) => log.info("gateway.opened", { sub, path }),
   })
-  const dialer = createDialer(clock)
+  const dialer = createDialer(clock, options.backendSockets)
   const metrics = createMetrics()
   let listeningPort: number | undefined = options.port || undefined
   let openWebSockets = 0
