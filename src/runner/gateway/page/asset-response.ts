@@ -44,7 +44,7 @@ export const assetResponse = (
 type Encoding = "br" | "gzip" | "identity"
 
 /** Brotli if the client accepts it, else gzip, else neither. A quality of 0 is a refusal. */
-export const encodingFor = (accepted: string): Encoding => {
+const encodingFor = (accepted: string): Encoding => {
   const qualities = new Map(
     accepted.split(",").map((item) => {
       const [name = "", ...parameters] = item
