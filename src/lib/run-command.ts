@@ -3,7 +3,6 @@
  * capped. For short-lived child processes; OpenCode, services and child runners have supervisors of their own.
  */
 import type { ChildProcess } from "node:child_process"
-import { execa } from "execa"
 import { type Clock, sleep, systemClock } from "./clock.ts"
 import { signalGroup } from "./signal-group.ts"
 
@@ -57,6 +56,8 @@ export const runCommand = async (
   options: CommandOptions,
 ): Promise<CommandResult> => {
   const { signal, clock = systemClock, maxOutput = MAX_OUTPUT } = options
+  // Imported on demand: loading it takes 7 ms, which would delay the gateway's first response.
+  const { execa } = await import("execa")
   const child = execa(program, args, {
     ...(options.cwd !== undefined && { cwd: options.cwd }),
     env: options.env,

@@ -1,7 +1,7 @@
 /** The only place that spawns OpenCode. Writes the run record; the process has not read its configuration yet. */
 import { chmodSync, closeSync, openSync } from "node:fs"
 import { rename } from "node:fs/promises"
-import { execa } from "execa"
+import type { execa as Execa } from "execa"
 import { RUN_MARK_VARIABLE } from "./terminate.ts"
 import { LaunchError } from "./launch-error.ts"
 import type { AgentUser, Processes } from "./interfaces.ts"
@@ -44,7 +44,9 @@ export const spawnAgent = async (
   const mark = crypto.randomUUID()
   // The log of the process before is kept for debugging; there are never more than two files.
   await rename(options.logFile, `${options.logFile}.1`).catch(() => {})
-  const child = spawn(spec, { port, password, mark }, options)
+  // Imported on demand: loading it takes 7 ms, which would delay the gateway's first response.
+  const { execa } = await import("execa")
+  const child = spawn(execa, spec, { port, password, mark }, options)
   const identity = child.pid === undefined ? undefined : options.processes.find(child.pid)
   let exitReason: string | undefined
   const exited = child.then((result) => {
@@ -68,6 +70,7 @@ export const spawnAgent = async (
 }
 
 const spawn = (
+  execa: typeof Execa,
   spec: ProcessSpec,
   { port, password, mark }: { port: number; password: string; mark: string },
   { hostname, workDir, logFile, user }: SpawnOptions,
