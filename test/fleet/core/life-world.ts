@@ -165,7 +165,7 @@ interface Box {
   busy: boolean
 }
 
-export class BrokenPromise extends Error {}
+class BrokenPromise extends Error {}
 
 /** Runs the actions, then repairs everything and lets the machine come to rest. Throws a BrokenPromise. */
 export const live = (
