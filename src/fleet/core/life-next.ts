@@ -7,7 +7,7 @@ const FORCE_MS = 2 * 60_000
 
 export const mustRotate = (life: Life, at: number): boolean =>
   life.expiresAt !== undefined && at >= life.expiresAt - ROTATE_MS
-export const mustSave = (life: Life, at: number): boolean =>
+const mustSave = (life: Life, at: number): boolean =>
   life.expiresAt !== undefined && at >= life.expiresAt - FORCE_MS
 
 export const rotateTimes = ({ expiresAt }: Life): readonly number[] =>

@@ -7,6 +7,7 @@ import {
   type LifeEffect,
   type LifeEvent,
   type LifePolicy,
+  lifeSchema,
   newLife,
 } from "../../../src/fleet/core/life.ts"
 import { notes } from "../../../src/fleet/core/life-notes.ts"
@@ -197,4 +198,11 @@ describe("the breaker of a provider", () => {
     expect(blockedFor(breaker, 60_004)).toBe(0)
     expect(blockedFor(afterAnswer(breaker, false, 5), 6)).toBe(0)
   })
+})
+
+test("a life that was stored as JSON is read unchanged", () => {
+  const scene = newScene({})
+  scene.want("running", 0)
+  const life = scene.life()
+  expect(lifeSchema.parse(JSON.parse(JSON.stringify(life)))).toEqual(life)
 })
