@@ -6,6 +6,7 @@ import { readFact, writeFact } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import type { Channels } from "./channels/channels.ts"
 import { type Gateway, startGateway } from "./gateway/gateway.ts"
+import type { PageOptions } from "./gateway/page/page-door.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
 import { notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
 import { serviceSockets } from "./host/service-sockets.ts"
@@ -30,6 +31,7 @@ export interface JoinGatewayOptions {
   readonly reserved: () => ReadonlyMap<number, string>
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
+  readonly page: PageOptions | undefined
   /** The agent has completed the session. */
   readonly onCompleted: () => void
   readonly clock: Clock
@@ -72,6 +74,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
       onCompleted: () => void clock.after(COMPLETE_MS, options.onCompleted),
     }),
     secrets,
+    page: options.page,
   })
 }
 

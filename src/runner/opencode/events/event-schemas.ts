@@ -9,6 +9,9 @@ import type {
   ToolDetails,
 } from "./events.ts"
 
+/** OpenCode adds the stack of its own source to some errors. */
+const STACK = /\n {4}at [\s\S]*$/
+
 export const errorSchema = z
   .object({
     name: z.string().default("UnknownError"),
@@ -23,7 +26,7 @@ export const errorSchema = z
   })
   .transform(({ name, data, message }): AgentError => ({
     name,
-    message: data?.message ?? message ?? name,
+    message: (data?.message ?? message ?? name).replace(STACK, ""),
     ...(data?.statusCode !== undefined && { statusCode: data.statusCode }),
     ...(data?.isRetryable !== undefined && { isRetryable: data.isRetryable }),
   }))
