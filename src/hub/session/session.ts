@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
-import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
+import type { ChannelSummary, MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
 import { type ChildReport, childState, reportPrompt } from "./child-reports.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot, readUsage } from "./client-views.ts"
@@ -23,7 +23,7 @@ import {
   withdrawAll,
 } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
-import { readChannelKeys } from "./channel-summaries.ts"
+import { readChannelKeys, readChannels } from "./channel-summaries.ts"
 import { readRow } from "./rows.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
@@ -75,6 +75,8 @@ export interface Session {
   readonly snapshot: (channel?: string) => Snapshot
   readonly recent: (limit: number) => readonly MessageWithParts[]
   readonly status: () => SessionStatus
+  /** Its row in the list of sessions: its status, its open questions and its conversations. */
+  readonly listed: () => ListedStatus
   /** What the list of sessions shows. */
   readonly facts: () => SessionFacts
   readonly budget: () => { readonly limits: Budget; readonly state: BudgetState }
@@ -125,6 +127,12 @@ export const sessionStatus = z.object({
 })
 export type SessionStatus = Readonly<z.output<typeof sessionStatus>>
 
+export interface ListedStatus extends SessionStatus {
+  /** Open questions and permissions. */
+  readonly waiting: number
+  readonly channels: readonly ChannelSummary[]
+}
+
 /** The newest ones: the named value is sent as a whole. Agents read older ones with `mailbox_check`. */
 const MAX_NOTIFICATIONS = 50
 const notificationList = z.array(z.looseObject({ id: z.string() }))
@@ -137,6 +145,17 @@ export const createSession = (ports: Ports, config?: string): Session => {
   const runner = createRunnerSide(context)
   const configure = createConfigure(context)
   const generation = () => Number(values.getPrivate("generation") ?? 0)
+
+  const status = (): SessionStatus => {
+    const title = values.getPublic("title")
+    return {
+      status: hasEnded(values) ? "ended" : "running",
+      connected: runnerConnection.state().connection !== null,
+      working: queue.processing().length,
+      queued: queue.countQueued(),
+      title: typeof title === "string" ? title : undefined,
+    }
+  }
 
   return {
     runner,
@@ -251,14 +270,13 @@ export const createSession = (ports: Ports, config?: string): Session => {
       runner.flush()
       return readMessages(ports.sql, { limit }).messages
     },
-    status: () => {
-      const title = values.getPublic("title")
+    status,
+    listed: () => {
+      const channels = readChannels(ports.sql)
       return {
-        status: hasEnded(values) ? "ended" : "running",
-        connected: runnerConnection.state().connection !== null,
-        working: queue.processing().length,
-        queued: queue.countQueued(),
-        title: typeof title === "string" ? title : undefined,
+        ...status(),
+        waiting: channels.reduce((sum, { waiting }) => sum + waiting, 0),
+        channels,
       }
     },
     facts: () => readFacts(context),

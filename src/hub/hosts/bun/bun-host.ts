@@ -246,7 +246,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     allowedOrigins: options.allowedOrigins ?? [],
     find,
     provision: (id, owner, fields) => applyProvision(create(id, owner, fields.ancestors), fields),
-    liveStatus: (id) => find(id)?.session.status(),
+    liveStatus: (id) => find(id)?.session.listed(),
     from: (request) => server.requestIP(request)?.address,
     checkConnections,
     keyRevoked: async (_owner, prefix) => {
