@@ -185,16 +185,17 @@ const openRunnerSocket = async (
   request: Request,
   token: string,
 ): Promise<Response | undefined> => {
-  const hosted = host.find(id)
-  if (!hosted) return missing(id)
   if (!isUpgrade(request)) return notUpgrade()
-  const status = hosted.session.refuseRunner(await hashOf(token))
+  const hosted = host.find(id)
+  const hash = await hashOf(token)
+  // A session that does not exist is answered like a wrong token: its id must not be confirmed.
+  const status = hosted ? hosted.session.refuseRunner(hash) : 401
   if (status !== undefined) return errorResponse(status, runnerRefusals[status])
   return host.upgrade(request, id, undefined)
 }
 
 const runnerRefusals = {
-  401: "wrong token",
+  401: "no session with this id has this runner token",
   410: "the session has ended",
   503: "the session has no runner token yet: try again later",
 } as const

@@ -220,8 +220,9 @@ export const testEffects = (
     })
 
     describe("a notification", () => {
-      test("a notification to a user or a handle is read by another session and shown to the clients of the sender", async () => {
-        await createSession("s2")
+      test("a notification to a user is read by the user's sessions, one to a handle by its session only, and the clients of the sender see both", async () => {
+        await createSession("s2", { handle: "ops" })
+        await createSession("s3")
         const sender = startRunner("s1")
         const reader = startRunner("s2")
         const watcher = await connect("s1")
@@ -233,6 +234,14 @@ export const testEffects = (
           { content: "for ops", toHandle: "@ops", fromSessionId: "s1" },
         ])
         expect((await sender.uplink.request("mailbox-check", {})).messages).toEqual([])
+        const third = startRunner("s3")
+        expect((await third.uplink.request("mailbox-check", {})).messages).toMatchObject([
+          { content: "for Ann" },
+        ])
+        const nobody = sender.uplink.request("mailbox-send", { toHandle: "@none", content: "x" })
+        expect(await nobody.then(String, String)).toContain("no session with the handle @none")
+        const missing = sender.uplink.request("mailbox-send", { toSessionId: "s9", content: "x" })
+        expect(await missing.then(String, String)).toContain("there is no session s9")
         const shown = () => (watcher.state("notifications") ?? []) as readonly object[]
         await watcher.until(() => shown().length === 2, "notifications")
         expect(shown()).toMatchObject([{ content: "for Ann" }, { content: "for ops" }])

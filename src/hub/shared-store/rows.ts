@@ -111,6 +111,8 @@ export const mailRow = z.object({
   created_at: time,
 })
 
+export const handleRow = z.object({ session: text })
+
 export const placeRow = mailRow.pick({ place: true })
 
 export const workflowRow = z.object({
@@ -183,6 +185,8 @@ export const triggerConfig = z.discriminatedUnion("type", [
   z.looseObject({
     type: z.literal("webhook"),
     secret: nonEmpty.optional(),
+    /** In a stored row, instead of the secret. */
+    secretHash: nonEmpty.optional(),
     prompt: nonEmpty.optional(),
   }),
   z.looseObject({ type: z.literal("manual"), prompt: nonEmpty.optional() }),

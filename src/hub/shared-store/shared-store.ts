@@ -6,7 +6,8 @@ import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
 import type { Alarm, DecisionOutcome, ExecutionDecision, Sql } from "../session/ports.ts"
 import { createEffects, type Deliveries } from "./effects.ts"
 import { createExecutions, executionHandlers } from "../handlers/executions.ts"
-import { mailboxHandlers } from "../handlers/mailbox.ts"
+import { everyUser, type MailReader } from "../access/mail-reader.ts"
+import { mailboxHandlers, setHandle } from "../handlers/mailbox.ts"
 import { memoryHandlers } from "../handlers/memories.ts"
 import { proposalActions } from "../handlers/proposals.ts"
 import { requestResultRow, selectOne } from "./rows.ts"
@@ -19,6 +20,8 @@ import {
 } from "../handlers/handler-table.ts"
 import { taskHandlers } from "../handlers/tasks.ts"
 import type { HandlerContext } from "../handlers/handler-context.ts"
+import { storedResult } from "../session/stored-result.ts"
+import { hideStoredSecrets } from "../handlers/webhook-secrets.ts"
 import { createTriggers } from "../handlers/triggers.ts"
 import { workflowActions } from "../handlers/workflow-actions.ts"
 import { createWorkflows, workflowHandlers } from "../handlers/workflows.ts"
@@ -29,11 +32,19 @@ export interface SharedStoreOptions {
   readonly alarm: Alarm
   readonly deliveries: Deliveries
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
+  /** Removes deleted text from the files of the database. Absent where the host does it. */
+  readonly compact?: () => void
 }
 
 export interface SharedStore {
   /** Undefined when the request needs more than the shared store. Throws a Refusal with a message for the caller. */
-  readonly answer: (session: string, frame: RequestFrame) => Record<string, unknown> | undefined
+  readonly answer: (
+    session: string,
+    frame: RequestFrame,
+    reader?: MailReader,
+  ) => Record<string, unknown> | undefined
+  /** Gives a session its handle. A handle belongs to one session: the one that got it last. */
+  readonly setHandle: (handle: string, session: string) => void
   /** Stores the result that a runner reports for a workflow execution. A known `reportId` changes nothing. */
   readonly executed: (
     id: string,
@@ -59,8 +70,10 @@ export const createSharedStore = ({
   alarm,
   deliveries,
   report,
+  compact,
 }: SharedStoreOptions): SharedStore => {
   createSharedTables(sql)
+  if (hideStoredSecrets(sql, context.digest)) compact?.()
   const setAlarm = () => alarm.set(earliest([triggers.nextAlarm(), effects.nextAlarm()]))
   const effects = createEffects({
     sql,
@@ -99,7 +112,8 @@ export const createSharedStore = ({
   }
 
   const runOnce = (
-    caller: Caller,
+    caller: Pick<Caller, "session" | "requestId">,
+    type: string,
     work: () => Record<string, unknown>,
   ): Record<string, unknown> => {
     const key = `${caller.session}/${caller.requestId}`
@@ -114,28 +128,29 @@ export const createSharedStore = ({
     sql.run(
       "INSERT INTO rpc (request_id, result, at) VALUES (?, ?, ?)",
       key,
-      JSON.stringify(result),
+      JSON.stringify(storedResult(type, result)),
       context.now(),
     )
     return result
   }
 
   return {
-    answer: (session, frame) => {
+    answer: (session, frame, reader = everyUser) => {
       if (!isStoreRequest(handlers, frame)) return undefined
-      const caller = { session, requestId: frame.requestId }
+      const caller = { session, requestId: frame.requestId, reader }
       return commit(() =>
-        runOnce(caller, () => answerStoreRequest(handlers, frame.type, frame, caller)),
+        runOnce(caller, frame.type, () => answerStoreRequest(handlers, frame.type, frame, caller)),
       )
     },
     executed: (id, envelope, reportId) =>
       commit(
         () =>
-          void runOnce({ session: REPORTS, requestId: reportId }, () => {
+          void runOnce({ session: REPORTS, requestId: reportId }, "workflow-report", () => {
             executions.executed(id, envelope)
             return {}
           }),
       ),
+    setHandle: (handle, session) => commit(() => setHandle(sql, handle, session)),
     decide: (session, decision) => commit(() => executions.decide(session, decision)),
     hook: (trigger, secret, data) => commit(() => triggers.hook(trigger, secret, data)),
     alarm: () => commit(triggers.alarm),

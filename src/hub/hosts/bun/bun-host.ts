@@ -71,6 +71,7 @@ export interface HubOptions {
     decision: ExecutionDecision,
   ) => Promise<DecisionOutcome>
   readonly ended: (session: string) => void
+  readonly setHandle?: (owner: Owner, handle: string, session: string) => void
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   readonly chats?: ConfiguredChats | undefined
@@ -85,7 +86,12 @@ export interface Hub {
   readonly hosted: (id: string) => HostedSession | undefined
   readonly directory: Directory
   /** The existing session, or a new one of this owner; `ancestors` begins with its parent. */
-  readonly create: (id: string, owner?: Owner, ancestors?: readonly string[]) => Session
+  readonly create: (
+    id: string,
+    owner?: Owner,
+    ancestors?: readonly string[],
+    creator?: string | undefined,
+  ) => Session
   /** Closes every connection and every file. Written data stays. */
   readonly stop: () => Promise<void>
 }
@@ -215,11 +221,11 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     void directory.adoptSession(id, owner)
   }
   const find = (id: string): OpenSession | undefined => open.get(id)
-  const create: Hub["create"] = (id, owner = LOCAL_OWNER, ancestors = []) => {
+  const create: Hub["create"] = (id, owner = LOCAL_OWNER, ancestors = [], creator) => {
     const known = find(id)
     if (known) return known.session
     const made = load(id, openBunSql(fileOf(id)), undefined)
-    made.access.setOwner(owner, ancestors)
+    made.access.setOwner(owner, ancestors, creator)
     void directory.adoptSession(id, owner)
     open.set(id, made)
     return made.session
@@ -245,7 +251,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     verifyJwt,
     allowedOrigins: options.allowedOrigins ?? [],
     find,
-    provision: (id, owner, fields) => applyProvision(create(id, owner, fields.ancestors), fields),
+    provision: async (id, owner, fields) => {
+      await applyProvision(create(id, owner, fields.ancestors, fields.creator), fields)
+      if (fields.handle !== undefined) options.setHandle?.(owner, fields.handle, id)
+    },
     liveStatus: (id) => find(id)?.session.status(),
     from: (request) => server.requestIP(request)?.address,
     checkConnections,

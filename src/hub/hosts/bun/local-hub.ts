@@ -17,8 +17,10 @@ import { createExternalHandlers } from "../../handlers/external-requests.ts"
 import { runWorkflowInCheckout } from "./workflow-in-checkout.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
+import { mailReaderOf } from "../../access/mail-reader.ts"
 import { guardRequest } from "../../access/guard-requests.ts"
 import { LOCAL_OWNER } from "../../access/session-access.ts"
+import type { Owner } from "../../access/ownership.ts"
 import type { JwtSettings } from "../../access/verify-jwt.ts"
 import { gatewayKey } from "../../keys.ts"
 import { createOwnerStores } from "./owner-stores.ts"
@@ -76,13 +78,18 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   // The tables of this store are also read below, before the first request.
   stores.of(LOCAL_OWNER)
 
-  const git = localGit({
-    environment,
-    workDir: (session) => {
-      const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
-      return existsSync(own) ? own : options.workDir
-    },
-  })
+  const gitOf = memoize((owner: Owner) =>
+    localGit({
+      owner,
+      environment,
+      workDir: (session) => {
+        const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
+        if (existsSync(own)) return own
+        // The working directory belongs to the operator's session. Other owners' runners are elsewhere.
+        return owner === LOCAL_OWNER ? options.workDir : undefined
+      },
+    }),
+  )
 
   const answer = async (session: string, frame: RequestFrame) => {
     const caller = hub.hosted(session)
@@ -92,12 +99,15 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     const store = stores.of(runner.owner)
     return (
       (await runWorkflowInCheckout(
-        { children, origin: git.origin, answer: store.answer },
+        { children, origin: gitOf(runner.owner).origin, answer: store.answer },
         session,
         frame,
       )) ??
-      store.answer(session, frame) ??
-      answerExternalRequest(externalHandlers, frame, { session, requestId: frame.requestId })
+      store.answer(session, frame, mailReaderOf(runner.owner, caller.access.creator())) ??
+      answerExternalRequest(externalHandlers(runner.owner), frame, {
+        session,
+        requestId: frame.requestId,
+      })
     )
   }
 
@@ -126,6 +136,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     },
     decideExecution: async (session, decision) =>
       stores.of(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER).decide(session, decision),
+    setHandle: (owner, handle, session) => stores.of(owner).setHandle(handle, session),
     ended: (session) => void children.ended(session),
     terminate: (session) => children.terminate(session, "ended by a client"),
     hook: (trigger, request) => takeHook(stores, trigger, request),
@@ -139,27 +150,29 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     find: hub.find,
     create: hub.create,
     createChild: async (id, parent) => {
-      const owner = hub.hosted(parent)?.access.owner() ?? LOCAL_OWNER
+      const access = hub.hosted(parent)?.access
+      const owner = access?.owner() ?? LOCAL_OWNER
       const added = await hub.directory.addSession(id, owner, parent)
       if (!added.ok && "sentence" in added) throw new Refusal(added.sentence)
-      return hub.create(id, owner, added.ok ? added.ancestors : [parent])
+      return hub.create(id, owner, added.ok ? added.ancestors : [parent], access?.creator())
     },
+    refusalOf: (parent) =>
+      hub.hosted(parent)?.access.owner() === LOCAL_OWNER ? undefined : OPERATOR_ONLY,
     runnerUrl: hub.runnerUrl,
     maxChildren: options.maxChildren,
     maxDepth: options.maxChildDepth,
     clock,
     log,
   })
-  const externalHandlers = createExternalHandlers({
-    find: async (session) => hub.find(session),
-    children,
-    git: createGitHost(git),
-    chatProblem: chats.problemOf,
-    personas: (session) =>
-      readPersonas(
-        join(stores.folderOf(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER), "personas"),
-      ),
-  })
+  const externalHandlers = memoize((owner: Owner) =>
+    createExternalHandlers({
+      find: async (session) => hub.find(session),
+      children,
+      git: createGitHost(gitOf(owner)),
+      chatProblem: chats.problemOf,
+      personas: () => readPersonas(join(stores.folderOf(owner), "personas")),
+    }),
+  )
 
   return {
     ...hub,
@@ -179,6 +192,19 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       stores.close()
       sql.close()
     },
+  }
+}
+
+/** Child sessions are processes with this machine's files and the operator's accounts. */
+const OPERATOR_ONLY =
+  "this hub starts child sessions on its own machine, for its operator only: create a session and start a runner for it"
+
+const memoize = <Key, Value>(make: (key: Key) => Value): ((key: Key) => Value) => {
+  const made = new Map<Key, Value>()
+  return (key) => {
+    const value = made.get(key) ?? make(key)
+    made.set(key, value)
+    return value
   }
 }
 

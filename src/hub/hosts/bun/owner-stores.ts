@@ -65,6 +65,7 @@ export const createOwnerStores = (options: OwnerStoresOptions): OwnerStores => {
       alarm,
       deliveries: options.deliveries(owner),
       report: options.report,
+      compact: sql.compact,
     })
     return {
       store,

@@ -4,12 +4,14 @@ import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { messageWithParts } from "../../../wire/clients/conversation.ts"
 import { sessionStatus } from "../../session/session.ts"
 import { guardRequest } from "../../access/guard-requests.ts"
-import { parseOwner } from "../../access/ownership.ts"
-import type { Runner } from "../../access/principal.ts"
+import { type Owner, parseOwner } from "../../access/ownership.ts"
+import { mailReaderOf } from "../../access/mail-reader.ts"
 import { callObject, nothing } from "./object-calls.ts"
 import { storeNameOf } from "./shared-store-object.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
-import { createGitHost, githubApi } from "../../handlers/git-host.ts"
+import { createGitHost, type GitHostOptions, githubApi } from "../../handlers/git-host.ts"
+import { gitTokenOf, NO_TOKEN_OF_OWNER } from "../../handlers/git-tokens.ts"
+import { LOCAL_OWNER, type SessionAccess } from "../../access/session-access.ts"
 import { type OtherSession, createExternalHandlers } from "../../handlers/external-requests.ts"
 import { durableChats } from "./chats.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
@@ -33,10 +35,12 @@ const optionalTarget = z
   .nullable()
 const optionalResult = z.record(z.string(), z.unknown()).nullable()
 
+type Access = Pick<SessionAccess, "runner" | "creator">
+
 export const answerRunnerRequest = (
   environment: DurableEnvironment,
-): ((runner: Runner, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
-  const { SESSIONS, SHARED_STORE, GITHUB_TOKEN, GITHUB_API_URL } = environment
+): ((access: Access, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
+  const { SESSIONS, SHARED_STORE, GITHUB_API_URL } = environment
   const refuseSandbox = () => Promise.reject(new Refusal(NO_SANDBOXES))
   const otherSession = (session: string): OtherSession => {
     const call =
@@ -51,33 +55,36 @@ export const answerRunnerRequest = (
       channels: call("channels", z.array(z.string())),
     }
   }
-  const externalHandlers = createExternalHandlers({
-    find: async (session) =>
-      (await callObject(SESSIONS, session, z.boolean(), "exists", []))
-        ? otherSession(session)
-        : undefined,
-    children: {
-      spawn: refuseSandbox,
-      of: () => [],
-      mustOwn: () => {
-        throw new Refusal(NO_SANDBOXES)
+  const callGit = (owner: Owner): GitHostOptions["call"] => {
+    const token = gitTokenOf(environment, owner)
+    if (token !== undefined) return githubApi(GITHUB_API_URL || "https://api.github.com", token)
+    const reason = owner === LOCAL_OWNER ? NO_GIT : NO_TOKEN_OF_OWNER
+    return () => Promise.reject(new Refusal(reason))
+  }
+  const externalHandlersOf = (owner: Owner) =>
+    createExternalHandlers({
+      find: async (session) =>
+        (await callObject(SESSIONS, session, z.boolean(), "exists", []))
+          ? otherSession(session)
+          : undefined,
+      children: {
+        spawn: refuseSandbox,
+        of: () => [],
+        mustOwn: () => {
+          throw new Refusal(NO_SANDBOXES)
+        },
+        terminate: refuseSandbox,
+        ended: async () => {},
+        resume: async () => {},
+        stop: async () => {},
+        executionEnded: async () => {},
       },
-      terminate: refuseSandbox,
-      ended: async () => {},
-      resume: async () => {},
-      stop: async () => {},
-      executionEnded: async () => {},
-    },
-    git: createGitHost({
-      call: GITHUB_TOKEN
-        ? githubApi(GITHUB_API_URL || "https://api.github.com", GITHUB_TOKEN)
-        : () => Promise.reject(new Refusal(NO_GIT)),
-      origin: async () => undefined,
-    }),
-    chatProblem: durableChats(environment).problemOf,
-    personas: () => [],
-  })
-  return async (runner, frame) => {
+      git: createGitHost({ call: callGit(owner), origin: async () => undefined }),
+      chatProblem: durableChats(environment).problemOf,
+      personas: () => [],
+    })
+  return async (access, frame) => {
+    const runner = access.runner()
     const { session, owner } = runner
     // Ending a child is refused for every id, because this host has no children.
     if (frame.type !== "terminate-child") {
@@ -91,8 +98,16 @@ export const answerRunnerRequest = (
       throw new Refusal(NO_OTHER_CHECKOUT)
     const store = storeNameOf(owner)
     return (
-      (await callObject(SHARED_STORE, store, optionalResult, "answer", [store, session, frame])) ??
-      answerExternalRequest(externalHandlers, frame, { session, requestId: frame.requestId })
+      (await callObject(SHARED_STORE, store, optionalResult, "answer", [
+        store,
+        session,
+        frame,
+        mailReaderOf(owner, access.creator()),
+      ])) ??
+      answerExternalRequest(externalHandlersOf(owner), frame, {
+        session,
+        requestId: frame.requestId,
+      })
     )
   }
 }

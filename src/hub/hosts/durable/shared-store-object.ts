@@ -3,6 +3,7 @@ import type { RequestFrame } from "../../../wire/frames/index.ts"
 import type { ExecutionDecision } from "../../session/ports.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
+import type { MailReader } from "../../access/mail-reader.ts"
 import type { Owner } from "../../access/ownership.ts"
 import { LOCAL_OWNER } from "../../access/session-access.ts"
 import { consoleReport } from "./console-report.ts"
@@ -60,9 +61,13 @@ export class SharedStore {
     if (route?.to === "hook") return takeHook(this.#store, route.trigger, request)
     const response = await handleCall(request, {
       // `null`: the request needs more than the tables, the caller handles it.
-      answer: (store: string, session: string, frame: RequestFrame) => {
-        this.#sql.run("INSERT OR IGNORE INTO store_name (name) VALUES (?)", store)
-        return this.#store.answer(session, frame) ?? null
+      answer: (store: string, session: string, frame: RequestFrame, reader: MailReader) => {
+        this.#setName(store)
+        return this.#store.answer(session, frame, reader) ?? null
+      },
+      setHandle: (store: string, handle: string, session: string) => {
+        this.#setName(store)
+        this.#store.setHandle(handle, session)
       },
       executed: (...report: Parameters<Store["executed"]>) => this.#store.executed(...report),
       decide: (session: string, decision: ExecutionDecision) =>
@@ -73,6 +78,10 @@ export class SharedStore {
 
   alarm(): void {
     this.#store.alarm()
+  }
+
+  #setName(store: string): void {
+    this.#sql.run("INSERT OR IGNORE INTO store_name (name) VALUES (?)", store)
   }
 
   /** The runtime does not tell an object its name: the first request stored it. */
