@@ -11,6 +11,7 @@ import { mailboxHandlers, setHandle } from "../handlers/mailbox.ts"
 import { memoryHandlers } from "../handlers/memories.ts"
 import { proposalActions } from "../handlers/proposals.ts"
 import { requestResultRow, selectOne } from "./rows.ts"
+import { createPersonas, type Personas, type PersonaText } from "./personas.ts"
 import { createSharedTables } from "./schema.ts"
 import {
   answerStoreRequest,
@@ -34,6 +35,8 @@ export interface SharedStoreOptions {
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
   /** Removes deleted text from the files of the database. Absent where the host does it. */
   readonly compact?: () => void
+  /** Personas that the host keeps as files. */
+  readonly personaFiles?: () => readonly PersonaText[]
 }
 
 export interface SharedStore {
@@ -43,6 +46,7 @@ export interface SharedStore {
     frame: RequestFrame,
     reader?: MailReader,
   ) => Record<string, unknown> | undefined
+  readonly personas: Personas
   /** Gives a session its handle. A handle belongs to one session: the one that got it last. */
   readonly setHandle: (handle: string, session: string) => void
   /** Stores the result that a runner reports for a workflow execution. A known `reportId` changes nothing. */
@@ -71,6 +75,7 @@ export const createSharedStore = ({
   deliveries,
   report,
   compact,
+  personaFiles = () => [],
 }: SharedStoreOptions): SharedStore => {
   createSharedTables(sql)
   if (hideStoredSecrets(sql, context.digest)) compact?.()
@@ -85,6 +90,7 @@ export const createSharedStore = ({
     },
     report,
   })
+  const personas = createPersonas(sql, context.now, personaFiles)
   const workflows = createWorkflows(sql, context)
   const executions = createExecutions(sql, context, effects)
   const triggers = createTriggers(sql, context, workflows, executions, effects)
@@ -99,6 +105,7 @@ export const createSharedStore = ({
     ...workflowHandlers(sql, context, workflows),
     ...executionHandlers(sql, context, workflows, executions, effects),
     ...triggers.handlers,
+    "list-personas": () => ({ personas: [...personas.list()] }),
     "workflow-api": ({ action, payload }, { session }) => ({
       data: actions[action](payload, session),
     }),
@@ -150,6 +157,7 @@ export const createSharedStore = ({
             return {}
           }),
       ),
+    personas,
     setHandle: (handle, session) => commit(() => setHandle(sql, handle, session)),
     decide: (session, decision) => commit(() => executions.decide(session, decision)),
     hook: (trigger, secret, data) => commit(() => triggers.hook(trigger, secret, data)),

@@ -81,7 +81,6 @@ export const answerRunnerRequest = (
       },
       git: createGitHost({ call: callGit(owner), origin: async () => undefined }),
       chatProblem: durableChats(environment).problemOf,
-      personas: () => [],
     })
   return async (access, frame) => {
     const runner = access.runner()

@@ -4,6 +4,7 @@ import type { ExecutionDecision } from "../../session/ports.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import type { MailReader } from "../../access/mail-reader.ts"
+import type { PersonaText } from "../../shared-store/personas.ts"
 import type { Owner } from "../../access/ownership.ts"
 import { LOCAL_OWNER } from "../../access/session-access.ts"
 import { consoleReport } from "./console-report.ts"
@@ -65,6 +66,9 @@ export class SharedStore {
         this.#setName(store)
         return this.#store.answer(session, frame, reader) ?? null
       },
+      listPersonas: () => this.#store.personas.list(),
+      putPersona: (persona: PersonaText) => this.#store.personas.put(persona),
+      removePersona: (slug: string) => this.#store.personas.remove(slug),
       setHandle: (store: string, handle: string, session: string) => {
         this.#setName(store)
         this.#store.setHandle(handle, session)
