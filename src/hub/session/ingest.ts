@@ -110,6 +110,7 @@ const tableOf = (context: SessionContext): IngestTable => {
         cacheWrite,
         cost ?? null,
       )
+      messages.touch(turnId)
       changes.record("usage", "")
       checkBudget(context)
     },

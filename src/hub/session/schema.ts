@@ -14,11 +14,13 @@ const statements = [
   "INSERT OR IGNORE INTO link (id) VALUES (1)",
   "CREATE TABLE IF NOT EXISTS epochs (epoch TEXT PRIMARY KEY, last_seq INTEGER NOT NULL)",
   "CREATE TABLE IF NOT EXISTS channels (key TEXT PRIMARY KEY, agent_session TEXT)",
+  "CREATE TABLE IF NOT EXISTS channel_titles (key TEXT PRIMARY KEY, title TEXT NOT NULL)",
   `CREATE TABLE IF NOT EXISTS messages (
     id TEXT PRIMARY KEY, place INTEGER NOT NULL, role TEXT NOT NULL, channel TEXT NOT NULL,
     prompt_id TEXT, status TEXT NOT NULL CHECK (status IN ('streaming', 'done', 'error', 'canceled')),
     error TEXT, author TEXT, created_at INTEGER NOT NULL, ended_at INTEGER)`,
   "CREATE INDEX IF NOT EXISTS messages_place ON messages (place)",
+  "CREATE INDEX IF NOT EXISTS messages_channel ON messages (channel, place)",
   "CREATE INDEX IF NOT EXISTS messages_prompt ON messages (prompt_id)",
   // A part that is longer than a row continues in another row with the same `base`.
   `CREATE TABLE IF NOT EXISTS parts (
@@ -49,6 +51,7 @@ const statements = [
     channel TEXT NOT NULL, payload TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('open', 'answered', 'expired')),
     answer TEXT, answered_by TEXT, at INTEGER NOT NULL)`,
+  "CREATE INDEX IF NOT EXISTS interactions_open ON interactions (channel) WHERE status = 'open'",
   `CREATE TABLE IF NOT EXISTS asks (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)`,
   // Workflow orders for the runner: sent again on every connection until there is a result.
@@ -67,6 +70,7 @@ const statements = [
     id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL,
     output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,
     cost REAL)`,
+  "CREATE INDEX IF NOT EXISTS usage_message ON usage (message_id)",
   // Prompts whose end the parent session waits for, and reports that it has not stored yet (child-reports.ts).
   "CREATE TABLE IF NOT EXISTS awaited (prompt TEXT PRIMARY KEY)",
   "CREATE TABLE IF NOT EXISTS child_reports (id TEXT PRIMARY KEY, report TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0)",

@@ -23,7 +23,8 @@ import {
   withdrawAll,
 } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
-import { channelRow, readRow, readRows } from "./rows.ts"
+import { readChannelKeys } from "./channel-summaries.ts"
+import { readRow } from "./rows.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
@@ -70,7 +71,8 @@ export interface Session {
   readonly alarm: () => void
   /** Call after a restart or a sleep, with the connections that still exist. */
   readonly recover: (connections: readonly string[]) => void
-  readonly snapshot: () => Snapshot
+  /** With a channel, the messages are those of this channel only. */
+  readonly snapshot: (channel?: string) => Snapshot
   readonly recent: (limit: number) => readonly MessageWithParts[]
   readonly status: () => SessionStatus
   /** What the list of sessions shows. */
@@ -219,12 +221,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
     generation,
     config: values.config,
     gatewayUrl: () => connectedRunner.safeParse(values.getPublic("runner")).data?.gatewayUrl,
-    channels: () =>
-      readRows(
-        ports.sql,
-        channelRow,
-        "SELECT key FROM channels UNION SELECT channel FROM queue UNION SELECT channel FROM messages",
-      ).map(({ key }) => key),
+    channels: () => readChannelKeys(ports.sql),
     terminate: (why, { quiet = false } = {}) => {
       const { connection } = runnerConnection.state()
       commit(() => {
@@ -246,13 +243,13 @@ export const createSession = (ports: Ports, config?: string): Session => {
       context.workflowReports.send(commit)
       context.chatSends.sendDue(commit)
     },
-    snapshot: () => {
+    snapshot: (channel) => {
       runner.flush()
-      return readSnapshot(ports.sql, context.changes.rev())
+      return readSnapshot(ports.sql, context.changes.rev(), channel)
     },
     recent: (limit) => {
       runner.flush()
-      return readMessages(ports.sql, limit).messages
+      return readMessages(ports.sql, { limit }).messages
     },
     status: () => {
       const title = values.getPublic("title")
