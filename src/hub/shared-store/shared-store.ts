@@ -11,12 +11,14 @@ import { mailboxHandlers, setHandle } from "../handlers/mailbox.ts"
 import { memoryHandlers } from "../handlers/memories.ts"
 import { proposalActions } from "../handlers/proposals.ts"
 import { requestResultRow, selectOne } from "./rows.ts"
+import type { GitChange } from "../handlers/git-retries.ts"
 import { createPersonas, type Personas, type PersonaText } from "./personas.ts"
 import { createSharedTables } from "./schema.ts"
 import {
   answerStoreRequest,
   type Caller,
   isStoreRequest,
+  nameOfRequest,
   type StoreHandlers,
 } from "../handlers/handler-table.ts"
 import { taskHandlers } from "../handlers/tasks.ts"
@@ -47,6 +49,8 @@ export interface SharedStore {
     reader?: MailReader,
   ) => Record<string, unknown> | undefined
   readonly personas: Personas
+  /** Keeps a change of a pull request, to be tried again until it succeeds or is given up. */
+  readonly retryGit: (caller: Caller, change: GitChange) => void
   /** Gives a session its handle. A handle belongs to one session: the one that got it last. */
   readonly setHandle: (handle: string, session: string) => void
   /** Stores the result that a runner reports for a workflow execution. A known `reportId` changes nothing. */
@@ -158,6 +162,12 @@ export const createSharedStore = ({
           }),
       ),
     personas,
+    retryGit: ({ session, requestId }, change) =>
+      commit(() => {
+        const id = `git-${nameOfRequest(session, requestId)}`
+        // A lane of its own: an outage of the git host must not hold back prompts.
+        effects.add(id, session, { do: "git", requestId, change }, `git:${session}`)
+      }),
     setHandle: (handle, session) => commit(() => setHandle(sql, handle, session)),
     decide: (session, decision) => commit(() => executions.decide(session, decision)),
     hook: (trigger, secret, data) => commit(() => triggers.hook(trigger, secret, data)),

@@ -92,7 +92,7 @@ export interface Hub {
     id: string,
     owner?: Owner,
     ancestors?: readonly string[],
-    creator?: string | undefined,
+    creator?: string,
   ) => Session
   /** Closes every connection and every file. Written data stays. */
   readonly stop: () => Promise<void>

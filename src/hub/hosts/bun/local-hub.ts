@@ -11,6 +11,7 @@ import { configureChats } from "../../adapters/configured-chats.ts"
 import { createChildren } from "./children.ts"
 import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
+import { withGitRetries } from "../../handlers/git-retries.ts"
 import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
@@ -70,8 +71,10 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     clock,
     // A store reaches the sessions of its owner only.
     deliveries: (owner) =>
-      sessionDeliveries((session) =>
-        hub.hosted(session)?.access.owner() === owner ? hub.find(session) : undefined,
+      sessionDeliveries(
+        (session) =>
+          hub.hosted(session)?.access.owner() === owner ? hub.find(session) : undefined,
+        () => createGitHost(gitOf(owner)),
       ),
     report: (event, fields) => log.warn(event, fields),
   })
@@ -169,7 +172,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     createExternalHandlers({
       find: async (session) => hub.find(session),
       children,
-      git: createGitHost(gitOf(owner)),
+      git: withGitRetries(createGitHost(gitOf(owner)), stores.of(owner).retryGit),
       chatProblem: chats.problemOf,
     }),
   )
