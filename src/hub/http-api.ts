@@ -18,12 +18,13 @@ import { BAD_BODY, errorResponse, readBody, replyResponse } from "./http-respons
 import { preflightResponse, withCors } from "./cors.ts"
 import { hashOf } from "./keys.ts"
 import { handleOwnerRoute } from "./owner-routes.ts"
+import type { PersonaHost } from "./persona-routes.ts"
 import { createNamed, type Provision, updateSession } from "./provision.ts"
 import { type Route, routeOf } from "./session/routes.ts"
 import type { SessionStatus } from "./session/session.ts"
 import { handleSharingRoute, isSharingRoute } from "./sharing-routes.ts"
 
-export interface HttpApiHost extends GuardPorts {
+export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly find: (session: string) => HostedSession | undefined
   /** Makes the session if it does not exist, and sets what is given. Its id is in the directory already. */
   readonly provision: (session: string, owner: Owner, fields: Provision) => Promise<void>

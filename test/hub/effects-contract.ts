@@ -306,6 +306,40 @@ export const testEffects = (
       })
     })
 
+    describe("a git host that is down", () => {
+      const checkout = "birds/heron"
+
+      test("a pull request is opened once when the git host is back, and the conversation says so", async () => {
+        const { request } = startRunner("s1").uplink
+        flaky.setDown(true)
+        const fields = { branch: "later", title: "Later", checkout }
+        const refused = await request("create-pr", fields).then(String, String)
+        expect(refused).toContain("The hub tries again")
+        expect(github.repository(checkout).pulls).toEqual([])
+        await host.restart()
+        flaky.setDown(false)
+        const client = await connect("s1")
+        await client.until(() => notesIn(client).length > 0, "note", 40_000)
+        expect(notesIn(client)).toEqual([
+          'The pull request #1 "Later" is open after a retry: https://github.com/birds/heron/pull/1',
+        ])
+        expect(github.repository(checkout).pulls).toHaveLength(1)
+      }, 60_000)
+
+      test("a change that the git host refuses when it is back ends with a note and is not repeated", async () => {
+        const { request } = startRunner("s1").uplink
+        const client = await connect("s1")
+        flaky.setDown(true)
+        const change = request("update-pr", { prNumber: 77, title: "x", checkout })
+        expect(await change.then(String, String)).toContain("The hub tries again")
+        flaky.setDown(false)
+        await client.until(() => notesIn(client).length > 0, "note", 40_000)
+        expect(notesIn(client)).toEqual([
+          "changing a pull request failed and is not tried again: the git host answered 404: Not Found",
+        ])
+      }, 60_000)
+    })
+
     describe("a trigger", () => {
       test("a prompt of a trigger waits for the runner of its session and runs once", async () => {
         const first = startRunner("s1")
@@ -361,18 +395,22 @@ interface FlakyApi {
   readonly url: string
   /** The next call with this method is carried out, and its response is 502. */
   readonly loseResponseOf: (method: string) => void
+  /** While it is down, every call gets 503 and is not carried out. */
+  readonly setDown: (isDown: boolean) => void
   readonly stop: () => Promise<void>
 }
 
 /** A proxy in front of the git host that loses a response. */
 const startFlakyApi = (target: string): FlakyApi => {
   let lost: string | undefined
+  let down = false
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     fetch: async (request) => {
       const { pathname, search } = new URL(request.url)
       const { method, headers } = request
+      if (down) return Response.json({ message: "Unavailable" }, { status: 503 })
       const body = method === "GET" ? undefined : await request.text()
       const response = await fetch(`${target}${pathname}${search}`, {
         method,
@@ -386,6 +424,9 @@ const startFlakyApi = (target: string): FlakyApi => {
   })
   return {
     url: server.url.origin,
+    setDown: (isDown) => {
+      down = isDown
+    },
     loseResponseOf: (method) => {
       lost = method
     },

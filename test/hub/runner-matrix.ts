@@ -108,7 +108,7 @@ const answerOf = async (asked: Promise<unknown>, things: Things): Promise<string
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   )
   return Object.entries(things).reduce(
-    (seen, [name, id]) => seen.replaceAll(String(id), `<${name}>`),
+    (seen, [name, id]) => seen.replaceAll(id, `<${name}>`),
     text.replaceAll(/"requestId":"[^"]*"/g, ""),
   )
 }
@@ -145,7 +145,7 @@ export const testRunnerMatrix = ({ session, runner }: OwnersStage): void => {
       session: made.id,
       memory: idOf(memory),
       task: idOf(task),
-      mail: String(messageId),
+      mail: messageId,
       workflow: idOf(workflow),
       hash: workflowHash,
       proposal: idOf((proposed.data as { readonly proposal: unknown }).proposal),

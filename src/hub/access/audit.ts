@@ -56,7 +56,7 @@ export interface Retention {
 }
 
 /** 400 days: more than a year, so that an event can be compared with the same time of the year before. */
-export const defaultRetention: Retention = {
+const defaultRetention: Retention = {
   entries: 100_000,
   ageMs: 400 * 24 * 60 * 60_000,
 }

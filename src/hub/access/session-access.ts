@@ -18,11 +18,7 @@ export interface SessionAccess {
   /** The person who made the session; a child session has the creator of its parent. */
   readonly creator: () => string | undefined
   /** Called once, when the session is made. */
-  readonly setOwner: (
-    owner: Owner,
-    ancestors: readonly string[],
-    creator?: string | undefined,
-  ) => void
+  readonly setOwner: (owner: Owner, ancestors: readonly string[], creator?: string) => void
   readonly members: Members
   readonly shareLinks: ShareLinks
 }

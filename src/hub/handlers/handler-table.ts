@@ -51,6 +51,7 @@ export type StoreRequestType =
   | "workflow-api"
   | "trigger-api"
   | "execution-api"
+  | "list-personas"
 
 /** Requests that need something outside the shared store: other sessions, processes, a git host. */
 export type ExternalRequestType = Exclude<RequestType, StoreRequestType>

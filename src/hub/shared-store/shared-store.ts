@@ -11,11 +11,14 @@ import { mailboxHandlers, setHandle } from "../handlers/mailbox.ts"
 import { memoryHandlers } from "../handlers/memories.ts"
 import { proposalActions } from "../handlers/proposals.ts"
 import { requestResultRow, selectOne } from "./rows.ts"
+import type { GitChange } from "../handlers/git-retries.ts"
+import { createPersonas, type Personas, type PersonaText } from "./personas.ts"
 import { createSharedTables } from "./schema.ts"
 import {
   answerStoreRequest,
   type Caller,
   isStoreRequest,
+  nameOfRequest,
   type StoreHandlers,
 } from "../handlers/handler-table.ts"
 import { taskHandlers } from "../handlers/tasks.ts"
@@ -34,6 +37,8 @@ export interface SharedStoreOptions {
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
   /** Removes deleted text from the files of the database. Absent where the host does it. */
   readonly compact?: () => void
+  /** Personas that the host keeps as files. */
+  readonly personaFiles?: () => readonly PersonaText[]
 }
 
 export interface SharedStore {
@@ -43,6 +48,9 @@ export interface SharedStore {
     frame: RequestFrame,
     reader?: MailReader,
   ) => Record<string, unknown> | undefined
+  readonly personas: Personas
+  /** Keeps a change of a pull request, to be tried again until it succeeds or is given up. */
+  readonly retryGit: (caller: Caller, change: GitChange) => void
   /** Gives a session its handle. A handle belongs to one session: the one that got it last. */
   readonly setHandle: (handle: string, session: string) => void
   /** Stores the result that a runner reports for a workflow execution. A known `reportId` changes nothing. */
@@ -71,6 +79,7 @@ export const createSharedStore = ({
   deliveries,
   report,
   compact,
+  personaFiles = () => [],
 }: SharedStoreOptions): SharedStore => {
   createSharedTables(sql)
   if (hideStoredSecrets(sql, context.digest)) compact?.()
@@ -85,6 +94,7 @@ export const createSharedStore = ({
     },
     report,
   })
+  const personas = createPersonas(sql, context.now, personaFiles)
   const workflows = createWorkflows(sql, context)
   const executions = createExecutions(sql, context, effects)
   const triggers = createTriggers(sql, context, workflows, executions, effects)
@@ -99,6 +109,7 @@ export const createSharedStore = ({
     ...workflowHandlers(sql, context, workflows),
     ...executionHandlers(sql, context, workflows, executions, effects),
     ...triggers.handlers,
+    "list-personas": () => ({ personas: [...personas.list()] }),
     "workflow-api": ({ action, payload }, { session }) => ({
       data: actions[action](payload, session),
     }),
@@ -150,6 +161,13 @@ export const createSharedStore = ({
             return {}
           }),
       ),
+    personas,
+    retryGit: ({ session, requestId }, change) =>
+      commit(() => {
+        const id = `git-${nameOfRequest(session, requestId)}`
+        // A lane of its own: an outage of the git host must not hold back prompts.
+        effects.add(id, session, { do: "git", requestId, change }, `git:${session}`)
+      }),
     setHandle: (handle, session) => commit(() => setHandle(sql, handle, session)),
     decide: (session, decision) => commit(() => executions.decide(session, decision)),
     hook: (trigger, secret, data) => commit(() => triggers.hook(trigger, secret, data)),

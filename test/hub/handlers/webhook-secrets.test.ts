@@ -23,6 +23,7 @@ const open = (sql = openBunSql(":memory:"), compact = noDelivery) => {
       cancel: noDelivery,
       prompt: noDelivery,
       notify: noDelivery,
+      git: noDelivery,
       note: noDelivery,
     },
     report: () => {},

@@ -28,6 +28,7 @@ import type { Owner } from "../../access/ownership.ts"
 import { createFactsReporter } from "../../access/report-facts.ts"
 import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
 import { createJwtVerifier, type JwtSettings } from "../../access/verify-jwt.ts"
+import type { Personas } from "../../shared-store/personas.ts"
 import { applyProvision } from "../../provision.ts"
 import { migrate } from "../../session/schema.ts"
 import { openHostKeyring } from "./host-keyring.ts"
@@ -71,6 +72,7 @@ export interface HubOptions {
     decision: ExecutionDecision,
   ) => Promise<DecisionOutcome>
   readonly ended: (session: string) => void
+  readonly personas?: (owner: Owner) => Personas
   readonly setHandle?: (owner: Owner, handle: string, session: string) => void
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
@@ -90,7 +92,7 @@ export interface Hub {
     id: string,
     owner?: Owner,
     ancestors?: readonly string[],
-    creator?: string | undefined,
+    creator?: string,
   ) => Session
   /** Closes every connection and every file. Written data stays. */
   readonly stop: () => Promise<void>
@@ -255,6 +257,9 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       await applyProvision(create(id, owner, fields.ancestors, fields.creator), fields)
       if (fields.handle !== undefined) options.setHandle?.(owner, fields.handle, id)
     },
+    listPersonas: (owner) => options.personas?.(owner).list() ?? [],
+    putPersona: (owner, persona) => options.personas?.(owner).put(persona) ?? false,
+    removePersona: (owner, slug) => options.personas?.(owner).remove(slug) ?? false,
     liveStatus: (id) => find(id)?.session.status(),
     from: (request) => server.requestIP(request)?.address,
     checkConnections,

@@ -1,6 +1,6 @@
 /** The complete session agent of one machine: sessions, their shared store, child sessions and the git host. */
 import { randomBytes } from "node:crypto"
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../../../lib/clock.ts"
 import type { Log } from "../../../lib/log.ts"
@@ -11,6 +11,7 @@ import { configureChats } from "../../adapters/configured-chats.ts"
 import { createChildren } from "./children.ts"
 import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
+import { withGitRetries } from "../../handlers/git-retries.ts"
 import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
@@ -70,8 +71,10 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     clock,
     // A store reaches the sessions of its owner only.
     deliveries: (owner) =>
-      sessionDeliveries((session) =>
-        hub.hosted(session)?.access.owner() === owner ? hub.find(session) : undefined,
+      sessionDeliveries(
+        (session) =>
+          hub.hosted(session)?.access.owner() === owner ? hub.find(session) : undefined,
+        () => createGitHost(gitOf(owner)),
       ),
     report: (event, fields) => log.warn(event, fields),
   })
@@ -136,6 +139,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     },
     decideExecution: async (session, decision) =>
       stores.of(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER).decide(session, decision),
+    personas: (owner) => stores.of(owner).personas,
     setHandle: (owner, handle, session) => stores.of(owner).setHandle(handle, session),
     ended: (session) => void children.ended(session),
     terminate: (session) => children.terminate(session, "ended by a client"),
@@ -168,9 +172,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     createExternalHandlers({
       find: async (session) => hub.find(session),
       children,
-      git: createGitHost(gitOf(owner)),
+      git: withGitRetries(createGitHost(gitOf(owner)), stores.of(owner).retryGit),
       chatProblem: chats.problemOf,
-      personas: () => readPersonas(join(stores.folderOf(owner), "personas")),
     }),
   )
 
@@ -218,17 +221,3 @@ const readMaster = (file: string): string => {
   if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString("hex"), { mode: 0o600 })
   return readFileSync(file, "utf8").trim()
 }
-
-/** A persona is a Markdown file: the file name is its name, the first line its description. */
-const readPersonas = (folder: string): readonly Record<string, unknown>[] =>
-  existsSync(folder)
-    ? readdirSync(folder)
-        .filter((file) => file.endsWith(".md"))
-        .toSorted()
-        .map((file) => {
-          const content = readFileSync(join(folder, file), "utf8")
-          const slug = file.slice(0, -3)
-          const description = content.split("\n", 1)[0]?.replace(/^#+\s*/, "") ?? ""
-          return { id: slug, slug, name: slug, description, content }
-        })
-    : []

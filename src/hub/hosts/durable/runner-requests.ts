@@ -9,9 +9,9 @@ import { mailReaderOf } from "../../access/mail-reader.ts"
 import { callObject, nothing } from "./object-calls.ts"
 import { storeNameOf } from "./shared-store-object.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
-import { createGitHost, type GitHostOptions, githubApi } from "../../handlers/git-host.ts"
-import { gitTokenOf, NO_TOKEN_OF_OWNER } from "../../handlers/git-tokens.ts"
-import { LOCAL_OWNER, type SessionAccess } from "../../access/session-access.ts"
+import { durableGit } from "./git.ts"
+import { withGitRetries } from "../../handlers/git-retries.ts"
+import type { SessionAccess } from "../../access/session-access.ts"
 import { type OtherSession, createExternalHandlers } from "../../handlers/external-requests.ts"
 import { durableChats } from "./chats.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
@@ -20,7 +20,6 @@ const NO_SANDBOXES =
   "this deployment cannot start sandboxes: create a session and start a runner for it"
 const NO_OTHER_CHECKOUT =
   "repoUrl, branch, ref: this deployment cannot start sandboxes: check the repository out in this session and run the workflow without them"
-const NO_GIT = "no git host is configured: set the worker's secret GITHUB_TOKEN"
 
 const optionalTarget = z
   .object({
@@ -40,7 +39,7 @@ type Access = Pick<SessionAccess, "runner" | "creator">
 export const answerRunnerRequest = (
   environment: DurableEnvironment,
 ): ((access: Access, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
-  const { SESSIONS, SHARED_STORE, GITHUB_API_URL } = environment
+  const { SESSIONS, SHARED_STORE } = environment
   const refuseSandbox = () => Promise.reject(new Refusal(NO_SANDBOXES))
   const otherSession = (session: string): OtherSession => {
     const call =
@@ -54,12 +53,6 @@ export const answerRunnerRequest = (
       note: call("note", nothing),
       channels: call("channels", z.array(z.string())),
     }
-  }
-  const callGit = (owner: Owner): GitHostOptions["call"] => {
-    const token = gitTokenOf(environment, owner)
-    if (token !== undefined) return githubApi(GITHUB_API_URL || "https://api.github.com", token)
-    const reason = owner === LOCAL_OWNER ? NO_GIT : NO_TOKEN_OF_OWNER
-    return () => Promise.reject(new Refusal(reason))
   }
   const externalHandlersOf = (owner: Owner) =>
     createExternalHandlers({
@@ -79,9 +72,10 @@ export const answerRunnerRequest = (
         stop: async () => {},
         executionEnded: async () => {},
       },
-      git: createGitHost({ call: callGit(owner), origin: async () => undefined }),
+      git: withGitRetries(durableGit(environment, owner), (caller, change) =>
+        callObject(SHARED_STORE, storeNameOf(owner), nothing, "retryGit", [owner, caller, change]),
+      ),
       chatProblem: durableChats(environment).problemOf,
-      personas: () => [],
     })
   return async (access, frame) => {
     const runner = access.runner()

@@ -328,6 +328,9 @@ export class SessionAgent {
       keyRevoked: notHere,
       ownerChanged: notHere,
       rotateKeys: notHere,
+      listPersonas: notHere,
+      putPersona: notHere,
+      removePersona: notHere,
     }
   }
 }
