@@ -173,6 +173,12 @@ describe("the workspace", () => {
     expect(files()).toContainEqual(
       expect.objectContaining({ path: "by-hand.txt", status: "added", additions: 1 }),
     )
+    // The state of git follows the files in a frame of its own.
+    await c.client.until(
+      () => field("git", "dirtyCount") === 1,
+      "the file in the state of git",
+      5000,
+    )
     expect(c.client.state("git")).toMatchObject({ dirtyCount: 1, lastCommit: { subject: "first" } })
     const changed = (await diff()).find((file) => file.path === "by-hand.txt")
     expect(changed).toMatchObject({ status: "added" })
