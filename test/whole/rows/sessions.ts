@@ -88,9 +88,11 @@ export const sessionRows: Rows<
     )
     expect(await processesOf(child)).toBeGreaterThan(1)
     // The child reports back: its parent gets its answer as a prompt.
-    const report = `Child session ${child} (spawned) has finished its work. Its answer:\n\n${done}`
+    const isReport = (said: string) =>
+      said.startsWith(`Child session ${child} `) &&
+      said.endsWith(`has finished its work. Its answer:\n\n${done}`)
     await untilTrue(
-      async () => textsOf(await shownOf(house, "main"), "user").includes(report),
+      async () => textsOf(await shownOf(house, "main"), "user").some(isReport),
       "report of the child at its parent",
     )
     await house.api("DELETE", `/sessions/${child}`)
