@@ -10,8 +10,14 @@ interface Import {
   readonly to: string
 }
 
-const sources = [...new Glob("src/**/*.ts").scanSync(root)].toSorted()
-const transpiler = new Bun.Transpiler({ loader: "ts" })
+/** The build of the page runs before the binary is compiled and is not in it. */
+const sources = [...new Glob("src/**/*.{ts,tsx}").scanSync(root)]
+  .filter((file) => file !== "src/hub/page/build.ts")
+  .toSorted()
+const transpilers = {
+  ts: new Bun.Transpiler({ loader: "ts" }),
+  tsx: new Bun.Transpiler({ loader: "tsx" }),
+}
 
 const withoutComments = (text: string): string => text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "")
 const codeOf = async (file: string): Promise<string> =>
@@ -25,7 +31,12 @@ const importsOf = async (file: string): Promise<readonly Import[]> => {
   const paths = [...statements.matchAll(/^(?:import|export)\b[^"']*?from\s+"([^"]+)"/gms)].map(
     (match) => match[1] ?? "",
   )
-  const dynamic = transpiler.scanImports(text).map(({ path }) => path)
+  const dynamic = transpilers[file.endsWith("x") ? "tsx" : "ts"]
+    .scanImports(text)
+
+    .map(({ path }) => path)
+    // The scan adds the default runtime of JSX, which the build of the page replaces.
+    .filter((path) => !/^react(\/|$)/.test(path))
   return [...new Set([...paths, ...dynamic])].map((path) => ({
     from: file,
     to: path.startsWith(".") ? normalize(join(dirname(file), path)) : path,
@@ -46,7 +57,7 @@ const PURE_ACCESS =
 
 /** Files without I/O, timers, clock and randomness. */
 const isPure = (file: string): boolean =>
-  /^src\/(wire|runner\/turn|hub\/session|fleet\/core)\//.test(file) ||
+  /^src\/(wire|runner\/turn|hub\/session|hub\/view|fleet\/core)\//.test(file) ||
   file === "src/fleet/providers/contract.ts" ||
   /^src\/runner\/gateway\/http\/(?!response\.ts)/.test(file) ||
   file.endsWith("-state.ts") ||
@@ -61,7 +72,11 @@ const isPure = (file: string): boolean =>
     "config/models",
     "client/types",
   ].includes(/^src\/runner\/opencode\/(.*)\.ts$/.exec(file)?.[1] ?? "") ||
-  ["src/runner/prompt/prompt-body.ts", "src/runner/broker/upstreams.ts"].includes(file) ||
+  [
+    "src/runner/prompt/prompt-body.ts",
+    "src/runner/broker/upstreams.ts",
+    "src/runner/broker/services.ts",
+  ].includes(file) ||
   PURE_ACCESS.test(file)
 
 /** The layer of each file. A file may import its own layer and lower layers. */
@@ -69,7 +84,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/session\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$|^src\/fleet\/(core\/|providers\/contract\.ts$)/,
+    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/(upstreams|services))\.ts|^src\/hub\/(session|view)\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$|^src\/fleet\/(core\/|providers\/contract\.ts$)/,
     2,
   ],
   [
@@ -113,6 +128,18 @@ describe("imports between the programs", () => {
       ({ from, to }) => from.startsWith("src/fleet/") && to.startsWith("src/hub/"),
     )
     expect(new Set(ports.map(({ to }) => to)).size).toBeLessThanOrEqual(1)
+  })
+
+  test("the page, which runs in a browser, imports itself, the view, the contract with clients and its packages", () => {
+    const page = /^src\/hub\/page\//
+    const allowed =
+      /^src\/hub\/(page|view)\/|^src\/wire\/|^(preact|@preact\/signals|marked|remend|dompurify|highlight\.js|lucide|diff|@xterm\/[\w-]+)(\/|$)/
+    expect(violations(page, allowed, "the page runs outside the binary")).toEqual([])
+    const others = imports
+      .filter(({ to }) => page.test(to))
+      .filter(({ from }) => !page.test(from))
+      .map(({ from, to }) => `${from} imports ${to}: the page runs in a browser`)
+    expect(others).toEqual([])
   })
 
   test("only main.ts and the commands themselves import src/cli", () => {

@@ -14,6 +14,7 @@ import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
 import { toolsOffIn } from "../wire/operations/tool-sets.ts"
 import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
+import { PARALLEL, type Service } from "./broker/services.ts"
 import type { Channels } from "./channels/channels.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
@@ -21,6 +22,8 @@ import { createCommandHandler } from "./commands/index.ts"
 import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
+import { boxOrigin, originFor } from "./gateway/hosts.ts"
+import type { PageOptions } from "./gateway/page/page-door.ts"
 import { createLinkMetrics } from "./gateway/link-metrics.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { watchForRestore } from "./host/detect-restore.ts"
@@ -54,7 +57,7 @@ import { createV1Supervisor } from "./sandbox/v1/supervisor.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
 import { missingNeeds } from "./tool-needs.ts"
 import type { Executions } from "./workflow/executions.ts"
-import { shellOrder } from "./workflow/order-sources.ts"
+import { runFromShell } from "./workflow/shell-runs.ts"
 import { channelOf } from "./workflow/steps.ts"
 
 export interface DaemonOptions {
@@ -70,6 +73,8 @@ export interface DaemonOptions {
   readonly self?: readonly string[]
   /** Ports of other servers of this process, such as the demo model, with their owners: no tunnel may use them. */
   readonly reservedPorts?: ReadonlyMap<number, string>
+  /** The page, which the gateway serves on a host of its own. */
+  readonly page?: PageOptions
   /** Model endpoints with their models; the default is what the environment names. */
   readonly endpoints?: readonly Endpoint[]
   /** Which addresses attachments may be fetched from; by default none of this machine. */
@@ -149,7 +154,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     outbox,
     clock,
     log: linkLog,
-    gatewayUrl: () => gatewayUrlOf(config, gateway?.port),
+    gatewayUrl: () => gatewayUrlOf(config, gateway?.port, options.page),
     active: () => joined.get().channels.active(),
     onFrame: (frame) => {
       // A frame that arrives during shutdown is not acknowledged: the next runner receives it again.
@@ -261,7 +266,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     setComponent: readiness.setComponent,
     runHook: (hook) => joined.get().hibernation.runHook(hook),
-    runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
+    runWorkflow: (order, caller, gone) => runFromShell(workflows, order, caller, gone),
   })
 
   /** Of prompts that name none; known when OpenCode is ready. */
@@ -283,14 +288,15 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const agent = createAgent({
     settings: { ...config, workDir },
     broker: () => broker.address,
-    setUpstreams: broker.setUpstreams,
+    setUpstreams: (models, services) =>
+      broker.setUpstreams(models, { ...services, ...parallelService(settings.get()) }),
     ownVariables,
     opencodeVersion: OPENCODE_VERSION,
     self: process.execPath,
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
       SANDPIPER_API_TOKEN: apiToken,
-      ...toolVariables(settings.get()),
+      ...toolVariables(settings.get(), broker.address),
     }),
     endpoints: options.endpoints,
     hiddenTools: toolsOff.impossible,
@@ -318,7 +324,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     backpressure: link.room,
     onReady: ({ client, url, models, defaultModel }) => {
       model = defaultModel
-      channels.agentReady({ client, defaultModel })
+      channels.agentReady({ client, defaultModel, models })
       readiness.agentReady(
         url,
         models.map((provider) => ({ ...provider, models: [...provider.models] })),
@@ -408,6 +414,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         git,
         secrets,
         v1,
+        page: options.page,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
         log: log.child({ component: "gateway" }),
@@ -473,18 +480,41 @@ interface Joined {
   readonly hibernation: Hibernation
 }
 
-/** A gateway on loopback is reached on this machine; any other one only by its public address. */
+/**
+ * The address of the box where there is a page. Elsewhere a gateway on loopback is reached on this machine; any other one
+ * only by its public address.
+ */
 const gatewayUrlOf = (
   { publicUrl, gatewayHost }: Settings,
   port: number | undefined,
-): string | undefined =>
-  publicUrl ??
-  (port !== undefined && gatewayHost === "127.0.0.1" ? `http://127.0.0.1:${port}` : undefined)
+  page: PageOptions | undefined,
+): string | undefined => {
+  if (publicUrl !== undefined || port === undefined) return publicUrl
+  if (page !== undefined) return originFor(boxOrigin(page.tunnels), `:${port}`)
+  return gatewayHost === "127.0.0.1" ? `http://127.0.0.1:${port}` : undefined
+}
 
 /** What the agent's tools need of the settings. */
-const toolVariables = (settings: Settings): Record<string, string> => ({
+const toolVariables = (
+  settings: Settings,
+  broker: { readonly origin: string; readonly token: string },
+): Record<string, string> => ({
   WHISPER_MODELS: settings.whisperModels,
-  ...(settings.parallelApiKey && { PARALLEL_API_KEY: settings.parallelApiKey }),
+  ...(settings.parallelApiKey && {
+    SANDPIPER_BROKER_URL: broker.origin,
+    SANDPIPER_BROKER_TOKEN: broker.token,
+  }),
   ...(settings.parentSessionId && { PARENT_SESSION_ID: settings.parentSessionId }),
   ...(settings.publicUrl && { SANDPIPER_PUBLIC_URL: settings.publicUrl }),
 })
+
+const parallelService = ({ parallelApiKey, parallelApiUrl }: Settings): Record<string, Service> =>
+  parallelApiKey === undefined
+    ? {}
+    : {
+        [PARALLEL]: {
+          url: parallelApiUrl,
+          headers: { "x-api-key": parallelApiKey },
+          calls: "parallel",
+        },
+      }

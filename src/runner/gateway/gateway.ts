@@ -9,6 +9,7 @@ import type { HttpResponse } from "./http/response.ts"
 import { createMetrics, type Metric } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
+import type { PageOptions } from "./page/page-door.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
 import { createSandboxOperations } from "../sandbox/operations.ts"
@@ -28,6 +29,8 @@ export interface GatewayOptions {
   /** Pages of path tunnels share the gateway's origin. */
   readonly allowSharedOrigin?: boolean
   readonly backends: BackendPorts
+  /** Backends that listen on a Unix socket in place of their port. */
+  readonly backendSockets?: ReadonlyMap<number, string>
   readonly clock: Clock
   readonly log: Log
   /** OpenCode's port while it runs. */
@@ -51,6 +54,8 @@ export interface GatewayOptions {
   readonly secrets?: Secrets | undefined
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
   readonly v1Server?: () => Promise<V1Address | undefined>
+  /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
+  readonly page?: PageOptions | undefined
   readonly mostSockets?: number
 }
 
@@ -75,7 +80,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     siteOf: (host) => tunnels.findByHost(host)?.name ?? "",
     onOpened: (sub, path) => log.info("gateway.opened", { sub, path }),
   })
-  const dialer = createDialer(clock)
+  const dialer = createDialer(clock, options.backendSockets)
   const metrics = createMetrics()
   let listeningPort: number | undefined = options.port || undefined
   let openWebSockets = 0
@@ -148,6 +153,15 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     opencodePort: options.opencodePort,
     v1Server: options.v1Server ?? (async () => undefined),
     report,
+    page: options.page,
+    onLoggedOut: () => {
+      auth.sessions.clear()
+      auth.tickets.clear()
+      const connections = server.dropConnections(
+        ({ route }) => route === "hub" || forwardedRoutes.has(route),
+      )
+      log.info("gateway.logged-out", { connections })
+    },
     onError: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
     onUpgrade: () => {
       openWebSockets += 1

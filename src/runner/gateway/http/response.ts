@@ -12,6 +12,7 @@ const reasons: Readonly<Record<number, string>> = {
   204: "No Content",
   206: "Partial Content",
   302: "Found",
+  304: "Not Modified",
   308: "Permanent Redirect",
   400: "Bad Request",
   401: "Unauthorized",
@@ -23,6 +24,7 @@ const reasons: Readonly<Record<number, string>> = {
   413: "Content Too Large",
   414: "URI Too Long",
   416: "Range Not Satisfiable",
+  421: "Misdirected Request",
   426: "Upgrade Required",
   429: "Too Many Requests",
   431: "Request Header Fields Too Large",
@@ -43,7 +45,10 @@ export const renderResponse = (
   const { status, headers = {}, body = "" } = response
   const bytes = typeof body === "string" ? Buffer.from(body) : body
   let text = startOf(status, headers)
-  text += `content-length: ${bytes.length}\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n`
+  // A 304 has no body; its length would be that of the stored response.
+  if (status !== 304) text += `content-length: ${bytes.length}\r\n`
+  if (headers["cache-control"] === undefined) text += "cache-control: no-store\r\n"
+  text += "x-content-type-options: nosniff\r\n"
   if (!keepAlive) text += "connection: close\r\n"
   text += "\r\n"
   const head = Buffer.from(text, "latin1")
