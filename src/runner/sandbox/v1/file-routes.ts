@@ -19,7 +19,7 @@ export interface FileRouteOptions {
 }
 
 /** The largest file, and the largest sum of the files of a batch, that one request may write. */
-export const MAX_UPLOAD_BYTES = 16 * 1024 ** 3
+const MAX_UPLOAD_BYTES = 16 * 1024 ** 3
 const READ_BYTES = 256 * 1024
 
 export const fileRoutes = ({
