@@ -25,7 +25,8 @@ const NO_SANDBOX = "Refused: the deployment cannot start sandboxes."
 
 export const effects = {
   spawn_session: {
-    effect: "A runner with its own workspace starts and works on the task.",
+    effect:
+      "A runner with its own workspace works on the task and reports its answer to the parent.",
     seenBy: "process",
     onDurableObject: NO_SANDBOX,
   },
@@ -152,9 +153,8 @@ export const effects = {
   },
   my_tasks: { effect: "The model reads only the tasks of this session.", seenBy: "model" },
   list_personas: {
-    effect: "The model reads the personas of the hub.",
+    effect: "The model reads the personas of the owner.",
     seenBy: "model",
-    onDurableObject: "The list is empty: a Durable Object stores no personas.",
   },
   register_tunnel: {
     effect: "A person reaches the server in the sandbox through the gateway.",

@@ -1,6 +1,7 @@
 /** Rows of the tools for repositories and pull requests. */
 import { expect } from "bun:test"
 import { execa } from "execa"
+import { readWithGh } from "../kit/gh.ts"
 import { type Rows, succeed } from "../kit/row.ts"
 
 const HERON = "birds/heron"
@@ -25,6 +26,9 @@ export const gitRows: Rows<
       base: { ref: "trunk" },
       state: "open",
     })
+    // The GitHub CLI, another client of the same API, shows it too.
+    const shown = await readWithGh(house, `repos/${HERON}/pulls/${made?.number}`)
+    expect(shown).toMatchObject({ title: "Mend the nest", state: "open" })
   },
   update_pull_request: async (house) => {
     const pull = house.github.openPull(HERON, "old-nest", "Old title")
@@ -35,6 +39,8 @@ export const gitRows: Rows<
       labels: ["birds"],
     })
     expect(pull).toMatchObject({ title: "New title", state: "closed", labels: [{ name: "birds" }] })
+    const shown = await readWithGh(house, `repos/${HERON}/pulls/${pull.number}`)
+    expect(shown).toMatchObject({ title: "New title", state: "closed" })
   },
   list_pull_requests: async (house) => {
     house.github.openPull(HERON, "listed-nest", "A listed pull request")
@@ -43,10 +49,8 @@ export const gitRows: Rows<
   },
   inspect_pull_request: async (house) => {
     const { number } = house.github.openPull(HERON, "seen-nest", "A pull request to read")
-    const { read } = await succeed(house, "inspect_pull_request", {
-      ...repository,
-      pr_number: number,
-    })
+    // Without owner and repo: the runner names the repository of its checkout.
+    const { read } = await succeed(house, "inspect_pull_request", { pr_number: number })
     expect(read).toContain("A pull request to read")
     expect(read).toContain("docs/nest.md")
     expect(read).toContain(`comment on ${number}`)
