@@ -40,7 +40,7 @@ export const searchText = (
 }
 
 /** The text around the first match, with the position of every match in it. */
-export const excerpt = (text: string, query: string): Pick<SearchHit, "text" | "marks"> => {
+const excerpt = (text: string, query: string): Pick<SearchHit, "text" | "marks"> => {
   const match = new RegExp(query.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`), "gi")
   const first = text.search(match)
   const start = Math.max(0, first - BEFORE_CHARACTERS)
