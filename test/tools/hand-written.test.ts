@@ -100,7 +100,7 @@ describe("explanation of an execution", () => {
   })
 
   test.each([
-    ["needs_approval", "approve_execution"],
+    ["needs_approval", "ask the user to approve or deny it in their client"],
     ["cancelled", "run_workflow"],
     ["ok", "it is completed"],
     ["running", "it is still running"],
