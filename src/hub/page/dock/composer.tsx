@@ -2,6 +2,7 @@
 import { useSignalEffect } from "@preact/signals"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { attachmentOf, draftFile } from "../client/files.ts"
+import { droppedFiles } from "../client/dropped.ts"
 import { composerFocus } from "../client/focus.ts"
 import { isTouch } from "../client/layout.ts"
 import {
@@ -103,6 +104,13 @@ export const Composer = () => {
     setNote(isAdded ? "" : words.tooMany)
   }
 
+  useSignalEffect(() => {
+    const files = droppedFiles.value
+    if (files.length === 0) return
+    droppedFiles.value = []
+    add(files)
+  })
+
   const complete = (suggestion: Suggestion) => {
     const { from } = wordAt({ text, cursor })
     const rest = text.slice(cursor)
@@ -180,11 +188,6 @@ export const Composer = () => {
       onSubmit={(event) => {
         event.preventDefault()
         void send(false)
-      }}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault()
-        add([...(event.dataTransfer?.files ?? [])])
       }}
     >
       <Attachments files={draft.files} onRemove={draft.removeFile} />
