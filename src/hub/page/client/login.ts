@@ -33,7 +33,7 @@ export const redeemLink = async (): Promise<void> => {
 }
 
 export const logOutEverywhere = async (): Promise<void> => {
-  await fetch("/logout", { method: "POST", headers: keyHeader() }).catch(() => undefined)
+  await fetch("/hub/logout", { method: "POST", headers: keyHeader() }).catch(() => undefined)
   writeStored(KEY, undefined)
   refuse()
 }
