@@ -43,9 +43,8 @@ export const writeFiles = async (
   conversation: string,
   files: readonly DraftFile[],
 ): Promise<void> => {
-  await run<unknown>("readwrite", (store) =>
-    files.length === 0 ? store.delete(conversation) : store.put(files, conversation),
-  )
+  if (files.length === 0) await run("readwrite", (store) => store.delete(conversation))
+  else await run("readwrite", (store) => store.put(files, conversation))
 }
 
 export const draftFile = (file: Blob, name: string): DraftFile => ({

@@ -63,8 +63,7 @@ export const watchForNotifications = (): void => {
         reply.status === "error" ? words.notifyFailed : words.notifyDone,
         reply.error ?? textOfMessage(reply),
       )
-    if (open && open.id !== before.asked)
-      show(words.notifyWaits, open.text ?? open.title ?? "")
+    if (open && open.id !== before.asked) show(words.notifyWaits, open.text ?? open.title ?? "")
     before.working = working
     before.asked = open?.id ?? ""
   })

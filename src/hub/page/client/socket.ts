@@ -15,7 +15,7 @@ export interface SocketEvents {
 
 export interface Socket {
   /** `false` when the connection is not open. */
-  readonly send: (message: ClientMessage & { readonly clientRequestId?: string }) => boolean
+  readonly send: (message: ClientMessage) => boolean
   readonly retryNow: () => void
   readonly close: () => void
 }

@@ -172,7 +172,10 @@ export const retryNow = (): void => connection.value?.socket.retryNow()
 type Fields<Verb extends ClientVerb> = Omit<Client<Verb>, "type" | "clientRequestId">
 
 /** Sends a verb once and waits for its reply. Without a connection it is refused at once. */
-export const request = <Verb extends ClientVerb>(type: Verb, fields: Fields<Verb>): Promise<Reply> =>
+export const request = <Verb extends ClientVerb>(
+  type: Verb,
+  fields: Fields<Verb>,
+): Promise<Reply> =>
   new Promise((resolve) => {
     const clientRequestId = crypto.randomUUID()
     waiters.set(clientRequestId, resolve)
@@ -210,10 +213,13 @@ export const loadOlder = async (): Promise<void> => {
   if (before === undefined || isLoadingOlder.value) return
   isLoadingOlder.value = true
   const wanted = route.value.channel
-  const reply = await request("history", { before, limit: 100, channel: wanted } as Fields<"history">)
+  const reply = await request("history", {
+    before,
+    limit: 100,
+    channel: wanted,
+  } as Fields<"history">)
   isLoadingOlder.value = false
-  if (reply.ok && wanted === route.value.channel)
-    dispatch({ type: "older", page: reply as never })
+  if (reply.ok && wanted === route.value.channel) dispatch({ type: "older", page: reply as never })
 }
 
 export const showMessage = async (messageId: string): Promise<boolean> => {
@@ -231,7 +237,10 @@ export const showMessage = async (messageId: string): Promise<boolean> => {
 export const showNewest = (): void => {
   if (view.value.after === undefined) return
   dispatch({ type: "link", link: view.value.link })
-  connection.value?.socket.send({ type: "subscribe", channel: route.value.channel } as ClientMessage)
+  connection.value?.socket.send({
+    type: "subscribe",
+    channel: route.value.channel,
+  } as ClientMessage)
 }
 
 export const markSeen = (): void => {

@@ -55,9 +55,7 @@ export const Composer = () => {
   const isTooLong = text.length > MAX_CHARACTERS
   const isEmpty = text.trim() === "" && draft.files.length === 0
   const canStop = isWorking.value && isEmpty && !isAnswer
-  const suggestions = isDismissed
-    ? []
-    : suggestionsFor({ text, cursor, files: changedPaths() })
+  const suggestions = isDismissed ? [] : suggestionsFor({ text, cursor, files: changedPaths() })
 
   useLayoutEffect(() => {
     const element = field.current
@@ -137,7 +135,11 @@ export const Composer = () => {
         setChosen((chosen + by + suggestions.length) % suggestions.length)
         return event.preventDefault()
       }
-      if ((event.key === "Tab" || event.key === "Enter") && current && current.text !== text.trim()) {
+      if (
+        (event.key === "Tab" || event.key === "Enter") &&
+        current &&
+        current.text !== text.trim()
+      ) {
         complete(current)
         return event.preventDefault()
       }
@@ -223,7 +225,12 @@ export const Composer = () => {
           <Button small onClick={attachPaste}>
             {words.attachPaste}
           </Button>
-          <IconButton small icon="close" label={words.close} onClick={() => setLongPaste(undefined)} />
+          <IconButton
+            small
+            icon="close"
+            label={words.close}
+            onClick={() => setLongPaste(undefined)}
+          />
         </p>
       )}
       <div class="composer-bar">

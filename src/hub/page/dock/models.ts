@@ -12,7 +12,11 @@ export interface ModelRow {
 
 interface Provider {
   readonly provider: string
-  readonly models: readonly { readonly id: string; readonly name: string; readonly context?: number }[]
+  readonly models: readonly {
+    readonly id: string
+    readonly name: string
+    readonly context?: number
+  }[]
 }
 
 const isProvider = (value: unknown): value is Provider =>

@@ -38,9 +38,7 @@ export const Permission = ({
     <section class="card is-asking" aria-label={words.permissionTitle}>
       <div class="card-head">
         <Icon name="permission" />
-        <span>
-          {interaction.childSessionId ? words.subAgentPermission : words.permissionTitle}
-        </span>
+        <span>{interaction.childSessionId ? words.subAgentPermission : words.permissionTitle}</span>
         {pager}
       </div>
       <p class="card-text">{visible(interaction.title ?? interaction.tool ?? "")}</p>

@@ -27,13 +27,10 @@ export const Question = ({
     setSending(text)
     const reply = await request("answer", { id: interaction.id, answer: text })
     setSending(undefined)
-    if (!reply.ok)
-      setProblem(reply.error.code === "too-late" ? words.tooLate : reply.error.message)
+    if (!reply.ok) setProblem(reply.error.code === "too-late" ? words.tooLate : reply.error.message)
   }
   const toggle = (label: string) =>
-    setChosen(
-      chosen.includes(label) ? chosen.filter((one) => one !== label) : [...chosen, label],
-    )
+    setChosen(chosen.includes(label) ? chosen.filter((one) => one !== label) : [...chosen, label])
   return (
     <section class="card is-asking" aria-label={words.asks} data-question={interaction.id}>
       <div class="card-head">

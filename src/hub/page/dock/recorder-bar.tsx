@@ -23,8 +23,7 @@ export const Recorder = ({
     setRecording(undefined)
     if (blob) onDone(blob)
   }
-  if (!recording)
-    return <IconButton icon="mic" label={words.record} onClick={() => void begin()} />
+  if (!recording) return <IconButton icon="mic" label={words.record} onClick={() => void begin()} />
   return (
     <span class="recording" role="status">
       <span class="recording-dot" />

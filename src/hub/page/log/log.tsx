@@ -61,7 +61,12 @@ export const Log = () => {
     scrollTo.value = undefined
     if (wanted.to === "end") return toEnd()
     if (wanted.to === "turn") return toTurn(wanted.id)
-    movePrompt(scroller.current, wanted.by, all.map(({ id }) => id), toTurn)
+    movePrompt(
+      scroller.current,
+      wanted.by,
+      all.map(({ id }) => id),
+      toTurn,
+    )
   })
 
   const target = route.value.message

@@ -17,14 +17,15 @@ import { textOfMessage } from "./message-text.ts"
 const LONG_LINES = 12
 
 interface PromptFile {
-  readonly mime?: string
-  readonly filename?: string
-  readonly artifact?: string
+  readonly mime?: string | undefined
+  readonly filename?: string | undefined
+  readonly artifact?: string | undefined
 }
 
 const filesOf = ({ parts }: MessageWithParts): readonly PromptFile[] =>
   parts.flatMap(({ kind, data }) => {
-    const files = kind === "extra" ? (data as { readonly files?: unknown } | null)?.files : undefined
+    const files =
+      kind === "extra" ? (data as { readonly files?: unknown } | null)?.files : undefined
     return Array.isArray(files) ? (files as readonly PromptFile[]) : []
   })
 

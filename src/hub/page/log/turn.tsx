@@ -5,16 +5,18 @@ import { textOfMessage } from "./message-text.ts"
 import { Prompt } from "./prompt.tsx"
 import { Reply } from "./reply.tsx"
 
-export const TurnView = memo(({ turn, isLast }: { readonly turn: Turn; readonly isLast: boolean }) => (
-  <>
-    {turn.prompt && <Prompt message={turn.prompt} />}
-    {turn.replies.map((message) => (
-      <Reply
-        key={message.id}
-        message={message}
-        prompt={turn.prompt ? textOfMessage(turn.prompt) : ""}
-        isLast={isLast}
-      />
-    ))}
-  </>
-))
+export const TurnView = memo(
+  ({ turn, isLast }: { readonly turn: Turn; readonly isLast: boolean }) => (
+    <>
+      {turn.prompt && <Prompt message={turn.prompt} />}
+      {turn.replies.map((message) => (
+        <Reply
+          key={message.id}
+          message={message}
+          prompt={turn.prompt ? textOfMessage(turn.prompt) : ""}
+          isLast={isLast}
+        />
+      ))}
+    </>
+  ),
+)

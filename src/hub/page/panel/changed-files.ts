@@ -15,7 +15,9 @@ const isFile = (value: unknown): value is ChangedFile =>
 /** The state is a list of files, or an object with the list and its base. */
 export const changedFiles = computed((): readonly ChangedFile[] => {
   const state = view.value.state["files"]
-  const list = Array.isArray(state) ? state : (state as { readonly files?: unknown } | undefined)?.files
+  const list = Array.isArray(state)
+    ? state
+    : (state as { readonly files?: unknown } | undefined)?.files
   return Array.isArray(list) ? list.filter(isFile) : []
 })
 

@@ -22,7 +22,10 @@ export const openAddress = async (
   what: FrameProps["what"],
   name: string | undefined,
 ): Promise<{ readonly url?: string; readonly problem?: string }> => {
-  const reply = await request("open" as never, { what, ...(name !== undefined && { name }) } as never)
+  const reply = await request(
+    "open" as never,
+    { what, ...(name !== undefined && { name }) } as never,
+  )
   if (!reply.ok) return { problem: reply.error.message }
   return { url: String(reply["url"]) }
 }

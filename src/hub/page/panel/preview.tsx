@@ -26,8 +26,7 @@ export const Preview = () => {
   const [chosen, setChosen] = useState<string | undefined>(undefined)
   const [version, setVersion] = useState(0)
   const tunnel = tunnels.value.find(({ name }) => name === chosen) ?? tunnels.value[0]
-  if (!tunnel)
-    return <Empty icon="globe" title={words.noPreview} text={words.noPreviewText} />
+  if (!tunnel) return <Empty icon="globe" title={words.noPreview} text={words.noPreviewText} />
   const openTab = async () => {
     const { url } = await openAddress("tunnel", tunnel.name)
     if (url !== undefined) open(url, "_blank", "noopener,noreferrer")

@@ -8,11 +8,12 @@ import { Frame } from "./frame.tsx"
 
 type Service = "vscode" | "vnc" | "terminal"
 
-const SERVICES: Partial<Record<PanelName, { readonly service: Service; readonly icon: IconName }>> = {
-  terminal: { service: "terminal", icon: "terminal" },
-  desktop: { service: "vnc", icon: "screen" },
-  editor: { service: "vscode", icon: "file" },
-}
+const SERVICES: Partial<Record<PanelName, { readonly service: Service; readonly icon: IconName }>> =
+  {
+    terminal: { service: "terminal", icon: "terminal" },
+    desktop: { service: "vnc", icon: "screen" },
+    editor: { service: "vscode", icon: "file" },
+  }
 
 const stateOf = (service: Service): unknown =>
   (view.value.state["services"] as Readonly<Record<string, unknown>> | undefined)?.[service]

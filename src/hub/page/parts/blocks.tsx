@@ -32,7 +32,8 @@ export const Blocks = ({ blocks, isStreaming, isLast }: BlocksProps) => (
 )
 
 const waitsFor = (child: string | undefined): boolean =>
-  child !== undefined && view.value.interactions.some(({ childSessionId }) => childSessionId === child)
+  child !== undefined &&
+  view.value.interactions.some(({ childSessionId }) => childSessionId === child)
 
 const Row = ({
   block,

@@ -63,7 +63,7 @@ export const Code = ({
         aria-label={words.codeIn(language)}
         data-scrollable
       >
-        {html ? <code dangerouslySetInnerHTML={{ __html: html as unknown as string }} /> : <code>{shown}</code>}
+        {html ? <code dangerouslySetInnerHTML={{ __html: html }} /> : <code>{shown}</code>}
       </pre>
       {isCut && (
         <button type="button" class="code-more" onClick={() => setAll(true)}>

@@ -20,7 +20,13 @@ export const DiffLines = ({ file, language, limit, onSelect, selected }: DiffLin
   useEffect(loadHighlighter, [])
   let left = limit ?? Number.POSITIVE_INFINITY
   return (
-    <div class="diff-scroll" tabIndex={0} role="group" aria-label={words.diffOf(file.path)} data-scrollable>
+    <div
+      class="diff-scroll"
+      tabIndex={0}
+      role="group"
+      aria-label={words.diffOf(file.path)}
+      data-scrollable
+    >
       <table class="diff-table">
         {file.hunks.map((hunk) => {
           const lines = hunk.lines.slice(0, Math.max(0, left))
@@ -97,7 +103,7 @@ const LineText = ({ line, language }: { readonly line: DiffLine; readonly langua
   const { text, marks } = line
   const html = marks.length === 0 ? highlight(text, language) : undefined
   const pieces = useMemo(() => piecesOf(text, marks), [text, marks])
-  if (html) return <span dangerouslySetInnerHTML={{ __html: html as unknown as string }} />
+  if (html) return <span dangerouslySetInnerHTML={{ __html: html }} />
   return (
     <span>
       {pieces.map(({ piece, marked }, index) =>

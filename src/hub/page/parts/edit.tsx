@@ -19,8 +19,7 @@ export const Edit = ({ tool, isOpen }: { readonly tool: ToolData; readonly isOpe
     { added: 0, removed: 0 },
   )
   const failure = state === "failed" ? resultText(tool) : undefined
-  const body =
-    failure ?? tool.diff ?? written
+  const body = failure ?? tool.diff ?? written
   return (
     <Fold
       icon={toolIcons[kind]}
@@ -36,10 +35,7 @@ export const Edit = ({ tool, isOpen }: { readonly tool: ToolData; readonly isOpe
       }
     >
       {body !== undefined && body !== "" && (
-        <Diff
-          text={failure ?? tool.diff ?? asAdded(subject, written ?? "")}
-          path={subject}
-        />
+        <Diff text={failure ?? tool.diff ?? asAdded(subject, written ?? "")} path={subject} />
       )}
     </Fold>
   )

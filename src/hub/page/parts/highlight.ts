@@ -17,7 +17,7 @@ export const loadHighlighter = (): void => {
 /** More characters take longer than a frame. */
 const MAX_CODE = 60_000
 
-export const highlight = (code: string, language: string): TrustedHTML | undefined => {
+export const highlight = (code: string, language: string): string | undefined => {
   const loaded = highlighter.value
   if (!loaded || language === "" || code.length > MAX_CODE) return undefined
   const html = loaded.highlightHtml(code, language)

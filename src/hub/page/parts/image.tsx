@@ -63,7 +63,11 @@ export const ArtifactImage = ({
         {url && <img src={url} alt={alt} />}
       </button>
       {isOpen && url && (
-        <Layer label={alt === "" ? words.imageOpen : alt} class="image-layer" onClose={() => setOpen(false)}>
+        <Layer
+          label={alt === "" ? words.imageOpen : alt}
+          class="image-layer"
+          onClose={() => setOpen(false)}
+        >
           <img src={url} alt={alt} />
         </Layer>
       )}

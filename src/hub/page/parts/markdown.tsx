@@ -53,12 +53,5 @@ const Prose = ({ block, isGrowing }: { readonly block: Token; readonly isGrowing
     () => sanitizeProse(proseHtml(isGrowing ? healed(block) : block)),
     [block, isGrowing],
   )
-  // Preact types the field as a string; TrustedHTML is what the content security policy asks for.
-  return (
-    <div
-      class="prose-block"
-      data-anchor
-      dangerouslySetInnerHTML={{ __html: html as unknown as string }}
-    />
-  )
+  return <div class="prose-block" data-anchor dangerouslySetInnerHTML={{ __html: html }} />
 }

@@ -5,7 +5,13 @@ import { ansiPieces } from "./ansi.ts"
 
 const LAST_LINES = 9
 
-export const Output = ({ text, isGrowing }: { readonly text: string; readonly isGrowing: boolean }) => {
+export const Output = ({
+  text,
+  isGrowing,
+}: {
+  readonly text: string
+  readonly isGrowing: boolean
+}) => {
   const [all, setAll] = useState(false)
   const ref = useRef<HTMLPreElement>(null)
   const least = useRef(0)
@@ -27,7 +33,9 @@ export const Output = ({ text, isGrowing }: { readonly text: string; readonly is
       )}
       <pre ref={ref} tabIndex={0} role="group" aria-label={words.output} data-scrollable>
         {pieces.map(({ text: piece, style }, index) =>
-          style === "" ? piece : (
+          style === "" ? (
+            piece
+          ) : (
             <span key={index} class={style}>
               {piece}
             </span>

@@ -1,7 +1,10 @@
 /** What the row of a tool shows of its state. Pure. */
 import type { ToolData } from "../../../wire/clients/conversation.ts"
 
-export const foldState = ({ status, error }: ToolData): "running" | "pending" | "failed" | "done" => {
+export const foldState = ({
+  status,
+  error,
+}: ToolData): "running" | "pending" | "failed" | "done" => {
   if (status === "pending" || status === "running") return status
   return status === "error" && error !== "canceled" ? "failed" : "done"
 }

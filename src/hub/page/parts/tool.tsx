@@ -32,7 +32,13 @@ export const Tool = ({ tool, output, isLast }: ToolProps) => {
       icon={toolIcons[kind]}
       verb={verb}
       subject={
-        state === "failed" ? visible(firstLine) : isPath ? <Path path={subject} /> : visible(subject)
+        state === "failed" ? (
+          visible(firstLine)
+        ) : isPath ? (
+          <Path path={subject} />
+        ) : (
+          visible(subject)
+        )
       }
       mono={kind === "search" || kind === "other"}
       state={state}

@@ -22,11 +22,11 @@ const EMPTY: Fields = { name: "", url: "", key: "", models: "" }
 export const Endpoint = () => {
   const [fields, setFields] = useState(EMPTY)
   const [note, setNote] = useState("")
-  const field = (name: keyof Fields, label: string, type: "text" | "url" | "password") => (
+  const field = (name: keyof Fields, label: string, type: "text" | "password") => (
     <label class="setting-field">
       <span>{label}</span>
       <input
-        type={type}
+        {...(type === "password" ? { type } : {})}
         autocomplete="off"
         value={fields[name]}
         onInput={({ currentTarget }) => setFields({ ...fields, [name]: currentTarget.value })}
@@ -69,7 +69,7 @@ export const Endpoint = () => {
       </div>
       <div class="setting-fields">
         {field("name", words.endpointName, "text")}
-        {field("url", words.endpointUrl, "url")}
+        {field("url", words.endpointUrl, "text")}
         {field("key", words.endpointKey, "password")}
         {field("models", words.endpointModels, "text")}
         <div class="setting-in">

@@ -39,12 +39,7 @@ const Title = () => {
     )
   return (
     <h1>
-      <button
-        type="button"
-        class="title"
-        title={words.rename}
-        onClick={() => setEditing(true)}
-      >
+      <button type="button" class="title" title={words.rename} onClick={() => setEditing(true)}>
         {visible(title.value)}
       </button>
     </h1>
@@ -84,12 +79,7 @@ export const Bar = () => {
   return (
     <header class="bar">
       {!hasSide.value && (
-        <IconButton
-          icon="side"
-          class="not-phone"
-          label={words.showSide}
-          onClick={toggleSide}
-        />
+        <IconButton icon="side" class="not-phone" label={words.showSide} onClick={toggleSide} />
       )}
       <IconButton
         icon="menu"

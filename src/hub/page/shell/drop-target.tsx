@@ -3,8 +3,7 @@ import { useEffect, useState } from "preact/hooks"
 import { droppedFiles } from "../client/dropped.ts"
 import { words } from "../words.ts"
 
-const hasFiles = (event: DragEvent): boolean =>
-  event.dataTransfer?.types.includes("Files") === true
+const hasFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") === true
 
 export const DropTarget = () => {
   const [isOver, setOver] = useState(false)

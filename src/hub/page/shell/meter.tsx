@@ -16,7 +16,12 @@ export const Meter = () => {
   if (share === undefined && cost === 0) return null
   const percent = share === undefined ? undefined : Math.round(share * 100)
   return (
-    <span class="meter" role="img" aria-label={words.usage(percent, dollars(cost))} title={words.usage(percent, dollars(cost))}>
+    <span
+      class="meter"
+      role="img"
+      aria-label={words.usage(percent, dollars(cost))}
+      title={words.usage(percent, dollars(cost))}
+    >
       {share !== undefined && (
         <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
           <circle class="meter-ring" cx="8" cy="8" r={RADIUS} />

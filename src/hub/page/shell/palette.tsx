@@ -42,15 +42,15 @@ const commands: readonly Item[] = [
     meta: modKey("⇧O"),
     act: openNewConversation,
   },
-  ...(["changes", "terminal", "preview", "editor", "review", "images", "tasks", "memories"] as const).map(
-    (name): Item => ({
-      key: name,
-      group: words.commands,
-      icon: "panel",
-      text: words.tabs[name],
-      act: () => showPanel(name),
-    }),
-  ),
+  ...(
+    ["changes", "terminal", "preview", "editor", "review", "images", "tasks", "memories"] as const
+  ).map((name): Item => ({
+    key: name,
+    group: words.commands,
+    icon: "panel",
+    text: words.tabs[name],
+    act: () => showPanel(name),
+  })),
   {
     key: "side",
     group: words.commands,
@@ -149,8 +149,7 @@ export const Palette = () => {
     text: hit.text,
     ...(hit.marks && { marks: hit.marks }),
     meta: clockTime(hit.at),
-    act: () =>
-      go(pathOf({ session: session.value, channel: hit.channel, message: hit.messageId })),
+    act: () => go(pathOf({ session: session.value, channel: hit.channel, message: hit.messageId })),
   }))
   const shown = [
     ...conversations,

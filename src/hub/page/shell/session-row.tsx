@@ -38,9 +38,7 @@ export const SessionRow = ({
         <span class="row-dot">{shown === "working" && <Spinner size={12} />}</span>
         {icon && <Icon name={icon} size={13} />}
         <span class="row-title">{visible(title)}</span>
-        {words.rowState[shown] !== "" && (
-          <span class="unseen">, {words.rowState[shown]}</span>
-        )}
+        {words.rowState[shown] !== "" && <span class="unseen">, {words.rowState[shown]}</span>}
         {updatedAt > 0 && <span class="row-age">{age(updatedAt, Date.now())}</span>}
       </a>
     </li>

@@ -16,8 +16,7 @@ const isField = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
 
-const togglePanel = (panel: PanelName) =>
-  showPanel(route.value.panel === panel ? undefined : panel)
+const togglePanel = (panel: PanelName) => showPanel(route.value.panel === panel ? undefined : panel)
 
 const copyLast = () => {
   const reply = turns.value.at(-1)?.replies.findLast(({ role }) => role === "assistant")
@@ -37,7 +36,12 @@ const modKeys: Readonly<Record<string, () => void>> = {
   "shift+c": copyLast,
 }
 
-const REGIONS = ["#side a[aria-current], #side", "#log", "#prompt", "#panel [role=tab][aria-selected=true]"]
+const REGIONS = [
+  "#side a[aria-current], #side",
+  "#log",
+  "#prompt",
+  "#panel [role=tab][aria-selected=true]",
+]
 
 /** F6 goes round the regions of the page. */
 const moveRegion = (by: 1 | -1) => {
@@ -45,7 +49,9 @@ const moveRegion = (by: 1 | -1) => {
     const element = document.querySelector<HTMLElement>(selector)
     return element ? [element] : []
   })
-  const at = found.findIndex((element) => element.closest("nav, main, aside, form")?.contains(document.activeElement))
+  const at = found.findIndex((element) =>
+    element.closest("nav, main, aside, form")?.contains(document.activeElement),
+  )
   found[(at + by + found.length) % found.length]?.focus()
 }
 
@@ -57,7 +63,8 @@ export const watchKeys = (): void => {
       return
     }
     const now = Date.now()
-    const field = target instanceof HTMLTextAreaElement && target.id === "prompt" ? target : undefined
+    const field =
+      target instanceof HTMLTextAreaElement && target.id === "prompt" ? target : undefined
     const isTwice = now - escapedAt < TWICE_MS
     escapedAt = now
     if (field && field.value !== "" && !isTwice) return
@@ -76,7 +83,8 @@ export const watchKeys = (): void => {
     return true
   }
   addEventListener("keydown", (event) => {
-    if (event.isComposing || event.defaultPrevented || document.querySelector("dialog[open]")) return
+    if (event.isComposing || event.defaultPrevented || document.querySelector("dialog[open]"))
+      return
     const inField = isField(event.target)
     if (event.key === "Escape") return onEscape(event.target)
     if (event.key === "F6") {

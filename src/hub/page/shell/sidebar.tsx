@@ -2,7 +2,14 @@
 import { computed } from "@preact/signals"
 import { useState } from "preact/hooks"
 import { type ListedSession, sidebarGroups } from "../../view/sidebar-rows.ts"
-import { hasSide, isDrawerOpen, isPhone, layer, openSettings, toggleSide } from "../client/layout.ts"
+import {
+  hasSide,
+  isDrawerOpen,
+  isPhone,
+  layer,
+  openSettings,
+  toggleSide,
+} from "../client/layout.ts"
 import { go, isPlainClick, route } from "../client/navigation.ts"
 import { openNewConversation, seen, session, sessions, view } from "../client/store.ts"
 import { pathOf } from "../routes.ts"

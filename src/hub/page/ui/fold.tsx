@@ -23,7 +23,9 @@ export const Fold = (props: FoldProps) => {
   const open = chosen ?? props.initiallyOpen ?? false
   const line = (
     <>
-      <span class="fold-icon">{state === "running" ? <Spinner size={16} /> : <Icon name={icon} />}</span>
+      <span class="fold-icon">
+        {state === "running" ? <Spinner size={16} /> : <Icon name={icon} />}
+      </span>
       <span class="fold-verb">{verb}</span>
       {subject !== undefined && <span class={`fold-subject ${mono ? "mono" : ""}`}>{subject}</span>}
       <span class="fold-meta">{meta}</span>
