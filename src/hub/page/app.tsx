@@ -6,18 +6,20 @@ import { go, route } from "./client/navigation.ts"
 import { markSeen, view } from "./client/store.ts"
 import { Dock } from "./dock/dock.tsx"
 import { Log } from "./log/log.tsx"
-import { Panel } from "./panel/panel.tsx"
-import { Settings } from "./settings/settings.tsx"
 import { Banner } from "./shell/banner.tsx"
 import { Bar } from "./shell/bar.tsx"
 import { DropTarget } from "./shell/drop-target.tsx"
 import { LiveRegion } from "./shell/live-region.tsx"
 import { LoginScreen } from "./shell/login-screen.tsx"
-import { Palette } from "./shell/palette.tsx"
 import { Separator } from "./shell/separator.tsx"
 import { Sidebar } from "./shell/sidebar.tsx"
 import { Button } from "./ui/button.tsx"
+import { lazy } from "./ui/lazy.tsx"
 import { words } from "./words.ts"
+
+const Panel = lazy(async () => (await import("./panel/panel.tsx")).Panel)
+const Settings = lazy(async () => (await import("./settings/settings.tsx")).Settings)
+const Palette = lazy(async () => (await import("./shell/palette.tsx")).Palette)
 
 const Unknown = () => (
   <main class="login">

@@ -1,5 +1,5 @@
 /** One reply of the agent: its rows, then how it ended. */
-import { memo } from "preact/compat"
+import { memo } from "../ui/memo.ts"
 import type { MessageWithParts } from "../../../wire/clients/conversation.ts"
 import { blocksOf } from "../../view/turns.ts"
 import { view } from "../client/store.ts"

@@ -1,5 +1,5 @@
 /** A prompt and the replies to it. */
-import { memo } from "preact/compat"
+import { memo } from "../ui/memo.ts"
 import type { Turn } from "../../view/turns.ts"
 import { textOfMessage } from "./message-text.ts"
 import { Prompt } from "./prompt.tsx"

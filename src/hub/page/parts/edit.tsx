@@ -4,10 +4,12 @@ import { toolWords } from "../../view/tool-words.ts"
 import { Delta } from "../ui/delta.tsx"
 import { Fold } from "../ui/fold.tsx"
 import { Path } from "../ui/path.tsx"
-import { Diff } from "./diff.tsx"
+import { lazy } from "../ui/lazy.tsx"
 import { Elapsed } from "./elapsed.tsx"
 import { argOf, foldState, resultText } from "./tool-state.ts"
 import { toolIcons } from "./tool-icon.ts"
+
+const Diff = lazy(async () => (await import("./diff.tsx")).Diff)
 
 export const Edit = ({ tool, isOpen }: { readonly tool: ToolData; readonly isOpen: boolean }) => {
   const { kind, verb, subject } = toolWords(tool)

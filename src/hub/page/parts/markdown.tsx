@@ -1,8 +1,8 @@
 /** A text of the agent. Blocks are keyed by their position; only the last ones are rendered again as the text grows. */
 import type { Token, Tokens } from "marked"
-import { memo } from "preact/compat"
+import { memo } from "../ui/memo.ts"
 import { useMemo, useRef } from "preact/hooks"
-import remend from "remend"
+import { heal } from "./heal.ts"
 import { Code } from "./code.tsx"
 import { emptyLexed, hasDefinitions, lexMore, lexWhole } from "./lexer.ts"
 import { proseHtml } from "./prose-html.ts"
@@ -46,7 +46,7 @@ const Block = memo(
 )
 
 /** Half-written emphasis, code and links of the last block are closed, so that it does not flicker. */
-const healed = (block: Token): Token => lexWhole(remend(block.raw)).blocks[0] ?? block
+const healed = (block: Token): Token => lexWhole(heal(block.raw)).blocks[0] ?? block
 
 const Prose = ({ block, isGrowing }: { readonly block: Token; readonly isGrowing: boolean }) => {
   const html = useMemo(

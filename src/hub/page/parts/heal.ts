@@ -1,0 +1,16 @@
+/** Closes half-written Markdown. What does it is loaded when the first text streams; until then the text stays as it is. */
+import { signal } from "@preact/signals"
+
+const healer = signal<((text: string) => string) | undefined>(undefined)
+const isLoading = signal(false)
+
+export const heal = (text: string): string => {
+  if (healer.value) return healer.value(text)
+  if (!isLoading.peek()) {
+    isLoading.value = true
+    void import("remend").then((loaded) => {
+      healer.value = loaded.default
+    })
+  }
+  return text
+}

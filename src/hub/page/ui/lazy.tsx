@@ -1,0 +1,20 @@
+/** A component of another chunk: loaded when it is first shown. Nothing stands in its place until then. */
+import type { ComponentType } from "preact"
+import { signal } from "@preact/signals"
+import { useEffect } from "preact/hooks"
+
+export const lazy = <Props extends object>(
+  load: () => Promise<ComponentType<Props>>,
+): ComponentType<Props> => {
+  const loaded = signal<ComponentType<Props> | undefined>(undefined)
+  return (props: Props) => {
+    useEffect(() => {
+      if (loaded.value) return
+      void load().then((component) => {
+        loaded.value = component
+      })
+    }, [])
+    const Component = loaded.value
+    return Component ? <Component {...props} /> : null
+  }
+}
