@@ -69,7 +69,7 @@ export const attachmentOf = async (
   filename: file.name,
   url: await new Promise<string>((resolve, reject) => {
     const reader = new FileReader()
-    reader.addEventListener("load", () => resolve(String(reader.result)))
+    reader.addEventListener("load", () => resolve(reader.result as string))
     reader.addEventListener("error", () => reject(reader.error ?? new Error("cannot be read")))
     reader.readAsDataURL(file.blob)
   }),

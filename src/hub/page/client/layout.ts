@@ -10,7 +10,7 @@ export const panelWidth = signal(Number(readStored("panel-width") ?? 540))
 export const layer = signal<"settings" | "search" | "shortcuts" | undefined>(undefined)
 export const settingsPage = signal<string>("models")
 
-export const PHONE = "(max-width: 719px)"
+const PHONE = "(max-width: 719px)"
 export const isPhone = (): boolean => matchMedia(PHONE).matches
 export const isTouch = (): boolean => matchMedia("(pointer: coarse)").matches
 

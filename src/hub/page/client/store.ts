@@ -115,7 +115,7 @@ const NO_CONNECTION: Reply = {
   error: { code: "no-runner", message: "there is no connection" },
 }
 
-export const refreshSessions = async (): Promise<void> => {
+const refreshSessions = async (): Promise<void> => {
   const found = await listSessions()
   if (found) sessions.value = found
   if (found && login.value === "unknown") login.value = "in"
@@ -204,8 +204,7 @@ export const sendPrompt = (
   deliver("prompt", { content, ...channelFields(route.value.channel), ...more })
 }
 
-export const stopTurn = (): void =>
-  void request("abort", channelFields(route.value.channel) as Fields<"abort">)
+export const stopTurn = (): void => void request("abort", channelFields(route.value.channel))
 
 const isLoadingOlder = signal(false)
 export const loadOlder = async (): Promise<void> => {
@@ -217,7 +216,7 @@ export const loadOlder = async (): Promise<void> => {
     before,
     limit: 100,
     channel: wanted,
-  } as Fields<"history">)
+  })
   isLoadingOlder.value = false
   if (reply.ok && wanted === route.value.channel) dispatch({ type: "older", page: reply as never })
 }
@@ -228,7 +227,7 @@ export const showMessage = async (messageId: string): Promise<boolean> => {
     around: messageId,
     limit: 60,
     channel: route.value.channel,
-  } as Fields<"history">)
+  })
   if (reply.ok) dispatch({ type: "around", page: reply as never })
   return reply.ok
 }
@@ -240,7 +239,7 @@ export const showNewest = (): void => {
   connection.value?.socket.send({
     type: "subscribe",
     channel: route.value.channel,
-  } as ClientMessage)
+  })
 }
 
 export const markSeen = (): void => {

@@ -13,7 +13,7 @@ export interface SuggestInput {
   readonly files: readonly string[]
 }
 
-export const COMMANDS: readonly (Suggestion & { readonly kind: "command" })[] = [
+const COMMANDS: readonly (Suggestion & { readonly kind: "command" })[] = [
   { kind: "command", text: "/new", about: "Start a fresh agent session in this conversation" },
   { kind: "command", text: "/review", about: "Review the changes of the workspace" },
   { kind: "command", text: "/init", about: "Write AGENTS.md for this repository" },

@@ -72,12 +72,14 @@ export const Log = () => {
   const target = route.value.message
   useEffect(() => {
     if (target === undefined || !isLoaded.value) return
-    void showMessage(target).then((found) => {
+    const show = async () => {
+      const found = await showMessage(target)
       const turn = turns.value.find(
         ({ prompt, replies }) => prompt?.id === target || replies.some(({ id }) => id === target),
       )
       if (found && turn) toTurn(turn.id)
-    })
+    }
+    void show()
   }, [target, isLoaded.value])
 
   // The last prompt was just sent: the person wants to see what follows.

@@ -13,7 +13,7 @@ export const useList = <Row>(verb: string, field: string): ListState<Row> => {
   const [problem, setProblem] = useState<string | undefined>(undefined)
   const load = async () => {
     setProblem(undefined)
-    const reply = await request(verb as never, {} as never)
+    const reply = await request(verb as never, {})
     if (!reply.ok) return setProblem(reply.error.message)
     const list = reply[field]
     setRows(Array.isArray(list) ? (list as readonly Row[]) : [])

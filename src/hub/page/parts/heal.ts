@@ -4,13 +4,16 @@ import { signal } from "@preact/signals"
 const healer = signal<((text: string) => string) | undefined>(undefined)
 const isLoading = signal(false)
 
+const load = async () => {
+  const { default: remend } = await import("remend")
+  healer.value = remend
+}
+
 export const heal = (text: string): string => {
   if (healer.value) return healer.value(text)
   if (!isLoading.peek()) {
     isLoading.value = true
-    void import("remend").then((loaded) => {
-      healer.value = loaded.default
-    })
+    void load()
   }
   return text
 }

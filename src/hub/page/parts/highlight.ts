@@ -6,12 +6,13 @@ type Highlighter = typeof import("./languages.ts")
 
 const highlighter = signal<Highlighter | undefined>(undefined)
 
+const load = async () => {
+  highlighter.value = await import("./languages.ts")
+}
+
 /** Starts to load the highlighter; calling it again does nothing. */
 export const loadHighlighter = (): void => {
-  if (highlighter.value) return
-  void import("./languages.ts").then((loaded) => {
-    highlighter.value = loaded
-  })
+  if (!highlighter.value) void load()
 }
 
 /** More characters take longer than a frame. */

@@ -9,17 +9,18 @@ import { words } from "../words.ts"
 const MAX_HEIGHT = 240
 const SMALL = 96
 
-export const useArtifact = (id: string): { readonly url?: string; readonly isGone: boolean } => {
+const useArtifact = (id: string): { readonly url?: string; readonly isGone: boolean } => {
   const [state, setState] = useState<{ readonly url?: string; readonly isGone: boolean }>({
     isGone: false,
   })
   useEffect(() => {
     let isCurrent = true
     let made: string | undefined
-    void artifactUrl(session.value, id).then((url) => {
-      made = url
-      if (isCurrent) setState(url === undefined ? { isGone: true } : { url, isGone: false })
-    })
+    const read = async () => {
+      made = await artifactUrl(session.value, id)
+      if (isCurrent) setState(made === undefined ? { isGone: true } : { url: made, isGone: false })
+    }
+    void read()
     return () => {
       isCurrent = false
       if (made !== undefined) URL.revokeObjectURL(made)

@@ -1,6 +1,6 @@
 /** Names of keys as this system writes them. */
 
-export const isMac = (): boolean => /mac|iphone|ipad/i.test(navigator.platform)
+const isMac = (): boolean => /mac|iphone|ipad/i.test(navigator.platform)
 
 /** Mod is Command on a Mac and Control elsewhere. */
 export const isMod = (event: KeyboardEvent): boolean => (isMac() ? event.metaKey : event.ctrlKey)

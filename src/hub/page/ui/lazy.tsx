@@ -7,12 +7,13 @@ export const lazy = <Props extends object>(
   load: () => Promise<ComponentType<Props>>,
 ): ComponentType<Props> => {
   const loaded = signal<ComponentType<Props> | undefined>(undefined)
+  const fetchIt = async () => {
+    loaded.value = await load()
+  }
   return (props: Props) => {
     useEffect(() => {
       if (loaded.value) return
-      void load().then((component) => {
-        loaded.value = component
-      })
+      void fetchIt()
     }, [])
     const Component = loaded.value
     return Component ? <Component {...props} /> : null
