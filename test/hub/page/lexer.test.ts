@@ -1,6 +1,6 @@
 /** Markdown that grows is lexed like the whole text, at every length of it. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { emptyLexed, lexMore, lexWhole } from "../../../src/hub/page/parts/lexer.ts"
 import { proseHtml } from "../../../src/hub/page/parts/prose-html.ts"
 

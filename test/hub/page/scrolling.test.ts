@@ -1,6 +1,6 @@
 /** The window over the turns, and when the view follows the end. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { initialFollow, NEAR_END, stepFollow } from "../../../src/hub/page/log/follow.ts"
 import { ESTIMATE, heightOf, offsetOf, windowRange } from "../../../src/hub/page/log/window.ts"
 

@@ -24,7 +24,7 @@ const COLOURS: Readonly<Record<number, string>> = {
 
 // Colours (CSI ... m), other CSI sequences, OSC strings up to BEL or ST, and two-character escapes.
 const ESCAPE = new RegExp(
-  "\u001B(?:\\[([0-9;]*)m|\\[[0-?]*[ -/]*[@-~]|\\][^\u0007\u001B]*(?:\u0007|\u001B\\\\|$)|[@-Z\\\\^_]|\\[[0-?]*$|$)",
+  "\u001B(?:\\[([0-9;]*)m|\\[[0-?]*[ -/]*[@-~]|\\][^\u0007\u001B]*(?:\u0007|\u001B\\\\|$)|[ -/]+[0-~]|[@-Z\\\\^_]|\\[[0-?]*$|$)",
   "g",
 )
 const CONTROL = new RegExp("[\u0000-\u0008\u000B-\u001F\u007F]", "g")
