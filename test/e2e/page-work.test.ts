@@ -25,7 +25,7 @@ const settled = async (prompts: number, on = page) => {
     on,
     `document.querySelectorAll(".prompt:not(.is-pending)").length === ${prompts} &&
       !document.querySelector(".status") &&
-      document.querySelector(".turn:last-of-type .turn-foot, .turn:last-of-type .failed") !== null`,
+      [...document.querySelectorAll(".turn")].at(-1)?.querySelector(".turn-foot, .failed")`,
   )
 }
 
@@ -78,7 +78,7 @@ test("a question is answered by a button, by a digit and by typing", async () =>
 
 test("a failed turn says why and can be tried again; a plan is one closed line when it is done", async () => {
   await send("fail")
-  await page.getByText("The turn failed.").waitFor()
+  await page.locator(".failed").waitFor()
   await page.getByRole("button", { name: "Try again" }).click()
   await until(page, `document.querySelectorAll(".failed").length >= 2`)
   await send("plan")
@@ -124,8 +124,7 @@ test("what the agent says is shown and never run", async () => {
     "<img src=x onerror=window.pwned=1><script>window.pwned=1</script> [a](javascript:window.pwned=1) <svg/onload=window.pwned=1>"
   await page.locator("#prompt").fill(vectors)
   await page.locator("#prompt").press("Enter")
-  await until(page, `document.querySelector(".status") === null`)
-  await page.locator(".reply").last().locator(".turn-foot").waitFor()
+  await settled(8)
   expect(await page.locator(".reply").last().textContent()).toContain("onerror")
   expect(await page.evaluate("window.pwned")).toBeUndefined()
   expect(await page.locator(".log img, .log script, .log svg[onload]").count()).toBe(0)
