@@ -19,15 +19,17 @@ const send = async (text: string, to = page) => {
   await to.locator("#prompt").fill(text)
   await to.locator("#prompt").press("Enter")
 }
-/** The turn is over: its reply has a foot. */
-const settled = async (prompts: number, on = page) => {
-  await until(
+/** The last turn of the page is the one of this prompt, and it is over. Turns far from the view are not in the document. */
+const settled = (prompt: string, on = page) =>
+  until(
     on,
-    `document.querySelectorAll(".prompt:not(.is-pending)").length === ${prompts} &&
-      !document.querySelector(".status") &&
-      [...document.querySelectorAll(".turn")].at(-1)?.querySelector(".turn-foot, .failed")`,
+    `(() => {
+      const turn = [...document.querySelectorAll(".turn")].at(-1)
+      return !document.querySelector(".status, .is-pending, .is-asking") &&
+        turn?.querySelector(".bubble-text")?.textContent === ${JSON.stringify(prompt)} &&
+        turn.querySelector(".turn-foot, .failed")
+    })()`,
   )
-}
 
 test("the login code is in neither the address nor the history, and a used link shows the login screen", async () => {
   expect(page.url()).toBe(`${stage.origin}/c/local/web:default`)
@@ -46,14 +48,17 @@ test("the login code is in neither the address nor the history, and a used link 
 })
 
 test("a command waits for its permission, which no key grants; then its output and the answer are shown", async () => {
-  await send("run: echo hello-$((40 + 2))")
+  const command = "run: echo hello-$((40 + 2)) | tee allowed.txt"
+  await send(command)
   await page.getByText("Permission needed").first().waitFor()
-  await page.keyboard.press("Escape")
-  await page.locator("body").press("1")
-  expect(await Bun.file(join(stage.sandbox.workDir, "none")).exists()).toBeFalse()
+  await page.locator("#log").focus()
+  for (const key of ["1", "y", "Enter"]) await page.keyboard.press(key)
+  const file = Bun.file(join(stage.sandbox.workDir, "allowed.txt"))
+  expect(await file.exists()).toBeFalse()
   await page.reload()
   await page.getByRole("button", { name: "Allow once" }).click()
-  await settled(1)
+  await settled(command)
+  expect(await file.exists()).toBeTrue()
   await page.getByRole("button", { name: /Ran/ }).first().waitFor()
   expect(await page.locator(".reply").last().textContent()).toContain("hello-42")
 })
@@ -61,18 +66,18 @@ test("a command waits for its permission, which no key grants; then its output a
 test("a question is answered by a button, by a digit and by typing", async () => {
   await send("ask")
   await page.getByRole("button", { name: /Heron/ }).click()
-  await settled(2)
+  await settled("ask")
   expect(await page.locator(".reply").last().textContent()).toContain("Heron")
   await send("ask")
   await page.locator("[data-option='3']").waitFor()
   await page.locator("#log").focus()
   await page.keyboard.press("3")
-  await settled(3)
+  await settled("ask")
   expect(await page.locator(".reply").last().textContent()).toContain("Swift")
   await send("ask")
   await page.getByPlaceholder("Type an answer").waitFor()
   await send("a typed answer")
-  await settled(4)
+  await settled("ask")
   expect(await page.locator(".reply").last().textContent()).toContain("a typed answer")
 })
 
@@ -82,10 +87,10 @@ test("a failed turn says why and can be tried again; a plan is one closed line w
   await page.getByRole("button", { name: "Try again" }).click()
   await until(page, `document.querySelectorAll(".failed").length >= 2`)
   await send("plan")
-  await settled(7)
-  expect(await page.getByRole("button", { name: /^Plan/ }).getAttribute("aria-expanded")).toBe(
-    "false",
-  )
+  await settled("plan")
+  expect(
+    await page.getByRole("button", { name: /^Plan/ }).last().getAttribute("aria-expanded"),
+  ).toBe("false")
 })
 
 test("a reload shows the same conversation, and a draft and its files survive a reload and a switch", async () => {
@@ -124,7 +129,7 @@ test("what the agent says is shown and never run", async () => {
     "<img src=x onerror=window.pwned=1><script>window.pwned=1</script> [a](javascript:window.pwned=1) <svg/onload=window.pwned=1>"
   await page.locator("#prompt").fill(vectors)
   await page.locator("#prompt").press("Enter")
-  await settled(8)
+  await settled(vectors)
   expect(await page.locator(".reply").last().textContent()).toContain("onerror")
   expect(await page.evaluate("window.pwned")).toBeUndefined()
   expect(await page.locator(".log img, .log script, .log svg[onload]").count()).toBe(0)
