@@ -5,7 +5,7 @@ import { join } from "node:path"
 const wanted = process.argv.slice(2)
 const files = [...new Glob("*.ts").scanSync(import.meta.dir)]
   .map((file) => file.replace(/\.ts$/, ""))
-  .filter((name) => !["run", "measure"].includes(name))
+  .filter((name) => !["run", "measure", "peer-tools"].includes(name))
   .filter((name) => wanted.length === 0 || wanted.includes(name))
   .toSorted()
 

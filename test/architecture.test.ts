@@ -10,8 +10,14 @@ interface Import {
   readonly to: string
 }
 
-const sources = [...new Glob("src/**/*.ts").scanSync(root)].toSorted()
-const transpiler = new Bun.Transpiler({ loader: "ts" })
+/** The build of the page runs before the binary is compiled and is not in it. */
+const sources = [...new Glob("src/**/*.{ts,tsx}").scanSync(root)]
+  .filter((file) => file !== "src/hub/page/build.ts")
+  .toSorted()
+const transpilers = {
+  ts: new Bun.Transpiler({ loader: "ts" }),
+  tsx: new Bun.Transpiler({ loader: "tsx" }),
+}
 
 const withoutComments = (text: string): string => text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "")
 const codeOf = async (file: string): Promise<string> =>
@@ -25,7 +31,12 @@ const importsOf = async (file: string): Promise<readonly Import[]> => {
   const paths = [...statements.matchAll(/^(?:import|export)\b[^"']*?from\s+"([^"]+)"/gms)].map(
     (match) => match[1] ?? "",
   )
-  const dynamic = transpiler.scanImports(text).map(({ path }) => path)
+  const dynamic = transpilers[file.endsWith("x") ? "tsx" : "ts"]
+    .scanImports(text)
+
+    .map(({ path }) => path)
+    // The scan adds the default runtime of JSX, which the build of the page replaces.
+    .filter((path) => !/^react(\/|$)/.test(path))
   return [...new Set([...paths, ...dynamic])].map((path) => ({
     from: file,
     to: path.startsWith(".") ? normalize(join(dirname(file), path)) : path,
@@ -113,6 +124,18 @@ describe("imports between the programs", () => {
       ({ from, to }) => from.startsWith("src/fleet/") && to.startsWith("src/hub/"),
     )
     expect(new Set(ports.map(({ to }) => to)).size).toBeLessThanOrEqual(1)
+  })
+
+  test("the page, which runs in a browser, imports itself, the view, the contract with clients and its packages", () => {
+    const page = /^src\/hub\/page\//
+    const allowed =
+      /^src\/hub\/(page|view)\/|^src\/wire\/|^(preact|@preact\/signals|marked|remend|dompurify|highlight\.js|lucide|diff|@xterm\/[\w-]+)(\/|$)/
+    expect(violations(page, allowed, "the page runs outside the binary")).toEqual([])
+    const others = imports
+      .filter(({ to }) => page.test(to))
+      .filter(({ from }) => !page.test(from))
+      .map(({ from, to }) => `${from} imports ${to}: the page runs in a browser`)
+    expect(others).toEqual([])
   })
 
   test("only main.ts and the commands themselves import src/cli", () => {

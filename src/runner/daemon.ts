@@ -304,7 +304,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     backpressure: link.room,
     onReady: ({ client, url, models, defaultModel }) => {
       model = defaultModel
-      channels.agentReady({ client, defaultModel })
+      channels.agentReady({ client, defaultModel, models })
       readiness.agentReady(
         url,
         models.map((provider) => ({ ...provider, models: [...provider.models] })),

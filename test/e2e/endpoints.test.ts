@@ -148,11 +148,13 @@ test("a local server is found without any setting, and the greeting says where",
   expect(out).toContain("Found me.")
 })
 
-test("up with an unreachable endpoint exits with code 1 and says what to check", async () => {
+test("up with an unreachable endpoint exits within three seconds with code 1 and says what to check", async () => {
   const closed = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("") })
   const url = `http://127.0.0.1:${closed.port}/v1`
   await closed.stop(true)
+  const started = performance.now()
   const { err, code } = await up({ OPENAI_BASE_URL: url })
+  expect(performance.now() - started).toBeLessThan(3000)
   expect(err).toContain(`OPENAI_BASE_URL: ${url} cannot be reached`)
   expect(err).toContain(`curl ${url}/models`)
   expect(code).toBe(1)

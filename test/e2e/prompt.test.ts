@@ -76,6 +76,20 @@ describe("a prompt with text, two tool calls and a final text", () => {
   })
 })
 
+test("a prompt may name a model without its provider, and a model that does not exist ends the turn with the possible names", async () => {
+  c.model.on("without-provider", [text("I am m2.")])
+  const answer = await c.ask("bare", "hello @@without-provider@@", { model: "m2" })
+  expect(answer.text).toBe("I am m2.")
+  expect(c.model.requests.at(-1)?.model).toBe("m2")
+  const { final } = await c.ask("unknown", "hello", { model: "m22" })
+  expect(
+    JSON.stringify(
+      c.agent.frames.filter((frame) => "messageId" in frame && frame.messageId === "unknown"),
+    ),
+  ).toContain("scripted/m2")
+  expect(final?.reason).not.toBe("end_turn")
+})
+
 test("an error of the model ends the turn and its message is reported", async () => {
   c.model.on("refused", [httpError(400, { message: "the scripted refusal" })])
   c.agent.say({ type: "prompt", messageId: "p3", content: "@@refused@@" })

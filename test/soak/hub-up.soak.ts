@@ -68,6 +68,11 @@ test("chat and sessions reach up, and after a SIGKILL during a turn the same Ope
   expect(hello).toMatchObject({ code: 0, err: "" })
   expect(hello.out).toContain("> good morning")
   expect((await sandpiper("chat", "fail")).code).toBe(1)
+  const named = await sandpiper("chat", "-m", "demo-1", "with a model without provider")
+  expect(named).toMatchObject({ code: 0, err: "" })
+  const unknown = await sandpiper("chat", "-m", "demo-9", "hello")
+  expect(unknown.code).toBe(1)
+  expect(unknown.out).toContain("such as demo/demo-1")
   const json = await sandpiper("chat", "--json", "--session", "local", "again")
   const events = json.out
     .trim()

@@ -4,7 +4,7 @@
  */
 import type { AgentClient } from "../opencode/client/client.ts"
 import type { AgentEvent } from "../opencode/events/events.ts"
-import type { MintId, PromptBody } from "../opencode/client/types.ts"
+import type { MintId, PromptBody, ProviderModels } from "../opencode/client/types.ts"
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import type { Inbound, Outbound, OutboundFrame } from "../../wire/frames/index.ts"
@@ -26,12 +26,14 @@ import { createSummaries, type Summaries } from "./wait-for-summary.ts"
 export interface ReadyAgent {
   readonly client: AgentClient
   readonly defaultModel: string | undefined
+  /** The providers that OpenCode is connected to, with their models. */
+  readonly models?: readonly ProviderModels[]
 }
 
 /** Prepares a prompt for OpenCode: fetches and reads its attachments, chooses its models. */
 export type PreparePrompt = (
   prompt: Inbound<"prompt">,
-  context: { readonly defaultModel: string | undefined; readonly agentSessionId: string },
+  context: Omit<ReadyAgent, "client"> & { readonly agentSessionId: string },
   signal: AbortSignal,
 ) => Promise<{ readonly body: PromptBody; readonly models: readonly string[] }>
 

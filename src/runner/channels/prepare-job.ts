@@ -12,13 +12,14 @@ export interface PreparedJob {
 
 export const prepareJob = async (
   job: Job,
-  { defaultModel }: ReadyAgent,
+  { defaultModel, models: known }: ReadyAgent,
   agentSessionId: string,
   { prepare, mint }: Pick<ChannelPorts, "prepare" | "mint">,
   signal: AbortSignal,
 ): Promise<PreparedJob> => {
   if (job.type === "prompt") {
-    const { body, models } = await prepare(job, { defaultModel, agentSessionId }, signal)
+    const context = { defaultModel, ...(known && { models: known }), agentSessionId }
+    const { body, models } = await prepare(job, context, signal)
     return { posting: { kind: "prompt", body }, userMessageId: body.messageID, models }
   }
   const messageID = mint("msg")

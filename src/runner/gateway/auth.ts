@@ -1,11 +1,16 @@
-/** The guards of the routes: a person by cookie, token or ticket; the agent's tools by the API token of this boot. */
+/**
+ * The guards of the routes: a person by cookie, token or ticket; the agent's tools by the API token of this boot; the
+ * control plane by a control token.
+ */
 import { decodeJwt, type JWTPayload, jwtVerify } from "jose"
 import { sameText } from "../../lib/constant-time.ts"
+import { CONTROL_SCOPE } from "../../lib/control-token.ts"
+import { createTokenIds, isControlClaims } from "./control-claims.ts"
 import { createAttempts, type Attempts } from "./failed-attempts.ts"
 import { makeCookie, ownCookies } from "./http/cookies.ts"
 import type { RequestHead } from "./http/head.ts"
 import { queryValue, type Target, withoutQuery } from "./http/target.ts"
-import type { Access } from "./routes.ts"
+import type { Access, Key } from "./routes.ts"
 import { createSingleUse } from "../../lib/single-use.ts"
 import {
   ANY_SITE,
@@ -50,8 +55,17 @@ export interface Grants {
   readonly observer: true
   readonly person: PersonGrant
   readonly tool: true
+  readonly control: true
   readonly opencode: true
+  readonly "tool+control": KeyGrant
+  readonly "person+control": KeyGrant
+  readonly "tool+person+control": KeyGrant
 }
+
+/** Which key has opened a route that several keys open. */
+export type KeyGrant =
+  | { readonly by: "tool" | "control" }
+  | { readonly by: "person"; readonly person: PersonGrant }
 
 /** Synchronous where possible: a request with a cookie is decided without a promise. */
 type Guard<Grant> = (
@@ -85,6 +99,7 @@ export const createAuth = (options: AuthOptions): Auth => {
   const attempts = createAttempts(now)
   const siteOf = options.siteOf ?? (() => "")
   const links = createSingleUse(now)
+  const controlIds = createTokenIds(now)
 
   const refuse = (peer: string): Refusal => (attempts.failed(peer) ? "too-many" : "invalid")
   const isApiToken = (token: string): boolean => sameText(token, apiToken)
@@ -100,10 +115,34 @@ export const createAuth = (options: AuthOptions): Auth => {
         currentDate: new Date(now()),
       })
       // The key may have been replaced while the token was verified.
-      const isValid = usedKey === key && payload.sub !== "" && payload["sid"] === sessionId
+      const isValid =
+        usedKey === key &&
+        payload.sub !== "" &&
+        payload["sid"] === sessionId &&
+        payload["scope"] !== CONTROL_SCOPE
       return isValid ? payload : undefined
     } catch {
       return undefined
+    }
+  }
+
+  const isControlToken = async (token: string): Promise<boolean> => {
+    const usedKey = key
+    if (usedKey === undefined || token.length > LONGEST_TOKEN) return false
+    try {
+      const { payload } = await jwtVerify(token, usedKey, {
+        algorithms: ["HS256"],
+        requiredClaims: ["exp", "iat", "jti", "sid", "scope"],
+        currentDate: new Date(now()),
+      })
+      const { jti = "", exp = 0 } = payload
+      return (
+        usedKey === key &&
+        isControlClaims(payload, sessionId, now()) &&
+        controlIds.belongs(jti, token, exp * 1000)
+      )
+    } catch {
+      return false
     }
   }
 
@@ -187,6 +226,25 @@ export const createAuth = (options: AuthOptions): Auth => {
     }
   }
 
+  const person: Guard<PersonGrant> = (head, target, peer) =>
+    byCookie(head, target) ?? byTicket(head, target) ?? byToken(head, target, peer)
+
+  /** The API token and control tokens count in the header only. */
+  const anyOf =
+    (keys: readonly Key[]): Guard<KeyGrant> =>
+    async (head, target, peer) => {
+      const token = bearerOf(head)
+      if (token !== undefined) {
+        if (keys.includes("tool") && isApiToken(token)) return { by: "tool" }
+        if (keys.includes("control") && (await isControlToken(token))) return { by: "control" }
+      }
+      if (keys.includes("person")) {
+        const grant = await person(head, target, peer)
+        return typeof grant === "string" ? grant : { by: "person", person: grant }
+      }
+      return token === undefined ? "missing" : refuse(peer)
+    }
+
   return {
     guards: {
       open: () => true,
@@ -198,14 +256,21 @@ export const createAuth = (options: AuthOptions): Auth => {
         // The token of a link opens its path and nothing else.
         return (claims !== undefined && claims.jti === undefined) || refuse(peer)
       },
-      person: (head, target, peer) =>
-        byCookie(head, target) ?? byTicket(head, target) ?? byToken(head, target, peer),
+      person,
       tool: (head, _target, peer) => {
         const token = bearerOf(head)
         if (token === undefined) return "missing"
         return isApiToken(token) || refuse(peer)
       },
+      control: async (head, _target, peer) => {
+        const token = bearerOf(head)
+        if (token === undefined) return "missing"
+        return (await isControlToken(token)) || refuse(peer)
+      },
       opencode: () => true,
+      "tool+control": anyOf(["tool", "control"]),
+      "person+control": anyOf(["person", "control"]),
+      "tool+person+control": anyOf(["tool", "person", "control"]),
     },
     changeJwtSecret: (next) => {
       if (next === secret) return
@@ -213,6 +278,7 @@ export const createAuth = (options: AuthOptions): Auth => {
       secret = next
       sessions.clear()
       tickets.clear()
+      controlIds.clear()
     },
     sessions,
     tickets,

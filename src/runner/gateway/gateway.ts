@@ -162,7 +162,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     onRequestOver: (exchange) =>
       metrics.request(exchange.route, exchange.status, exchange.bytesIn(), exchange.bytesOut()),
     onRefused: (status) => metrics.request("malformed", status, 0, 0),
-    isEssential: (target) => /^\/(?:health|api)(?:[/?]|$)/.test(target),
+    isEssential: (target) => /^\/(?:health|api|v1)(?:[/?]|$)/.test(target),
     onTick: () => {
       ticks += 1
       if (ticks % SWEEP_TICKS === 0) auth.sessions.sweep()

@@ -50,8 +50,19 @@ const HEALTHY: HttpResponse = {
   body: '{"ok":true}',
 }
 
+/** As sandbox-agent's server answers. */
+const V1_HEALTHY: HttpResponse = { ...HEALTHY, body: '{"status":"ok"}' }
+
 /** Accesses whose guard has checked a token or a cookie. */
-const AUTHENTICATED = new Set(["observer", "person", "tool"])
+const AUTHENTICATED = new Set<string>([
+  "observer",
+  "person",
+  "tool",
+  "control",
+  "tool+control",
+  "person+control",
+  "tool+person+control",
+])
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"])
 const READ_METHODS = new Set(["GET", "HEAD"])
 
@@ -121,6 +132,7 @@ export const createRequestHandler = (
     },
     api: (exchange, target) =>
       serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error)),
+    "v1-health": (exchange) => exchange.respond(readOnly(exchange.head) ?? V1_HEALTHY),
     opencode: (exchange, target) => toOpenCode(exchange, target),
   }
 

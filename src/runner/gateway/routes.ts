@@ -4,10 +4,19 @@
  */
 
 /**
- * Who may call a route. `open`: anyone. `observer`: the API token or a person's token. `person`: a person, by cookie,
- * token or ticket. `tool`: the API token. `opencode`: anyone, because OpenCode itself checks its password.
+ * `tool`: the API token of the agent's tools. `person`: a person, by cookie, token or ticket. `control`: the control
+ * plane, by a control token in the Authorization header.
  */
-export type Access = "open" | "observer" | "person" | "tool" | "opencode"
+export type Key = "tool" | "person" | "control"
+
+/** Routes that several keys open. */
+type SharedAccess = "tool+control" | "person+control" | "tool+person+control"
+
+/**
+ * Who may call a route: the holder of a key or of one of several. `open`: anyone. `observer`: the API token or a person's
+ * token. `opencode`: anyone, because OpenCode itself checks its password.
+ */
+export type Access = Key | SharedAccess | "open" | "observer" | "opencode"
 
 interface Row {
   readonly name: string
@@ -48,6 +57,12 @@ export const routes = [
     doc: "the same port under its own host, for apps that must be at the root",
   },
   { name: "api", path: "/api/*", access: "tool", doc: "the operations of the agent's tools" },
+  {
+    name: "v1-health",
+    path: "/v1/health",
+    access: "control",
+    doc: "whether files and processes can be served",
+  },
   { name: "opencode", path: "/opencode/*", access: "opencode", doc: "OpenCode's own API" },
 ] as const satisfies readonly Row[]
 
@@ -64,14 +79,17 @@ export type RowOf<Name extends RouteName> = {
 /** Routes that forward to a backend for a caller outside the sandbox; the runner itself serves the others. */
 export const forwardedRoutes: ReadonlySet<string> = new Set(
   routes
-    .filter(({ access }) => access === "person" || access === "opencode")
+    .filter(
+      ({ access, path }) => access === "person" || access === "opencode" || path.startsWith("/v1/"),
+    )
     .map(({ name }) => name),
 )
 
-const byFirstSegment = new Map<string, Route>(
+/** Rows by the segments before `*` or a parameter: one segment, such as `api`, or two, such as `v1/health`. */
+const bySegments = new Map<string, Route>(
   routes
     .filter(({ path }) => !path.includes("?") && !path.startsWith("//"))
-    .map((route) => [route.path.split("/")[1] ?? "", route]),
+    .map((route) => [route.path.slice(1).replace(/\/[*:].*$/, ""), route]),
 )
 const exactPaths = new Set(
   routes.filter(({ path }) => !path.endsWith("/*")).map(({ path }) => path as string),
@@ -80,8 +98,8 @@ const [, verboseHealth] = routes
 
 /** The row of an address. Segments are compared as sent: a percent-encoded one matches no row. */
 export const findRoute = (path: string, search: string): Route | undefined => {
-  const slash = path.indexOf("/", 1)
-  const route = byFirstSegment.get(slash === -1 ? path.slice(1) : path.slice(1, slash))
+  const [, first = "", second = ""] = path.split("/", 3)
+  const route = bySegments.get(`${first}/${second}`) ?? bySegments.get(first)
   if (route === undefined) return undefined
   if (exactPaths.has(route.path) && path !== route.path) return undefined
   return route.name === "health" && /[?&]verbose(?:[=&]|$)/.test(search) ? verboseHealth : route

@@ -3,7 +3,7 @@ import type { MintId, PromptBody } from "../opencode/client/types.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import { attributionLine } from "./attribution.ts"
 import { type PreparedFiles, promptBody } from "./prompt-body.ts"
-import { modelChain } from "./model-chain.ts"
+import { type AgentModels, modelChain } from "./model-chain.ts"
 
 export interface PrepareOptions {
   readonly mint: MintId
@@ -16,10 +16,10 @@ export const createPrepare =
   ({ mint, attachments, nameAuthor }: PrepareOptions) =>
   async (
     prompt: Inbound<"prompt">,
-    context: { readonly defaultModel: string | undefined; readonly agentSessionId: string },
+    context: AgentModels & { readonly agentSessionId: string },
     signal: AbortSignal,
   ): Promise<{ readonly body: PromptBody; readonly models: readonly string[] }> => {
-    const models = modelChain(prompt, context.defaultModel)
+    const models = modelChain(prompt, context)
     await nameAuthor(context.agentSessionId, prompt)
     const files = await attachments(prompt, signal)
     return { body: promptBody(prompt.content, attributionLine(prompt), files, mint), models }

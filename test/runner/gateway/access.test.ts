@@ -1,7 +1,15 @@
 /** The route table decides who may call: each row with each kind of credential, over real requests. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type Access, type Route, routes } from "../../../src/runner/gateway/routes.ts"
-import { api, API_TOKEN, logIn, makeToken, startTestGateway, type TestGateway } from "./kit.ts"
+import {
+  api,
+  API_TOKEN,
+  logIn,
+  makeControlToken,
+  makeToken,
+  startTestGateway,
+  type TestGateway,
+} from "./kit.ts"
 
 let gateway: TestGateway
 let backend: Bun.Server<undefined>
@@ -26,13 +34,19 @@ afterAll(async () => {
   for (const clean of cleanups) await clean()
 })
 
-type Credential = "no credential" | "the tools' token" | "a person's cookie" | "a person's token"
+type Credential =
+  | "no credential"
+  | "the tools' token"
+  | "a person's cookie"
+  | "a person's token"
+  | "a control token"
 
 const headersOf: { readonly [Kind in Credential]: () => Record<string, string> } = {
   "no credential": () => ({}),
   "the tools' token": () => ({ authorization: `Bearer ${API_TOKEN}` }),
   "a person's cookie": () => ({ cookie }),
   "a person's token": () => ({ authorization: `Bearer ${makeToken()}` }),
+  "a control token": () => ({ authorization: `Bearer ${makeControlToken()}` }),
 }
 const credentials = Object.keys(headersOf) as Credential[]
 
@@ -42,6 +56,15 @@ const admits: { readonly [Kind in Access]: readonly Credential[] } = {
   observer: ["the tools' token", "a person's token"],
   person: ["a person's cookie", "a person's token"],
   tool: ["the tools' token"],
+  control: ["a control token"],
+  "tool+control": ["the tools' token", "a control token"],
+  "person+control": ["a person's cookie", "a person's token", "a control token"],
+  "tool+person+control": [
+    "the tools' token",
+    "a person's cookie",
+    "a person's token",
+    "a control token",
+  ],
   // OpenCode checks its own password.
   opencode: credentials,
 }

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test"
 import { attributionLine } from "../../../src/runner/prompt/attribution.ts"
 import { promptBody } from "../../../src/runner/prompt/prompt-body.ts"
+import type { ProviderModels } from "../../../src/runner/opencode/client/types.ts"
 import { modelChain } from "../../../src/runner/prompt/model-chain.ts"
 
 describe("the attribution line", () => {
@@ -31,16 +32,37 @@ describe("the attribution line", () => {
 describe("the models of a prompt", () => {
   test("the models are the named one, then the preferences, each once", () => {
     const requested = { model: "a/one", modelPreferences: ["b/two", "a/one", "c/three/x"] }
-    expect(modelChain(requested, "d/four")).toEqual(["a/one", "b/two", "c/three/x"])
+    expect(modelChain(requested, { defaultModel: "d/four" })).toEqual([
+      "a/one",
+      "b/two",
+      "c/three/x",
+    ])
   })
 
   test("a prompt without a valid model uses the default, so the model is always explicit", () => {
-    expect(modelChain({}, "d/four")).toEqual(["d/four"])
-    expect(modelChain({ modelPreferences: ["nonsense"] }, "d/four")).toEqual(["d/four"])
+    expect(modelChain({}, { defaultModel: "d/four" })).toEqual(["d/four"])
+    expect(modelChain({ modelPreferences: ["nonsense"] }, { defaultModel: "d/four" })).toEqual([
+      "d/four",
+    ])
   })
 
-  test("a named model without a provider is an error", () => {
-    expect(() => modelChain({ model: "gpt" }, "d/four")).toThrow('"gpt" is not a valid model name')
+  test("a model without a provider is the one of the only provider that has it", () => {
+    const one = { provider: "a", models: [{ id: "gpt", name: "GPT" }] }
+    const two = { provider: "b", models: [{ id: "gpt", name: "GPT" }] }
+    const three = { provider: "c", models: [{ id: "meta/llama", name: "Llama" }] }
+    const chain = (model: string, ...models: ProviderModels[]) =>
+      modelChain({ model }, { defaultModel: undefined, models })
+    expect(chain("gpt", one, three)).toEqual(["a/gpt"])
+    expect(chain("meta/llama", one, three)).toEqual(["c/meta/llama"])
+    expect(chain("b/gpt", one, two)).toEqual(["b/gpt"])
+    expect(() => chain("gpt", one, two)).toThrow("name one of a/gpt, b/gpt")
+    expect(() => chain("gtp", one, three)).toThrow("such as a/gpt, c/meta/llama")
+  })
+
+  test("a model that no provider has is an error", () => {
+    expect(() => modelChain({ model: "gpt" }, { defaultModel: "d/four" })).toThrow(
+      '"gpt" is not a known model: expected provider/model',
+    )
   })
 })
 

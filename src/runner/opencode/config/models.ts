@@ -13,6 +13,28 @@ export const parseModel = (name: string): ModelRef | undefined => {
   return { providerID: name.slice(0, slash), modelID: name.slice(slash + 1) }
 }
 
+/**
+ * `provider/model` for what a person typed. A provider is not necessary if one provider alone has a model of that name.
+ * Throws a text with the possible names if it is not clear which model is meant.
+ */
+export const fullModelName = (name: string, known: readonly ProviderModels[]): string => {
+  if (known.some(({ provider }) => name.startsWith(`${provider}/`))) return name
+  const owners = known.filter(({ models }) => models.some(({ id }) => id === name))
+  const [owner, ...others] = owners
+  if (owner && others.length === 0) return `${owner.provider}/${name}`
+  if (owners.length > 1)
+    throw new Error(
+      `the model "${name}" exists at several providers: name one of ${owners.map(({ provider }) => `${provider}/${name}`).join(", ")}`,
+    )
+  if (parseModel(name)) return name
+  const examples = known.flatMap(({ provider, models }) =>
+    models.map(({ id }) => `${provider}/${id}`),
+  )
+  throw new Error(
+    `"${name}" is not a known model: expected provider/model${examples.length === 0 ? "" : `, such as ${examples.slice(0, 5).join(", ")}`}`,
+  )
+}
+
 /** The model for prompts that name none; explicit, because OpenCode's own choice is not predictable. */
 export const defaultModel = (
   known: readonly ProviderModels[],

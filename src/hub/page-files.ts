@@ -1,0 +1,34 @@
+/** The files of the web page, read from the pack that `src/hub/page/build.ts` makes and the binary contains. */
+import { z } from "zod"
+import pack from "../../dist/page.pack" with { type: "file" }
+
+export interface PageFile {
+  readonly type: string
+  /** Of the content: a strong ETag. */
+  readonly hash: string
+  /** Its name contains the hash of its content, so a browser may keep it for a year. */
+  readonly isImmutable: boolean
+  readonly br: Uint8Array<ArrayBuffer>
+  readonly gz: Uint8Array<ArrayBuffer>
+}
+
+const range = z.tuple([z.int(), z.int()])
+const index = z.record(
+  z.string(),
+  z.object({ type: z.string(), hash: z.string(), br: range, gz: range }),
+)
+
+/** By path without the leading slash: `index.html`, `assets/main-<hash>.js`, `terminal/index.html`, ... */
+export const loadPageFiles = async (): Promise<ReadonlyMap<string, PageFile>> => {
+  const bytes = await Bun.file(pack).bytes()
+  const start = 4 + new DataView(bytes.buffer, bytes.byteOffset).getUint32(0)
+  const rows = index.parse(JSON.parse(new TextDecoder().decode(bytes.subarray(4, start))))
+  const cut = ([at, length]: readonly [number, number]) =>
+    bytes.subarray(start + at, start + at + length)
+  return new Map(
+    Object.entries(rows).map(([name, { type, hash, br, gz }]) => [
+      name,
+      { type, hash, isImmutable: name.startsWith("assets/"), br: cut(br), gz: cut(gz) },
+    ]),
+  )
+}
