@@ -32,6 +32,7 @@ import { createHibernation, type Hibernation } from "./host/snapshot-hooks.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { joinChannels } from "./join-channels.ts"
 import { joinGateway } from "./join-gateway.ts"
+import { joinServices } from "./join-services.ts"
 import { joinWorkflows } from "./join-workflows.ts"
 import { createLink } from "./link/link.ts"
 import { createOutbox } from "./link/outbox.ts"
@@ -215,6 +216,16 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     owner: user,
     clock,
   })
+  const joinedServices = joinServices({
+    config,
+    db,
+    workDir,
+    environment,
+    user,
+    secrets,
+    clock,
+    log: log.child({ component: "services" }),
+  })
   const workflows = joinWorkflows({
     db,
     channels,
@@ -309,6 +320,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         url,
         models.map((provider) => ({ ...provider, models: [...provider.models] })),
       )
+      void joinedServices.autostart()
     },
     onLost: (why) => {
       readiness.agentLost(why)
@@ -359,7 +371,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       writeOut(db)
       await runCommand("sync", [], { env: config.environment, timeoutMs: SYNC_MS })
     },
-    services: host.services,
+    services: joinedServices.with(host.services),
     renewSecrets: () => {
       settings.reread()
       gateway?.afterRestore(settings.get().jwtSecret)
@@ -393,6 +405,14 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           ]),
         git,
         secrets,
+        services: {
+          ...joinedServices,
+          isSetup: config.sessionKind === "setup",
+          workDir,
+          owner: user,
+          publicUrl: () => gatewayUrlOf(config, gateway?.port),
+          clock,
+        },
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
         log: log.child({ component: "gateway" }),
@@ -425,7 +445,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
       await within(clock, SETTLE_MS, Promise.all(turns))
-      await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
+      await within(
+        clock,
+        PROCESSES_MS,
+        Promise.all([agent.stop(), host.stop(), joinedServices.services.suspend()]),
+      )
       await link.stop(FLUSH_MS)
       await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop()]))
       db.close()

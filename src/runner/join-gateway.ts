@@ -5,7 +5,7 @@ import type { Log } from "../lib/log.ts"
 import { readFact, writeFact } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import type { Channels } from "./channels/channels.ts"
-import { type Gateway, startGateway } from "./gateway/gateway.ts"
+import { type Gateway, type GatewayOptions, startGateway } from "./gateway/gateway.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
 import { notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
 import type { Link } from "./link/link.ts"
@@ -29,6 +29,7 @@ export interface JoinGatewayOptions {
   readonly reserved: () => ReadonlyMap<number, string>
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
+  readonly services: GatewayOptions["services"]
   /** The agent has completed the session. */
   readonly onCompleted: () => void
   readonly clock: Clock
@@ -70,5 +71,6 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
       onCompleted: () => void clock.after(COMPLETE_MS, options.onCompleted),
     }),
     secrets,
+    services: options.services,
   })
 }

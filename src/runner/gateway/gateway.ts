@@ -11,7 +11,7 @@ import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
-import { createSandboxOperations } from "../sandbox/operations.ts"
+import { createSandboxOperations, type SandboxOperationPorts } from "../sandbox/operations.ts"
 import type { Secrets } from "../sandbox/secrets.ts"
 import { createTunnels, type Tunnel } from "../sandbox/tunnels.ts"
 
@@ -48,6 +48,7 @@ export interface GatewayOptions {
   readonly notify: ApiPorts["notify"]
   /** Where the operations on secrets get them; `undefined` when the sandbox has none. */
   readonly secrets?: Secrets | undefined
+  readonly services: SandboxOperationPorts["services"]
   readonly mostSockets?: number
 }
 
@@ -98,6 +99,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
       secrets: options.secrets,
       tunnels,
       isListening: dialer.isListening,
+      services: options.services,
     }),
   })
 

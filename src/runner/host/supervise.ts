@@ -32,7 +32,8 @@ export interface SupervisedProgram {
 }
 
 export interface OutputReceiver {
-  readonly push: (bytes: Uint8Array) => void
+  /** The stream is read on when the result has resolved. */
+  readonly push: (bytes: Uint8Array) => void | Promise<void>
   readonly end: () => void
 }
 
@@ -136,6 +137,6 @@ const exitReason = ({ signalCode, exitCode }: Bun.Subprocess): string =>
   signalCode === null ? `exited with code ${exitCode}` : `killed by ${signalCode}`
 
 const readAll = async (stream: ReadableStream<Uint8Array>, receiver: OutputReceiver) => {
-  for await (const bytes of stream) receiver.push(bytes)
+  for await (const bytes of stream) await receiver.push(bytes)
   receiver.end()
 }
