@@ -17,6 +17,8 @@ Usage
   sandpiper key create --owner user:NAME --scope "sessions:write" [--name TEXT] [--days N]
   sandpiper key list [--owner O] | revoke PREFIX [--owner O] | rotate
   sandpiper forget DIR
+  sandpiper services start web -- npm run dev      in a sandbox; also list, logs, stop, restart, expose
+  sandpiper env apply FILE | scrub                 in a sandbox
   sandpiper workflow validate|run|resume FILE [--variables JSON] [--deny]
 
 Commands
@@ -76,7 +78,13 @@ export const commandHelp = (name: CommandName): string => {
   ].join("\n")
 }
 
-const argumentNames = { file: "FILE", directory: "DIR", key: "[PREFIX]", text: '["text"]' } as const
+const argumentNames = {
+  file: "FILE",
+  directory: "DIR",
+  key: "[PREFIX]",
+  text: '["text"]',
+  words: "[NAME ...]",
+} as const
 
 const defaultOf = (fallback: Setting["fallback"], command: CommandName): string =>
   fallback?.({ command, env: { HOME: "~" }, cwd: "the current directory" }) ?? ""

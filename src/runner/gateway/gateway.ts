@@ -145,6 +145,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     sandboxOrigin: options.sandboxOrigin,
     allowSharedOrigin: options.allowSharedOrigin ?? false,
     opencodePort: options.opencodePort,
+    serviceLog: options.services.services.logOf,
     report,
     onError: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
     onUpgrade: () => {

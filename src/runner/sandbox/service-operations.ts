@@ -5,6 +5,7 @@ import { type Clock, sleep } from "../../lib/clock.ts"
 import { readRegularFile } from "../../lib/untrusted-files.ts"
 import type { SandboxHandlers } from "../../wire/operations/index.ts"
 import { ApiError } from "../gateway/api-error.ts"
+import { asApiErrors } from "./secret-operations.ts"
 import type { AppServices, ServiceView } from "./services/app-services.ts"
 import { planWebsite, staticTemplate } from "./services/website.ts"
 import { pathOf, type Tunnels } from "./tunnels.ts"
@@ -65,8 +66,11 @@ export const serviceOperations = (ports: ServiceOperationPorts) => {
     },
     "expose-port": async ({ port }) => ({ ok: true, port, containerUrl: expose(port) }),
     "bootstrap-website": async ({ directory = ".", template, waitSeconds }) => {
-      if (template === "static") await writeTemplate(ports, directory)
-      const plan = planWebsite(await readFolder(ports, directory))
+      const folder = await asApiErrors(async () => {
+        if (template === "static") await writeTemplate(ports, directory)
+        return readFolder(ports, directory)
+      })
+      const plan = planWebsite(folder)
       if (typeof plan === "string") throw new ApiError(400, "bad-input", `directory: ${plan}`)
       await services.start({
         name: WEBSITE,

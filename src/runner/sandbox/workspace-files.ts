@@ -71,6 +71,14 @@ export const writeNewFile = (
     },
   })
 
+/** Rejects if a file of this path would lie outside the workspace. */
+export const checkInside = async (workDir: string, path: string): Promise<void> => {
+  const root = await realpath(workDir)
+  const requested = resolve(root, path)
+  if (!isBelow(root, requested) || requested === root) throw outside(path)
+  await resolvedFolder(root, dirname(requested), path)
+}
+
 interface FileToWrite {
   readonly workDir: string
   readonly path: string

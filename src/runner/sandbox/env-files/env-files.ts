@@ -5,7 +5,7 @@ import type { RunCommand } from "../run-command.ts"
 import { noMask } from "../secret-mask.ts"
 import type { Secrets } from "../secrets.ts"
 import { SecretsError } from "../secrets-error.ts"
-import { type Owner, writeSecretFile } from "../workspace-files.ts"
+import { checkInside, type Owner, writeSecretFile } from "../workspace-files.ts"
 import { contentOf, type EnvFile, excludeLine, problemOf, referencesIn } from "./plan.ts"
 
 export interface EnvFilesOptions {
@@ -58,6 +58,7 @@ export const createEnvFiles = (options: EnvFilesOptions): EnvFiles => {
   const write = async (files: readonly EnvFile[]): Promise<void> => {
     const problem = problemOf(files)
     if (problem !== undefined) throw new SecretsError("bad-input", `files: ${problem}`)
+    for (const { path } of files) await checkInside(workDir, path)
     const values = await valuesOf(files)
     for (const file of files) {
       await writeSecretFile(workDir, file.path, contentOf(file, values), owner)
