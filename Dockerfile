@@ -6,7 +6,9 @@
 
 # Every version in one place. test/image/pins.test.ts compares them with package.json. code-server and agent-browser
 # determine the version of Node.
+# A tag can be replaced: releases build with DEBIAN_DIGEST=@sha256:..., the digest that the registry gives for it.
 ARG DEBIAN=debian:bookworm-slim
+ARG DEBIAN_DIGEST=
 ARG NODE_VERSION=24.21.0
 ARG NODE_SHA256_AMD64=61ecf27ad70afee991b671c28561eb497028294a67d132f9bbaac9ad73f81d3b
 ARG NODE_SHA256_ARM64=fba3076c16d21e5d814577436bdcb782b9b66bed09c6fa8278298e8933288bbb
@@ -25,7 +27,7 @@ ARG WHISPER_TAG=v1.7.6
 ARG AGENT_USER=agent
 
 # 1. System packages.
-FROM ${DEBIAN} AS system
+FROM ${DEBIAN}${DEBIAN_DIGEST} AS system
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \

@@ -15,6 +15,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   run: async () => (await import("./cli/run.ts")).run,
   up: async () => (await import("./cli/up.ts")).up,
   chat: async () => (await import("./cli/chat.ts")).chat,
+  link: async () => (await import("./cli/link.ts")).link,
   sessions: async () => (await import("./cli/sessions.ts")).sessions,
   key: async () => (await import("./cli/key.ts")).key,
   forget: async () => (await import("./cli/forget.ts")).forget,

@@ -57,7 +57,7 @@ const PURE_ACCESS =
 
 /** Files without I/O, timers, clock and randomness. */
 const isPure = (file: string): boolean =>
-  /^src\/(wire|runner\/turn|hub\/session|fleet\/core)\//.test(file) ||
+  /^src\/(wire|runner\/turn|hub\/session|hub\/view|fleet\/core)\//.test(file) ||
   file === "src/fleet/providers/contract.ts" ||
   /^src\/runner\/gateway\/http\/(?!response\.ts)/.test(file) ||
   file.endsWith("-state.ts") ||
@@ -80,7 +80,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/session\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$|^src\/fleet\/(core\/|providers\/contract\.ts$)/,
+    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/(session|view)\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$|^src\/fleet\/(core\/|providers\/contract\.ts$)/,
     2,
   ],
   [

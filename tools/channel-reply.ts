@@ -14,7 +14,9 @@ export const channelReply = defineTool({
       channel_id: text("Id of the channel"),
       message: prose("Message text").optional(),
       image_path: text("Path of an image").optional(),
-      follow_up: flag("true if another message follows").optional(),
+      follow_up: flag(
+        "true if another message follows: the final text of the turn is sent too",
+      ).optional(),
     })
     .refine(({ message, image_path }) => Boolean(message) || image_path !== undefined, {
       error: "must not be empty when there is no image",

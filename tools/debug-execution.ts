@@ -7,7 +7,6 @@ import { defineTool } from "./tool.ts"
 const execution = z.looseObject({
   status: z.string().optional(),
   error: z.unknown().optional(),
-  resumeToken: z.string().optional(),
 })
 
 const step = z.looseObject({
@@ -39,7 +38,7 @@ const adviceFor = (run: Execution, steps: readonly Step[]): string => {
   switch (run.status) {
     case "needs_approval":
     case "waiting_approval":
-      return "ask the user for approval, then call approve_execution with the resumeToken."
+      return "ask the user to approve or deny it in their client; the execution then continues by itself."
     case "failed":
     case "error":
       return failed

@@ -8,7 +8,10 @@ export const helpText = (
 ): string => `sandpiper ${version} - the runner daemon of an AI coding sandbox
 
 Usage
-  sandpiper up                       start here: a working agent in this terminal, no setup needed
+  sandpiper up [DIR]                 start here: a working agent and its page, no setup needed
+  sandpiper up --open                the same, and open the page in the browser
+  sandpiper up --chat                the same, with a chat in this terminal
+  sandpiper link                     another login link for the page
   sandpiper run [flags]              inside a sandbox, linked to a session agent
   sandpiper --do-url URL ...         the same as run
   sandpiper chat [--session S] [-m MODEL] [--json] "text"
@@ -81,6 +84,7 @@ export const commandHelp = (name: CommandName): string => {
 const argumentNames = {
   file: "FILE",
   directory: "DIR",
+  "work-dir": "[DIR]",
   key: "[PREFIX]",
   text: '["text"]',
   words: "[NAME ...]",

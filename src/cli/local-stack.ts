@@ -1,4 +1,4 @@
-/** The whole system on one machine: session agent, runner, chat, and a demo model if no provider key is set. */
+/** The whole system on one machine: session agent, runner, page, chat, and a demo model if no provider key is set. */
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { Readable, Writable } from "node:stream"
@@ -13,9 +13,14 @@ import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-session.ts"
 import { chooseGatewayPort } from "./place/gateway-port.ts"
 import { openHistory } from "./chat/history-file.ts"
+import { announceReady } from "./announce-ready.ts"
+import { newLoginLink, openInBrowser, pageOriginsOf } from "./page-link.ts"
 import { modelsOfStack } from "./stack-models.ts"
 import { startChat } from "./terminal-chat.ts"
 import { hashOf } from "../hub/keys.ts"
+import { openPageLogins } from "../hub/page-logins.ts"
+import { boxOrigin, originFor } from "../runner/gateway/hosts.ts"
+import type { PageOptions } from "../runner/gateway/page/page-door.ts"
 import { startLocalHub } from "../hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
@@ -29,6 +34,10 @@ export interface LocalStackOptions {
   readonly input: Readable
   readonly output: Writable
   readonly interactive: boolean
+  /** A chat on `input` and `output`. Without it the page is the only client. */
+  readonly chat: boolean
+  /** The program that opens the page once it is served. */
+  readonly browser: string | undefined
 }
 
 export interface LocalStack {
@@ -89,8 +98,13 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   session.setRunnerToken(await hashOf(runnerToken))
   const providers = demo ? demoConfig(demo.url) : { customProviders: [] }
   await session.configure({ ...providers, tools: hub.toolSwitches() })
+  const page = await pageOf(settings, {
+    port: Number(new URL(hub.url).port),
+    authorization: `Bearer ${clientToken}`,
+  })
   const daemon = createDaemon({
     config: settings,
+    ...(page && { page }),
     endpoints: models.endpoints,
     link: { url: hub.runnerUrl(settings.sessionId), token: runnerToken },
     version: options.version,
@@ -105,33 +119,66 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   }
   output.write("Starting the agent (a few seconds)...\n")
   let port = settings.gatewayPort
-  const chat = startChat({
-    ...options,
-    clock: systemClock,
-    hub: { url: hub.url, token: clientToken },
-    session: settings.sessionId,
-    history: openHistory(stateDir),
-    greeting: () => {
-      const links = options.interactive
-        ? linksOf(settings.services, daemon.missingPrograms(), port, token)
-        : []
-      const { providerKeys = {} }: RuntimeConfig = session.config()
-      const model = models.describe(daemon.model(), Object.keys(providerKeys))
-      return [greeting(settings, model), ...links].join("\n")
-    },
-  })
+  const readyText = () => {
+    const box = page ? boxOrigin(page.tunnels) : "http://localhost"
+    const origin = page ? originFor(box, `:${port}`) : `${box}:${port}`
+    const links = options.interactive
+      ? linksOf(settings.services, daemon.missingPrograms(), origin, token)
+      : []
+    const { providerKeys = {} }: RuntimeConfig = session.config()
+    const model = models.describe(daemon.model(), Object.keys(providerKeys))
+    return [greeting(settings, model, options.chat), ...links].join("\n")
+  }
+  const client = { url: hub.url, token: clientToken }
+  const chat = options.chat
+    ? startChat({
+        ...options,
+        clock: systemClock,
+        hub: client,
+        session: settings.sessionId,
+        history: openHistory(stateDir),
+        greeting: readyText,
+      })
+    : undefined
   port = (await daemon.start()).port
   await writeFile(portFile, `${port}\n`, { mode: 0o600 })
+  const pageOrigin = page && originFor(page.page, `:${port}`)
+  writeAddress(stateDir, {
+    ...client,
+    session: sessionId,
+    ...(pageOrigin !== undefined && { page: pageOrigin }),
+  })
+  const newLink = () => newLoginLink(stateDir, pageOrigin ?? "", Date.now())
+  if (options.interactive && pageOrigin !== undefined) {
+    output.write(`Open the page: ${newLink()}\n`)
+    output.write("This link is valid once, for 10 minutes; `sandpiper link` prints another.\n")
+  }
+  if (page === undefined) output.write(NO_PAGE)
+  const stopAnnouncing = chat
+    ? () => {}
+    : announceReady({
+        hub: client,
+        session: sessionId,
+        clock: systemClock,
+        write: (text) => void output.write(text),
+        text: readyText,
+      })
+  if (options.browser !== undefined && pageOrigin !== undefined)
+    openInBrowser(settings, options.browser, newLink(), systemClock.after)
   await hub.resume()
   return {
     daemon,
-    finished: Promise.race([chat.finished, daemon.done.then(({ code }) => code)]).then((code) => {
+    finished: Promise.race([
+      ...(chat ? [chat.finished] : []),
+      daemon.done.then(({ code }) => code),
+    ]).then((code) => {
       if (hasEnded(sessionId))
         output.write("The session has ended. The next `sandpiper up` starts a new one.\n")
       return code
     }),
     stop: async () => {
-      chat.close()
+      chat?.close()
+      stopAnnouncing()
       removeAddress(settings.stateDir)
       await daemon.stop({ code: 0, why: "the chat has ended" })
       await hub.stop()
@@ -139,6 +186,25 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
       gatewayPort.release()
     },
   }
+}
+
+const NO_PAGE =
+  "The page is off: set PAGE_ORIGIN and SANDBOX_ORIGIN both or neither, and build with `npm run build`.\n"
+
+/** Undefined if only one of its two origins is set, or if this program was started from source and the page is not built. */
+const pageOf = async (
+  settings: Settings,
+  hub: PageOptions["hub"],
+): Promise<PageOptions | undefined> => {
+  const origins = pageOriginsOf(settings)
+  const files = await import("../hub/page-files.ts").then(
+    ({ loadPageFiles }) => loadPageFiles(),
+    () => undefined,
+  )
+  return (
+    origins &&
+    files && { ...origins, files, hub, logins: openPageLogins(settings.stateDir, Date.now) }
+  )
 }
 
 /** Maximum length of a person's session with the gateway. */
@@ -164,7 +230,7 @@ const pages = {
 export const linksOf = (
   services: Settings["services"],
   missing: readonly MissingProgram[],
-  port: number,
+  origin: string,
   token: string,
 ): readonly string[] =>
   services.map((name) => {
@@ -173,7 +239,7 @@ export const linksOf = (
     const text =
       programs.length > 0
         ? `not available: install ${programs.join(", ")} and restart`
-        : `http://localhost:${port}${path}token=${token}`
+        : `${origin}${path}token=${token}`
     return `${title.padEnd(9)} ${text}`
   })
 
@@ -189,5 +255,9 @@ const demoConfig = (url: string): RuntimeConfig => ({
   ],
 })
 
-const greeting = (settings: Settings, model: string): string =>
-  `\nReady. The agent works in ${settings.workDir}\n${model}\nType a prompt; Alt-Enter starts a new line. Ctrl-C clears the line, then cancels the turn, then exits; Ctrl-D exits.\n`
+const greeting = (settings: Settings, model: string, chat: boolean): string => {
+  const help = chat
+    ? "Type a prompt; Alt-Enter starts a new line. Ctrl-C clears the line, then cancels the turn, then exits; Ctrl-D exits."
+    : "Work on the page. `sandpiper chat` is a chat in a terminal. Ctrl-C ends everything."
+  return `\nReady. The agent works in ${settings.workDir}\n${model}\n${help}\n`
+}

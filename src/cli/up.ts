@@ -1,10 +1,12 @@
-/** `sandpiper up`: session agent, runner and chat on this machine, until the chat or a signal ends them. */
+/** `sandpiper up`: session agent, runner, page and chat on this machine, until the chat or a signal ends them. */
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
 import { readAddress } from "../hub/hosts/bun/address.ts"
 import { startReaper } from "../runner/host/reaper.ts"
+import { SettingsError } from "../settings/settings-error.ts"
 import { type Command, type CommandContext, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { openHistory } from "./chat/history-file.ts"
+import { findBrowser } from "./page-link.ts"
 import { openPlace } from "./place/open-place.ts"
 import { describeOwner } from "./place/owner-text.ts"
 import type { Place } from "./place/place.ts"
@@ -24,12 +26,26 @@ export const up: Command = async (context) => {
     input: process.stdin,
     output: process.stdout,
     interactive: process.stdin.isTTY === true,
+    ...meansOf(context),
   })
   const code = await Promise.race([stack.finished, signalled.then(() => 0)])
   await within(systemClock, STOP_LIMIT_MS, stack.stop())
   reaper.stop()
   opened.lock.release()
   return code
+}
+
+/** Input that is not a terminal is prompts for the chat. In a terminal the page is enough where a browser can show it. */
+const meansOf = ({ settings, args }: CommandContext) => {
+  const browser = findBrowser(settings)
+  if (args.open === true && browser === undefined)
+    throw new SettingsError(
+      "--open found no browser on this machine (no display, or no xdg-open): leave it out, and open the printed link",
+    )
+  return {
+    chat: args.chat === true || process.stdin.isTTY !== true || browser === undefined,
+    browser: args.open === true ? browser : undefined,
+  }
 }
 
 /** Another `up` runs in this directory. In a terminal, this one can become a chat with it. */

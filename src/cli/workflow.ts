@@ -61,7 +61,8 @@ const runOrder = (definition: unknown, variables: Record<string, unknown>): Orde
 
 const waitingRun = z.object({
   executionId: z.string(),
-  requiresApproval: z.object({ resumeToken: z.string() }),
+  /** Absent in the output for the agent; the runner's own user decides without it. */
+  requiresApproval: z.object({ resumeToken: z.string().optional() }),
 })
 
 const resumeOrder = (printed: unknown, decision: "approve" | "deny"): Order => {

@@ -158,7 +158,7 @@ const handleSessionRoute = async (
     case "socket":
       return isUpgrade(request) ? host.upgrade(request, route.session, sender) : notUpgrade()
     case "snapshot": {
-      const snapshot = hosted.session.snapshot()
+      const snapshot = hosted.session.snapshot(channelOf(url))
       await markRead(host, hosted, principal)
       return Response.json(snapshot)
     }
@@ -214,6 +214,8 @@ const sendArtifact = (host: HttpApiHost, session: string, id: string): Response 
   })
 }
 
+const channelOf = (url: URL): string | undefined => url.searchParams.get("channel") ?? undefined
+
 const streamEvents = async (
   host: HttpApiHost,
   hosted: HostedSession,
@@ -227,7 +229,7 @@ const streamEvents = async (
   const cursor = given === null ? undefined : Number(given)
   await markRead(host, hosted, sender.principal)
   return host.stream(hosted.id, sender, (connection) =>
-    hosted.session.clients.subscribe(connection, cursor),
+    hosted.session.clients.subscribe(connection, { cursor, channel: channelOf(url) }),
   )
 }
 

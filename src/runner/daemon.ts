@@ -21,6 +21,8 @@ import { createCommandHandler } from "./commands/index.ts"
 import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
+import { boxOrigin, originFor } from "./gateway/hosts.ts"
+import type { PageOptions } from "./gateway/page/page-door.ts"
 import { createLinkMetrics } from "./gateway/link-metrics.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { watchForRestore } from "./host/detect-restore.ts"
@@ -54,7 +56,7 @@ import { createWorkspace } from "./sandbox/workspace-changes.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
 import { missingNeeds } from "./tool-needs.ts"
 import type { Executions } from "./workflow/executions.ts"
-import { shellOrder } from "./workflow/order-sources.ts"
+import { runFromShell } from "./workflow/shell-runs.ts"
 import { channelOf } from "./workflow/steps.ts"
 
 export interface DaemonOptions {
@@ -70,6 +72,8 @@ export interface DaemonOptions {
   readonly self?: readonly string[]
   /** Ports of other servers of this process, such as the demo model, with their owners: no tunnel may use them. */
   readonly reservedPorts?: ReadonlyMap<number, string>
+  /** The page, which the gateway serves on a host of its own. */
+  readonly page?: PageOptions
   /** Model endpoints with their models; the default is what the environment names. */
   readonly endpoints?: readonly Endpoint[]
   /** Which addresses attachments may be fetched from; by default none of this machine. */
@@ -149,7 +153,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     outbox,
     clock,
     log: linkLog,
-    gatewayUrl: () => gatewayUrlOf(config, gateway?.port),
+    gatewayUrl: () => gatewayUrlOf(config, gateway?.port, options.page),
     active: () => joined.get().channels.active(),
     onFrame: (frame) => {
       // A frame that arrives during shutdown is not acknowledged: the next runner receives it again.
@@ -258,7 +262,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     setComponent: readiness.setComponent,
     runHook: (hook) => joined.get().hibernation.runHook(hook),
-    runWorkflow: (order, gone) => workflows.execute(shellOrder(order), gone),
+    runWorkflow: (order, caller, gone) => runFromShell(workflows, order, caller, gone),
   })
 
   /** Of prompts that name none; known when OpenCode is ready. */
@@ -410,9 +414,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           isSetup: config.sessionKind === "setup",
           workDir,
           owner: user,
-          publicUrl: () => gatewayUrlOf(config, gateway?.port),
+          publicUrl: () => gatewayUrlOf(config, gateway?.port, options.page),
           clock,
         },
+        page: options.page,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
         log: log.child({ component: "gateway" }),
@@ -480,13 +485,19 @@ interface Joined {
   readonly hibernation: Hibernation
 }
 
-/** A gateway on loopback is reached on this machine; any other one only by its public address. */
+/**
+ * The address of the box where there is a page. Elsewhere a gateway on loopback is reached on this machine; any other one
+ * only by its public address.
+ */
 const gatewayUrlOf = (
   { publicUrl, gatewayHost }: Settings,
   port: number | undefined,
-): string | undefined =>
-  publicUrl ??
-  (port !== undefined && gatewayHost === "127.0.0.1" ? `http://127.0.0.1:${port}` : undefined)
+  page: PageOptions | undefined,
+): string | undefined => {
+  if (publicUrl !== undefined || port === undefined) return publicUrl
+  if (page !== undefined) return originFor(boxOrigin(page.tunnels), `:${port}`)
+  return gatewayHost === "127.0.0.1" ? `http://127.0.0.1:${port}` : undefined
+}
 
 /** What the agent's tools need of the settings. */
 const toolVariables = (settings: Settings): Record<string, string> => ({

@@ -6,8 +6,10 @@ import { readFact, writeFact } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import type { Channels } from "./channels/channels.ts"
 import { type Gateway, type GatewayOptions, startGateway } from "./gateway/gateway.ts"
+import type { PageOptions } from "./gateway/page/page-door.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
 import { notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
+import { serviceSockets } from "./host/service-sockets.ts"
 import type { Link } from "./link/link.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { Readiness } from "./readiness.ts"
@@ -30,6 +32,7 @@ export interface JoinGatewayOptions {
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
   readonly services: GatewayOptions["services"]
+  readonly page: PageOptions | undefined
   /** The agent has completed the session. */
   readonly onCompleted: () => void
   readonly clock: Clock
@@ -52,6 +55,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     sandboxOrigin: config.sandboxOrigin,
     allowSharedOrigin: config.allowSharedOrigin,
     backends: { vscode: config.vscodePort, vnc: config.vncPort, ttyd: config.ttydPort },
+    backendSockets: socketsOf(config),
     clock,
     log,
     reserved: options.reserved,
@@ -72,5 +76,16 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     }),
     secrets,
     services: options.services,
+    page: options.page,
   })
+}
+
+/** Of the services that this runner starts; a backend that another program starts is reached at its port. */
+const socketsOf = ({ stateDir, services, vscodePort, ttydPort }: Settings): Map<number, string> => {
+  const sockets = serviceSockets(stateDir)
+  if (!sockets) return new Map()
+  return new Map([
+    ...(services.includes("vscode") ? [[vscodePort, sockets.vscode] as const] : []),
+    ...(services.includes("ttyd") ? [[ttydPort, sockets.ttyd] as const] : []),
+  ])
 }

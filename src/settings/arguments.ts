@@ -22,6 +22,10 @@ export interface Arguments {
   readonly follow?: boolean
   /** `up --new`: a session of its own beside the one of this directory. */
   readonly fresh?: boolean
+  /** `up --chat`: a chat in the terminal, also where there is a browser. */
+  readonly chat?: boolean
+  /** `up --open`: open the page in the browser. */
+  readonly open?: boolean
   /** The directory that `forget` deletes the state of. */
   readonly directory?: string
   readonly workflow?: {
@@ -113,9 +117,25 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
       rejectExtra(more)
       return { ...line, args: { json: false, directory } }
     }
+    case "work-dir": {
+      const [directory, ...more] = rest
+      rejectExtra(more)
+      if (directory !== undefined && flags.has("work-dir"))
+        throw new SettingsError(`DIR and --work-dir are the same: give one of them ${SEE_HELP}`)
+      return {
+        ...line,
+        flags: directory === undefined ? flags : new Map([...flags, ["work-dir", directory]]),
+        args: {
+          json: false,
+          ...(switches.has("new") && { fresh: true }),
+          ...(switches.has("chat") && { chat: true }),
+          ...(switches.has("open") && { open: true }),
+        },
+      }
+    }
     default:
       rejectExtra(rest)
-      return { ...line, args: { json: false, ...(switches.has("new") && { fresh: true }) } }
+      return { ...line, args: { json: false } }
   }
 }
 

@@ -4,6 +4,7 @@ export type CommandName =
   | "run"
   | "up"
   | "chat"
+  | "link"
   | "sessions"
   | "key"
   | "forget"
@@ -21,8 +22,11 @@ export interface CommandSyntax {
   readonly doc: string
   /** The command requires one of these words as its first argument. */
   readonly operands?: readonly string[]
-  /** What may follow: a file, a directory, an API key's prefix, words that form a text, or single words. Nothing if absent. */
-  readonly argument?: "file" | "directory" | "key" | "text" | "words"
+  /**
+   * What may follow: a file, a directory, the working directory (optional), an API key's prefix, words that form a text,
+   * or single words. Nothing if absent.
+   */
+  readonly argument?: "file" | "directory" | "work-dir" | "key" | "text" | "words"
   /** Flags without a value. */
   readonly switches?: readonly string[]
   /** Flags with a value that are not settings. */
@@ -36,14 +40,18 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
     doc: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (default if flags are given)",
   },
   up: {
-    doc: "everything on this machine: a session agent, a runner, and a chat in this terminal",
-    switches: ["new"],
+    doc: "everything on this machine: a session agent, a runner, and a page in the browser; a chat in this terminal with --chat or without a browser",
+    argument: "work-dir",
+    switches: ["new", "chat", "open"],
   },
   chat: {
     doc: "send a prompt to a session of the running `up`; without text, a conversation",
     argument: "text",
     switches: ["json"],
     aliases: { m: "model", session: "session-id" },
+  },
+  link: {
+    doc: "print another login link for the page of the running `up`; valid once, for 10 minutes",
   },
   key: {
     doc: "create, list, revoke: API keys of an owner in the running `up`; rotate: encrypt the stored configs with a new key",

@@ -3,13 +3,13 @@ import { expect, test } from "bun:test"
 import { linksOf } from "../../src/cli/local-stack.ts"
 
 const shown = (...missing: Parameters<typeof linksOf>[1]) =>
-  linksOf(["vnc", "vscode", "ttyd"], missing, 9000, "the.token")
+  linksOf(["vnc", "vscode", "ttyd"], missing, "http://box.sandpiper.localhost:9000", "the.token")
 
 test("each requested and installed service has a link with a token", () => {
   expect(shown()).toEqual([
-    "Screen    http://localhost:9000/vnc/vnc.html?path=vnc/websockify&autoconnect=true&token=the.token",
-    "Editor    http://localhost:9000/vscode/?token=the.token",
-    "Terminal  http://localhost:9000/ttyd/?token=the.token",
+    "Screen    http://box.sandpiper.localhost:9000/vnc/vnc.html?path=vnc/websockify&autoconnect=true&token=the.token",
+    "Editor    http://box.sandpiper.localhost:9000/vscode/?token=the.token",
+    "Terminal  http://box.sandpiper.localhost:9000/ttyd/?token=the.token",
   ])
 })
 
@@ -25,5 +25,7 @@ test("a service with missing programs has a line that names them instead of a li
 })
 
 test("a service that was not requested has no line", () => {
-  expect(linksOf([], [{ group: "ttyd", program: "ttyd" }], 9000, "the.token")).toEqual([])
+  expect(
+    linksOf([], [{ group: "ttyd", program: "ttyd" }], "http://localhost:9000", "the.token"),
+  ).toEqual([])
 })

@@ -40,8 +40,8 @@ beforeAll(async () => {
   const [gateway, editor] = await Promise.all([freePort(), freePort()])
   const programs = programsOf(sandbox)
   // A fake editor: the runner checks that it listens, the test reads its page.
-  const page = `Bun.serve({ hostname: "127.0.0.1", port: ${editor}, fetch: () => new Response("the editor") })`
-  const serve = `exec ${process.execPath} -e '${page}'`
+  const page = `Bun.serve({ unix: process.env.AT, fetch: () => new Response("the editor") })`
+  const serve = `while [ "$1" != --socket ]; do shift; done\nAT="$2" exec ${process.execPath} -e '${page}'`
   await writeFile(join(programs, "code-server"), `#!/bin/sh\n${serve}\n`, { mode: 0o755 })
   const { PATH = "", HOME = "", OPENCODE_BIN = "", SANDPIPER_STATE_DIR = "" } = sandbox.environment
   const namespace = ["unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]

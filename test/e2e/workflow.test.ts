@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
-import { hang, text, tool } from "../kit/model.ts"
+import { hang, reply, text, tool } from "../kit/model.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { requireBinary } from "../kit/runner.ts"
 
@@ -310,6 +310,38 @@ describe("sandpiper workflow", () => {
     const denied = await shell("resume", "run.json", "--deny")
     expect(JSON.parse(denied.out)).toMatchObject({ status: "cancelled" })
     expect(denied.code).toBe(1)
+  })
+
+  test("the agent's own run shows no token for its approval, the agent cannot resume it, and the runner's user can", async () => {
+    c.model.on("token", [
+      reply(tool("bash", { command: "echo token=$SANDPIPER_API_TOKEN", description: "x" })),
+      text("seen"),
+    ])
+    c.agent.say({ type: "prompt", messageId: "token", content: "@@token@@" })
+    const { result } = await c.agent.frame(
+      "message.part.tool-update",
+      (frame) => frame.messageId === "token" && frame.status === "completed",
+    )
+    const apiToken = /token=(\S+)/.exec(String(result))?.[1] ?? ""
+    const asAgent = (...args: readonly string[]) =>
+      runToEnd([requireBinary(), "workflow", ...args], {
+        cwd: c.runner.sandbox.root,
+        env: { ...c.runner.sandbox.environment, SANDPIPER_API_TOKEN: apiToken },
+      })
+    const gate = await file("gate.json", {
+      steps: [{ type: "approval", id: "ok" }, bash("b", "touch past-the-gate")],
+    })
+    const waiting = await asAgent("run", gate)
+    expect(JSON.parse(waiting.out)).toMatchObject({ requiresApproval: { stepId: "ok" } })
+    expect(waiting.out).not.toContain("resumeToken")
+    await writeFile(join(c.runner.sandbox.root, "waiting.json"), waiting.out)
+    const refused = await asAgent("resume", "waiting.json")
+    expect(refused.code).toBe(1)
+    expect(refused.out).toContain("a person's decision")
+    expect(existsSync(join(c.runner.sandbox.workDir, "past-the-gate"))).toBeFalse()
+    const approved = await shell("resume", "waiting.json")
+    expect(JSON.parse(approved.out)).toMatchObject({ status: "ok" })
+    expect(existsSync(join(c.runner.sandbox.workDir, "past-the-gate"))).toBeTrue()
   })
 
   test("SIGINT on workflow run cancels the execution and ends its command", async () => {

@@ -223,6 +223,16 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     expect(postsTo("C5")).toEqual(["My own words.", "Now this."])
   })
 
+  test("the final text follows a reply that announces another message", async () => {
+    await receive(slackEvent("15.1", "hi", "C15"))
+    await promptOf("slack-C15-15.1")
+    const first = { channelType: "slack", channelId: "C15:15.1", message: "One moment." }
+    await runner.uplink.request("channel-reply", { ...first, followUp: true })
+    endTurn("slack-C15-15.1", "C15:15.1", { finalText: "Here it is." })
+    await until(() => postsTo("C15").length > 1, "final text")
+    expect(postsTo("C15")).toEqual(["One moment.", "Here it is."])
+  })
+
   test("a failed turn is told to the chat", async () => {
     await receive(slackEvent("7.1", "hi", "C7"))
     await promptOf("slack-C7-7.1")
@@ -236,9 +246,72 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     slack.fail({ status: 503 })
     await reply("C8", "still here")
     await until(() => slack.calls.length > before, "first attempt")
+    // A call whose result is not recorded is not repeated, see chat-crash.test.ts.
+    await Bun.sleep(300)
     await host.restart()
     await until(() => postsTo("C8").length > 0, "message after the restart", 30_000)
     expect(postsTo("C8")).toEqual(["still here"])
+  })
+
+  test("a question of the agent is asked in the chat, and the next message there is its answer", async () => {
+    await receive(slackEvent("20.1", "plan it", "C20"))
+    await promptOf("slack-C20-20.1")
+    const turn = { messageId: "slack-C20-20.1", channelType: "slack", channelId: "C20:20.1" }
+    runner.send({
+      type: "question",
+      questionId: "q-20",
+      text: "Which branch?",
+      options: ["main", "next"],
+      ...turn,
+    })
+    await until(() => postsTo("C20").length > 0, "question in the chat")
+    expect(postsTo("C20")).toEqual(["Which branch?\n\nReply with one of these:\n- main\n- next"])
+    const said = { ...slackEvent("20.2", "<@UBOT> next", "C20").event, thread_ts: "20.1" }
+    await receive({ type: "event_callback", event: said })
+    await until(() => runner.frames.some(({ type }) => type === "answer"), "answer")
+    expect(runner.frames.find(({ type }) => type === "answer")).toMatchObject({
+      questionId: "q-20",
+      answer: "next",
+    })
+    expect(runner.prompts.some(({ content }) => content === "next")).toBeFalse()
+    endTurn("slack-C20-20.1", "C20:20.1", { finalText: "On next." })
+    await until(() => postsTo("C20").length > 1, "answer of the turn")
+    expect(postsTo("C20").slice(1)).toEqual(["On next."])
+  })
+
+  test("a permission is asked in the chat, and only a clear reply decides it", async () => {
+    await receive(slackEvent("21.1", "clean up", "C21"))
+    await promptOf("slack-C21-21.1")
+    const title = "Run rm -r build"
+    runner.send({
+      type: "permission",
+      turnId: "turn-slack-C21-21.1",
+      permissionId: "p-21",
+      title,
+      patterns: ["rm *"],
+      messageId: "slack-C21-21.1",
+      channelType: "slack",
+      channelId: "C21:21.1",
+    })
+    const hint = "Reply yes (this time), always or no."
+    await until(() => postsTo("C21").length > 0, "permission in the chat")
+    expect(postsTo("C21")).toEqual([`The agent asks for permission: ${title}\n- rm *\n${hint}`])
+    const say = (ts: string, text: string) => {
+      const event = { ...slackEvent(ts, `<@UBOT> ${text}`, "C21").event, thread_ts: "21.1" }
+      return receive({ type: "event_callback", event })
+    }
+    const decided = () => runner.frames.filter(({ type }) => type === "permission-reply")
+    await say("21.2", "what does that delete?")
+    await until(() => postsTo("C21").length > 1, "hint in the chat")
+    expect(postsTo("C21").at(-1)).toBe(hint)
+    expect(decided()).toEqual([])
+    await say("21.3", "No.")
+    await until(() => decided().length > 0, "decision")
+    expect(decided()).toEqual([
+      expect.objectContaining({ permissionId: "p-21", reply: "reject" }),
+    ] as never)
+    endTurn("slack-C21-21.1", "C21:21.1", { finalText: "Left as it is." })
+    await promptOf("slack-C21-21.2")
   })
 
   test("a message to a session that does not exist is answered in the chat", async () => {

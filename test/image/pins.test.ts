@@ -15,6 +15,17 @@ test("the image pins the versions of OpenCode and Bun that the tests use", () =>
   expect(pin("BUN_VERSION")).toBe(manifest.devDependencies.bun)
 })
 
+test("the base image takes a digest, and the release builds with one", async () => {
+  expect(pin("DEBIAN")).toBe("debian:bookworm-slim")
+  expect(dockerfile).toMatch(/^FROM \$\{DEBIAN\}\$\{DEBIAN_DIGEST\} AS system$/m)
+  const release = await readFile(join(repositoryRoot, ".github/workflows/release.yml"), "utf8")
+  expect(release).toContain('--build-arg DEBIAN_DIGEST="@$digest"')
+  const outside = [...dockerfile.matchAll(/^FROM (\S+)/gm)].filter(([, name = ""]) =>
+    /[:/@$]/.test(name),
+  )
+  expect(outside).toHaveLength(1)
+})
+
 test("the label of the image has the version of package.json", () => {
   const versions = [...dockerfile.matchAll(/ VERSION=(\S+)/g)].map(([, version]) => version)
   expect(new Set(versions)).toEqual(new Set([manifest.version]))

@@ -3,8 +3,8 @@ import { Database } from "bun:sqlite"
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { fetchFile } from "../../src/runner/prompt/fetch-file.ts"
-import { isOutside } from "../../src/runner/prompt/outside-address.ts"
+import { fetchFile, type MayFetch } from "../../src/runner/prompt/fetch-file.ts"
+import { outsideAddress } from "../../src/runner/prompt/outside-address.ts"
 import { api, startTestGateway } from "../runner/gateway/kit.ts"
 import { startRunner, type TestRunner } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
@@ -15,19 +15,21 @@ const failureOf = (promise: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   )
 
-const INSIDE = "its address is inside the sandbox, where attachments are not fetched"
-const fetched = (url: string, mayFetch?: (url: URL) => boolean) =>
+const INSIDE = "its address is inside the sandbox or does not exist, and is not fetched"
+const fetched = (url: string, mayFetch?: MayFetch) =>
   failureOf(fetchFile(url, 1024, new AbortController().signal, mayFetch))
 
 describe("attachments", () => {
   let server: ReturnType<typeof Bun.serve>
   let requests = 0
+  const hosts: (string | null)[] = []
   beforeAll(() => {
     server = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
       fetch: (request) => {
         requests += 1
+        hosts.push(request.headers.get("host"))
         const { pathname } = new URL(request.url)
         if (pathname !== "/start") return new Response("a secret of the sandbox")
         return Response.redirect(`http://127.0.0.2:${server.port}/inside`, 302)
@@ -60,13 +62,34 @@ describe("attachments", () => {
   test.each(["[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "169.254.169.254", "[fe80::1]", "[::]"])(
     "the address %s counts as inside",
     async (host) => {
-      expect(await isOutside(new URL(`http://${host}/`))).toBe(false)
+      expect(await outsideAddress(new URL(`http://${host}/`))).toBe(false)
     },
   )
 
   test("a public address counts as outside", async () => {
-    expect(await isOutside(new URL("http://192.0.2.1/"))).toBe(true)
-    expect(await isOutside(new URL("http://[2001:db8::1]/"))).toBe(true)
+    const addressOf = (url: string) => outsideAddress(new URL(url))
+    expect(await addressOf("http://192.0.2.1/")).toEqual({ address: "192.0.2.1" })
+    expect(await addressOf("http://[2001:db8::1]/")).toEqual({ address: "2001:db8::1" })
+  })
+
+  test("a name that has both an address of this machine and another one counts as inside", async () => {
+    const url = new URL("http://rebound.example/")
+    expect(await outsideAddress(url, async () => ["192.0.2.1", "127.0.0.1"])).toBe(false)
+    expect(await outsideAddress(url, async () => [])).toBe(false)
+  })
+
+  test("an attachment is requested at the address that was checked, so a name that changes its address leads nowhere else", async () => {
+    let lookups = 0
+    const checked: MayFetch = () => {
+      lookups += 1
+      return { address: "127.0.0.1" }
+    }
+    // The name has no address in DNS: a second lookup would fail.
+    const url = `http://rebound.invalid:${server.port}/`
+    const bytes = await fetchFile(url, 1024, new AbortController().signal, checked)
+    expect(new TextDecoder().decode(bytes)).toBe("a secret of the sandbox")
+    expect(hosts.at(-1)).toBe(`rebound.invalid:${server.port}`)
+    expect(lookups).toBe(1)
   })
 
   test("a data URL of 200 kB that is almost base64 is refused within 200 ms", async () => {

@@ -1,6 +1,10 @@
 /** Services without a password accept WebSockets of the gateway only, not those of a page in the sandbox's browser. */
 import { expect, test } from "bun:test"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { WebSocket } from "ws"
+import { serviceSockets } from "../../src/runner/host/service-sockets.ts"
 import { servicesOf } from "../../src/runner/host/service-table.ts"
 import { logIn, startTestGateway } from "../runner/gateway/kit.ts"
 
@@ -16,6 +20,55 @@ test("websockify and ttyd are started with a check of the Origin", () => {
     "--auth-plugin ExpectOrigin --auth-source http://localhost:4002",
   )
   expect(commandOf("ttyd")).toContain(" -O ")
+})
+
+test("ttyd and code-server listen on Unix sockets, which no page of a browser reaches under any name", () => {
+  const sockets = serviceSockets("/var/lib/sandpiper")
+  const services = servicesOf({ display: ":1", workDir: "/work", ports, sockets })
+  for (const name of ["ttyd", "code-server"]) {
+    const service = services.find((one) => one.name === name)
+    const line = service?.command.join(" ") ?? ""
+    const path = `/var/lib/sandpiper/services/${name}.sock`
+    expect(line).toContain(path)
+    expect(line).not.toMatch(/127\.0\.0\.1|400\d/)
+    expect(service?.answersOn).toEqual({ socket: path })
+  }
+  expect(serviceSockets(`/${"long/".repeat(30)}`)).toBeUndefined()
+})
+
+test("the gateway reaches a backend at its Unix socket and never falls back to its port, where the agent may listen", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "service-sockets-"))
+  const path = join(folder, "ttyd.sock")
+  const impostor = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("agent") })
+  const gateway = startTestGateway({
+    backends: { vscode: 1, vnc: 2, ttyd: impostor.port ?? 0 },
+    backendSockets: new Map([[impostor.port ?? 0, path]]),
+  })
+  const real = Bun.serve({
+    unix: path,
+    fetch: (request, server) =>
+      server.upgrade(request, { data: undefined }) ? undefined : new Response("terminal"),
+    websocket: { message: (socket, text) => void socket.send(`echo ${text.toString()}`) },
+  })
+  const cookie = await logIn(gateway, "/ttyd/")
+  const page = await fetch(`${gateway.url}/ttyd/`, { headers: { cookie } })
+  expect(await page.text()).toBe("terminal")
+  const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/ttyd/ws`, { headers: { cookie } })
+  await new Promise((resolve) => socket.once("open", resolve))
+  const answer = new Promise((resolve) =>
+    socket.once("message", (data: Buffer) => resolve(data.toString())),
+  )
+  socket.send("hello")
+  expect(await answer).toBe("echo hello")
+  socket.terminate()
+  await real.stop(true)
+  await rm(path, { force: true })
+  const gone = await fetch(`${gateway.url}/ttyd/`, { headers: { cookie } })
+  expect(gone.status).toBe(502)
+  expect(await gone.text()).not.toBe("agent")
+  await gateway.stop()
+  await impostor.stop(true)
+  await rm(folder, { recursive: true })
 })
 
 test.each(["vnc", "ttyd"] as const)(

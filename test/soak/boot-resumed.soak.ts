@@ -270,9 +270,11 @@ test("after hibernation and a restore the runner ends stale listeners, restarts 
   await prepare()
   const port = await freePort()
   const programs = programsOf(sandbox)
-  // A stand-in for ttyd: a process that listens on the port after -p.
-  const listen = `Bun.listen({ hostname: "127.0.0.1", port: ${port}, socket: { data() {} } })`
-  const script = `#!/bin/sh\nexec ${process.execPath} -e '${listen}'\n`
+  // A stand-in for ttyd: listens on the socket after -i, or without arguments on a port.
+  const listen = (where: string) =>
+    `exec ${process.execPath} -e 'Bun.listen({ ${where}, socket: { data() {} } })'`
+  const onPort = listen(`hostname: "127.0.0.1", port: ${port}`)
+  const script = `#!/bin/sh\n[ $# -eq 0 ] && ${onPort}\nwhile [ "$1" != -i ]; do shift; done\nrm -f "$2"; AT="$2"; export AT; ${listen("unix: process.env.AT")}\n`
   await writeFile(join(programs, "ttyd"), script, { mode: 0o755 })
   await start({ SANDPIPER_SERVICES: "ttyd", TTYD_PORT: String(port) })
   const service = async () => (await booted.ready()).parts["ttyd"]?.state

@@ -136,7 +136,16 @@ test("chat and sessions reach up, and after a SIGKILL during a turn the same Ope
       .messages()
       .filter(({ role }) => role === "user")
       .map(({ parts }) => parts[0]?.text),
-  ).toEqual(["good morning", "fail", "again", run, "good evening", "good evening"])
+  ).toEqual([
+    "good morning",
+    "fail",
+    "with a model without provider",
+    "hello",
+    "again",
+    run,
+    "good evening",
+    "good evening",
+  ])
   for (const connection of [client, again, last]) connection.close()
   third.kill("SIGTERM")
   expect(await third.exited).toBe(0)

@@ -1,16 +1,9 @@
 /** VS Code in a browser through the gateway: a file is opened, edited and saved to the disk. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
+import { acceptsConnections } from "../../src/runner/host/stale-locks.ts"
 import { makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
-import {
-  type Browser,
-  freePort,
-  listening,
-  start,
-  startBrowser,
-  temporaryDirectory,
-  until,
-} from "./kit.ts"
+import { type Browser, freePort, start, startBrowser, temporaryDirectory, until } from "./kit.ts"
 import { codeServer, node24 } from "./places.ts"
 
 let home: Awaited<ReturnType<typeof temporaryDirectory>>
@@ -30,11 +23,15 @@ beforeAll(async () => {
     '{"workbench.startupEditor":"none","security.workspace.trust.enabled":false,"files.autoSave":"off","chat.disableAIFeatures":true}',
   )
   const port = freePort()
+  const socket = join(home.path, "code-server.sock")
   const options = [
     "--auth",
     "none",
-    "--bind-addr",
-    `127.0.0.1:${port}`,
+    // As the runner starts it.
+    "--socket",
+    socket,
+    "--socket-mode",
+    "600",
     "--disable-telemetry",
     "--disable-update-check",
   ]
@@ -55,9 +52,12 @@ beforeAll(async () => {
     ],
     { env: { HOME: home.path } },
   )
-  gateway = startTestGateway({ backends: { vscode: port, vnc: 2, ttyd: 3 } })
+  gateway = startTestGateway({
+    backends: { vscode: port, vnc: 2, ttyd: 3 },
+    backendSockets: new Map([[port, socket]]),
+  })
   browser = await startBrowser()
-  await listening(port)
+  await until(async () => acceptsConnections(socket), "code-server")
 }, 90_000)
 
 afterAll(async () => {

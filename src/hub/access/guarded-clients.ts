@@ -126,7 +126,7 @@ export const guardSocket = (
     }
     const refused = refusalOf(ports, hosted, sender, "subscribe")
     if (refused) return reply(refused, message.clientRequestId)
-    hosted.session.clients.subscribe(connection, message.cursor)
+    hosted.session.clients.subscribe(connection, message)
     await markRead(ports, hosted, sender.principal)
   }
   return {

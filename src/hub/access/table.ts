@@ -133,6 +133,7 @@ const events: Readonly<Record<EventAction, Rule>> = {
   "event:removed": read("a removed message"),
   "event:part-removed": read("a part that was withdrawn"),
   "event:queue": read("the queue"),
+  "event:channel": read("the summary of a conversation"),
   "event:interaction": read("a question or a permission"),
   "event:state": read("a named value"),
   "event:ask": read("the result of a command"),

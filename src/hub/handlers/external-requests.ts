@@ -100,6 +100,7 @@ export const createExternalHandlers = ({
         content: message,
         channel: channelKey(reply),
         reply: true,
+        followUp: reply.followUp === true,
         ...(imageBase64 !== undefined && {
           image: { base64: imageBase64, mime: imageMimeType ?? "image/png" },
         }),

@@ -1,7 +1,8 @@
 /**
  * Messages for chat services outside (Slack, Telegram). They are rows, stored in the transaction that causes them, and are
  * sent one after the other per channel. A failed one is retried with backoff; when it is given up, the conversation says so.
- * A crash between the sending and the deletion of its row sends a message twice: the services have no idempotency key.
+ * The services have no idempotency key: a row says that its call was begun before the call. If the host dies during the
+ * call, the message is not sent a second time; the conversation says that it may not have arrived.
  */
 import { channelAddress } from "../../wire/channel.ts"
 import { type ChatServices, SendError } from "./chat-services.ts"
@@ -114,6 +115,16 @@ export const createChatSends = (
     messages.add("system", { channel: row.channel, content: "", error }, ids)
   }
 
+  /** The host died while this message was sent. */
+  const endUnknown = ({ channel, id }: SendRow) => {
+    const { channelType } = channelAddress(channel)
+    report("hub.chat-send-unknown", { channelType })
+    sql.run("DELETE FROM sends WHERE id = ?", id)
+    const error = `the hub stopped while it sent a message to ${channelType}: the message may not have arrived and is not sent again`
+    messages.add("system", { channel, content: "", error }, { id: `${id}/unknown` })
+    lookAgain(channel)
+  }
+
   const settle = (row: SendRow, failure: unknown) => {
     const { channel, id } = row
     if (failure === undefined) {
@@ -135,11 +146,23 @@ export const createChatSends = (
       return lookAgain(channel)
     }
     const dueAt = now() + wait
-    sql.run("UPDATE sends SET attempts = ?, due_at = ? WHERE id = ?", attempts, dueAt, id)
+    sql.run(
+      "UPDATE sends SET attempts = ?, due_at = ?, started_at = NULL WHERE id = ?",
+      attempts,
+      dueAt,
+      id,
+    )
     deadlines.set("send", channel, dueAt)
   }
 
   const sendOne = async (row: SendRow, commit: Commit): Promise<void> => {
+    if (row.started_at !== null) {
+      // The caller may be inside another commit.
+      await Promise.resolve()
+      busy.delete(row.channel)
+      return commit(() => endUnknown(row))
+    }
+    sql.run("UPDATE sends SET started_at = ? WHERE id = ?", now(), row.id)
     const failure = await trySending(row)
     busy.delete(row.channel)
     commit(() => settle(row, failure))

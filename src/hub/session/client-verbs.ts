@@ -7,7 +7,7 @@ import {
   type RefusalCode,
   type Reply,
 } from "../../wire/clients/verbs.ts"
-import { readMessages, readSnapshot } from "./client-views.ts"
+import { readAround, readMessages, readSnapshot } from "./client-views.ts"
 import type { SessionContext } from "./session-context.ts"
 import {
   answerFrame,
@@ -22,12 +22,18 @@ import type { Answered } from "./interactions.ts"
 import { hasRow } from "./rows.ts"
 
 export interface ClientSide {
-  /** Sends a snapshot, or the changes since `cursor`, then live events. Also for event streams (SSE). */
-  readonly subscribe: (connection: string, cursor: number | undefined) => void
+  /** Sends a snapshot, or the changes since the cursor, then live events. Also for event streams (SSE). */
+  readonly subscribe: (connection: string, from: SubscribeFrom) => void
   /** Access is decided before (`access/guarded-clients.ts`). `by` names the principal. */
   readonly request: (message: RequestMessage, by: string) => Reply
   /** Asks the shared store, which may be another object: the reply comes later. */
   readonly approve: (message: Client<"approve-execution">) => Promise<Reply>
+}
+
+export interface SubscribeFrom {
+  readonly cursor?: number | undefined
+  /** The channel whose messages the snapshot holds; `undefined`: all channels. */
+  readonly channel?: string | undefined
 }
 
 /** `subscribe` needs a connection; `config` is asynchronous, because the config is encrypted. */
@@ -64,32 +70,32 @@ export const createClientSide = (context: SessionContext, flush: () => void): Cl
     })
   }
 
-  const subscribe = (connection: string, cursor: number | undefined) => {
+  const subscribe = (connection: string, { cursor, channel }: SubscribeFrom) => {
     // Buffered deltas were only broadcast: a new subscriber must find them in the rows.
     flush()
     const events = cursor === undefined ? undefined : changes.since(cursor)
     const rev = changes.rev()
     const first = events
       ? { type: "changes", from: cursor, rev, events }
-      : readSnapshot(ports.sql, rev)
+      : readSnapshot(ports.sql, rev, channel)
     ports.sockets.send(connection, JSON.stringify(first))
     ports.sockets.subscribe(connection)
   }
 
   /** A snapshot may be megabytes: a connection that asks again and again gets one per pause, for its last cursor. */
-  const recent = new Map<string, { again?: { readonly cursor: number | undefined } }>()
-  const subscribeAgain = (connection: string, cursor: number | undefined): void => {
+  const recent = new Map<string, { again?: SubscribeFrom }>()
+  const subscribeAgain = (connection: string, from: SubscribeFrom): void => {
     const known = recent.get(connection)
     if (known) {
-      known.again = { cursor }
+      known.again = from
       return
     }
-    const entry: { again?: { readonly cursor: number | undefined } } = {}
+    const entry: { again?: SubscribeFrom } = {}
     recent.set(connection, entry)
-    subscribe(connection, cursor)
+    subscribe(connection, from)
     ports.later(SUBSCRIBE_PAUSE_MS, () => {
       recent.delete(connection)
-      if (entry.again) subscribeAgain(connection, entry.again.cursor)
+      if (entry.again) subscribeAgain(connection, entry.again)
     })
   }
 
@@ -204,9 +210,11 @@ const verbsOf = (context: SessionContext): Verbs => {
       sendToRunner({ type: "tunnel-delete", name })
       return { ok: true }
     },
-    history: ({ before, limit = 50 }) => ({
-      ok: true,
-      ...readMessages(ports.sql, limit, before),
-    }),
+    history: ({ before, after, around, channel, limit = 50 }) => {
+      if (around === undefined)
+        return { ok: true, ...readMessages(ports.sql, { limit, channel, before, after }) }
+      const page = readAround(ports.sql, around, { limit, channel })
+      return page ? { ok: true, ...page } : refuse("not-found", `message ${around} does not exist`)
+    },
   }
 }

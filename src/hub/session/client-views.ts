@@ -11,6 +11,7 @@ import type {
   Usage,
 } from "../../wire/clients/conversation.ts"
 import { readJson } from "../../lib/json.ts"
+import { readChannel, readChannels } from "./channel-summaries.ts"
 import type { ChangeKind } from "./changes.ts"
 import type { Sql } from "./ports.ts"
 import {
@@ -18,9 +19,11 @@ import {
   askRow,
   interactionRow,
   messageRow,
+  messageUsageRow,
   openPromptRow,
   partRef,
   partRow,
+  placeRow,
   readRow,
   readRows,
   stateRow,
@@ -36,8 +39,8 @@ export const readEntity = (
 ): SessionEvent | undefined => {
   switch (kind) {
     case "message": {
-      const row = readRow(sql, messageRow, "SELECT * FROM messages WHERE id = ?", ref)
-      return row && { type: "message", message: messageOf(row) }
+      const row = readRow(sql, messageRow, `${MESSAGES} WHERE m.id = ?`, ref)
+      return row && { type: "message", message: messageOf(sql, row) }
     }
     case "part": {
       const row = findPart(sql, ref)
@@ -67,6 +70,8 @@ export const readEntity = (
       const artifact = readRow(sql, artifactRow, "SELECT * FROM artifacts WHERE id = ?", ref)
       return artifact && { type: "artifact", artifact }
     }
+    case "channel":
+      return { type: "channel", channel: readChannel(sql, ref) }
     case "usage":
       return { type: "usage", usage: readUsage(sql) }
     case "removed":
@@ -83,8 +88,13 @@ const findPart = (sql: Sql, ref: string) => {
   return readRow(sql, partRow, "SELECT * FROM parts WHERE message_id = ? AND id = ?", messageId, id)
 }
 
-const messageOf = (row: z.output<typeof messageRow>): Message => ({
+/** The id of a prompt is the id of its message. */
+const MESSAGES =
+  "SELECT m.*, (SELECT client_request_id FROM queue WHERE id = m.id) AS client_request_id FROM messages m"
+
+const messageOf = (sql: Sql, row: z.output<typeof messageRow>): Message => ({
   id: row.id,
+  place: row.place,
   role: row.role,
   channel: row.channel,
   status: row.status,
@@ -93,15 +103,33 @@ const messageOf = (row: z.output<typeof messageRow>): Message => ({
   ...(row.error !== null && { error: row.error }),
   ...(row.author !== undefined && { author: row.author }),
   ...(row.ended_at !== null && { endedAt: row.ended_at }),
+  ...(row.client_request_id !== null && { clientRequestId: row.client_request_id }),
+  ...(row.role === "assistant" && usageOf(sql, row.id)),
 })
+
+const usageOf = (sql: Sql, messageId: string): Pick<Message, "model" | "usage"> => {
+  const row = readRow(
+    sql,
+    messageUsageRow,
+    // With max(), SQLite takes the other columns from the row that has it: the model that was used last.
+    `SELECT model, max(id) AS newest, ${USAGE} FROM usage WHERE message_id = ? GROUP BY message_id`,
+    messageId,
+  )
+  if (!row) return {}
+  const { model, ...usage } = row
+  return { model, usage }
+}
 
 export const textOf = ({ text, half }: { text: string; half: number | null }): string =>
   half === null ? text : text + String.fromCharCode(half)
 
 const partOf = (row: z.output<typeof partRow>): MessagePart => ({
   id: row.id,
+  place: row.place,
   kind: row.kind,
-  ...(row.kind === "text" || row.kind === "reasoning" ? { text: textOf(row) } : {}),
+  ...(row.kind === "text" || row.kind === "reasoning" || row.text !== ""
+    ? { text: textOf(row) }
+    : {}),
   ...(row.data !== undefined && { data: row.data }),
 })
 
@@ -110,6 +138,7 @@ const interactionOf = (row: z.output<typeof interactionRow>): Interaction => ({
   kind: row.kind,
   channel: row.channel,
   status: row.status,
+  at: row.at,
   ...row.payload,
   ...(row.prompt_id !== null && { promptId: row.prompt_id }),
   ...(row.answer !== undefined && { answer: row.answer }),
@@ -126,57 +155,97 @@ const readQueue = (sql: Sql): readonly QueuedPrompt[] =>
   readRows(
     sql,
     openPromptRow,
-    "SELECT id, channel, status, prompt, stopping FROM queue WHERE status IN ('queued', 'processing') ORDER BY status DESC, priority DESC, place",
-  ).map(({ id, channel, status, prompt, stopping }) => ({
+    "SELECT id, channel, status, prompt, stopping, client_request_id, received_at FROM queue WHERE status IN ('queued', 'processing') ORDER BY status DESC, priority DESC, place",
+  ).map(({ id, channel, status, prompt, stopping, client_request_id, received_at }) => ({
     id,
     channel,
     status: status === "queued" ? status : stopping === 1 ? "stopping" : "processing",
     content: prompt.content,
+    createdAt: received_at,
+    ...(client_request_id !== null && { clientRequestId: client_request_id }),
+    ...(prompt.attachments && { files: prompt.attachments.map(fileOf) }),
   }))
+
+const fileOf = ({ mime, filename }: { mime: string; filename?: string | undefined }) => ({
+  mime,
+  ...(filename !== undefined && { filename }),
+})
 
 const NO_USAGE: Usage = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
 
-export const readUsage = (sql: Sql): Usage =>
-  readRow(
-    sql,
-    usageRow,
-    `SELECT coalesce(sum(input), 0) AS input, coalesce(sum(output), 0) AS output,
-      coalesce(sum(reasoning), 0) AS reasoning, coalesce(sum(cache_read), 0) AS cacheRead,
-      coalesce(sum(cache_write), 0) AS cacheWrite, coalesce(sum(cost), 0) AS cost FROM usage`,
-  ) ?? NO_USAGE
+const USAGE = `coalesce(sum(input), 0) AS input, coalesce(sum(output), 0) AS output,
+  coalesce(sum(reasoning), 0) AS reasoning, coalesce(sum(cache_read), 0) AS cacheRead,
+  coalesce(sum(cache_write), 0) AS cacheWrite, coalesce(sum(cost), 0) AS cost`
 
-/** The newest messages before the place `before`, with their parts, oldest first. */
-export const readMessages = (
-  sql: Sql,
-  limit: number,
-  before = Number.MAX_SAFE_INTEGER,
-): MessagePage => {
+export const readUsage = (sql: Sql): Usage =>
+  readRow(sql, usageRow, `SELECT ${USAGE} FROM usage`) ?? NO_USAGE
+
+export interface PageRequest {
+  readonly limit: number
+  /** Only messages of this channel. */
+  readonly channel?: string | undefined
+  /** Messages before this place, the newest of them. */
+  readonly before?: number | undefined
+  /** Messages after this place, the oldest of them. */
+  readonly after?: number | undefined
+}
+
+/** A page of messages with their parts, oldest first; without a place, the newest ones. */
+export const readMessages = (sql: Sql, request: PageRequest): MessagePage => {
+  const { limit, channel, before, after } = request
   const rows = readRows(
     sql,
     messageRow,
-    "SELECT * FROM messages WHERE place < ? ORDER BY place DESC LIMIT ?",
-    before,
-    limit,
-  ).toReversed()
-  const [oldest] = rows
+    `${MESSAGES} WHERE m.place ${after === undefined ? "<" : ">"} ? ${channel === undefined ? "" : "AND m.channel = ?"}
+      ORDER BY m.place ${after === undefined ? "DESC" : "ASC"} LIMIT ?`,
+    after ?? before ?? Number.MAX_SAFE_INTEGER,
+    ...(channel === undefined ? [] : [channel]),
+    // One more, to know whether there are others.
+    limit + 1,
+  )
+  const hasMore = rows.length > limit
+  const page = rows.slice(0, limit)
+  if (after === undefined) page.reverse()
+  const messages = page.map((row) => ({
+    ...messageOf(sql, row),
+    parts: readRows(
+      sql,
+      partRow,
+      "SELECT * FROM parts WHERE message_id = ? ORDER BY place",
+      row.id,
+    ).map(partOf),
+  }))
+  const [oldest, newest] = [page[0], page.at(-1)]
+  if (after !== undefined) return { messages, ...(hasMore && newest && { after: newest.place }) }
+  return { messages, ...(hasMore && oldest && { before: oldest.place }) }
+}
+
+/** The page around a message, half of it before; `undefined` when the message does not exist. */
+export const readAround = (
+  sql: Sql,
+  id: string,
+  { limit, channel }: Pick<PageRequest, "limit" | "channel">,
+): MessagePage | undefined => {
+  const row = readRow(sql, placeRow, "SELECT place FROM messages WHERE id = ?", id)
+  if (!row) return undefined
+  const half = Math.ceil(limit / 2)
+  const older = readMessages(sql, { limit: half, channel, before: row.place + 1 })
+  const newer = readMessages(sql, { limit: Math.max(1, limit - half), channel, after: row.place })
   return {
-    messages: rows.map((row) => ({
-      ...messageOf(row),
-      parts: readRows(
-        sql,
-        partRow,
-        "SELECT * FROM parts WHERE message_id = ? ORDER BY place",
-        row.id,
-      ).map(partOf),
-    })),
-    ...(oldest && rows.length === limit && { before: oldest.place }),
+    messages: [...older.messages, ...newer.messages],
+    ...(older.before !== undefined && { before: older.before }),
+    ...(newer.after !== undefined && { after: newer.after }),
   }
 }
 
-export const readSnapshot = (sql: Sql, rev: number, limit = 100): Snapshot => ({
+const SNAPSHOT_MESSAGES = 100
+
+export const readSnapshot = (sql: Sql, rev: number, channel?: string): Snapshot => ({
   type: "snapshot",
   rev,
-  ...readMessages(sql, limit),
+  ...(channel !== undefined && { channel }),
+  ...readMessages(sql, { limit: SNAPSHOT_MESSAGES, channel }),
+  channels: readChannels(sql),
   queue: readQueue(sql),
   interactions: readRows(
     sql,

@@ -13,6 +13,7 @@ import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycl
 import { hasEnded } from "./named-values.ts"
 import { hasRow } from "./rows.ts"
 import { checkBudget } from "./budget.ts"
+import { permissionText, questionText } from "./chat-questions.ts"
 
 /** `runner-side.ts` handles these itself. */
 type HandledElsewhere =
@@ -109,6 +110,7 @@ const tableOf = (context: SessionContext): IngestTable => {
         cacheWrite,
         cost ?? null,
       )
+      messages.touch(turnId)
       changes.record("usage", "")
       checkBudget(context)
     },
@@ -119,17 +121,22 @@ const tableOf = (context: SessionContext): IngestTable => {
       values.setPublic(retryState(turnId), { attempt, next, message })
     },
     compacted: ({ turnId }) => messages.setPart(turnId, "compacted", "compacted", {}),
-    permission: (frame) =>
+    permission: (frame) => {
+      const { permissionId: id, title, patterns } = frame
+      if (!interactions.exists(id)) {
+        const text = permissionText(title, patterns)
+        context.chatSends.add({ id: `ask-${id}`, channel: channelKey(frame), text })
+      }
       interactions.open({
-        id: frame.permissionId,
+        id,
         kind: "permission",
         channel: channelKey(frame),
         promptId: frame.messageId,
-        payload: { title: frame.title, patterns: frame.patterns },
-      }),
+        payload: { title, patterns },
+      })
+    },
     question: (frame) => {
-      if (!interactions.exists(frame.questionId))
-        context.childReports.asked(frame.messageId, frame.questionId, frame.text)
+      if (!interactions.exists(frame.questionId)) tellAsked(context, frame)
       interactions.open({
         id: frame.questionId,
         kind: "question",
@@ -234,11 +241,22 @@ const tableOf = (context: SessionContext): IngestTable => {
     "workflow-accepted": ({ executionId }) => markDelivered(context, executionId),
     "workflow-execution-result": ({ executionId, envelope }) => {
       completeOrders(context, executionId)
-      ports.workflowReported(executionId, envelope)
+      context.workflowReports.add(executionId, envelope)
     },
     "opencode-config-applied": ({ success, restarted, error }) =>
       values.setPublic("config-applied", { success, restarted, error }),
   }
+}
+
+/** A question is told to the parent session that waits for the work, and to the chat that it came from. */
+const tellAsked = (context: SessionContext, frame: Outbound<"question">): void => {
+  const { questionId, text } = frame
+  context.childReports.asked(frame.messageId, questionId, text)
+  context.chatSends.add({
+    id: `ask-${questionId}`,
+    channel: channelKey(frame),
+    text: questionText(text, frame.options ?? [], frame.multiple === true),
+  })
 }
 
 const truncate = (value: unknown): unknown => {

@@ -3,7 +3,7 @@ import type { z } from "zod"
 import type { Interaction } from "../../wire/clients/conversation.ts"
 import type { Changes } from "./changes.ts"
 import type { Sql } from "./ports.ts"
-import { answeredRow, hasRow, idRow, readRow, readRows } from "./rows.ts"
+import { answeredRow, entityChannelRow, hasRow, idRow, readRow, readRows } from "./rows.ts"
 
 export type Answered = z.output<typeof answeredRow>
 
@@ -19,63 +19,71 @@ export interface Interactions {
   readonly answer: (answered: Answered, by: string) => boolean
   readonly exists: (id: string) => boolean
   readonly openQuestion: (channel: string) => string | undefined
+  readonly openPermission: (channel: string) => string | undefined
   /** The turn has ended: its open interactions are not waited for any more. */
   readonly expire: (promptId: string) => void
   /** Answers that the runner may have missed while it was disconnected. It ignores an answer that it has already. */
   readonly answeredOf: (promptIds: readonly string[]) => readonly Answered[]
 }
 
-export const createInteractions = (
-  sql: Sql,
-  changes: Changes,
-  now: () => number,
-): Interactions => ({
-  open: ({ id, kind, channel, promptId, payload }) => {
-    sql.run(
-      "INSERT OR IGNORE INTO interactions (id, kind, prompt_id, channel, payload, status, at) VALUES (?, ?, ?, ?, ?, 'open', ?)",
-      id,
-      kind,
-      promptId ?? null,
-      channel,
-      JSON.stringify(payload),
-      now(),
-    )
+const oldestOpen = (sql: Sql, channel: string, kind: Interaction["kind"]): string | undefined =>
+  readRow(
+    sql,
+    idRow,
+    "SELECT id FROM interactions WHERE channel = ? AND kind = ? AND status = 'open' ORDER BY at LIMIT 1",
+    channel,
+    kind,
+  )?.id
+
+export const createInteractions = (sql: Sql, changes: Changes, now: () => number): Interactions => {
+  const record = ({ id, channel }: { readonly id: string; readonly channel: string }) => {
     changes.record("interaction", id)
-  },
-  answer: ({ id, kind, answer }, by) => {
-    const isFirst = hasRow(
-      sql,
-      "UPDATE interactions SET status = 'answered', answer = ?, answered_by = ? WHERE id = ? AND kind = ? AND status = 'open' RETURNING id",
-      JSON.stringify(answer),
-      by,
-      id,
-      kind,
-    )
-    if (isFirst) changes.record("interaction", id)
-    return isFirst
-  },
-  exists: (id) => hasRow(sql, "SELECT 1 FROM interactions WHERE id = ?", id),
-  openQuestion: (channel) =>
-    readRow(
-      sql,
-      idRow,
-      "SELECT id FROM interactions WHERE channel = ? AND kind = 'question' AND status = 'open' ORDER BY at LIMIT 1",
-      channel,
-    )?.id,
-  expire: (promptId) => {
-    const expired = readRows(
-      sql,
-      idRow,
-      "UPDATE interactions SET status = 'expired' WHERE prompt_id = ? AND status = 'open' RETURNING id",
-      promptId,
-    )
-    for (const { id } of expired) changes.record("interaction", id)
-  },
-  answeredOf: (promptIds) =>
-    readRows(
-      sql,
-      answeredRow,
-      "SELECT id, kind, answer FROM interactions WHERE status = 'answered' AND prompt_id IN (SELECT value FROM json_each(?))",
-      JSON.stringify(promptIds),
-    ),
-})
+    changes.record("channel", channel)
+  }
+  return {
+    open: ({ id, kind, channel, promptId, payload }) => {
+      sql.run(
+        "INSERT OR IGNORE INTO interactions (id, kind, prompt_id, channel, payload, status, at) VALUES (?, ?, ?, ?, ?, 'open', ?)",
+        id,
+        kind,
+        promptId ?? null,
+        channel,
+        JSON.stringify(payload),
+        now(),
+      )
+      record({ id, channel })
+    },
+    answer: ({ id, kind, answer }, by) => {
+      const answered = readRow(
+        sql,
+        entityChannelRow,
+        "UPDATE interactions SET status = 'answered', answer = ?, answered_by = ? WHERE id = ? AND kind = ? AND status = 'open' RETURNING id, channel",
+        JSON.stringify(answer),
+        by,
+        id,
+        kind,
+      )
+      if (answered) record(answered)
+      return answered !== undefined
+    },
+    exists: (id) => hasRow(sql, "SELECT 1 FROM interactions WHERE id = ?", id),
+    openQuestion: (channel) => oldestOpen(sql, channel, "question"),
+    openPermission: (channel) => oldestOpen(sql, channel, "permission"),
+    expire: (promptId) => {
+      const expired = readRows(
+        sql,
+        entityChannelRow,
+        "UPDATE interactions SET status = 'expired' WHERE prompt_id = ? AND status = 'open' RETURNING id, channel",
+        promptId,
+      )
+      for (const one of expired) record(one)
+    },
+    answeredOf: (promptIds) =>
+      readRows(
+        sql,
+        answeredRow,
+        "SELECT id, kind, answer FROM interactions WHERE status = 'answered' AND prompt_id IN (SELECT value FROM json_each(?))",
+        JSON.stringify(promptIds),
+      ),
+  }
+}

@@ -5,6 +5,7 @@ import { textOf } from "./client-views.ts"
 import type { Sql } from "./ports.ts"
 import {
   countRow,
+  entityChannelRow,
   hasRow,
   idRow,
   lastPartRow,
@@ -44,6 +45,8 @@ export interface Messages {
   /** Ends the streaming messages of a prompt that is not worked on any more; returns their ids. */
   readonly endAllOf: (promptId: string, status: MessageEnd, error: string) => readonly string[]
   readonly remove: (ids: readonly string[]) => void
+  /** Something that clients see with the message has changed, for example what it has used. */
+  readonly touch: (id: string) => void
   /** After a rollback: the rows are read again. */
   readonly discardCache: () => void
 }
@@ -109,6 +112,7 @@ export const createMessages = (
       at,
       status === "streaming" ? null : at,
     )
+    changes.record("channel", channel)
     return true
   }
 
@@ -159,16 +163,19 @@ export const createMessages = (
 
   const endMessage = (id: string, status: MessageEnd, error: string | undefined): boolean => {
     streaming.delete(id)
-    const hasEnded = hasRow(
+    const ended = readRow(
       sql,
-      "UPDATE messages SET status = ?, error = ?, ended_at = ? WHERE id = ? AND status = 'streaming' RETURNING id",
+      entityChannelRow,
+      "UPDATE messages SET status = ?, error = ?, ended_at = ? WHERE id = ? AND status = 'streaming' RETURNING id, channel",
       status,
       error ?? null,
       now(),
       id,
     )
-    if (hasEnded) changes.record("message", id)
-    return hasEnded
+    if (!ended) return false
+    changes.record("message", id)
+    changes.record("channel", ended.channel)
+    return true
   }
 
   const removeParts = (messageId: string, bases: readonly string[]) => {
@@ -315,8 +322,8 @@ export const createMessages = (
       for (const id of ids) {
         const removed = readRows(
           sql,
-          idRow,
-          "DELETE FROM messages WHERE id = ? OR prompt_id = ? RETURNING id",
+          entityChannelRow,
+          "DELETE FROM messages WHERE id = ? OR prompt_id = ? RETURNING id, channel",
           id,
           id,
         )
@@ -324,8 +331,20 @@ export const createMessages = (
           streaming.delete(message.id)
           sql.run("DELETE FROM parts WHERE message_id = ?", message.id)
           changes.record("removed", message.id)
+          changes.record("channel", message.channel)
         }
       }
+    },
+    touch: (id) => {
+      const row = readRow(
+        sql,
+        entityChannelRow,
+        "SELECT id, channel FROM messages WHERE id = ?",
+        id,
+      )
+      if (!row) return
+      changes.record("message", id)
+      changes.record("channel", row.channel)
     },
     discardCache: () => streaming.clear(),
   }

@@ -64,11 +64,12 @@ export interface Ports {
   readonly later: (ms: number, run: () => void) => () => void
   /** Handles a request of the runner. A repeated `requestId` must not be carried out twice. */
   readonly answer: (frame: RequestFrame) => Promise<Record<string, unknown>>
-  /** The runner reports that a workflow run has ended or waits for an approval. */
+  /** The runner reports that a workflow run has ended or waits for an approval. A known `reportId` must change nothing. */
   readonly workflowReported: (
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
-  ) => void
+    reportId: string,
+  ) => void | Promise<void>
   /** Gives a report of this session to its parent. Resolves when the parent has stored it; it knows duplicates. */
   readonly tellParent: (parent: string, report: ChildReport) => Promise<void>
   /** A client approves or denies a run of this session that waits for it. */

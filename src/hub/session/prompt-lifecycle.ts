@@ -4,8 +4,8 @@ import type { Prompt } from "./queue.ts"
 import type { SessionContext } from "./session-context.ts"
 import type { Answered } from "./interactions.ts"
 import { channelAddress } from "../../wire/channel.ts"
-import { idRow, readRows } from "./rows.ts"
-import { resendOrders, sendOrders } from "./workflow-orders.ts"
+import { foreignTurnRow, idRow, readRows } from "./rows.ts"
+import { resendOrders, sendOrders, WORKFLOW_CHANNEL } from "./workflow-orders.ts"
 
 /** The runner confirms a stop by ending the turn. Without it, the channel continues after this time. */
 const STOP_MS = 15_000
@@ -49,7 +49,7 @@ export const addPromptToConversation = (
 /** The runner reports the end of a prompt. A second report changes nothing. */
 export const endPrompt = (context: SessionContext, id: string): void => {
   const row = context.queue.find(id)
-  if (!row) return
+  if (!row) return context.interactions.expire(id)
   const status = row.stopping === 1 ? "canceled" : row.error === null ? "done" : "failed"
   if (!context.queue.finish(id, status)) return
   context.childReports.promptEnded(id, status)
@@ -85,10 +85,22 @@ export const stopPrompts = (context: SessionContext, channel: string | undefined
     queue.markStopping(id)
     deadlines.set("stop", id, ports.now() + STOP_MS)
   }
-  if (running.length > 0)
+  const foreign = running.length > 0 ? 0 : foreignTurns(context, channel).length
+  if (running.length + foreign > 0)
     context.sendToRunner({ type: "abort", ...(channel !== undefined && channelAddress(channel)) })
-  return running.length
+  return running.length + foreign
 }
+
+/** The prompts of running turns that another client of OpenCode has started: they are not in the queue. */
+const foreignTurns = ({ ports }: SessionContext, channel?: string): readonly string[] =>
+  readRows(
+    ports.sql,
+    foreignTurnRow,
+    `SELECT DISTINCT prompt_id AS id, channel FROM messages m WHERE status = 'streaming' AND prompt_id IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.id = m.prompt_id)`,
+  )
+    .filter((row) => !row.channel.startsWith(`${WORKFLOW_CHANNEL}:`))
+    .flatMap((row) => (channel === undefined || row.channel === channel ? [row.id] : []))
 
 /** Withdraws the queued prompts of one channel, or of all; returns how many there were. */
 export const withdrawAll = (
@@ -141,6 +153,10 @@ export const reconcile = (context: SessionContext): void => {
     const error = stopping === 1 ? "stopped" : "interrupted: the runner was restarted"
     endMessages(context, id, "canceled", error)
     clearPrompt(context, id)
+  }
+  for (const id of foreignTurns(context).filter((turn) => !active.includes(turn))) {
+    endMessages(context, id, "canceled", "interrupted: the runner was restarted")
+    interactions.expire(id)
   }
   resendOrders(context)
   for (const { channel, stopping } of queue.processing()) {

@@ -8,7 +8,7 @@ import type { Changes } from "./changes.ts"
 import type { Ports } from "./ports.ts"
 import {
   countRow,
-  hasRow,
+  entityChannelRow,
   knownPromptRow,
   normalizePrompt,
   type QueueRow,
@@ -60,12 +60,15 @@ export const createQueue = (
   changes: Changes,
   attachments: Attachments,
 ): Queue => {
-  const recordChange = () => changes.record("queue", "")
-  /** Runs an `UPDATE ... RETURNING`; true when it changed a row. */
+  const recordChange = (channel: string) => {
+    changes.record("channel", channel)
+    return changes.record("queue", "")
+  }
+  /** Runs an `UPDATE ... RETURNING id, channel`; true when it changed a row. */
   const update = (...statement: Parameters<Ports["sql"]["run"]>): boolean => {
-    const hasChanged = hasRow(sql, ...statement)
-    if (hasChanged) recordChange()
-    return hasChanged
+    const row = readRow(sql, entityChannelRow, ...statement)
+    if (row) recordChange(row.channel)
+    return row !== undefined
   }
   /** The same for the end of a prompt, which releases its files. */
   const end = (id: string, ...statement: Parameters<Ports["sql"]["run"]>): boolean => {
@@ -83,7 +86,7 @@ export const createQueue = (
           isSamePrompt(readPrompt(known.prompt), attachments.toReferences(prompt))
         return isSame ? { id: known.id, fresh: false } : undefined
       }
-      const place = recordChange()
+      const place = recordChange(channel)
       sql.run(
         "INSERT INTO queue (id, client_request_id, channel, place, priority, prompt, status, received_at) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)",
         prompt.messageId,
@@ -107,7 +110,7 @@ export const createQueue = (
          RETURNING ${columns}`,
         now(),
       )
-      if (row) recordChange()
+      if (row) recordChange(row.channel)
       return row
     },
     find: (id) => readRow(sql, queueRow, `SELECT ${columns} FROM queue WHERE id = ?`, id),
@@ -123,14 +126,14 @@ export const createQueue = (
     finish: (id, status) =>
       end(
         id,
-        "UPDATE queue SET status = ?, ended_at = ? WHERE id = ? AND status IN ('queued', 'processing') RETURNING id",
+        "UPDATE queue SET status = ?, ended_at = ? WHERE id = ? AND status IN ('queued', 'processing') RETURNING id, channel",
         status,
         now(),
         id,
       ),
     markStopping: (id) =>
       void update(
-        "UPDATE queue SET stopping = 1 WHERE id = ? AND status = 'processing' RETURNING id",
+        "UPDATE queue SET stopping = 1 WHERE id = ? AND status = 'processing' RETURNING id, channel",
         id,
       ),
     requeueLost: (active) => {
@@ -148,20 +151,20 @@ export const createQueue = (
           )
         }
       }
-      if (lost.length > 0) recordChange()
+      for (const { channel } of lost) recordChange(channel)
       return lost
     },
     withdraw: (id) =>
       end(
         id,
-        "UPDATE queue SET status = 'canceled', ended_at = ? WHERE id = ? AND status = 'queued' RETURNING id",
+        "UPDATE queue SET status = 'canceled', ended_at = ? WHERE id = ? AND status = 'queued' RETURNING id, channel",
         now(),
         id,
       ),
     promote: (id) =>
       update(
         `UPDATE queue SET priority = (SELECT max(max(priority), max(place)) + 1 FROM queue)
-         WHERE id = ? AND status = 'queued' RETURNING id`,
+         WHERE id = ? AND status = 'queued' RETURNING id, channel`,
         id,
       ),
   }

@@ -37,6 +37,7 @@ export const hasRow = (sql: Sql, query: string, ...values: readonly SqlValue[]):
   sql.all(query, ...values).length > 0
 
 export const idRow = z.object({ id: z.string() })
+export const foreignTurnRow = z.object({ id: z.string(), channel: z.string() })
 export const valueRow = z.object({ value: z.string() })
 export const countRow = z.object({ count: z.number() })
 
@@ -54,6 +55,7 @@ export const changeRow = z.object({
     "usage",
     "removed",
     "part-removed",
+    "channel",
   ]),
   ref: z.string(),
   start: z.number().nullable(),
@@ -71,12 +73,26 @@ export const messageRow = z.object({
   author: optionalJsonColumn(z.unknown()),
   created_at: z.number(),
   ended_at: z.number().nullable(),
+  /** Of a prompt; from the queue. */
+  client_request_id: z.string().nullable(),
 })
+/** What one message has used, over all answers of the model. */
+export const messageUsageRow = z.object({
+  model: z.string(),
+  input: z.number(),
+  output: z.number(),
+  reasoning: z.number(),
+  cacheRead: z.number(),
+  cacheWrite: z.number(),
+  cost: z.number(),
+})
+export const placeRow = z.object({ place: z.number() })
 
 export const partRow = z.object({
   message_id: z.string(),
   id: z.string(),
   base: z.string(),
+  place: z.number(),
   kind: z.string(),
   text: z.string(),
   /** The first half of a surrogate pair whose second half has not arrived: a text column cannot hold it. */
@@ -109,7 +125,16 @@ export type QueueRow = z.output<typeof queueRow>
 
 /** A prompt in the queue as clients see it. */
 export const openPromptRow = queueRow.omit({ error: true }).extend({
-  prompt: jsonColumn(z.object({ content: z.string() })),
+  client_request_id: z.string().nullable(),
+  received_at: z.number(),
+  prompt: jsonColumn(
+    z.object({
+      content: z.string(),
+      attachments: z
+        .array(z.object({ mime: z.string(), filename: z.string().optional() }))
+        .optional(),
+    }),
+  ),
 })
 
 export const knownPromptRow = queueRow.pick({ id: true, prompt: true, channel: true })
@@ -132,6 +157,7 @@ export const interactionRow = z.object({
   payload: jsonColumn(z.record(z.string(), z.unknown())),
   status: interactionStatus,
   answer: optionalJsonColumn(z.unknown()),
+  at: z.number(),
 })
 
 /** An answer that was given, by the kind of what was asked. */
@@ -189,7 +215,7 @@ export const runnerConnectionRow = z.object({
 export const epochRow = z.object({ last_seq: z.number() })
 
 export const deadlineRow = z.object({
-  kind: z.enum(["stop", "prompt", "barrier", "ask", "access", "send", "report"]),
+  kind: z.enum(["stop", "prompt", "barrier", "ask", "access", "send", "report", "workflow"]),
   ref: z.string(),
 })
 export const deadlineTimeRow = z.object({ at: z.number().nullable() })
@@ -203,11 +229,27 @@ export const sendRow = z.object({
   mime: z.string().nullable(),
   attempts: z.number(),
   due_at: z.number(),
+  started_at: z.number().nullable(),
 })
 export type SendRow = z.output<typeof sendRow>
 
 export const fileRow = z.object({ place: z.number(), id: z.string() })
 export const channelRow = z.object({ key: z.string() })
+export const channelCountsRow = z.object({
+  title: z.string().nullable(),
+  working: z.number(),
+  queued: z.number(),
+  waiting: z.number(),
+  received_at: z.number().nullable(),
+  last_text: z.string().nullable(),
+})
+export const newestMessageRow = z.object({
+  status: messageStatus,
+  at: z.number(),
+  rev: z.number().nullable(),
+})
+/** The channel of an entity, for its summary. */
+export const entityChannelRow = z.object({ id: z.string(), channel: z.string() })
 export const cancelRow = z.object({ execution: z.string() })
 export const orderRow = z.object({ frame: z.string() })
 export const resultRow = z.object({ result: z.string() })

@@ -1,4 +1,5 @@
 /** The tables of one session. Invariants are constraints here, so they hold in any order of calls. */
+import { addColumns } from "./add-columns.ts"
 import type { Sql } from "./ports.ts"
 
 const statements = [
@@ -13,11 +14,13 @@ const statements = [
   "INSERT OR IGNORE INTO link (id) VALUES (1)",
   "CREATE TABLE IF NOT EXISTS epochs (epoch TEXT PRIMARY KEY, last_seq INTEGER NOT NULL)",
   "CREATE TABLE IF NOT EXISTS channels (key TEXT PRIMARY KEY, agent_session TEXT)",
+  "CREATE TABLE IF NOT EXISTS channel_titles (key TEXT PRIMARY KEY, title TEXT NOT NULL)",
   `CREATE TABLE IF NOT EXISTS messages (
     id TEXT PRIMARY KEY, place INTEGER NOT NULL, role TEXT NOT NULL, channel TEXT NOT NULL,
     prompt_id TEXT, status TEXT NOT NULL CHECK (status IN ('streaming', 'done', 'error', 'canceled')),
     error TEXT, author TEXT, created_at INTEGER NOT NULL, ended_at INTEGER)`,
   "CREATE INDEX IF NOT EXISTS messages_place ON messages (place)",
+  "CREATE INDEX IF NOT EXISTS messages_channel ON messages (channel, place)",
   "CREATE INDEX IF NOT EXISTS messages_prompt ON messages (prompt_id)",
   // A part that is longer than a row continues in another row with the same `base`.
   `CREATE TABLE IF NOT EXISTS parts (
@@ -48,10 +51,16 @@ const statements = [
     channel TEXT NOT NULL, payload TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('open', 'answered', 'expired')),
     answer TEXT, answered_by TEXT, at INTEGER NOT NULL)`,
+  "CREATE INDEX IF NOT EXISTS interactions_open ON interactions (channel) WHERE status = 'open'",
   `CREATE TABLE IF NOT EXISTS asks (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)`,
   // Workflow orders for the runner: sent again on every connection until there is a result.
-  "CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, frame TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0)",
+  // `epoch`: the state directory that the first copy was sent to.
+  "CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, frame TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0, epoch TEXT)",
+  // Results of workflow runs that the shared store has not confirmed (workflow-reports.ts).
+  `CREATE TABLE IF NOT EXISTS workflow_reports (
+    place INTEGER PRIMARY KEY AUTOINCREMENT, execution TEXT NOT NULL, envelope TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0)`,
   // Cancelled runs: sent on every connection until confirmed. The row stays, to reject orders that arrive late.
   "CREATE TABLE IF NOT EXISTS cancels (execution TEXT PRIMARY KEY, answered INTEGER NOT NULL DEFAULT 0)",
   "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, type TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)",
@@ -61,13 +70,15 @@ const statements = [
     id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL,
     output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,
     cost REAL)`,
+  "CREATE INDEX IF NOT EXISTS usage_message ON usage (message_id)",
   // Prompts whose end the parent session waits for, and reports that it has not stored yet (child-reports.ts).
   "CREATE TABLE IF NOT EXISTS awaited (prompt TEXT PRIMARY KEY)",
   "CREATE TABLE IF NOT EXISTS child_reports (id TEXT PRIMARY KEY, report TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0)",
-  // Messages for chat services outside, in order. A reply is one or more rows.
+  // Messages for chat services outside, in order. A reply is one or more rows. `started_at`: the call was begun.
   `CREATE TABLE IF NOT EXISTS sends (
     place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, reply TEXT NOT NULL, channel TEXT NOT NULL,
-    text TEXT NOT NULL, artifact TEXT, mime TEXT, attempts INTEGER NOT NULL DEFAULT 0, due_at INTEGER NOT NULL)`,
+    text TEXT NOT NULL, artifact TEXT, mime TEXT, attempts INTEGER NOT NULL DEFAULT 0, due_at INTEGER NOT NULL,
+    started_at INTEGER)`,
   // Prompts of chat channels that have got a reply.
   "CREATE TABLE IF NOT EXISTS chat_replies (prompt TEXT PRIMARY KEY)",
   "CREATE TABLE IF NOT EXISTS deadlines (kind TEXT NOT NULL, ref TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (kind, ref))",
@@ -75,4 +86,8 @@ const statements = [
 
 export const migrate = (sql: Sql): void => {
   for (const statement of statements) sql.run(statement)
+  addColumns(sql, [
+    ["orders", "epoch", "TEXT"],
+    ["sends", "started_at", "INTEGER"],
+  ])
 }

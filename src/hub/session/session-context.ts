@@ -12,6 +12,7 @@ import type { Ports } from "./ports.ts"
 import { createQueue, type Queue } from "./queue.ts"
 import { createNamedValues, type NamedValues } from "./named-values.ts"
 import { createBudget, type SessionBudget } from "./budget.ts"
+import { createWorkflowReports, type WorkflowReports } from "./workflow-reports.ts"
 import { createDeltaBatches, type DeltaBatches } from "./delta-batches.ts"
 
 export interface SessionContext {
@@ -26,6 +27,7 @@ export interface SessionContext {
   readonly deadlines: Deadlines
   readonly values: NamedValues
   readonly childReports: ChildReports
+  readonly workflowReports: WorkflowReports
   readonly budget: SessionBudget
   readonly chatSends: ChatSends
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
@@ -47,6 +49,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
   const deadlines = createDeadlines(sql, ports.alarm)
   const values = createNamedValues(sql, changes, config)
   const childReports = createChildReports(ports, values, deadlines)
+  const workflowReports = createWorkflowReports(ports, messages, deadlines)
   const chatSends = createChatSends(ports, messages, deadlines)
   let outgoing: InboundFrame[] = []
   const context: SessionContext = {
@@ -61,6 +64,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
     interactions: createInteractions(sql, changes, now),
     values,
     childReports,
+    workflowReports,
     budget: createBudget(sql, values),
     chatSends,
     commit: (work) => {
@@ -81,6 +85,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
         attachments.deleteReleased()
         childReports.send()
         if (LISTED.some((kind) => kinds.has(kind))) ports.changed(kinds.has("usage"))
+        workflowReports.send(context.commit)
         chatSends.sendDue(context.commit)
         return result
       } catch (error) {

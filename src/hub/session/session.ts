@@ -13,6 +13,7 @@ import { storeArtifact } from "./artifacts.ts"
 import { addOrder, cancelExecution } from "./workflow-orders.ts"
 import { createSessionContext, type SessionContext } from "./session-context.ts"
 import type { Ports } from "./ports.ts"
+import { answerFromChat } from "./chat-questions.ts"
 import {
   abandonPrompt,
   answerQuestion,
@@ -22,7 +23,8 @@ import {
   withdrawAll,
 } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
-import { channelRow, readRow, readRows } from "./rows.ts"
+import { readChannelKeys } from "./channel-summaries.ts"
+import { readRow } from "./rows.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
@@ -69,7 +71,8 @@ export interface Session {
   readonly alarm: () => void
   /** Call after a restart or a sleep, with the connections that still exist. */
   readonly recover: (connections: readonly string[]) => void
-  readonly snapshot: () => Snapshot
+  /** With a channel, the messages are those of this channel only. */
+  readonly snapshot: (channel?: string) => Snapshot
   readonly recent: (limit: number) => readonly MessageWithParts[]
   readonly status: () => SessionStatus
   /** What the list of sessions shows. */
@@ -86,6 +89,8 @@ export interface PromptOptions {
   readonly interrupt?: boolean
   /** The session that sent it. It answers an open question; if it is the parent's, its end is reported to the parent. */
   readonly fromSession?: string | undefined
+  /** A message of a chat service. It answers a question or a permission that is open in its channel. */
+  readonly fromChat?: boolean
 }
 
 export interface Note {
@@ -96,6 +101,8 @@ export interface Note {
   readonly image?: { readonly base64: string; readonly mime: string }
   /** It is a reply of the agent: sent to the chat service of its channel too. */
   readonly reply?: boolean
+  /** Another message follows it: the final text of the turn is sent too. */
+  readonly followUp?: boolean
 }
 
 export interface SessionFacts {
@@ -162,11 +169,12 @@ export const createSession = (ports: Ports, config?: string): Session => {
         dispatch(context)
       })
     },
-    prompt: (prompt, channel, { interrupt = false, fromSession } = {}) => {
+    prompt: (prompt, channel, { interrupt = false, fromSession, fromChat = false } = {}) => {
       if (queue.find(prompt.messageId)) return
       refuseIfEnded(values)
       commit(() => {
         queue.add(prompt, channel, undefined, interrupt)
+        if (fromChat && answerFromChat(context, prompt, channel)) return
         if (fromSession !== undefined) {
           if (answerQuestion(context, prompt, channel)) return
           if (fromSession === context.childReports.parent())
@@ -184,7 +192,15 @@ export const createSession = (ports: Ports, config?: string): Session => {
       })
     },
     cancelWorkflow: (executionId) => commit(() => cancelExecution(context, executionId)),
-    note: ({ id, role, content, channel = "web:default", image, reply = false }) =>
+    note: ({
+      id,
+      role,
+      content,
+      channel = "web:default",
+      image,
+      reply = false,
+      followUp = false,
+    }) =>
       commit(() => {
         const artifact =
           image &&
@@ -192,7 +208,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
         const extra = artifact === undefined ? {} : { extra: { artifact } }
         context.messages.add(role, { channel, content, ...extra }, { id })
         if (!reply) return
-        context.chatSends.markReplied(channel)
+        if (!followUp) context.chatSends.markReplied(channel)
         const picture = artifact === undefined ? undefined : { artifact, mime: image?.mime ?? "" }
         context.chatSends.add({ id, channel, text: content, image: picture })
       }),
@@ -205,12 +221,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
     generation,
     config: values.config,
     gatewayUrl: () => connectedRunner.safeParse(values.getPublic("runner")).data?.gatewayUrl,
-    channels: () =>
-      readRows(
-        ports.sql,
-        channelRow,
-        "SELECT key FROM channels UNION SELECT channel FROM queue UNION SELECT channel FROM messages",
-      ).map(({ key }) => key),
+    channels: () => readChannelKeys(ports.sql),
     terminate: (why, { quiet = false } = {}) => {
       const { connection } = runnerConnection.state()
       commit(() => {
@@ -229,15 +240,16 @@ export const createSession = (ports: Ports, config?: string): Session => {
       context.attachments.deleteOrphans()
       context.deadlines.arm()
       context.childReports.send()
+      context.workflowReports.send(commit)
       context.chatSends.sendDue(commit)
     },
-    snapshot: () => {
+    snapshot: (channel) => {
       runner.flush()
-      return readSnapshot(ports.sql, context.changes.rev())
+      return readSnapshot(ports.sql, context.changes.rev(), channel)
     },
     recent: (limit) => {
       runner.flush()
-      return readMessages(ports.sql, limit).messages
+      return readMessages(ports.sql, { limit }).messages
     },
     status: () => {
       const title = values.getPublic("title")
@@ -310,6 +322,9 @@ const meetDeadlines = (context: SessionContext): void => {
         break
       case "report":
         context.childReports.retry()
+        break
+      case "workflow":
+        context.workflowReports.retry()
         break
       case "send":
         context.chatSends.wake()

@@ -64,11 +64,24 @@ export const resendOrders = ({ ports: { sql }, sendToRunner }: SessionContext): 
   for (const { execution } of open) sendToRunner(abortFrame(execution))
 }
 
-export const sendOrders = ({ ports: { sql }, sendToRunner }: SessionContext): void => {
+/**
+ * An order that another state directory was sent may have begun there without a report. It is sent as delivered, so that a
+ * runner without its journal answers that the run has failed. The epoch is written before the frame leaves.
+ */
+export const sendOrders = (context: SessionContext): void => {
+  const { ports, sendToRunner, runnerConnection } = context
+  const { sql } = ports
+  const epoch = runnerConnection.state().epoch ?? ""
+  sql.run(
+    `UPDATE orders SET frame = json_set(frame, '$.delivered', json('true'))
+       WHERE sent = 0 AND epoch IS NOT NULL AND epoch <> ?`,
+    epoch,
+  )
   const orders = readRows(
     sql,
     orderRow,
-    "UPDATE orders SET sent = 1 WHERE sent = 0 RETURNING frame",
+    "UPDATE orders SET sent = 1, epoch = coalesce(epoch, ?) WHERE sent = 0 RETURNING frame",
+    epoch,
   )
   for (const { frame } of orders) sendToRunner(readOrder(frame))
 }

@@ -1,4 +1,5 @@
 /** The tables that all sessions of a hub share. Column names are part of the database on disk. */
+import { addColumns } from "../session/add-columns.ts"
 import type { Sql } from "../session/ports.ts"
 
 const statements = [
@@ -54,12 +55,5 @@ const addedColumns = [
 
 export const createSharedTables = (sql: Sql): void => {
   for (const statement of statements) sql.run(statement)
-  for (const [table, column, type] of addedColumns) {
-    const has = sql.all(
-      "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? AND instr(sql, ?) > 0",
-      table,
-      ` ${column} ${type}`,
-    )
-    if (has.length === 0) sql.run(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`)
-  }
+  addColumns(sql, addedColumns)
 }

@@ -34,10 +34,11 @@ export interface SharedStoreOptions {
 export interface SharedStore {
   /** Undefined when the request needs more than the shared store. Throws a Refusal with a message for the caller. */
   readonly answer: (session: string, frame: RequestFrame) => Record<string, unknown> | undefined
-  /** Stores the result that a runner reports for a workflow execution. */
+  /** Stores the result that a runner reports for a workflow execution. A known `reportId` changes nothing. */
   readonly executed: (
     id: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
+    reportId: string,
   ) => void
   /** A client of the session approves or denies an execution that waits for it. */
   readonly decide: (session: string, decision: ExecutionDecision) => DecisionOutcome
@@ -48,6 +49,9 @@ export interface SharedStore {
   /** Sets the alarm and delivers effects that a previous process did not deliver. */
   readonly start: () => void
 }
+
+/** Stands for the session in the ids of reports: no session has a name with a space. */
+const REPORTS = "workflow report"
 
 export const createSharedStore = ({
   sql,
@@ -124,7 +128,14 @@ export const createSharedStore = ({
         runOnce(caller, () => answerStoreRequest(handlers, frame.type, frame, caller)),
       )
     },
-    executed: (id, envelope) => commit(() => executions.executed(id, envelope)),
+    executed: (id, envelope, reportId) =>
+      commit(
+        () =>
+          void runOnce({ session: REPORTS, requestId: reportId }, () => {
+            executions.executed(id, envelope)
+            return {}
+          }),
+      ),
     decide: (session, decision) => commit(() => executions.decide(session, decision)),
     hook: (trigger, secret, data) => commit(() => triggers.hook(trigger, secret, data)),
     alarm: () => commit(triggers.alarm),

@@ -9,9 +9,13 @@ export const openChannelStore = (db: Database): ChannelStore => {
     "INSERT INTO channels (key, session) VALUES (?, ?) ON CONFLICT DO UPDATE SET session = excluded.session",
   )
   const all = db.query<{ session: string }, []>("SELECT DISTINCT session FROM channels")
+  const byAgentSession = db.query<{ key: string }, [string]>(
+    "SELECT key FROM channels WHERE session = ? ORDER BY rowid DESC LIMIT 1",
+  )
   const remove = db.query("DELETE FROM channels WHERE key = ?")
   return {
     all: () => all.all().map(({ session }) => session),
+    channelOf: (agentSessionId) => byAgentSession.get(agentSessionId)?.key,
     agentSessionOf: (key) => find.get(key)?.session,
     setAgentSession: (key, agentSessionId) => {
       if (agentSessionId === undefined) remove.run(key)

@@ -7,6 +7,7 @@ import { changedTurn, restoreTurn } from "../turn/turn-record.ts"
 import { answerText } from "../turn/text.ts"
 import { newTurn, type Outcome, type Turn, turnIdOf } from "../turn/turn.ts"
 import { chooseAgentSession } from "./agent-sessions.ts"
+import { foreignJob, type ForeignPrompt, readForeignPrompt } from "./foreign-prompt.ts"
 import { type ChannelAddress, channelKey } from "../../wire/channel.ts"
 import type { ChannelPorts, ReadyAgent } from "./channels.ts"
 import type { StoredJob } from "./job-store.ts"
@@ -36,7 +37,7 @@ type QueueEntry = { readonly job: Job; readonly tries: number } | { readonly wor
 
 /** What runs on the channel: a job in preparation, then its turn; or exclusive work. */
 interface Slot {
-  readonly job: Job | undefined
+  job: Job | undefined
   readonly stopping: AbortController
   turn: RunningTurn | undefined
   /** Set for exclusive work; resolves when it has ended. */
@@ -54,10 +55,15 @@ export interface Channel {
   readonly key: string
   readonly address: ChannelAddress
   readonly enqueue: (job: Job) => void
+  /** Another client of OpenCode works in this agent session: shows its turn, unless the channel is at work itself. */
+  readonly follow: (agentSessionId: string, userMessageId?: string) => Promise<void>
   /** Queues the work; while it runs, no turn runs on the channel. */
   readonly runExclusively: <Result>(work: Work<Result>) => Promise<Result>
-  /** Cancels queued and running jobs; resolves when all of them have ended. */
-  readonly stop: (reason: string) => Promise<void>
+  /**
+   * Cancels queued and running jobs; resolves when all of them have ended. With `keepForeign`, a foreign turn goes on if
+   * there were others.
+   */
+  readonly stop: (reason: string, keepForeign?: boolean) => Promise<void>
   readonly turns: () => readonly RunningTurn[]
   readonly onEvent: (event: AgentEvent) => void
   readonly restore: (stored: StoredJob) => void
@@ -123,7 +129,13 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     const slot = openSlot(job)
     const { signal } = slot.stopping
     try {
-      const agentSessionId = steered?.identity.agentSessionId ?? (await ensureSession(job, agent))
+      const choice = steered?.identity ?? (await ensureSession(job, agent, signal))
+      if (signal.aborted) return
+      if ("foreign" in choice) {
+        queue.unshift({ job, tries })
+        return followIn(slot, agent, choice.agentSessionId, choice.foreign)
+      }
+      const { agentSessionId } = choice
       const prepared = await prepareJob(job, agent, agentSessionId, ports, signal)
       if (signal.aborted) return
       const identity = {
@@ -153,6 +165,51 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       else endJobWithoutTurn(job, { type: "error", error: describeError(error) })
       closeSlot(slot)
     }
+  }
+
+  /** The slot may have been opened for a job, which is in the queue again. */
+  const followIn = (
+    slot: Slot,
+    agent: ReadyAgent,
+    agentSessionId: string,
+    foreign: ForeignPrompt,
+  ): void => {
+    const job = foreignJob(foreign, address)
+    const identity = {
+      promptId: jobId(job),
+      turnId: crypto.randomUUID(),
+      ...address,
+      agentSessionId,
+      userMessageId: foreign.userMessageId,
+    }
+    const turn = newTurn(identity, { ...ports.settings, models: [], observed: true })
+    const posting: Posting = {
+      kind: "prompt",
+      body: { messageID: foreign.userMessageId, parts: [] },
+    }
+    const saved = changedTurn(turn, undefined)
+    jobs.queued(jobId(job), key, job)
+    if (saved) jobs.started(jobId(job), posting, saved)
+    send({ type: "workflow-chat-message", role: "user", content: foreign.text, ...address })
+    slot.job = job
+    launch(slot, job, turn, posting, agent).dispatch({ type: "resume" })
+  }
+
+  const follow = async (agentSessionId: string, userMessageId?: string): Promise<void> => {
+    const agent = ports.agent()
+    if (isBusy() || !agent) return
+    const slot = openSlot(undefined)
+    const foreign = await readForeignPrompt(
+      agent.client,
+      agentSessionId,
+      jobs.hasUserMessage,
+      userMessageId,
+    ).catch((error: unknown) => {
+      log.warn("foreign-turn.not-read", { error: describeError(error) })
+      return undefined
+    })
+    if (foreign && ports.agent() === agent) followIn(slot, agent, agentSessionId, foreign)
+    else closeSlot(slot)
   }
 
   const launch = (
@@ -186,16 +243,19 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     return running
   }
 
-  const ensureSession = async (job: Job, { client }: ReadyAgent): Promise<string> => {
+  const ensureSession = async (job: Job, { client }: ReadyAgent, signal: AbortSignal) => {
     const named = job.type === "prompt" ? job.opencodeSessionId : undefined
     const known = ports.sessions.agentSessionOf(key)
-    const { agentSessionId, isNew } = await chooseAgentSession(client, clock, [named, known], {
+    const choice = await chooseAgentSession(client, clock, [named, known], {
       lastTurnFinishedCleanly: lastTurnFinishedCleanly && (named === undefined || named === known),
+      isOwn: jobs.hasUserMessage,
+      signal,
     })
-    if (isNew)
+    const { agentSessionId } = choice
+    if ("isNew" in choice && choice.isNew)
       send({ type: "channel-session-created", channelKey: key, opencodeSessionId: agentSessionId })
     if (known !== agentSessionId) ports.sessions.setAgentSession(key, agentSessionId)
-    return agentSessionId
+    return choice
   }
 
   const endJobWithoutTurn = (job: Job, outcome: Outcome): void => {
@@ -210,7 +270,9 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     return isSteering && ports.agent() ? turns().at(-1) : undefined
   }
 
-  const stop = async (reason: string): Promise<void> => {
+  const stop = async (reason: string, keepForeign = false): Promise<void> => {
+    const isForeign = (turn: RunningTurn) => turn.state().settings.observed === true
+    const hasOwn = queue.length > 0 || slots.some(({ turn }) => !turn || !isForeign(turn))
     const canceled = { type: "canceled", reason } as const
     for (const entry of queue.splice(0)) {
       if ("job" in entry) endJobWithoutTurn(entry.job, canceled)
@@ -224,7 +286,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     const exclusive = slots.filter(({ workEnded }) => workEnded !== undefined)
     for (const { stopping } of exclusive) stopping.abort(new Error(reason))
     for (const interrupted of toResume) interrupted.stopReason ??= reason
-    const stopped = turns()
+    const stopped = turns().filter((turn) => !(keepForeign && hasOwn && isForeign(turn)))
     for (const turn of stopped) turn.dispatch({ type: "stop", reason })
     await Promise.all([
       ...stopped.map((turn) => turn.ended),
@@ -267,6 +329,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
         queue.push({ work: exclusive })
         startNext()
       }),
+    follow,
     stop,
     turns,
     // Events of a sub-agent belong to the first turn: a turn that steers it has not started its own work yet.

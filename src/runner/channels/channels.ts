@@ -13,7 +13,7 @@ import type { PermissionReply } from "../../wire/permission.ts"
 import type { ChannelStore } from "./agent-sessions.ts"
 import { createJobWaiters, type JobReport } from "./job-waiters.ts"
 import { type Channel, createChannel, type Work } from "./channel.ts"
-import { type ChannelAddress, channelKey } from "../../wire/channel.ts"
+import { channelAddress, type ChannelAddress, channelKey } from "../../wire/channel.ts"
 import { createEventRouter, type Listener } from "./event-routing.ts"
 import type { JobStore } from "./job-store.ts"
 import { type Job, jobAddress, jobId } from "./jobs.ts"
@@ -190,6 +190,24 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     send({ type: "title", title })
   }
 
+  const channelWith = (agentSessionId: string): Channel | undefined => {
+    const key = options.sessions.channelOf(agentSessionId)
+    return key === undefined ? undefined : channelOf(channelAddress(key))
+  }
+  /** An answer begins to a prompt that no job has posted: another client of OpenCode has. */
+  const followForeignTurn = ({ message }: Extract<AgentEvent, { type: "message" }>): void => {
+    const { role, completed, parentId, agentSessionId } = message
+    if (role !== "assistant" || completed || parentId === undefined) return
+    if (jobs.hasUserMessage(parentId)) return
+    void channelWith(agentSessionId)?.follow(agentSessionId, parentId)
+  }
+  /** The event that shows a foreign turn may have been missed. */
+  const followBusySessions = async ({ client }: ReadyAgent): Promise<void> => {
+    const statuses = await client.statuses().catch(() => new Map<string, unknown>())
+    for (const agentSessionId of statuses.keys())
+      void channelWith(agentSessionId)?.follow(agentSessionId)
+  }
+
   const stateOf = (id: string, channel: Channel): JobState | undefined => {
     const turn = channel.turns().find(({ identity }) => identity.promptId === id)
     if (turn) return { is: "running", turn: turn.state() }
@@ -200,7 +218,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
 
   const stop = async (scope: ChannelAddress | undefined, reason: string): Promise<void> => {
     const selected = scope ? all().filter(({ key }) => key === channelKey(scope)) : all()
-    await Promise.all(selected.map((channel) => channel.stop(reason)))
+    await Promise.all(selected.map((channel) => channel.stop(reason, scope !== undefined)))
   }
 
   const take = (job: Job): void => {
@@ -262,6 +280,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       agent = ready
       pausing = undefined
       for (const channel of all()) channel.agentReady(ready)
+      void followBusySessions(ready)
     },
     agentLost: (why) => {
       agent = undefined
@@ -272,9 +291,11 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       summaries.onEvent(event)
       eventRouter.dispatch(event)
       if (event.type === "session") reportTitle(event)
+      if (event.type === "message") followForeignTurn(event)
     },
     streamGap: () => {
       for (const turn of allTurns()) turn.dispatch({ type: "stream-gap" })
+      if (agent) void followBusySessions(agent)
     },
     originOf: (agentSessionId) => {
       const turn = running().find(

@@ -33,6 +33,8 @@ export interface JobStore {
   readonly stateOf: (id: string) => "queued" | "running" | "ended" | undefined
   readonly outcomeOf: (id: string) => Outcome | undefined
   readonly messageOf: (id: string) => KnownMessage | undefined
+  /** A job has posted this user message to OpenCode, or follows it. */
+  readonly hasUserMessage: (userMessageId: string) => boolean
   readonly queued: (id: string, channelKey: string, job: Job) => void
   /** Called before the prompt is posted to OpenCode, so that a crash in between does not post a second prompt. */
   readonly started: (id: string, posting: Posting, turn: SavedTurn) => void
@@ -64,6 +66,7 @@ export const openJobStore = (db: Database): JobStore => {
     place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, channel TEXT NOT NULL, state TEXT NOT NULL,
     job TEXT, posting TEXT, turn TEXT, outcome TEXT, session TEXT, message TEXT) STRICT`)
   db.run("CREATE INDEX IF NOT EXISTS jobs_unfinished ON jobs (state) WHERE state <> 'ended'")
+  db.run("CREATE INDEX IF NOT EXISTS jobs_message ON jobs (message)")
   db.run(`CREATE TABLE IF NOT EXISTS turn_texts (
     job TEXT NOT NULL, id TEXT NOT NULL, message TEXT NOT NULL, kind TEXT NOT NULL, sent INTEGER NOT NULL,
     ended INTEGER NOT NULL, dropped INTEGER NOT NULL, PRIMARY KEY (job, id)) STRICT`)
@@ -84,6 +87,7 @@ export const openJobStore = (db: Database): JobStore => {
     { place: number; channel: string; session: string | null; message: string | null },
     [string]
   >("SELECT place, channel, session, message FROM jobs WHERE id = ?")
+  const byMessage = db.query<{ id: string }, [string]>("SELECT id FROM jobs WHERE message = ?")
   const fromPlace = db.query<{ id: string }, [string, number]>(
     "SELECT id FROM jobs WHERE channel = ? AND place >= ? ORDER BY place",
   )
@@ -130,6 +134,7 @@ export const openJobStore = (db: Database): JobStore => {
         idsFromHere,
       }
     },
+    hasUserMessage: (userMessageId) => byMessage.get(userMessageId) !== null,
     queued: (id, channelKey, job) => void insert.run(id, channelKey, JSON.stringify(job)),
     started: (id, posting, turn) => {
       const { sessionId, userMessageId } = turn.identity

@@ -9,6 +9,7 @@ import type { HttpResponse } from "./http/response.ts"
 import { createMetrics, type Metric } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
+import type { PageOptions } from "./page/page-door.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
 import { createSandboxOperations, type SandboxOperationPorts } from "../sandbox/operations.ts"
@@ -27,6 +28,8 @@ export interface GatewayOptions {
   /** Pages of path tunnels share the gateway's origin. */
   readonly allowSharedOrigin?: boolean
   readonly backends: BackendPorts
+  /** Backends that listen on a Unix socket in place of their port. */
+  readonly backendSockets?: ReadonlyMap<number, string>
   readonly clock: Clock
   readonly log: Log
   /** OpenCode's port while it runs. */
@@ -49,6 +52,8 @@ export interface GatewayOptions {
   /** Where the operations on secrets get them; `undefined` when the sandbox has none. */
   readonly secrets?: Secrets | undefined
   readonly services: SandboxOperationPorts["services"]
+  /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
+  readonly page?: PageOptions | undefined
   readonly mostSockets?: number
 }
 
@@ -73,7 +78,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     siteOf: (host) => tunnels.findByHost(host)?.name ?? "",
     onOpened: (sub, path) => log.info("gateway.opened", { sub, path }),
   })
-  const dialer = createDialer(clock)
+  const dialer = createDialer(clock, options.backendSockets)
   const metrics = createMetrics()
   let listeningPort: number | undefined = options.port || undefined
   let openWebSockets = 0
@@ -147,6 +152,15 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     opencodePort: options.opencodePort,
     serviceLog: options.services.services.logOf,
     report,
+    page: options.page,
+    onLoggedOut: () => {
+      auth.sessions.clear()
+      auth.tickets.clear()
+      const connections = server.dropConnections(
+        ({ route }) => route === "hub" || forwardedRoutes.has(route),
+      )
+      log.info("gateway.logged-out", { connections })
+    },
     onError: (route, error) => log.error("gateway.failed", { route, error: describeError(error) }),
     onUpgrade: () => {
       openWebSockets += 1

@@ -22,6 +22,8 @@ import type { Dialer } from "./tcp/backend-connections.ts"
 import { serveApi } from "./serve-api.ts"
 import { serveLog } from "./serve-log.ts"
 import type { ServiceLog } from "../sandbox/services/service-log.ts"
+import { hostKind } from "./hosts.ts"
+import { createPageDoor, type PageOptions } from "./page/page-door.ts"
 import { backendDown, message, methodNotAllowed, notFound, refusal } from "./pages.ts"
 import { asksForWebSocket, isOriginAllowed } from "./proxy/ws.ts"
 import { forwardRequest } from "./proxy/http.ts"
@@ -44,6 +46,10 @@ export interface RequestHandlerOptions {
   readonly opencodePort: () => number | undefined
   readonly serviceLog: (name: string) => ServiceLog | undefined
   readonly report: (name: ReportName) => HttpResponse
+  /** The page and its host; without it every host is the sandbox's. */
+  readonly page: PageOptions | undefined
+  /** Every login of the page was ended. */
+  readonly onLoggedOut: () => void
   /** A WebSocket was opened; the returned function is called when it is closed. */
   readonly onUpgrade: () => () => void
   /** A handler of this route threw. */
@@ -59,6 +65,8 @@ const HEALTHY: HttpResponse = {
   headers: { "content-type": "application/json" },
   body: '{"ok":true}',
 }
+
+const NO_TUNNEL = "there is no tunnel of this name"
 
 /** As sandbox-agent's server answers. */
 const V1_HEALTHY: HttpResponse = { ...HEALTHY, body: '{"status":"ok"}' }
@@ -87,7 +95,12 @@ export const createRequestHandler = (
       return exchange.respond(methodNotAllowed(head, "GET and the like"))
     }
     const target = parseTarget(head.target)
-    const isTunnelHost = tunnels.findByHost(head.host) !== undefined
+    const kind = options.page && hostKind(head.host, options.page)
+    if (kind === "unknown") return exchange.respond(refusal(head, "host"))
+    if (kind === "page") return pageDoor?.(exchange, target)
+    const isTunnelHost = kind !== "box" && tunnels.findByHost(head.host) !== undefined
+    // The rows of the sandbox are on one host: a name that is no tunnel's has none.
+    if (kind === "tunnel" && !isTunnelHost) return exchange.respond(notFound(head, NO_TUNNEL))
     const route = isTunnelHost ? tunnelHostRoute : findRoute(target.path, target.search)
     if (route === undefined) return exchange.respond(notFound(head))
     exchange.route = route.name
@@ -208,8 +221,7 @@ export const createRequestHandler = (
       return exchange.respond(refusal(head, "origin"))
     }
     const cookie = () => cookieOf(grant.session, clock.now(), isLocal(head, exchange.peer), upgrade)
-    if (backend?.port === undefined)
-      return exchange.respond(notFound(head, "there is no tunnel of this name"))
+    if (backend?.port === undefined) return exchange.respond(notFound(head, NO_TUNNEL))
     const atRoot = target.path === backend.prefix
     if (atRoot || (!upgrade && isPage(head) && grant.search !== target.search)) {
       return exchange.respond(
@@ -274,6 +286,15 @@ export const createRequestHandler = (
       options,
     )
   }
+
+  const pageDoor =
+    options.page &&
+    createPageDoor({
+      ...options,
+      page: options.page,
+      attempts: auth.attempts,
+      onError: (exchange, error) => fail(exchange, error),
+    })
 
   /** An error affects only its own request: the client gets a response, and the gateway continues. */
   const fail = (exchange: HttpExchange, error: unknown) => {

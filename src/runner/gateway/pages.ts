@@ -14,6 +14,21 @@ const refusals = {
     "the token is invalid here or has expired: open this address again from your session",
   ],
   "too-many": [429, "too-many-attempts", "too many failed attempts: wait a few seconds"],
+  "not-logged-in": [
+    401,
+    "not-logged-in",
+    "this browser is not logged in: run `sandpiper link` and open the address that it prints",
+  ],
+  "bad-code": [
+    401,
+    "bad-code",
+    "this login link was used before or has expired: run `sandpiper link` for another one",
+  ],
+  host: [
+    421,
+    "unknown-host",
+    "this host is not served here: set PAGE_ORIGIN and SANDBOX_ORIGIN to serve other names",
+  ],
   origin: [
     403,
     "foreign-origin",
@@ -21,7 +36,7 @@ const refusals = {
   ],
 } as const
 
-export const refusal = (head: RequestHead, why: Refusal | "origin"): HttpResponse => {
+export const refusal = (head: RequestHead, why: Refusal | keyof typeof refusals): HttpResponse => {
   const [status, code, text] = refusals[why]
   const extra: Record<string, string> =
     why === "too-many" ? { "retry-after": String(RETRY_AFTER_SECONDS) } : {}

@@ -17,7 +17,11 @@ export interface ControlOptions {
   readonly credentials: () => readonly Credential[]
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
   /** Aborted when the caller disconnects. */
-  readonly runWorkflow: (order: unknown, disconnected: AbortSignal) => Promise<object>
+  readonly runWorkflow: (
+    order: unknown,
+    caller: "owner" | "agent",
+    disconnected: AbortSignal,
+  ) => Promise<object>
   readonly log: Log
 }
 
@@ -47,8 +51,10 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
       if (found === undefined) return refusal(404, "no credential for that host")
       return Response.json({ username: found.username, password: found.password })
     }
-    if (pathname === "/workflow" && (isOwner || hasToken(request, options.apiToken)))
-      return Response.json(await options.runWorkflow(await request.json(), request.signal))
+    if (pathname === "/workflow" && (isOwner || hasToken(request, options.apiToken))) {
+      const caller = isOwner ? "owner" : "agent"
+      return Response.json(await options.runWorkflow(await request.json(), caller, request.signal))
+    }
     const hook = hooks.find((name) => pathname === `/hooks/${name}`)
     if (hook === undefined || !isOwner) return refusal(403, "not allowed")
     return Response.json(await options.runHook(hook))

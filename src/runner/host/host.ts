@@ -14,6 +14,7 @@ import { writePersona } from "./persona.ts"
 import { withoutCredentials } from "../../lib/git-url.ts"
 import { credentialsOf } from "./repository-rules.ts"
 import type { ServiceState } from "./service-state.ts"
+import { prepareSockets, serviceSockets } from "./service-sockets.ts"
 import { servicesOf } from "./service-table.ts"
 import { createServices, type Services } from "./services.ts"
 import { sandboxBootId } from "./detect-restore.ts"
@@ -42,7 +43,11 @@ export interface HostOptions {
   }
   readonly setComponent: (name: string, state: ComponentState, why?: string) => void
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
-  readonly runWorkflow: (order: unknown, disconnected: AbortSignal) => Promise<object>
+  readonly runWorkflow: (
+    order: unknown,
+    caller: "owner" | "agent",
+    disconnected: AbortSignal,
+  ) => Promise<object>
 }
 
 export interface Host {
@@ -86,10 +91,12 @@ export const createHost = (options: HostOptions): Host => {
   const directory = plannedDirectory(config.workDir, repositories)
   let control: Control | undefined
 
+  const sockets = serviceSockets(config.stateDir)
   const services = createServices({
     services: servicesOf({
       display: config.display,
       workDir: directory,
+      sockets,
       ports: {
         vscode: config.vscodePort,
         vnc: config.vncPort,
@@ -191,12 +198,20 @@ export const createHost = (options: HostOptions): Host => {
     }
   }
 
+  const startServices = async () => {
+    if (sockets)
+      await attempt("services.no-socket-directory", () =>
+        prepareSockets(config.stateDir, options.user),
+      )
+    await services.start()
+  }
+
   return {
     start: async () => {
       await mkdir(config.workDir, { recursive: true })
       control = await startControl({ ...options, stateDir: config.stateDir, credentials })
       void clearBrowserLocks()
-      void services.start()
+      void startServices()
       void prepare().then(prepared.resolve, prepared.reject)
     },
     prepared: () => prepared.promise,

@@ -1,5 +1,7 @@
 /** The services of the sandbox with their command lines. */
 
+import type { ServiceSockets } from "./service-sockets.ts"
+
 /** What SANDPIPER_SERVICES names; `vnc` consists of four programs. */
 export type ServiceGroup = "vnc" | "vscode" | "ttyd"
 
@@ -13,6 +15,8 @@ export interface ServicePlace {
     readonly rawVnc: number
     readonly ttyd: number
   }
+  /** Where code-server and ttyd listen; on their ports if absent. */
+  readonly sockets?: ServiceSockets | undefined
 }
 
 export interface Service {
@@ -34,7 +38,12 @@ export const displayNumber = (display: string): string => /:(\d+)/.exec(display)
 const splitWords = (line: string): readonly string[] => line.split(" ")
 
 /** All listen on loopback only: people reach them through the gateway, which authenticates. */
-export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly Service[] => [
+export const servicesOf = ({
+  display,
+  workDir,
+  ports,
+  sockets,
+}: ServicePlace): readonly Service[] => [
   {
     name: "xvfb",
     group: "vnc",
@@ -78,11 +87,14 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     group: "vscode",
     command: [
       "code-server",
-      ...splitWords(`--bind-addr 127.0.0.1:${ports.vscode} --auth none --disable-telemetry`),
+      ...(sockets
+        ? ["--socket", sockets.vscode, "--socket-mode", "600"]
+        : ["--bind-addr", `127.0.0.1:${ports.vscode}`]),
+      ...splitWords("--auth none --disable-telemetry"),
       ...splitWords("--disable-update-check --disable-workspace-trust"),
       workDir,
     ],
-    answersOn: { port: ports.vscode },
+    answersOn: sockets ? { socket: sockets.vscode } : { port: ports.vscode },
     locks: "code-server",
   },
   {
@@ -91,12 +103,14 @@ export const servicesOf = ({ display, workDir, ports }: ServicePlace): readonly 
     command: [
       "ttyd",
       // -O: the Origin of a WebSocket must be the host of its request, which the gateway sends.
-      ...splitWords(`-W -O -i 127.0.0.1 -p ${ports.ttyd} bash -c`),
+      ...splitWords("-W -O"),
+      ...(sockets ? ["-i", sockets.ttyd] : splitWords(`-i 127.0.0.1 -p ${ports.ttyd}`)),
+      ...splitWords("bash -c"),
       // Each visitor gets a new shell; the directory may exist only by then.
       'cd "$1" 2>/dev/null || cd; exec bash -l',
       "bash",
       workDir,
     ],
-    answersOn: { port: ports.ttyd },
+    answersOn: sockets ? { socket: sockets.ttyd } : { port: ports.ttyd },
   },
 ]

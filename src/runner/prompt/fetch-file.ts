@@ -1,6 +1,7 @@
 /** Reads an attachment's bytes from the web or from a data URL, with a limit on size and time. */
+import { isIP } from "node:net"
 import { isWebUrl } from "../../lib/web-url.ts"
-import { isOutside } from "./outside-address.ts"
+import { outsideAddress } from "./outside-address.ts"
 
 export class AttachmentError extends Error {
   override readonly name = "AttachmentError"
@@ -9,14 +10,15 @@ export class AttachmentError extends Error {
 const FETCH_MS = 30_000
 const MOST_REDIRECTS = 5
 
-/** Whether the runner may request this address; false for servers of the sandbox itself. */
-export type MayFetch = (url: URL) => boolean | Promise<boolean>
+/** False for servers of the sandbox itself; else the address to connect to, or true to look the name up again. */
+export type MayFetch = (url: URL) => Permission | Promise<Permission>
+type Permission = boolean | { readonly address: string }
 
 export const fetchFile = async (
   url: string,
   maxBytes: number,
   signal: AbortSignal,
-  mayFetch: MayFetch = isOutside,
+  mayFetch: MayFetch = outsideAddress,
 ): Promise<Uint8Array<ArrayBuffer>> =>
   url.slice(0, 5).toLowerCase() === "data:"
     ? readDataUrl(url, maxBytes)
@@ -94,18 +96,30 @@ const follow = async (
   let url = start
   for (let count = 0; count <= MOST_REDIRECTS; count += 1) {
     if (!isWebUrl(url)) throw new AttachmentError("its address is not an http:// or https:// URL")
-    if (!(await mayFetch(new URL(url)))) {
+    const permission = await mayFetch(new URL(url))
+    if (permission === false) {
       throw new AttachmentError(
-        "its address is inside the sandbox, where attachments are not fetched",
+        "its address is inside the sandbox or does not exist, and is not fetched",
       )
     }
-    const response = await fetch(url, { signal, redirect: "manual" })
+    const response = await request(new URL(url), permission, signal)
     const location = response.headers.get("location")
     if (!REDIRECTS.has(response.status) || location === null) return response
     await response.body?.cancel()
     url = new URL(location, url).href
   }
   throw new AttachmentError(`it was redirected more than ${MOST_REDIRECTS} times`)
+}
+
+/** The name stays in the Host header and in the check of the certificate; only the lookup is replaced. */
+const request = (url: URL, permission: Permission, signal: AbortSignal): Promise<Response> => {
+  const options = { signal, redirect: "manual" } as const
+  if (typeof permission === "boolean") return fetch(url, options)
+  const { address } = permission
+  const pinned = new URL(url)
+  pinned.hostname = isIP(address) === 6 ? `[${address}]` : address
+  const tls = { serverName: url.hostname }
+  return fetch(pinned, { ...options, headers: { host: url.host }, tls })
 }
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308])

@@ -25,13 +25,27 @@ const isInside = (address: string): boolean => {
   return inside.check(address, isIP(address) === 6 ? "ipv6" : "ipv4")
 }
 
-/** False if the host has an address of this machine. A name without any address is left to `fetch`, which fails. */
-export const isOutside = async ({ hostname }: URL): Promise<boolean> => {
-  const host = hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "")
-  if (isIP(host) !== 0) return !isInside(normalized(host))
-  if (host === "localhost" || host.endsWith(".localhost")) return false
+export type Resolve = (host: string) => Promise<readonly string[]>
+
+const resolveBySystem: Resolve = async (host) => {
   const found = await lookup(host, { all: true }).catch(() => [])
-  return found.every(({ address }) => !isInside(address))
+  return found.map(({ address }) => address)
+}
+
+/**
+ * The address to connect to; false if the host has an address of this machine, or none. The caller connects to exactly this
+ * address: a second lookup of the name could give another one.
+ */
+export const outsideAddress = async (
+  { hostname }: URL,
+  resolve: Resolve = resolveBySystem,
+): Promise<{ readonly address: string } | false> => {
+  const host = hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "")
+  if (host === "localhost" || host.endsWith(".localhost")) return false
+  const found = isIP(host) === 0 ? await resolve(host) : [host]
+  const [address] = found
+  const isAllowed = address !== undefined && found.every((one) => !isInside(normalized(one)))
+  return isAllowed && { address }
 }
 
 /** `::ffff:7f00:1` as `::ffff:127.0.0.1`. */

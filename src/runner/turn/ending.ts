@@ -8,7 +8,7 @@ import { onStoredParts } from "./parts.ts"
 import { onPermission } from "./permissions.ts"
 import { postAgain } from "./posting.ts"
 import { onQuestion } from "./questions.ts"
-import { canceled } from "./stopping.ts"
+import { canceled, STOPPED_IN_OPENCODE } from "./stopping.ts"
 import { hasText, sortParts } from "./text.ts"
 import type { Outcome, ReadReason, SessionSnapshot } from "./turn.ts"
 import { MAX_RECHECK_MS, POST_CHECK_MS, RECHECK_MS } from "./timeouts.ts"
@@ -113,7 +113,7 @@ const outcomeOf = (turn: Draft, why: ReadReason): Outcome => {
   const newest = turn.messages.at(-1)
   const isAborted = newest?.error?.name === "MessageAbortedError"
   // A restarted runner may have had to kill the old OpenCode: that abort was not requested by the user.
-  if (isAborted && why !== "resume") return { type: "canceled", reason: "stopped in OpenCode" }
+  if (isAborted && why !== "resume") return { type: "canceled", reason: STOPPED_IN_OPENCODE }
   if (newest?.error && !isAborted) return { type: "error", error: newest.error.message }
   // Between two model steps no message is open, but the turn is unfinished: only a restart can leave it like that.
   const cutShort = why === "resume" && newest?.finish === "tool-calls"

@@ -18,6 +18,8 @@ export const onPermission = (
   { permissionId, title, patterns }: PermissionRequest,
 ): void => {
   if (turn.permissions.some((open) => open.permissionId === permissionId)) return
+  // The person at the other client of OpenCode decides there.
+  if (turn.settings.observed && !turn.settings.relayPermissions) return
   if (!turn.settings.relayPermissions) {
     turn.effects.push({ do: "reply-permission", permissionId, reply: "once" })
     return

@@ -1,6 +1,7 @@
 /** Posts the prompt to OpenCode and checks that it was accepted: a 204 response alone does not prove it. Pure. */
 import { type Draft, setStatus, setTimer } from "./draft.ts"
 import { finish } from "./finish.ts"
+import { STOPPED_IN_OPENCODE } from "./stopping.ts"
 import { armBudgets } from "./timers.ts"
 import { POST_CHECK_MS } from "./timeouts.ts"
 
@@ -34,6 +35,7 @@ export const checkPostLater = (turn: Draft): void => {
 
 /** OpenCode accepted the prompt but is idle: posting the same message again is harmless and makes it start. */
 export const postAgain = (turn: Draft): void => {
+  if (turn.settings.observed) return finish(turn, { type: "canceled", reason: STOPPED_IN_OPENCODE })
   if (turn.postCount < MAX_POSTS) return post(turn)
   finish(turn, { type: "error", error: "OpenCode accepted the prompt but did not start it" })
 }

@@ -3,6 +3,9 @@ import { type Draft, setTimer } from "./draft.ts"
 import { RECHECK_MS, STOPPING_MS } from "./timeouts.ts"
 import type { Outcome, Stopped } from "./turn.ts"
 
+/** The reason of a turn that another client of OpenCode has stopped. */
+export const STOPPED_IN_OPENCODE = "stopped in OpenCode"
+
 export const stop = (turn: Draft, by: Stopped["by"], reason: string): void => {
   // A stop by the user replaces any other reason, and no other reason replaces it.
   if (turn.stopped?.by === "user" || (turn.stopped && by !== "user")) return

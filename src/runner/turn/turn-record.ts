@@ -129,9 +129,10 @@ export const resume = (turn: Draft, at: number): void => {
   if (turn.status === "idle") setStatus(turn, "thinking")
   turn.pendingCatchUps += 1
   requestRead(turn, "resume")
+  if (turn.stopped) setTimer(turn, "stopping", STOPPING_MS)
+  if (turn.settings.observed) return
   const waitsForSteeredTurn = turn.settings.joins && turn.phase === "asked"
   if (!turn.modelResponded && !waitsForSteeredTurn) setTimer(turn, "first-event", firstEvent)
   if (!waitsForSteeredTurn) setTimer(turn, "progress", progress)
   setTimer(turn, "total", Math.max(0, turn.startedAt + total - at))
-  if (turn.stopped) setTimer(turn, "stopping", STOPPING_MS)
 }

@@ -48,6 +48,8 @@ export interface TurnSettings {
   readonly relayPermissions: boolean
   /** The prompt steers a running conversation. It has no budget for silence until its own answer begins. */
   readonly joins: boolean
+  /** Another client of OpenCode has posted the prompt: the runner shows the turn, and neither posts it nor limits it. */
+  readonly observed?: boolean
 }
 
 export type Outcome =

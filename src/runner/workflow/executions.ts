@@ -36,6 +36,8 @@ export interface Executions {
   readonly take: (asked: Asked) => void
   /** Handles an order of a shell; cancelled when the shell disconnects. */
   readonly execute: (asked: Asked, disconnected: AbortSignal) => Promise<Envelope>
+  /** The token that continues a waiting execution. It must not reach the agent. */
+  readonly approvalToken: (executionId: string) => string | undefined
   /** Cancels the execution of this channel; without a channel, all. Resolves when they have ended. */
   readonly stop: (scope: ChannelAddress | undefined, reason: string) => Promise<void>
   /** Fails the executions that a killed runner left running; returns their ids. */
@@ -265,6 +267,7 @@ export const createExecutions = (options: ExecutionsOptions): Executions => {
         return refusal(asked.executionId, error)
       }
     },
+    approvalToken: (executionId) => latest(store.byExecution(executionId))?.approval?.token,
     stop: async (scope, reason) => {
       const matching = [...live.values()].filter(
         ({ execution }) =>

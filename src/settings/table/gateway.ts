@@ -39,7 +39,18 @@ export const gatewaySettings = {
           "must be an origin whose host starts with *--, such as https://*--sandbox.example.com",
       })
       .optional(),
-    fallback: ({ command }) => (command === "up" ? "http://*--tunnel.localhost" : ""),
+    fallback: ({ command }) => (command === "up" ? "http://*--box.sandpiper.localhost" : ""),
+  },
+  pageOrigin: {
+    env: "PAGE_ORIGIN",
+    doc: "origin of the page of `up`, if it is not on this machine; needs SANDBOX_ORIGIN on another host",
+    schema: z
+      .string()
+      .refine((text) => URL.canParse(text) && new URL(text).origin === text, {
+        error: "must be an origin, such as https://sandpiper.example.com",
+      })
+      .optional(),
+    fallback: ({ command }) => (command === "up" ? "http://sandpiper.localhost" : ""),
   },
   allowSharedOrigin: {
     env: "ALLOW_SHARED_ORIGIN",

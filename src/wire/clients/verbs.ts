@@ -12,6 +12,8 @@ import { permissionReply } from "../permission.ts"
 const MAX_CONTENT_CHARACTERS = 400_000
 
 const id = z.string().min(1).max(200)
+/** `<type>:<id>`, as events name a channel. */
+const channelKey = z.string().min(1).max(400)
 
 const verb = <const Name extends string, Shape extends z.ZodRawShape>(
   name: Name,
@@ -26,9 +28,10 @@ const verb = <const Name extends string, Shape extends z.ZodRawShape>(
 const clientVerbs = [
   verb(
     "subscribe",
-    "Get the current state of the session, or the changes since `cursor`, then every change as it happens.",
+    "Get the current state of the session, or the changes since `cursor`, then every change as it happens. With `channel`, the snapshot has the messages of this channel only.",
     {
       cursor: z.int().nonnegative().optional(),
+      channel: channelKey.optional(),
     },
   ),
   verb(
@@ -83,10 +86,17 @@ const clientVerbs = [
     config: agentConfig,
   }),
   verb("delete-tunnel", "Delete a tunnel.", { name: z.string().min(1) }),
-  verb("history", "Read messages older than `before`.", {
-    before: z.int().positive(),
-    limit: z.int().min(1).max(200).optional(),
-  }),
+  verb(
+    "history",
+    "Read messages older than the place `before`, newer than the place `after`, or around the message `around`.",
+    {
+      before: z.int().positive().optional(),
+      after: z.int().positive().optional(),
+      around: id.optional(),
+      channel: channelKey.optional(),
+      limit: z.int().min(1).max(200).optional(),
+    },
+  ),
 ] as const
 
 export type ClientMessage = z.output<(typeof clientVerbs)[number]["schema"]>

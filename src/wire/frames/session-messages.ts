@@ -15,13 +15,17 @@ import {
 import { workflowEnvelope } from "./workflow.ts"
 
 export const stateRows = [
-  streamed("workflow-chat-message", "A message that a workflow adds to the conversation.", {
-    ...optionalChannel,
-    role: z.enum(["user", "assistant", "system"]),
-    content: z.string(),
-    parts: z.unknown().optional(),
-    opencodeSessionId: z.string().optional(),
-  }),
+  streamed(
+    "workflow-chat-message",
+    "A message that a workflow, or another client of OpenCode, adds to the conversation.",
+    {
+      ...optionalChannel,
+      role: z.enum(["user", "assistant", "system"]),
+      content: z.string(),
+      parts: z.unknown().optional(),
+      opencodeSessionId: z.string().optional(),
+    },
+  ),
   streamed("screenshot", "An image for the conversation in base64.", {
     ...origin,
     data: z.string(),

@@ -54,7 +54,9 @@ export const operations = [
         message: prose("Message text").optional(),
         imageBase64: text("Image in base64").optional(),
         imageMimeType: text("MIME type of the image; required with imageBase64").optional(),
-        followUp: flag("true if another message follows").optional(),
+        followUp: flag(
+          "true if another message follows: the final text of the turn is sent too",
+        ).optional(),
       })
       .refine((input) => bothOrNeither(input.imageBase64, input.imageMimeType), {
         error: "must be given together with imageMimeType, or not at all",

@@ -58,14 +58,14 @@ export const operations = [
       {
         name: "approve_execution",
         description:
-          "Approve or deny the approval that a workflow execution waits for. Only if the user said so.",
+          "Approve or deny a workflow execution for the user. The hub refuses it, because a person decides in their client: ask the user there.",
         render: ({ status }) => (status ? `Decided. Status: ${status}.` : "Decided."),
       },
     ],
     input: z.object({
       id,
       approve: flag("true resumes the execution, false ends it"),
-      resumeToken: text("resumeToken of the pending approval"),
+      resumeToken: text("resumeToken of the pending approval, from the user"),
       reason: prose("Reason").optional(),
     }),
     output: statusReply,

@@ -36,6 +36,7 @@ export const createCore = (
   clock = createManualClock(1_000_000),
   answer: Ports["answer"] = () => Promise.reject(new Error("this test expects no request")),
   blobs: Map<string, string> = new Map(),
+  more: Partial<Ports> = {},
 ): Core => {
   const sent = new Map<string, (InboundFrame & Record<string, unknown>)[]>()
   const broadcasts: Record<string, unknown>[] = []
@@ -85,6 +86,7 @@ export const createCore = (
     changed: () => {},
     checkConnections: () => {},
     report: (event) => void reports.push(event),
+    ...more,
   })
   const say = (connection: string, frame: object) =>
     session.runner.receive(connection, JSON.stringify(frame))
@@ -120,6 +122,6 @@ export const createCore = (
       say(connection, { type: "agentStatus", status: "idle", seq: from + 1 })
       return from + 2
     },
-    restart: () => createCore(sql, clock, answer, blobs),
+    restart: () => createCore(sql, clock, answer, blobs, more),
   }
 }

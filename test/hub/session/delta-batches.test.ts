@@ -66,7 +66,7 @@ test("any pieces of text are exact in the rows, live, and from any cursor, also 
         const later = core.restart()
         expect(later.session.recent(5)[0]?.parts[0]?.text).toBe(whole)
         for (const { rev, text } of seen) {
-          later.session.clients.subscribe(`c${rev}`, rev)
+          later.session.clients.subscribe(`c${rev}`, { cursor: rev })
           const [replay] = later.sent(`c${rev}`) as unknown as [
             { type: string; events: Record<string, unknown>[] },
           ]
@@ -191,12 +191,13 @@ test("a replay announces a message before its parts and its end after them", () 
     ...origin,
     seq: seq + 2,
   })
-  core.session.clients.subscribe("c", rev)
+  core.session.clients.subscribe("c", { cursor: rev })
   const [replay] = core.sent("c") as unknown as [{ events: Record<string, { status?: string }>[] }]
   const steps = replay.events.map((event) => [event["type"], event["message"]?.status])
   expect(steps as unknown).toEqual([
     ["message", "streaming"],
     ["part", undefined],
     ["message", "done"],
+    ["channel", undefined],
   ])
 })

@@ -208,9 +208,9 @@ export const playTurn = (sql: Sql, steps: readonly TurnStep[]): PlayedTurn => {
         return subscribe()
     }
   }
-  const subscribe = () => session.clients.subscribe("client", client.cursor())
+  const subscribe = () => session.clients.subscribe("client", { cursor: client.cursor() })
 
-  session.clients.subscribe("client", undefined)
+  session.clients.subscribe("client", {})
   connect()
   send({ type: "message.create", ...address() })
   for (const step of steps) play(step)

@@ -27,6 +27,33 @@ const framesOf = (core: Core, connection: string) =>
     .filter(({ executionId, channelId }) => executionId === "e1" || channelId === "e1")
     .map((frame) => (frame.type === "workflow-execute" ? "run" : frame.type))
 
+describe("an order whose delivery is not confirmed", () => {
+  const sentOrder = (core: Core, connection: string) =>
+    core.sent(connection).find(({ type }) => type === "workflow-execute")
+
+  test("an order is sent again as new to the same state directory, and as delivered to another one", () => {
+    const core = createCore()
+    const next = core.connectRunner("a", { epoch: "disk-1" })
+    core.session.orderWorkflow("e1", order())
+    expect(sentOrder(core, "a")?.["delivered"]).toBeUndefined()
+    core.session.runner.closed("a")
+    core.connectRunner("b", { epoch: "disk-1", nextSeq: next })
+    expect(sentOrder(core, "b")?.["delivered"]).toBeUndefined()
+    core.session.runner.closed("b")
+    core.connectRunner("c", { epoch: "disk-2" })
+    expect(sentOrder(core, "c")?.["delivered"]).toBe(true)
+  })
+
+  test("an order that no runner was sent is new to the first one that connects", () => {
+    const core = createCore()
+    core.connectRunner("a", { epoch: "disk-1" })
+    core.session.runner.closed("a")
+    core.session.orderWorkflow("e1", order())
+    core.connectRunner("b", { epoch: "disk-2" })
+    expect(sentOrder(core, "b")?.["delivered"]).toBeUndefined()
+  })
+})
+
 describe("a cancelled run", () => {
   const running = () => {
     const core = createCore()

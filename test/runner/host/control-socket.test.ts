@@ -25,7 +25,7 @@ beforeEach(async () => {
     stateDir,
     apiToken: "the-agents-token",
     credentials: () => [{ origin: "https://git.example", username: "oauth2", password: "secret" }],
-    runWorkflow: async (order) => ({ ran: order }),
+    runWorkflow: async (order, caller) => ({ ran: order, caller }),
     runHook: async (hook) => {
       ran.push(hook)
       return { done: hook }
@@ -101,8 +101,8 @@ describe("snapshot hooks", () => {
 test("the API token and the owner token run workflows, and other tokens do not", async () => {
   const run = (address: { url: string; token: string }) =>
     askControl(address, "/workflow", { kind: "run" }, 1000)
-  expect(await run(asAgent())).toEqual({ ran: { kind: "run" } })
-  expect(await run(await findControl(stateDir))).toEqual({ ran: { kind: "run" } })
+  expect(await run(asAgent())).toEqual({ ran: { kind: "run" }, caller: "agent" })
+  expect(await run(await findControl(stateDir))).toEqual({ ran: { kind: "run" }, caller: "owner" })
   expect(await refusalOf(run({ url: control.url, token: "guessed" }))).toContain("not allowed")
 })
 

@@ -9,6 +9,8 @@ const hubAddress = z.object({
   token: z.string(),
   /** The session that `up` works on. */
   session: z.string().optional(),
+  /** The origin of the page; absent while it is not served. */
+  page: z.string().optional(),
 })
 
 export type HubAddress = Readonly<z.output<typeof hubAddress>>

@@ -41,6 +41,7 @@ import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { hashOf } from "../../keys.ts"
+import { createChatCalls } from "./chat-calls.ts"
 import { createPacedMessages, type PacedMessages } from "./paced-messages.ts"
 import { timerAlarm } from "./timer-alarm.ts"
 
@@ -63,6 +64,7 @@ export interface HubOptions {
     owner: Owner,
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
+    reportId: string,
   ) => void
   readonly decideExecution: (
     session: string,
@@ -120,8 +122,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   const fileOf = (id: string) => join(sessionsFolder, `${encodeURIComponent(id)}.db`)
   const blobsFolder = (id: string) => join(folder, "blobs", encodeURIComponent(id))
 
-  /** Never resolves after the stop. */
-  const untilOpen = (): Promise<void> => (stopped ? new Promise(() => {}) : Promise.resolve())
+  const chatCalls = createChatCalls(clock, () => stopped)
 
   const storedBytes = (id: string) =>
     [fileOf(id), ...blobFiles(blobsFolder(id))].reduce((sum, file) => sum + sizeOf(file), 0)
@@ -156,8 +157,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       random: Math.random,
       later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
       answer: (frame) => options.answer(id, frame),
-      workflowReported: (executionId, envelope) =>
-        options.workflowReported(access.owner(), executionId, envelope),
+      workflowReported: (...report) => {
+        if (stopped) throw new Error("the hub has stopped")
+        options.workflowReported(access.owner(), ...report)
+      },
       tellParent: async (parent, report) => {
         const target = find(parent)
         if (target?.access.owner() !== access.owner())
@@ -171,14 +174,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       checkConnections: () => checkConnections(id),
       chats: options.chats && {
         ...options.chats.port,
-        // After the stop the database is closed: the result is not recorded, and the next start sends again.
-        send: async (...message) => {
-          try {
-            await options.chats?.port.send(...message)
-          } finally {
-            await untilOpen()
-          }
-        },
+        send: (...message) => chatCalls.run(() => options.chats?.port.send(...message)),
       },
       report: (event, fields) => log.warn(event, { session: id, ...fields }),
     }
@@ -279,7 +275,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       return receiveChat(chat, request, (id, prompt, channel) => {
         const session = find(id)?.session
         if (!session || session.status().status === "ended") return "unavailable"
-        session.prompt(prompt, channel)
+        session.prompt(prompt, channel, { fromChat: true })
         return "delivered"
       })
     },
@@ -382,6 +378,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     directory,
     create,
     stop: async () => {
+      await chatCalls.drain()
       for (const { session } of open.values()) session.runner.flush()
       stopped = true
       for (const { connections } of open.values())

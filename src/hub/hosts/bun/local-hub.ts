@@ -120,8 +120,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     encryptionKey: options.encryptionKey,
     gatewayKey: async (session, generation) =>
       options.gatewayKey?.(session) ?? gatewayKey(master, session, generation),
-    workflowReported: (owner, id, envelope) => {
-      stores.of(owner).executed(id, envelope)
+    workflowReported: (owner, id, envelope, reportId) => {
+      stores.of(owner).executed(id, envelope, reportId)
       if (envelope.status !== "needs_approval") void children.executionEnded(id, envelope.status)
     },
     decideExecution: async (session, decision) =>

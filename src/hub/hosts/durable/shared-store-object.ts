@@ -1,5 +1,5 @@
 /** The shared store of one owner as a Durable Object: tables and triggers. */
-import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
+import type { RequestFrame } from "../../../wire/frames/index.ts"
 import type { ExecutionDecision } from "../../session/ports.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
@@ -64,8 +64,7 @@ export class SharedStore {
         this.#sql.run("INSERT OR IGNORE INTO store_name (name) VALUES (?)", store)
         return this.#store.answer(session, frame) ?? null
       },
-      executed: (id: string, envelope: Outbound<"workflow-execution-result">["envelope"]) =>
-        this.#store.executed(id, envelope),
+      executed: (...report: Parameters<Store["executed"]>) => this.#store.executed(...report),
       decide: (session: string, decision: ExecutionDecision) =>
         this.#store.decide(session, decision),
     })

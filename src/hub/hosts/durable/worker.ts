@@ -246,7 +246,14 @@ export class SessionAgent {
       },
       checkConnections: () => this.#checkConnections(),
       answer: (frame) => answerRunnerRequest(this.#environment)(hosted().access.runner(), frame),
-      workflowReported: (id, envelope) => this.#callStore("executed", id, envelope),
+      workflowReported: (...result) =>
+        callObject(
+          this.#environment.SHARED_STORE,
+          storeNameOf(hosted().access.owner()),
+          nothing,
+          "executed",
+          result,
+        ),
       tellParent: (parent, childReport) =>
         callObject(this.#environment.SESSIONS, parent, nothing, "childReported", [
           storeNameOf(hosted().access.owner()),
@@ -265,11 +272,6 @@ export class SessionAgent {
       chats: this.#chats.port,
       report: consoleReport(() => this.#name()),
     }
-  }
-
-  #callStore(name: string, ...args: readonly unknown[]): void {
-    const store = storeNameOf(this.#hosted?.access.owner() ?? LOCAL_OWNER)
-    this.#state.waitUntil(callObject(this.#environment.SHARED_STORE, store, nothing, name, args))
   }
 
   async #httpApi(): Promise<HttpApiHost> {
@@ -293,7 +295,7 @@ export class SessionAgent {
         return receiveChat(chat, request, (_session, prompt, channel) => {
           const { session } = this.#hosted ?? {}
           if (!session || session.status().status === "ended") return "unavailable"
-          session.prompt(prompt, channel)
+          session.prompt(prompt, channel, { fromChat: true })
           return "delivered"
         })
       },

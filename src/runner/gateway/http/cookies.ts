@@ -2,23 +2,31 @@
 import type { Header } from "./fields.ts"
 
 const COOKIE_NAME = "gateway_session"
+/** The login of the page, which is on another host of the same port. */
+const PAGE_COOKIE_NAME = "sandpiper_page"
 
 /**
  * All values are returned: a page can set any number of cookies of this name at longer paths, which browsers send before
  * the right one. Their number is limited by the size of a head.
  */
-export const ownCookies = (headers: readonly Header[]): Iterable<string> => {
+export const ownCookies = (headers: readonly Header[]): Iterable<string> =>
+  cookiesNamed(headers, COOKIE_NAME, OWN_PAIR)
+
+export const pageCookies = (headers: readonly Header[]): Iterable<string> =>
+  cookiesNamed(headers, PAGE_COOKIE_NAME, PAGE_PAIR)
+
+const cookiesNamed = (headers: readonly Header[], name: string, pair: RegExp): Iterable<string> => {
   const found = new Set<string>()
   for (const { key, value } of headers) {
-    if (key !== "cookie" || !value.includes(COOKIE_NAME)) continue
-    for (const [, own] of value.matchAll(OWN_PAIR)) {
+    if (key !== "cookie" || !value.includes(name)) continue
+    for (const [, own] of value.matchAll(pair)) {
       if (own !== undefined && OWN_VALUE.test(own)) found.add(own)
     }
   }
   return found
 }
 
-/** The Cookie header for a backend: without the gateway's cookie. */
+/** The Cookie header for a backend: without the gateway's cookies. */
 export const withoutOwnCookie = (value: string): string => {
   if (!OWN_ANYWHERE.test(value)) return value
   if (OWN_ALONE.test(value)) return ""
@@ -30,18 +38,20 @@ export const withoutOwnCookie = (value: string): string => {
 }
 
 const OWN_PAIR = /(?:^|;)\s*gateway_session\s*=\s*([^;\s]*)/g
+const PAGE_PAIR = /(?:^|;)\s*sandpiper_page\s*=\s*([^;\s]*)/g
 const OWN_VALUE = /^[0-9a-f]{64}$/
-const OWN_ANYWHERE = /gateway_session/i
-const OWN_ALONE = /^gateway_session=[0-9a-f]*$/
+const OWN_ANYWHERE = /gateway_session|sandpiper_page/i
+const OWN_ALONE = /^(?:gateway_session|sandpiper_page)=[0-9a-f]*$/
 
 /**
- * A backend may set any cookie except the gateway's. A browser sends a cookie without a name as its value only, which
+ * A backend may set any cookie except the gateway's own. A browser sends a cookie without a name as its value only, which
  * may look like the gateway's cookie.
  */
 export const isOwnSetCookie = (value: string): boolean =>
   isOwnName(value.replace(/^[=\s]+/, "").split("=", 1)[0] ?? "")
 
-const isOwnName = (name: string): boolean => name.trim().toLowerCase() === COOKIE_NAME
+const isOwnName = (name: string): boolean =>
+  [COOKIE_NAME, PAGE_COOKIE_NAME].includes(name.trim().toLowerCase())
 
 /**
  * Moves a cookie's path below the backend's prefix, so that it is not sent to other backends. Attributes are read as
@@ -77,3 +87,7 @@ export const makeCookie = ({ value, path, maxAgeSeconds, local }: CookieSettings
   const where = local ? "SameSite=Lax" : "Secure; SameSite=None; Partitioned"
   return `${COOKIE_NAME}=${value}; Path=${path}; Max-Age=${maxAgeSeconds}; HttpOnly; ${where}`
 }
+
+/** Sent to `/hub` only, and never with a request that another site has caused. */
+export const makePageCookie = (value: string, maxAgeSeconds: number, secure: boolean): string =>
+  `${PAGE_COOKIE_NAME}=${value}; Path=/hub; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${secure ? "; Secure" : ""}`

@@ -18,7 +18,18 @@ export interface ForwardedRequest {
   readonly upgrade: boolean
   /** Replaces the client's Origin of a WebSocket, for a backend that accepts this one only. */
   readonly socketOrigin?: string | undefined
+  /** The backend is the session agent: this replaces every credential of the client, and its Origin. */
+  readonly hubAuthorization?: string | undefined
 }
+
+/** What only the gateway reads; the session agent gets its own token instead. */
+const LOGIN_HEADERS = new Set([
+  "cookie",
+  "authorization",
+  "origin",
+  "x-sandpiper-key",
+  "sec-websocket-protocol",
+])
 
 /** Headers that are not passed on unchanged. */
 type Kind =
@@ -62,6 +73,7 @@ export const requestForBackend = (head: RequestHead, request: ForwardedRequest):
     if (named !== undefined && named.includes(key)) continue
     const kind = kinds.get(key)
     if (kind === "hop" || kind === "replaced" || key.startsWith("x-forwarded-")) continue
+    if (request.hubAuthorization !== undefined && LOGIN_HEADERS.has(key)) continue
     if (kind === "authorization" && !request.passAuthorization) continue
     if (key === "origin" && request.upgrade && request.socketOrigin !== undefined) continue
     if (kind === "cookie") {
@@ -70,6 +82,9 @@ export const requestForBackend = (head: RequestHead, request: ForwardedRequest):
       continue
     }
     text += `${name}: ${value}\r\n`
+  }
+  if (request.hubAuthorization !== undefined) {
+    text += `Authorization: ${request.hubAuthorization}\r\n`
   }
   text += `X-Forwarded-For: ${request.peer}\r\nX-Forwarded-Proto: ${request.scheme}\r\n`
   if (head.host !== "") text += `X-Forwarded-Host: ${head.host}\r\n`
@@ -89,6 +104,8 @@ export interface ForwardedResponse {
   readonly isolated: boolean
   /** The gateway's own cookie, new or renewed. */
   readonly setCookie: string | undefined
+  /** The WebSocket protocol that the gateway has chosen; the backend knows of none. */
+  readonly socketProtocol?: string | undefined
 }
 
 /** What happens to the connection after the response. */
@@ -108,6 +125,7 @@ export const responseForClient = (
     if (kind === "hop") continue
     // If `Connection` names a framing header, removing it would hide the length of the body from the client.
     if (named !== undefined && named.includes(key) && kind !== "framing") continue
+    if (response.socketProtocol !== undefined && key === "sec-websocket-protocol") continue
     if (kind === "set-cookie") {
       if (!isOwnSetCookie(value)) text += `${name}: ${withPathUnder(response.prefix, value)}\r\n`
     } else if (kind === "worker-scope" && response.prefix !== "") {
@@ -123,6 +141,9 @@ export const responseForClient = (
   }
   if (response.isolated) text += `Content-Security-Policy: ${ISOLATION}\r\n`
   if (response.setCookie !== undefined) text += `Set-Cookie: ${response.setCookie}\r\n`
+  if (after === "upgrade" && response.socketProtocol !== undefined) {
+    text += `Sec-WebSocket-Protocol: ${response.socketProtocol}\r\n`
+  }
   if (after === "upgrade") text += "Connection: Upgrade\r\nUpgrade: websocket\r\n"
   else if (after === "close") text += "Connection: close\r\n"
   return `${text}\r\n`

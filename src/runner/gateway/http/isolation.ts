@@ -11,7 +11,8 @@ export const ISOLATION =
 export const isAgentContent = (prefix: string, path: string): boolean =>
   prefix.startsWith("/t/") || /^\/vscode\/(?:abs)?proxy\//.test(path)
 
-const LOCAL_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::(\d{1,5}))?$/i
+const LOCAL_HOST =
+  /^(?:localhost|(?:[a-z0-9_-]+\.)+localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::(\d{1,5}))?$/i
 
 /**
  * The origin of a tunnel for a client that has used `host`. Names below `localhost` lead to the client's own machine:

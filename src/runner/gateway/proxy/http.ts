@@ -14,6 +14,7 @@ import { joinSockets } from "./ws.ts"
 
 export interface ProxyRequest extends ForwardedRequest {
   readonly setCookie: string | undefined
+  readonly socketProtocol?: string | undefined
   /** The agent decides about the content. */
   readonly isolated: boolean
   /** `down`: nothing listens on the port. `broken`: the backend's response is not valid HTTP. */

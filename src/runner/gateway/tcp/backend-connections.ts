@@ -63,18 +63,23 @@ const handlers = {
   },
 }
 
-export const createDialer = (clock: Clock): Dialer => {
+/** A backend with an entry in `sockets` is reached at that Unix socket only; its port is just its name. */
+export const createDialer = (
+  clock: Clock,
+  sockets: ReadonlyMap<number, string> = new Map(),
+): Dialer => {
   const idle = new Map<number, Upstream[]>()
 
-  const connectTo = async (hostname: string, port: number): Promise<Upstream | undefined> => {
+  const connectTo = async (
+    place: { readonly hostname: string } | { readonly unix: string },
+    port: number,
+  ): Promise<Upstream | undefined> => {
     const data: SocketData = { listener: undefined, writer: undefined }
-    const connecting = Bun.connect<SocketData>({
-      hostname,
-      port,
-      data,
-      allowHalfOpen: true,
-      socket: handlers,
-    })
+    const options = { data, allowHalfOpen: true, socket: handlers }
+    const connecting =
+      "unix" in place
+        ? Bun.connect<SocketData>({ unix: place.unix, ...options })
+        : Bun.connect<SocketData>({ hostname: place.hostname, port, ...options })
     const expired = Promise.withResolvers<undefined>()
     const cancel = clock.after(CONNECT_MS, () => expired.resolve(undefined))
     try {
@@ -98,8 +103,10 @@ export const createDialer = (clock: Clock): Dialer => {
   }
 
   const connect = async (port: number): Promise<Upstream | undefined> => {
-    for (const host of HOSTS) {
-      const upstream = await connectTo(host, port)
+    const unix = sockets.get(port)
+    if (unix !== undefined) return connectTo({ unix }, port)
+    for (const hostname of HOSTS) {
+      const upstream = await connectTo({ hostname }, port)
       if (upstream) return upstream
     }
     return undefined

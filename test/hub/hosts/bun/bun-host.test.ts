@@ -8,6 +8,7 @@ import { type LocalHub, startLocalHub } from "../../../../src/hub/hosts/bun/loca
 import { openBunSql } from "../../../../src/hub/hosts/bun/sql.ts"
 import { systemClock } from "../../../../src/lib/clock.ts"
 import { testContract } from "../../contract.ts"
+import { testPageProtocol } from "../../page-contract.ts"
 import { testEffects } from "../../effects-contract.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
 import { silentLog } from "../../../kit/log.ts"
@@ -56,6 +57,7 @@ const startContractHost = async (environment: Readonly<Record<string, string>> =
 }
 
 testContract("the hub on bun:sqlite", () => startContractHost())
+testPageProtocol("the page of the hub on bun:sqlite", () => startContractHost())
 testEffects("effects of the hub on bun:sqlite", startContractHost)
 
 test("an orphan blob of a killed hub is deleted at the next start", async () => {

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { testContract } from "../../contract.ts"
+import { testPageProtocol } from "../../page-contract.ts"
 import { testEffects } from "../../effects-contract.ts"
 import { startFakeRunner } from "../../kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "../../kit/hub.ts"
@@ -12,6 +13,11 @@ import { bundleWorker, startWorkerd } from "../../kit/workerd.ts"
 const script = await bundleWorker()
 
 testContract("the hub in a Durable Object", async () => {
+  const workerd = await startWorkerd(script)
+  return { ...workerd, disturb: () => workerd.hibernate() }
+})
+
+testPageProtocol("the page of the hub in a Durable Object", async () => {
   const workerd = await startWorkerd(script)
   return { ...workerd, disturb: () => workerd.hibernate() }
 })

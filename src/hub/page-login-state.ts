@@ -1,0 +1,53 @@
+/** The logins of browsers to the page: which are valid, which to keep, when to renew. Pure: hashes and times only. */
+
+export interface PageLogin {
+  /** SHA-256 of the cookie and of the key, in hex. Neither is stored. */
+  readonly cookie: string
+  readonly key: string
+  readonly createdAt: number
+  /** The last use that was stored. */
+  readonly usedAt: number
+}
+
+export const IDLE_MS = 12 * 3_600_000
+export const MOST_MS = 30 * 24 * 3_600_000
+/** A use within this time of the stored one is not stored. */
+const RENEW_MS = 60_000
+const MOST_LOGINS = 100
+
+export const isValid = ({ createdAt, usedAt }: PageLogin, now: number): boolean =>
+  now < usedAt + IDLE_MS && now < createdAt + MOST_MS
+
+/** The login with these hashes, if it is valid; `due` says that its use is to be stored and its cookie sent again. */
+export const findLogin = (
+  logins: readonly PageLogin[],
+  cookie: string,
+  key: string,
+  now: number,
+): { readonly login: PageLogin; readonly due: boolean } | undefined => {
+  const login = logins.find((one) => one.cookie === cookie && one.key === key && isValid(one, now))
+  return login && { login, due: now - login.usedAt >= RENEW_MS }
+}
+
+/** The valid logins with this one added; the least recently used ones give way. */
+export const withLogin = (
+  logins: readonly PageLogin[],
+  added: PageLogin,
+  now: number,
+): readonly PageLogin[] => [
+  ...logins
+    .filter((one) => isValid(one, now))
+    .toSorted((one, other) => other.usedAt - one.usedAt)
+    .slice(0, MOST_LOGINS - 1),
+  added,
+]
+
+export const withUse = (
+  logins: readonly PageLogin[],
+  used: PageLogin,
+  now: number,
+): readonly PageLogin[] => logins.map((one) => (one === used ? { ...one, usedAt: now } : one))
+
+/** How long the cookie lives from now on. */
+export const cookieSeconds = ({ createdAt }: PageLogin, now: number): number =>
+  Math.max(0, Math.ceil(Math.min(IDLE_MS, createdAt + MOST_MS - now) / 1000))

@@ -1,0 +1,115 @@
+/**
+ * Login codes and logins of the page, in files of the state directory that only their owner can read. A code is a file
+ * named by its hash: deleting it is what accepts it, so a code is accepted once, also across processes and restarts.
+ */
+import { createHash, randomBytes } from "node:crypto"
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { z } from "zod"
+import { readJson } from "../lib/json.ts"
+import { cookieSeconds, findLogin, type PageLogin, withLogin, withUse } from "./page-login-state.ts"
+
+export interface PageLogins {
+  /** A login for a valid code, which becomes invalid. */
+  readonly redeem: (
+    code: string,
+  ) => { readonly cookie: string; readonly key: string; readonly maxAgeSeconds: number } | undefined
+  /** Undefined if cookie and key are not of one valid login. `renewSeconds`: the cookie is to be sent again. */
+  readonly use: (
+    cookie: string,
+    key: string,
+  ) => { readonly renewSeconds: number | undefined } | undefined
+  /** Ends every login and makes every code invalid. */
+  readonly endAll: () => void
+}
+
+const CODE_MS = 10 * 60_000
+
+const stored = z.array(
+  z.object({
+    cookie: z.string(),
+    key: z.string(),
+    createdAt: z.number(),
+    usedAt: z.number(),
+  }),
+)
+
+const codesFolder = (stateDir: string) => join(stateDir, "hub", "login-codes")
+
+/** A new code for a login link, valid once within 10 minutes. */
+export const issueLoginCode = (stateDir: string, now: number): string => {
+  const folder = codesFolder(stateDir)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  for (const name of readdirSync(folder)) {
+    if (!isFresh(folder, name, now)) rmSync(join(folder, name), { force: true })
+  }
+  const code = randomBytes(32).toString("base64url")
+  writeFileSync(join(folder, hashOf(code)), String(now + CODE_MS), { mode: 0o600 })
+  return code
+}
+
+export const openPageLogins = (stateDir: string, now: () => number): PageLogins => {
+  const file = join(stateDir, "hub", "logins.json")
+  const folder = codesFolder(stateDir)
+  let logins: readonly PageLogin[] = readLogins(file)
+  const store = (next: readonly PageLogin[]) => {
+    logins = next
+    const draft = `${file}.new`
+    writeFileSync(draft, `${JSON.stringify(next)}\n`, { mode: 0o600 })
+    renameSync(draft, file)
+  }
+  return {
+    redeem: (code) => {
+      const at = now()
+      const name = hashOf(code)
+      const isAccepted = isFresh(folder, name, at)
+      if (!isDeleted(join(folder, name)) || !isAccepted) return undefined
+      const cookie = randomBytes(32).toString("hex")
+      const key = randomBytes(32).toString("base64url")
+      const login = { cookie: hashOf(cookie), key: hashOf(key), createdAt: at, usedAt: at }
+      store(withLogin(logins, login, at))
+      return { cookie, key, maxAgeSeconds: cookieSeconds(login, at) }
+    },
+    use: (cookie, key) => {
+      const at = now()
+      const found = findLogin(logins, hashOf(cookie), hashOf(key), at)
+      if (found === undefined) return undefined
+      if (found.due) store(withUse(logins, found.login, at))
+      return { renewSeconds: found.due ? cookieSeconds(found.login, at) : undefined }
+    },
+    endAll: () => {
+      logins = []
+      rmSync(file, { force: true })
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const hashOf = (secret: string): string => createHash("sha256").update(secret).digest("hex")
+
+const isFresh = (folder: string, name: string, now: number): boolean => {
+  try {
+    return now < Number(readFileSync(join(folder, name), "utf8"))
+  } catch {
+    return false
+  }
+}
+
+/** True for the one caller that deleted the file. */
+const isDeleted = (path: string): boolean => {
+  try {
+    rmSync(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** An unreadable file means that every browser has to log in again. */
+const readLogins = (file: string): readonly PageLogin[] => {
+  try {
+    return readJson(stored, readFileSync(file, "utf8"))
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,43 @@
+/** The security headers of the page and of the terminal document. Pure. */
+
+const POLICY = {
+  "default-src": "'none'",
+  "script-src": "'self'",
+  "style-src": "'self'",
+  "img-src": "'self' blob: data:",
+  "connect-src": "'self'",
+  "font-src": "'none'",
+  "media-src": "blob:",
+  "frame-src": "'none'",
+  "manifest-src": "'self'",
+  "base-uri": "'none'",
+  "form-action": "'none'",
+  "frame-ancestors": "'none'",
+  "require-trusted-types-for": "'script'",
+  "trusted-types": "dompurify",
+} as const
+
+const policyText = (changes: Partial<Record<keyof typeof POLICY, string>>): string =>
+  Object.entries({ ...POLICY, ...changes })
+    .filter(([, value]) => value !== "")
+    .map(([name, value]) => `${name} ${value}`)
+    .join("; ")
+
+const COMMON = {
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+} as const
+
+/** `frames` are the origins of the sandbox. */
+export const pageHeaders = (frames: readonly string[]): Readonly<Record<string, string>> => ({
+  ...COMMON,
+  "content-security-policy": policyText({ "frame-src": frames.join(" ") }),
+  "cross-origin-opener-policy": "same-origin",
+  "permissions-policy": "microphone=(self), camera=(), geolocation=()",
+})
+
+/** For files that are not documents. */
+export const assetHeaders: Readonly<Record<string, string>> = {
+  ...COMMON,
+  "content-security-policy": "default-src 'none'; sandbox",
+}

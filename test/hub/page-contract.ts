@@ -1,0 +1,209 @@
+/** What the page needs of a host, beyond the contract of every client. Both hosts run these tests, each on one start. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { ContractHost } from "./contract.ts"
+import type { MessagePage, Snapshot } from "../../src/wire/clients/conversation.ts"
+import type { OutboundFrame } from "../../src/wire/frames/index.ts"
+import { connectClient, type TestClient } from "./kit/client.ts"
+import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
+import { until } from "./kit/until.ts"
+
+const TOKEN = "runner-token-of-the-page-tests"
+
+interface House {
+  readonly session: string
+  readonly client: TestClient
+  readonly runner: FakeRunner
+  readonly get: (path: string) => Promise<Response>
+  readonly snapshot: (channel?: string) => Promise<Snapshot>
+}
+
+export const testPageProtocol = (name: string, start: () => Promise<ContractHost>): void => {
+  let host: ContractHost
+  let folder: string
+  let sessions = 0
+  const stops: (() => unknown)[] = []
+
+  const request = (method: string, path: string, body?: object) =>
+    fetch(`${host.url}${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${host.clientToken}` },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+  const echo: Partial<FakeRunnerOptions> = {
+    answer: ({ content }) => [`echo ${content}`],
+    eager: true,
+  }
+  /** A session of its own for each test, with a runner and a client. With `{}` the test sends the runner's frames itself. */
+  const open = async (options = echo): Promise<House> => {
+    sessions += 1
+    const session = `page-${sessions}`
+    expect((await request("PUT", `/sessions/${session}`, { runnerToken: TOKEN })).status).toBe(201)
+    const runner = startFakeRunner({
+      url: `${host.url.replace(/^http/, "ws")}/sessions/${session}/ws`,
+      token: TOKEN,
+      stateDir: join(folder, session),
+      ...options,
+    })
+    const client = await connectClient(host.url, host.clientToken, { session })
+    stops.push(
+      () => client.close(),
+      () => runner.stop(),
+    )
+    await client.until(() => client.state("agent") !== undefined, "runner")
+    const get = (path: string) => request("GET", `/sessions/${session}${path}`)
+    return {
+      session,
+      client,
+      runner,
+      get,
+      snapshot: async (channel) =>
+        (await (
+          await get(channel === undefined ? "" : `?channel=${encodeURIComponent(channel)}`)
+        ).json()) as Snapshot,
+    }
+  }
+  /** Prompts and waits for the end of the turn; returns the prompt's id. */
+  const prompt = async ({ client }: House, content: string, fields: object = {}) => {
+    const { messageId } = await client.ask({ type: "prompt", content, ...fields })
+    await client.until(
+      () =>
+        client
+          .messages()
+          .some((one) => one.role === "assistant" && one.promptId === messageId && one.endedAt),
+      `the end of ${content}`,
+    )
+    return String(messageId)
+  }
+  /** A prompt whose turn the test plays by itself, frame by frame. */
+  const startTurn = async (house: House, content = "work") => {
+    const { messageId } = await house.client.ask({ type: "prompt", content })
+    await until(() => house.runner.prompts.length > 0, "prompt at the runner")
+    const origin = {
+      channelType: "web",
+      channelId: "default",
+      messageId: String(messageId),
+      turnId: `turn-of-${String(messageId)}`,
+    }
+    house.runner.send({ type: "message.create", ...origin })
+    return {
+      origin,
+      send: (frame: Record<string, unknown>) =>
+        house.runner.send({ ...frame, ...origin } as unknown as OutboundFrame),
+    }
+  }
+
+  describe(name, () => {
+    beforeAll(async () => {
+      folder = await mkdtemp(join(tmpdir(), "page-contract-"))
+      host = await start()
+    })
+    afterAll(async () => {
+      for (const stop of stops.splice(0)) await stop()
+      await host.stop()
+      await rm(folder, { recursive: true, force: true })
+    })
+
+    test("a prompt bears its clientRequestId in the queue and in the conversation", async () => {
+      const house = await open({ ...echo, eager: false })
+      const { client } = house
+      await client.ask({ type: "prompt", content: "first" })
+      await until(() => house.runner.busy() === 1, "turn")
+      const attachments = [
+        { type: "file", mime: "text/plain", url: "data:text/plain;base64,aGk=", filename: "a.txt" },
+      ]
+      await client.ask({ type: "prompt", content: "next", clientRequestId: "mine-1", attachments })
+      const queued = client.queue().find(({ content }) => content === "next")
+      expect(queued).toMatchObject({
+        clientRequestId: "mine-1",
+        files: [{ mime: "text/plain", filename: "a.txt" }],
+        createdAt: expect.any(Number),
+      })
+      const position = (type: string, text: string) =>
+        client.events.findIndex(
+          (event) => event["type"] === type && JSON.stringify(event).includes(text),
+        )
+      // The events come before the reply: a client may not wait for the reply to show the prompt as sent.
+      expect(position("queue", "mine-1")).toBeLessThan(position("reply", "mine-1"))
+      house.runner.work(1)
+      await client.until(
+        () => client.messages().some((one) => one.clientRequestId === "mine-1"),
+        "the prompt in the conversation",
+      )
+    })
+
+    test("each channel is a conversation with its status, its newest text and its own history", async () => {
+      const house = await open()
+      const { client } = house
+      const side = { channelType: "web", channelId: "side" }
+      for (const content of ["one", "two", "three"]) await prompt(house, content)
+      await prompt(house, "beside", side)
+      const whole = await house.snapshot()
+      expect(whole.channels.toSorted((a, b) => a.key.localeCompare(b.key))).toMatchObject([
+        { key: "web:default", status: "idle", working: 0, queued: 0, lastText: "echo three" },
+        { key: "web:side", status: "idle", waiting: 0, lastText: "echo beside" },
+      ])
+      const live = client.events.findLast(
+        (event) =>
+          event["type"] === "channel" && (event["channel"] as { key: string }).key === "web:side",
+      )
+      expect(live?.["channel"]).toEqual(whole.channels.find(({ key }) => key === "web:side"))
+      const own = await house.snapshot("web:side")
+      expect(own.channel).toBe("web:side")
+      expect(own.messages.map(({ channel }) => channel)).toEqual(["web:side", "web:side"])
+      const around = (await client.ask({
+        type: "history",
+        around: whole.messages[2]?.id,
+        limit: 3,
+        channel: "web:default",
+      })) as unknown as MessagePage
+      const texts = ({ messages }: MessagePage) => messages.map(({ parts }) => parts[0]?.text)
+      expect(texts(around)).toEqual(["echo one", "two", "echo two"])
+      const older = await client.ask({ type: "history", before: around.before })
+      expect(texts(older as unknown as MessagePage)).toEqual(["one"])
+      const newer = await client.ask({
+        type: "history",
+        after: around.after,
+        channel: "web:default",
+      })
+      expect(texts(newer as unknown as MessagePage)).toEqual(["three", "echo three"])
+      expect(newer["after"]).toBeUndefined()
+      expect(await client.ask({ type: "history", around: "missing" })).toMatchObject({
+        ok: false,
+        error: { code: "not-found" },
+      })
+    })
+
+    test("a conversation waits for an answer, and has failed when its last turn has", async () => {
+      const house = await open({})
+      const { client } = house
+      const { send, origin } = await startTurn(house)
+      const status = () =>
+        client.events.findLast((event) => event["type"] === "channel")?.["channel"] as
+          | Record<string, unknown>
+          | undefined
+      await client.until(() => status()?.["status"] === "working", "working")
+      send({ type: "question", questionId: "q1", text: "which?" })
+      await client.until(() => status()?.["status"] === "waiting", "waiting")
+      await client.ask({ type: "answer", id: "q1", answer: "this" })
+      expect(status()).toMatchObject({ status: "working", waiting: 0 })
+      send({ type: "message.finalize", reason: "error", error: "no model" })
+      house.runner.send({ type: "complete", ...origin })
+      await client.until(() => status()?.["status"] === "failed", "failed")
+    })
+
+    test("a reply names its model and what it has used", async () => {
+      const house = await open({})
+      const { send } = await startTurn(house)
+      const used = { input: 5, output: 7, reasoning: 1, cacheRead: 2, cacheWrite: 3, cost: 0.5 }
+      send({ type: "usage", model: "a/one", ...used })
+      send({ type: "usage", model: "a/two", ...used })
+      const { client } = house
+      await client.until(() => client.messages().some(({ model }) => model === "a/two"), "usage")
+      const message = (await house.snapshot()).messages.find(({ role }) => role === "assistant")
+      expect(message).toMatchObject({ model: "a/two", usage: { input: 10, output: 14, cost: 1 } })
+    })
+  })
+}
