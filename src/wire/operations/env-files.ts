@@ -21,6 +21,7 @@ export const envFiles = z
   .array(envFile, { error: "must be a list of files" })
   .min(1, { error: "must name at least one file" })
   .max(32, { error: "must name at most 32 files" })
+  .describe("The env files")
 
 const byCommand = { none: "the agent uses the command `sandpiper env`" }
 

@@ -22,7 +22,8 @@ export const operations = [
     input: z.object({
       services: z
         .array(serviceInput, { error: "must be a list of services" })
-        .max(32, { error: "must name at most 32 services" }),
+        .max(32, { error: "must name at most 32 services" })
+        .describe("The services"),
     }),
     output: ok,
     part: "services",

@@ -166,7 +166,10 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
     logs.delete(idle.name)
   }
 
-  const viewOf = ({ name, command, cwd, port }: StoredService): ServiceView => {
+  const viewOf = (
+    { name, command, cwd, port }: StoredService,
+    processes = listProcesses(),
+  ): ServiceView => {
     const supervised = running.get(name)?.supervised
     const state: ServiceState = supervised?.state() ?? { phase: "stopped" }
     const pid = supervised?.pid()
@@ -175,7 +178,7 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
       command,
       cwd,
       ...(port !== undefined && { port }),
-      listening: pid === undefined ? [] : treePorts(pid),
+      listening: pid === undefined ? [] : treePorts(pid, processes),
       pid: pid ?? null,
       status: statusOf(state),
       startedAt: "startedAt" in state ? new Date(state.startedAt).toISOString() : null,
@@ -185,7 +188,10 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
   }
 
   return {
-    list: () => store.all().map(viewOf),
+    list: () => {
+      const processes = listProcesses()
+      return store.all().map((one) => viewOf(one, processes))
+    },
     find: (name) => {
       const one = stored(name)
       return one && viewOf(one)
@@ -229,7 +235,15 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
       }
     },
     suspend: async () => {
-      await Promise.all([...running.keys()].map((name) => inOrder(name, () => endProcesses(name))))
+      const names = [...running.keys()]
+      await Promise.all(
+        names.map((name) =>
+          inOrder(name, async () => {
+            await running.get(name)?.supervised.stop()
+            running.delete(name)
+          }),
+        ),
+      )
       await endAll(() => carriersOf(OWNER, options.owner, listProcesses()), clock)
     },
   }
@@ -245,8 +259,8 @@ const isNot =
       return pid !== own && !descendantsOf(own, listProcesses()).some((row) => row.pid === pid)
     })
 
-const treePorts = (pid: number): readonly number[] =>
-  portsOf([pid, ...descendantsOf(pid, listProcesses()).map((row) => row.pid)])
+const treePorts = (pid: number, processes = listProcesses()): readonly number[] =>
+  portsOf([pid, ...descendantsOf(pid, processes).map((row) => row.pid)])
 
 const folderOf = async (workDir: string, cwd: string): Promise<string> => {
   try {

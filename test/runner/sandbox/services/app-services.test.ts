@@ -104,9 +104,12 @@ test("a follower of the log gets what is written after it began", async () => {
 })
 
 test("a runner that starts after a kill ends the old processes and starts the wanted services", async () => {
-  await kit.services.start(spec("a", "exec sleep 1000"))
-  await kit.services.start(spec("b", "exec sleep 1000"))
-  await kit.services.stop("b")
+  kit.store.save({ ...spec("a", "exec sleep 1000"), wanted: true })
+  kit.store.save({ ...spec("b", "exec sleep 1000"), wanted: false })
+  // Left behind by the runner that was killed.
+  Bun.spawn(["sleep", "1000"], {
+    env: { SANDPIPER_APP_SERVICES_OF: kit.root, SANDPIPER_APP_SERVICE: "a" },
+  })
   await until(() => owned().length === 1, "one process")
   const [old] = owned()
   const next = kit.again()

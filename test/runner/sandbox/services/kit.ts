@@ -12,7 +12,10 @@ import {
   type AppServices,
   createAppServices,
 } from "../../../../src/runner/sandbox/services/app-services.ts"
-import { openServiceStore } from "../../../../src/runner/sandbox/services/service-store.ts"
+import {
+  openServiceStore,
+  type ServiceStore,
+} from "../../../../src/runner/sandbox/services/service-store.ts"
 import { recordingLog } from "../../../kit/log.ts"
 
 export interface TestServices {
@@ -22,6 +25,7 @@ export interface TestServices {
   readonly log: readonly string[]
   /** The services of a runner that starts on the same state after this one was killed. */
   readonly again: () => AppServices
+  readonly store: ServiceStore
   readonly end: () => Promise<void>
 }
 
@@ -34,9 +38,10 @@ export const createTestServices = ({
   const db = new Database(":memory:")
   const environment = { PATH: process.env["PATH"] ?? "", HOME: root }
   const all: AppServices[] = []
+  const store = openServiceStore(db)
   const create = () => {
     const services = createAppServices({
-      store: openServiceStore(db),
+      store,
       logDir: join(root, ".logs"),
       workDir: root,
       environment,
@@ -74,6 +79,7 @@ export const createTestServices = ({
     services,
     log,
     again: create,
+    store,
     ports: {
       isSetup,
       services,
