@@ -13,7 +13,9 @@ import { openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
 import { toolsOffIn } from "../wire/operations/tool-sets.ts"
+import { createApplyConfig } from "./apply-config.ts"
 import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
+import { PARALLEL, type Service } from "./broker/services.ts"
 import type { Channels } from "./channels/channels.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
@@ -41,7 +43,6 @@ import { createOutbox } from "./link/outbox.ts"
 import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
 import { type Agent, createAgent } from "./opencode/agent.ts"
 import { agentDirectories } from "./opencode/config/config-directories.ts"
-import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
 import type { Endpoint } from "./opencode/config/endpoints.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
@@ -284,14 +285,15 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const agent = createAgent({
     settings: { ...config, workDir },
     broker: () => broker.address,
-    setUpstreams: broker.setUpstreams,
+    setUpstreams: (models, services) =>
+      broker.setUpstreams(models, { ...services, ...parallelService(settings.get()) }),
     ownVariables,
     opencodeVersion: OPENCODE_VERSION,
     self: process.execPath,
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
       SANDPIPER_API_TOKEN: apiToken,
-      ...toolVariables(settings.get()),
+      ...toolVariables(settings.get(), broker.address),
     }),
     endpoints: options.endpoints,
     hiddenTools: toolsOff.impossible,
@@ -338,10 +340,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     ...(options.watch && { watch: options.watch }),
   })
 
-  const configure = async (change: RuntimeConfig) => {
-    const applied = await agent.configure(change)
-    link.send({ type: "opencode-config-applied", ...applied })
-  }
+  const applyConfig = createApplyConfig({
+    agent,
+    channels,
+    send: link.send,
+    log: log.child({ component: "agent" }),
+  })
   const inbound = createCommandHandler({
     channels,
     workflows,
@@ -352,7 +356,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     send: link.send,
     reportState: readiness.reportOnRequest,
     clock,
-    configure: (change) => void configure(change),
+    configure: (change) => void applyConfig(change),
     stop: () => done.resolve({ code: 0, why: "the session agent requested a stop" }),
     deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ component: "inbound" }),
@@ -500,9 +504,26 @@ const gatewayUrlOf = (
 }
 
 /** What the agent's tools need of the settings. */
-const toolVariables = (settings: Settings): Record<string, string> => ({
+const toolVariables = (
+  settings: Settings,
+  broker: { readonly origin: string; readonly token: string },
+): Record<string, string> => ({
   WHISPER_MODELS: settings.whisperModels,
-  ...(settings.parallelApiKey && { PARALLEL_API_KEY: settings.parallelApiKey }),
+  ...(settings.parallelApiKey && {
+    SANDPIPER_BROKER_URL: broker.origin,
+    SANDPIPER_BROKER_TOKEN: broker.token,
+  }),
   ...(settings.parentSessionId && { PARENT_SESSION_ID: settings.parentSessionId }),
   ...(settings.publicUrl && { SANDPIPER_PUBLIC_URL: settings.publicUrl }),
 })
+
+const parallelService = ({ parallelApiKey, parallelApiUrl }: Settings): Record<string, Service> =>
+  parallelApiKey === undefined
+    ? {}
+    : {
+        [PARALLEL]: {
+          url: parallelApiUrl,
+          headers: { "x-api-key": parallelApiKey },
+          calls: "parallel",
+        },
+      }
