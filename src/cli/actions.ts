@@ -73,5 +73,5 @@ const requestOf = (
   const query = new URLSearchParams(
     Object.fromEntries(rest.map(([name, value]) => [name, String(value)])),
   )
-  return { path: rest.length === 0 ? filled : `${filled}?${query}` }
+  return { path: rest.length === 0 ? filled : `${filled}?${query.toString()}` }
 }

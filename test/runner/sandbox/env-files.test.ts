@@ -14,7 +14,8 @@ const secrets: Secrets = {
   isReference: (text) => text.startsWith("op://"),
   resolve: async (references) => {
     const missing = references.filter((reference) => !values.has(reference))
-    if (missing.length > 0) throw new SecretsError("not-found", `there is no secret ${missing}`)
+    if (missing.length > 0)
+      throw new SecretsError("not-found", `there is no secret ${missing.join(", ")}`)
     return values
   },
   list: async () => [],
