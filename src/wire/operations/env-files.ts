@@ -8,7 +8,7 @@ const variableName = z
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: "must be the name of a variable" })
 
 /** One file: a secret reference is replaced by its value, any other text is written as it is. */
-export const envFile = z.object({
+const envFile = z.object({
   path: text("Path in the workspace, such as .env.local"),
   variables: z
     .record(variableName, z.string(), {
