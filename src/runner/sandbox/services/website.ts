@@ -67,6 +67,7 @@ export const staticTemplate: Readonly<Record<string, string>> = {
   "server.js": `import { createReadStream } from "node:fs"
 import { createServer } from "node:http"
 import { extname, join, normalize } from "node:path"
+import { env } from "node:process"
 
 const types = { ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml" }
 createServer((request, response) => {
@@ -76,6 +77,6 @@ createServer((request, response) => {
     .on("open", () => response.setHeader("content-type", types[extname(file)] ?? "application/octet-stream"))
     .on("error", () => response.writeHead(404).end("not found"))
     .pipe(response)
-}).listen(process.env.PORT ?? 3000, "127.0.0.1")
+}).listen(env.PORT ?? 3000, "127.0.0.1")
 `,
 }
