@@ -16,6 +16,7 @@ import type { Readiness } from "./readiness.ts"
 import { checkoutFields } from "./sandbox/checkout-fields.ts"
 import type { Git } from "./sandbox/git.ts"
 import type { Secrets } from "./sandbox/secrets.ts"
+import type { V1Supervisor } from "./sandbox/v1/supervisor.ts"
 
 export interface JoinGatewayOptions {
   readonly config: Settings
@@ -32,6 +33,7 @@ export interface JoinGatewayOptions {
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
   readonly services: GatewayOptions["services"]
+  readonly v1: V1Supervisor
   readonly page: PageOptions | undefined
   /** The agent has completed the session. */
   readonly onCompleted: () => void
@@ -76,6 +78,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     }),
     secrets,
     services: options.services,
+    v1Server: options.v1.address,
     page: options.page,
   })
 }

@@ -15,6 +15,7 @@ import { startServer } from "./tcp/server.ts"
 import { createSandboxOperations, type SandboxOperationPorts } from "../sandbox/operations.ts"
 import type { Secrets } from "../sandbox/secrets.ts"
 import { createTunnels, type Tunnel } from "../sandbox/tunnels.ts"
+import type { V1Address } from "../sandbox/v1/supervisor.ts"
 
 export interface GatewayOptions {
   readonly host: string
@@ -52,6 +53,8 @@ export interface GatewayOptions {
   /** Where the operations on secrets get them; `undefined` when the sandbox has none. */
   readonly secrets?: Secrets | undefined
   readonly services: SandboxOperationPorts["services"]
+  /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
+  readonly v1Server?: () => Promise<V1Address | undefined>
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
   readonly page?: PageOptions | undefined
   readonly mostSockets?: number
@@ -151,6 +154,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     allowSharedOrigin: options.allowSharedOrigin ?? false,
     opencodePort: options.opencodePort,
     serviceLog: options.services.services.logOf,
+    v1Server: options.v1Server ?? (async () => undefined),
     report,
     page: options.page,
     onLoggedOut: () => {

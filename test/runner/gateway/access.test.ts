@@ -23,6 +23,7 @@ beforeAll(async () => {
   gateway = startTestGateway({
     backends: { vscode: port, vnc: port, ttyd: port },
     opencodePort: () => port,
+    v1Server: async () => ({ port, token: "the token of the gateway itself" }),
     services: services.ports,
   })
   await services.services.start({
