@@ -14,7 +14,7 @@ export interface HostConfig {
   readonly tools: NonNullable<RuntimeConfig["tools"]>
 }
 
-export const DEMO_PROVIDER = "demo"
+const DEMO_PROVIDER = "demo"
 
 export const demoProvider = (url: string) => ({
   providerId: DEMO_PROVIDER,
