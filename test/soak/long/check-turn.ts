@@ -29,6 +29,6 @@ export const checkTurn = (
 }
 
 const describe = (expected: string, shown: string): string => {
-  const at = [...expected].findIndex((character, index) => shown[index] !== character)
+  const at = expected.split("").findIndex((character, index) => shown[index] !== character)
   return `${shown.length} of ${expected.length} characters, different from ${at}: ${JSON.stringify(shown.slice(Math.max(0, at - 20), at + 40))}`
 }

@@ -223,7 +223,8 @@ const gaps = [...gapsBefore, client.gaps()].reduce((sum, one) => sum + one, 0)
 if (gaps > 0) mismatches.push(`${gaps} deltas did not fit the client's text`)
 
 isEnding = true
-for (const [what, number] of [...counts].toSorted()) print(`${String(number).padStart(6)}  ${what}`)
+for (const [what, number] of [...counts].toSorted(([a], [b]) => a.localeCompare(b)))
+  print(`${String(number).padStart(6)}  ${what}`)
 for (const mismatch of mismatches) print(`MISMATCH ${mismatch}`)
 print(`${mismatches.length} mismatches`)
 client.close()
