@@ -34,6 +34,7 @@ import type { MissingProgram } from "./host/services.ts"
 import { createHibernation, type Hibernation } from "./host/snapshot-hooks.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { joinChannels } from "./join-channels.ts"
+import { joinEgress } from "./join-egress.ts"
 import { joinGateway } from "./join-gateway.ts"
 import { joinWorkflows } from "./join-workflows.ts"
 import { createLink } from "./link/link.ts"
@@ -112,6 +113,7 @@ const SYNC_MS = 30_000
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
 const BROKER_FACT = "agent.broker"
+const EGRESS_FACT = "agent.egress"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
@@ -198,8 +200,20 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     channelStatus: channels.status,
   })
 
+  const egress = joinEgress({
+    config,
+    user,
+    bootId: readBootId(),
+    memory: {
+      read: () => readFact(db, EGRESS_FACT),
+      write: (text) => writeFact(db, EGRESS_FACT, text),
+    },
+    send: link.send,
+    log: log.child({ component: "egress" }),
+  })
+  const agentVariables = { ...config.environment, ...egress.variables }
   const environment = agentEnvironment({
-    environment: config.environment,
+    environment: agentVariables,
     allow: config.agentEnvAllow ?? [],
     own: ownVariables,
   })
@@ -272,7 +286,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log: log.child({ component: "broker" }),
   })
   const agent = createAgent({
-    settings: { ...config, workDir },
+    settings: { ...config, environment: agentVariables, workDir },
     broker: () => broker.address,
     setUpstreams: (models, services) =>
       broker.setUpstreams(models, { ...services, ...parallelService(settings.get()) }),
@@ -404,6 +418,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         clock,
         log: log.child({ component: "gateway" }),
       })
+      await egress.start()
       broker.start()
       agent.begin()
       try {
@@ -434,7 +449,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await within(clock, SETTLE_MS, Promise.all(turns))
       await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
       await link.stop(FLUSH_MS)
-      await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop()]))
+      await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop(), egress.stop()]))
       db.close()
       done.resolve(ending)
     },
