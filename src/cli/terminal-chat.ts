@@ -240,6 +240,7 @@ export const startChat = (options: ChatOptions): Chat => {
         prompt: view.style("36", "> "),
         history: options.history?.read() ?? [],
         onHistory: (history) => options.history?.write(history),
+        isAnswer: () => questions.length > 0,
         onSubmit: take,
         onInterrupt: interrupt,
         onEnd,

@@ -4,7 +4,7 @@ import type { Sender } from "./access/guarded-clients.ts"
 import type { HostedSession } from "./access/guarded-clients.ts"
 import { type Owner, parseOwner } from "./access/ownership.ts"
 import { LOCAL_OWNER } from "./access/session-access.ts"
-import { agentConfig } from "../wire/frames/shapes.ts"
+import { clientConfig } from "../wire/frames/shapes.ts"
 import type { HttpApiHost } from "./http-api.ts"
 import { errorResponse, parseBody } from "./http-responses.ts"
 import { hashOf } from "./keys.ts"
@@ -29,7 +29,7 @@ const body = z.object({
   /** Another session of the same owner: the two reach each other. Only for a new session. */
   parent: z.string().optional(),
   title: z.string().optional(),
-  config: agentConfig
+  config: clientConfig
     .refine(
       (config) => JSON.stringify(config).length <= MAX_CONFIG,
       `at most ${MAX_CONFIG} characters can be stored`,

@@ -243,8 +243,13 @@ const tableOf = (context: SessionContext): IngestTable => {
       completeOrders(context, executionId)
       context.workflowReports.add(executionId, envelope)
     },
-    "opencode-config-applied": ({ success, restarted, error }) =>
-      values.setPublic("config-applied", { success, restarted, error }),
+    "opencode-config-applied": ({ success, restarted, error }) => {
+      const before = values.getPublic("config-applied")
+      values.setPublic("config-applied", { success, restarted, error })
+      // The runner reports the same problem at every connection.
+      if (error !== undefined && (before as { error?: unknown } | undefined)?.error !== error)
+        messages.add("system", { channel: "web:default", content: "", error: `config: ${error}` })
+    },
   }
 }
 

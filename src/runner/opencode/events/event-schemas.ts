@@ -2,6 +2,9 @@
 import { z } from "zod"
 import type { AgentError, AgentMessage, AgentPart, AgentQuestion, TodoItem } from "./events.ts"
 
+/** OpenCode adds the stack of its own source to some errors. */
+const STACK = /\n {4}at [\s\S]*$/
+
 export const errorSchema = z
   .object({
     name: z.string().default("UnknownError"),
@@ -16,7 +19,7 @@ export const errorSchema = z
   })
   .transform(({ name, data, message }): AgentError => ({
     name,
-    message: data?.message ?? message ?? name,
+    message: (data?.message ?? message ?? name).replace(STACK, ""),
     ...(data?.statusCode !== undefined && { statusCode: data.statusCode }),
     ...(data?.isRetryable !== undefined && { isRetryable: data.isRetryable }),
   }))
