@@ -1,6 +1,6 @@
 /** The egress policy: which hosts are allowed, what the proxy does with the others, and how the packet filter closes the rest. */
 import { afterEach, describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { join } from "node:path"
 import { egressFinding } from "../../../src/cli/doctor-egress.ts"
 import { type EgressProxy, startEgressProxy } from "../../../src/runner/host/egress-proxy.ts"
