@@ -71,8 +71,7 @@ const applySnapshot = (turn: Draft, snapshot: SessionSnapshot, at: number): void
   applyChildMessages(turn, children)
   // OpenCode never removes the requests of an aborted turn from its list, so they count only while it is busy.
   if (!openRequests || snapshot.status.type === "idle") return
-  for (const { requestId, questions } of openRequests.questions)
-    onQuestion(turn, requestId, questions)
+  for (const request of openRequests.questions) onQuestion(turn, request)
   for (const permission of openRequests.permissions) onPermission(turn, permission)
 }
 
