@@ -54,6 +54,7 @@ import { openSecrets } from "./sandbox/open-secrets.ts"
 import { createChangeReporter } from "./sandbox/report-changes.ts"
 import { createRunCommand } from "./sandbox/run-command.ts"
 import { createWorkspace } from "./sandbox/workspace-changes.ts"
+import { createV1Supervisor } from "./sandbox/v1/supervisor.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
 import { missingNeeds } from "./tool-needs.ts"
 import type { Executions } from "./workflow/executions.ts"
@@ -234,6 +235,19 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     owner: user,
     clock,
   })
+  const v1 = createV1Supervisor({
+    self,
+    root: config.workDir,
+    user,
+    environment: () => ({
+      ...environment,
+      ...(user && { USER: user.name, HOME: user.home }),
+      SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
+      SANDPIPER_API_TOKEN: apiToken,
+    }),
+    clock,
+    log: log.child({ component: "v1" }),
+  })
   const workflows = joinWorkflows({
     db,
     channels,
@@ -411,10 +425,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         reserved: () =>
           new Map([
             ...(options.reservedPorts ?? []),
-            ...reservedPorts(config.rawVncPort, host.controlPort(), broker.port),
+            ...reservedPorts(config.rawVncPort, host.controlPort(), broker.port, v1.port()),
           ]),
         git,
         secrets,
+        v1,
         page: options.page,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
@@ -449,7 +464,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
       await within(clock, SETTLE_MS, Promise.all(turns))
-      await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
+      await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop(), v1.stop()]))
       await link.stop(FLUSH_MS)
       await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop(), egress.stop()]))
       db.close()
@@ -465,10 +480,12 @@ const reservedPorts = (
   rawVncPort: number,
   controlPort: number | undefined,
   brokerPort: number,
+  v1Port: number | undefined,
 ): readonly (readonly [number, string])[] => [
   [rawVncPort, "the VNC server"],
   [brokerPort, "the key broker"],
   ...(controlPort === undefined ? [] : [[controlPort, "the control server"] as const]),
+  ...(v1Port === undefined ? [] : [[v1Port, "the server of files and processes"] as const]),
 ]
 
 interface Joined {
