@@ -34,8 +34,11 @@ import { hasEnded, type NamedValues } from "./named-values.ts"
 export interface Session {
   readonly runner: RunnerSide
   readonly clients: ClientSide
-  /** Stores only the hash of the runner's token. A new token starts a new generation. */
-  readonly setRunnerToken: (hash: string) => void
+  /**
+   * Stores only the hash of the runner's token. A new token starts a new generation: the next number, or the given one.
+   * With a given number the connection of an earlier runner ends.
+   */
+  readonly setRunnerToken: (hash: string, generation?: number) => void
   /** The HTTP status that refuses a runner with this token's hash; `undefined` when it may connect. */
   readonly refuseRunner: (hash: string) => 401 | 410 | 503 | undefined
   /** Merges into the stored config, which the runner gets when it connects. An empty change encrypts it again. */
@@ -43,6 +46,8 @@ export interface Session {
   readonly setTitle: (title: string) => void
   /** A prompt of another session or of a trigger. Idempotent by its `messageId`. Throws when the session has ended. */
   readonly prompt: (prompt: Prompt, channel: string, options?: PromptOptions) => void
+  /** Stops the running prompts of a channel. */
+  readonly stop: (channel: string) => void
   /** Makes this session a child: its parent gets a prompt when it ends, fails or asks. */
   readonly setParent: (parent: string) => void
   /** A child session was started: clients see it in the named value `child:<id>`. */
@@ -160,11 +165,17 @@ export const createSession = (ports: Ports, config?: string): Session => {
   return {
     runner,
     clients: createClientSide(context, runner.flush),
-    setRunnerToken: (hash) =>
+    setRunnerToken: (hash, next) => {
+      const { connection } = runnerConnection.state()
+      if (next !== undefined && connection !== null) {
+        runner.closed(connection)
+        ports.sockets.close(connection, 1000, closeReasons.replaced)
+      }
       commit(() => {
         values.setPrivate("runner-token", hash)
-        values.setPrivate("generation", String(generation() + 1))
-      }),
+        values.setPrivate("generation", String(next ?? generation() + 1))
+      })
+    },
     refuseRunner: (hash) => {
       const expected = values.getPrivate("runner-token")
       if (expected === undefined) return 503
@@ -203,6 +214,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
         dispatch(context)
       })
     },
+    stop: (channel) => void commit(() => stopPrompts(context, channel)),
     orderWorkflow: (id, frame) => {
       refuseIfEnded(values)
       commit(() => {
