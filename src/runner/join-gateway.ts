@@ -10,6 +10,7 @@ import type { PageOptions } from "./gateway/page/page-door.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
 import { notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
 import { serviceSockets } from "./host/service-sockets.ts"
+import type { TerminalPorts } from "./gateway/serve-terminals.ts"
 import type { Link } from "./link/link.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { Readiness } from "./readiness.ts"
@@ -32,6 +33,7 @@ export interface JoinGatewayOptions {
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
   readonly page: PageOptions | undefined
+  readonly terminal: TerminalPorts | undefined
   /** The agent has completed the session. */
   readonly onCompleted: () => void
   readonly clock: Clock
@@ -75,6 +77,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     }),
     secrets,
     page: options.page,
+    terminal: options.terminal,
   })
 }
 

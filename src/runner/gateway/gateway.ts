@@ -10,6 +10,7 @@ import { createMetrics, type Metric } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
 import type { PageOptions } from "./page/page-door.ts"
+import type { TerminalPorts } from "./serve-terminals.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
 import { createSandboxOperations } from "../sandbox/operations.ts"
@@ -51,6 +52,8 @@ export interface GatewayOptions {
   readonly notify: ApiPorts["notify"]
   /** Where the operations on secrets get them; `undefined` when the sandbox has none. */
   readonly secrets?: Secrets | undefined
+  /** The sandbox's own terminals and the files of their document. */
+  readonly terminal?: TerminalPorts | undefined
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
   readonly page?: PageOptions | undefined
   readonly mostSockets?: number
@@ -150,6 +153,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     opencodePort: options.opencodePort,
     report,
     page: options.page,
+    terminal: options.terminal,
     onLoggedOut: () => {
       auth.sessions.clear()
       auth.tickets.clear()

@@ -13,7 +13,8 @@ import { parseTarget, type Target, withoutQuery } from "./http/target.ts"
 import type { HttpExchange } from "./tcp/http-exchange.ts"
 import type { Dialer } from "./tcp/backend-connections.ts"
 import { serveApi } from "./serve-api.ts"
-import { hostKind } from "./hosts.ts"
+import { createTerminalRoutes, type TerminalPorts } from "./serve-terminals.ts"
+import { hostKind, originFor } from "./hosts.ts"
 import { createPageDoor, type PageOptions } from "./page/page-door.ts"
 import { backendDown, message, methodNotAllowed, notFound, refusal } from "./pages.ts"
 import { asksForWebSocket, isOriginAllowed } from "./proxy/ws.ts"
@@ -36,6 +37,8 @@ export interface RequestHandlerOptions {
   /** OpenCode's port while it runs. */
   readonly opencodePort: () => number | undefined
   readonly report: (name: ReportName) => HttpResponse
+  /** The sandbox's own terminals; without them there are none. */
+  readonly terminal: TerminalPorts | undefined
   /** The page and its host; without it every host is the sandbox's. */
   readonly page: PageOptions | undefined
   /** Every login of the page was ended. */
@@ -132,6 +135,17 @@ export const createRequestHandler = (
     vscode: service("vscode"),
     vnc: service("vnc"),
     ttyd: service("ttyd"),
+    terminal: (exchange, target, grant) => {
+      const { head } = exchange
+      const upgrade = asksForWebSocket(head)
+      if (!isCallAllowed(head, grant, upgrade)) return exchange.respond(refusal(head, "origin"))
+      const setCookie = cookieOf(grant.session, clock.now(), isLocal(head, exchange.peer), upgrade)
+      const isRoot = target.path === "/terminal"
+      if (isRoot || (isPage(head) && grant.search !== target.search))
+        return exchange.respond(redirect(`/terminal/${grant.search}`, setCookie))
+      if (terminalRoutes === undefined) return exchange.respond(notFound(head))
+      terminalRoutes(exchange, { ...target, search: grant.search }, setCookie)
+    },
     tunnel: (exchange, target, grant) => {
       const tunnel = tunnels.find(target.path.split("/", 3)[2] ?? "")
       const elsewhere = tunnel && ownAddress(exchange.head, target, grant, tunnel)
@@ -168,6 +182,12 @@ export const createRequestHandler = (
     }
   }
 
+  /** A page of another site may not open WebSockets, and may change nothing with the person's cookie. */
+  const isCallAllowed = (head: RequestHead, grant: PersonGrant, upgrade: boolean): boolean => {
+    const needsOrigin = upgrade || (grant.byCookie && !SAFE_METHODS.has(head.method))
+    return !needsOrigin || isOriginAllowed(head, options.allowedOrigins)
+  }
+
   const toBackend = (
     exchange: HttpExchange,
     target: Target,
@@ -177,10 +197,7 @@ export const createRequestHandler = (
   ): void => {
     const { head } = exchange
     const upgrade = asksForWebSocket(head)
-    const needsOrigin = upgrade || (grant.byCookie && !SAFE_METHODS.has(head.method))
-    if (needsOrigin && !isOriginAllowed(head, options.allowedOrigins)) {
-      return exchange.respond(refusal(head, "origin"))
-    }
+    if (!isCallAllowed(head, grant, upgrade)) return exchange.respond(refusal(head, "origin"))
     const cookie = () => cookieOf(grant.session, clock.now(), isLocal(head, exchange.peer), upgrade)
     if (backend?.port === undefined) return exchange.respond(notFound(head, NO_TUNNEL))
     const atRoot = target.path === backend.prefix
@@ -248,6 +265,18 @@ export const createRequestHandler = (
     )
   }
 
+  const terminalRoutes =
+    options.terminal &&
+    createTerminalRoutes({
+      ...options.terminal,
+      clock,
+      framedBy: (host) => [
+        ...(options.page ? [originFor(options.page.page, host)] : []),
+        ...options.allowedOrigins,
+      ],
+      onUpgrade: options.onUpgrade,
+      onError: (exchange, error) => fail(exchange, error),
+    })
   const pageDoor =
     options.page &&
     createPageDoor({
