@@ -72,7 +72,11 @@ const isPure = (file: string): boolean =>
     "config/models",
     "client/types",
   ].includes(/^src\/runner\/opencode\/(.*)\.ts$/.exec(file)?.[1] ?? "") ||
-  ["src/runner/prompt/prompt-body.ts", "src/runner/broker/upstreams.ts"].includes(file) ||
+  [
+    "src/runner/prompt/prompt-body.ts",
+    "src/runner/broker/upstreams.ts",
+    "src/runner/broker/services.ts",
+  ].includes(file) ||
   PURE_ACCESS.test(file)
 
 /** The layer of each file. A file may import its own layer and lower layers. */
@@ -80,7 +84,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/upstreams)\.ts|^src\/hub\/(session|view)\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$|^src\/fleet\/(core\/|providers\/contract\.ts$)/,
+    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/(upstreams|services))\.ts|^src\/hub\/(session|view)\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$|^src\/fleet\/(core\/|providers\/contract\.ts$)/,
     2,
   ],
   [

@@ -1,16 +1,19 @@
-/** Client of Parallel's REST API, for the four `parallel_*` tools. */
+/** Client of Parallel's REST API through the key broker, for the four `parallel_*` tools. */
 import { z } from "zod"
 import type { ToolContext } from "./tool.ts"
 import { waitFor } from "./wait.ts"
 
-const BASE = "https://api.parallel.ai"
 const POLL_MS = 2000
 
-/** Without a key the tools are not offered to the model. A call that still arrives gets the reason. */
+/**
+ * The runner's key broker adds the key. Without one the tools are not offered to the model; a call that still arrives gets
+ * the reason.
+ */
 const readEnvironment = () => {
-  const { PARALLEL_API_KEY: key, PARALLEL_API_URL: base = BASE } = process.env
-  if (!key) throw new Error("Web research is disabled: PARALLEL_API_KEY is not set. Tell the user.")
-  return { key, base }
+  const { SANDPIPER_BROKER_TOKEN: token, SANDPIPER_BROKER_URL: base } = process.env
+  if (!token || !base)
+    throw new Error("Web research is disabled: PARALLEL_API_KEY is not set. Tell the user.")
+  return { token, base }
 }
 
 export const callParallel = async (
@@ -19,10 +22,14 @@ export const callParallel = async (
   body: Readonly<Record<string, unknown>> | undefined,
   { abort: signal }: ToolContext,
 ): Promise<unknown> => {
-  const { key, base } = readEnvironment()
+  const { token, base } = readEnvironment()
   const response = await fetch(new URL(path, base), {
     method,
-    headers: { "x-api-key": key, "content-type": "application/json" },
+    headers: {
+      authorization: `Bearer ${token}`,
+      "x-sandpiper-service": "parallel",
+      "content-type": "application/json",
+    },
     signal,
     ...(body && { body: JSON.stringify(body) }),
   }).catch((error: unknown) => {

@@ -14,6 +14,7 @@ import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
 import { toolsOffIn } from "../wire/operations/tool-sets.ts"
 import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
+import { PARALLEL, type Service } from "./broker/services.ts"
 import type { Channels } from "./channels/channels.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
@@ -283,14 +284,15 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const agent = createAgent({
     settings: { ...config, workDir },
     broker: () => broker.address,
-    setUpstreams: broker.setUpstreams,
+    setUpstreams: (models, services) =>
+      broker.setUpstreams(models, { ...services, ...parallelService(settings.get()) }),
     ownVariables,
     opencodeVersion: OPENCODE_VERSION,
     self: process.execPath,
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
       SANDPIPER_API_TOKEN: apiToken,
-      ...toolVariables(settings.get()),
+      ...toolVariables(settings.get(), broker.address),
     }),
     endpoints: options.endpoints,
     hiddenTools: toolsOff.impossible,
@@ -488,9 +490,26 @@ const gatewayUrlOf = (
 }
 
 /** What the agent's tools need of the settings. */
-const toolVariables = (settings: Settings): Record<string, string> => ({
+const toolVariables = (
+  settings: Settings,
+  broker: { readonly origin: string; readonly token: string },
+): Record<string, string> => ({
   WHISPER_MODELS: settings.whisperModels,
-  ...(settings.parallelApiKey && { PARALLEL_API_KEY: settings.parallelApiKey }),
+  ...(settings.parallelApiKey && {
+    SANDPIPER_BROKER_URL: broker.origin,
+    SANDPIPER_BROKER_TOKEN: broker.token,
+  }),
   ...(settings.parentSessionId && { PARENT_SESSION_ID: settings.parentSessionId }),
   ...(settings.publicUrl && { SANDPIPER_PUBLIC_URL: settings.publicUrl }),
 })
+
+const parallelService = ({ parallelApiKey, parallelApiUrl }: Settings): Record<string, Service> =>
+  parallelApiKey === undefined
+    ? {}
+    : {
+        [PARALLEL]: {
+          url: parallelApiUrl,
+          headers: { "x-api-key": parallelApiKey },
+          calls: "parallel",
+        },
+      }

@@ -48,7 +48,6 @@ beforeAll(async () => {
       PARENT_SESSION_ID: "the-parent",
       PARALLEL_API_KEY: "key-of-parallel",
       PARALLEL_API_URL: parallel.url,
-      AGENT_ENV_ALLOW: "PARALLEL_API_URL",
       WHISPER_MODELS: join(sandbox.root, "models"),
     },
     { in: sandbox },

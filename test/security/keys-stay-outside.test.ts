@@ -7,6 +7,7 @@ import { chmod, mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { writeAddress } from "../../src/hub/hosts/bun/address.ts"
 import { type GitServer, startGitServer } from "../kit/git-server.ts"
+import { startHttpMcp } from "../kit/mcp-server.ts"
 import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { createSandbox, type Sandbox, scriptedConfig, spawnRunner } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
@@ -16,6 +17,8 @@ const secrets = {
   "the provider key of the environment": fresh("sk-env"),
   "the provider key of the session agent": fresh("sk-hub"),
   "the key of a custom provider": fresh("sk-own"),
+  "the key of Parallel": fresh("pk"),
+  "the header of an MCP server": fresh("mcp"),
   "the git token": fresh("ghp"),
   "the runner token": fresh("runner"),
   "the JWT secret": fresh("jwt"),
@@ -76,6 +79,17 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
       new Response(`wrong key: ${request.headers.get("authorization")}`, { status: 401 }),
   })
 
+  const mcp = startHttpMcp(secrets["the header of an MCP server"])
+  const research: (string | null)[] = []
+  const parallel = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) => {
+      research.push(request.headers.get("x-api-key"))
+      return Response.json({ results: [{ url: "https://found.example/" }] })
+    },
+  })
+
   beforeAll(async () => {
     model = await startScriptedModel()
     git = await startGitServer(secrets["the git token"])
@@ -84,6 +98,13 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
     agent = startTestSessionAgent({
       token: secrets["the runner token"],
       config: {
+        mcpServers: {
+          far: {
+            type: "remote",
+            url: mcp.url,
+            headers: { "x-key": secrets["the header of an MCP server"] },
+          },
+        },
         providerKeys: { openrouter: secrets["the provider key of the session agent"] },
         customProviders: [
           ...(scripted.customProviders ?? []),
@@ -107,6 +128,8 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
     runner = spawnRunner(sandbox, {
       AGENT_USER: "nobody",
       ANTHROPIC_API_KEY: secrets["the provider key of the environment"],
+      PARALLEL_API_KEY: secrets["the key of Parallel"],
+      PARALLEL_API_URL: parallel.url.origin,
       JWT_SECRET: secrets["the JWT secret"],
       REPO_URL: git.url("project"),
       GITHUB_TOKEN: secrets["the git token"],
@@ -138,6 +161,8 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
     await git.stop()
     await model.stop()
     await refusing.stop(true)
+    await mcp.stop()
+    await parallel.stop(true)
     await sandbox.remove()
   })
 
@@ -152,6 +177,27 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
 
   test.each(Object.keys(secrets) as Name[])("the agent's search does not find %s", (name) => {
     for (const form of encodingsOf(secrets[name])) expect(found.includes(form)).toBe(false)
+  })
+
+  test("tools of an MCP server and of Parallel work with credentials that the agent's search does not find", async () => {
+    const call = async (
+      id: string,
+      name: string,
+      input: Record<string, string>,
+    ): Promise<unknown> => {
+      model.on(id, [reply(tool(name, input)), text("called")])
+      agent.say({ type: "prompt", messageId: id, content: `@@${id}@@`, model: "scripted/m1" })
+      const update = await agent.frame(
+        "message.part.tool-update",
+        (frame) => frame.messageId === id && ["completed", "error"].includes(frame.status),
+      )
+      return update.result ?? update.error
+    }
+    expect(await call("mcp", "far_say", { words: "hello" })).toBe("remote heard: hello")
+    expect(String(await call("web", "parallel_web_search", { objective: "birds" }))).toContain(
+      "https://found.example/",
+    )
+    expect(research).toEqual([secrets["the key of Parallel"]])
   })
 
   test("git gets the token on demand, which the agent's search does not find", async () => {

@@ -18,14 +18,24 @@ export const brokerOrder = z.object({
 })
 export type BrokerOrder = z.output<typeof brokerOrder>
 
-const upstreamsBody = z.record(
-  z.string(),
-  z.object({
-    baseUrl: z.string(),
-    auth: z.enum(["bearer", "x-api-key", "x-goog-api-key"]),
-    key: z.string().optional(),
-  }),
-)
+const upstreamsBody = z.object({
+  models: z.record(
+    z.string(),
+    z.object({
+      baseUrl: z.string(),
+      auth: z.enum(["bearer", "x-api-key", "x-goog-api-key"]),
+      key: z.string().optional(),
+    }),
+  ),
+  services: z.record(
+    z.string(),
+    z.object({
+      url: z.url(),
+      headers: z.record(z.string(), z.string()),
+      calls: z.enum(["mcp", "parallel"]),
+    }),
+  ),
+})
 
 /** Paths on the Unix socket. */
 export const UPSTREAMS_PATH = "/upstreams"
@@ -54,7 +64,10 @@ export const serveBroker = async (
       else if (pathname === UPSTREAMS_PATH) {
         const given = upstreamsBody.safeParse(await request.json().catch(() => undefined))
         if (!given.success) return new Response("", { status: 400 })
-        broker.setUpstreams(new Map<string, Upstream>(Object.entries(given.data)))
+        broker.setUpstreams(
+          new Map<string, Upstream>(Object.entries(given.data.models)),
+          new Map(Object.entries(given.data.services)),
+        )
       } else return new Response("", { status: 404 })
       return Response.json({ version: order.version })
     },

@@ -10,6 +10,7 @@ import { z } from "zod"
 import { type Clock, sleep, within } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import { type BrokerOrder, PORT_IN_USE_EXIT, STOP_PATH, UPSTREAMS_PATH } from "./broker-process.ts"
+import type { Service } from "./services.ts"
 import type { Upstream } from "./upstreams.ts"
 
 export interface BrokerSupervisorOptions {
@@ -34,8 +35,16 @@ export interface BrokerSupervisor {
   readonly address: { readonly origin: string; readonly token: string }
   readonly start: () => void
   /** Resolves when the broker has them, or after a few seconds without a broker. */
-  readonly setUpstreams: (upstreams: Readonly<Record<string, Upstream>>) => Promise<void>
+  readonly setUpstreams: (
+    upstreams: Readonly<Record<string, Upstream>>,
+    services?: Readonly<Record<string, Service>>,
+  ) => Promise<void>
   readonly stop: () => Promise<void>
+}
+
+interface BrokerOrders {
+  readonly models: Readonly<Record<string, Upstream>>
+  readonly services: Readonly<Record<string, Service>>
 }
 
 const stored = z.object({ boot: z.string(), token: z.string(), port: z.int(), socket: z.string() })
@@ -54,7 +63,7 @@ const MAX_SOCKET_PATH = 100
 export const createBrokerSupervisor = (options: BrokerSupervisorOptions): BrokerSupervisor => {
   const { clock, log, version } = options
   const { token, port, socket } = remember(options)
-  let upstreams: Readonly<Record<string, Upstream>> = {}
+  let upstreams: BrokerOrders = { models: {}, services: {} }
   let given = Promise.withResolvers<void>()
   let wake = new AbortController()
   let child: Bun.Subprocess | undefined
@@ -137,8 +146,8 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
     start: () => {
       keeping ??= keep()
     },
-    setUpstreams: async (next) => {
-      upstreams = next
+    setUpstreams: async (models, services = {}) => {
+      upstreams = { models, services }
       given.resolve()
       given = Promise.withResolvers<void>()
       wake.abort()

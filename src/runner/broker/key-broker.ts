@@ -1,11 +1,14 @@
 /**
- * A loopback proxy that adds provider keys to model calls, so that neither the agent's environment nor its files hold one.
+ * A loopback proxy that adds keys to model calls and to calls of tools, so that neither the agent's environment nor its files
+ * hold one.
  * The agent shows this boot's broker token in place of a key; the token is worth nothing outside the sandbox.
  */
 import { sameText } from "../../lib/constant-time.ts"
 import type { Log } from "../../lib/log.ts"
+import { type Service, SERVICE_HEADER, serviceSecrets, serviceTarget } from "./services.ts"
 import {
   credentialOf,
+  forwardedHeaders,
   responseHeaders,
   targetOf,
   type Upstream,
@@ -25,7 +28,10 @@ export interface KeyBrokerOptions {
 export interface KeyBroker {
   readonly port: number
   /** Replaces all providers: a key that is not in the new set is forgotten. */
-  readonly setUpstreams: (upstreams: ReadonlyMap<string, Upstream>) => void
+  readonly setUpstreams: (
+    upstreams: ReadonlyMap<string, Upstream>,
+    services?: ReadonlyMap<string, Service>,
+  ) => void
   readonly activeCalls: () => number
   readonly stop: () => Promise<void>
 }
@@ -35,20 +41,41 @@ const MAX_ERROR_BYTES = 256 * 1024
 
 export const startKeyBroker = ({ token, port = 0, log, proxyUrl }: KeyBrokerOptions): KeyBroker => {
   let upstreams: ReadonlyMap<string, Upstream> = new Map()
+  let services: ReadonlyMap<string, Service> = new Map()
 
   const forward = async (request: Request): Promise<Response> => {
     if (!sameText(credentialOf(request.headers), token))
       return refusal(401, "the broker's token is expected in place of a provider key")
+    const call = callOf(request)
+    return "status" in call ? call : send(request, call)
+  }
+
+  const callOf = (request: Request): Call | Response => {
     const { pathname, search } = new URL(request.url)
+    const name = request.headers.get(SERVICE_HEADER)
+    if (name !== null) {
+      const service = services.get(name)
+      if (!service) return refusal(404, `no service "${name}" is configured`)
+      const target = serviceTarget(service, request.method, pathname, search)
+      if (!target.ok) return refusal(403, target.message)
+      const headers = forwardedHeaders(request.headers)
+      for (const [header, value] of Object.entries(service.headers)) headers.set(header, value)
+      return { name, url: target.url, headers, secrets: serviceSecrets(service) }
+    }
     const target = targetOf(request.method, pathname, search, upstreams)
     if (!target.ok) return refusal(target.status, target.message)
     const upstream = upstreams.get(target.provider)
     if (!upstream) return refusal(404, `no key is configured for provider "${target.provider}"`)
+    const headers = upstreamHeaders(request.headers, upstream)
+    return { name: target.provider, url: target.url, headers, secrets: [upstream.key ?? ""] }
+  }
+
+  const send = async (request: Request, { name, url, headers, secrets }: Call) => {
     let response: Response
     try {
-      response = await fetch(target.url, {
+      response = await fetch(url, {
         method: request.method,
-        headers: upstreamHeaders(request.headers, upstream),
+        headers,
         ...(request.body && { body: request.body }),
         // A redirect would carry the key to another host.
         redirect: "manual",
@@ -61,17 +88,18 @@ export const startKeyBroker = ({ token, port = 0, log, proxyUrl }: KeyBrokerOpti
         ...(proxyUrl !== undefined && { proxy: proxyUrl }),
       } as RequestInit)
     } catch (error) {
-      const { host } = new URL(upstream.baseUrl)
-      log.warn("broker.unreachable", { provider: target.provider, host })
+      const { host } = new URL(url)
+      log.warn("broker.unreachable", { provider: name, host })
       const code = (error as { code?: unknown }).code
       const why = typeof code === "string" ? ` (${code})` : ""
-      return refusal(502, `${target.provider} at ${host} cannot be reached${why}`)
+      return refusal(502, `${name} at ${host} cannot be reached${why}`)
     }
-    const headers = responseHeaders(response.headers)
-    if (response.ok) return new Response(response.body, { status: response.status, headers })
+    const received = responseHeaders(response.headers)
+    if (response.ok)
+      return new Response(response.body, { status: response.status, headers: received })
     if (response.status >= 300 && response.status < 400)
-      return refusal(502, `${target.provider} answered with a redirect, which is not followed`)
-    return withoutKey(response, headers, upstream.key)
+      return refusal(502, `${name} answered with a redirect, which is not followed`)
+    return withoutSecrets(response, received, secrets)
   }
 
   const server = Bun.serve({
@@ -84,25 +112,40 @@ export const startKeyBroker = ({ token, port = 0, log, proxyUrl }: KeyBrokerOpti
   })
   return {
     port: server.port ?? 0,
-    setUpstreams: (next) => {
+    setUpstreams: (next, nextServices = new Map()) => {
       upstreams = next
+      services = nextServices
     },
     activeCalls: () => server.pendingRequests,
     stop: () => server.stop(true),
   }
 }
 
+/** A request of the agent that the broker forwards. */
+interface Call {
+  readonly name: string
+  readonly url: string
+  /** With the credential. */
+  readonly headers: Headers
+  /** What must not be in an error that reaches the agent. */
+  readonly secrets: readonly string[]
+}
+
 /** Some providers repeat a wrong key in their error; the agent must not read it there. */
-const withoutKey = async (response: Response, headers: Headers, key = ""): Promise<Response> => {
+const withoutSecrets = async (
+  response: Response,
+  headers: Headers,
+  secrets: readonly string[],
+): Promise<Response> => {
   const encoding = headers.get("content-encoding")
   const bytes = new Uint8Array(await response.arrayBuffer()).slice(0, MAX_ERROR_BYTES)
   const text = new TextDecoder().decode(encoding === "gzip" ? Bun.gunzipSync(bytes) : bytes)
   headers.delete("content-encoding")
   headers.delete("content-length")
-  return new Response(key === "" ? text : text.replaceAll(key, "[key]"), {
-    status: response.status,
-    headers,
-  })
+  const clean = secrets
+    .filter((secret) => secret !== "")
+    .reduce((rest, secret) => rest.replaceAll(secret, "[key]"), text)
+  return new Response(clean, { status: response.status, headers })
 }
 
 const refusal = (status: number, message: string): Response =>

@@ -2,6 +2,7 @@
  * Model providers as the key broker sees them: where each one is, how it takes its key, and which of its calls the agent may
  * make. Pure.
  */
+import { SERVICE_HEADER } from "./services.ts"
 
 export type AuthStyle = "bearer" | "x-api-key" | "x-goog-api-key"
 
@@ -97,9 +98,15 @@ const droppedHeaders = [
   "x-forwarded-for",
 ]
 
-export const upstreamHeaders = (from: Headers, { auth, key }: Upstream): Headers => {
+/** The request's headers without credentials and without those of one connection. */
+export const forwardedHeaders = (from: Headers): Headers => {
   const headers = new Headers(from)
-  for (const name of droppedHeaders) headers.delete(name)
+  for (const name of [...droppedHeaders, SERVICE_HEADER]) headers.delete(name)
+  return headers
+}
+
+export const upstreamHeaders = (from: Headers, { auth, key }: Upstream): Headers => {
+  const headers = forwardedHeaders(from)
   if (key === undefined) return headers
   if (auth === "bearer") headers.set("authorization", `Bearer ${key}`)
   else headers.set(auth, key)

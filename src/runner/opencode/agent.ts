@@ -63,7 +63,10 @@ export interface AgentOptions {
   /** Where OpenCode sends its model calls; the address is read for every plan. */
   readonly broker: () => BrokerAddress
   /** Gives the providers of a configuration to the broker, before OpenCode uses them. */
-  readonly setUpstreams: (upstreams: LaunchPlan["config"]["upstreams"]) => Promise<void>
+  readonly setUpstreams: (
+    upstreams: LaunchPlan["config"]["upstreams"],
+    services: LaunchPlan["config"]["services"],
+  ) => Promise<void>
   /** Tools that cannot work in this sandbox, such as those without an API key. */
   readonly hiddenTools: readonly string[]
   /** Tools outside the chosen set, which the session agent may turn on. */
@@ -243,7 +246,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     saveConfig: options.savedConfig.write,
     launch: async (plan, signal) => {
       followLogOf(plan)
-      const brokered = options.setUpstreams(plan.config.upstreams)
+      const brokered = options.setUpstreams(plan.config.upstreams, plan.config.services)
       const running = await launcher.launch({
         ...processSpec(plan),
         hash: plan.hash,
@@ -276,7 +279,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     },
     reload: async (agent, gone, from, to) => {
       options.onLost("OpenCode reads its new configuration")
-      await options.setUpstreams(to.config.upstreams)
+      await options.setUpstreams(to.config.upstreams, to.config.services)
       await writeConfig(directories, to.config)
       await options.giveToUser(directories.config)
       await changeAuth(agent, from, to)

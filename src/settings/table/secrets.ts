@@ -1,5 +1,5 @@
 /** Settings for the sources of secrets: the agent's, and the runner's own. */
-import { file, someText } from "../fields.ts"
+import { endpointUrl, file, someText } from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
 export const secretSettings = {
@@ -24,5 +24,11 @@ export const secretSettings = {
     doc: "key of Parallel's API; without it the agent has no parallel_* tools",
     schema: someText.optional(),
     secret: true,
+  },
+  parallelApiUrl: {
+    env: "PARALLEL_API_URL",
+    doc: "address of Parallel's API",
+    schema: endpointUrl,
+    fallback: () => "https://api.parallel.ai",
   },
 } satisfies SettingGroup

@@ -221,7 +221,6 @@ const spawnRunner = async (sandbox: Sandbox, url: string, more: Record<string, s
       PARENT_SESSION_ID: "other",
       OP_SERVICE_ACCOUNT_TOKEN: OP_TOKEN,
       PARALLEL_API_KEY: "key-of-parallel",
-      AGENT_ENV_ALLOW: "PARALLEL_API_URL",
       SANDPIPER_TOOLS: "all",
       SANDPIPER_PUBLIC_URL: "https://sandbox.example/",
       WHISPER_MODELS: join(sandbox.root, "models"),

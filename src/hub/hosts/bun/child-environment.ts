@@ -34,6 +34,7 @@ const PASSED_ON = new Set([
   "GIT_USER_EMAIL",
   "OP_SERVICE_ACCOUNT_TOKEN",
   "SANDPIPER_SECRETS_FILE",
+  "PARALLEL_API_URL",
 ])
 
 /** Keys of model providers: OpenCode reads them under these names. */

@@ -1,4 +1,5 @@
 /** Composes OpenCode's config from the base file, the session agent's config and the provider keys. Pure. */
+import type { Service } from "../../broker/services.ts"
 import type { Upstream, UpstreamAddress } from "../../broker/upstreams.ts"
 import { isWebUrl } from "../../../lib/web-url.ts"
 import type { Inbound } from "../../../wire/frames/index.ts"
@@ -22,6 +23,8 @@ export interface OpenCodeConfig {
   readonly instructions: string
   /** The providers as the key broker calls them, with their keys. Never written to a file. */
   readonly upstreams: Readonly<Record<string, Upstream>>
+  /** MCP servers with a credential, as the key broker calls them. Never written to a file. */
+  readonly services: Readonly<Record<string, Service>>
 }
 
 /** Where OpenCode sends its model calls, and what it shows there in place of a key. */
@@ -105,7 +108,8 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
     ...allOff(input.hiddenTools ?? []),
   }
   const sessionInstructions = runtime.instructions ?? []
-  const mcp = { ...recordOf(base["mcp"]), ...mcpConfig(runtime.mcpServers ?? {}) }
+  const { servers, services } = mcpConfig(runtime.mcpServers ?? {}, input.broker)
+  const mcp = { ...recordOf(base["mcp"]), ...servers }
   const instructions = [
     ...stringsOf(base["instructions"]),
     ...input.fixedInstructionFiles,
@@ -126,6 +130,7 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
       Object.keys(upstreams).map((id) => [id, { type: "api", key: input.broker.token } as const]),
     ),
     upstreams,
+    services,
     instructions: sessionInstructions.length === 0 ? "" : `${sessionInstructions.join("\n\n")}\n`,
   }
 }

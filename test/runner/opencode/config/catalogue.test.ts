@@ -21,6 +21,7 @@ const configWith = (config: OpenCodeConfig["opencodeJson"], ...keys: string[]): 
   auth: Object.fromEntries(keys.map((id) => [id, { type: "api", key: "k" }])),
   instructions: "",
   upstreams: {},
+  services: {},
 })
 
 describe("a configuration that the bundled catalogue covers", () => {

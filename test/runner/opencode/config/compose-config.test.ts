@@ -39,6 +39,7 @@ describe("OpenCode's config", () => {
       auth: {},
       instructions: "",
       upstreams: {},
+      services: {},
     })
   })
 
@@ -150,11 +151,16 @@ describe("OpenCode's config", () => {
   })
 
   test("MCP servers are added to the base config, each with a start timeout", () => {
-    const { opencodeJson } = compose(
+    const { opencodeJson, services } = compose(
       {
         mcpServers: {
           notes: { type: "local", command: ["notes", "--stdio"], environment: { A: "1" } },
-          search: { type: "remote", url: "https://mcp.example/", headers: { "x-key": "k" } },
+          search: {
+            type: "remote",
+            url: "https://user:pass@mcp.example/mcp?tenant=7",
+            headers: { "x-key": "k" },
+          },
+          open: { type: "remote", url: "https://open.example/mcp" },
         },
       },
       { base: { mcp: { old: { type: "local", command: ["old"] } } } },
@@ -170,11 +176,25 @@ describe("OpenCode's config", () => {
       },
       search: {
         type: "remote",
-        url: "https://mcp.example/",
-        headers: { "x-key": "k" },
+        url: "http://127.0.0.1:7/mcp",
+        headers: { authorization: "Bearer broker-token", "x-sandpiper-service": "mcp:search" },
         enabled: true,
         timeout: 10_000,
         oauth: false,
+      },
+      open: {
+        type: "remote",
+        url: "https://open.example/mcp",
+        enabled: true,
+        timeout: 10_000,
+        oauth: false,
+      },
+    })
+    expect(services).toEqual({
+      "mcp:search": {
+        url: "https://mcp.example/mcp?tenant=7",
+        headers: { authorization: `Basic ${btoa("user:pass")}`, "x-key": "k" },
+        calls: "mcp",
       },
     })
   })

@@ -142,6 +142,7 @@ describe("symbolic links of the agent", () => {
     opencodeJson: { share: "disabled" },
     auth: {},
     upstreams: {},
+    services: {},
     instructions: "hello\n",
   }
   const install = (directories: AgentDirectories) =>
@@ -202,6 +203,7 @@ describe("the config directory", () => {
         opencodeJson: { share: "disabled" },
         auth: {},
         upstreams: {},
+        services: {},
         instructions: "hello\n",
       },
       files: readConfigFiles(folder),

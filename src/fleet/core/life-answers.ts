@@ -1,0 +1,165 @@
+/** What the answer of a provider's call changes in a sandbox's life. */
+import type { SandboxInfo } from "../providers/contract.ts"
+import type { Answer, Call, Life, LifePolicy } from "./life.ts"
+import {
+  adopt,
+  booted,
+  type Change,
+  doom,
+  failedOnce,
+  gone,
+  isAlive,
+  isOurs,
+  only,
+  retryLater,
+  withoutSandbox,
+} from "./life-change.ts"
+import { notes } from "./life-notes.ts"
+
+/** The oldest sandbox of the current generation is adopted; all others are strays. */
+const afterFind = (
+  life: Life,
+  found: readonly SandboxInfo[],
+  policy: LifePolicy,
+  at: number,
+): Change => {
+  const ours = found.filter((info) => isAlive(info) && isOurs(life, info))
+  const [oldest] = ours
+    .filter(({ generation, ref }) => generation === life.generation && !life.doomed.includes(ref))
+    .toSorted((a, b) => (a.createdAt ?? 0) - (b.createdAt ?? 0) || (a.ref < b.ref ? -1 : 1))
+  const known = { ...life, doubt: false }
+  const adopted = oldest && known.ref === undefined ? adopt(known, oldest, policy, at) : known
+  const sorted = doom(
+    adopted,
+    ours.map(({ ref }) => ref),
+  )
+  // A runner had connected, so the sandbox existed and is gone.
+  return sorted.ref === undefined ? gone(sorted) : only(sorted)
+}
+
+const afterProbe = (life: Life, info: SandboxInfo, policy: LifePolicy, at: number): Change => {
+  if (info.state === "dead") return gone(life)
+  const known = { ...life, unsure: false, expiresAt: info.expiresAt ?? life.expiresAt }
+  if (info.state === "paused" || info.state === "stopped")
+    return only({ ...known, phase: "paused", pausedAt: life.pausedAt ?? at })
+  if (life.phase === "paused") return only(booted(known, policy, at))
+  const overdue = life.phase === "booting" && life.bootBy !== undefined && at >= life.bootBy
+  if (!overdue) return only(known)
+  if (life.wanted !== "running") return only({ ...known, bootBy: at + policy.bootMs })
+  // The provider says that it runs, but its runner has not connected in time.
+  return failedOnce({ ...known, replace: true }, "the runner did not connect in time", at)
+}
+
+const afterCreate = (
+  life: Life,
+  call: Call & { do: "create" },
+  answer: Answer,
+  policy: LifePolicy,
+  at: number,
+): Change => {
+  if (answer.is === "ok" && answer.value.ref !== undefined) {
+    const own = { ...life, ref: answer.value.ref, expiresAt: answer.value.expiresAt }
+    // A retry below the provider's API may have made a second one: only a look finds it.
+    return only({ ...booted(own, policy, at), doubt: !policy.can.uniqueNames })
+  }
+  if (answer.is === "missing") {
+    const noted = call.snapshot === undefined ? [] : [notes.snapshotMissing]
+    const failed = failedOnce({ ...life, snapshot: undefined }, "the image does not exist", at)
+    return { life: failed.life, notes: [...noted, ...failed.notes] }
+  }
+  if (answer.is === "refused") return failedOnce(life, answer.why, at)
+  if (answer.is === "blocked")
+    return only({ ...life, lastError: answer.why, retryAt: at + answer.afterMs })
+  const why = answer.is === "unknown" ? answer.why : "the provider named no sandbox"
+  return only({ ...retryLater(life, why, at, undefined), doubt: true })
+}
+
+const afterSnapshot = (
+  life: Life,
+  made: { readonly id: string; readonly version?: string },
+  dirty: boolean,
+  policy: LifePolicy,
+): Life => {
+  const kept = { ...life, snapshot: made, prepared: life.prepared && !dirty }
+  if (policy.can.snapshot === "stop") return withoutSandbox(kept)
+  return { ...kept, saved: !dirty && !life.busy, rescued: life.busy }
+}
+
+export const answered = (
+  life: Life,
+  call: Call,
+  answer: Answer,
+  dirty: boolean,
+  policy: LifePolicy,
+  at: number,
+): Change => {
+  if (call.do === "create") return afterCreate(life, call, answer, policy, at)
+  if (answer.is === "unknown" || answer.is === "blocked" || answer.is === "refused") {
+    const changesState = ["pause", "resume", "terminate", "snapshot"].includes(call.do)
+    const isCurrent = "ref" in call && call.ref === life.ref
+    const later = retryLater(
+      life,
+      answer.why,
+      at,
+      answer.is === "refused" ? undefined : answer.afterMs,
+    )
+    const known = { ...later, unsure: life.unsure || (changesState && isCurrent) }
+    if (call.do === "prepare" && known.attempts >= 3) return only({ ...known, prepared: true })
+    if (call.do === "restart") return only({ ...known, restarted: true })
+    if (call.do === "release") return only({ ...known, prepared: false })
+    return answer.is === "refused" && call.do === "resume"
+      ? failedOnce(known, answer.why, at)
+      : only(known)
+  }
+  const value = answer.is === "ok" ? answer.value : {}
+  switch (call.do) {
+    case "find":
+      return afterFind(life, value.found ?? [], policy, at)
+    case "terminate": {
+      const rest = { ...life, doomed: life.doomed.filter((ref) => ref !== call.ref) }
+      // The runner may have connected and worked while the call was under way.
+      return call.ref === life.ref ? gone(rest) : only(rest)
+    }
+    default:
+  }
+  if (call.ref !== life.ref) return only(life)
+  if (answer.is === "missing") return gone(life)
+  switch (call.do) {
+    case "probe":
+      return value.info ? afterProbe(life, value.info, policy, at) : only(life)
+    case "pause":
+      return only({ ...life, phase: "paused", pausedAt: at, bootBy: undefined, replace: false })
+    case "resume":
+      return only(booted({ ...life, expiresAt: value.expiresAt ?? life.expiresAt }, policy, at))
+    case "prepare":
+      return only({ ...life, prepared: !dirty })
+    case "snapshot":
+      return only(value.snapshot ? afterSnapshot(life, value.snapshot, dirty, policy) : life)
+    case "release":
+      return only({ ...life, prepared: false })
+    case "restart":
+      return only({
+        ...life,
+        restarted: true,
+        replace: false,
+        bootBy: at + policy.relinkMs,
+      })
+  }
+}
+
+/** The answer of a call that was given up. What it created is adopted if a look is still due, and otherwise a stray. */
+export const answeredLate = (
+  life: Life,
+  call: Call,
+  answer: Answer,
+  policy: LifePolicy,
+  at: number,
+): Life => {
+  if (call.do !== "create" || answer.is !== "ok") return life
+  const { ref, expiresAt } = answer.value
+  if (ref === undefined || ref === life.ref || life.doomed.includes(ref)) return life
+  const awaited = life.doubt || life.pending?.call.do === "find"
+  if (awaited && call.generation === life.generation && life.ref === undefined)
+    return { ...booted({ ...life, ref, expiresAt }, policy, at), doubt: life.doubt }
+  return doom(life, [ref])
+}

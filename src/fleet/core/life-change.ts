@@ -1,0 +1,93 @@
+/** Small changes of a sandbox's life that several events share. */
+import type { SandboxInfo } from "../providers/contract.ts"
+import type { Life, LifePolicy } from "./life.ts"
+import { notes } from "./life-notes.ts"
+
+const MAX_FAILURES = 5
+const RETRY_MS = { min: 1000, max: 30_000 }
+
+export interface Change {
+  readonly life: Life
+  readonly notes: readonly string[]
+}
+
+export const only = (life: Life): Change => ({ life, notes: [] })
+
+const retryAfter = (attempts: number): number =>
+  Math.min(RETRY_MS.max, RETRY_MS.min * 2 ** Math.min(attempts, 10))
+
+/** The sandbox does not exist any more. What was in it is lost unless it was saved. */
+export const withoutSandbox = (life: Life): Life => ({
+  ...life,
+  phase: "absent",
+  ref: undefined,
+  expiresAt: undefined,
+  bootBy: undefined,
+  pausedAt: undefined,
+  linked: false,
+  busy: false,
+  touched: false,
+  saved: false,
+  prepared: false,
+  replace: false,
+  rescued: false,
+  restarted: false,
+  unsure: false,
+})
+
+export const gone = (life: Life): Change => {
+  const lost = life.touched && !life.saved && life.wanted !== "ended"
+  const note = life.snapshot ? notes.workSetBack : notes.workLost
+  return { life: withoutSandbox(life), notes: lost ? [note] : [] }
+}
+
+export const failedOnce = (life: Life, why: string, at: number): Change => {
+  const failures = life.failures + 1
+  const failed = failures >= MAX_FAILURES
+  return {
+    life: { ...life, failures, failed, lastError: why, retryAt: at + retryAfter(failures) },
+    notes: failed && life.wanted === "running" ? [notes.failed(why)] : [],
+  }
+}
+
+export const retryLater = (
+  life: Life,
+  why: string,
+  at: number,
+  afterMs: number | undefined,
+): Life => ({
+  ...life,
+  attempts: life.attempts + 1,
+  lastError: why,
+  retryAt: at + Math.max(afterMs ?? 0, retryAfter(life.attempts)),
+})
+
+export const booted = (life: Life, policy: LifePolicy, at: number): Life => {
+  const runs = life.linked || !policy.can.startsRunner
+  return {
+    ...life,
+    phase: runs ? "running" : "booting",
+    bootBy: runs ? undefined : at + policy.bootMs,
+    pausedAt: undefined,
+    unsure: false,
+    restarted: false,
+    ...(runs && { failures: 0, failed: false, lastError: undefined, touched: true }),
+    idleAt: at + policy.idleMs,
+  }
+}
+
+export const adopt = (life: Life, info: SandboxInfo, policy: LifePolicy, at: number): Life => {
+  const own = { ...life, ref: info.ref, expiresAt: info.expiresAt, doubt: false }
+  return info.state === "paused" || info.state === "stopped"
+    ? { ...own, phase: "paused", pausedAt: at, unsure: false }
+    : booted(own, policy, at)
+}
+
+export const isAlive = ({ state }: SandboxInfo): boolean => state !== "dead"
+export const isOurs = (life: Life, { generation }: SandboxInfo): boolean =>
+  generation !== undefined && generation <= life.generation
+
+export const doom = (life: Life, refs: readonly string[]): Life => ({
+  ...life,
+  doomed: [...new Set([...life.doomed, ...refs.filter((ref) => ref !== life.ref)])],
+})

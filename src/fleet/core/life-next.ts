@@ -1,0 +1,85 @@
+/** Decides the next call of a sandbox's life: one at a time, doubt and strays first. */
+import type { Call, Life, LifePolicy } from "./life.ts"
+
+/** Before the provider's end of a sandbox: when the session moves at the next idle moment, and when it is saved anyway. */
+const ROTATE_MS = 10 * 60_000
+const FORCE_MS = 2 * 60_000
+
+export const mustRotate = (life: Life, at: number): boolean =>
+  life.expiresAt !== undefined && at >= life.expiresAt - ROTATE_MS
+const mustSave = (life: Life, at: number): boolean =>
+  life.expiresAt !== undefined && at >= life.expiresAt - FORCE_MS
+
+export const rotateTimes = ({ expiresAt }: Life): readonly number[] =>
+  expiresAt === undefined ? [] : [expiresAt - ROTATE_MS, expiresAt - FORCE_MS]
+
+const canSave = ({ can }: LifePolicy): boolean => can.snapshot === "copy" || can.snapshot === "stop"
+
+/** Ends or pauses the sandbox without losing work. Undefined: not possible now. */
+const leave = (life: Life, ref: string, policy: LifePolicy, at: number): Call | undefined => {
+  const { can } = policy
+  const forced = mustSave(life, at) && !life.rescued
+  if (life.busy && !forced) return undefined
+  const pauses = can.supportsPause && (!life.replace || can.snapshot === "pause")
+  if (!life.busy && pauses && !(life.deep && canSave(policy))) return { do: "pause", ref }
+  if (!life.busy && (!life.touched || life.saved)) return { do: "terminate", ref }
+  if (!canSave(policy)) return undefined
+  // A snapshot that stops the sandbox would end a turn: the hook that ends turns properly has to run first.
+  if (!life.prepared && can.exec && life.linked) return { do: "prepare", ref }
+  if (life.busy && can.snapshot === "stop") return undefined
+  return { do: "snapshot", ref }
+}
+
+/** The runner has not connected in time, and the provider says that the sandbox runs. */
+const rescue = (life: Life, ref: string, policy: LifePolicy): Call | undefined => {
+  if (!life.touched || life.saved) return { do: "terminate", ref }
+  if (policy.can.exec && !life.restarted) return { do: "restart", ref }
+  return canSave(policy) ? { do: "snapshot", ref } : { do: "restart", ref }
+}
+
+const whenWantedRunning = (
+  life: Life,
+  ref: string,
+  policy: LifePolicy,
+  at: number,
+): Call | undefined => {
+  if (life.phase === "paused") return { do: "resume", ref }
+  if (life.replace) {
+    return life.phase === "booting" && !life.linked && !mustRotate(life, at)
+      ? rescue(life, ref, policy)
+      : leave(life, ref, policy, at)
+  }
+  if (life.prepared && life.linked && policy.can.exec) return { do: "release", ref }
+  return overdue(life, at) ? { do: "probe", ref } : undefined
+}
+
+const overdue = (life: Life, at: number): boolean =>
+  life.phase === "booting" && life.bootBy !== undefined && at >= life.bootBy
+
+export const nextCall = (life: Life, policy: LifePolicy, at: number): Call | undefined => {
+  if (life.pending !== undefined) return undefined
+  if (life.retryAt !== undefined && at < life.retryAt) return undefined
+  const [doomed] = life.doomed
+  if (doomed !== undefined) return { do: "terminate", ref: doomed }
+  if (life.phase === "ended") return undefined
+  if (life.doubt) return { do: "find", generation: life.generation }
+  const { ref } = life
+  if (life.wanted === "ended") return ref === undefined ? undefined : { do: "terminate", ref }
+  // A sandbox that was never used does not stay when the attempts are given up.
+  const unused = life.replace && !life.touched && !life.linked
+  if (life.failed) return ref !== undefined && unused ? { do: "terminate", ref } : undefined
+  if (ref === undefined)
+    return life.wanted === "running"
+      ? {
+          do: "create",
+          generation: life.generation + 1,
+          ...(life.snapshot && { snapshot: life.snapshot.id }),
+        }
+      : undefined
+  if (life.unsure) return { do: "probe", ref }
+  if (life.wanted === "running") return whenWantedRunning(life, ref, policy, at)
+  if (life.phase !== "paused")
+    return leave(life, ref, policy, at) ?? (overdue(life, at) ? { do: "probe", ref } : undefined)
+  // A paused sandbox has to run for the hook before its snapshot.
+  return life.deep && canSave(policy) ? { do: "resume", ref } : undefined
+}

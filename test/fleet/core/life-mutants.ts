@@ -1,0 +1,165 @@
+/**
+ * Applies known faults to a copy of the machine's source and reports which properties notice them. Run it by hand with
+ * `bun test/fleet/core/life-mutants.ts`; the soak tests run it too.
+ */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { lifeProperties } from "./life-properties.ts"
+import type { Machine } from "./life-world.ts"
+
+interface Mutant {
+  readonly name: string
+  /** Each text occurs exactly once in its file. */
+  readonly edits: readonly {
+    readonly file: string
+    readonly text: string
+    readonly replacement: string
+  }[]
+}
+
+const edit = (file: string, text: string, replacement: string) => ({ file, text, replacement })
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: "a create in doubt is repeated without a look",
+    edits: [
+      edit("life-answers.ts", "at, undefined), doubt: true })", "at, undefined), doubt: false })"),
+    ],
+  },
+  {
+    name: "the create of a dead replica is not looked for",
+    edits: [edit("life-state.ts", "doubt: life.doubt || create,", "doubt: life.doubt,")],
+  },
+  {
+    name: "a terminate that timed out counts as done",
+    edits: [
+      edit(
+        "life-answers.ts",
+        'if (answer.is === "unknown" ||',
+        'if (call.do !== "terminate" && answer.is === "unknown" ||',
+      ),
+    ],
+  },
+  {
+    name: "work does not undo the snapshot",
+    edits: [
+      edit("life-state.ts", "...(worked && { saved: false, prepared: false }),", ""),
+      edit(
+        "life-state.ts",
+        "...(worked && life.pending && { pending: { ...life.pending, dirty: true } }),",
+        "",
+      ),
+    ],
+  },
+  {
+    name: "the sweep ends nothing",
+    edits: [
+      edit(
+        "life-state.ts",
+        "if (life.pending !== undefined || life.doubt) return life",
+        "if (life.number >= 0) return life",
+      ),
+    ],
+  },
+  {
+    name: "the sweep does not wait for calls under way",
+    edits: [edit("life-state.ts", "if (life.pending !== undefined || life.doubt) return life", "")],
+  },
+  {
+    name: "a busy sandbox is put to sleep",
+    edits: [
+      edit("life-next.ts", "if (life.busy && !forced) return undefined", ""),
+      edit("life-next.ts", "if (!life.busy && pauses", "if (pauses"),
+      edit("life-next.ts", "if (!life.busy && (!life.touched", "if ((!life.touched"),
+    ],
+  },
+  {
+    name: "a failed snapshot loses the sandbox",
+    edits: [
+      edit(
+        "life-answers.ts",
+        'if (call.do === "restart") return only({ ...known, restarted: true })',
+        'if (call.do === "snapshot") return only(withoutSandbox(known))',
+      ),
+    ],
+  },
+  {
+    name: "a failed resume creates a fresh sandbox",
+    edits: [
+      edit(
+        "life-answers.ts",
+        'if (call.do === "restart") return only({ ...known, restarted: true })',
+        'if (call.do === "resume") return only(withoutSandbox(known))',
+      ),
+    ],
+  },
+  {
+    name: "a resumed sandbox that does not connect is thrown away",
+    edits: [
+      edit(
+        "life-answers.ts",
+        "booted({ ...life, expiresAt: value.expiresAt ?? life.expiresAt }, policy, at)",
+        "booted({ ...life, touched: false, expiresAt: value.expiresAt ?? life.expiresAt }, policy, at)",
+      ),
+    ],
+  },
+  {
+    name: "a runner of an earlier generation is believed",
+    edits: [
+      edit(
+        "life-state.ts",
+        'if (event.generation !== life.generation || life.phase === "ended") return life',
+        'if (life.phase === "ended") return life',
+      ),
+    ],
+  },
+]
+
+const source = join(import.meta.dir, "../../../src/fleet")
+
+/** The machine with this fault, from a copy of its source. */
+const load = async (mutant: Mutant, folder: string): Promise<Machine> => {
+  cpSync(source, join(folder, "fleet"), { recursive: true })
+  for (const { file, text, replacement } of mutant.edits) {
+    const path = join(folder, "fleet/core", file)
+    const pieces = readFileSync(path, "utf8").split(text)
+    if (pieces.length !== 2)
+      throw new Error(`${mutant.name}: the text occurs ${pieces.length - 1} times in ${file}`)
+    writeFileSync(path, pieces.join(replacement))
+  }
+  const state = (await import(join(folder, "fleet/core/life-state.ts"))) as Pick<
+    Machine,
+    "step" | "dueAt"
+  >
+  const { newLife } = (await import(join(folder, "fleet/core/life.ts"))) as Pick<Machine, "newLife">
+  return { newLife, step: state.step, dueAt: state.dueAt }
+}
+
+/** The names of the properties that this mutant breaks, within `runs` runs of each. */
+export const caughtBy = async (mutant: Mutant, runs: number): Promise<readonly string[]> => {
+  // Below the repository, where the copy finds its packages.
+  const folder = mkdtempSync(join(import.meta.dir, "../../node_modules/.life-mutant-"))
+  try {
+    const machine = await load(mutant, folder)
+    return lifeProperties
+      .filter(({ check }) => {
+        try {
+          check(machine, runs)
+          return false
+        } catch {
+          return true
+        }
+      })
+      .map(({ name }) => name)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+if (import.meta.main) {
+  for (const mutant of mutants) {
+    const caught = await caughtBy(mutant, 2000)
+    process.stdout.write(`${mutant.name}: ${caught.length} of ${lifeProperties.length}\n`)
+    for (const name of caught) process.stdout.write(`    ${name}\n`)
+  }
+}

@@ -1,0 +1,208 @@
+/** The machine of a sandbox's life, against a simulated provider and in single cases. */
+import { describe, expect, test } from "bun:test"
+import { afterAnswer, blockedFor, closedBreaker } from "../../../src/fleet/core/breaker.ts"
+import {
+  type Answer,
+  type Life,
+  type LifeEffect,
+  type LifeEvent,
+  type LifePolicy,
+  lifeSchema,
+  newLife,
+} from "../../../src/fleet/core/life.ts"
+import { notes } from "../../../src/fleet/core/life-notes.ts"
+import { dueAt, step } from "../../../src/fleet/core/life-state.ts"
+import type { Capabilities } from "../../../src/fleet/providers/contract.ts"
+import { lifeProperties } from "./life-properties.ts"
+import { capabilities } from "./life-world.ts"
+
+const machine = { newLife, step, dueAt }
+
+describe("one session has one sandbox, and unsaved work is never terminated", () => {
+  for (const { name, check } of lifeProperties)
+    test(`a provider with ${name}`, () => check(machine, 2000))
+})
+
+const ok = (value: Extract<Answer, { is: "ok" }>["value"] = {}): Answer => ({ is: "ok", value })
+
+/** Feeds events to one life and remembers the last effects. */
+const newScene = (can: Partial<Capabilities>, over: Partial<LifePolicy> = {}) => {
+  const policy: LifePolicy = {
+    can: capabilities(can),
+    bootMs: 120_000,
+    relinkMs: 60_000,
+    idleMs: 900_000,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+    ...over,
+  }
+  let life = newLife
+  let effects: readonly LifeEffect[] = []
+  const feed = (event: LifeEvent) => {
+    ;[life, effects] = step(life, event, policy)
+    return call()
+  }
+  const call = () => effects.find((effect) => effect.do === "call")
+  return {
+    feed,
+    life: () => life,
+    noteTexts: () => effects.flatMap((effect) => (effect.do === "note" ? [effect.text] : [])),
+    due: (at: number) => dueAt(life, policy, at),
+    want: (wanted: Life["wanted"], at: number) => feed({ type: "want", wanted, at })?.call,
+    runner: (at: number, busy = false, linked = true) =>
+      feed({ type: "runner", generation: life.generation, linked, busy, at })?.call,
+    /** Answers the pending call and returns the next one. */
+    answer: (answer: Answer, at: number) => {
+      const { pending } = life
+      if (!pending) throw new Error("no call is pending")
+      return feed({ type: "answer", number: pending.number, call: pending.call, answer, at })?.call
+    },
+  }
+}
+
+describe("sleeping and waking", () => {
+  test("a sandbox without pause is prepared, saved and terminated, and restored from its snapshot", () => {
+    const scene = newScene({ snapshot: "copy" })
+    expect(scene.want("running", 0)).toEqual({ do: "create", generation: 1 })
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    expect(scene.want("asleep", 3)).toEqual({ do: "prepare", ref: "a" })
+    expect(scene.answer(ok(), 4)).toEqual({ do: "snapshot", ref: "a" })
+    expect(scene.answer(ok({ snapshot: { id: "s1" } }), 5)).toEqual({ do: "terminate", ref: "a" })
+    expect(scene.answer(ok(), 6)).toBeUndefined()
+    expect(scene.want("running", 7)).toEqual({ do: "create", generation: 2, snapshot: "s1" })
+    expect(scene.noteTexts()).toEqual([])
+  })
+
+  test("a prompt between snapshot and terminate continues the sandbox after the hook", () => {
+    const scene = newScene({ snapshot: "copy" })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    scene.want("asleep", 3)
+    scene.answer(ok(), 4)
+    scene.want("running", 5)
+    expect(scene.answer(ok({ snapshot: { id: "s1" } }), 6)).toEqual({ do: "release", ref: "a" })
+    expect(scene.answer(ok(), 7)).toBeUndefined()
+    expect(scene.life()).toMatchObject({ phase: "running", ref: "a" })
+  })
+
+  test("an idle sandbox sleeps after the idle time, and a busy one does not", () => {
+    const scene = newScene({ supportsPause: true })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2, true)
+    expect(scene.feed({ type: "due", at: 2_000_000 })).toBeUndefined()
+    scene.runner(2_000_001)
+    expect(scene.due(2_000_001)).toBe(2_900_001)
+    expect(scene.feed({ type: "due", at: 2_900_001 })?.call).toEqual({ do: "pause", ref: "a" })
+  })
+
+  test("a sandbox that was paused for long is woken once more to be saved, and ended", () => {
+    const scene = newScene({ supportsPause: true, snapshot: "copy" }, { pausedMs: 1000 })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    scene.want("asleep", 3)
+    expect(scene.answer(ok(), 4)).toBeUndefined()
+    expect(scene.feed({ type: "due", at: 1004 })?.call).toEqual({ do: "resume", ref: "a" })
+    expect(scene.answer(ok(), 1005)).toEqual({ do: "prepare", ref: "a" })
+    expect(scene.answer(ok(), 1006)).toEqual({ do: "snapshot", ref: "a" })
+    expect(scene.answer(ok({ snapshot: { id: "s" } }), 1007)?.do).toBe("terminate")
+  })
+})
+
+describe("the provider's end of a sandbox", () => {
+  const running = () => {
+    const scene = newScene({ snapshot: "copy", maxLifeMs: 3_600_000 })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a", expiresAt: 3_600_000 }), 1)
+    return scene
+  }
+
+  test("an idle session moves to a new sandbox ten minutes before the end", () => {
+    const scene = running()
+    scene.runner(2, true)
+    scene.runner(2_900_000)
+    expect(scene.feed({ type: "due", at: 3_000_000 })?.call.do).toBe("prepare")
+    expect(scene.answer(ok(), 3_000_001)?.do).toBe("snapshot")
+    expect(scene.answer(ok({ snapshot: { id: "s" } }), 3_000_002)?.do).toBe("terminate")
+    expect(scene.answer(ok(), 3_000_003)).toEqual({ do: "create", generation: 2, snapshot: "s" })
+  })
+
+  test("a busy session is saved two minutes before the end and not terminated", () => {
+    const scene = running()
+    scene.runner(2, true)
+    expect(scene.feed({ type: "due", at: 3_000_000 })).toBeUndefined()
+    expect(scene.feed({ type: "due", at: 3_480_000 })?.call.do).toBe("prepare")
+    expect(scene.answer(ok(), 3_480_001)?.do).toBe("snapshot")
+    expect(scene.answer(ok({ snapshot: { id: "s" } }), 3_480_002)).toBeUndefined()
+    expect(scene.life().snapshot?.id).toBe("s")
+  })
+})
+
+describe("what cannot be brought back", () => {
+  test("a sandbox that vanished with unsaved work is reported", () => {
+    const scene = newScene({ supportsPause: true })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2, true)
+    scene.runner(3, false, false)
+    expect(scene.feed({ type: "due", at: 60_004 })?.call.do).toBe("probe")
+    expect(scene.answer({ is: "missing" }, 60_005)?.do).toBe("create")
+    expect(scene.noteTexts()).toEqual([notes.workLost])
+  })
+
+  test("a snapshot below the minimum version is not restored, and that is reported", () => {
+    const scene = newScene({ snapshot: "stop", exec: false }, { minimumVersion: "0.10.0" })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    scene.want("asleep", 3)
+    scene.answer(ok({ snapshot: { id: "s", version: "0.9.3" } }), 4)
+    expect(scene.want("running", 5)).toEqual({ do: "create", generation: 2 })
+    expect(scene.noteTexts()).toEqual([notes.snapshotTooOld])
+  })
+
+  test("after five refusals the session is told, and the next prompt tries again", () => {
+    const scene = newScene({})
+    scene.want("running", 0)
+    let at = 0
+    for (let refusal = 0; refusal < 5; refusal++) {
+      at += 40_000
+      scene.answer({ is: "refused", why: "no credit" }, at)
+      if (refusal < 4) scene.feed({ type: "due", at: at + 39_999 })
+    }
+    expect(scene.noteTexts()).toEqual([notes.failed("no credit")])
+    expect(scene.life()).toMatchObject({ failed: true, lastError: "no credit" })
+    expect(scene.want("running", at + 1)?.do).toBe("create")
+  })
+
+  test("a create that the breaker blocks is no failure and is tried again after the wait", () => {
+    const scene = newScene({})
+    scene.want("running", 0)
+    scene.answer({ is: "blocked", why: "the provider refuses creates", afterMs: 50_000 }, 10)
+    expect(scene.life()).toMatchObject({ failures: 0, failed: false })
+    expect(scene.due(10)).toBe(50_010)
+    expect(scene.feed({ type: "due", at: 50_010 })?.call.do).toBe("create")
+  })
+})
+
+describe("the breaker of a provider", () => {
+  test("five refusals within five minutes block creates for a minute, and a success closes it", () => {
+    let breaker = closedBreaker
+    for (const at of [0, 1, 2, 3]) breaker = afterAnswer(breaker, true, at)
+    expect(blockedFor(breaker, 4)).toBe(0)
+    breaker = afterAnswer(breaker, true, 4)
+    expect(blockedFor(breaker, 10_004)).toBe(50_000)
+    expect(blockedFor(breaker, 60_004)).toBe(0)
+    expect(blockedFor(afterAnswer(breaker, false, 5), 6)).toBe(0)
+  })
+})
+
+test("a life that was stored as JSON is read unchanged", () => {
+  const scene = newScene({})
+  scene.want("running", 0)
+  const life = scene.life()
+  expect(lifeSchema.parse(JSON.parse(JSON.stringify(life)))).toEqual(life)
+})
