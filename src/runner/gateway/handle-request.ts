@@ -139,12 +139,17 @@ export const createRequestHandler = (
       const { head } = exchange
       const upgrade = asksForWebSocket(head)
       if (!isCallAllowed(head, grant, upgrade)) return exchange.respond(refusal(head, "origin"))
-      const setCookie = cookieOf(grant.session, clock.now(), isLocal(head, exchange.peer), upgrade)
+      const cookie = () =>
+        cookieOf(grant.session, clock.now(), isLocal(head, exchange.peer), upgrade)
       const isRoot = target.path === "/terminal"
       if (isRoot || (isPage(head) && grant.search !== target.search))
-        return exchange.respond(redirect(`/terminal/${grant.search}`, setCookie))
+        return exchange.respond(redirect(`/terminal/${grant.search}`, cookie()))
       if (terminalRoutes === undefined) return exchange.respond(notFound(head))
-      terminalRoutes(exchange, { ...target, search: grant.search }, setCookie)
+      const visit = {
+        setCookie: grant.cookieDue || upgrade ? cookie() : undefined,
+        onUpgrade: () => holdSession(grant),
+      }
+      terminalRoutes(exchange, { ...target, search: grant.search }, visit)
     },
     tunnel: (exchange, target, grant) => {
       const tunnel = tunnels.find(target.path.split("/", 3)[2] ?? "")
@@ -188,6 +193,17 @@ export const createRequestHandler = (
     return !needsOrigin || isOriginAllowed(head, options.allowedOrigins)
   }
 
+  /** While a WebSocket is open its session is in use. */
+  const holdSession = ({ session }: PersonGrant) => {
+    const closed = options.onUpgrade()
+    session.sockets += 1
+    return () => {
+      session.sockets -= 1
+      session.usedAt = clock.now()
+      closed()
+    }
+  }
+
   const toBackend = (
     exchange: HttpExchange,
     target: Target,
@@ -208,7 +224,6 @@ export const createRequestHandler = (
     }
     const mismatch = tunnel && wrongProtocol(head, tunnel, upgrade)
     if (mismatch) return exchange.respond(mismatch)
-    const { session } = grant
     forwardRequest(
       exchange,
       {
@@ -223,15 +238,7 @@ export const createRequestHandler = (
         isolated: !options.allowSharedOrigin && isAgentContent(backend.prefix, target.path),
         setCookie: grant.cookieDue || upgrade ? cookie() : undefined,
         onFailure: (why) => exchange.respond(backendDown(head, backend.title, why)),
-        onUpgrade: () => {
-          const closed = options.onUpgrade()
-          session.sockets += 1
-          return () => {
-            session.sockets -= 1
-            session.usedAt = clock.now()
-            closed()
-          }
-        },
+        onUpgrade: () => holdSession(grant),
       },
       options,
     )
@@ -274,7 +281,6 @@ export const createRequestHandler = (
         ...(options.page ? [originFor(options.page.page, host)] : []),
         ...options.allowedOrigins,
       ],
-      onUpgrade: options.onUpgrade,
       onError: (exchange, error) => fail(exchange, error),
     })
   const pageDoor =

@@ -27,7 +27,6 @@ export interface ServeTerminalsOptions extends TerminalPorts {
   readonly clock: Clock
   /** Origins of pages that may show the document in a frame. */
   readonly framedBy: (host: string) => readonly string[]
-  readonly onUpgrade: () => () => void
   readonly onError: (exchange: HttpExchange, error: unknown) => void
 }
 
@@ -43,6 +42,13 @@ const newTerminal = z.object({
 const ttySize = z.object({ columns: side, rows: side })
 const OUTPUT = "0"
 const TITLE = "1"
+
+export interface TerminalVisit {
+  /** A new or renewed cookie, for the document and for the WebSocket. */
+  readonly setCookie: string | undefined
+  /** A WebSocket was opened; the returned function is called when it is closed. */
+  readonly onUpgrade: () => () => void
+}
 
 export const createTerminalRoutes = (options: ServeTerminalsOptions) => {
   const { terminals, files, clock } = options
@@ -67,7 +73,8 @@ export const createTerminalRoutes = (options: ServeTerminalsOptions) => {
     exchange.respond(errorResponse(409, "too-many-terminals", why))
   }
 
-  const view = (exchange: HttpExchange, id: string, setCookie: string | undefined): void => {
+  const view = (exchange: HttpExchange, id: string, visit: TerminalVisit): void => {
+    const { setCookie } = visit
     const offers = exchange.head.headers.some(
       ({ key, value }) =>
         key === "sec-websocket-protocol" && value.split(",").some((one) => one.trim() === PROTOCOL),
@@ -75,27 +82,28 @@ export const createTerminalRoutes = (options: ServeTerminalsOptions) => {
     acceptSocket(
       exchange,
       { protocol: offers ? PROTOCOL : undefined, setCookie, clock, mostBytes: MOST_INPUT },
-      (socket) => joinTerminal(terminals, id, socket, options.onUpgrade()),
+      (socket) => joinTerminal(terminals, id, socket, visit.onUpgrade()),
     )
   }
 
-  const serveFile = (exchange: HttpExchange, name: string): void => {
+  const serveFile = (exchange: HttpExchange, name: string, { setCookie }: TerminalVisit): void => {
     const file = files.get(`terminal/${name || "index.html"}`)
     if (file === undefined) return exchange.respond(notFound(exchange.head))
     const headers =
       name === "" ? terminalHeaders(options.framedBy(exchange.head.host)) : assetHeaders
-    exchange.respond(assetResponse(exchange.head, file, headers))
+    const cookie: Record<string, string> =
+      setCookie === undefined ? {} : { "set-cookie": setCookie }
+    exchange.respond(assetResponse(exchange.head, file, { ...headers, ...cookie }))
   }
 
-  /** `setCookie` is sent with the document and with the WebSocket. */
-  return (exchange: HttpExchange, target: Target, setCookie: string | undefined): void => {
+  return (exchange: HttpExchange, target: Target, visit: TerminalVisit): void => {
     const { head } = exchange
     const name = target.path.slice(PREFIX.length)
     if (asksForWebSocket(head) && name === "ws") {
       const id = queryValue(target.search, "id") ?? ""
       const isKnown = terminals.list().some((one) => one.id === id)
       if (!isKnown) return exchange.respond(notFound(head, NO_TERMINAL))
-      return view(exchange, id, setCookie)
+      return view(exchange, id, visit)
     }
     if (name === "new") {
       if (head.method !== "POST") return exchange.respond(methodNotAllowed(head, "POST"))
@@ -107,8 +115,12 @@ export const createTerminalRoutes = (options: ServeTerminalsOptions) => {
     }
     if (head.method !== "GET" && head.method !== "HEAD")
       return exchange.respond(methodNotAllowed(head, "GET"))
-    if (name === "list") return respondJson(exchange, 200, { terminals: terminals.list() })
-    serveFile(exchange, name)
+    if (name === "list")
+      return respondJson(exchange, 200, {
+        terminals: terminals.list(),
+        pages: options.framedBy(head.host),
+      })
+    serveFile(exchange, name, visit)
   }
 }
 

@@ -39,10 +39,13 @@ export type FlowEffect =
   | { readonly do: "replay"; readonly viewer: string }
   | { readonly do: "stop" | "resume" }
 
-export const RING_BYTES = 1024 * 1024
+/** A stop takes effect late on a busy machine: the ring is larger than what a stopped program still writes. */
+export const RING_BYTES = 4 * 1024 * 1024
+/** How much of the kept output a new viewer gets. */
+export const REPLAY_BYTES = 1024 * 1024
 /** The program is stopped when a viewer is this far behind, and continues when all are less than this far. */
-const STOP_BYTES = 256 * 1024
-const RESUME_BYTES = 64 * 1024
+const STOP_BYTES = 128 * 1024
+const RESUME_BYTES = 32 * 1024
 /** A viewer that takes nothing for this long no longer stops the program. */
 const PATIENCE_MS = 5000
 

@@ -2,7 +2,13 @@
 import { chownSync, existsSync, readFileSync, readlinkSync } from "node:fs"
 import type { Clock } from "../../lib/clock.ts"
 import { createOutputRing } from "./output-ring.ts"
-import { emptyFlow, type FlowEvent, RING_BYTES, stepFlow } from "./terminal-flow-state.ts"
+import {
+  emptyFlow,
+  type FlowEvent,
+  REPLAY_BYTES,
+  RING_BYTES,
+  stepFlow,
+} from "./terminal-flow-state.ts"
 import {
   endOfReports,
   forgetBefore,
@@ -56,6 +62,8 @@ const RESET = Buffer.from("\u001Bc")
 const XOFF = "\u0013"
 const XON = "\u0011"
 const IXON = 0o2000
+/** More than the kernel still delivers after a stop. */
+const STOP_AGAIN_BYTES = 128 * 1024
 const KILL_MS = 1000
 const NEWLINE = 10
 
@@ -69,6 +77,8 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
   let isEnded = false
   /** The input flags of the program, while its output is stopped. */
   let flagsBefore: number | undefined
+  /** The end of the output when it was last stopped. */
+  let stoppedAt = 0
 
   const deliver = (viewer: string, bytes: Uint8Array): void => {
     if (viewers.get(viewer)?.send(bytes) === false) dispatch({ type: "blocked", viewer })
@@ -86,9 +96,10 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
 
   /** A new screen, the modes, then the kept output from the beginning of a line. */
   const replay = (): Uint8Array => {
-    const kept = ring.read(ring.start(), ring.end())
-    const line = ring.start() === 0 ? 0 : kept.indexOf(NEWLINE) + 1
-    const before = forgetBefore(modes, ring.start() + line)
+    const start = Math.max(ring.start(), ring.end() - REPLAY_BYTES)
+    const kept = ring.read(start, ring.end())
+    const line = start === 0 ? 0 : kept.indexOf(NEWLINE) + 1
+    const before = forgetBefore(modes, start + line)
     return Buffer.concat([RESET, Buffer.from(modesBefore(before)), kept.subarray(line)])
   }
 
@@ -99,13 +110,18 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
     ring.add(bytes)
     modes = forgetBefore(modes, ring.start())
     dispatch({ type: "output", bytes: bytes.length })
+    // A shell sets its own flags before each command, and Ctrl-C releases the output: then it is stopped again.
+    if (flow.stopped && ring.end() - stoppedAt > STOP_AGAIN_BYTES) stopProgram()
   }
 
   // A PTY cannot be left unread, so the kernel is asked to hold the program's output back.
   const stopProgram = (): void => {
-    flagsBefore = pty.inputFlags
-    pty.inputFlags = flagsBefore | IXON
+    const flags = pty.inputFlags
+    // Set already: by the program, or by the stop before.
+    if ((flags & IXON) === 0 || flagsBefore === undefined) flagsBefore = flags
+    pty.inputFlags = flags | IXON
     pty.write(XOFF)
+    stoppedAt = ring.end()
   }
   const resumeProgram = (): void => {
     if (flagsBefore === undefined || pty.closed) return
