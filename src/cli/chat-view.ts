@@ -135,7 +135,7 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
       case "state":
         if (String(event["name"]).startsWith("retry:") && event["value"] !== null) {
           const { attempt, message } = event["value"] as { attempt: number; message: string }
-          line(dim(`  the model is busy, retry ${attempt}: ${visibleText(message)}`))
+          line(dim(`  no answer yet, retry ${attempt}: ${visibleText(message)}`))
         }
         return
       default:

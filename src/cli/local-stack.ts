@@ -10,6 +10,7 @@ import { startDemoModel } from "../demo/demo.ts"
 import { startOnStablePort } from "../demo/stable-port.ts"
 import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
+import { DEMO_PROVIDER, hasClientModels, openHostTools, withHostConfig } from "./host-config.ts"
 import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-session.ts"
 import { chooseGatewayPort } from "./place/gateway-port.ts"
 import { openHistory } from "./chat/history-file.ts"
@@ -59,9 +60,6 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   const gatewayPort = await chooseGatewayPort(options.settings, options.base, portFile)
   const models = await modelsOfStack(options.settings)
   for (const problem of models.problems) output.write(`${problem}\n`)
-  const demo = models.needsDemo
-    ? await startOnStablePort(join(stateDir, "demo-port"), (port) => startDemoModel({ port }))
-    : undefined
   const clientToken = crypto.randomUUID()
   const runnerToken = crypto.randomUUID()
   const hub = await startLocalHub({
@@ -98,8 +96,16 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   writeAddress(stateDir, { url: hub.url, token: clientToken, session: sessionId })
   const session = hub.create(sessionId)
   session.setRunnerToken(await hashOf(runnerToken))
-  const providers = demo ? demoConfig(demo.url) : { customProviders: [] }
-  await session.configure({ ...providers, tools: hub.toolSwitches() })
+  const stored: RuntimeConfig = session.config()
+  const demo =
+    models.needsDemo && !hasClientModels(stored)
+      ? await startOnStablePort(join(stateDir, "demo-port"), (port) => startDemoModel({ port }))
+      : undefined
+  const hostTools = openHostTools(stateDir)
+  const tools = hub.toolSwitches()
+  const provider = demo && demoProvider(demo.url)
+  await session.configure(withHostConfig(stored, hostTools.read(), { provider, tools }))
+  hostTools.write(tools)
   const pageFiles = await loadBuiltPage()
   const page = pageOf(settings, pageFiles, {
     port: Number(new URL(hub.url).port),
@@ -129,8 +135,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     const links = options.interactive
       ? linksOf(settings.services, daemon.missingPrograms(), origin, token)
       : []
-    const { providerKeys = {} }: RuntimeConfig = session.config()
-    const model = models.describe(daemon.model(), Object.keys(providerKeys))
+    const model = models.describe(daemon.model(), providersOf(session.config()))
     return [greeting(settings, model, options.chat), ...links].join("\n")
   }
   const client = { url: hub.url, token: clientToken }
@@ -242,17 +247,18 @@ export const linksOf = (
     return `${title.padEnd(9)} ${text}`
   })
 
-const demoConfig = (url: string): RuntimeConfig => ({
-  customProviders: [
-    {
-      providerId: "demo",
-      displayName: "Demo model (scripted, not an LLM)",
-      baseUrl: url,
-      apiKey: "none",
-      models: [{ id: "demo-1", name: "Demo 1 (scripted)" }],
-    },
-  ],
+const demoProvider = (url: string) => ({
+  providerId: DEMO_PROVIDER,
+  displayName: "Demo model (scripted, not an LLM)",
+  baseUrl: url,
+  apiKey: "none",
+  models: [{ id: "demo-1", name: "Demo 1 (scripted)" }],
 })
+
+const providersOf = ({ providerKeys = {}, customProviders = [] }: RuntimeConfig) => [
+  ...Object.keys(providerKeys),
+  ...customProviders.map(({ providerId }) => providerId),
+]
 
 const greeting = (settings: Settings, model: string, chat: boolean): string => {
   const help = chat

@@ -2,6 +2,7 @@
 import { createInterface } from "node:readline"
 import type { Readable, Writable } from "node:stream"
 import type { Clock } from "../lib/clock.ts"
+import type { Option } from "../wire/clients/conversation.ts"
 import { createChatView } from "./chat-view.ts"
 import type { HistoryFile } from "./chat/history-file.ts"
 import {
@@ -50,7 +51,7 @@ interface Question {
   readonly text?: string
   readonly title?: string
   readonly patterns?: readonly string[]
-  readonly options?: readonly string[]
+  readonly options?: readonly Option[]
 }
 
 const PATIENCE_MS = 60_000
@@ -122,7 +123,10 @@ export const startChat = (options: ChatOptions): Chat => {
       ? `${view.style("33", `? ${describePermission(title ?? "", patterns ?? [])}`)}\n  ${PERMISSION_HELP}`
       : [
           view.style("33", `? ${visibleText(text ?? title ?? "")}`),
-          ...(choices ?? []).map((option, index) => `  ${index + 1}. ${visibleText(option)}`),
+          ...(choices ?? []).map(
+            ({ label, description }, index) =>
+              `  ${index + 1}. ${visibleText(label)}${description === undefined || description === label ? "" : view.dim(` - ${visibleText(description)}`)}`,
+          ),
         ].join("\n")
   const onReady = (agent: { status?: string } | undefined) => {
     if (agent?.status !== "idle" || ready) return
@@ -214,7 +218,7 @@ export const startChat = (options: ChatOptions): Chat => {
     }
     if (question) {
       questions.shift()
-      const choice = question.options?.[Number(text) - 1]
+      const choice = question.options?.[Number(text) - 1]?.label
       return void answer({ type: "answer", id: question.id, answer: choice ?? text })
     }
     if (text === "") return rest()
@@ -240,6 +244,7 @@ export const startChat = (options: ChatOptions): Chat => {
         prompt: view.style("36", "> "),
         history: options.history?.read() ?? [],
         onHistory: (history) => options.history?.write(history),
+        isAnswer: () => questions.length > 0,
         onSubmit: take,
         onInterrupt: interrupt,
         onEnd,

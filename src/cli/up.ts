@@ -9,7 +9,7 @@ import { openHistory } from "./chat/history-file.ts"
 import { findBrowser } from "./page-link.ts"
 import { openPlace } from "./place/open-place.ts"
 import { describeOwner } from "./place/owner-text.ts"
-import type { Place } from "./place/place.ts"
+import { type Place, sessionNameIn } from "./place/place.ts"
 
 export const up: Command = async (context) => {
   const { settings, args, log } = context
@@ -19,7 +19,12 @@ export const up: Command = async (context) => {
   const reaper = startReaper({ clock: systemClock, log })
   const { startLocalStack } = await import("./local-stack.ts")
   const stack = await startLocalStack({
-    settings: { ...settings, workDir: opened.place.directory, stateDir: opened.place.stateDir },
+    settings: {
+      ...settings,
+      workDir: opened.place.directory,
+      stateDir: opened.place.stateDir,
+      sessionId: sessionNameIn(opened.place.stateDir, settings.sessionId),
+    },
     base: settings.stateDir,
     version,
     log,

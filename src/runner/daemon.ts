@@ -13,6 +13,7 @@ import { openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
 import { toolsOffIn } from "../wire/operations/tool-sets.ts"
+import { createApplyConfig } from "./apply-config.ts"
 import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
 import { PARALLEL, type Service } from "./broker/services.ts"
 import type { Channels } from "./channels/channels.ts"
@@ -42,7 +43,6 @@ import { createOutbox } from "./link/outbox.ts"
 import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
 import { type Agent, createAgent } from "./opencode/agent.ts"
 import { agentDirectories } from "./opencode/config/config-directories.ts"
-import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
 import type { Endpoint } from "./opencode/config/endpoints.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
@@ -338,10 +338,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     ...(options.watch && { watch: options.watch }),
   })
 
-  const configure = async (change: RuntimeConfig) => {
-    const applied = await agent.configure(change)
-    link.send({ type: "opencode-config-applied", ...applied })
-  }
+  const applyConfig = createApplyConfig({
+    agent,
+    channels,
+    send: link.send,
+    log: log.child({ component: "agent" }),
+  })
   const inbound = createCommandHandler({
     channels,
     workflows,
@@ -352,7 +354,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     send: link.send,
     reportState: readiness.reportOnRequest,
     clock,
-    configure: (change) => void configure(change),
+    configure: (change) => void applyConfig(change),
     stop: () => done.resolve({ code: 0, why: "the session agent requested a stop" }),
     deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ component: "inbound" }),

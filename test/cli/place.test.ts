@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { takeLock } from "../../src/cli/place/lock.ts"
 import { nextSession, sessionBefore } from "../../src/cli/place/next-session.ts"
-import { placeName } from "../../src/cli/place/place.ts"
+import { placeName, sessionNameIn } from "../../src/cli/place/place.ts"
 
 test("two directories never have the same place, and every name is one plain path element", () => {
   const path = fc
@@ -18,6 +18,13 @@ test("two directories never have the same place, and every name is one plain pat
       expect(placeName(one) === placeName(other)).toBe(one === other)
     }),
   )
+})
+
+test("the session of a directory's second place has a name of its own", () => {
+  const first = placeName("/home/me/project.2")
+  expect(sessionNameIn(`/places/${first}`, "local")).toBe("local")
+  expect(sessionNameIn(`/places/${first}.2`, "local")).toBe("local.2")
+  expect(sessionNameIn("/chosen/by.2", "local")).toBe("local")
 })
 
 test("the next session is the first of its series that has not ended, and knows the one before it", () => {

@@ -53,6 +53,45 @@ describe("a link that is cut", () => {
   })
 })
 
+describe("a tool of the agent", () => {
+  const toolOf = (name: string) =>
+    c.client
+      .messages()
+      .flatMap(({ parts }) => parts)
+      .findLast((part) => (part.data as { toolName?: string } | undefined)?.toolName === name)
+
+  test("the output of a running command reaches clients while it runs, then its exit code and times", async () => {
+    const slow = tool("bash", {
+      command: "echo first; sleep 1.5; echo second; exit 3",
+      description: "count",
+    })
+    c.model.on("output", [reply(slow), text("Counted.")])
+    const prompt = await c.say("@@output@@", "tools")
+    await c.client.until(() => toolOf("bash")?.text === "first\n", "the first line", 10_000)
+    expect(toolOf("bash")?.data).toMatchObject({ status: "running", startedAt: expect.any(Number) })
+    expect(await c.ended(prompt)).toBe("Counted.")
+    const ended = toolOf("bash")
+    expect(ended?.text).toBeUndefined()
+    expect(ended?.data).toMatchObject({ status: "completed", exit: 3 })
+    const times = ended?.data as { startedAt: number; endedAt: number } | undefined
+    expect((times?.endedAt ?? 0) - (times?.startedAt ?? 0)).toBeGreaterThan(1000)
+  })
+
+  test("an edit has its diff and the number of lines that it changed", async () => {
+    await Bun.write(join(c.sandbox.workDir, "tools.txt"), "one\ntwo\nthree\n")
+    const filePath = join(c.sandbox.workDir, "tools.txt")
+    c.model.on("edit", [
+      reply(tool("read", { filePath })),
+      reply(tool("edit", { filePath, oldString: "two", newString: "2" })),
+      text("Edited."),
+    ])
+    expect(await c.ended(await c.say("@@edit@@", "tools"))).toBe("Edited.")
+    const data = toolOf("edit")?.data as { diff: string; files: object[] }
+    expect(data.diff).toContain("-two\n+2\n")
+    expect(data.files).toMatchObject([{ added: 1, removed: 1 }])
+  })
+})
+
 describe("a prompt of a client", () => {
   test("a prompt with steer joins the running turn and its answer begins before that turn's work is over", async () => {
     const slow = tool("bash", { command: "sleep 2; echo done", description: "wait" })
@@ -90,7 +129,11 @@ describe("a prompt of a client", () => {
         .map(({ interaction }) => interaction as Record<string, unknown>)
         .find(({ promptId }) => promptId === asking)
     await c.client.until(() => asked() !== undefined, "the question", 20_000)
-    expect(asked()).toMatchObject({ text: "Which ones?", options: ["A", "B", "C"], multiple: true })
+    expect(asked()).toMatchObject({
+      text: "Which ones?",
+      options: ["A", "B", "C"].map((label) => ({ label, description: label })),
+      multiple: true,
+    })
     await c.client.ask({ type: "answer", id: asked()?.["id"], answer: "A, C" })
     expect(await c.ended(asking)).toBe("thanks")
     expect(JSON.stringify(c.model.requests.at(-1)?.messages)).toContain("A, C")

@@ -194,6 +194,81 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
       await client.until(() => status()?.["status"] === "failed", "failed")
     })
 
+    test("the output of a running tool grows by deltas, only its end is kept, and its result replaces it", async () => {
+      const house = await open({})
+      const { client } = house
+      const { send } = await startTurn(house)
+      const call = { callId: "c1", toolName: "bash" }
+      send({ type: "message.part.tool-update", ...call, status: "running", startedAt: 5 })
+      const part = () => client.messages().flatMap(({ parts }) => parts)[1]
+      send({ type: "message.part.tool-output", callId: "c1", offset: 0, delta: "one\n" })
+      send({ type: "message.part.tool-output", callId: "c1", offset: 4, delta: "two\n" })
+      await client.until(() => part()?.text === "one\ntwo\n", "two lines")
+      expect(client.events.filter(({ type }) => type === "part.delta")).toHaveLength(2)
+      const late = await connectClient(host.url, host.clientToken, { session: house.session })
+      expect(late.messages().flatMap(({ parts }) => parts)[1]?.text).toBe("one\ntwo\n")
+      late.close()
+      const long = "x".repeat(60_000)
+      for (let index = 0; index < 3; index += 1)
+        send({
+          type: "message.part.tool-output",
+          callId: "c1",
+          offset: 8 + index * long.length,
+          delta: long,
+        })
+      await client.until(
+        () => (part()?.data as { cut?: number } | undefined)?.cut !== undefined,
+        "the cut",
+      )
+      expect(part()?.text).toHaveLength(65_536)
+      expect(part()?.data).toMatchObject({ cut: 8 + 180_000 - 65_536 })
+      const details = { exit: 0, endedAt: 9, files: [{ path: "a", added: 1, removed: 2 }] }
+      send({
+        type: "message.part.tool-update",
+        ...call,
+        status: "completed",
+        result: "done",
+        ...details,
+      })
+      await client.until(() => part()?.text === undefined, "the result")
+      expect(part()?.data).toMatchObject({ status: "completed", result: "done", ...details })
+    })
+
+    test("a question has its options with descriptions, and names the call and the sub-agent that ask", async () => {
+      const house = await open({})
+      const { send, origin } = await startTurn(house)
+      const choices = [{ label: "a", description: "the first" }, { label: "b" }]
+      const asker = { callId: "c1", childSessionId: "ses_child" }
+      send({
+        type: "question",
+        questionId: "q1",
+        text: "?",
+        options: ["a", "b"],
+        choices,
+        ...asker,
+      })
+      send({ type: "question", questionId: "q2", text: "?", options: ["a"] })
+      send({
+        type: "permission",
+        permissionId: "p1",
+        title: "run",
+        patterns: ["ls"],
+        tool: "bash",
+        ...asker,
+      })
+      const { client } = house
+      await client.until(
+        () => client.events.filter(({ type }) => type === "interaction").length === 3,
+        "three",
+      )
+      const messageId = origin.turnId
+      expect((await house.snapshot()).interactions).toMatchObject([
+        { id: "q1", options: choices, messageId, ...asker, at: expect.any(Number) },
+        { id: "q2", options: [{ label: "a" }] },
+        { id: "p1", tool: "bash", messageId, ...asker },
+      ])
+    })
+
     test("a reply names its model and what it has used", async () => {
       const house = await open({})
       const { send } = await startTurn(house)

@@ -79,6 +79,10 @@ test("MCP servers that do not start, do not respond or refuse do not affect the 
     closed: { type: "remote", url: remote.url },
   })
   expect(applied).toMatchObject({ success: true, restarted: false })
+  const { error = "" } = applied ?? {}
+  expect(error).toStartWith("MCP servers do not start: ")
+  for (const name of ["absent", "silent", "closed"]) expect(error).toContain(`${name} (`)
+  expect(error).not.toContain("near (")
   expect(await callTool("beside", "near_say")).toMatchObject({
     status: "completed",
     result: "near heard: beside",

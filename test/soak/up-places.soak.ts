@@ -75,6 +75,7 @@ test("two ups in two directories and three in the same one: each prompt lands wh
   expect(list).toContain(`${directory("a")}  running (pid ${third.child.pid}, since`)
   expect(list).toContain(`${directory("b")}  running (pid ${b.child.pid}, since`)
   expect(list).toMatch(/^ {2}local +idle/m)
+  expect(list).toMatch(/^ {2}local\.2 +idle/m)
 
   const refused = await runToEnd([binary, "up"], { env, cwd: directory("b"), input: "hello\n" })
   expect(refused.err).toContain(`another \`up\` runs in ${directory("b")} (pid ${b.child.pid}`)

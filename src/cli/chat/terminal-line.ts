@@ -15,6 +15,8 @@ export interface TerminalLineOptions {
   readonly onInterrupt: () => void
   /** Ctrl-D on an empty line, or the end of the input. */
   readonly onEnd: () => void
+  /** The submitted line answers a question: it is not kept in the history. */
+  readonly isAnswer?: () => boolean
   /** Called with the history after each submitted line. */
   readonly onHistory: (history: readonly string[]) => void
 }
@@ -104,12 +106,14 @@ export const createTerminalLine = (options: TerminalLineOptions): TerminalLine =
   }
   const onData = (data: Buffer | string) => {
     for (const key of keys.read(data.toString())) {
+      const before = editor.history
       const [next, effects] = step(editor, key)
       editor = next
       for (const effect of effects) {
         if (effect.do === "interrupt") options.onInterrupt()
         if (effect.do === "end") options.onEnd()
         if (effect.do === "submit") {
+          if (options.isAnswer?.()) editor = emptyEditor(before)
           options.onHistory(editor.history)
           if (tail !== "") write("\n")
           const indent = " ".repeat(Bun.stringWidth(prompt))

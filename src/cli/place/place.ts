@@ -42,6 +42,10 @@ export const placeName = (directory: string): string => {
     .slice(0, 16)}`
 }
 
+/** A second place of a directory has a session with another name, so that lists and messages can tell them apart. */
+export const sessionNameIn = (stateDir: string, name: string): string =>
+  `${name}${/-[0-9a-f]{16}(\.\d+)$/.exec(basename(stateDir))?.[1] ?? ""}`
+
 export const placesFolder = (base: string): string => join(base, "places")
 
 /** The real path, or the path itself if it does not exist. */

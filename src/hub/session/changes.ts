@@ -15,6 +15,8 @@ export interface Changes {
   readonly record: (kind: Exclude<ChangeKind, "delta">, ref: string) => number
   /** Records that a part's text grew from `start` on. Not broadcast: clients got the deltas when they arrived. */
   readonly recordGrowth: (messageId: string, partId: string, start: number) => void
+  /** Records that a part's text grew from `start` on; clients get the growth after the commit. */
+  readonly recordOutput: (messageId: string, partId: string, start: number) => void
   /** After the commit: sends clients what was recorded since the last call, and returns its kinds. */
   readonly broadcast: () => ReadonlySet<ChangeKind>
   /** After a rollback: forgets what was recorded. */
@@ -24,8 +26,15 @@ export interface Changes {
   readonly since: (cursor: number) => readonly NumberedEvent[] | undefined
 }
 
+interface Recorded {
+  readonly rev: number
+  readonly kind: ChangeKind
+  readonly ref: string
+  readonly start?: number
+}
+
 export const createChanges = (sql: Sql, sockets: Sockets): Changes => {
-  let recorded: { readonly rev: number; readonly kind: ChangeKind; readonly ref: string }[] = []
+  let recorded: Recorded[] = []
   let newestRev: number | undefined
   const insert = (kind: ChangeKind, ref: string, start: number | null): number => {
     const row = readRow(
@@ -48,11 +57,15 @@ export const createChanges = (sql: Sql, sockets: Sockets): Changes => {
     },
     recordGrowth: (messageId, partId, start) =>
       void insert("delta", refOfPart(messageId, partId), start),
+    recordOutput: (messageId, partId, start) => {
+      const ref = refOfPart(messageId, partId)
+      recorded.push({ rev: insert("delta", ref, start), kind: "delta", ref, start })
+    },
     broadcast: () => {
       const changes = recorded
       recorded = []
       for (const change of changes) {
-        const event = readEntity(sql, change.kind, change.ref)
+        const event = readEntity(sql, change.kind, change.ref, change.start)
         if (event) sockets.broadcast(JSON.stringify({ rev: change.rev, ...event }))
       }
       return new Set(changes.map(({ kind }) => kind))

@@ -130,8 +130,14 @@ const partOf = (row: z.output<typeof partRow>): MessagePart => ({
   ...(row.kind === "text" || row.kind === "reasoning" || row.text !== ""
     ? { text: textOf(row) }
     : {}),
-  ...(row.data !== undefined && { data: row.data }),
+  ...(row.data !== undefined && { data: withCut(row) }),
 })
+
+/** Of a running tool: how much of its output was cut from the start. */
+const withCut = ({ kind, text, size, data }: z.output<typeof partRow>): unknown =>
+  kind === "tool" && size > text.length && typeof data === "object"
+    ? { ...data, cut: size - text.length }
+    : data
 
 const interactionOf = (row: z.output<typeof interactionRow>): Interaction => ({
   id: row.id,

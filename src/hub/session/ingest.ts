@@ -1,5 +1,6 @@
 /** What each frame of the runner changes in the session. The table is total: a frame without a handler does not compile. */
 import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
+import type { Option } from "../../wire/clients/conversation.ts"
 import { storeArtifact } from "./artifacts.ts"
 import { channelKey } from "../../wire/channel.ts"
 import {
@@ -64,6 +65,8 @@ const tableOf = (context: SessionContext): IngestTable => {
       messages.begin(frame.turnId, frame.messageId, channelKey(frame))
       if (!messages.isStreaming(frame.turnId)) return
       const { callId, toolName, status, error, childSessionId } = frame
+      const id = toolPartId(callId, childSessionId)
+      const { startedAt, endedAt, exit, diff, files, child, agent } = frame
       const data = {
         callId,
         toolName,
@@ -72,14 +75,19 @@ const tableOf = (context: SessionContext): IngestTable => {
         result: truncate(frame.result),
         error,
         childSessionId,
+        startedAt,
+        endedAt,
+        exit,
+        diff,
+        files,
+        child,
+        agent,
       }
-      messages.setPart(
-        frame.turnId,
-        childSessionId ? `${childSessionId}/${callId}` : callId,
-        "tool",
-        data,
-      )
+      if (status === "completed") messages.clearOutput(frame.turnId, id)
+      messages.setPart(frame.turnId, id, "tool", data)
     },
+    "message.part.tool-output": ({ turnId, callId, childSessionId, offset, delta }) =>
+      messages.addOutput(turnId, toolPartId(callId, childSessionId), offset, delta),
     "message.finalize": (frame) => {
       const { turnId, messageId, reason, error, finalText } = frame
       messages.begin(turnId, messageId, channelKey(frame))
@@ -132,7 +140,12 @@ const tableOf = (context: SessionContext): IngestTable => {
         kind: "permission",
         channel: channelKey(frame),
         promptId: frame.messageId,
-        payload: { title, patterns },
+        payload: {
+          title,
+          patterns,
+          ...(frame.tool !== undefined && { tool: frame.tool }),
+          ...askerOf(frame),
+        },
       })
     },
     question: (frame) => {
@@ -144,8 +157,9 @@ const tableOf = (context: SessionContext): IngestTable => {
         promptId: frame.messageId,
         payload: {
           text: frame.text,
-          ...(frame.options && { options: frame.options }),
+          ...optionsOf(frame),
           ...(frame.multiple && { multiple: true }),
+          ...askerOf(frame),
         },
       })
     },
@@ -243,8 +257,13 @@ const tableOf = (context: SessionContext): IngestTable => {
       completeOrders(context, executionId)
       context.workflowReports.add(executionId, envelope)
     },
-    "opencode-config-applied": ({ success, restarted, error }) =>
-      values.setPublic("config-applied", { success, restarted, error }),
+    "opencode-config-applied": ({ success, restarted, error }) => {
+      const before = values.getPublic("config-applied")
+      values.setPublic("config-applied", { success, restarted, error })
+      // The runner reports the same problem at every connection.
+      if (error !== undefined && (before as { error?: unknown } | undefined)?.error !== error)
+        messages.add("system", { channel: "web:default", content: "", error: `config: ${error}` })
+    },
   }
 }
 
@@ -258,6 +277,26 @@ const tellAsked = (context: SessionContext, frame: Outbound<"question">): void =
     text: questionText(text, frame.options ?? [], frame.multiple === true),
   })
 }
+
+/** A sub-agent's call may have the same id as one of the turn. */
+const toolPartId = (callId: string, childSessionId: string | undefined): string =>
+  childSessionId === undefined ? callId : `${childSessionId}/${callId}`
+
+const optionsOf = ({ options, choices }: Outbound<"question">): { options?: readonly Option[] } => {
+  const offered = choices ?? options?.map((label) => ({ label }))
+  return offered ? { options: offered.map(({ label, ...rest }) => ({ label, ...rest })) } : {}
+}
+
+/** The message, tool call and sub-agent that ask. */
+const askerOf = ({
+  turnId,
+  callId,
+  childSessionId,
+}: Pick<Outbound<"question">, "turnId" | "callId" | "childSessionId">) => ({
+  ...(turnId !== undefined && { messageId: turnId }),
+  ...(callId !== undefined && { callId }),
+  ...(childSessionId !== undefined && { childSessionId }),
+})
 
 const truncate = (value: unknown): unknown => {
   const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "")

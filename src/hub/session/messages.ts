@@ -9,11 +9,13 @@ import {
   hasRow,
   idRow,
   lastPartRow,
+  outputRow,
   partSizeRow,
   partTextRow,
   readRow,
   readRows,
 } from "./rows.ts"
+import { growOutput } from "./tool-output.ts"
 import { splitHalfCharacter, type StoredText } from "./text.ts"
 
 export type MessageEnd = Exclude<Message["status"], "streaming">
@@ -38,6 +40,10 @@ export interface Messages {
   /** The part that deltas without a part id belong to: the last one, unless another kind of part came after it. */
   readonly unnamedPart: (messageId: string, kind: DeltaKind) => string
   readonly setPart: (messageId: string, id: string, kind: string, data: unknown) => void
+  /** Adds to the output of a running tool. `offset` is the position in the whole output; its last part is kept. */
+  readonly addOutput: (messageId: string, id: string, offset: number, delta: string) => void
+  /** The tool has a result: its output is not needed any more. Before `setPart`. */
+  readonly clearOutput: (messageId: string, id: string) => void
   /** Withdraws parts with their text, for example the half answer of an attempt that the provider failed. */
   readonly removeParts: (messageId: string, bases: readonly string[]) => void
   /** Afterwards the text of the message is `finalText`, if that is given. */
@@ -305,6 +311,33 @@ export const createMessages = (
       if (exists) return void changes.record("part", refOfPart(messageId, id))
       insertPart({ messageId, id, base: id, kind, data })
     },
+    addOutput: (messageId, id, offset, delta) => {
+      if (!isStreaming(messageId)) return
+      const row = readRow(
+        sql,
+        outputRow,
+        "SELECT text, size FROM parts WHERE message_id = ? AND id = ? AND kind = 'tool'",
+        messageId,
+        id,
+      )
+      if (!row) return
+      const { text, isAppended, size } = growOutput(row, offset, delta)
+      sql.run(
+        "UPDATE parts SET text = ?, size = ? WHERE message_id = ? AND id = ?",
+        text,
+        size,
+        messageId,
+        id,
+      )
+      if (isAppended) changes.recordOutput(messageId, id, row.text.length)
+      else changes.record("part", refOfPart(messageId, id))
+    },
+    clearOutput: (messageId, id) =>
+      sql.run(
+        "UPDATE parts SET text = '', size = 0 WHERE message_id = ? AND id = ? AND kind = 'tool'",
+        messageId,
+        id,
+      ),
     end: (id, status, error, finalText) => {
       if (endMessage(id, status, error) && finalText !== undefined) replaceText(id, finalText)
     },

@@ -97,6 +97,7 @@ export const partRow = z.object({
   text: z.string(),
   /** The first half of a surrogate pair whose second half has not arrived: a text column cannot hold it. */
   half: z.number().nullable(),
+  size: z.number(),
   data: optionalJsonColumn(z.unknown()),
 })
 export const partTextRow = partRow.pick({ base: true, text: true, half: true })
@@ -106,6 +107,8 @@ export const partSizeRow = z.object({
   half: z.number().nullable(),
   size: z.number(),
 })
+/** The output of a running tool: `text` is its end, `size` the length of all of it. */
+export const outputRow = z.object({ text: z.string(), size: z.number() })
 export const lastPartRow = z.object({ base: z.string(), kind: z.string(), place: z.number() })
 /** The `ref` of a change to a part. */
 export const partRef = z.tuple([z.string(), z.string()])

@@ -1,4 +1,5 @@
 /** Turns a job into the request body for OpenCode. The ids are chosen here, so posting the same body twice is harmless. */
+import { existingModel } from "../prompt/model-chain.ts"
 import type { ChannelPorts, ReadyAgent } from "./channels.ts"
 import type { Job } from "./jobs.ts"
 import type { Posting } from "./turn-effects.ts"
@@ -29,6 +30,6 @@ export const prepareJob = async (
       body: { command: job.command, arguments: job.args ?? "", messageID },
     },
     userMessageId: messageID,
-    models: defaultModel === undefined ? [] : [defaultModel],
+    models: [existingModel(defaultModel)],
   }
 }

@@ -12,7 +12,7 @@ export const compactFrames = (lines: readonly string[]): readonly string[] => {
   const tails = new Map<string, number>()
   frames.forEach((frame, index) => {
     if (superseded.has(index)) return
-    if (!("turnId" in frame)) return void kept.push(frame)
+    if (!("turnId" in frame) || frame.turnId === undefined) return void kept.push(frame)
     const tail = tails.get(frame.turnId)
     const last = tail === undefined ? undefined : kept[tail]
     const merged = last && mergeDeltas(last, frame)

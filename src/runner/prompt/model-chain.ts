@@ -13,7 +13,15 @@ export interface AgentModels {
   readonly models?: readonly ProviderModels[]
 }
 
-/** Throws when the named model has no valid name, instead of silently using another one. */
+/** Without a model OpenCode would use one of its own choice, or the one that only warms it up. */
+export const existingModel = (defaultModel: string | undefined): string => {
+  if (defaultModel !== undefined) return defaultModel
+  throw new Error(
+    "no model is configured: set a provider key such as ANTHROPIC_API_KEY, or OPENAI_BASE_URL, and restart; or send a config with a provider",
+  )
+}
+
+/** Throws when there is no model, or when the named one has no valid name, instead of silently using another one. */
 export const modelChain = (
   { model, modelPreferences = [] }: RequestedModels,
   { defaultModel, models = [] }: AgentModels,
@@ -23,5 +31,5 @@ export const modelChain = (
     ...modelPreferences.filter((name) => parseModel(name)),
   ]
   if (requested.length > 0) return [...new Set(requested)]
-  return defaultModel === undefined ? [] : [defaultModel]
+  return [existingModel(defaultModel)]
 }

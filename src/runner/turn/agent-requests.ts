@@ -9,7 +9,7 @@ type RequestEvent = Extract<AgentEvent, { type: "question" | "question-closed" |
 export const onAgentRequest = (turn: Draft, event: RequestEvent): void => {
   switch (event.type) {
     case "question":
-      return onQuestion(turn, event.requestId, event.questions)
+      return onQuestion(turn, event)
     case "question-closed":
       return onQuestionClosed(turn, event.requestId)
     case "permission":

@@ -3,6 +3,7 @@ import { type Draft, turnAddress, send } from "./draft.ts"
 import { answerText } from "./text.ts"
 import { cancelRunning } from "./tool-calls.ts"
 import type { Outcome } from "./turn.ts"
+import { sendOutputs } from "./tool-output.ts"
 import { sendHeldText } from "./send-text.ts"
 
 const reasons = {
@@ -14,9 +15,11 @@ const reasons = {
 
 export const closeAttempt = (turn: Draft, outcome: Outcome): void => {
   sendHeldText(turn)
+  sendOutputs(turn)
+  turn.outputs = []
   const { tools, updates } = cancelRunning(turn.tools)
   turn.tools = tools
-  for (const update of updates) {
+  for (const { files: _files, ...update } of updates) {
     send(turn, { type: "message.part.tool-update", ...update, ...turnAddress(turn) })
   }
   if (!turn.created) return

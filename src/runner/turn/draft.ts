@@ -14,6 +14,23 @@ export const promptAddress = ({ identity }: Draft) => ({
 /** The address fields of frames about the answer. */
 export const turnAddress = (turn: Draft) => ({ turnId: turnIdOf(turn), ...promptAddress(turn) })
 
+/** The tool call and the agent session that ask. */
+export interface Asker {
+  readonly callId?: string
+  readonly agentSessionId?: string
+}
+
+/** The tool call that asks, and the sub-agent's session if it is not the turn's own. */
+export const callAddress = (
+  turn: Draft,
+  { callId, agentSessionId }: Asker,
+): { turnId: string; callId?: string; childSessionId?: string } => ({
+  turnId: turnIdOf(turn),
+  ...(callId !== undefined && { callId }),
+  ...(agentSessionId !== undefined &&
+    agentSessionId !== turn.identity.agentSessionId && { childSessionId: agentSessionId }),
+})
+
 export const send = (turn: Draft, frame: OutboundFrame): void => {
   turn.effects.push({ do: "send", frame })
 }

@@ -1,4 +1,5 @@
 /** Decides when OpenCode has finished a prompt, applies what the event stream missed, and determines the outcome. Pure. */
+import { describeBrokerError } from "./broker-error.ts"
 import { applyChildMessages } from "./subagents.ts"
 import { type Draft, requestRead, setTimer } from "./draft.ts"
 import { canSwitch, mayOtherModelSucceed, listAttempts, switchModel } from "./failover.ts"
@@ -70,8 +71,7 @@ const applySnapshot = (turn: Draft, snapshot: SessionSnapshot, at: number): void
   applyChildMessages(turn, children)
   // OpenCode never removes the requests of an aborted turn from its list, so they count only while it is busy.
   if (!openRequests || snapshot.status.type === "idle") return
-  for (const { requestId, questions } of openRequests.questions)
-    onQuestion(turn, requestId, questions)
+  for (const request of openRequests.questions) onQuestion(turn, request)
   for (const permission of openRequests.permissions) onPermission(turn, permission)
 }
 
@@ -114,7 +114,10 @@ const outcomeOf = (turn: Draft, why: ReadReason): Outcome => {
   const isAborted = newest?.error?.name === "MessageAbortedError"
   // A restarted runner may have had to kill the old OpenCode: that abort was not requested by the user.
   if (isAborted && why !== "resume") return { type: "canceled", reason: STOPPED_IN_OPENCODE }
-  if (newest?.error && !isAborted) return { type: "error", error: newest.error.message }
+  if (newest?.error && !isAborted) {
+    const model = turn.settings.models[turn.attempt]
+    return { type: "error", error: describeBrokerError(newest.error.message, model) }
+  }
   // Between two model steps no message is open, but the turn is unfinished: only a restart can leave it like that.
   const cutShort = why === "resume" && newest?.finish === "tool-calls"
   if (newest?.open || cutShort || isAborted)

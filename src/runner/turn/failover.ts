@@ -51,6 +51,7 @@ const freshAttempt = {
   messages: [],
   texts: [],
   tools: [],
+  outputs: [],
   error: undefined,
   lastRetry: undefined,
   stopped: undefined,

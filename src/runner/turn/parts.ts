@@ -4,7 +4,8 @@ import { createMessage, type Draft, turnAddress, send, setStatus } from "./draft
 import { isShownMessage } from "./messages.ts"
 import { dropAttempt, dropParts } from "./retry.ts"
 import { onDelta, onSnapshot } from "./text.ts"
-import { isRunning, onToolPart } from "./tool-calls.ts"
+import { isRunning, onToolPart, type ToolUpdate } from "./tool-calls.ts"
+import { endOutput, onToolOutput } from "./tool-output.ts"
 import { sendText } from "./send-text.ts"
 
 /** `live`: the part comes from the event stream, in order; otherwise it was read over HTTP. */
@@ -35,12 +36,20 @@ export const onTool = (turn: Draft, part: Extract<AgentPart, { kind: "tool" }>):
   // A tool with an error may never have started, so that status does not count.
   if (part.status === "running" || part.status === "completed") turn.toolRan = true
   if (part.childSessionId !== undefined) addChild(turn, part.childSessionId)
-  if (!update) return
+  if (!update) return onToolOutput(turn, part)
   createMessage(turn)
-  send(turn, { type: "message.part.tool-update", ...update, ...turnAddress(turn) })
+  if (!isRunning(update)) endOutput(turn, update)
+  send(turn, { type: "message.part.tool-update", ...copyFiles(update), ...turnAddress(turn) })
+  onToolOutput(turn, part)
   if (isRunning(update)) setStatus(turn, "tool_calling", update.toolName)
   else if (!tools.some(isRunning)) setStatus(turn, "thinking")
 }
+
+/** Frames hold mutable lists. */
+const copyFiles = ({ files, ...update }: ToolUpdate) => ({
+  ...update,
+  ...(files && { files: [...files] }),
+})
 
 export const addChild = (turn: Draft, agentSessionId: string): void => {
   if (agentSessionId === turn.identity.agentSessionId || turn.children.includes(agentSessionId))

@@ -1,22 +1,21 @@
 /** Permission requests: allowed once by default, or relayed. A reply to an unknown id is ignored. Pure. */
 import type { PermissionReply } from "../../wire/permission.ts"
-import { createMessage, type Draft, turnAddress, send } from "./draft.ts"
+import { type Asker, callAddress, createMessage, type Draft, turnAddress, send } from "./draft.ts"
 import { isWaiting } from "./questions.ts"
 
 export interface OpenPermission {
   readonly permissionId: string
 }
 
-interface PermissionRequest {
+interface PermissionRequest extends Asker {
   readonly permissionId: string
   readonly title: string
   readonly patterns: readonly string[]
+  readonly tool?: string
 }
 
-export const onPermission = (
-  turn: Draft,
-  { permissionId, title, patterns }: PermissionRequest,
-): void => {
+export const onPermission = (turn: Draft, request: PermissionRequest): void => {
+  const { permissionId, title, patterns, tool } = request
   if (turn.permissions.some((open) => open.permissionId === permissionId)) return
   // The person at the other client of OpenCode decides there.
   if (turn.settings.observed && !turn.settings.relayPermissions) return
@@ -32,6 +31,8 @@ export const onPermission = (
     permissionId,
     title,
     patterns: [...patterns],
+    ...(tool !== undefined && { tool }),
+    ...callAddress(turn, request),
     ...turnAddress(turn),
   })
 }

@@ -1,6 +1,6 @@
 /** Questions of the agent. One request may contain several; it is replied to when all of them are answered. Pure. */
 import type { AgentQuestion } from "../opencode/events/events.ts"
-import { promptAddress, createMessage, type Draft, send } from "./draft.ts"
+import { type Asker, callAddress, promptAddress, createMessage, type Draft, send } from "./draft.ts"
 
 export interface OpenQuestion {
   readonly questionId: string
@@ -9,11 +9,13 @@ export interface OpenQuestion {
   readonly answer: readonly string[] | undefined
 }
 
-export const onQuestion = (
-  turn: Draft,
-  requestId: string,
-  questions: readonly AgentQuestion[],
-): void => {
+interface QuestionRequest extends Asker {
+  readonly requestId: string
+  readonly questions: readonly AgentQuestion[]
+}
+
+export const onQuestion = (turn: Draft, request: QuestionRequest): void => {
+  const { requestId, questions } = request
   if (turn.questions.some((open) => open.requestId === requestId)) return
   const opened = questions.map((question, index) => ({
     questionId: questions.length === 1 ? requestId : `${requestId}:${index}`,
@@ -26,6 +28,9 @@ export const onQuestion = (
   createMessage(turn)
   for (const { questionId, question } of opened) {
     const options = question.options.length > 0 ? { options: [...question.options] } : {}
+    const choices = question.choices?.some(({ description }) => description !== undefined)
+      ? { choices: question.choices.map((choice) => ({ ...choice })) }
+      : {}
     const multiple = question.multiple ? { multiple: true } : {}
     const { text } = question
     send(turn, {
@@ -33,7 +38,9 @@ export const onQuestion = (
       questionId,
       text,
       ...options,
+      ...choices,
       ...multiple,
+      ...callAddress(turn, request),
       ...promptAddress(turn),
     })
   }

@@ -1,4 +1,5 @@
 /** OpenCode's own retries: drops the text of the failed attempt, and tries another model instead of waiting. Pure. */
+import { describeBrokerError } from "./broker-error.ts"
 import { createMessage, type Draft, turnAddress, send } from "./draft.ts"
 import { canSwitch } from "./failover.ts"
 import { stop } from "./stopping.ts"
@@ -10,9 +11,10 @@ interface RetryStatus {
   readonly message: string
 }
 
-export const onRetry = (turn: Draft, { attempt, next, message }: RetryStatus): void => {
+export const onRetry = (turn: Draft, { attempt, next, message: reported }: RetryStatus): void => {
   // Each retry has a later time than the one before. An older one is a late event: the parts since then are valid.
   if (turn.lastRetry && next <= turn.lastRetry.next) return
+  const message = describeBrokerError(reported, turn.settings.models[turn.attempt])
   turn.lastRetry = { message, next }
   const open = turn.messages.findLast((known) => known.open)
   const droppedParts = open ? markDroppedAndList(turn, partsOf(turn, open.id)) : []

@@ -4,6 +4,7 @@ import { finish } from "./finish.ts"
 import { isWaiting } from "./questions.ts"
 import { stop } from "./stopping.ts"
 import { isRunning } from "./tool-calls.ts"
+import { sendOutputs } from "./tool-output.ts"
 import type { TimerName } from "./turn.ts"
 
 export const onTimer = (turn: Draft, name: TimerName, at: number): void => {
@@ -27,6 +28,8 @@ export const onTimer = (turn: Draft, name: TimerName, at: number): void => {
       if (left > 0) return setTimer(turn, "progress", left)
       return stop(turn, "budget", withProviderMessage(turn, `no progress for ${seconds(progress)}`))
     }
+    case "tool-output":
+      return sendOutputs(turn)
     case "total":
       return stop(turn, "budget", `the turn took longer than ${seconds(total)}`)
     case "stopping":

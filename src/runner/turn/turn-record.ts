@@ -8,7 +8,7 @@ import type { Turn, TurnIdentity } from "./turn.ts"
 import { STOPPING_MS } from "./timeouts.ts"
 
 /** The fields of a turn that are stored as one JSON value; texts have rows of their own. */
-type StoredFields = Omit<Turn, "texts" | "progressAt" | "pendingCatchUps" | "busyReads">
+type StoredFields = Omit<Turn, "texts" | "outputs" | "progressAt" | "pendingCatchUps" | "busyReads">
 
 type RenamedField =
   | "identity"
@@ -83,6 +83,7 @@ const fromSaved = ({
 export const changedTurn = (turn: Turn, before: Turn | undefined): SavedTurn | undefined => {
   const {
     texts: _texts,
+    outputs: _outputs,
     progressAt: _progressAt,
     pendingCatchUps: _catchUps,
     busyReads: _busyReads,
@@ -109,6 +110,7 @@ const withoutText = (part: TextPart): SavedText => {
 
 export const restoreTurn = (saved: SavedTurn, texts: readonly SavedText[]): Turn => ({
   ...fromSaved(saved),
+  outputs: [],
   progressAt: 0,
   pendingCatchUps: 0,
   busyReads: undefined,

@@ -13,6 +13,7 @@ import type { OpenPermission } from "./permissions.ts"
 import type { OpenQuestion } from "./questions.ts"
 import type { TextPart } from "./text.ts"
 import type { ToolCall } from "./tool-calls.ts"
+import type { ToolOutput } from "./tool-output.ts"
 
 /** The ids of a turn. Every frame of the turn gets its address from here, never from a "current" turn. */
 export interface TurnIdentity {
@@ -107,6 +108,8 @@ export interface Turn {
   /** How many reads after a stream gap or restart are pending; until they are done, new text is held back. */
   readonly pendingCatchUps: number
   readonly tools: readonly ToolCall[]
+  /** The output of running tools. Not stored: after a restart it is sent again from its start. */
+  readonly outputs: readonly ToolOutput[]
   /** Sessions of sub-agents that work for this turn. */
   readonly children: readonly string[]
   /** Messages of sub-agents whose usage was sent. */
@@ -131,7 +134,14 @@ export interface Turn {
   readonly progressAt: number
 }
 
-export type TimerName = "post-check" | "recheck" | "first-event" | "progress" | "total" | "stopping"
+export type TimerName =
+  | "post-check"
+  | "recheck"
+  | "first-event"
+  | "progress"
+  | "tool-output"
+  | "total"
+  | "stopping"
 
 /**
  * Why the agent session is read: at the end of a turn, to check that a post was accepted, to check again, after a gap
@@ -229,6 +239,7 @@ export const newTurn = (identity: TurnIdentity, settings: Partial<TurnSettings> 
   texts: [],
   pendingCatchUps: 0,
   tools: [],
+  outputs: [],
   children: [],
   countedChildMessages: [],
   questions: [],

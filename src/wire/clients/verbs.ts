@@ -1,9 +1,9 @@
 /** The client protocol: every message that a client may send to a session, over a WebSocket or as an HTTP body. */
 import { z } from "zod"
 import {
-  agentConfig,
   attachment,
   author,
+  clientConfig,
   modelPreferences,
   optionalChannel,
 } from "../frames/shapes.ts"
@@ -83,7 +83,7 @@ const clientVerbs = [
   verb("review", "Request a review of the changes.", {}),
   verb("new-session", "Start a new agent session for a channel.", optionalChannel),
   verb("config", "Change the agent's config; absent fields keep their value.", {
-    config: agentConfig,
+    config: clientConfig,
   }),
   verb("delete-tunnel", "Delete a tunnel.", { name: z.string().min(1) }),
   verb(

@@ -44,34 +44,35 @@ export const attachment = z.object({
 
 export const modelPreferences = z.array(z.string())
 
+const providerModel = z.object({
+  id: z.string(),
+  name: z.string().optional(),
+  contextLimit: count.optional(),
+  outputLimit: count.optional(),
+  inputs: z.array(z.enum(["text", "audio", "image", "video", "pdf"])).optional(),
+})
+
 const customProvider = z.object({
   providerId: z.string(),
   displayName: z.string(),
   baseUrl: z.string(),
   apiKey: z.string().optional(),
-  models: z.array(
-    z.object({
-      id: z.string(),
-      name: z.string().optional(),
-      contextLimit: count.optional(),
-      outputLimit: count.optional(),
-      inputs: z.array(z.enum(["text", "audio", "image", "video", "pdf"])).optional(),
-    }),
-  ),
+  models: z.array(providerModel),
 })
 
-const mcpServer = z.discriminatedUnion("type", [
-  z.object({
-    type: z.literal("local"),
-    command: z.array(z.string()),
-    environment: z.record(z.string(), z.string()).optional(),
-  }),
-  z.object({
-    type: z.literal("remote"),
-    url: z.string(),
-    headers: z.record(z.string(), z.string()).optional(),
-  }),
-])
+const localMcpServer = z.object({
+  type: z.literal("local"),
+  command: z.array(z.string()),
+  environment: z.record(z.string(), z.string()).optional(),
+})
+
+const remoteMcpServer = z.object({
+  type: z.literal("remote"),
+  url: z.string(),
+  headers: z.record(z.string(), z.string()).optional(),
+})
+
+const mcpServer = z.discriminatedUnion("type", [localMcpServer, remoteMcpServer])
 
 /** A partial config: absent fields keep their value. */
 export const agentConfig = z.object({
@@ -81,6 +82,19 @@ export const agentConfig = z.object({
   isOrchestrator: z.boolean().optional(),
   customProviders: z.array(customProvider).optional(),
   mcpServers: z.record(z.string(), mcpServer).optional(),
+})
+
+/** The same from a client: a key that is not known is refused, because it would have no effect. */
+export const clientConfig = agentConfig.strict().extend({
+  customProviders: z
+    .array(customProvider.strict().extend({ models: z.array(providerModel.strict()) }))
+    .optional(),
+  mcpServers: z
+    .record(
+      z.string(),
+      z.discriminatedUnion("type", [localMcpServer.strict(), remoteMcpServer.strict()]),
+    )
+    .optional(),
 })
 
 export const providerModels = z.object({

@@ -28,7 +28,27 @@ export const turnRows = [
     result: z.unknown().optional(),
     error: z.string().optional(),
     childSessionId: z.string().optional(),
+    startedAt: z.number().optional(),
+    endedAt: z.number().optional(),
+    exit: z.int().optional(),
+    diff: z.string().optional(),
+    files: z
+      .array(z.object({ path: z.string(), added: z.number(), removed: z.number() }))
+      .optional(),
+    child: z.string().optional(),
+    agent: z.string().optional(),
   }),
+  streamed(
+    "message.part.tool-output",
+    "New output of a running tool; `offset` is its position in the whole output, in UTF-16 code units.",
+    {
+      ...turn,
+      callId: z.string(),
+      childSessionId: z.string().optional(),
+      offset: z.int().nonnegative(),
+      delta: z.string(),
+    },
+  ),
   streamed("message.finalize", "End of the turn; sent exactly once.", {
     ...turn,
     reason: z.enum(["end_turn", "error", "canceled"]),
@@ -65,6 +85,9 @@ export const turnRows = [
       permissionId: z.string(),
       title: z.string(),
       patterns: z.array(z.string()),
+      tool: z.string().optional(),
+      callId: z.string().optional(),
+      childSessionId: z.string().optional(),
     },
   ),
   streamed("question", "The agent asks the user a question.", {
@@ -72,7 +95,13 @@ export const turnRows = [
     questionId: z.string(),
     text: z.string(),
     options: z.array(z.string()).optional(),
+    choices: z
+      .array(z.object({ label: z.string(), description: z.string().optional() }))
+      .optional(),
     multiple: z.boolean().optional(),
+    turnId: z.string().optional(),
+    callId: z.string().optional(),
+    childSessionId: z.string().optional(),
   }),
   streamed(
     "agentStatus",

@@ -79,6 +79,7 @@ export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgen
     rejectQuestion: async () => {},
     replyPermission: async () => {},
     models: async () => [],
+    failedMcpServers: async () => [],
     setAuth: unused("setAuth"),
     removeAuth: unused("removeAuth"),
     dispose: unused("dispose"),

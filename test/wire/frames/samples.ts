@@ -93,6 +93,7 @@ const reports: SampleOfEach<ReportFrame> = {
   "message.create": turn,
   "message.part.text-delta": { ...turn, partId: "p1", delta: "Hi" },
   "message.part.reasoning-delta": { ...turn, partId: "p1", delta: "Hm" },
+  "message.part.tool-output": { ...turn, callId: "c1", offset: 0, delta: "one\n" },
   "message.part.tool-update": {
     ...turn,
     callId: "c1",

@@ -28,6 +28,7 @@ import type { Owner } from "../../access/ownership.ts"
 import { createFactsReporter } from "../../access/report-facts.ts"
 import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
 import { createJwtVerifier, type JwtSettings } from "../../access/verify-jwt.ts"
+import type { Personas } from "../../shared-store/personas.ts"
 import { applyProvision } from "../../provision.ts"
 import { migrate } from "../../session/schema.ts"
 import { openHostKeyring } from "./host-keyring.ts"
@@ -71,6 +72,8 @@ export interface HubOptions {
     decision: ExecutionDecision,
   ) => Promise<DecisionOutcome>
   readonly ended: (session: string) => void
+  readonly personas?: (owner: Owner) => Personas
+  readonly setHandle?: (owner: Owner, handle: string, session: string) => void
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   readonly chats?: ConfiguredChats | undefined
@@ -85,7 +88,12 @@ export interface Hub {
   readonly hosted: (id: string) => HostedSession | undefined
   readonly directory: Directory
   /** The existing session, or a new one of this owner; `ancestors` begins with its parent. */
-  readonly create: (id: string, owner?: Owner, ancestors?: readonly string[]) => Session
+  readonly create: (
+    id: string,
+    owner?: Owner,
+    ancestors?: readonly string[],
+    creator?: string,
+  ) => Session
   /** Closes every connection and every file. Written data stays. */
   readonly stop: () => Promise<void>
 }
@@ -215,11 +223,11 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     void directory.adoptSession(id, owner)
   }
   const find = (id: string): OpenSession | undefined => open.get(id)
-  const create: Hub["create"] = (id, owner = LOCAL_OWNER, ancestors = []) => {
+  const create: Hub["create"] = (id, owner = LOCAL_OWNER, ancestors = [], creator) => {
     const known = find(id)
     if (known) return known.session
     const made = load(id, openBunSql(fileOf(id)), undefined)
-    made.access.setOwner(owner, ancestors)
+    made.access.setOwner(owner, ancestors, creator)
     void directory.adoptSession(id, owner)
     open.set(id, made)
     return made.session
@@ -245,7 +253,13 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     verifyJwt,
     allowedOrigins: options.allowedOrigins ?? [],
     find,
-    provision: (id, owner, fields) => applyProvision(create(id, owner, fields.ancestors), fields),
+    provision: async (id, owner, fields) => {
+      await applyProvision(create(id, owner, fields.ancestors, fields.creator), fields)
+      if (fields.handle !== undefined) options.setHandle?.(owner, fields.handle, id)
+    },
+    listPersonas: (owner) => options.personas?.(owner).list() ?? [],
+    putPersona: (owner, persona) => options.personas?.(owner).put(persona) ?? false,
+    removePersona: (owner, slug) => options.personas?.(owner).remove(slug) ?? false,
     liveStatus: (id) => find(id)?.session.status(),
     from: (request) => server.requestIP(request)?.address,
     checkConnections,

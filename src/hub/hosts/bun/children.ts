@@ -35,6 +35,8 @@ export interface ChildrenOptions {
   readonly create: (session: string) => Session
   /** A new session with the owner of its parent. Throws a Refusal at the owner's limit of sessions. */
   readonly createChild: (session: string, parent: string) => Promise<Session>
+  /** Why a session may not start child sessions. */
+  readonly refusalOf?: (parent: string) => string | undefined
   readonly runnerUrl: (session: string) => string
   readonly clock: Clock
   readonly log: Log
@@ -167,6 +169,8 @@ export const createChildren = (options: ChildrenOptions): Children => {
 
   const checkLimits = (parent: string): void => {
     const { maxChildren = MAX_RUNNING, maxDepth = MAX_DEPTH } = options
+    const refusal = options.refusalOf?.(parent)
+    if (refusal !== undefined) throw new Refusal(refusal)
     if (running().length >= maxChildren)
       throw new Refusal(`${maxChildren} child sessions are running already: end one first`)
     if (depthOf(parent) >= maxDepth)

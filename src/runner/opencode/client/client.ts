@@ -97,6 +97,9 @@ export interface AgentClient {
   /** `provider/model` of the merged configuration: the project's, or that of an endpoint. */
   readonly configuredModel: () => Promise<string | undefined>
 
+  /** The MCP servers that could not be started or reached, with the reason. Waits until each was tried. */
+  readonly failedMcpServers: () => Promise<readonly string[]>
+
   readonly setAuth: (provider: string, key: string) => Promise<void>
   readonly removeAuth: (provider: string) => Promise<void>
   /** Makes OpenCode read its configuration and files again; aborts running turns. */
@@ -117,6 +120,10 @@ const TURN_MS = 30 * 60_000
 
 const anyBody = z.unknown()
 const configuredModel = z.object({ model: z.string().optional() })
+const mcpStatuses = z.record(
+  z.string(),
+  z.object({ status: z.string(), error: z.string().optional() }),
+)
 const health = z.object({ healthy: z.literal(true), version: z.string() })
 
 export const createAgentClient = (address: AgentAddress): AgentClient => {
@@ -203,6 +210,12 @@ export const createAgentClient = (address: AgentAddress): AgentClient => {
     models: () => call("GET", "/config/providers", providers, { deadlineMs: LOADING_MS }),
     configuredModel: async () =>
       (await call("GET", "/config", configuredModel, { deadlineMs: LOADING_MS })).model,
+
+    failedMcpServers: async () =>
+      Object.entries(await call("GET", "/mcp", mcpStatuses, { deadlineMs: LOADING_MS })).flatMap(
+        ([name, { status, error }]) =>
+          status === "failed" ? [`${name} (${error ?? "unknown reason"})`] : [],
+      ),
 
     setAuth: async (provider, key) => {
       const body = { type: "api", key }

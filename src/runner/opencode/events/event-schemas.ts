@@ -1,6 +1,16 @@
 /** Schemas of OpenCode's messages, parts and requests, for both event formats, and their conversion. Pure. */
 import { z } from "zod"
-import type { AgentError, AgentMessage, AgentPart, AgentQuestion, TodoItem } from "./events.ts"
+import type {
+  AgentError,
+  AgentMessage,
+  AgentPart,
+  AgentQuestion,
+  TodoItem,
+  ToolDetails,
+} from "./events.ts"
+
+/** OpenCode adds the stack of its own source to some errors. */
+const STACK = /\n {4}at [\s\S]*$/
 
 export const errorSchema = z
   .object({
@@ -16,7 +26,7 @@ export const errorSchema = z
   })
   .transform(({ name, data, message }): AgentError => ({
     name,
-    message: data?.message ?? message ?? name,
+    message: (data?.message ?? message ?? name).replace(STACK, ""),
     ...(data?.statusCode !== undefined && { statusCode: data.statusCode }),
     ...(data?.isRetryable !== undefined && { isRetryable: data.isRetryable }),
   }))
@@ -79,6 +89,56 @@ const textPart = z.object({
   time: z.object({ end: z.number().optional() }).optional(),
 })
 
+const loose = <Schema extends z.ZodType>(schema: Schema) => schema.optional().catch(undefined)
+
+/** Metadata differs from tool to tool: a field of another type than expected counts as absent. */
+const toolMetadata = z.object({
+  sessionId: loose(z.string()),
+  output: loose(z.string()),
+  exit: loose(z.int()),
+  diff: loose(z.string()),
+  filediff: loose(z.object({ file: z.string(), additions: z.number(), deletions: z.number() })),
+  files: loose(
+    z.array(
+      z.object({
+        filePath: loose(z.string()),
+        relativePath: loose(z.string()),
+        additions: z.number(),
+        deletions: z.number(),
+      }),
+    ),
+  ),
+})
+
+/** A longer diff is left out: half a diff cannot be shown. */
+const MAX_DIFF = 65_536
+
+const detailsOf = ({
+  time,
+  metadata,
+}: z.output<typeof toolPart>["state"]): ToolDetails | undefined => {
+  const changed = metadata?.filediff
+    ? [{ path: metadata.filediff.file, ...countsOf(metadata.filediff) }]
+    : metadata?.files?.map((file) => ({
+        path: file.relativePath ?? file.filePath ?? "",
+        ...countsOf(file),
+      }))
+  const diff = metadata?.diff
+  const details: ToolDetails = {
+    ...(time?.start !== undefined && { startedAt: time.start }),
+    ...(time?.end !== undefined && { endedAt: time.end }),
+    ...(metadata?.exit !== undefined && { exit: metadata.exit }),
+    ...(diff !== undefined && diff !== "" && diff.length <= MAX_DIFF && { diff }),
+    ...(changed && { files: changed }),
+  }
+  return Object.keys(details).length === 0 ? undefined : details
+}
+
+const countsOf = ({ additions, deletions }: { additions: number; deletions: number }) => ({
+  added: additions,
+  removed: deletions,
+})
+
 const toolPart = z.object({
   ...partBase,
   type: z.literal("tool"),
@@ -89,7 +149,11 @@ const toolPart = z.object({
     input: z.unknown().optional(),
     output: z.string().optional(),
     error: z.string().optional(),
-    metadata: z.object({ sessionId: z.string().optional() }).optional(),
+    time: z
+      .object({ start: z.number().optional(), end: z.number().optional() })
+      .optional()
+      .catch(undefined),
+    metadata: toolMetadata.optional().catch(undefined),
   }),
 })
 
@@ -107,6 +171,7 @@ export const partSchema = z.union([textPart, toolPart, otherPart]).transform((pa
   }
   if (!("state" in part)) return { ...base, kind: "other", type: part.type }
   const { status, input, output, error, metadata } = part.state
+  const details = detailsOf(part.state)
   return {
     ...base,
     kind: "tool",
@@ -117,6 +182,8 @@ export const partSchema = z.union([textPart, toolPart, otherPart]).transform((pa
     ...(output !== undefined && { output }),
     ...(error !== undefined && { error }),
     ...(metadata?.sessionId !== undefined && { childSessionId: metadata.sessionId }),
+    ...(status === "running" && metadata?.output !== undefined && { liveOutput: metadata.output }),
+    ...(details && { details }),
   }
 })
 
@@ -134,17 +201,24 @@ export const statusSchema = z.discriminatedUnion("type", [
 export const questionSchema = z.object({
   id: z.string(),
   sessionID: z.string(),
+  tool: loose(z.object({ callID: z.string() })),
   questions: z.array(
     z
       .object({
         question: z.string(),
         header: z.string().optional(),
-        options: z.array(z.object({ label: z.string() })).default([]),
+        options: z
+          .array(z.object({ label: z.string(), description: loose(z.string()) }))
+          .default([]),
         multiple: z.boolean().optional(),
       })
       .transform((asked): AgentQuestion => ({
         text: asked.question,
         options: asked.options.map((option) => option.label),
+        choices: asked.options.map(({ label, description }) => ({
+          label,
+          ...(description !== undefined && description !== "" && { description }),
+        })),
         multiple: asked.multiple === true,
       })),
   ),
@@ -158,6 +232,7 @@ export const permissionSchema = z.object({
   permission: z.string().optional(),
   title: z.string().optional(),
   patterns: z.array(z.string()).default([]),
+  tool: loose(z.object({ callID: z.string() })),
 })
 
 export const todoSchema = z

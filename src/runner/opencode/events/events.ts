@@ -56,8 +56,25 @@ export interface AgentToolPart extends PartBase {
   readonly input?: unknown
   readonly output?: string
   readonly error?: string
-  /** The agent session that a sub-agent's tool call runs in. */
+  /** Of a `task` call: the agent session of the sub-agent that it started. */
   readonly childSessionId?: string
+  /** The output so far of a call that runs. */
+  readonly liveOutput?: string
+  readonly details?: ToolDetails
+}
+
+/** What OpenCode knows of a call besides its input and output. */
+export interface ToolDetails {
+  readonly startedAt?: number
+  readonly endedAt?: number
+  readonly exit?: number
+  /** What an edit changed, as a unified diff. */
+  readonly diff?: string
+  readonly files?: readonly {
+    readonly path: string
+    readonly added: number
+    readonly removed: number
+  }[]
 }
 
 export interface AgentOtherPart extends PartBase {
@@ -80,6 +97,8 @@ export type SessionStatus =
 export interface AgentQuestion {
   readonly text: string
   readonly options: readonly string[]
+  /** The options with their descriptions. Absent in turns that an older runner has stored. */
+  readonly choices?: readonly { readonly label: string; readonly description?: string }[]
   readonly multiple: boolean
 }
 
@@ -118,6 +137,7 @@ export type AgentEvent =
       readonly agentSessionId: string
       readonly requestId: string
       readonly questions: readonly AgentQuestion[]
+      readonly callId?: string
     }
   | {
       readonly type: "question-closed"
@@ -130,6 +150,8 @@ export type AgentEvent =
       readonly permissionId: string
       readonly title: string
       readonly patterns: readonly string[]
+      readonly tool?: string
+      readonly callId?: string
     }
 
 export type ParsedEvent =

@@ -93,6 +93,7 @@ const used = {
     agentSessionId: properties.sessionID,
     requestId: properties.id,
     questions: properties.questions,
+    ...(properties.tool && { callId: properties.tool.callID }),
   })),
   "question.replied": row(z.object({ ...sessionField, requestID: z.string() }), (properties) => ({
     type: "question-closed",
@@ -110,6 +111,8 @@ const used = {
     permissionId: properties.id,
     title: properties.title ?? properties.permission ?? "permission",
     patterns: properties.patterns,
+    ...(properties.permission !== undefined && { tool: properties.permission }),
+    ...(properties.tool && { callId: properties.tool.callID }),
   })),
 } as const satisfies Record<string, ReturnType<typeof row>>
 

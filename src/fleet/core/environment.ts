@@ -1,0 +1,37 @@
+/** The environment of a sandbox. What the fleet itself sets comes last and cannot be replaced by a caller. */
+
+type Variables = Readonly<Record<string, string>>
+
+export interface EnvironmentSources {
+  /** Keys of model providers: the tenant's own, or the deployment's. */
+  readonly providerKeys: Variables
+  readonly credentials: Variables
+  readonly github: Variables
+  /** Variables that the caller of the fleet gave. */
+  readonly caller: Variables
+  /** The link, the session, the gateway's key: set by the fleet. */
+  readonly core: Variables
+}
+
+const NAME = /^[A-Z_][A-Z0-9_]*$/i
+
+/** Why a caller may not set these variables; undefined if it may. `reserved`: the runner's own variables. */
+export const refuseVariables = (
+  caller: Variables,
+  reserved: ReadonlySet<string>,
+): string | undefined => {
+  const names = Object.keys(caller)
+  const malformed = names.filter((name) => !NAME.test(name))
+  if (malformed.length > 0)
+    return `these are not names of environment variables: ${malformed.join(", ")}`
+  const own = names.filter((name) => reserved.has(name))
+  return own.length === 0 ? undefined : `these variables are set by the fleet: ${own.join(", ")}`
+}
+
+export const assembleEnvironment = (sources: EnvironmentSources): Record<string, string> => ({
+  ...sources.providerKeys,
+  ...sources.credentials,
+  ...sources.github,
+  ...sources.caller,
+  ...sources.core,
+})

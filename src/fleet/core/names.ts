@@ -1,0 +1,30 @@
+/** Names and labels of sandboxes and volumes. Pure: the digest is a parameter. */
+import type { SandboxLabels } from "../providers/contract.ts"
+
+/** Letters, digits and dashes: every provider accepts it. The digest keeps different ids apart. */
+export const sandboxName = (
+  session: string,
+  generation: number,
+  digest: (text: string) => string,
+): string => {
+  const readable = session
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "")
+    .slice(0, 24)
+  const unique = digest(session).replace(/^.*:/, "").slice(0, 10)
+  return ["sp", ...(readable === "" ? [] : [readable]), unique, String(generation)].join("-")
+}
+
+export const labelsOf = (
+  deployment: string,
+  tenant: string,
+  session: string,
+  generation: number,
+): SandboxLabels => ({ deployment, tenant, session, generation: String(generation) })
+
+/** `orchestrator:<user>:<uuid>` sessions of one user share a workspace. */
+export const workspaceVolume = (session: string): string => {
+  const user = /^orchestrator:([^:]+):[^:]+$/.exec(session)?.[1]
+  return user === undefined ? `workspace-${session}` : `workspace-orchestrator-${user}`
+}

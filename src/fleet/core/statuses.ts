@@ -1,0 +1,28 @@
+/** How the fleet's phases are named outside: by the sandbox API and by the thread API. */
+import type { Life } from "./life.ts"
+
+export interface OutwardStatus {
+  /** Of the sandbox API. */
+  readonly status: "warm" | "running" | "paused" | "terminated"
+  /** Of the thread API. */
+  readonly threadStatus: "creating" | "resuming" | "active" | "paused" | "destroyed" | "error"
+  readonly providerSandboxId: string | null
+}
+
+export const statusOf = (life: Life): OutwardStatus => {
+  const providerSandboxId = life.ref ?? null
+  if (life.phase === "ended")
+    return { status: "terminated", threadStatus: "destroyed", providerSandboxId: null }
+  if (life.failed) return { status: "warm", threadStatus: "error", providerSandboxId: null }
+  if (life.phase === "running")
+    return { status: "running", threadStatus: "active", providerSandboxId }
+  const asleep = life.wanted !== "running"
+  if (life.phase === "paused")
+    return asleep
+      ? { status: "paused", threadStatus: "paused", providerSandboxId }
+      : { status: "warm", threadStatus: "resuming", providerSandboxId }
+  if (life.phase === "absent" && asleep && life.snapshot)
+    return { status: "paused", threadStatus: "paused", providerSandboxId: null }
+  const restored = life.snapshot !== undefined || life.touched
+  return { status: "warm", threadStatus: restored ? "resuming" : "creating", providerSandboxId }
+}

@@ -1,0 +1,202 @@
+/**
+ * Keeps the sandboxes of all sessions: feeds events to their machines, stores the result, then makes the calls. It is the
+ * only module that changes a life.
+ */
+import type { Clock } from "../lib/clock.ts"
+import type { Log } from "../lib/log.ts"
+import { afterAnswer, blockedFor, closedBreaker } from "./core/breaker.ts"
+import type { Answer, Call, Life, LifeEffect, LifeEvent, LifePolicy } from "./core/life.ts"
+import { newLife } from "./core/life.ts"
+import { dueAt, step } from "./core/life-state.ts"
+import { perform, type PerformOptions } from "./perform.ts"
+import type { SandboxInfo } from "./providers/contract.ts"
+import type { FleetStore, NewSession, StoredSession } from "./store/ports.ts"
+
+export interface KeeperOptions extends PerformOptions {
+  readonly store: FleetStore
+  readonly policy: LifePolicy
+  readonly clock: Clock
+  readonly log: Log
+  /** The name of this process among the replicas. */
+  readonly replica: string
+  /** Writes into the conversation of a session. */
+  readonly note: (session: string, text: string) => void
+  /** After every stored change. */
+  readonly changed?: (session: StoredSession) => void
+}
+
+export interface Keeper {
+  readonly add: (session: NewSession) => Promise<StoredSession>
+  readonly want: (
+    session: string,
+    wanted: Life["wanted"],
+    deep?: boolean,
+  ) => Promise<StoredSession | undefined>
+  /** The state of the runner's connection, repeated as often as it is known. */
+  readonly runner: (
+    session: string,
+    now: { readonly generation: number; readonly linked: boolean; readonly busy: boolean },
+  ) => Promise<StoredSession | undefined>
+  readonly seen: (session: string, found: readonly SandboxInfo[]) => Promise<void>
+  /** Resolves with the session when `holds` is true of it, or with its last state at the limit. */
+  readonly waitFor: (
+    session: string,
+    holds: (session: StoredSession) => boolean,
+    limit: AbortSignal,
+  ) => Promise<StoredSession | undefined>
+  /** Handles what is due now, also calls of replicas that died. */
+  readonly tick: () => Promise<void>
+  readonly start: () => void
+  /** Resolves when the calls under way have been answered. */
+  readonly stop: () => Promise<void>
+}
+
+const CALL_LEASE_MS = 30_000
+const RENEW_MS = 10_000
+const TICK_MS = 1000
+const POLL_MS = 300
+const DUE_AT_ONCE = 200
+
+export const createKeeper = (options: KeeperOptions): Keeper => {
+  const { store, policy, clock, log, replica } = options
+  let breaker = closedBreaker
+  let stopped = false
+  let cancelTick = () => {}
+  const calls = new Set<Promise<void>>()
+  const waiters = new Set<() => void>()
+
+  const feed = async (
+    id: string,
+    eventOf: (session: StoredSession) => LifeEvent | undefined,
+  ): Promise<StoredSession | undefined> => {
+    const at = clock.now()
+    let effects: readonly LifeEffect[] = []
+    let before: Life["phase"] | undefined
+    const session = await store.change(id, at, (stored) => {
+      const event = eventOf(stored)
+      if (!event) return undefined
+      const [life, made] = step(stored.life, event, policy)
+      effects = made
+      before = stored.life.phase
+      const isNew = life.pending !== undefined && life.number !== stored.life.number
+      return {
+        life,
+        dueAt: dueAt(life, policy, at),
+        caller: isNew ? replica : life.pending ? stored.caller : undefined,
+        callUntil: isNew ? at + CALL_LEASE_MS : life.pending ? stored.callUntil : undefined,
+      }
+    })
+    if (!session) return undefined
+    if (before !== undefined && before !== session.life.phase)
+      log.info("sandbox.phase", { session: id, from: before, to: session.life.phase })
+    for (const effect of effects) {
+      if (effect.do === "note") options.note(id, effect.text)
+      else if (!stopped) track(makeCall(session, effect.number, effect.call))
+    }
+    options.changed?.(session)
+    for (const wake of waiters) wake()
+    return session
+  }
+
+  const track = (call: Promise<void>) => {
+    calls.add(call)
+    void call.finally(() => calls.delete(call))
+  }
+
+  const answerOf = async (session: StoredSession, call: Call): Promise<Answer> => {
+    const at = clock.now()
+    const blocked = call.do === "create" ? blockedFor(breaker, at) : 0
+    if (blocked > 0)
+      return { is: "blocked", why: "the sandbox provider refuses new sandboxes", afterMs: blocked }
+    const name = `provider.${call.do}`
+    const fields = {
+      provider: options.provider.name,
+      session: session.id,
+      generation: session.life.generation,
+    }
+    log.info(`${name}.start`, fields)
+    const answer = await perform(options, session, call)
+    const ms = clock.now() - at
+    if (answer.is === "ok" || answer.is === "missing")
+      log.info(`${name}.ok`, { ...fields, ms, is: answer.is })
+    else log.warn(`${name}.failed`, { ...fields, ms, is: answer.is, why: answer.why })
+    if (call.do === "create" && (answer.is === "ok" || answer.is === "refused"))
+      breaker = afterAnswer(breaker, answer.is === "refused", clock.now())
+    return answer
+  }
+
+  const makeCall = async (session: StoredSession, number: number, call: Call): Promise<void> => {
+    const renew = (): (() => void) =>
+      clock.after(RENEW_MS, () => {
+        const until = clock.now() + CALL_LEASE_MS
+        store.renewCall(session.id, replica, number, until).catch((error: unknown) => {
+          log.warn("fleet.call-not-renewed", { session: session.id, error: String(error) })
+        })
+        cancel = renew()
+      })
+    let cancel = renew()
+    const answer = await answerOf(session, call)
+    cancel()
+    try {
+      await feed(session.id, () => ({ type: "answer", number, call, answer, at: clock.now() }))
+    } catch (error) {
+      // The call's lease runs out, and the session is looked at again.
+      log.warn("fleet.answer-not-stored", { session: session.id, error: String(error) })
+    }
+  }
+
+  const tick = async () => {
+    const at = clock.now()
+    for (const id of await store.due(at, DUE_AT_ONCE)) {
+      await feed(id, ({ life, callUntil }) =>
+        life.pending && callUntil !== undefined && callUntil <= at
+          ? { type: "lost", number: life.pending.number, at }
+          : { type: "due", at },
+      )
+    }
+  }
+
+  const loop = async () => {
+    try {
+      await tick()
+    } catch (error) {
+      log.warn("fleet.tick-failed", { error: String(error) })
+    }
+    if (!stopped) cancelTick = clock.after(TICK_MS, () => void loop())
+  }
+
+  return {
+    tick,
+    add: (session) => store.add(session, newLife, clock.now()),
+    want: (id, wanted, deep = false) =>
+      feed(id, () => ({ type: "want", wanted, deep, at: clock.now() })),
+    runner: (id, now) => feed(id, () => ({ type: "runner", ...now, at: clock.now() })),
+    seen: async (id, found) => {
+      await feed(id, () => ({ type: "seen", found, at: clock.now() }))
+    },
+    waitFor: async (id, holds, limit) => {
+      for (;;) {
+        const session = await store.find(id)
+        if (!session || holds(session) || limit.aborted) return session
+        await new Promise<void>((resolve) => {
+          const wake = () => {
+            waiters.delete(wake)
+            limit.removeEventListener("abort", wake)
+            cancel()
+            resolve()
+          }
+          // Another replica may change the session: it is also read again after a while.
+          const cancel = clock.after(POLL_MS, wake)
+          waiters.add(wake)
+          limit.addEventListener("abort", wake)
+        })
+      }
+    },
+    start: () => void loop(),
+    stop: async () => {
+      stopped = true
+      cancelTick()
+      while (calls.size > 0) await Promise.allSettled(calls)
+    },
+  }
+}

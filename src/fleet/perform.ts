@@ -1,0 +1,99 @@
+/** Carries out the calls of a sandbox's life at its provider. Every exception is an answer in doubt. */
+import type { Answer, Call } from "./core/life.ts"
+import type {
+  ProviderResult,
+  SandboxCommand,
+  SandboxInfo,
+  SandboxProvider,
+  SandboxSpec,
+} from "./providers/contract.ts"
+import type { StoredSession } from "./store/ports.ts"
+
+export interface PerformOptions {
+  readonly provider: SandboxProvider
+  readonly deployment: string
+  readonly idleMs: number
+  readonly lifeMs: number
+  /** The version of the runtime in new snapshots. */
+  readonly version: string
+  /** The spec of the next sandbox. Its runner token is valid from now on, and no earlier one. */
+  readonly specOf: (
+    session: StoredSession,
+    call: Call & { readonly do: "create" },
+  ) => Promise<SandboxSpec>
+}
+
+const CREATE_MS = 5 * 60_000
+const SNAPSHOT_MS = 10 * 60_000
+const HOOK_MS = 60_000
+
+const asAnswer = <T>(
+  result: ProviderResult<T>,
+  read: (value: T) => Extract<Answer, { is: "ok" }>["value"] = () => ({}),
+): Answer => (result.is === "ok" ? { is: "ok", value: read(result.value) } : result)
+
+/** A hook that fails in the sandbox is an answer in doubt: it is repeated. */
+const runHook = async (
+  provider: SandboxProvider,
+  ref: string,
+  argv: SandboxCommand["argv"],
+): Promise<Answer> => {
+  const result = await provider.exec(ref, { argv }, AbortSignal.timeout(HOOK_MS))
+  if (result.is !== "ok" || result.value.exitCode === 0) return asAnswer(result)
+  return { is: "unknown", why: `${argv.join(" ")} ended with ${result.value.exitCode}` }
+}
+
+const find = async (options: PerformOptions, session: string): Promise<Answer> => {
+  const found: SandboxInfo[] = []
+  const { provider, deployment } = options
+  for await (const info of provider.list({ deployment, session })) found.push(info)
+  return { is: "ok", value: { found } }
+}
+
+const attempt = async (
+  options: PerformOptions,
+  session: StoredSession,
+  call: Call,
+): Promise<Answer> => {
+  const { provider, idleMs, lifeMs } = options
+  switch (call.do) {
+    case "create": {
+      const spec = await options.specOf(session, call)
+      return asAnswer(await provider.create(spec, AbortSignal.timeout(CREATE_MS)), (made) => made)
+    }
+    case "find":
+      return find(options, session.id)
+    case "probe":
+      return asAnswer(await provider.look(call.ref), (info) => ({ info }))
+    case "pause":
+      return asAnswer(await provider.pause(call.ref))
+    case "resume":
+      return asAnswer(await provider.resume(call.ref, { idleMs, lifeMs }), (value) => value)
+    case "prepare":
+      return runHook(provider, call.ref, ["sandpiper", "hook", "pre-snapshot"])
+    case "release":
+      return runHook(provider, call.ref, ["sandpiper", "hook", "post-snapshot"])
+    case "restart":
+      return runHook(provider, call.ref, ["/start.sh"])
+    case "snapshot": {
+      const limit = AbortSignal.timeout(SNAPSHOT_MS)
+      return asAnswer(await provider.snapshot(call.ref, "disk", limit), ({ id }) => ({
+        snapshot: { id, version: options.version },
+      }))
+    }
+    case "terminate":
+      return asAnswer(await provider.terminate(call.ref))
+  }
+}
+
+export const perform = async (
+  options: PerformOptions,
+  session: StoredSession,
+  call: Call,
+): Promise<Answer> => {
+  try {
+    return await attempt(options, session, call)
+  } catch (error) {
+    return { is: "unknown", why: error instanceof Error ? error.message : String(error) }
+  }
+}

@@ -1,0 +1,62 @@
+/** What the fleet needs of its database. SQLite serves one process, PostgreSQL serves many replicas. */
+import type { Life } from "../core/life.ts"
+import type { ProviderName } from "../providers/contract.ts"
+
+export interface NewSession {
+  readonly id: string
+  /** The owner of the session: another tenant does not see it. */
+  readonly tenant: string
+  /** The conversation that it belongs to; unique per tenant. */
+  readonly threadKey?: string | undefined
+  /** Stored with the first create; it never changes. */
+  readonly provider: ProviderName
+  /** Variables that the caller gave for its sandboxes. */
+  readonly environment: Readonly<Record<string, string>>
+}
+
+export interface StoredSession extends NewSession {
+  readonly life: Life
+  /** Increases with every change. */
+  readonly rev: number
+  /** The replica that performs the pending call, and until when it is believed to be alive. */
+  readonly caller: string | undefined
+  readonly callUntil: number | undefined
+  readonly dueAt: number | undefined
+  readonly createdAt: number
+  readonly updatedAt: number
+}
+
+export type SessionChange = Pick<StoredSession, "life" | "caller" | "callUntil" | "dueAt">
+
+export interface FleetStore {
+  /** Random and stored once: the label of every sandbox that belongs to this deployment. */
+  readonly deployment: () => Promise<string>
+  /** Adds a session. If its id or its thread exists, the existing one is returned and nothing changes. */
+  readonly add: (session: NewSession, life: Life, at: number) => Promise<StoredSession>
+  readonly find: (id: string) => Promise<StoredSession | undefined>
+  readonly findThread: (tenant: string, threadKey: string) => Promise<StoredSession | undefined>
+  readonly list: () => Promise<readonly StoredSession[]>
+  /**
+   * Reads, decides and writes in one short transaction that excludes every other change of this session. `decide` is
+   * synchronous; no call to a provider happens inside. Without a result nothing is written.
+   */
+  readonly change: (
+    id: string,
+    at: number,
+    decide: (session: StoredSession) => SessionChange | undefined,
+  ) => Promise<StoredSession | undefined>
+  /** Extends the time of a call that is still under way. False if it is not this replica's any more. */
+  readonly renewCall: (
+    id: string,
+    caller: string,
+    number: number,
+    until: number,
+  ) => Promise<boolean>
+  /** Sessions whose due time has come or whose caller has not renewed its call. */
+  readonly due: (at: number, limit: number) => Promise<readonly string[]>
+  /** True if this replica has the lease of that name until `until`. */
+  readonly lease: (name: string, owner: string, at: number, until: number) => Promise<boolean>
+  /** Deletes the row. Sandboxes that still exist are left to the sweep. */
+  readonly forget: (id: string) => Promise<void>
+  readonly close: () => Promise<void>
+}

@@ -1,0 +1,100 @@
+/**
+ * The fleet's store on PostgreSQL, for many replicas. A change holds a transaction-level advisory lock for the few
+ * milliseconds of a read and a write, never across a provider's call, so a connection pool in transaction mode works too.
+ */
+import { SQL } from "bun"
+import type { FleetStore, StoredSession } from "./ports.ts"
+import { changed, readSession } from "./row.ts"
+
+const setUp = `
+CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS sandbox_sessions (
+  id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
+  life TEXT NOT NULL, rev BIGINT NOT NULL, caller TEXT, call_until BIGINT, due_at BIGINT,
+  created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, UNIQUE (tenant, thread_key));
+CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at);
+CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until BIGINT NOT NULL);
+`
+
+/** A change waits this long for another one of the same session. */
+const LOCK_TIMEOUT_MS = 5000
+
+export const openPostgresStore = async (url: string, maxConnections = 4): Promise<FleetStore> => {
+  const sql = new SQL({ url, max: maxConnections })
+  await sql.begin(async (transaction) => {
+    // Two replicas that start at the same time would create the same tables.
+    await transaction`SELECT pg_advisory_xact_lock(7235901)`
+    await transaction.unsafe(setUp)
+    await transaction`INSERT INTO deployment VALUES (1, ${crypto.randomUUID()}) ON CONFLICT DO NOTHING`
+  })
+
+  const first = (rows: readonly unknown[]): StoredSession | undefined =>
+    rows.length === 0 ? undefined : readSession(rows[0])
+  const byId = async (id: string, on: SQL = sql) =>
+    first(await on`SELECT * FROM sandbox_sessions WHERE id = ${id}`)
+  const byThread = async (tenant: string, threadKey: string | undefined, on: SQL = sql) =>
+    threadKey === undefined
+      ? undefined
+      : first(
+          await on`SELECT * FROM sandbox_sessions WHERE tenant = ${tenant} AND thread_key = ${threadKey}`,
+        )
+
+  return {
+    deployment: async () => {
+      const rows = (await sql`SELECT id FROM deployment`) as readonly { readonly id: string }[]
+      return String(rows[0]?.id)
+    },
+    add: (session, life, at) =>
+      sql.begin(async (transaction) => {
+        await transaction`INSERT INTO sandbox_sessions
+            (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at)
+          VALUES (${session.id}, ${session.tenant}, ${session.threadKey ?? null}, ${session.provider},
+            ${JSON.stringify(session.environment)}, ${JSON.stringify(life)}, 0, ${at}, ${at}) ON CONFLICT DO NOTHING`
+        const stored =
+          (await byThread(session.tenant, session.threadKey, transaction)) ??
+          (await byId(session.id, transaction))
+        if (!stored) throw new Error(`the session ${session.id} was not stored`)
+        return stored
+      }),
+    find: (id) => byId(id),
+    findThread: (tenant, threadKey) => byThread(tenant, threadKey),
+    list: async () => {
+      const rows = (await sql`SELECT * FROM sandbox_sessions ORDER BY created_at, id`) as unknown[]
+      return rows.map(readSession)
+    },
+    change: (id, at, decide) =>
+      sql.begin(async (transaction) => {
+        await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
+        await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${id}, 0))`
+        const session = await byId(id, transaction)
+        const change = session && decide(session)
+        if (!change) return session
+        await transaction`UPDATE sandbox_sessions SET life = ${JSON.stringify(change.life)}, rev = rev + 1,
+            caller = ${change.caller ?? null}, call_until = ${change.callUntil ?? null},
+            due_at = ${change.dueAt ?? null}, updated_at = ${at} WHERE id = ${id}`
+        return changed(session, change, at)
+      }),
+    renewCall: async (id, caller, number, until) => {
+      const rows =
+        (await sql`UPDATE sandbox_sessions SET call_until = ${until} WHERE id = ${id} AND caller = ${caller}
+        AND (life::json #>> '{pending,number}')::int = ${number} RETURNING id`) as unknown[]
+      return rows.length > 0
+    },
+    due: async (at, limit) => {
+      const rows =
+        (await sql`SELECT id FROM sandbox_sessions WHERE due_at <= ${at} OR call_until <= ${at}
+        ORDER BY due_at LIMIT ${limit}`) as readonly { readonly id: string }[]
+      return rows.map(({ id }) => id)
+    },
+    lease: async (name, owner, at, until) => {
+      const rows = (await sql`INSERT INTO leases VALUES (${name}, ${owner}, ${until})
+        ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
+        WHERE leases.owner = excluded.owner OR leases.until <= ${at} RETURNING name`) as unknown[]
+      return rows.length > 0
+    },
+    forget: async (id) => {
+      await sql`DELETE FROM sandbox_sessions WHERE id = ${id}`
+    },
+    close: () => sql.close(),
+  }
+}

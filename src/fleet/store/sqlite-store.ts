@@ -1,0 +1,108 @@
+/** The fleet's store on bun:sqlite, for one process. */
+import { Database } from "bun:sqlite"
+import { chmodSync, mkdirSync } from "node:fs"
+import { dirname } from "node:path"
+import type { FleetStore, StoredSession } from "./ports.ts"
+import { changed, readSession } from "./row.ts"
+
+const setUp = [
+  "PRAGMA journal_mode = WAL",
+  "PRAGMA synchronous = NORMAL",
+  "PRAGMA busy_timeout = 5000",
+  "CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL) STRICT",
+  `CREATE TABLE IF NOT EXISTS sandbox_sessions (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
+    life TEXT NOT NULL, rev INTEGER NOT NULL, caller TEXT, call_until INTEGER, due_at INTEGER,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, UNIQUE (tenant, thread_key)) STRICT`,
+  "CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at)",
+  "CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) STRICT",
+]
+
+export const openSqliteStore = (path: string): FleetStore => {
+  if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const db = new Database(path, { create: true, strict: true })
+  // The environments of sandboxes may hold secrets.
+  if (path !== ":memory:") chmodSync(path, 0o600)
+  for (const statement of setUp) db.run(statement)
+  db.query("INSERT OR IGNORE INTO deployment VALUES (1, ?)").run(crypto.randomUUID())
+
+  const one = (
+    query: string,
+    ...values: readonly (string | number | null)[]
+  ): StoredSession | undefined => {
+    const row = db.query(query).get(...values)
+    return row === null ? undefined : readSession(row)
+  }
+  const byId = (id: string) => one("SELECT * FROM sandbox_sessions WHERE id = ?", id)
+  const byThread = (tenant: string, threadKey: string | undefined) =>
+    threadKey === undefined
+      ? undefined
+      : one("SELECT * FROM sandbox_sessions WHERE tenant = ? AND thread_key = ?", tenant, threadKey)
+
+  return {
+    deployment: async () => String(db.query("SELECT id FROM deployment").values()[0]?.[0]),
+    add: async (session, life, at) => {
+      db.query(
+        `INSERT OR IGNORE INTO sandbox_sessions
+          (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)`,
+      ).run(
+        session.id,
+        session.tenant,
+        session.threadKey ?? null,
+        session.provider,
+        JSON.stringify(session.environment),
+        JSON.stringify(life),
+        at,
+        at,
+      )
+      const stored = byThread(session.tenant, session.threadKey) ?? byId(session.id)
+      if (!stored) throw new Error(`the session ${session.id} was not stored`)
+      return stored
+    },
+    find: async (id) => byId(id),
+    findThread: async (tenant, threadKey) => byThread(tenant, threadKey),
+    list: async () =>
+      db.query("SELECT * FROM sandbox_sessions ORDER BY created_at, id").all().map(readSession),
+    change: async (id, at, decide) =>
+      db
+        .transaction(() => {
+          const session = byId(id)
+          const change = session && decide(session)
+          if (!change) return session
+          db.query(
+            "UPDATE sandbox_sessions SET life = ?, rev = rev + 1, caller = ?, call_until = ?, due_at = ?, updated_at = ? WHERE id = ?",
+          ).run(
+            JSON.stringify(change.life),
+            change.caller ?? null,
+            change.callUntil ?? null,
+            change.dueAt ?? null,
+            at,
+            id,
+          )
+          return changed(session, change, at)
+        })
+        .immediate(),
+    renewCall: async (id, caller, number, until) =>
+      db
+        .query(
+          "UPDATE sandbox_sessions SET call_until = ? WHERE id = ? AND caller = ? AND json_extract(life, '$.pending.number') = ?",
+        )
+        .run(until, id, caller, number).changes > 0,
+    due: async (at, limit) =>
+      db
+        .query<{ id: string }, [number, number, number]>(
+          "SELECT id FROM sandbox_sessions WHERE due_at <= ? OR call_until <= ? ORDER BY due_at LIMIT ?",
+        )
+        .all(at, at, limit)
+        .map(({ id }) => id),
+    lease: async (name, owner, at, until) =>
+      db
+        .query(
+          `INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
+            WHERE leases.owner = excluded.owner OR leases.until <= ?`,
+        )
+        .run(name, owner, until, at).changes > 0,
+    forget: async (id) => void db.query("DELETE FROM sandbox_sessions WHERE id = ?").run(id),
+    close: async () => db.close(),
+  }
+}

@@ -1,0 +1,30 @@
+/** Applies a config of the session agent and reports the result, including the MCP servers that do not start. */
+import { describeError, type Log } from "../lib/log.ts"
+import type { Channels } from "./channels/channels.ts"
+import type { Link } from "./link/link.ts"
+import type { Agent } from "./opencode/agent.ts"
+import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
+
+export interface ApplyConfigOptions {
+  readonly agent: Pick<Agent, "configure">
+  readonly channels: Pick<Channels, "agent">
+  readonly send: Link["send"]
+  readonly log: Log
+}
+
+/** Without MCP servers in the change, the report does not wait for them. */
+export const createApplyConfig =
+  ({ agent, channels, send, log }: ApplyConfigOptions) =>
+  async (change: RuntimeConfig): Promise<void> => {
+    const applied = await agent.configure(change)
+    const client = channels.agent()?.client
+    const hasServers = Object.keys(change.mcpServers ?? {}).length > 0
+    if (!applied.success || !hasServers || !client)
+      return send({ type: "opencode-config-applied", ...applied })
+    const failed = await client.failedMcpServers().catch((error: unknown) => {
+      log.warn("mcp.not-checked", { error: describeError(error) })
+      return []
+    })
+    const error = `MCP servers do not start: ${failed.join(", ")}. Their tools are missing`
+    send({ type: "opencode-config-applied", ...applied, ...(failed.length > 0 && { error }) })
+  }
