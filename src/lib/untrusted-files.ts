@@ -68,8 +68,12 @@ const mayRead = ({ uid, gid, mode }: Stats, reader: FileOwner): boolean => {
 
 /** A directory that is held open: names in it are resolved from the descriptor, so that a swapped path changes nothing. */
 export interface HeldDirectory {
+  /** The path of the directory itself, valid while it is held. */
+  readonly self: string
   /** The path of an entry, for system calls that do not follow links themselves. */
   readonly entry: (name: string) => string
+  /** The existing directory of this name. A link is refused. */
+  readonly existing: (name: string) => Promise<HeldDirectory>
   /** The directory of this name, created if it is missing and then given to `owner`. A link is refused. */
   readonly directory: (name: string, owner?: FileOwner) => Promise<HeldDirectory>
   readonly close: () => Promise<void>
@@ -80,9 +84,12 @@ const holdDirectory = async (path: string): Promise<HeldDirectory> => {
   const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW).catch((cause: unknown) => {
     throw new UntrustedFile("it is not a directory", { cause })
   })
-  const entry = (name: string): string => `/proc/self/fd/${handle.fd}/${checkedName(name)}`
+  const self = `/proc/self/fd/${handle.fd}`
+  const entry = (name: string): string => `${self}/${checkedName(name)}`
   return {
+    self,
     entry,
+    existing: (name) => holdDirectory(entry(name)),
     directory: async (name, owner) => {
       const isNew = await mkdir(entry(name), { mode: 0o755 }).then(() => true, unlessExists)
       if (isNew && owner) await lchown(entry(name), owner.uid, owner.gid)
@@ -93,16 +100,26 @@ const holdDirectory = async (path: string): Promise<HeldDirectory> => {
 }
 
 /** Holds the directory at the end of `names`, one after another from `root`, and creates the missing ones. */
-export const holdBelow = async (
+export const holdBelow = (
   root: string,
   names: readonly string[],
   owner?: FileOwner,
+): Promise<HeldDirectory> => descend(root, names, (parent, name) => parent.directory(name, owner))
+
+/** Holds the directory at the end of `names`; all of them must exist. */
+export const holdExisting = (root: string, names: readonly string[]): Promise<HeldDirectory> =>
+  descend(root, names, (parent, name) => parent.existing(name))
+
+const descend = async (
+  root: string,
+  names: readonly string[],
+  next: (parent: HeldDirectory, name: string) => Promise<HeldDirectory>,
 ): Promise<HeldDirectory> => {
   let held = await holdDirectory(root)
   for (const name of names) {
     const parent = held
     try {
-      held = await parent.directory(name, owner)
+      held = await next(parent, name)
     } finally {
       await parent.close()
     }

@@ -55,6 +55,7 @@ import { createTerminals } from "./sandbox/terminals.ts"
 import { createChangeReporter } from "./sandbox/report-changes.ts"
 import { createRunCommand } from "./sandbox/run-command.ts"
 import { createWorkspace } from "./sandbox/workspace-changes.ts"
+import { createV1Supervisor } from "./sandbox/v1/supervisor.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
 import { missingNeeds } from "./tool-needs.ts"
 import type { Executions } from "./workflow/executions.ts"
@@ -229,6 +230,19 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     environment: { ...environment, ...(user && { USER: user.name, HOME: user.home }) },
     user,
     clock,
+  })
+  const v1 = createV1Supervisor({
+    self,
+    root: config.workDir,
+    user,
+    environment: () => ({
+      ...environment,
+      ...(user && { USER: user.name, HOME: user.home }),
+      SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
+      SANDPIPER_API_TOKEN: apiToken,
+    }),
+    clock,
+    log: log.child({ component: "v1" }),
   })
   const workflows = joinWorkflows({
     db,
@@ -407,10 +421,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         reserved: () =>
           new Map([
             ...(options.reservedPorts ?? []),
-            ...reservedPorts(config.rawVncPort, host.controlPort(), broker.port),
+            ...reservedPorts(config.rawVncPort, host.controlPort(), broker.port, v1.port()),
           ]),
         git,
         secrets,
+        v1,
         page: options.page,
         terminal: options.pageFiles && { terminals, files: options.pageFiles },
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
@@ -446,7 +461,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
       await within(clock, SETTLE_MS, Promise.all(turns))
       terminals.stop()
-      await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop()]))
+      await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop(), v1.stop()]))
       await link.stop(FLUSH_MS)
       await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop()]))
       db.close()
@@ -462,10 +477,12 @@ const reservedPorts = (
   rawVncPort: number,
   controlPort: number | undefined,
   brokerPort: number,
+  v1Port: number | undefined,
 ): readonly (readonly [number, string])[] => [
   [rawVncPort, "the VNC server"],
   [brokerPort, "the key broker"],
   ...(controlPort === undefined ? [] : [[controlPort, "the control server"] as const]),
+  ...(v1Port === undefined ? [] : [[v1Port, "the server of files and processes"] as const]),
 ]
 
 interface Joined {

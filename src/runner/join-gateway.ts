@@ -17,6 +17,7 @@ import type { Readiness } from "./readiness.ts"
 import { checkoutFields } from "./sandbox/checkout-fields.ts"
 import type { Git } from "./sandbox/git.ts"
 import type { Secrets } from "./sandbox/secrets.ts"
+import type { V1Supervisor } from "./sandbox/v1/supervisor.ts"
 
 export interface JoinGatewayOptions {
   readonly config: Settings
@@ -32,6 +33,7 @@ export interface JoinGatewayOptions {
   readonly reserved: () => ReadonlyMap<number, string>
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
+  readonly v1: V1Supervisor
   readonly page: PageOptions | undefined
   readonly terminal: TerminalPorts | undefined
   /** The agent has completed the session. */
@@ -76,6 +78,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
       onCompleted: () => void clock.after(COMPLETE_MS, options.onCompleted),
     }),
     secrets,
+    v1Server: options.v1.address,
     page: options.page,
     terminal: options.terminal,
   })

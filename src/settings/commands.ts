@@ -12,6 +12,7 @@ export type CommandName =
   | "git-credential"
   | "key-broker"
   | "read-pdf"
+  | "sandbox-server"
   | "hook"
   | "workflow"
 
@@ -82,6 +83,9 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   },
   "read-pdf": {
     doc: "print the text of the PDF on standard input as JSON (the runner calls it)",
+  },
+  "sandbox-server": {
+    doc: "serve files and programs of the workspace to the gateway (the runner calls it)",
   },
 }
 

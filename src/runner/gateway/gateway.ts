@@ -16,6 +16,7 @@ import { startServer } from "./tcp/server.ts"
 import { createSandboxOperations } from "../sandbox/operations.ts"
 import type { Secrets } from "../sandbox/secrets.ts"
 import { createTunnels, type Tunnel } from "../sandbox/tunnels.ts"
+import type { V1Address } from "../sandbox/v1/supervisor.ts"
 
 export interface GatewayOptions {
   readonly host: string
@@ -54,6 +55,8 @@ export interface GatewayOptions {
   readonly secrets?: Secrets | undefined
   /** The sandbox's own terminals and the files of their document. */
   readonly terminal?: TerminalPorts | undefined
+  /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
+  readonly v1Server?: () => Promise<V1Address | undefined>
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
   readonly page?: PageOptions | undefined
   readonly mostSockets?: number
@@ -151,6 +154,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     sandboxOrigin: options.sandboxOrigin,
     allowSharedOrigin: options.allowSharedOrigin ?? false,
     opencodePort: options.opencodePort,
+    v1Server: options.v1Server ?? (async () => undefined),
     report,
     page: options.page,
     terminal: options.terminal,

@@ -21,6 +21,7 @@ import { asksForWebSocket, isOriginAllowed } from "./proxy/ws.ts"
 import { forwardRequest } from "./proxy/http.ts"
 import { type AccessOf, findRoute, type RouteName, type RowOf, tunnelHostRoute } from "./routes.ts"
 import { pathOf, type Tunnel, type Tunnels } from "../sandbox/tunnels.ts"
+import type { V1Address } from "../sandbox/v1/supervisor.ts"
 
 type ReportName = "health-verbose" | "ready" | "metrics"
 
@@ -36,6 +37,8 @@ export interface RequestHandlerOptions {
   readonly allowSharedOrigin: boolean
   /** OpenCode's port while it runs. */
   readonly opencodePort: () => number | undefined
+  /** The server of `/v1`, which is started if necessary; undefined if there is none. */
+  readonly v1Server: () => Promise<V1Address | undefined>
   readonly report: (name: ReportName) => HttpResponse
   /** The sandbox's own terminals; without them there are none. */
   readonly terminal: TerminalPorts | undefined
@@ -165,6 +168,8 @@ export const createRequestHandler = (
     api: (exchange, target) =>
       serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error)),
     "v1-health": (exchange) => exchange.respond(readOnly(exchange.head) ?? V1_HEALTHY),
+    "v1-files": (exchange, target) => void toV1(exchange, target),
+    "v1-processes": (exchange, target) => void toV1(exchange, target),
     opencode: (exchange, target) => toOpenCode(exchange, target),
   }
 
@@ -283,6 +288,31 @@ export const createRequestHandler = (
       ],
       onError: (exchange, error) => fail(exchange, error),
     })
+  const toV1 = async (exchange: HttpExchange, target: Target): Promise<void> => {
+    const { head } = exchange
+    const server = await options.v1Server()
+    const title = "the server of files and processes"
+    if (server === undefined) return exchange.respond(backendDown(head, title, "down"))
+    forwardRequest(
+      exchange,
+      {
+        port: server.port,
+        prefix: "",
+        target: `${target.path}${withoutQuery(target.search, ["token", "ticket"])}`,
+        peer: exchange.peer,
+        scheme: schemeOf(head),
+        passAuthorization: false,
+        authorization: `Bearer ${server.token}`,
+        upgrade: false,
+        isolated: false,
+        setCookie: undefined,
+        onFailure: (why) => exchange.respond(backendDown(head, title, why)),
+        onUpgrade: options.onUpgrade,
+      },
+      options,
+    )
+  }
+
   const pageDoor =
     options.page &&
     createPageDoor({

@@ -69,6 +69,18 @@ export const routes = [
     access: "control",
     doc: "whether files and processes can be served",
   },
+  {
+    name: "v1-files",
+    path: "/v1/fs/*",
+    access: "tool+control",
+    doc: "files of the workspace, as the agent's user",
+  },
+  {
+    name: "v1-processes",
+    path: "/v1/processes/*",
+    access: "control",
+    doc: "programs in the workspace, as the agent's user",
+  },
   { name: "opencode", path: "/opencode/*", access: "opencode", doc: "OpenCode's own API" },
 ] as const satisfies readonly Row[]
 

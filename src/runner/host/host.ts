@@ -126,9 +126,7 @@ export const createHost = (options: HostOptions): Host => {
     if (config.gitPullOnRestore === "never") return false
     if (config.gitPullOnRestore === "restore" && !restored) return false
     const pulledAt = Number(memory.read(PULLED_FACT) ?? 0)
-    if (clock.now() - pulledAt < config.gitPullEverySeconds * 1000) return false
-    memory.write(PULLED_FACT, String(clock.now()))
-    return true
+    return clock.now() - pulledAt >= config.gitPullEverySeconds * 1000
   }
 
   const prepare = async (): Promise<void> => {
@@ -174,13 +172,18 @@ export const createHost = (options: HostOptions): Host => {
     else setComponent("workspace", "ready")
   }
 
-  const bringRepositories = (restored: boolean, onProgress: (text: string) => void) =>
-    prepareAll(repositories, {
+  const bringRepositories = async (restored: boolean, onProgress: (text: string) => void) => {
+    const pull = repositories.length > 0 && mayPull(restored)
+    const result = await prepareAll(repositories, {
       workDir: config.workDir,
-      pull: repositories.length > 0 && mayPull(restored),
+      pull,
       ...git,
       onProgress,
     })
+    // A failed pull must not use up the interval: the next boot tries again.
+    if (pull && result.problems.length === 0) memory.write(PULLED_FACT, String(clock.now()))
+    return result
+  }
 
   const attempt = async (event: string, run: () => Promise<unknown>): Promise<void> => {
     try {

@@ -21,6 +21,7 @@ beforeAll(async () => {
   gateway = startTestGateway({
     backends: { vscode: port, vnc: port, ttyd: port },
     opencodePort: () => port,
+    v1Server: async () => ({ port, token: "the token of the gateway itself" }),
   })
   const app = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("an app") })
   cleanups.push(() => app.stop(true))

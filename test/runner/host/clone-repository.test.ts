@@ -176,6 +176,23 @@ describe("an existing clone", () => {
     expect(await readClone("README.md")).toBe("second\n")
   })
 
+  test("a failed pull does not use up the interval: the next boot pulls", async () => {
+    const known = memory()
+    await start(project(), known)
+    await server.commit("project", "README.md", "second\n")
+    const origin = (await Bun.$`git -C ${clone()} remote get-url origin`.text()).trim()
+    await Bun.$`git -C ${clone()} remote set-url origin http://127.0.0.1:1/nothing.git`
+    known.set("host.life", "an earlier boot")
+    const { host: failed } = await start(project(), known)
+    expect(failed.parts.get("workspace")?.state).toBe("degraded")
+    expect(known.has("host.pulled-at")).toBe(false)
+    await Bun.$`git -C ${clone()} remote set-url origin ${origin}`
+    known.set("host.life", "another boot")
+    await start(project(), known)
+    expect(await readClone("README.md")).toBe("second\n")
+    expect(known.has("host.pulled-at")).toBe(true)
+  })
+
   test("a clone is not pulled before the interval has passed, nor if pulls are switched off", async () => {
     const known = memory()
     known.set("host.life", "an earlier boot")

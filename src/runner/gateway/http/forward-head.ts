@@ -15,6 +15,8 @@ export interface ForwardedRequest {
   readonly scheme: "http" | "https"
   /** The client's Authorization header is for the backend. */
   readonly passAuthorization: boolean
+  /** The gateway's own Authorization for a backend of the runner. */
+  readonly authorization?: string | undefined
   readonly upgrade: boolean
   /** Replaces the client's Origin of a WebSocket, for a backend that accepts this one only. */
   readonly socketOrigin?: string | undefined
@@ -87,6 +89,7 @@ export const requestForBackend = (head: RequestHead, request: ForwardedRequest):
     text += `Authorization: ${request.hubAuthorization}\r\n`
   }
   text += `X-Forwarded-For: ${request.peer}\r\nX-Forwarded-Proto: ${request.scheme}\r\n`
+  if (request.authorization !== undefined) text += `Authorization: ${request.authorization}\r\n`
   if (head.host !== "") text += `X-Forwarded-Host: ${head.host}\r\n`
   if (request.prefix !== "") text += `X-Forwarded-Prefix: ${request.prefix}\r\n`
   if (request.upgrade && request.socketOrigin !== undefined) {

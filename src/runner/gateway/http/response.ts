@@ -9,6 +9,8 @@ export interface HttpResponse {
 const reasons: Readonly<Record<number, string>> = {
   200: "OK",
   201: "Created",
+  204: "No Content",
+  206: "Partial Content",
   302: "Found",
   304: "Not Modified",
   308: "Permanent Redirect",
@@ -21,6 +23,7 @@ const reasons: Readonly<Record<number, string>> = {
   409: "Conflict",
   413: "Content Too Large",
   414: "URI Too Long",
+  416: "Range Not Satisfiable",
   421: "Misdirected Request",
   426: "Upgrade Required",
   429: "Too Many Requests",
@@ -31,6 +34,7 @@ const reasons: Readonly<Record<number, string>> = {
   503: "Service Unavailable",
   504: "Gateway Timeout",
   505: "HTTP Version Not Supported",
+  507: "Insufficient Storage",
 }
 
 export const renderResponse = (
@@ -40,8 +44,7 @@ export const renderResponse = (
 ): Buffer => {
   const { status, headers = {}, body = "" } = response
   const bytes = typeof body === "string" ? Buffer.from(body) : body
-  let text = `HTTP/1.1 ${status} ${reasons[status] ?? "Status"}\r\n`
-  for (const [name, value] of Object.entries(headers)) text += `${name}: ${value}\r\n`
+  let text = startOf(status, headers)
   // A 304 has no body; its length would be that of the stored response.
   if (status !== 304) text += `content-length: ${bytes.length}\r\n`
   if (headers["cache-control"] === undefined) text += "cache-control: no-store\r\n"
@@ -50,4 +53,17 @@ export const renderResponse = (
   text += "\r\n"
   const head = Buffer.from(text, "latin1")
   return headOnly ? head : Buffer.concat([head, bytes])
+}
+
+/** The head of a response whose body follows in pieces; `headers` must say how its length is known. */
+export const renderHead = (status: number, headers: Readonly<Record<string, string>>): Buffer =>
+  Buffer.from(
+    `${startOf(status, headers)}cache-control: no-store\r\nx-content-type-options: nosniff\r\n\r\n`,
+    "latin1",
+  )
+
+const startOf = (status: number, headers: Readonly<Record<string, string>>): string => {
+  let text = `HTTP/1.1 ${status} ${reasons[status] ?? "Status"}\r\n`
+  for (const [name, value] of Object.entries(headers)) text += `${name}: ${value}\r\n`
+  return text
 }
