@@ -25,7 +25,8 @@ const NO_SANDBOX = "Refused: the deployment cannot start sandboxes."
 
 export const effects = {
   spawn_session: {
-    effect: "A runner with its own workspace starts and works on the task.",
+    effect:
+      "A runner with its own workspace works on the task and reports its answer to the parent.",
     seenBy: "process",
     onDurableObject: NO_SANDBOX,
   },

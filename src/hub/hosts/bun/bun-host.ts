@@ -43,6 +43,7 @@ import { digestOf } from "../../../lib/digest.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { hashOf } from "../../keys.ts"
 import { createChatCalls } from "./chat-calls.ts"
+import { createFailures } from "./failures.ts"
 import { createPacedMessages, type PacedMessages } from "./paced-messages.ts"
 import { timerAlarm } from "./timer-alarm.ts"
 
@@ -328,6 +329,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     paced.set(id, made)
     return made
   }
+  const failures = createFailures(log, clock)
   const server = Bun.serve<SocketData>({
     hostname: "127.0.0.1",
     port: options.port ?? 0,
@@ -340,6 +342,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         return new Response("", { status: 421 })
       return handleRequest(httpApi(self), request)
     },
+    error: failures.response,
     websocket: {
       maxPayloadLength: MAX_FRAME_BYTES,
       idleTimeout: 255,
@@ -355,7 +358,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
           subscribe: () => socket.subscribe(socket.data.session),
           principal: sender?.principal,
         })
-        if (!sender) return opened.session.runner.opened(id)
+        if (!sender) return failures.contain(socket, () => opened.session.runner.opened(id))
         socket.data.guard = guardSocket({ directory, now: clock.now }, opened, id, (text) =>
           opened.connections.send(id, text),
         )
@@ -364,7 +367,9 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       message: (socket, data) => {
         const { id, sender } = socket.data
         if (sender) return clientMessages(socket).push(String(data))
-        openSessionOf(socket)?.session.runner.receive(id, String(data))
+        failures.contain(socket, () => {
+          openSessionOf(socket)?.session.runner.receive(id, String(data))
+        })
       },
       close: (socket) => {
         const { id, sender } = socket.data
@@ -373,7 +378,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         paced.get(id)?.stop()
         paced.delete(id)
         if (stopped || !opened) return
-        if (!sender) return opened.session.runner.closed(id)
+        if (!sender) return failures.contain(socket, () => opened.session.runner.closed(id))
         void markRead({ directory, now: clock.now }, opened, sender.principal)
       },
     },

@@ -1,7 +1,7 @@
 /** Child sessions: each is a runner process with its own workspace, connected to this hub. */
 import type { Subprocess } from "bun"
-import { mkdir } from "node:fs/promises"
-import { join } from "node:path"
+import { chmod, mkdir } from "node:fs/promises"
+import { dirname, join } from "node:path"
 import { z } from "zod"
 import type { Clock } from "../../../lib/clock.ts"
 import type { Log } from "../../../lib/log.ts"
@@ -188,7 +188,10 @@ export const createChildren = (options: ChildrenOptions): Children => {
       if (findChild(id)) return id
       checkLimits(parent)
       const workspace = join(folderOf(id), "workspace")
-      await mkdir(join(folderOf(id), "state"), { recursive: true, mode: 0o700 })
+      // A user that the agent runs as must be able to reach its workspace; it cannot list these folders.
+      await mkdir(folderOf(id), { recursive: true, mode: 0o711 })
+      await chmod(dirname(folderOf(id)), 0o711)
+      await mkdir(join(folderOf(id), "state"), { mode: 0o700 })
       await mkdir(workspace, { recursive: true })
       if (task.repoUrl !== undefined) await checkOut(workspace, task, options.environment)
       const row: ChildRow = {
