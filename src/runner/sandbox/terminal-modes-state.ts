@@ -29,9 +29,10 @@ export interface ModesState {
 
 export const newModes: ModesState = { base: new Map(), changes: [], partial: "" }
 
-const SEQUENCE = /\u001B\[\?([\d;]{1,64})([hl])|\u001Bc/g
-const BEGINNING = /\u001B(?:\[(?:\?[\d;]{0,64})?)?$/
-const RESET = "\u001Bc"
+const ESCAPE = "\u001B"
+const SEQUENCE = new RegExp(String.raw`${ESCAPE}\[\?([\d;]{1,64})([hl])|${ESCAPE}c`, "g")
+const BEGINNING = new RegExp(String.raw`${ESCAPE}(?:\[(?:\?[\d;]{0,64})?)?$`)
+const RESET = `${ESCAPE}c`
 
 /** `text` is output as latin1, and `offset` is that of its first byte. */
 export const readModes = (state: ModesState, text: string, offset: number): ModesState => {

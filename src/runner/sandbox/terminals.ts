@@ -100,7 +100,7 @@ export const createTerminals = (options: TerminalsOptions): Terminals => {
     close,
     stop: () => {
       cancelTick()
-      for (const id of [...opened.keys()]) close(id)
+      for (const id of opened.keys()) close(id)
     },
   }
 }

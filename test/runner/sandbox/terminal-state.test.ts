@@ -127,7 +127,7 @@ describe("flow", () => {
         let stopped = false
         const places = new Map<string, number>()
         for (const [index, one] of changes.entries()) {
-          const [next, effects] = stepFlow(state, { ...one, now: index * 700 } as FlowEvent)
+          const [next, effects] = stepFlow(state, { ...one, now: index * 700 })
           if (one.type === "joined") places.set(one.viewer, state.written)
           for (const effect of effects) {
             if (!("viewer" in effect)) {
