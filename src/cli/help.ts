@@ -20,6 +20,8 @@ Usage
   sandpiper key create --owner user:NAME --scope "sessions:write" [--name TEXT] [--days N]
   sandpiper key list [--owner O] | revoke PREFIX [--owner O] | rotate
   sandpiper forget DIR
+  sandpiper services start web -- npm run dev      in a sandbox; also list, logs, stop, restart, expose
+  sandpiper env apply FILE | scrub                 in a sandbox
   sandpiper workflow validate|run|resume FILE [--variables JSON] [--deny]
 
 Commands
@@ -85,6 +87,7 @@ const argumentNames = {
   "work-dir": "[DIR]",
   key: "[PREFIX]",
   text: '["text"]',
+  words: "[NAME ...]",
 } as const
 
 const defaultOf = (fallback: Setting["fallback"], command: CommandName): string =>

@@ -13,7 +13,7 @@ import type { PageOptions } from "./page/page-door.ts"
 import type { TerminalPorts } from "./serve-terminals.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
-import { createSandboxOperations } from "../sandbox/operations.ts"
+import { createSandboxOperations, type SandboxOperationPorts } from "../sandbox/operations.ts"
 import type { Secrets } from "../sandbox/secrets.ts"
 import { createTunnels, type Tunnel } from "../sandbox/tunnels.ts"
 import type { V1Address } from "../sandbox/v1/supervisor.ts"
@@ -55,6 +55,7 @@ export interface GatewayOptions {
   readonly secrets?: Secrets | undefined
   /** The sandbox's own terminals and the files of their document. */
   readonly terminal?: TerminalPorts | undefined
+  readonly services: SandboxOperationPorts["services"]
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
   readonly v1Server?: () => Promise<V1Address | undefined>
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
@@ -109,6 +110,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
       secrets: options.secrets,
       tunnels,
       isListening: dialer.isListening,
+      services: options.services,
     }),
   })
 
@@ -154,6 +156,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     sandboxOrigin: options.sandboxOrigin,
     allowSharedOrigin: options.allowSharedOrigin ?? false,
     opencodePort: options.opencodePort,
+    serviceLog: options.services.services.logOf,
     v1Server: options.v1Server ?? (async () => undefined),
     report,
     page: options.page,
