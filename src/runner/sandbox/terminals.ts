@@ -31,7 +31,7 @@ export type TerminalsOptions = Pick<TerminalOptions, "workDir" | "environment" |
   readonly command?: readonly string[]
 }
 
-export const MOST_TERMINALS = 8
+const MOST_TERMINALS = 8
 const UNSEEN_MS = 3_600_000
 const TICK_MS = 1000
 

@@ -19,7 +19,7 @@ export interface KeyBar {
 }
 
 /** The character of Ctrl with this key; the key itself where there is none. */
-export const withControl = (key: string): string => {
+const withControl = (key: string): string => {
   const code = key.toUpperCase().codePointAt(0) ?? 0
   return key.length === 1 && code >= 64 && code <= 95 ? String.fromCodePoint(code & 31) : key
 }
