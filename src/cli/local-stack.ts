@@ -15,12 +15,14 @@ import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-ses
 import { chooseGatewayPort } from "./place/gateway-port.ts"
 import { openHistory } from "./chat/history-file.ts"
 import { announceReady } from "./announce-ready.ts"
+import { loadBuiltPage } from "./load-page-files.ts"
 import { newLoginLink, openInBrowser, pageOriginsOf } from "./page-link.ts"
 import { modelsOfStack } from "./stack-models.ts"
 import { startChat } from "./terminal-chat.ts"
 import { hashOf } from "../hub/keys.ts"
 import { openPageLogins } from "../hub/page-logins.ts"
 import { boxOrigin, originFor } from "../runner/gateway/hosts.ts"
+import type { PageFiles } from "../runner/gateway/page/asset-response.ts"
 import type { PageOptions } from "../runner/gateway/page/page-door.ts"
 import { startLocalHub } from "../hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../lib/clock.ts"
@@ -104,13 +106,15 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   const provider = demo && demoProvider(demo.url)
   await session.configure(withHostConfig(stored, hostTools.read(), { provider, tools }))
   hostTools.write(tools)
-  const page = await pageOf(settings, {
+  const pageFiles = await loadBuiltPage()
+  const page = pageOf(settings, pageFiles, {
     port: Number(new URL(hub.url).port),
     authorization: `Bearer ${clientToken}`,
   })
   const daemon = createDaemon({
     config: settings,
     ...(page && { page }),
+    pageFiles,
     endpoints: models.endpoints,
     link: { url: hub.runnerUrl(settings.sessionId), token: runnerToken },
     version: options.version,
@@ -196,20 +200,15 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
 const NO_PAGE =
   "The page is off: set PAGE_ORIGIN and SANDBOX_ORIGIN both or neither, and build with `npm run build`.\n"
 
-/** Undefined if only one of its two origins is set, or if this program was started from source and the page is not built. */
-const pageOf = async (
+/** Undefined if only one of its two origins is set, or if the page is not built. */
+const pageOf = (
   settings: Settings,
+  files: PageFiles | undefined,
   hub: PageOptions["hub"],
-): Promise<PageOptions | undefined> => {
+): PageOptions | undefined => {
   const origins = pageOriginsOf(settings)
-  const files = await import("../hub/page-files.ts").then(
-    ({ loadPageFiles }) => loadPageFiles(),
-    () => undefined,
-  )
-  return (
-    origins &&
-    files && { ...origins, files, hub, logins: openPageLogins(settings.stateDir, Date.now) }
-  )
+  const logins = openPageLogins(settings.stateDir, Date.now)
+  return origins && files && { ...origins, files, hub, logins }
 }
 
 /** Maximum length of a person's session with the gateway. */

@@ -7,6 +7,7 @@ import { startReaper } from "../runner/host/reaper.ts"
 import type { Settings } from "../settings/settings.ts"
 import { type Command, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { findModels } from "./find-models.ts"
+import { loadBuiltPage } from "./load-page-files.ts"
 
 export const run: Command = async ({ settings, log, rereadSettings }) => {
   const signalled = untilSignal()
@@ -21,6 +22,7 @@ export const run: Command = async ({ settings, log, rereadSettings }) => {
     version,
     log,
     readAgain: rereadSettings,
+    pageFiles: await loadBuiltPage(),
   })
   await daemon.start()
   const ending = await Promise.race([daemon.done, signalled, untilInputEnds(settings)])

@@ -28,7 +28,7 @@ export const loadPageFiles = async (): Promise<ReadonlyMap<string, PageFile>> =>
   return new Map(
     Object.entries(rows).map(([name, { type, hash, br, gz }]) => [
       name,
-      { type, hash, isImmutable: name.startsWith("assets/"), br: cut(br), gz: cut(gz) },
+      { type, hash, isImmutable: /(?:^|\/)assets\//.test(name), br: cut(br), gz: cut(gz) },
     ]),
   )
 }

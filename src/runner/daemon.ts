@@ -24,6 +24,7 @@ import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
 import { boxOrigin, originFor } from "./gateway/hosts.ts"
+import type { PageFiles } from "./gateway/page/asset-response.ts"
 import type { PageOptions } from "./gateway/page/page-door.ts"
 import { createLinkMetrics } from "./gateway/link-metrics.ts"
 import { readBootId } from "./host/boot-id.ts"
@@ -52,6 +53,7 @@ import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createReadiness, type Readiness } from "./readiness.ts"
 import { createGit } from "./sandbox/git.ts"
 import { openSecrets } from "./sandbox/open-secrets.ts"
+import { createTerminals } from "./sandbox/terminals.ts"
 import { createChangeReporter } from "./sandbox/report-changes.ts"
 import { createRunCommand } from "./sandbox/run-command.ts"
 import { createWorkspace } from "./sandbox/workspace-changes.ts"
@@ -77,6 +79,8 @@ export interface DaemonOptions {
   readonly reservedPorts?: ReadonlyMap<number, string>
   /** The page, which the gateway serves on a host of its own. */
   readonly page?: PageOptions
+  /** The built files of the page, of which the gateway serves the terminal. Without them it serves no terminals. */
+  readonly pageFiles?: PageFiles | undefined
   /** Model endpoints with their models; the default is what the environment names. */
   readonly endpoints?: readonly Endpoint[]
   /** Which addresses attachments may be fetched from; by default none of this machine. */
@@ -234,6 +238,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     secretsToken: () => settings.get().secretsToken,
     environment,
     owner: user,
+    clock,
+  })
+  const terminals = createTerminals({
+    workDir,
+    environment: { ...environment, ...(user && { USER: user.name, HOME: user.home }) },
+    user,
     clock,
   })
   const joinedServices = joinServices({
@@ -451,6 +461,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         },
         v1,
         page: options.page,
+        terminal: options.pageFiles && { terminals, files: options.pageFiles },
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
         log: log.child({ component: "gateway" }),
@@ -484,6 +495,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
       await within(clock, SETTLE_MS, Promise.all(turns))
+      terminals.stop()
       await within(
         clock,
         PROCESSES_MS,

@@ -10,6 +10,7 @@ import type { PageOptions } from "./gateway/page/page-door.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
 import { notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
 import { serviceSockets } from "./host/service-sockets.ts"
+import type { TerminalPorts } from "./gateway/serve-terminals.ts"
 import type { Link } from "./link/link.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { Readiness } from "./readiness.ts"
@@ -35,6 +36,7 @@ export interface JoinGatewayOptions {
   readonly services: GatewayOptions["services"]
   readonly v1: V1Supervisor
   readonly page: PageOptions | undefined
+  readonly terminal: TerminalPorts | undefined
   /** The agent has completed the session. */
   readonly onCompleted: () => void
   readonly clock: Clock
@@ -80,6 +82,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     services: options.services,
     v1Server: options.v1.address,
     page: options.page,
+    terminal: options.terminal,
   })
 }
 

@@ -28,7 +28,7 @@ const LIFETIME_SECONDS = 60
 const places: Readonly<Record<string, string>> = {
   vscode: "/vscode/",
   vnc: "/vnc/",
-  terminal: "/ttyd/",
+  terminal: "/terminal/",
 }
 
 /** Reads `vscode`, `vnc`, `terminal` or `tunnel:<name>`. */

@@ -40,9 +40,10 @@ const documentOf = async (file: string, assets: readonly Asset[]): Promise<Uint8
   return new TextEncoder().encode(text.replace("<!-- assets -->", links.join("")))
 }
 
-/** A script and a style with their chunks. `first` is what the document itself loads. */
+/** A script and a style with their chunks, below `folder`, which is on one host. `first` is what the document itself loads. */
 const bundle = async (
   entrypoints: readonly string[],
+  folder: string,
   name: string,
 ): Promise<{ readonly assets: readonly Asset[]; readonly first: readonly Asset[] }> => {
   const result = await Bun.build({
@@ -57,7 +58,7 @@ const bundle = async (
     result.outputs.map(async (output) => ({
       first: output.kind === "entry-point" || output.path.endsWith(".css"),
       asset: {
-        name: `assets/${output.path.replace(/^.*\//, "")}`,
+        name: join(folder, "assets", output.path.replace(/^.*\//, "")),
         type: typeOf(output.path),
         bytes: new Uint8Array(await output.arrayBuffer()),
       },
@@ -79,6 +80,7 @@ const documentAssets = async (
   if (!existsSync(html)) return []
   const { assets, first } = await bundle(
     entries.map((entry) => join(page, folder, entry)),
+    folder,
     name,
   )
   const path = join(folder, "index.html")

@@ -10,6 +10,7 @@ import { createMetrics, type Metric } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
 import type { PageOptions } from "./page/page-door.ts"
+import type { TerminalPorts } from "./serve-terminals.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
 import { createSandboxOperations, type SandboxOperationPorts } from "../sandbox/operations.ts"
@@ -52,6 +53,8 @@ export interface GatewayOptions {
   readonly notify: ApiPorts["notify"]
   /** Where the operations on secrets get them; `undefined` when the sandbox has none. */
   readonly secrets?: Secrets | undefined
+  /** The sandbox's own terminals and the files of their document. */
+  readonly terminal?: TerminalPorts | undefined
   readonly services: SandboxOperationPorts["services"]
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
   readonly v1Server?: () => Promise<V1Address | undefined>
@@ -157,6 +160,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     v1Server: options.v1Server ?? (async () => undefined),
     report,
     page: options.page,
+    terminal: options.terminal,
     onLoggedOut: () => {
       auth.sessions.clear()
       auth.tickets.clear()

@@ -20,9 +20,10 @@ import { parseTarget, type Target, withoutQuery } from "./http/target.ts"
 import type { HttpExchange } from "./tcp/http-exchange.ts"
 import type { Dialer } from "./tcp/backend-connections.ts"
 import { serveApi } from "./serve-api.ts"
+import { createTerminalRoutes, type TerminalPorts } from "./serve-terminals.ts"
+import { hostKind, originFor } from "./hosts.ts"
 import { serveLog } from "./serve-log.ts"
 import type { ServiceLog } from "../sandbox/services/service-log.ts"
-import { hostKind } from "./hosts.ts"
 import { createPageDoor, type PageOptions } from "./page/page-door.ts"
 import { backendDown, message, methodNotAllowed, notFound, refusal } from "./pages.ts"
 import { asksForWebSocket, isOriginAllowed } from "./proxy/ws.ts"
@@ -49,6 +50,8 @@ export interface RequestHandlerOptions {
   /** The server of `/v1`, which is started if necessary; undefined if there is none. */
   readonly v1Server: () => Promise<V1Address | undefined>
   readonly report: (name: ReportName) => HttpResponse
+  /** The sandbox's own terminals; without them there are none. */
+  readonly terminal: TerminalPorts | undefined
   /** The page and its host; without it every host is the sandbox's. */
   readonly page: PageOptions | undefined
   /** Every login of the page was ended. */
@@ -145,6 +148,22 @@ export const createRequestHandler = (
     vscode: service("vscode"),
     vnc: service("vnc"),
     ttyd: service("ttyd"),
+    terminal: (exchange, target, grant) => {
+      const { head } = exchange
+      const upgrade = asksForWebSocket(head)
+      if (!isCallAllowed(head, grant, upgrade)) return exchange.respond(refusal(head, "origin"))
+      const cookie = () =>
+        cookieOf(grant.session, clock.now(), isLocal(head, exchange.peer), upgrade)
+      const isRoot = target.path === "/terminal"
+      if (isRoot || (isPage(head) && grant.search !== target.search))
+        return exchange.respond(redirect(`/terminal/${grant.search}`, cookie()))
+      if (terminalRoutes === undefined) return exchange.respond(notFound(head))
+      const visit = {
+        setCookie: grant.cookieDue || upgrade ? cookie() : undefined,
+        onUpgrade: () => holdSession(grant),
+      }
+      terminalRoutes(exchange, { ...target, search: grant.search }, visit)
+    },
     tunnel: (exchange, target, grant) => {
       const tunnel = tunnels.find(target.path.split("/", 3)[2] ?? "")
       const elsewhere = tunnel && ownAddress(exchange.head, target, grant, tunnel)
@@ -212,6 +231,23 @@ export const createRequestHandler = (
     }
   }
 
+  /** A page of another site may not open WebSockets, and may change nothing with the person's cookie. */
+  const isCallAllowed = (head: RequestHead, grant: PersonGrant, upgrade: boolean): boolean => {
+    const needsOrigin = upgrade || (grant.byCookie && !SAFE_METHODS.has(head.method))
+    return !needsOrigin || isOriginAllowed(head, options.allowedOrigins)
+  }
+
+  /** While a WebSocket is open its session is in use. */
+  const holdSession = ({ session }: PersonGrant) => {
+    const closed = options.onUpgrade()
+    session.sockets += 1
+    return () => {
+      session.sockets -= 1
+      session.usedAt = clock.now()
+      closed()
+    }
+  }
+
   const toBackend = (
     exchange: HttpExchange,
     target: Target,
@@ -221,10 +257,7 @@ export const createRequestHandler = (
   ): void => {
     const { head } = exchange
     const upgrade = asksForWebSocket(head)
-    const needsOrigin = upgrade || (grant.byCookie && !SAFE_METHODS.has(head.method))
-    if (needsOrigin && !isOriginAllowed(head, options.allowedOrigins)) {
-      return exchange.respond(refusal(head, "origin"))
-    }
+    if (!isCallAllowed(head, grant, upgrade)) return exchange.respond(refusal(head, "origin"))
     const cookie = () => cookieOf(grant.session, clock.now(), isLocal(head, exchange.peer), upgrade)
     if (backend?.port === undefined) return exchange.respond(notFound(head, NO_TUNNEL))
     const atRoot = target.path === backend.prefix
@@ -235,7 +268,6 @@ export const createRequestHandler = (
     }
     const mismatch = tunnel && wrongProtocol(head, tunnel, upgrade)
     if (mismatch) return exchange.respond(mismatch)
-    const { session } = grant
     forwardRequest(
       exchange,
       {
@@ -250,15 +282,7 @@ export const createRequestHandler = (
         isolated: !options.allowSharedOrigin && isAgentContent(backend.prefix, target.path),
         setCookie: grant.cookieDue || upgrade ? cookie() : undefined,
         onFailure: (why) => exchange.respond(backendDown(head, backend.title, why)),
-        onUpgrade: () => {
-          const closed = options.onUpgrade()
-          session.sockets += 1
-          return () => {
-            session.sockets -= 1
-            session.usedAt = clock.now()
-            closed()
-          }
-        },
+        onUpgrade: () => holdSession(grant),
       },
       options,
     )
@@ -292,6 +316,17 @@ export const createRequestHandler = (
     )
   }
 
+  const terminalRoutes =
+    options.terminal &&
+    createTerminalRoutes({
+      ...options.terminal,
+      clock,
+      framedBy: (host) => [
+        ...(options.page ? [originFor(options.page.page, host)] : []),
+        ...options.allowedOrigins,
+      ],
+      onError: (exchange, error) => fail(exchange, error),
+    })
   const toV1 = async (exchange: HttpExchange, target: Target): Promise<void> => {
     const { head } = exchange
     const server = await options.v1Server()

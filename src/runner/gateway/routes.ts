@@ -49,6 +49,12 @@ export const routes = [
   { name: "vscode", path: "/vscode/*", access: "person", doc: "VS Code" },
   { name: "vnc", path: "/vnc/*", access: "person", doc: "the sandbox's screen" },
   { name: "ttyd", path: "/ttyd/*", access: "person", doc: "a terminal" },
+  {
+    name: "terminal",
+    path: "/terminal/*",
+    access: "person",
+    doc: "terminals: the document, GET list, POST new, DELETE by id, WebSocket ws?id=",
+  },
   { name: "tunnel", path: "/t/:name/*", access: "person", doc: "a port that the agent serves" },
   {
     name: "tunnel-host",

@@ -74,7 +74,7 @@ describe("destinations of links", () => {
   test("every destination has its path in the gateway", () => {
     expect(parseDestination("vscode")?.path).toBe("/vscode/")
     expect(parseDestination("vnc")?.path).toBe("/vnc/")
-    expect(parseDestination("terminal")?.path).toBe("/ttyd/")
+    expect(parseDestination("terminal")?.path).toBe("/terminal/")
     expect(parseDestination("tunnel:my-app_1")?.path).toBe("/t/my-app_1/")
   })
   test("a destination that could leave its path is refused", () => {

@@ -32,7 +32,7 @@ describe("the pack of the page", () => {
 
   test("only files whose name contains the hash of their content may be kept for a year", () => {
     for (const [name, { isImmutable }] of files)
-      expect(isImmutable).toBe(/^assets\/[\w-]+-[a-z0-9]{8}\.(js|css)$/.test(name))
+      expect(isImmutable).toBe(/^(?:terminal\/)?assets\/[\w-]+-[a-z0-9]{8}\.(js|css)$/.test(name))
   })
 
   const sizeOf = (names: readonly string[]): number =>

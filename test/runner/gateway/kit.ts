@@ -1,5 +1,7 @@
 /** A gateway for tests, tokens for it, and a client that sends raw bytes. */
 import { createHmac } from "node:crypto"
+import { brotliCompressSync, gzipSync } from "node:zlib"
+import { createTerminals } from "../../../src/runner/sandbox/terminals.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
 import {
   type Gateway,
@@ -7,6 +9,14 @@ import {
   startGateway,
 } from "../../../src/runner/gateway/gateway.ts"
 import { recordingLog } from "../../kit/log.ts"
+
+const emptyPage = {
+  type: "text/html; charset=utf-8",
+  hash: "0",
+  isImmutable: false,
+  br: new Uint8Array(brotliCompressSync("a terminal")),
+  gz: new Uint8Array(gzipSync("a terminal")),
+}
 
 export const SESSION = "session-of-the-test"
 export const SECRET = "a key of the gateway's tests"
@@ -42,6 +52,16 @@ export const startTestGateway = (change: Partial<GatewayOptions> = {}): TestGate
       memory.tunnels = text
     },
     announceTunnels: (tunnels) => void announced.push(tunnels),
+    terminal: {
+      terminals: createTerminals({
+        workDir: "/",
+        environment: { PATH: process.env["PATH"] ?? "", HOME: "/" },
+        user: undefined,
+        clock: systemClock,
+        command: ["bash", "--norc"],
+      }),
+      files: new Map([["terminal/index.html", emptyPage]]),
+    },
     request: async () => ({}),
     notify: () => {},
     services: unusedServices(),

@@ -15,6 +15,7 @@ import { type Target, withoutQuery } from "../http/target.ts"
 import { backendDown, methodNotAllowed, notFound, refusal } from "../pages.ts"
 import { forwardRequest, type ProxyPorts } from "../proxy/http.ts"
 import { asksForWebSocket, isOriginAllowed } from "../proxy/ws.ts"
+import { readSmallBody } from "../read-small-body.ts"
 import type { HttpExchange } from "../tcp/http-exchange.ts"
 import { assetResponse, type PageFiles } from "./asset-response.ts"
 import { assetHeaders, pageHeaders } from "./page-headers.ts"
@@ -55,7 +56,6 @@ type Handler = (exchange: HttpExchange, target: Target, setCookie: string | unde
 const KEY_HEADER = "x-sandpiper-key"
 const SOCKET_PROTOCOL = "sandpiper.1"
 const KEY_PROTOCOL = /(?:^|,)\s*key\.([A-Za-z0-9_-]{1,128})\s*(?:,|$)/
-const BODY_LIMIT = 4096
 const loginBody = z.object({ code: z.string().min(1).max(128) })
 
 export const createPageDoor = (
@@ -70,7 +70,7 @@ export const createPageDoor = (
     conversation: (exchange) => serveDocument(exchange),
     "page-asset": (exchange, target) => serveFile(exchange, target),
     "page-file": (exchange, target) => serveFile(exchange, target),
-    login: (exchange) => readBody(exchange, (text) => logIn(exchange, text)),
+    login: (exchange) => readSmallBody(exchange, (text) => logIn(exchange, text), options.onError),
     logout: (exchange) => {
       logins.endAll()
       exchange.respond({
@@ -157,31 +157,6 @@ export const createPageDoor = (
         onUpgrade: options.onUpgrade,
       },
       options,
-    )
-  }
-
-  const readBody = (exchange: HttpExchange, then: (text: string) => void): void => {
-    const pieces: Buffer[] = []
-    let size = 0
-    exchange.receive(
-      {
-        data: (bytes) => {
-          size += bytes.length
-          if (size > BODY_LIMIT)
-            return exchange.respond(errorResponse(413, "too-large", "the body is too large"))
-          pieces.push(bytes)
-        },
-        end: () => {
-          try {
-            if (size <= BODY_LIMIT) then(Buffer.concat(pieces).toString())
-          } catch (error) {
-            options.onError(exchange, error)
-          }
-        },
-        closed: () => {},
-        drained: () => {},
-      },
-      "decoded",
     )
   }
 

@@ -36,6 +36,22 @@ export const pageHeaders = (frames: readonly string[]): Readonly<Record<string, 
   "permissions-policy": "microphone=(self), camera=(), geolocation=()",
 })
 
+/**
+ * The terminal is a document of the sandbox's host: xterm needs inline styles, which the page forbids. `framedBy` are the
+ * origins that may show it; without any, only a tab of its own can.
+ */
+export const terminalHeaders = (framedBy: readonly string[]): Readonly<Record<string, string>> => ({
+  "referrer-policy": "no-referrer",
+  "content-security-policy": policyText({
+    "style-src": "'self' 'unsafe-inline'",
+    "img-src": "'self' data:",
+    "media-src": "'none'",
+    "manifest-src": "'none'",
+    "frame-ancestors": framedBy.length === 0 ? "'none'" : framedBy.join(" "),
+    "trusted-types": "'none'",
+  }),
+})
+
 /** For files that are not documents. */
 export const assetHeaders: Readonly<Record<string, string>> = {
   ...COMMON,
