@@ -24,6 +24,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   workflow: async () => (await import("./cli/workflow.ts")).workflow,
   "git-credential": async () => (await import("./cli/git-credential.ts")).gitCredential,
   "key-broker": async () => (await import("./cli/key-broker.ts")).keyBroker,
+  files: async () => (await import("./cli/files.ts")).files,
   "sandbox-server": async () => (await import("./cli/sandbox-server.ts")).sandboxServer,
   "read-pdf": async () => (await import("./cli/read-pdf.ts")).readPdf,
 }

@@ -20,6 +20,8 @@ Usage
   sandpiper key create --owner user:NAME --scope "sessions:write" [--name TEXT] [--days N]
   sandpiper key list [--owner O] | revoke PREFIX [--owner O] | rotate
   sandpiper forget DIR
+  sandpiper files ls [PATH] | cat PATH | put LOCAL PATH | get PATH LOCAL | mv FROM TO [--overwrite]
+  sandpiper files rm PATH [--recursive] | edit PATH --old TEXT --new TEXT [--all]
   sandpiper workflow validate|run|resume FILE [--variables JSON] [--deny]
 
 Commands
@@ -85,6 +87,7 @@ const argumentNames = {
   "work-dir": "[DIR]",
   key: "[PREFIX]",
   text: '["text"]',
+  paths: "PATH...",
 } as const
 
 const defaultOf = (fallback: Setting["fallback"], command: CommandName): string =>

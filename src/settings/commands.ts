@@ -15,6 +15,7 @@ export type CommandName =
   | "sandbox-server"
   | "hook"
   | "workflow"
+  | "files"
 
 export interface CommandSyntax {
   readonly doc: string
@@ -24,7 +25,7 @@ export interface CommandSyntax {
    * What may follow: a file, a directory, the working directory (optional), an API key's prefix, or words that form a
    * text. Nothing if absent.
    */
-  readonly argument?: "file" | "directory" | "work-dir" | "key" | "text"
+  readonly argument?: "file" | "directory" | "work-dir" | "key" | "text" | "paths"
   /** Flags without a value. */
   readonly switches?: readonly string[]
   /** Flags with a value that are not settings. */
@@ -73,6 +74,13 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
     argument: "file",
     switches: ["deny"],
     flags: ["variables"],
+  },
+  files: {
+    doc: "ls, cat, put, get, rm, mv, edit: files of the workspace over the gateway, as the agent's user",
+    operands: ["ls", "cat", "put", "get", "rm", "mv", "edit"],
+    argument: "paths",
+    switches: ["json", "recursive", "overwrite", "all"],
+    flags: ["old", "new"],
   },
   "git-credential": {
     doc: "git's credential helper (git calls it): asks the running runner for a token",

@@ -58,6 +58,12 @@ export const routes = [
   },
   { name: "api", path: "/api/*", access: "tool", doc: "the operations of the agent's tools" },
   {
+    name: "git",
+    path: "/api/git/*",
+    access: "person+control",
+    doc: "repositories of the workspace: status, changes, commits, branches; read only",
+  },
+  {
     name: "v1-health",
     path: "/v1/health",
     access: "control",
