@@ -80,6 +80,8 @@ export const connectHub = (options: HubClientOptions): HubClient => {
         closed = true
         options.onRefused(status)
       }
+      // The hub is there and waits for space on its disk.
+      if (status === 507) unreachableSince = clock.now()
     })
     mine.on("error", () => {})
     mine.on("close", () => {

@@ -18,12 +18,13 @@ import { BAD_BODY, errorResponse, readBody, replyResponse } from "./http-respons
 import { preflightResponse, withCors } from "./cors.ts"
 import { hashOf } from "./keys.ts"
 import { handleOwnerRoute } from "./owner-routes.ts"
+import type { PersonaHost } from "./persona-routes.ts"
 import { createNamed, type Provision, updateSession } from "./provision.ts"
 import { type Route, routeOf } from "./session/routes.ts"
 import type { SessionStatus } from "./session/session.ts"
 import { handleSharingRoute, isSharingRoute } from "./sharing-routes.ts"
 
-export interface HttpApiHost extends GuardPorts {
+export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly find: (session: string) => HostedSession | undefined
   /** Makes the session if it does not exist, and sets what is given. Its id is in the directory already. */
   readonly provision: (session: string, owner: Owner, fields: Provision) => Promise<void>
@@ -185,16 +186,17 @@ const openRunnerSocket = async (
   request: Request,
   token: string,
 ): Promise<Response | undefined> => {
-  const hosted = host.find(id)
-  if (!hosted) return missing(id)
   if (!isUpgrade(request)) return notUpgrade()
-  const status = hosted.session.refuseRunner(await hashOf(token))
+  const hosted = host.find(id)
+  const hash = await hashOf(token)
+  // A session that does not exist is answered like a wrong token: its id must not be confirmed.
+  const status = hosted ? hosted.session.refuseRunner(hash) : 401
   if (status !== undefined) return errorResponse(status, runnerRefusals[status])
   return host.upgrade(request, id, undefined)
 }
 
 const runnerRefusals = {
-  401: "wrong token",
+  401: "no session with this id has this runner token",
   410: "the session has ended",
   503: "the session has no runner token yet: try again later",
 } as const

@@ -52,6 +52,7 @@ const statuses: Readonly<Record<RefusalCode, number>> = {
   "too-late": 409,
   conflict: 409,
   "no-runner": 503,
+  "storage-full": 507,
   "too-many": 429,
 }
 

@@ -10,6 +10,7 @@ import { LOCAL_OWNER } from "./access/session-access.ts"
 import { isAudited } from "./access/table.ts"
 import type { HttpApiHost } from "./http-api.ts"
 import { errorResponse, parseBody } from "./http-responses.ts"
+import { handlePersonaRoute, isPersonaRoute } from "./persona-routes.ts"
 import { createSession } from "./provision.ts"
 import type { Route } from "./session/routes.ts"
 
@@ -50,6 +51,7 @@ export const handleOwnerRoute = async (
   const audit = () => host.directory.appendAudit({ owner, principal, action, from })
   // The entry of a new session names the session, so it is written where the id is made.
   if (isAudited(action) && route.to !== "create") await audit()
+  if (isPersonaRoute(route)) return handlePersonaRoute(host, owner, route, request)
   switch (route.to) {
     case "list":
     case "search":

@@ -13,6 +13,10 @@ import type { Session } from "./session/session.ts"
 export interface Provision {
   /** The parent session, its parent, and so on; only for a new session. */
   readonly ancestors?: readonly string[] | undefined
+  /** The person who makes the session; only for a new session. */
+  readonly creator?: string | undefined
+  /** The name by which other sessions of the owner can write to this one. */
+  readonly handle?: string | undefined
   readonly title?: string | undefined
   readonly config?: object | undefined
   /** The runner's token itself is never stored. */
@@ -28,6 +32,10 @@ const body = z.object({
     .optional(),
   /** Another session of the same owner: the two reach each other. Only for a new session. */
   parent: z.string().optional(),
+  handle: z
+    .string()
+    .regex(/^@?[\w.-]{1,64}$/, "expected 1 to 64 letters, digits, _, . or -")
+    .optional(),
   title: z.string().optional(),
   config: clientConfig
     .refine(
@@ -39,10 +47,12 @@ const body = z.object({
 })
 
 const provisionOf = async ({
+  handle,
   title,
   config,
   runnerToken,
 }: z.output<typeof body>): Promise<Provision> => ({
+  handle,
   title,
   config,
   runnerTokenHash: runnerToken === undefined ? undefined : await hashOf(runnerToken),
@@ -105,7 +115,8 @@ const create = async (
   }
   const { ancestors } = added
   await host.directory.appendAudit({ owner, principal, action, session: id, from })
-  await host.provision(id, owner, { ...(await provisionOf(fields)), ancestors })
+  const creator = principal.kind === "person" ? principal.sub : undefined
+  await host.provision(id, owner, { ...(await provisionOf(fields)), ancestors, creator })
   return Response.json(
     { ok: true, session: id, owner, ...(await keyFields(host, id, fields, principal.kind)) },
     { status: 201 },

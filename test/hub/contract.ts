@@ -76,19 +76,17 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
     })
 
     describe("a connecting runner", () => {
-      const connect = async (session: string, token: string) => {
-        const url = `${host.url}/sessions/${session}/ws?role=runner&token=${token}`
-        return (
-          await fetch(url, {
-            headers: {
-              upgrade: "websocket",
-              connection: "upgrade",
-              "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
-              "sec-websocket-version": "13",
-            },
-          })
-        ).status
-      }
+      const answerTo = (session: string, token: string) =>
+        fetch(`${host.url}/sessions/${session}/ws?role=runner&token=${token}`, {
+          headers: {
+            upgrade: "websocket",
+            connection: "upgrade",
+            "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+            "sec-websocket-version": "13",
+          },
+        })
+      const connect = async (session: string, token: string) =>
+        (await answerTo(session, token)).status
       test("a runner gets 503 while its session has no runner token", async () => {
         await put("s2", {})
         expect(await connect("s2", TOKEN)).toBe(503)
@@ -97,8 +95,11 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         expect(await connect("s1", "wrong")).toBe(401)
         expect(await connect("s1", "")).toBe(401)
       })
-      test("a runner of a session that does not exist gets 404", async () => {
-        expect(await connect("missing", TOKEN)).toBe(404)
+      test("a runner of a session that does not exist gets the answer of a wrong token", async () => {
+        const missing = await answerTo("missing", TOKEN)
+        const wrong = await answerTo("s1", "wrong")
+        expect(missing.status).toBe(401)
+        expect(await missing.text()).toBe(await wrong.text())
       })
       test("a second runner closes the connection of the first with code 1000 and a reason", async () => {
         const address = `${host.url.replace(/^http/, "ws")}/sessions/s1/ws?role=runner&token=${TOKEN}`

@@ -220,8 +220,9 @@ export const testEffects = (
     })
 
     describe("a notification", () => {
-      test("a notification to a user or a handle is read by another session and shown to the clients of the sender", async () => {
-        await createSession("s2")
+      test("a notification to a user is read by the user's sessions, one to a handle by its session only, and the clients of the sender see both", async () => {
+        await createSession("s2", { handle: "ops" })
+        await createSession("s3")
         const sender = startRunner("s1")
         const reader = startRunner("s2")
         const watcher = await connect("s1")
@@ -233,6 +234,14 @@ export const testEffects = (
           { content: "for ops", toHandle: "@ops", fromSessionId: "s1" },
         ])
         expect((await sender.uplink.request("mailbox-check", {})).messages).toEqual([])
+        const third = startRunner("s3")
+        expect((await third.uplink.request("mailbox-check", {})).messages).toMatchObject([
+          { content: "for Ann" },
+        ])
+        const nobody = sender.uplink.request("mailbox-send", { toHandle: "@none", content: "x" })
+        expect(await nobody.then(String, String)).toContain("no session with the handle @none")
+        const missing = sender.uplink.request("mailbox-send", { toSessionId: "s9", content: "x" })
+        expect(await missing.then(String, String)).toContain("there is no session s9")
         const shown = () => (watcher.state("notifications") ?? []) as readonly object[]
         await watcher.until(() => shown().length === 2, "notifications")
         expect(shown()).toMatchObject([{ content: "for Ann" }, { content: "for ops" }])
@@ -297,6 +306,40 @@ export const testEffects = (
       })
     })
 
+    describe("a git host that is down", () => {
+      const checkout = "birds/heron"
+
+      test("a pull request is opened once when the git host is back, and the conversation says so", async () => {
+        const { request } = startRunner("s1").uplink
+        flaky.setDown(true)
+        const fields = { branch: "later", title: "Later", checkout }
+        const refused = await request("create-pr", fields).then(String, String)
+        expect(refused).toContain("The hub tries again")
+        expect(github.repository(checkout).pulls).toEqual([])
+        await host.restart()
+        flaky.setDown(false)
+        const client = await connect("s1")
+        await client.until(() => notesIn(client).length > 0, "note", 40_000)
+        expect(notesIn(client)).toEqual([
+          'The pull request #1 "Later" is open after a retry: https://github.com/birds/heron/pull/1',
+        ])
+        expect(github.repository(checkout).pulls).toHaveLength(1)
+      }, 60_000)
+
+      test("a change that the git host refuses when it is back ends with a note and is not repeated", async () => {
+        const { request } = startRunner("s1").uplink
+        const client = await connect("s1")
+        flaky.setDown(true)
+        const change = request("update-pr", { prNumber: 77, title: "x", checkout })
+        expect(await change.then(String, String)).toContain("The hub tries again")
+        flaky.setDown(false)
+        await client.until(() => notesIn(client).length > 0, "note", 40_000)
+        expect(notesIn(client)).toEqual([
+          "changing a pull request failed and is not tried again: the git host answered 404: Not Found",
+        ])
+      }, 60_000)
+    })
+
     describe("a trigger", () => {
       test("a prompt of a trigger waits for the runner of its session and runs once", async () => {
         const first = startRunner("s1")
@@ -352,18 +395,22 @@ interface FlakyApi {
   readonly url: string
   /** The next call with this method is carried out, and its response is 502. */
   readonly loseResponseOf: (method: string) => void
+  /** While it is down, every call gets 503 and is not carried out. */
+  readonly setDown: (isDown: boolean) => void
   readonly stop: () => Promise<void>
 }
 
 /** A proxy in front of the git host that loses a response. */
 const startFlakyApi = (target: string): FlakyApi => {
   let lost: string | undefined
+  let down = false
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     fetch: async (request) => {
       const { pathname, search } = new URL(request.url)
       const { method, headers } = request
+      if (down) return Response.json({ message: "Unavailable" }, { status: 503 })
       const body = method === "GET" ? undefined : await request.text()
       const response = await fetch(`${target}${pathname}${search}`, {
         method,
@@ -377,6 +424,9 @@ const startFlakyApi = (target: string): FlakyApi => {
   })
   return {
     url: server.url.origin,
+    setDown: (isDown) => {
+      down = isDown
+    },
     loseResponseOf: (method) => {
       lost = method
     },

@@ -45,6 +45,9 @@ const requestOf = (action: Action, session: string, owner: string): Request | un
     "route:keys-create": ["POST", `/keys${asked}`, { scopes: ["sessions:read"] }],
     "route:keys-revoke": ["DELETE", `/keys/000000000000${asked}`],
     "route:keys-rotate": ["POST", `/keys/rotate${asked}`],
+    "route:personas-list": ["GET", `/personas${asked}`],
+    "route:personas-put": ["PUT", `/personas/wader${asked}`, { content: "# Wades" }],
+    "route:personas-remove": ["DELETE", `/personas/none${asked}`],
     "route:audit": ["GET", `/audit${asked}`],
     "verb:prompt": ["POST", `${own}/prompt`, { content: "hello" }],
     "verb:approve-execution": [

@@ -7,6 +7,7 @@ import { parseTarget } from "../../src/runner/gateway/http/target.ts"
 import { createStage, type OwnersHost, refusalOf, tokenOf } from "./kit/owners.ts"
 import { until } from "./kit/until.ts"
 import { testMatrix } from "./owners-matrix.ts"
+import { testRunnerMatrix } from "./runner-matrix.ts"
 
 export const testOwners = (name: string, start: () => Promise<OwnersHost>): void => {
   let host: OwnersHost
@@ -21,6 +22,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
     afterAll(() => host.stop())
 
     testMatrix(() => host, stage)
+    testRunnerMatrix(stage)
 
     test("a runner of one owner gets for another owner's session what it gets for a missing one", async () => {
       const alice = await session("user:alice")
@@ -97,7 +99,14 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect(
         await refusalOf(bob.request("trigger-api", { action: "run", payload: { triggerId: id } })),
       ).toContain("there is no trigger")
-      await alice.request("mailbox-send", { toSessionId: bobSession.id, content: "psst" })
+      expect(
+        await refusalOf(
+          alice.request("mailbox-send", { toSessionId: bobSession.id, content: "psst" }),
+        ),
+      ).toBe(`there is no session ${bobSession.id}`)
+      expect(
+        await refusalOf(alice.request("mailbox-send", { toUserId: "bob", content: "psst" })),
+      ).toContain("bob has no session that could read it")
       expect(await bob.request("mailbox-check", {})).toMatchObject({ messages: [] })
 
       expect(await alice.request("memory-read", { query: "vault" })).toMatchObject({
@@ -134,6 +143,46 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect(text).toContain("from two")
     })
 
+    /** An open stream of server-sent events. */
+    const streamOf = async (token: string, id: string) => {
+      const response = await fetch(`${host.url}/sessions/${id}/events`, {
+        headers: { Authorization: `Bearer ${token}` },
+      })
+      expect(response.status).toBe(200)
+      const ended = response.text().then(() => "ended")
+      return {
+        endsWithin: (ms: number) => Promise.race([ended, Bun.sleep(ms).then(() => "still open")]),
+      }
+    }
+
+    test("in an organization the mail of a user is read by the sessions that this user made", async () => {
+      const org = `mail-${crypto.randomUUID()}`
+      const of = async (sub: string) => {
+        const token = await tokenOf(sub, { org })
+        const runnerToken = `runner-token-${crypto.randomUUID()}`
+        const path = `/sessions?owner=${encodeURIComponent(`org:${org}`)}`
+        const { body } = await call(token, "POST", path, { runnerToken })
+        return runner({ id: String(body["session"]), runnerToken }).uplink
+      }
+      const [ann, anns, ben] = [await of("ann"), await of("ann"), await of("ben")]
+      await ben.request("mailbox-send", { toUserId: "ann", content: "for Ann" })
+      const read = async (uplink: typeof ann) =>
+        (await uplink.request("mailbox-check", {})).messages
+      expect(await read(ann)).toMatchObject([{ content: "for Ann", toUserId: "ann" }])
+      expect(await read(anns)).toMatchObject([{ content: "for Ann" }])
+      expect(await read(await of("ben"))).toEqual([])
+    })
+
+    test("the operator's token of the git host serves no other owner", async () => {
+      const { request } = runner(await session("user:alice")).uplink
+      expect(await refusalOf(request("list-repos", {}))).toContain(
+        "no git host is set up for the owner",
+      )
+      expect(await refusalOf(request("spawn-child", { task: "t", workspace: "w" }))).toMatch(
+        /operator only|cannot start sandboxes/,
+      )
+    })
+
     test("a member that is removed while it is subscribed receives nothing more within a second", async () => {
       const { id, runnerToken } = await session("user:alice")
       const alice = await tokenOf("alice")
@@ -168,8 +217,10 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       )
       expect((await call(link, "GET", `/sessions/${other.id}`)).status).toBe(401)
       const socket = await client(link, id)
+      const stream = await streamOf(link, id)
       await call(alice, "DELETE", `/sessions/${id}/share-links/${linkId}`)
       await until(() => !socket.isOpen(), "end of the connection", 1000)
+      expect(await stream.endsWithin(1000)).toBe("ended")
       expect((await call(link, "GET", `/sessions/${id}`)).status).toBe(401)
     })
 
@@ -192,9 +243,13 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
 
     test("a connection is closed when its token expires", async () => {
       const { id } = await session("user:alice")
-      const socket = await client(await tokenOf("alice", { seconds: 2 }), id)
+      const token = await tokenOf("alice", { seconds: 2 })
+      const socket = await client(token, id)
+      const stream = await streamOf(token, id)
       expect(socket.isOpen()).toBeTrue()
-      await until(() => !socket.isOpen(), "end of the connection", 5000)
+      // The token expires at a full second, between one and two seconds from here.
+      expect(await stream.endsWithin(3000)).toBe("ended")
+      await until(() => !socket.isOpen(), "end of the connection", 1000)
     })
 
     test("an API key acts for its owner until it is revoked, and cannot grant more than it has", async () => {
@@ -212,9 +267,11 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect(listed).toContain("lastUsedAt")
       expect(listed).not.toContain(key)
       const socket = await client(key, id)
+      const stream = await streamOf(key, id)
       expect((await call(await tokenOf("bob"), "DELETE", `/keys/${prefix}`)).status).toBe(404)
       expect((await call(alice, "DELETE", `/keys/${prefix}`)).status).toBe(200)
       await until(() => !socket.isOpen(), "end of the connection", 1000)
+      expect(await stream.endsWithin(1000)).toBe("ended")
       expect((await call(key, "GET", `/sessions/${id}`)).status).toBe(401)
     })
 
@@ -248,7 +305,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect(at.prompts[1]).toMatchObject(forged)
     })
 
-    test("files of the host hold no provider key, API key, share link or runner token, and the runner gets the key", async () => {
+    test("files of the host hold no provider key, API key, share link, runner token or webhook secret, and the runner gets the key", async () => {
       const providerKey = `sk-provider-${crypto.randomUUID()}`
       const later = `sk-later-${crypto.randomUUID()}`
       const made = await session("user:alice", {
@@ -263,6 +320,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
         scopes: ["sessions:read"],
       })
       const link = await call(host.clientToken, "POST", `${path}/share-links`, { role: "viewer" })
+      const webhook = await webhookOf(made)
       const snapshot = JSON.stringify((await call(host.clientToken, "GET", path)).body)
       const secrets = [
         providerKey,
@@ -270,6 +328,8 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
         made.runnerToken,
         String(key.body["key"]),
         String(link.body["token"]),
+        webhook.secret,
+        webhook.chosen,
       ]
       for (const secret of secrets) {
         expect(snapshot).not.toContain(secret)
@@ -286,6 +346,23 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect((await call(host.clientToken, "POST", "/keys/rotate")).status).toBe(200)
       expect(filesWith(host.folder, providerKey)).toEqual([])
     })
+
+    const webhookOf = async (made: { readonly id: string; readonly runnerToken: string }) => {
+      const { request, stop } = runner(made).uplink
+      const create = async (config: object) => {
+        const payload = { name: "door", config: { type: "webhook", prompt: "ring", ...config } }
+        const { data } = await request("trigger-api", { action: "create", payload })
+        return (data as { trigger: { id: string; secret: string; path: string } }).trigger
+      }
+      const { secret, path } = await create({})
+      const chosen = `whsec-${crypto.randomUUID()}`
+      const second = await create({ secret: chosen })
+      expect((await call(secret, "POST", path, {})).status).toBe(202)
+      expect((await call(chosen, "POST", second.path, {})).status).toBe(202)
+      expect((await call(chosen, "POST", path, {})).status).toBe(401)
+      await stop(2000)
+      return { secret, chosen }
+    }
 
     test("a link to the gateway opens its path once, for the person that made it", async () => {
       const made = await session("user:alice")

@@ -1,13 +1,14 @@
 /** Child sessions with the compiled binary: each has its own OpenCode and workspace, connected to one hub. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
+import { chmod } from "node:fs/promises"
 import { join } from "node:path"
 import type { LocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { until } from "../hub/kit/until.ts"
 import { RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startHubBeside } from "../hub/kit/local-hub.ts"
-import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 
 const binary = requireBinary()
@@ -122,3 +123,36 @@ test("a child whose parent died stops when its standard input ends", async () =>
   expect(await child.exited).toBe(0)
   expect(log()).toContain("the standard input has ended")
 })
+
+test.if(process.getuid?.() === 0)(
+  "children of a hub that runs as root with AGENT_USER start, and their agent is that user",
+  async () => {
+    const own = await createSandbox({ url: "ws://127.0.0.1:1/", token: RUNNER_TOKEN })
+    await chmod(own.root, 0o711)
+    const rootHub = await startHubBeside(own, "parent", model, {
+      stateDir: own.stateDir,
+      self: [binary],
+      environment: { ...own.environment, AGENT_USER: "nobody" },
+    })
+    await chmod(own.stateDir, 0o711)
+    const asking = startFakeRunner({
+      url: rootHub.runnerUrl("parent"),
+      token: RUNNER_TOKEN,
+      stateDir: join(own.root, "parent"),
+    })
+    model.on("who", [
+      tool("bash", { command: "id -un; touch made.txt; stat -c %U made.txt", description: "who" }),
+      text("asked"),
+    ])
+    const { childSessionId } = await asking.uplink.request("spawn-child", {
+      task: "please @@who@@",
+      workspace: "who",
+    })
+    const shown = () => JSON.stringify(rootHub.find(childSessionId)?.recent(50) ?? [])
+    await until(() => shown().includes("asked"), "the answer of the child", 100_000)
+    expect(shown()).toContain("nobody\\nnobody")
+    await asking.stop()
+    await rootHub.stop()
+    await own.remove()
+  },
+)

@@ -152,9 +152,8 @@ export const effects = {
   },
   my_tasks: { effect: "The model reads only the tasks of this session.", seenBy: "model" },
   list_personas: {
-    effect: "The model reads the personas of the hub.",
+    effect: "The model reads the personas of the owner.",
     seenBy: "model",
-    onDurableObject: "The list is empty: a Durable Object stores no personas.",
   },
   register_tunnel: {
     effect: "A person reaches the server in the sandbox through the gateway.",

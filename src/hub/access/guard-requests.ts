@@ -15,8 +15,14 @@ export const guardRequest = async (
   const action = `request:${frame.type}` as const
   const rule = accessTable[action]
   if (rule.guard === "principal" && rule.on === "owner") {
-    if (may(runner, action, { owner: runner.owner })) return
-    throw new Refusal(`${frame.type} is not allowed`)
+    if (!may(runner, action, { owner: runner.owner }))
+      throw new Refusal(`${frame.type} is not allowed`)
+    if (frame.type !== "mailbox-send" || frame.toSessionId === undefined) return
+    // Any session of the owner may get mail; one that no session could read is not accepted.
+    const receiver = await targetOf(frame.toSessionId)
+    if (receiver?.owner !== runner.owner)
+      throw new Refusal(`there is no session ${frame.toSessionId}`)
+    return
   }
   const id = sessionOfRequest(frame, runner.session)
   const target =

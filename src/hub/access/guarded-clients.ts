@@ -2,6 +2,7 @@
  * The door of a session for clients: every message is checked against the access table, counted against the owner's
  * limits and written to the audit log before the session gets it. The same for WebSockets and HTTP.
  */
+import { isStorageFull, STORAGE_FULL } from "../../lib/storage-full.ts"
 import { parseLimitedJson } from "../../wire/json-limits.ts"
 import {
   type Client,
@@ -94,6 +95,11 @@ const withAuthor = (message: Client<"prompt">, principal: Principal): Client<"pr
 const bytesOf = ({ content, attachments = [] }: Client<"prompt">): number =>
   attachments.reduce((sum, { url }) => sum + url.length, content.length)
 
+const refuseIfFull = (error: unknown): Reply => {
+  if (isStorageFull(error)) return refuse("storage-full", STORAGE_FULL)
+  throw error
+}
+
 export interface GuardedSocket {
   /** A message from a client's WebSocket. Messages of one connection are handled in their order. */
   readonly receive: (text: string, sender: Sender) => Promise<void>
@@ -122,7 +128,8 @@ export const guardSocket = (
     if (!parsed.ok) return reply(refuse("bad-request", parsed.problem), idOf(value))
     const { message } = parsed
     if (message.type !== "subscribe") {
-      return reply(await handleVerb(ports, hosted, message, sender), message.clientRequestId)
+      const given = await handleVerb(ports, hosted, message, sender).catch(refuseIfFull)
+      return reply(given, message.clientRequestId)
     }
     const refused = refusalOf(ports, hosted, sender, "subscribe")
     if (refused) return reply(refused, message.clientRequestId)
@@ -144,7 +151,12 @@ export const markRead = async (
   { id, session }: HostedSession,
   principal: Principal,
 ): Promise<void> => {
-  await directory.markRead(readerOf(principal), id, session.facts().rev)
+  try {
+    await directory.markRead(readerOf(principal), id, session.facts().rev)
+  } catch (error) {
+    // A position that is not stored only shows messages as unread.
+    if (!isStorageFull(error)) throw error
+  }
 }
 
 const isPing = (value: unknown): boolean =>

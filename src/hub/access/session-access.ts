@@ -15,8 +15,10 @@ export interface SessionAccess {
   readonly target: () => Target & { readonly id: string }
   /** The runner of this session. */
   readonly runner: () => Runner
+  /** The person who made the session; a child session has the creator of its parent. */
+  readonly creator: () => string | undefined
   /** Called once, when the session is made. */
-  readonly setOwner: (owner: Owner, ancestors: readonly string[]) => void
+  readonly setOwner: (owner: Owner, ancestors: readonly string[], creator?: string) => void
   readonly members: Members
   readonly shareLinks: ShareLinks
 }
@@ -39,8 +41,10 @@ export const createSessionAccess = (sql: Sql, id: string, now: () => number): Se
     shareLinks,
     target: () => ({ id, owner: owner(), ancestors: ancestors(), members: members.of(id) }),
     runner: () => runnerPrincipal(id, owner(), ancestors()),
-    setOwner: (given, parents) => {
+    creator: () => read("creator"),
+    setOwner: (given, parents, creator) => {
       write("owner", given)
+      if (creator !== undefined) write("creator", creator)
       write("ancestors", JSON.stringify(parents))
     },
   }

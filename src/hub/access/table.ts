@@ -102,6 +102,14 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
   "route:keys-rotate": row("owner", "owner", "keys", ["operator"])(
     "`POST /keys/rotate`: encrypt every stored config with the first encryption key",
   ),
+  "route:personas-list": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /personas`"),
+  "route:personas-put": row("owner", "owner", "sessions:admin", PEOPLE)("`PUT /personas/:slug`"),
+  "route:personas-remove": row(
+    "owner",
+    "owner",
+    "sessions:admin",
+    PEOPLE,
+  )("`DELETE /personas/:slug`"),
   "route:audit": row("owner", "editor", "audit", PEOPLE)("`GET /audit`"),
 }
 

@@ -22,7 +22,6 @@ export interface ExternalHandlerOptions {
   readonly git: GitHost
   /** Why nothing can be sent to channels of this type. */
   readonly chatProblem: (channelType: string) => string | undefined
-  readonly personas: (session: string) => readonly Record<string, unknown>[]
 }
 
 export const createExternalHandlers = ({
@@ -30,7 +29,6 @@ export const createExternalHandlers = ({
   children,
   git,
   chatProblem,
-  personas,
 }: ExternalHandlerOptions): ExternalHandlers => {
   const mustFind = async (id: string): Promise<OtherSession> => {
     const session = await find(id)
@@ -107,7 +105,6 @@ export const createExternalHandlers = ({
       })
       return { success: true }
     },
-    "list-personas": async (_fields, { session }) => ({ personas: [...personas(session)] }),
     ...git,
   }
 }

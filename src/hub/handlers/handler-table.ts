@@ -3,6 +3,7 @@
  * handler does not compile.
  */
 import { digestOf } from "../../lib/digest.ts"
+import type { MailReader } from "../access/mail-reader.ts"
 import type {
   RequestFields,
   RequestFrame,
@@ -14,6 +15,11 @@ import type {
 export interface Caller {
   readonly session: string
   readonly requestId: string
+}
+
+/** A caller of the shared store, and whose mail it reads. */
+export interface StoreCaller extends Caller {
+  readonly reader: MailReader
 }
 
 /** One name for a request of a session: the runner chooses `requestId`, so it is unique in its session only. */
@@ -45,6 +51,7 @@ export type StoreRequestType =
   | "workflow-api"
   | "trigger-api"
   | "execution-api"
+  | "list-personas"
 
 /** Requests that need something outside the shared store: other sessions, processes, a git host. */
 export type ExternalRequestType = Exclude<RequestType, StoreRequestType>
@@ -52,7 +59,7 @@ export type ExternalRequestType = Exclude<RequestType, StoreRequestType>
 export type StoreHandlers = {
   readonly [Type in StoreRequestType]: (
     fields: RequestFields<Type>,
-    caller: Caller,
+    caller: StoreCaller,
   ) => RequestResult<Type>
 }
 
@@ -67,7 +74,7 @@ export const answerStoreRequest = <Type extends StoreRequestType>(
   handlers: StoreHandlers,
   type: Type,
   fields: RequestFields<Type>,
-  caller: Caller,
+  caller: StoreCaller,
 ): RequestResult<Type> => handlers[type](fields, caller)
 
 export const answerExternalRequest = async (

@@ -1,10 +1,18 @@
 /**
- * Notifications from a session to another session, a user or a handle. The store has one owner: its sessions work for the
- * users and handles that are written to, so each of them reads those notifications, except its own.
+ * Notifications from a session to another session, a user or a handle. A handle belongs to one session, which reads its
+ * mail. The mail of a user is read by the sessions that work for that user, except by the one that sent it.
  */
 import type { Sql } from "../session/ports.ts"
 import type { Effects } from "../shared-store/effects.ts"
-import { mailRow, type Notification, placeRow, selectAll, selectOne } from "../shared-store/rows.ts"
+import { mayWriteTo } from "../access/mail-reader.ts"
+import {
+  handleRow,
+  mailRow,
+  type Notification,
+  placeRow,
+  selectAll,
+  selectOne,
+} from "../shared-store/rows.ts"
 import { Refusal, type StoreHandlers } from "./handler-table.ts"
 import type { HandlerContext } from "./handler-context.ts"
 
@@ -16,7 +24,7 @@ export const mailboxHandlers = (
   { now, newId }: HandlerContext,
   effects: Effects,
 ): Pick<StoreHandlers, "mailbox-send" | "mailbox-check"> => ({
-  "mailbox-send": (mail, { session }) => {
+  "mailbox-send": (mail, { session, reader }) => {
     const receivers = [mail.toSessionId, mail.toUserId, mail.toHandle].filter(
       (to) => to !== undefined,
     )
@@ -26,6 +34,10 @@ export const mailboxHandlers = (
     if (mail.replyToId !== undefined && !placeOf(sql, mail.replyToId)) {
       throw new Refusal(`there is no notification ${mail.replyToId}`)
     }
+    const toUser = mail.toUserId?.replace(/^user:/, "")
+    if (toUser !== undefined && !mayWriteTo(reader, toUser))
+      throw new Refusal(`toUserId: ${toUser} has no session that could read it`)
+    const toSession = mail.toSessionId ?? sessionOfHandle(sql, mail.toHandle)
     const id = newId()
     const at = now()
     sql.run(
@@ -33,8 +45,8 @@ export const mailboxHandlers = (
          context_task, reply_to, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       id,
       session,
-      mail.toSessionId ?? null,
-      mail.toUserId ?? null,
+      toSession ?? null,
+      toUser ?? null,
       mail.toHandle ?? null,
       mail.messageType ?? "message",
       mail.content,
@@ -50,16 +62,16 @@ export const mailboxHandlers = (
       content: mail.content.slice(0, SHOWN_CHARACTERS).toWellFormed(),
       createdAt: at,
       ...(mail.toSessionId !== undefined && { toSessionId: mail.toSessionId }),
-      ...(mail.toUserId !== undefined && { toUserId: mail.toUserId }),
+      ...(toUser !== undefined && { toUserId: toUser }),
       ...(mail.toHandle !== undefined && { toHandle: mail.toHandle }),
     }
     // People read it in the session that sent it, and in the one that it is for.
-    for (const reader of new Set([session, mail.toSessionId ?? session])) {
-      effects.add(`${id}/${reader}`, reader, { do: "notify", notification })
+    for (const shown of new Set([session, toSession ?? session])) {
+      effects.add(`${id}/${shown}`, shown, { do: "notify", notification })
     }
     return { messageId: id }
   },
-  "mailbox-check": ({ limit = 50, after }, { session }) => {
+  "mailbox-check": ({ limit = 50, after }, { session, reader: { user } }) => {
     const afterPlace = after === undefined ? 0 : placeOf(sql, after)
     const since = afterPlace === undefined ? Date.parse(after ?? "") : undefined
     if (since !== undefined && Number.isNaN(since)) {
@@ -68,10 +80,13 @@ export const mailboxHandlers = (
     const rows = selectAll(
       sql,
       mailRow,
-      `SELECT * FROM mailbox WHERE (to_session = ? OR (to_session IS NULL AND from_session <> ?))
+      `SELECT * FROM mailbox WHERE (to_session = ?
+           OR (to_user IS NOT NULL AND from_session <> ? AND (? IS NULL OR to_user = ?)))
          AND place > ? AND created_at > ? ORDER BY place LIMIT ?`,
       session,
       session,
+      user,
+      user,
       afterPlace ?? 0,
       since ?? -1,
       limit,
@@ -92,6 +107,23 @@ export const mailboxHandlers = (
     }
   },
 })
+
+const nameOfHandle = (handle: string): string => handle.replace(/^@/, "").toLowerCase()
+
+export const setHandle = (sql: Sql, handle: string, session: string): void =>
+  sql.run(
+    "INSERT OR REPLACE INTO handles (handle, session) VALUES (?, ?)",
+    nameOfHandle(handle),
+    session,
+  )
+
+const sessionOfHandle = (sql: Sql, handle: string | undefined): string | undefined => {
+  if (handle === undefined) return undefined
+  const query = "SELECT session FROM handles WHERE handle = ?"
+  const found = selectOne(sql, handleRow, query, nameOfHandle(handle))
+  if (!found) throw new Refusal(`toHandle: there is no session with the handle ${handle}`)
+  return found.session
+}
 
 const placeOf = (sql: Sql, id: string): number | undefined =>
   selectOne(sql, placeRow, "SELECT place FROM mailbox WHERE id = ?", id)?.place

@@ -1,6 +1,6 @@
 /** The payloads of `trigger-api`, and how a trigger's data becomes the variables of a workflow. */
 import { z } from "zod"
-import { type TriggerConfig, triggerConfig } from "../shared-store/rows.ts"
+import { triggerConfig } from "../shared-store/rows.ts"
 
 const text = z.string().min(1)
 const record = z.record(z.string(), z.unknown())
@@ -41,13 +41,9 @@ export const runPayload = targetPayload.refine(
 )
 
 export const withoutSecret = (config: Readonly<Record<string, unknown>>) =>
-  Object.fromEntries(Object.entries(config).filter(([name]) => name !== "secret"))
-
-/** A changed webhook keeps its secret unless the change contains a new one. */
-export const keepSecret = (config: TriggerConfig, before: TriggerConfig): TriggerConfig =>
-  config.type === "webhook" && before.type === "webhook" && config.secret === undefined
-    ? { ...config, secret: before.secret }
-    : config
+  Object.fromEntries(
+    Object.entries(config).filter(([name]) => name !== "secret" && name !== "secretHash"),
+  )
 
 /** `{"pr": "pull_request.number"}` reads a path of the data. A path that is not there, or a non-text, is the value itself. */
 export const mapVariables = (

@@ -3,7 +3,6 @@
  * a repeated id does nothing.
  */
 import type { Sql } from "../session/ports.ts"
-import { sameText } from "../../lib/constant-time.ts"
 import { nextTime, parseCron } from "../shared-store/cron.ts"
 import type { Effects } from "../shared-store/effects.ts"
 import {
@@ -20,7 +19,6 @@ import { Refusal, type StoreHandlers } from "./handler-table.ts"
 import type { HandlerContext } from "./handler-context.ts"
 import {
   createPayload,
-  keepSecret,
   listPayload,
   mapVariables,
   runPayload,
@@ -28,6 +26,7 @@ import {
   updatePayload,
   withoutSecret,
 } from "./trigger-payloads.ts"
+import { hideSecret, isSecretOf } from "./webhook-secrets.ts"
 import type { Workflows } from "./workflows.ts"
 
 export interface Triggers {
@@ -168,7 +167,11 @@ export const createTriggers = (
               workflow,
               session,
               enabled,
-              config: secret === undefined ? config : { ...config, secret },
+              config: hideSecret(
+                context.digest,
+                id,
+                secret === undefined ? config : { ...config, secret },
+              ),
               mapping: variableMapping,
             })
             // Only this result contains the secret: `list` and `update` leave it out.
@@ -182,7 +185,9 @@ export const createTriggers = (
           case "update": {
             const change = readPayload(updatePayload, payload)
             const row = find(change.triggerId)
-            const config = change.config ? keepSecret(change.config, row.config) : row.config
+            const config = change.config
+              ? hideSecret(context.digest, row.id, change.config, row.config)
+              : row.config
             const workflow =
               change.workflowId === undefined ? row.workflow : workflowIdOf(change.workflowId)
             check(config, workflow)
@@ -232,8 +237,8 @@ export const createTriggers = (
         "SELECT * FROM triggers WHERE id = ? AND type = 'webhook' AND enabled = 1",
         id,
       )
-      if (row?.config.type !== "webhook") return 404
-      if (row.config.secret === undefined || !sameText(secret, row.config.secret)) return 401
+      if (!row) return 404
+      if (!isSecretOf(context.digest, row.id, row.config, secret)) return 401
       fire(row, `${row.id}#${context.newId()}`, data)
       return 202
     },

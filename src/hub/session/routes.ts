@@ -19,6 +19,11 @@ export type SharingRoute =
     }
   | { readonly to: "share-links-revoke"; readonly session: string; readonly link: string }
 
+/** The personas of an owner. */
+export type PersonaRoute =
+  | { readonly to: "personas-list" }
+  | { readonly to: "personas-put" | "personas-remove"; readonly slug: string }
+
 /** Routes about an owner as a whole: its sessions, keys and audit log. */
 interface OwnerRoute {
   readonly to: "list" | "search" | "create" | "keys-list" | "keys-create" | "keys-rotate" | "audit"
@@ -27,6 +32,7 @@ interface OwnerRoute {
 export type Route =
   | { readonly to: "health" }
   | OwnerRoute
+  | PersonaRoute
   | SharingRoute
   | { readonly to: "put" | "snapshot" | "events" | "terminate"; readonly session: string }
   | { readonly to: "socket"; readonly role: "runner" | "client"; readonly session: string }
@@ -41,7 +47,7 @@ export type Route =
 /** A valid session id. It is also a file name and the name of a Durable Object. */
 const SESSION_ID = /^[A-Za-z0-9._:-]{1,128}$/
 
-const ownerRoutes: ReadonlyMap<string, "health" | OwnerRoute["to"]> = new Map([
+const ownerRoutes: ReadonlyMap<string, "health" | "personas-list" | OwnerRoute["to"]> = new Map([
   ["GET health", "health"],
   ["GET sessions", "list"],
   ["POST sessions", "create"],
@@ -49,6 +55,7 @@ const ownerRoutes: ReadonlyMap<string, "health" | OwnerRoute["to"]> = new Map([
   ["GET keys", "keys-list"],
   ["POST keys", "keys-create"],
   ["GET audit", "audit"],
+  ["GET personas", "personas-list"],
 ])
 
 const sessionRoutes: ReadonlyMap<
@@ -84,6 +91,10 @@ const ownerRoute = (
   if (id === undefined) {
     const to = ownerRoutes.get(`${method} ${first ?? ""}`)
     return to && { to }
+  }
+  if (first === "personas") {
+    const to = ({ PUT: "personas-put", DELETE: "personas-remove" } as const)[method]
+    return to && { to, slug: id }
   }
   if (first === "hooks" && method === "POST") return { to: "hook", trigger: id }
   if (first === "channels" && method === "POST") return { to: "chat", chat: id }

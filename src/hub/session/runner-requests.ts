@@ -2,6 +2,7 @@
 import type { Parsed, RequestFrame } from "../../wire/frames/index.ts"
 import type { SessionContext } from "./session-context.ts"
 import { readRow, resultRow } from "./rows.ts"
+import { storedResult } from "./stored-result.ts"
 
 export interface RunnerRequests {
   readonly handle: (frame: RequestFrame) => void
@@ -25,17 +26,19 @@ export const createRunnerRequests = ({
 
   const finish = ({ type, requestId }: RequestFrame, result: Record<string, unknown>) => {
     running.delete(requestId)
-    const text = JSON.stringify({ ...result, type: `${type}-result`, requestId })
-    if (text.length <= MAX_STORED_RESULT) {
+    const textOf = (value: Readonly<Record<string, unknown>>) =>
+      JSON.stringify({ ...value, type: `${type}-result`, requestId })
+    const stored = textOf(storedResult(type, result))
+    if (stored.length <= MAX_STORED_RESULT) {
       ports.sql.run(
         "INSERT OR REPLACE INTO rpc (request_id, type, result, at) VALUES (?, ?, ?, ?)",
         requestId,
         type,
-        text,
+        stored,
         ports.now(),
       )
     }
-    send(text)
+    send(textOf(result))
   }
 
   return {

@@ -2,6 +2,7 @@
  * The runner's side of a session. One connection counts; every frame is processed once and acknowledged after it is
  * written; prompts are dispatched only when every frame from before the connection is known.
  */
+import { isStorageFull } from "../../lib/storage-full.ts"
 import { channelKey } from "../../wire/channel.ts"
 import { closeReasons } from "../../wire/close-reasons.ts"
 import {
@@ -70,8 +71,11 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
     stopBatch()
     deltas.discard()
     lastSeq = undefined
-    commit(() => runnerConnection.update({ connection: null, phase: "away" }))
-    ports.sockets.close(connection, 4000, "Resend from what is stored")
+    try {
+      commit(() => runnerConnection.update({ connection: null, phase: "away" }))
+    } finally {
+      ports.sockets.close(connection, 4000, "Resend from what is stored")
+    }
   }
 
   const write = (connection: string, work: () => void) => {
@@ -84,7 +88,8 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
       })
     } catch (error) {
       ports.report("hub.frame-failed", { error: String(error) })
-      if (lastSeq !== failedSeq) {
+      // On a full disk no frame can be written: none is skipped, the runner keeps them all.
+      if (lastSeq !== failedSeq || isStorageFull(error)) {
         failedSeq = lastSeq
         return restartStream(connection, "a frame could not be written")
       }

@@ -182,6 +182,7 @@ const whatIs: Readonly<Record<EffectKind, string>> = {
   cancel: "cancelling a workflow",
   prompt: "a prompt of a trigger or a session",
   notify: "a notification",
+  git: "changing a pull request",
   note: "a note",
 }
 

@@ -50,6 +50,12 @@ const effect = z.discriminatedUnion("do", [
   z.object({ do: z.literal("prompt"), content: text, authorName: text.optional() }),
   /** A notification for a session, a user or a handle, shown to the clients of the session. */
   z.object({ do: z.literal("notify"), notification }),
+  /** A change of a pull request that the git host did not answer (git-retries.ts). */
+  z.object({
+    do: z.literal("git"),
+    requestId: text,
+    change: z.object({ type: z.enum(["create-pr", "update-pr"]), fields: record }),
+  }),
   /** A system message in the conversation. */
   z.object({ do: z.literal("note"), content: text }),
 ])
@@ -110,6 +116,8 @@ export const mailRow = z.object({
   reply_to: optionalText,
   created_at: time,
 })
+
+export const handleRow = z.object({ session: text })
 
 export const placeRow = mailRow.pick({ place: true })
 
@@ -183,6 +191,8 @@ export const triggerConfig = z.discriminatedUnion("type", [
   z.looseObject({
     type: z.literal("webhook"),
     secret: nonEmpty.optional(),
+    /** In a stored row, instead of the secret. */
+    secretHash: nonEmpty.optional(),
     prompt: nonEmpty.optional(),
   }),
   z.looseObject({ type: z.literal("manual"), prompt: nonEmpty.optional() }),

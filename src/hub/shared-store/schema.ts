@@ -23,6 +23,9 @@ const statements = [
     place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, from_session TEXT NOT NULL, to_session TEXT,
     to_user TEXT, to_handle TEXT, type TEXT NOT NULL, content TEXT NOT NULL, context_session TEXT, context_task TEXT,
     reply_to TEXT, created_at INTEGER NOT NULL)`,
+  "CREATE TABLE IF NOT EXISTS personas (slug TEXT PRIMARY KEY, content TEXT NOT NULL, updated_at INTEGER NOT NULL)",
+  // Names that mail can be sent to. A handle belongs to one session.
+  "CREATE TABLE IF NOT EXISTS handles (handle TEXT PRIMARY KEY, session TEXT NOT NULL)",
   `CREATE TABLE IF NOT EXISTS workflows (
     id TEXT PRIMARY KEY, slug TEXT UNIQUE NOT NULL, name TEXT NOT NULL, description TEXT, version TEXT NOT NULL,
     enabled INTEGER NOT NULL DEFAULT 1, tags TEXT NOT NULL DEFAULT '[]', data TEXT NOT NULL, hash TEXT NOT NULL,

@@ -1,5 +1,7 @@
 /** Delivers effects to sessions: the same kinds on every host, which differ only in how a session is reached. */
 import { channelAddress } from "../../wire/channel.ts"
+import type { GitHost } from "../handlers/git-host.ts"
+import { applyGitChange } from "../handlers/git-retries.ts"
 import { FinalFailure } from "../session/final-failure.ts"
 import type { Session } from "../session/session.ts"
 import type { Deliveries } from "./effects.ts"
@@ -19,6 +21,7 @@ export interface EffectReceiver {
 
 export const sessionDeliveries = (
   find: (session: string) => EffectReceiver | undefined,
+  git: () => GitHost,
 ): Deliveries => {
   const mustFind = (session: string): EffectReceiver => {
     const found = find(session)
@@ -40,6 +43,11 @@ export const sessionDeliveries = (
         "web:default",
       ),
     notify: (session, _id, { notification }) => mustFind(session).notify(notification),
+    git: async (session, id, { change, requestId }) => {
+      const receiver = mustFind(session)
+      const content = await applyGitChange(git(), change, { session, requestId })
+      await receiver.note({ id, role: "system", content })
+    },
     note: (session, id, { content }) => mustFind(session).note({ id, role: "system", content }),
   }
 }

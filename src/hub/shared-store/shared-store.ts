@@ -6,19 +6,25 @@ import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
 import type { Alarm, DecisionOutcome, ExecutionDecision, Sql } from "../session/ports.ts"
 import { createEffects, type Deliveries } from "./effects.ts"
 import { createExecutions, executionHandlers } from "../handlers/executions.ts"
-import { mailboxHandlers } from "../handlers/mailbox.ts"
+import { everyUser, type MailReader } from "../access/mail-reader.ts"
+import { mailboxHandlers, setHandle } from "../handlers/mailbox.ts"
 import { memoryHandlers } from "../handlers/memories.ts"
 import { proposalActions } from "../handlers/proposals.ts"
 import { requestResultRow, selectOne } from "./rows.ts"
+import type { GitChange } from "../handlers/git-retries.ts"
+import { createPersonas, type Personas, type PersonaText } from "./personas.ts"
 import { createSharedTables } from "./schema.ts"
 import {
   answerStoreRequest,
   type Caller,
   isStoreRequest,
+  nameOfRequest,
   type StoreHandlers,
 } from "../handlers/handler-table.ts"
 import { taskHandlers } from "../handlers/tasks.ts"
 import type { HandlerContext } from "../handlers/handler-context.ts"
+import { storedResult } from "../session/stored-result.ts"
+import { hideStoredSecrets } from "../handlers/webhook-secrets.ts"
 import { createTriggers } from "../handlers/triggers.ts"
 import { workflowActions } from "../handlers/workflow-actions.ts"
 import { createWorkflows, workflowHandlers } from "../handlers/workflows.ts"
@@ -29,11 +35,24 @@ export interface SharedStoreOptions {
   readonly alarm: Alarm
   readonly deliveries: Deliveries
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
+  /** Removes deleted text from the files of the database. Absent where the host does it. */
+  readonly compact?: () => void
+  /** Personas that the host keeps as files. */
+  readonly personaFiles?: () => readonly PersonaText[]
 }
 
 export interface SharedStore {
   /** Undefined when the request needs more than the shared store. Throws a Refusal with a message for the caller. */
-  readonly answer: (session: string, frame: RequestFrame) => Record<string, unknown> | undefined
+  readonly answer: (
+    session: string,
+    frame: RequestFrame,
+    reader?: MailReader,
+  ) => Record<string, unknown> | undefined
+  readonly personas: Personas
+  /** Keeps a change of a pull request, to be tried again until it succeeds or is given up. */
+  readonly retryGit: (caller: Caller, change: GitChange) => void
+  /** Gives a session its handle. A handle belongs to one session: the one that got it last. */
+  readonly setHandle: (handle: string, session: string) => void
   /** Stores the result that a runner reports for a workflow execution. A known `reportId` changes nothing. */
   readonly executed: (
     id: string,
@@ -59,8 +78,11 @@ export const createSharedStore = ({
   alarm,
   deliveries,
   report,
+  compact,
+  personaFiles = () => [],
 }: SharedStoreOptions): SharedStore => {
   createSharedTables(sql)
+  if (hideStoredSecrets(sql, context.digest)) compact?.()
   const setAlarm = () => alarm.set(earliest([triggers.nextAlarm(), effects.nextAlarm()]))
   const effects = createEffects({
     sql,
@@ -72,6 +94,7 @@ export const createSharedStore = ({
     },
     report,
   })
+  const personas = createPersonas(sql, context.now, personaFiles)
   const workflows = createWorkflows(sql, context)
   const executions = createExecutions(sql, context, effects)
   const triggers = createTriggers(sql, context, workflows, executions, effects)
@@ -86,6 +109,7 @@ export const createSharedStore = ({
     ...workflowHandlers(sql, context, workflows),
     ...executionHandlers(sql, context, workflows, executions, effects),
     ...triggers.handlers,
+    "list-personas": () => ({ personas: [...personas.list()] }),
     "workflow-api": ({ action, payload }, { session }) => ({
       data: actions[action](payload, session),
     }),
@@ -99,7 +123,8 @@ export const createSharedStore = ({
   }
 
   const runOnce = (
-    caller: Caller,
+    caller: Pick<Caller, "session" | "requestId">,
+    type: string,
     work: () => Record<string, unknown>,
   ): Record<string, unknown> => {
     const key = `${caller.session}/${caller.requestId}`
@@ -114,28 +139,36 @@ export const createSharedStore = ({
     sql.run(
       "INSERT INTO rpc (request_id, result, at) VALUES (?, ?, ?)",
       key,
-      JSON.stringify(result),
+      JSON.stringify(storedResult(type, result)),
       context.now(),
     )
     return result
   }
 
   return {
-    answer: (session, frame) => {
+    answer: (session, frame, reader = everyUser) => {
       if (!isStoreRequest(handlers, frame)) return undefined
-      const caller = { session, requestId: frame.requestId }
+      const caller = { session, requestId: frame.requestId, reader }
       return commit(() =>
-        runOnce(caller, () => answerStoreRequest(handlers, frame.type, frame, caller)),
+        runOnce(caller, frame.type, () => answerStoreRequest(handlers, frame.type, frame, caller)),
       )
     },
     executed: (id, envelope, reportId) =>
       commit(
         () =>
-          void runOnce({ session: REPORTS, requestId: reportId }, () => {
+          void runOnce({ session: REPORTS, requestId: reportId }, "workflow-report", () => {
             executions.executed(id, envelope)
             return {}
           }),
       ),
+    personas,
+    retryGit: ({ session, requestId }, change) =>
+      commit(() => {
+        const id = `git-${nameOfRequest(session, requestId)}`
+        // A lane of its own: an outage of the git host must not hold back prompts.
+        effects.add(id, session, { do: "git", requestId, change }, `git:${session}`)
+      }),
+    setHandle: (handle, session) => commit(() => setHandle(sql, handle, session)),
     decide: (session, decision) => commit(() => executions.decide(session, decision)),
     hook: (trigger, secret, data) => commit(() => triggers.hook(trigger, secret, data)),
     alarm: () => commit(triggers.alarm),

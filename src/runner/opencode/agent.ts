@@ -35,6 +35,8 @@ export interface AgentSettings {
   readonly stateDir: string
   readonly workDir: string
   readonly opencodeUrl: string
+  /** The names of the settings that a person has set. */
+  readonly given: ReadonlySet<string>
   readonly opencodeBin: string | undefined
   readonly opencodePassword: string | undefined
   readonly opencodeConfigSource: string
@@ -195,6 +197,7 @@ export const createAgent = (options: AgentOptions): Agent => {
 
   const launcher = createLauncher({
     url: new URL(settings.opencodeUrl),
+    isDefaultUrl: !settings.given.has("opencodeUrl"),
     workDir: settings.workDir,
     logFile: directories.logFile,
     record: openRunRecord(join(settings.stateDir, RUN_RECORD)),

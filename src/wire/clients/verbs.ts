@@ -122,6 +122,7 @@ export type RefusalCode =
   | "too-late"
   | "conflict"
   | "no-runner"
+  | "storage-full"
   | "too-many"
 
 const schemas: ReadonlyMap<string, z.ZodType<ClientMessage>> = new Map(

@@ -280,6 +280,51 @@ describe("the audit log", () => {
   })
 })
 
+describe("the retention of the audit log", () => {
+  const retention = { entries: 5, ageMs: 10_000 }
+  const append = (audit: ReturnType<typeof createAudit>, owner: "user:alice" | "user:bob") =>
+    audit.append({ owner, principal: callers.owner, action: "verb:prompt" })
+  const count = (audit: ReturnType<typeof createAudit>, owner: "user:alice" | "user:bob") =>
+    audit.list(owner).entries.length
+
+  test("each owner keeps its newest entries, and another owner's activity removes none of them", () => {
+    const audit = createAudit(sql, clock.now, retention)
+    for (let index = 0; index < 3; index += 1) append(audit, "user:alice")
+    for (let index = 0; index < 50; index += 1) append(audit, "user:bob")
+    expect(count(audit, "user:alice")).toBe(3)
+    expect(audit.list("user:bob").entries.map(({ place }) => place)).toEqual([53, 52, 51, 50, 49])
+  })
+  test("entries that are too old are removed with the next entry", () => {
+    const audit = createAudit(sql, clock.now, retention)
+    append(audit, "user:alice")
+    append(audit, "user:bob")
+    clock.advance(10_001)
+    append(audit, "user:alice")
+    expect(count(audit, "user:alice")).toBe(1)
+    expect(count(audit, "user:bob")).toBe(1)
+  })
+  test("the database refuses to delete an entry within the retention, also when the program asks for it", () => {
+    const audit = createAudit(sql, clock.now, retention)
+    for (let index = 0; index < 6; index += 1) append(audit, "user:alice")
+    expect(() => sql.run("DELETE FROM audit WHERE place = 2")).toThrow("append-only")
+    expect(() => sql.run("DELETE FROM audit WHERE owner = 'user:alice'")).toThrow("append-only")
+    expect(count(audit, "user:alice")).toBe(5)
+  })
+  test("entries of an older version are kept as the oldest", () => {
+    sql.run(`CREATE TABLE audit (
+      place INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, at INTEGER NOT NULL, who TEXT NOT NULL,
+      action TEXT NOT NULL, session TEXT, source TEXT)`)
+    sql.run(
+      "INSERT INTO audit (owner, at, who, action) VALUES ('user:alice', 1000000, 'x', 'verb:prompt')",
+    )
+    const audit = createAudit(sql, clock.now, retention)
+    for (let index = 0; index < 4; index += 1) append(audit, "user:alice")
+    expect(audit.list("user:alice").entries.at(-1)?.who).toBe("x")
+    append(audit, "user:alice")
+    expect(count(audit, "user:alice")).toBe(5)
+  })
+})
+
 describe("authentication", () => {
   const secret = "a secret of at least thirty-two bytes"
   const setUp = async (verifyJwt?: JwtVerifier) => {

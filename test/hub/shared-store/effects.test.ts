@@ -33,6 +33,7 @@ const setUp = (fails: (id: string) => unknown) => {
     cancel: deliver,
     prompt: deliver,
     notify: deliver,
+    git: deliver,
     note: (_session, _id, { content }) => void notes.push(content),
   }
   const effects = createEffects({

@@ -1,7 +1,5 @@
 /** Rows of the tools for what sessions share: memories, mailbox, tasks, personas. */
 import { expect } from "bun:test"
-import { mkdir, writeFile } from "node:fs/promises"
-import { join } from "node:path"
 import type { House } from "../kit/house.ts"
 import { type Rows, succeed } from "../kit/row.ts"
 
@@ -107,11 +105,6 @@ export const boardRows: Rows<
     expect(read).not.toContain("A task of other")
   },
   list_personas: async (house) => {
-    if (house.host === "workerd") {
-      const { read } = await succeed(house, "list_personas", {})
-      expect(read).not.toContain("wader")
-      return
-    }
     await storePersona(house, "wader", "# Walks in water\nBe patient.\n")
     const { read } = await succeed(house, "list_personas", {})
     expect(read).toContain("wader")
@@ -119,9 +112,7 @@ export const boardRows: Rows<
   },
 }
 
-/** As an operator adds one: a file of the Bun host. */
-const storePersona = async ({ sandbox }: House, name: string, content: string): Promise<void> => {
-  const folder = join(sandbox.root, "hub-state/hub/personas")
-  await mkdir(folder, { recursive: true })
-  await writeFile(join(folder, `${name}.md`), content)
+/** As a person adds one, the same on both hosts. */
+const storePersona = async ({ api }: House, name: string, content: string): Promise<void> => {
+  expect((await api("PUT", `/personas/${name}`, { content })).status).toBe(201)
 }

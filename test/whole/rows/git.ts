@@ -43,10 +43,8 @@ export const gitRows: Rows<
   },
   inspect_pull_request: async (house) => {
     const { number } = house.github.openPull(HERON, "seen-nest", "A pull request to read")
-    const { read } = await succeed(house, "inspect_pull_request", {
-      ...repository,
-      pr_number: number,
-    })
+    // Without owner and repo: the runner names the repository of its checkout.
+    const { read } = await succeed(house, "inspect_pull_request", { pr_number: number })
     expect(read).toContain("A pull request to read")
     expect(read).toContain("docs/nest.md")
     expect(read).toContain(`comment on ${number}`)

@@ -28,6 +28,7 @@ import type { Owner } from "../../access/ownership.ts"
 import { createFactsReporter } from "../../access/report-facts.ts"
 import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
 import { createJwtVerifier, type JwtSettings } from "../../access/verify-jwt.ts"
+import type { Personas } from "../../shared-store/personas.ts"
 import { applyProvision } from "../../provision.ts"
 import { migrate } from "../../session/schema.ts"
 import { openHostKeyring } from "./host-keyring.ts"
@@ -42,6 +43,7 @@ import { digestOf } from "../../../lib/digest.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { hashOf } from "../../keys.ts"
 import { createChatCalls } from "./chat-calls.ts"
+import { createFailures } from "./failures.ts"
 import { createPacedMessages, type PacedMessages } from "./paced-messages.ts"
 import { timerAlarm } from "./timer-alarm.ts"
 
@@ -71,6 +73,8 @@ export interface HubOptions {
     decision: ExecutionDecision,
   ) => Promise<DecisionOutcome>
   readonly ended: (session: string) => void
+  readonly personas?: (owner: Owner) => Personas
+  readonly setHandle?: (owner: Owner, handle: string, session: string) => void
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   readonly chats?: ConfiguredChats | undefined
@@ -85,7 +89,12 @@ export interface Hub {
   readonly hosted: (id: string) => HostedSession | undefined
   readonly directory: Directory
   /** The existing session, or a new one of this owner; `ancestors` begins with its parent. */
-  readonly create: (id: string, owner?: Owner, ancestors?: readonly string[]) => Session
+  readonly create: (
+    id: string,
+    owner?: Owner,
+    ancestors?: readonly string[],
+    creator?: string,
+  ) => Session
   /** Closes every connection and every file. Written data stays. */
   readonly stop: () => Promise<void>
 }
@@ -215,11 +224,11 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     void directory.adoptSession(id, owner)
   }
   const find = (id: string): OpenSession | undefined => open.get(id)
-  const create: Hub["create"] = (id, owner = LOCAL_OWNER, ancestors = []) => {
+  const create: Hub["create"] = (id, owner = LOCAL_OWNER, ancestors = [], creator) => {
     const known = find(id)
     if (known) return known.session
     const made = load(id, openBunSql(fileOf(id)), undefined)
-    made.access.setOwner(owner, ancestors)
+    made.access.setOwner(owner, ancestors, creator)
     void directory.adoptSession(id, owner)
     open.set(id, made)
     return made.session
@@ -245,7 +254,13 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     verifyJwt,
     allowedOrigins: options.allowedOrigins ?? [],
     find,
-    provision: (id, owner, fields) => applyProvision(create(id, owner, fields.ancestors), fields),
+    provision: async (id, owner, fields) => {
+      await applyProvision(create(id, owner, fields.ancestors, fields.creator), fields)
+      if (fields.handle !== undefined) options.setHandle?.(owner, fields.handle, id)
+    },
+    listPersonas: (owner) => options.personas?.(owner).list() ?? [],
+    putPersona: (owner, persona) => options.personas?.(owner).put(persona) ?? false,
+    removePersona: (owner, slug) => options.personas?.(owner).remove(slug) ?? false,
     liveStatus: (id) => find(id)?.session.status(),
     from: (request) => server.requestIP(request)?.address,
     checkConnections,
@@ -314,6 +329,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     paced.set(id, made)
     return made
   }
+  const failures = createFailures(log, clock)
   const server = Bun.serve<SocketData>({
     hostname: "127.0.0.1",
     port: options.port ?? 0,
@@ -326,6 +342,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         return new Response("", { status: 421 })
       return handleRequest(httpApi(self), request)
     },
+    error: failures.response,
     websocket: {
       maxPayloadLength: MAX_FRAME_BYTES,
       idleTimeout: 255,
@@ -341,7 +358,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
           subscribe: () => socket.subscribe(socket.data.session),
           principal: sender?.principal,
         })
-        if (!sender) return opened.session.runner.opened(id)
+        if (!sender) return failures.contain(socket, () => opened.session.runner.opened(id))
         socket.data.guard = guardSocket({ directory, now: clock.now }, opened, id, (text) =>
           opened.connections.send(id, text),
         )
@@ -350,7 +367,9 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       message: (socket, data) => {
         const { id, sender } = socket.data
         if (sender) return clientMessages(socket).push(String(data))
-        openSessionOf(socket)?.session.runner.receive(id, String(data))
+        failures.contain(socket, () => {
+          openSessionOf(socket)?.session.runner.receive(id, String(data))
+        })
       },
       close: (socket) => {
         const { id, sender } = socket.data
@@ -359,7 +378,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         paced.get(id)?.stop()
         paced.delete(id)
         if (stopped || !opened) return
-        if (!sender) return opened.session.runner.closed(id)
+        if (!sender) return failures.contain(socket, () => opened.session.runner.closed(id))
         void markRead({ directory, now: clock.now }, opened, sender.principal)
       },
     },

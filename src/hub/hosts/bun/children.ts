@@ -1,7 +1,7 @@
 /** Child sessions: each is a runner process with its own workspace, connected to this hub. */
 import type { Subprocess } from "bun"
-import { mkdir } from "node:fs/promises"
-import { join } from "node:path"
+import { chmod, mkdir } from "node:fs/promises"
+import { dirname, join } from "node:path"
 import { z } from "zod"
 import type { Clock } from "../../../lib/clock.ts"
 import type { Log } from "../../../lib/log.ts"
@@ -35,6 +35,8 @@ export interface ChildrenOptions {
   readonly create: (session: string) => Session
   /** A new session with the owner of its parent. Throws a Refusal at the owner's limit of sessions. */
   readonly createChild: (session: string, parent: string) => Promise<Session>
+  /** Why a session may not start child sessions. */
+  readonly refusalOf?: (parent: string) => string | undefined
   readonly runnerUrl: (session: string) => string
   readonly clock: Clock
   readonly log: Log
@@ -167,6 +169,8 @@ export const createChildren = (options: ChildrenOptions): Children => {
 
   const checkLimits = (parent: string): void => {
     const { maxChildren = MAX_RUNNING, maxDepth = MAX_DEPTH } = options
+    const refusal = options.refusalOf?.(parent)
+    if (refusal !== undefined) throw new Refusal(refusal)
     if (running().length >= maxChildren)
       throw new Refusal(`${maxChildren} child sessions are running already: end one first`)
     if (depthOf(parent) >= maxDepth)
@@ -184,7 +188,10 @@ export const createChildren = (options: ChildrenOptions): Children => {
       if (findChild(id)) return id
       checkLimits(parent)
       const workspace = join(folderOf(id), "workspace")
-      await mkdir(join(folderOf(id), "state"), { recursive: true, mode: 0o700 })
+      // A user that the agent runs as must be able to reach its workspace; it cannot list these folders.
+      await mkdir(folderOf(id), { recursive: true, mode: 0o711 })
+      await chmod(dirname(folderOf(id)), 0o711)
+      await mkdir(join(folderOf(id), "state"), { mode: 0o700 })
       await mkdir(workspace, { recursive: true })
       if (task.repoUrl !== undefined) await checkOut(workspace, task, options.environment)
       const row: ChildRow = {

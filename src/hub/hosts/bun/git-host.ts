@@ -6,11 +6,16 @@ import {
   type GitHostOptions,
   NO_GIT_HOST,
 } from "../../handlers/git-host.ts"
+import { gitTokenOf, NO_TOKEN_OF_OWNER } from "../../handlers/git-tokens.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
+import type { Owner } from "../../access/ownership.ts"
+import { LOCAL_OWNER } from "../../access/session-access.ts"
 
 export interface LocalGitOptions {
-  /** The directory of a session's checkout. */
-  readonly workDir: (session: string) => string
+  /** The owner of the sessions that call it. */
+  readonly owner: Owner
+  /** The directory of a session's checkout; `undefined` if it is not on this machine. */
+  readonly workDir: (session: string) => string | undefined
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
@@ -23,19 +28,23 @@ const LIMIT_MS = 25_000
 /** Characters of a response; `gh` returns whole files in one. */
 const MAX_RESPONSE = 64 * 1024 * 1024
 
-export const localGit = ({ workDir, environment }: LocalGitOptions): GitHostOptions => {
-  const token = environment["GITHUB_TOKEN"] || environment["GH_TOKEN"]
+export const localGit = ({ owner, workDir, environment }: LocalGitOptions): GitHostOptions => {
+  const token = gitTokenOf(environment, owner)
   const apiUrl = environment["GITHUB_API_URL"] || "https://api.github.com"
   const gh = Bun.which("gh", { PATH: environment["PATH"] ?? "" })
   return {
     call: token
       ? githubApi(apiUrl, token)
-      : gh
-        ? callGh(gh, environment)
-        : () => Promise.reject(new Refusal(NO_GIT_HOST)),
+      : owner !== LOCAL_OWNER
+        ? () => Promise.reject(new Refusal(NO_TOKEN_OF_OWNER))
+        : gh
+          ? callGh(gh, environment)
+          : () => Promise.reject(new Refusal(NO_GIT_HOST)),
     origin: async (session) => {
+      const cwd = workDir(session)
+      if (cwd === undefined) return undefined
       const { stdout } = await runCommand("git", ["remote", "get-url", "origin"], {
-        cwd: workDir(session),
+        cwd,
         env: environment,
         timeoutMs: LIMIT_MS,
       }).catch(() => ({ stdout: "" }))

@@ -1,6 +1,6 @@
 /** The complete session agent of one machine: sessions, their shared store, child sessions and the git host. */
 import { randomBytes } from "node:crypto"
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../../../lib/clock.ts"
 import type { Log } from "../../../lib/log.ts"
@@ -11,14 +11,17 @@ import { configureChats } from "../../adapters/configured-chats.ts"
 import { createChildren } from "./children.ts"
 import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
+import { withGitRetries } from "../../handlers/git-retries.ts"
 import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
 import { runWorkflowInCheckout } from "./workflow-in-checkout.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
+import { mailReaderOf } from "../../access/mail-reader.ts"
 import { guardRequest } from "../../access/guard-requests.ts"
 import { LOCAL_OWNER } from "../../access/session-access.ts"
+import type { Owner } from "../../access/ownership.ts"
 import type { JwtSettings } from "../../access/verify-jwt.ts"
 import { gatewayKey } from "../../keys.ts"
 import { createOwnerStores } from "./owner-stores.ts"
@@ -68,21 +71,28 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     clock,
     // A store reaches the sessions of its owner only.
     deliveries: (owner) =>
-      sessionDeliveries((session) =>
-        hub.hosted(session)?.access.owner() === owner ? hub.find(session) : undefined,
+      sessionDeliveries(
+        (session) =>
+          hub.hosted(session)?.access.owner() === owner ? hub.find(session) : undefined,
+        () => createGitHost(gitOf(owner)),
       ),
     report: (event, fields) => log.warn(event, fields),
   })
   // The tables of this store are also read below, before the first request.
   stores.of(LOCAL_OWNER)
 
-  const git = localGit({
-    environment,
-    workDir: (session) => {
-      const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
-      return existsSync(own) ? own : options.workDir
-    },
-  })
+  const gitOf = memoize((owner: Owner) =>
+    localGit({
+      owner,
+      environment,
+      workDir: (session) => {
+        const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
+        if (existsSync(own)) return own
+        // The working directory belongs to the operator's session. Other owners' runners are elsewhere.
+        return owner === LOCAL_OWNER ? options.workDir : undefined
+      },
+    }),
+  )
 
   const answer = async (session: string, frame: RequestFrame) => {
     const caller = hub.hosted(session)
@@ -92,12 +102,15 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     const store = stores.of(runner.owner)
     return (
       (await runWorkflowInCheckout(
-        { children, origin: git.origin, answer: store.answer },
+        { children, origin: gitOf(runner.owner).origin, answer: store.answer },
         session,
         frame,
       )) ??
-      store.answer(session, frame) ??
-      answerExternalRequest(externalHandlers, frame, { session, requestId: frame.requestId })
+      store.answer(session, frame, mailReaderOf(runner.owner, caller.access.creator())) ??
+      answerExternalRequest(externalHandlers(runner.owner), frame, {
+        session,
+        requestId: frame.requestId,
+      })
     )
   }
 
@@ -126,6 +139,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     },
     decideExecution: async (session, decision) =>
       stores.of(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER).decide(session, decision),
+    personas: (owner) => stores.of(owner).personas,
+    setHandle: (owner, handle, session) => stores.of(owner).setHandle(handle, session),
     ended: (session) => void children.ended(session),
     terminate: (session) => children.terminate(session, "ended by a client"),
     hook: (trigger, request) => takeHook(stores, trigger, request),
@@ -139,27 +154,28 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     find: hub.find,
     create: hub.create,
     createChild: async (id, parent) => {
-      const owner = hub.hosted(parent)?.access.owner() ?? LOCAL_OWNER
+      const access = hub.hosted(parent)?.access
+      const owner = access?.owner() ?? LOCAL_OWNER
       const added = await hub.directory.addSession(id, owner, parent)
       if (!added.ok && "sentence" in added) throw new Refusal(added.sentence)
-      return hub.create(id, owner, added.ok ? added.ancestors : [parent])
+      return hub.create(id, owner, added.ok ? added.ancestors : [parent], access?.creator())
     },
+    refusalOf: (parent) =>
+      hub.hosted(parent)?.access.owner() === LOCAL_OWNER ? undefined : OPERATOR_ONLY,
     runnerUrl: hub.runnerUrl,
     maxChildren: options.maxChildren,
     maxDepth: options.maxChildDepth,
     clock,
     log,
   })
-  const externalHandlers = createExternalHandlers({
-    find: async (session) => hub.find(session),
-    children,
-    git: createGitHost(git),
-    chatProblem: chats.problemOf,
-    personas: (session) =>
-      readPersonas(
-        join(stores.folderOf(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER), "personas"),
-      ),
-  })
+  const externalHandlers = memoize((owner: Owner) =>
+    createExternalHandlers({
+      find: async (session) => hub.find(session),
+      children,
+      git: withGitRetries(createGitHost(gitOf(owner)), stores.of(owner).retryGit),
+      chatProblem: chats.problemOf,
+    }),
+  )
 
   return {
     ...hub,
@@ -182,6 +198,19 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   }
 }
 
+/** Child sessions are processes with this machine's files and the operator's accounts. */
+const OPERATOR_ONLY =
+  "this hub starts child sessions on its own machine, for its operator only: create a session and start a runner for it"
+
+const memoize = <Key, Value>(make: (key: Key) => Value): ((key: Key) => Value) => {
+  const made = new Map<Key, Value>()
+  return (key) => {
+    const value = made.get(key) ?? make(key)
+    made.set(key, value)
+    return value
+  }
+}
+
 /** The compiled program is one file; from source it is the Bun executable with main.ts. */
 const ownProgram = (): readonly string[] =>
   import.meta.path.startsWith("/$bunfs/")
@@ -192,17 +221,3 @@ const readMaster = (file: string): string => {
   if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString("hex"), { mode: 0o600 })
   return readFileSync(file, "utf8").trim()
 }
-
-/** A persona is a Markdown file: the file name is its name, the first line its description. */
-const readPersonas = (folder: string): readonly Record<string, unknown>[] =>
-  existsSync(folder)
-    ? readdirSync(folder)
-        .filter((file) => file.endsWith(".md"))
-        .toSorted()
-        .map((file) => {
-          const content = readFileSync(join(folder, file), "utf8")
-          const slug = file.slice(0, -3)
-          const description = content.split("\n", 1)[0]?.replace(/^#+\s*/, "") ?? ""
-          return { id: slug, slug, name: slug, description, content }
-        })
-    : []

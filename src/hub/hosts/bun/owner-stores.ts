@@ -10,6 +10,7 @@ import {
   type SharedStore,
   type SharedStoreOptions,
 } from "../../shared-store/shared-store.ts"
+import type { PersonaText } from "../../shared-store/personas.ts"
 import { type BunSql, openBunSql } from "./sql.ts"
 import { timerAlarm } from "./timer-alarm.ts"
 
@@ -25,8 +26,6 @@ export interface OwnerStoresOptions {
 
 export interface OwnerStores extends Pick<SharedStore, "hook"> {
   readonly of: (owner: Owner) => SharedStore
-  /** Files of this owner, such as personas. */
-  readonly folderOf: (owner: Owner) => string
   /** Opens every store, so that schedules fire and undelivered work is delivered. */
   readonly start: () => void
   /** Cancels the alarms. */
@@ -39,6 +38,17 @@ interface Opened {
   readonly stop: () => void
   readonly close: () => void
 }
+
+/** A persona is a Markdown file: the file name is its name. */
+const readPersonas = (folder: string): readonly PersonaText[] =>
+  existsSync(folder)
+    ? readdirSync(folder)
+        .filter((file) => file.endsWith(".md"))
+        .map((file) => ({
+          slug: file.slice(0, -3),
+          content: readFileSync(join(folder, file), "utf8"),
+        }))
+    : []
 
 const OWNER_FILE = "owner"
 
@@ -65,6 +75,8 @@ export const createOwnerStores = (options: OwnerStoresOptions): OwnerStores => {
       alarm,
       deliveries: options.deliveries(owner),
       report: options.report,
+      compact: sql.compact,
+      personaFiles: () => readPersonas(join(folderOf(owner), "personas")),
     })
     return {
       store,
@@ -90,7 +102,6 @@ export const createOwnerStores = (options: OwnerStoresOptions): OwnerStores => {
 
   return {
     of,
-    folderOf,
     // A trigger's id is random and in one store only; the secret is checked by that store.
     hook: (trigger, secret, data) => {
       for (const { store } of opened.values()) {

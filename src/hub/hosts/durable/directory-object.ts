@@ -1,11 +1,16 @@
 /** The directory of a deployment as one Durable Object: it also serves the routes that are about an owner. */
+import { z } from "zod"
 import { createDirectory, type Directory as Store } from "../../access/directory.ts"
+import type { Owner } from "../../access/ownership.ts"
 import type { JwtVerifier } from "../../access/verify-jwt.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { doorOf, verifierOf } from "./environment.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import type { DurableEnvironment, DurableState } from "./runtime-types.ts"
+import { storeNameOf } from "./shared-store-object.ts"
 import { durableSql } from "./sql.ts"
+
+const personaList = z.array(z.record(z.string(), z.unknown()))
 
 export class Directory {
   readonly #environment: DurableEnvironment
@@ -48,6 +53,12 @@ export class Directory {
     const noSession = () => {
       throw new Error("the directory has no sessions of its own")
     }
+    const callStore = <Schema extends z.ZodType>(
+      owner: Owner,
+      schema: Schema,
+      name: string,
+      ...args: readonly unknown[]
+    ) => callObject(this.#environment.SHARED_STORE, storeNameOf(owner), schema, name, args)
     return {
       ...(await doorOf(this.#environment)),
       directory,
@@ -61,6 +72,9 @@ export class Directory {
       ownerChanged: async (owner, account) =>
         void (await this.#callAll(await directory.sessionsOf(owner), "ownerAccount", account)),
       rotateKeys: async () => this.#callAll(await directory.sessionsOf("all"), "encryptAgain"),
+      listPersonas: (owner) => callStore(owner, personaList, "listPersonas"),
+      putPersona: (owner, persona) => callStore(owner, z.boolean(), "putPersona", persona),
+      removePersona: (owner, slug) => callStore(owner, z.boolean(), "removePersona", slug),
       terminate: noSession,
       artifact: noSession,
       hook: noSession,

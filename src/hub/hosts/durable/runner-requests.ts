@@ -4,12 +4,14 @@ import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { messageWithParts } from "../../../wire/clients/conversation.ts"
 import { sessionStatus } from "../../session/session.ts"
 import { guardRequest } from "../../access/guard-requests.ts"
-import { parseOwner } from "../../access/ownership.ts"
-import type { Runner } from "../../access/principal.ts"
+import { type Owner, parseOwner } from "../../access/ownership.ts"
+import { mailReaderOf } from "../../access/mail-reader.ts"
 import { callObject, nothing } from "./object-calls.ts"
 import { storeNameOf } from "./shared-store-object.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
-import { createGitHost, githubApi } from "../../handlers/git-host.ts"
+import { durableGit } from "./git.ts"
+import { withGitRetries } from "../../handlers/git-retries.ts"
+import type { SessionAccess } from "../../access/session-access.ts"
 import { type OtherSession, createExternalHandlers } from "../../handlers/external-requests.ts"
 import { durableChats } from "./chats.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
@@ -18,7 +20,6 @@ const NO_SANDBOXES =
   "this deployment cannot start sandboxes: create a session and start a runner for it"
 const NO_OTHER_CHECKOUT =
   "repoUrl, branch, ref: this deployment cannot start sandboxes: check the repository out in this session and run the workflow without them"
-const NO_GIT = "no git host is configured: set the worker's secret GITHUB_TOKEN"
 
 const optionalTarget = z
   .object({
@@ -33,10 +34,12 @@ const optionalTarget = z
   .nullable()
 const optionalResult = z.record(z.string(), z.unknown()).nullable()
 
+type Access = Pick<SessionAccess, "runner" | "creator">
+
 export const answerRunnerRequest = (
   environment: DurableEnvironment,
-): ((runner: Runner, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
-  const { SESSIONS, SHARED_STORE, GITHUB_TOKEN, GITHUB_API_URL } = environment
+): ((access: Access, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
+  const { SESSIONS, SHARED_STORE } = environment
   const refuseSandbox = () => Promise.reject(new Refusal(NO_SANDBOXES))
   const otherSession = (session: string): OtherSession => {
     const call =
@@ -51,33 +54,31 @@ export const answerRunnerRequest = (
       channels: call("channels", z.array(z.string())),
     }
   }
-  const externalHandlers = createExternalHandlers({
-    find: async (session) =>
-      (await callObject(SESSIONS, session, z.boolean(), "exists", []))
-        ? otherSession(session)
-        : undefined,
-    children: {
-      spawn: refuseSandbox,
-      of: () => [],
-      mustOwn: () => {
-        throw new Refusal(NO_SANDBOXES)
+  const externalHandlersOf = (owner: Owner) =>
+    createExternalHandlers({
+      find: async (session) =>
+        (await callObject(SESSIONS, session, z.boolean(), "exists", []))
+          ? otherSession(session)
+          : undefined,
+      children: {
+        spawn: refuseSandbox,
+        of: () => [],
+        mustOwn: () => {
+          throw new Refusal(NO_SANDBOXES)
+        },
+        terminate: refuseSandbox,
+        ended: async () => {},
+        resume: async () => {},
+        stop: async () => {},
+        executionEnded: async () => {},
       },
-      terminate: refuseSandbox,
-      ended: async () => {},
-      resume: async () => {},
-      stop: async () => {},
-      executionEnded: async () => {},
-    },
-    git: createGitHost({
-      call: GITHUB_TOKEN
-        ? githubApi(GITHUB_API_URL || "https://api.github.com", GITHUB_TOKEN)
-        : () => Promise.reject(new Refusal(NO_GIT)),
-      origin: async () => undefined,
-    }),
-    chatProblem: durableChats(environment).problemOf,
-    personas: () => [],
-  })
-  return async (runner, frame) => {
+      git: withGitRetries(durableGit(environment, owner), (caller, change) =>
+        callObject(SHARED_STORE, storeNameOf(owner), nothing, "retryGit", [owner, caller, change]),
+      ),
+      chatProblem: durableChats(environment).problemOf,
+    })
+  return async (access, frame) => {
+    const runner = access.runner()
     const { session, owner } = runner
     // Ending a child is refused for every id, because this host has no children.
     if (frame.type !== "terminate-child") {
@@ -91,8 +92,16 @@ export const answerRunnerRequest = (
       throw new Refusal(NO_OTHER_CHECKOUT)
     const store = storeNameOf(owner)
     return (
-      (await callObject(SHARED_STORE, store, optionalResult, "answer", [store, session, frame])) ??
-      answerExternalRequest(externalHandlers, frame, { session, requestId: frame.requestId })
+      (await callObject(SHARED_STORE, store, optionalResult, "answer", [
+        store,
+        session,
+        frame,
+        mailReaderOf(owner, access.creator()),
+      ])) ??
+      answerExternalRequest(externalHandlersOf(owner), frame, {
+        session,
+        requestId: frame.requestId,
+      })
     )
   }
 }

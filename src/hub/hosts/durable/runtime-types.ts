@@ -51,7 +51,10 @@ export interface DurableEnvironment {
   /** The operator's token. Without it there is no operator. */
   readonly CLIENT_TOKEN?: string
   /** For pull requests and repositories. */
+  /** Of the operator's own sessions. */
   readonly GITHUB_TOKEN?: string
+  /** JSON object from owner to token, for the sessions of other owners. */
+  readonly GITHUB_TOKENS?: string
   /** Address of GitHub's API; default: https://api.github.com. */
   readonly GITHUB_API_URL?: string
   readonly SLACK_SIGNING_SECRET?: string

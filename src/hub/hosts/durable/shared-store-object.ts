@@ -3,11 +3,14 @@ import type { RequestFrame } from "../../../wire/frames/index.ts"
 import type { ExecutionDecision } from "../../session/ports.ts"
 import { routeOf } from "../../session/routes.ts"
 import { digestOf } from "../../../lib/digest.ts"
-import type { Owner } from "../../access/ownership.ts"
+import type { MailReader } from "../../access/mail-reader.ts"
+import type { PersonaText } from "../../shared-store/personas.ts"
+import { type Owner, parseOwner } from "../../access/ownership.ts"
 import { LOCAL_OWNER } from "../../access/session-access.ts"
 import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { one, type Sql } from "../../session/ports.ts"
+import { durableGit } from "./git.ts"
 import { durableSql } from "./sql.ts"
 import type { DurableEnvironment, DurableState } from "./runtime-types.ts"
 import { type SharedStore as Store, createSharedStore } from "../../shared-store/shared-store.ts"
@@ -29,6 +32,7 @@ export class SharedStore {
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#sql = durableSql(state)
     this.#sql.run("CREATE TABLE IF NOT EXISTS store_name (name TEXT PRIMARY KEY)")
+    this.#sql.run("CREATE TABLE IF NOT EXISTS store_owner (owner TEXT PRIMARY KEY)")
     this.#store = createSharedStore({
       sql: this.#sql,
       tools: {
@@ -47,8 +51,9 @@ export class SharedStore {
             at === undefined ? state.storage.deleteAlarm() : state.storage.setAlarm(at),
           ),
       },
-      deliveries: sessionDeliveries((session) =>
-        effectReceiver(environment, this.#name(), session),
+      deliveries: sessionDeliveries(
+        (session) => effectReceiver(environment, this.#name(), session),
+        () => durableGit(environment, this.#owner()),
       ),
       report: consoleReport(() => undefined),
     })
@@ -60,9 +65,21 @@ export class SharedStore {
     if (route?.to === "hook") return takeHook(this.#store, route.trigger, request)
     const response = await handleCall(request, {
       // `null`: the request needs more than the tables, the caller handles it.
-      answer: (store: string, session: string, frame: RequestFrame) => {
-        this.#sql.run("INSERT OR IGNORE INTO store_name (name) VALUES (?)", store)
-        return this.#store.answer(session, frame) ?? null
+      answer: (store: string, session: string, frame: RequestFrame, reader: MailReader) => {
+        this.#setName(store)
+        return this.#store.answer(session, frame, reader) ?? null
+      },
+      listPersonas: () => this.#store.personas.list(),
+      putPersona: (persona: PersonaText) => this.#store.personas.put(persona),
+      removePersona: (slug: string) => this.#store.personas.remove(slug),
+      retryGit: (owner: Owner, ...change: Parameters<Store["retryGit"]>) => {
+        this.#setName(storeNameOf(owner))
+        this.#sql.run("INSERT OR IGNORE INTO store_owner (owner) VALUES (?)", owner)
+        this.#store.retryGit(...change)
+      },
+      setHandle: (store: string, handle: string, session: string) => {
+        this.#setName(store)
+        this.#store.setHandle(handle, session)
       },
       executed: (...report: Parameters<Store["executed"]>) => this.#store.executed(...report),
       decide: (session: string, decision: ExecutionDecision) =>
@@ -73,6 +90,16 @@ export class SharedStore {
 
   alarm(): void {
     this.#store.alarm()
+  }
+
+  /** Stored by the first change of a pull request that has to be tried again: its token is the owner's. */
+  #owner(): Owner {
+    const row = one(this.#sql.all<{ owner: string }>("SELECT owner FROM store_owner"))
+    return parseOwner(row?.owner ?? "") ?? LOCAL_OWNER
+  }
+
+  #setName(store: string): void {
+    this.#sql.run("INSERT OR IGNORE INTO store_name (name) VALUES (?)", store)
   }
 
   /** The runtime does not tell an object its name: the first request stored it. */

@@ -136,17 +136,27 @@ export class SessionAgent {
   }
 
   async #provision(name: string, owner: Owner, fields: Provision): Promise<void> {
-    const { session } = this.#hosted ?? this.#create(name, owner, fields.ancestors ?? [])
+    const { session } =
+      this.#hosted ?? this.#create(name, owner, fields.ancestors ?? [], fields.creator)
     await applyProvision(session, fields)
+    if (fields.handle === undefined) return
+    const store = storeNameOf(owner)
+    const handle = [store, fields.handle, name]
+    await callObject(this.#environment.SHARED_STORE, store, nothing, "setHandle", handle)
   }
 
-  #create(name: string, owner: Owner, ancestors: readonly string[]): HostedSession {
+  #create(
+    name: string,
+    owner: Owner,
+    ancestors: readonly string[],
+    creator: string | undefined,
+  ): HostedSession {
     const hosted = this.#open(name, undefined)
     this.#state.storage.sql.exec(
       "INSERT OR IGNORE INTO meta (name, value) VALUES ('name', ?)",
       name,
     )
-    hosted.access.setOwner(owner, ancestors)
+    hosted.access.setOwner(owner, ancestors, creator)
     return hosted
   }
 
@@ -245,7 +255,7 @@ export class SessionAgent {
         report(urgent)
       },
       checkConnections: () => this.#checkConnections(),
-      answer: (frame) => answerRunnerRequest(this.#environment)(hosted().access.runner(), frame),
+      answer: (frame) => answerRunnerRequest(this.#environment)(hosted().access, frame),
       workflowReported: (...result) =>
         callObject(
           this.#environment.SHARED_STORE,
@@ -318,6 +328,9 @@ export class SessionAgent {
       keyRevoked: notHere,
       ownerChanged: notHere,
       rotateKeys: notHere,
+      listPersonas: notHere,
+      putPersona: notHere,
+      removePersona: notHere,
     }
   }
 }

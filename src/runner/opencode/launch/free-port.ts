@@ -3,8 +3,18 @@ import { createServer } from "node:net"
 import { LaunchError } from "./launch-error.ts"
 import type { Processes } from "./interfaces.ts"
 
-/** Port 0 picks a free one. A process that holds the port is named in the error and is not ended: it is not ours. */
-export const choosePort = async (url: URL, processes: Processes): Promise<number> => {
+export interface PortChoice {
+  readonly url: URL
+  /** The port was not chosen by a person: if it is taken, any other serves as well. */
+  readonly isDefault: boolean
+  readonly onTaken: (fact: { readonly port: number; readonly by: string }) => void
+}
+
+/** Port 0 picks a free one. A process that holds a chosen port is named in the error and is not ended: it is not ours. */
+export const choosePort = async (
+  { url, isDefault, onTaken }: PortChoice,
+  processes: Pick<Processes, "listener">,
+): Promise<number> => {
   const port = Number(url.port || 80)
   const free = await tryPort(port, url.hostname)
   if (free !== undefined) return free
@@ -12,6 +22,10 @@ export const choosePort = async (url: URL, processes: Processes): Promise<number
   const owner = holder
     ? `pid ${holder.pid} (${holder.command})`
     : "a process that is not visible to the runner"
+  if (isDefault) {
+    onTaken({ port, by: owner })
+    return (await tryPort(0, url.hostname)) ?? 0
+  }
   throw new LaunchError(
     "blocked",
     `port ${port} for OpenCode is in use by ${owner}; stop that process or set OPENCODE_URL. OpenCode's start is retried`,

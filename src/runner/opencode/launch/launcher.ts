@@ -12,6 +12,8 @@ import { isRecordedProcess, terminateAgent } from "./terminate.ts"
 
 export interface LauncherOptions {
   readonly url: URL
+  /** If the default port is taken, another one is used; a port that a person has chosen is waited for. */
+  readonly isDefaultUrl: boolean
   readonly workDir: string
   readonly logFile: string
   readonly record: RunRecordFile
@@ -82,7 +84,14 @@ export const createLauncher = (options: LauncherOptions): Launcher => {
     spec: ProcessSpec,
     writeConfig?: () => Promise<void>,
   ): Promise<SpawnedProcess> => {
-    const port = await choosePort(options.url, processes)
+    const port = await choosePort(
+      {
+        url: options.url,
+        isDefault: options.isDefaultUrl,
+        onTaken: (fact) => log.warn("agent.port-taken", fact),
+      },
+      processes,
+    )
     await spec.prepareDirectories()
     await writeConfig?.()
     return spawnAgent(spec, port, { ...options, hostname: options.url.hostname })

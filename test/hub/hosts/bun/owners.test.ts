@@ -18,7 +18,7 @@ const startHost = async (jwt: JwtSettings): Promise<OwnersHost> => {
       stateDir: folder,
       workDir: folder,
       port,
-      environment: {},
+      environment: { GITHUB_TOKEN: "of-the-operator", GITHUB_API_URL: "http://127.0.0.1:1" },
       clock: systemClock,
       log: silentLog,
       clientToken: CLIENT_TOKEN,

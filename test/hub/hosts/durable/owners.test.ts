@@ -12,6 +12,8 @@ testOwners("owners in Durable Objects", () =>
     HUB_JWT_ISSUER: ISSUER,
     HUB_JWT_AUDIENCE: AUDIENCE,
     HUB_GATEWAY_SECRET: GATEWAY_SECRET,
+    GITHUB_TOKEN: "of-the-operator",
+    GITHUB_API_URL: "http://127.0.0.1:1",
   }),
 )
 

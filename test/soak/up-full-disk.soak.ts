@@ -1,0 +1,72 @@
+/** `sandpiper up` on a disk that becomes full: the chat says so in one sentence, and goes on when there is room. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
+import { appendFileSync, mkdirSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { requireRoot } from "../kit/boot.ts"
+import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
+import { startTerminal, type Terminal } from "../kit/terminal.ts"
+
+setDefaultTimeout(180_000)
+const binary = requireBinary()
+let sandbox: Sandbox
+let disk: string
+let terminal: Terminal
+
+beforeAll(async () => {
+  requireRoot()
+  sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
+  disk = join(sandbox.root, "disk")
+  mkdirSync(disk)
+  expect(Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk]).exitCode).toBe(0)
+})
+afterAll(async () => {
+  await terminal.kill()
+  await Bun.sleep(1500)
+  Bun.spawnSync(["umount", "-l", disk])
+  await sandbox.remove()
+})
+
+/** Leaves no byte. */
+const fill = () => {
+  const piece = Buffer.alloc(4096)
+  try {
+    for (;;) appendFileSync(join(disk, "filler"), piece)
+  } catch {
+    // It is full.
+  }
+}
+
+test("a prompt on a full disk fails with one plain sentence, and the next one works when there is room", async () => {
+  const { PATH = "", HOME = "", OPENCODE_BIN = "" } = sandbox.environment
+  terminal = startTerminal([binary, "up"], {
+    cwd: sandbox.workDir,
+    env: { PATH, HOME, OPENCODE_BIN, GATEWAY_PORT: "0", SANDPIPER_STATE_DIR: join(disk, "state") },
+  })
+  await terminal.seen("Ready. The agent works in")
+  terminal.type("hello before\r")
+  await terminal.seen("not an LLM._")
+  fill()
+  terminal.type("run: echo on-a-full-disk\r")
+  await terminal.seen("✗ the disk is full, so nothing can be stored: free some space", 20_000)
+  rmSync(join(disk, "filler"))
+  terminal.type("run: echo with-room-$((40 + 2))\r")
+  await terminal.seen(/^ *with-room-42$/m, 60_000)
+})
+
+test("a turn during which the disk fills up ends visibly without a stack, and the next prompt works when there is room", async () => {
+  await terminal.seen(/not an LLM\._\n+(?:[^\n]*\n)*>$/)
+  terminal.type("run: sleep 3; echo late-$((40 + 3))\r")
+  await terminal.seen('● bash {"command":"sleep 3')
+  fill()
+  await Bun.sleep(8000)
+  rmSync(join(disk, "filler"))
+  // OpenCode stores its session on the same disk: the turn has its words, or ends as failed.
+  await terminal.seen(/^ *late-43$|✗ OpenCode was stopped in mid-turn/m, 60_000)
+  await terminal.seen(/\n>$/)
+  terminal.type("run: echo again-$((40 + 4))\r")
+  await terminal.seen(/^ *again-44$/m, 60_000)
+  expect(terminal.child.exitCode).toBeNull()
+  // No stack and no source reached the terminal.
+  expect(terminal.raw()).not.toContain("bun:sqlite")
+  expect(terminal.raw()).not.toMatch(/\n\s+at .*:\d+:\d+/)
+})
