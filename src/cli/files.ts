@@ -1,11 +1,10 @@
 /** `sandpiper files`: files of the workspace over the gateway, as the agent's user. */
 import { rename, rm } from "node:fs/promises"
 import { z } from "zod"
-import { systemClock } from "../lib/clock.ts"
 import type { Arguments } from "../settings/arguments.ts"
 import { SettingsError } from "../settings/settings-error.ts"
 import { type Command, print } from "./command.ts"
-import { createGatewayClient, type GatewayClient } from "./gateway-client.ts"
+import { type GatewayClient, gatewayClient } from "./gateway-client.ts"
 
 type FileArguments = NonNullable<Arguments["files"]>
 
@@ -30,7 +29,7 @@ export const files: Command = async ({ settings, args }) => {
     oldText: undefined,
     newText: undefined,
   }
-  const client = createGatewayClient(settings.environment, systemClock)
+  const client = gatewayClient(settings)
   const run = subcommands[settings.operand ?? ""]
   if (run === undefined) throw new SettingsError("files needs a sub-command")
   const result = await run(client, given)
@@ -44,13 +43,13 @@ type Subcommand = (client: GatewayClient, given: FileArguments) => Promise<Resul
 const subcommands: Readonly<Record<string, Subcommand>> = {
   ls: async (client, { paths }) => {
     const [path = "."] = atMost(paths, 1, "ls [PATH]")
-    const response = await client.call("GET", "/v1/fs/entries", { query: { path } })
+    const response = await client.open("GET", `/v1/fs/entries${queryOf({ path })}`)
     const entries = z.array(entry).parse(await response.json())
     return { json: entries, text: tableOf(entries, process.stdout.isTTY === true) }
   },
   cat: async (client, { paths }) => {
     const [path] = exactly(paths, 1, "cat PATH")
-    const response = await client.call("GET", "/v1/fs/file", { query: { path } })
+    const response = await client.open("GET", `/v1/fs/file${queryOf({ path })}`)
     for await (const bytes of response.body ?? []) await Bun.write(Bun.stdout, bytes)
     return undefined
   },
@@ -58,11 +57,11 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     const [local = "", path] = exactly(paths, 2, "put LOCAL PATH")
     const body = Bun.file(local)
     if (!(await body.exists())) throw new Error(`there is no file ${local}`)
-    return said(await client.call("PUT", "/v1/fs/file", { query: { path }, body }), "written")
+    return said(await client.open("PUT", `/v1/fs/file${queryOf({ path })}`, body), "written")
   },
   get: async (client, { paths }) => {
     const [path, local = ""] = exactly(paths, 2, "get PATH LOCAL")
-    const response = await client.call("GET", "/v1/fs/file", { query: { path } })
+    const response = await client.open("GET", `/v1/fs/file${queryOf({ path })}`)
     // A download that is cut leaves a former file as it was.
     const draft = `${local}.${crypto.randomUUID()}`
     try {
@@ -77,25 +76,29 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     const [path] = exactly(paths, 1, "rm PATH [--recursive]")
     const recursive = switches.has("recursive") ? "true" : undefined
     return said(
-      await client.call("DELETE", "/v1/fs/entry", { query: { path, recursive } }),
+      await client.open("DELETE", `/v1/fs/entry${queryOf({ path, recursive })}`),
       "deleted",
     )
   },
   mv: async (client, { paths, switches }) => {
     const [from, to] = exactly(paths, 2, "mv FROM TO [--overwrite]")
     const overwrite = switches.has("overwrite")
-    return said(
-      await client.call("POST", "/v1/fs/move", { json: { from, to, overwrite } }),
-      "moved",
-    )
+    return said(await client.open("POST", "/v1/fs/move", { from, to, overwrite }), "moved")
   },
   edit: async (client, { paths, switches, oldText, newText }) => {
     const usage = "edit PATH --old TEXT --new TEXT [--all]"
     const [path] = exactly(paths, 1, usage)
     if (oldText === undefined || newText === undefined) throw wrongUse(usage)
-    const json = { path, oldText, newText, replaceAll: switches.has("all") }
-    return said(await client.call("POST", "/v1/fs/edit", { json }), "edited")
+    const request = { path, oldText, newText, replaceAll: switches.has("all") }
+    return said(await client.open("POST", "/v1/fs/edit", request), "edited")
   },
+}
+
+const queryOf = (fields: Readonly<Record<string, string | undefined>>): string => {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(fields))
+    if (value !== undefined) query.set(name, value)
+  return `?${query.toString()}`
 }
 
 const reply = z.looseObject({ path: z.string().optional(), to: z.string().optional() })

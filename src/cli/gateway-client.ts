@@ -1,79 +1,84 @@
-/**
- * The client of the gateway for commands that run in the sandbox. The address and the key come from the environment: the
- * agent's tools have them there; from outside, a control token is the key.
- */
+/** Calls the gateway of the sandbox that this command runs in. A gateway that is still starting is waited for. */
 import { z } from "zod"
-import { type Clock, sleep } from "../lib/clock.ts"
+import { type Clock, sleep, systemClock } from "../lib/clock.ts"
+import type { Settings } from "../settings/settings.ts"
 import { SettingsError } from "../settings/settings-error.ts"
 
-export interface GatewayCall {
-  readonly query?: Readonly<Record<string, string | undefined>>
-  readonly json?: unknown
-  readonly body?: Blob
-}
-
 export interface GatewayClient {
-  /** Throws with the gateway's own words if the response is an error. */
-  readonly call: (method: string, path: string, call?: GatewayCall) => Promise<Response>
+  /** The parsed JSON body. Throws an Error with the gateway's sentence if the call is refused. */
+  readonly call: <Schema extends z.ZodType>(
+    schema: Schema,
+    method: string,
+    path: string,
+    body?: object,
+  ) => Promise<z.output<Schema>>
+  /** The response itself, for streams. */
+  readonly open: (method: string, path: string, body?: object | Blob) => Promise<Response>
 }
 
-/** The gateway may be restarting: a refused connection is tried again for this long. */
 const RETRY_MS = 10_000
-const PAUSE_MS = 250
+const PAUSE_MS = 200
 
-/** Both shapes of errors: the API's and that of problem details. */
-const errorBody = z.object({ error: z.string().optional(), detail: z.string().optional() })
+/** The API says `error`, the routes of files and processes say `detail`. */
+const refused = z.union([
+  z.object({ error: z.string() }),
+  z.object({ detail: z.string() }).transform(({ detail }) => ({ error: detail })),
+])
 
-export const createGatewayClient = (
-  environment: Readonly<Record<string, string | undefined>>,
-  clock: Clock,
+/**
+ * SANDPIPER_URL and SANDPIPER_API_TOKEN are in the environment of the agent's shell. Outside a sandbox,
+ * SANDPIPER_CONTROL_TOKEN is the key.
+ */
+export const gatewayClient = (
+  { environment, gatewayPort }: Pick<Settings, "environment" | "gatewayPort">,
+  clock: Clock = systemClock,
 ): GatewayClient => {
-  const url = environment["SANDPIPER_URL"]
+  const url = environment["SANDPIPER_URL"] ?? `http://127.0.0.1:${gatewayPort}`
   const token = environment["SANDPIPER_CONTROL_TOKEN"] ?? environment["SANDPIPER_API_TOKEN"]
-  if (!url || !token) {
+  if (token === undefined) {
     throw new SettingsError(
-      "SANDPIPER_URL and SANDPIPER_API_TOKEN are not set: run this in a sandbox, or set SANDPIPER_URL and SANDPIPER_CONTROL_TOKEN",
+      "SANDPIPER_API_TOKEN is not set: run this command in the sandbox, in the agent's shell",
     )
   }
-  const send = async (method: string, address: string, call: GatewayCall): Promise<Response> => {
+  const request = async (method: string, path: string, body?: object | Blob): Promise<Response> => {
     const until = clock.now() + RETRY_MS
     for (;;) {
       try {
-        return await fetch(address, {
+        return await fetch(`${url}${path}`, {
           method,
           headers: {
             authorization: `Bearer ${token}`,
-            ...(call.json !== undefined && { "content-type": "application/json" }),
+            ...(body && !(body instanceof Blob) && { "content-type": "application/json" }),
           },
-          ...(call.json !== undefined && { body: JSON.stringify(call.json) }),
-          ...(call.body && { body: call.body }),
-          // A proxy of the machine must not see the key.
-          proxy: "",
+          ...(body && { body: body instanceof Blob ? body : JSON.stringify(body) }),
         })
-      } catch (error) {
-        if (!isRefused(error) || clock.now() >= until) {
-          throw new Error(`the gateway at ${url} cannot be reached`, { cause: error })
+      } catch (cause) {
+        if (clock.now() >= until) {
+          throw new Error(`no runner responds at ${url}: is \`sandpiper run\` running?`, { cause })
         }
         await sleep(clock, PAUSE_MS)
       }
     }
   }
+  const open: GatewayClient["open"] = async (method, path, body) => {
+    const response = await request(method, path, body)
+    if (response.ok) return response
+    const text = await response.text()
+    throw new Error(sentenceOf(text) ?? `the runner responded with HTTP ${response.status}`)
+  }
   return {
-    call: async (method, path, call = {}) => {
-      const address = new URL(path, url)
-      for (const [name, value] of Object.entries(call.query ?? {})) {
-        if (value !== undefined) address.searchParams.set(name, value)
-      }
-      const response = await send(method, address.href, call)
-      if (response.ok) return response
-      const { error, detail } =
-        errorBody.safeParse(await response.json().catch(() => ({}))).data ?? {}
-      throw new Error(detail ?? error ?? `the gateway answered with HTTP ${response.status}`)
+    open,
+    call: async (schema, method, path, body) => {
+      const response = await open(method, path, body)
+      return schema.parse(await response.json())
     },
   }
 }
 
-const isRefused = (error: unknown): boolean =>
-  error instanceof Error &&
-  "code" in error &&
-  (error.code === "ConnectionRefused" || error.code === "ECONNREFUSED")
+const sentenceOf = (text: string): string | undefined => {
+  try {
+    return refused.parse(JSON.parse(text)).error
+  } catch {
+    return undefined
+  }
+}

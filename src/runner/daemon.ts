@@ -36,6 +36,7 @@ import { createHibernation, type Hibernation } from "./host/snapshot-hooks.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { joinChannels } from "./join-channels.ts"
 import { joinGateway } from "./join-gateway.ts"
+import { joinServices } from "./join-services.ts"
 import { joinWorkflows } from "./join-workflows.ts"
 import { createLink } from "./link/link.ts"
 import { createOutbox } from "./link/outbox.ts"
@@ -221,6 +222,16 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     owner: user,
     clock,
   })
+  const joinedServices = joinServices({
+    config,
+    db,
+    workDir,
+    environment,
+    user,
+    secrets,
+    clock,
+    log: log.child({ component: "services" }),
+  })
   const v1 = createV1Supervisor({
     self,
     root: config.workDir,
@@ -329,6 +340,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         url,
         models.map((provider) => ({ ...provider, models: [...provider.models] })),
       )
+      void joinedServices.autostart()
     },
     onLost: (why) => {
       readiness.agentLost(why)
@@ -381,7 +393,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       writeOut(db)
       await runCommand("sync", [], { env: config.environment, timeoutMs: SYNC_MS })
     },
-    services: host.services,
+    services: joinedServices.with(host.services),
     renewSecrets: () => {
       settings.reread()
       gateway?.afterRestore(settings.get().jwtSecret)
@@ -415,6 +427,14 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           ]),
         git,
         secrets,
+        services: {
+          ...joinedServices,
+          isSetup: config.sessionKind === "setup",
+          workDir,
+          owner: user,
+          publicUrl: () => gatewayUrlOf(config, gateway?.port, options.page),
+          clock,
+        },
         v1,
         page: options.page,
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
@@ -449,7 +469,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
       await within(clock, SETTLE_MS, Promise.all(turns))
-      await within(clock, PROCESSES_MS, Promise.all([agent.stop(), host.stop(), v1.stop()]))
+      await within(
+        clock,
+        PROCESSES_MS,
+        Promise.all([agent.stop(), host.stop(), joinedServices.services.suspend(), v1.stop()]),
+      )
       await link.stop(FLUSH_MS)
       await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop()]))
       db.close()

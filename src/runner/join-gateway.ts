@@ -5,7 +5,7 @@ import type { Log } from "../lib/log.ts"
 import { readFact, writeFact } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import type { Channels } from "./channels/channels.ts"
-import { type Gateway, startGateway } from "./gateway/gateway.ts"
+import { type Gateway, type GatewayOptions, startGateway } from "./gateway/gateway.ts"
 import type { PageOptions } from "./gateway/page/page-door.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
 import { notifyOverLink, requestOverLink } from "./gateway/link-requests.ts"
@@ -32,6 +32,7 @@ export interface JoinGatewayOptions {
   readonly reserved: () => ReadonlyMap<number, string>
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
+  readonly services: GatewayOptions["services"]
   readonly v1: V1Supervisor
   readonly page: PageOptions | undefined
   /** The agent has completed the session. */
@@ -76,6 +77,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
       onCompleted: () => void clock.after(COMPLETE_MS, options.onCompleted),
     }),
     secrets,
+    services: options.services,
     v1Server: options.v1.address,
     page: options.page,
   })

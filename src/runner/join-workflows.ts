@@ -5,7 +5,7 @@ import type { Log } from "../lib/log.ts"
 import type { Channels } from "./channels/channels.ts"
 import type { Link } from "./link/link.ts"
 import type { RunCommand } from "./sandbox/run-command.ts"
-import { createMask } from "./sandbox/secret-mask.ts"
+import { noMask } from "./sandbox/secret-mask.ts"
 import { createExecutions, type Executions } from "./workflow/executions.ts"
 import { openExecutionStore } from "./workflow/execution-store.ts"
 import { findWorkflow } from "./workflow/order-sources.ts"
@@ -39,7 +39,7 @@ export const joinWorkflows = (options: WorkflowOptions): Executions => {
             env: {},
             signal,
           },
-          () => createMask([]),
+          noMask,
         ),
       clock,
     }),

@@ -10,6 +10,7 @@ export const missingNeeds = (settings: Settings): ReadonlySet<Need> => {
     secrets: settings.secretsToken !== undefined || settings.secretsFile !== undefined,
     browser: isInstalled("agent-browser"),
     "parent session": settings.parentSessionId !== undefined,
+    "setup session": settings.sessionKind === "setup",
   }
   const needs = Object.keys(isThere) as readonly Need[]
   return new Set(needs.filter((need) => !isThere[need]))

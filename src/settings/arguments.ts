@@ -16,6 +16,10 @@ export interface Arguments {
     readonly name: string | undefined
     readonly days: string | undefined
   }
+  /** The words after the operand, and the flags that only this command takes. */
+  readonly words?: readonly string[]
+  readonly flags?: ReadonlyMap<string, string>
+  readonly follow?: boolean
   /** `up --new`: a session of its own beside the one of this directory. */
   readonly fresh?: boolean
   /** `up --chat`: a chat in the terminal, also where there is a browser. */
@@ -88,6 +92,16 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
       return {
         ...line,
         args: { json: switches.has("json"), ...(rest.length > 0 && { text: rest.join(" ") }) },
+      }
+    case "words":
+      return {
+        ...line,
+        args: {
+          json: switches.has("json"),
+          words: rest,
+          flags: values,
+          ...(switches.has("follow") && { follow: true }),
+        },
       }
     case "file": {
       const [file, ...more] = rest

@@ -16,16 +16,19 @@ export type CommandName =
   | "hook"
   | "workflow"
   | "files"
+  | "services"
+  | "env"
+  | "actions"
 
 export interface CommandSyntax {
   readonly doc: string
   /** The command requires one of these words as its first argument. */
   readonly operands?: readonly string[]
   /**
-   * What may follow: a file, a directory, the working directory (optional), an API key's prefix, or words that form a
-   * text. Nothing if absent.
+   * What may follow: a file, a directory, the working directory (optional), an API key's prefix, words that form a text,
+   * or single words. Nothing if absent.
    */
-  readonly argument?: "file" | "directory" | "work-dir" | "key" | "text" | "paths"
+  readonly argument?: "file" | "directory" | "work-dir" | "key" | "text" | "words" | "paths"
   /** Flags without a value. */
   readonly switches?: readonly string[]
   /** Flags with a value that are not settings. */
@@ -81,6 +84,25 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
     argument: "paths",
     switches: ["json", "recursive", "overwrite", "all"],
     flags: ["old", "new"],
+  },
+  services: {
+    doc: "in a sandbox: list, start NAME -- COMMAND, stop NAME, restart NAME, logs NAME, expose PORT",
+    operands: ["list", "start", "stop", "restart", "logs", "expose"],
+    argument: "words",
+    switches: ["json", "follow"],
+    flags: ["cwd", "port"],
+  },
+  env: {
+    doc: "in a sandbox: apply FILE writes the env files that it lists, scrub removes them",
+    operands: ["apply", "scrub"],
+    argument: "words",
+    switches: ["json"],
+  },
+  actions: {
+    doc: "in a sandbox: list the operations of the gateway, or run NAME [JSON]",
+    operands: ["list", "run"],
+    argument: "words",
+    switches: ["json"],
   },
   "git-credential": {
     doc: "git's credential helper (git calls it): asks the running runner for a token",

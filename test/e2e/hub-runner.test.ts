@@ -34,20 +34,29 @@ describe("a link that is cut", () => {
 
   test("a prompt on one channel does not wait for the turn of another channel after a cut", async () => {
     c.model.on("warm", [text("Warm.")])
-    c.model.on("quick", [text("At once.")])
-    c.model.on("long", [text("word ".repeat(400), { chunks: 400, delayMs: 40 })])
+    c.model.on("quick", [text("At once."), text("At once.")])
+    c.model.on("long", [text("word ".repeat(400), { chunks: 400, delayMs: 50 })])
     await c.ended(await c.say("@@warm@@", "b"))
     const long = await c.say("@@long@@", "a")
     await c.client.until(() => c.client.answerTo(long).length > 50, "text on channel a", 20_000)
+    /** How long a prompt on channel b waits for the first text of its answer, in ms. */
+    const answerTime = async (limit: number) => {
+      const from = performance.now()
+      const quick = await c.say("@@quick@@", "b")
+      await c.client.until(
+        () => c.client.answerTo(quick) !== "",
+        "the answer on channel b while channel a is at work",
+        limit,
+      )
+      const time = performance.now() - from
+      expect(await c.ended(quick)).toBe("At once.")
+      return time
+    }
+    const usual = await answerTime(5000)
     await cut()
     await c.client.until(isRunnerThere, "the runner", 1000)
-    const quick = await c.say("@@quick@@", "b")
-    await c.client.until(
-      () => isAtWork(quick) || c.client.answerTo(quick) !== "",
-      "the prompt of channel b at work",
-      1000,
-    )
-    expect(await c.ended(quick)).toBe("At once.")
+    // 0.3 s on an idle machine. A loaded one is slower in both measurements.
+    await answerTime(Math.max(1000, 3 * usual))
     expect(isAtWork(long)).toBe(true)
     expect(await c.ended(long)).toBe("word ".repeat(400))
   })
@@ -163,6 +172,12 @@ describe("the workspace", () => {
     await c.client.until(() => shows("by-hand.txt"), "the file in the state", 10_000)
     expect(files()).toContainEqual(
       expect.objectContaining({ path: "by-hand.txt", status: "added", additions: 1 }),
+    )
+    // The state of git follows the files in a frame of its own.
+    await c.client.until(
+      () => field("git", "dirtyCount") === 1,
+      "the file in the state of git",
+      5000,
     )
     expect(c.client.state("git")).toMatchObject({ dirtyCount: 1, lastCommit: { subject: "first" } })
     const changed = (await diff()).find((file) => file.path === "by-hand.txt")

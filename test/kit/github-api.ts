@@ -2,6 +2,9 @@
  * A local GitHub: the REST routes that the hub calls, over repositories, pull requests, labels, reviews and checks in memory,
  * with GitHub's status codes and response shapes. A call without the token is refused.
  */
+import { rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 
 export interface GithubPull {
   readonly number: number
@@ -25,6 +28,8 @@ export interface GithubRepository {
 
 export interface GithubApi {
   readonly url: string
+  /** A Unix socket with the same API, for `gh`. */
+  readonly socket: string
   readonly calls: string[]
   readonly repository: (fullName: string) => GithubRepository
   readonly openPull: (fullName: string, head: string, title: string) => GithubPull
@@ -126,32 +131,35 @@ export const startGithubApi = (given: readonly Omit<GithubRepository, "pulls">[]
       : { type: "file", path, encoding: "base64", content: Buffer.from(content).toString("base64") }
   }
 
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: async (request) => {
-      const { pathname, search, searchParams } = new URL(request.url)
-      calls.push(`${request.method} ${pathname}${search}`)
-      const authorization = request.headers.get("authorization") ?? ""
-      if (!/^(Bearer|token) /.test(authorization) || !authorization.endsWith(` ${GITHUB_TOKEN}`))
-        return refuse(401, "Bad credentials")
-      if (pathname === "/user/repos")
-        return Response.json([...repositories.values()].map(showRepository))
-      const [, fullName = "", rest = ""] = /^\/repos\/([^/]+\/[^/]+)\/?(.*)$/.exec(pathname) ?? []
-      const found = repositories.get(fullName)
-      const fields = request.method === "GET" ? {} : ((await request.json()) as Fields)
-      const result = found && repositoryRoute(found, request.method, rest, searchParams, fields)
-      if (result instanceof Response) return result
-      return result === undefined ? refuse(404, "Not Found") : Response.json(result)
-    },
-  })
+  const answer = async (request: Request): Promise<Response> => {
+    const { pathname, search, searchParams } = new URL(request.url)
+    calls.push(`${request.method} ${pathname}${search}`)
+    const authorization = request.headers.get("authorization") ?? ""
+    if (!/^(Bearer|token) /.test(authorization) || !authorization.endsWith(` ${GITHUB_TOKEN}`))
+      return refuse(401, "Bad credentials")
+    if (pathname === "/user/repos")
+      return Response.json([...repositories.values()].map(showRepository))
+    const [, fullName = "", rest = ""] = /^\/repos\/([^/]+\/[^/]+)\/?(.*)$/.exec(pathname) ?? []
+    const found = repositories.get(fullName)
+    const fields = request.method === "GET" ? {} : ((await request.json()) as Fields)
+    const result = found && repositoryRoute(found, request.method, rest, searchParams, fields)
+    if (result instanceof Response) return result
+    return result === undefined ? refuse(404, "Not Found") : Response.json(result)
+  }
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: answer })
+  const socket = join(tmpdir(), `github-${crypto.randomUUID()}.sock`)
+  const local = Bun.serve({ unix: socket, fetch: answer })
   return {
     url: server.url.origin,
+    socket,
     calls,
     repository,
     openPull: (fullName, head, title) =>
       addPull(repository(fullName), { head, title, base: repository(fullName).defaultBranch }),
-    stop: () => server.stop(true),
+    stop: async () => {
+      await Promise.all([server.stop(true), local.stop(true)])
+      await rm(socket, { force: true })
+    },
   }
 }
 

@@ -25,7 +25,8 @@ const NO_SANDBOX = "Refused: the deployment cannot start sandboxes."
 
 export const effects = {
   spawn_session: {
-    effect: "A runner with its own workspace starts and works on the task.",
+    effect:
+      "A runner with its own workspace works on the task and reports its answer to the parent.",
     seenBy: "process",
     onDurableObject: NO_SANDBOX,
   },
@@ -172,6 +173,11 @@ export const effects = {
     seenBy: "process",
   },
   secret_fill: { effect: "The field of the page has the value.", seenBy: "browser" },
+  save_service_commands: {
+    effect: "The service is in the list of the sandbox and runs when it is started.",
+    seenBy: "process",
+  },
+  save_env_files: { effect: "The file has the value, and git does not list it.", seenBy: "file" },
   list_channels: { effect: "The model reads the channels of the session.", seenBy: "model" },
   channel_reply: {
     effect: "The message and the image arrive in the chat.",

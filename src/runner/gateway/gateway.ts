@@ -12,7 +12,7 @@ import { isReady, type Components, readyReport } from "./components.ts"
 import type { PageOptions } from "./page/page-door.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
-import { createSandboxOperations } from "../sandbox/operations.ts"
+import { createSandboxOperations, type SandboxOperationPorts } from "../sandbox/operations.ts"
 import type { Secrets } from "../sandbox/secrets.ts"
 import { createTunnels, type Tunnel } from "../sandbox/tunnels.ts"
 import type { V1Address } from "../sandbox/v1/supervisor.ts"
@@ -52,6 +52,7 @@ export interface GatewayOptions {
   readonly notify: ApiPorts["notify"]
   /** Where the operations on secrets get them; `undefined` when the sandbox has none. */
   readonly secrets?: Secrets | undefined
+  readonly services: SandboxOperationPorts["services"]
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
   readonly v1Server?: () => Promise<V1Address | undefined>
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
@@ -106,6 +107,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
       secrets: options.secrets,
       tunnels,
       isListening: dialer.isListening,
+      services: options.services,
     }),
   })
 
@@ -151,6 +153,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     sandboxOrigin: options.sandboxOrigin,
     allowSharedOrigin: options.allowSharedOrigin ?? false,
     opencodePort: options.opencodePort,
+    serviceLog: options.services.services.logOf,
     v1Server: options.v1Server ?? (async () => undefined),
     report,
     page: options.page,

@@ -1,7 +1,14 @@
 /** Routes a request: finds its row in the table, applies the guard of the row's `access`, and calls the row's handler. */
 import type { Clock } from "../../lib/clock.ts"
 import type { Api } from "./api.ts"
-import { type Auth, cookieOf, type Grants, type PersonGrant, type Refusal } from "./auth.ts"
+import {
+  type Auth,
+  cookieOf,
+  type Grants,
+  type KeyGrant,
+  type PersonGrant,
+  type Refusal,
+} from "./auth.ts"
 import { type Backend, backendOf, type BackendPorts } from "./proxy/backends.ts"
 import { hasBasicAuthorization, isLocal, isPage, schemeOf } from "./http/request-info.ts"
 import { HttpError } from "./http/fields.ts"
@@ -13,6 +20,8 @@ import { parseTarget, type Target, withoutQuery } from "./http/target.ts"
 import type { HttpExchange } from "./tcp/http-exchange.ts"
 import type { Dialer } from "./tcp/backend-connections.ts"
 import { serveApi } from "./serve-api.ts"
+import { serveLog } from "./serve-log.ts"
+import type { ServiceLog } from "../sandbox/services/service-log.ts"
 import { hostKind } from "./hosts.ts"
 import { createPageDoor, type PageOptions } from "./page/page-door.ts"
 import { backendDown, message, methodNotAllowed, notFound, refusal } from "./pages.ts"
@@ -36,6 +45,7 @@ export interface RequestHandlerOptions {
   readonly allowSharedOrigin: boolean
   /** OpenCode's port while it runs. */
   readonly opencodePort: () => number | undefined
+  readonly serviceLog: (name: string) => ServiceLog | undefined
   /** The server of `/v1`, which is started if necessary; undefined if there is none. */
   readonly v1Server: () => Promise<V1Address | undefined>
   readonly report: (name: ReportName) => HttpResponse
@@ -146,8 +156,18 @@ export const createRequestHandler = (
       const backend = tunnel && { ...tunnelBackend(tunnel), prefix: "" }
       toBackend(exchange, target, grant, backend, tunnel)
     },
-    api: (exchange, target) =>
-      serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error)),
+    api: (exchange, target) => toApi(exchange, target),
+    services: (exchange, target, grant) => byKey(exchange, target, grant, toApi),
+    expose: (exchange, target, grant) => byKey(exchange, target, grant, toApi),
+    website: (exchange, target, grant) => byKey(exchange, target, grant, toApi),
+    env: (exchange, target, grant) => byKey(exchange, target, grant, toApi),
+    "service-log": (exchange, target, grant) =>
+      byKey(exchange, target, grant, () => {
+        const wrongMethod = readOnly(exchange.head)
+        if (wrongMethod) return exchange.respond(wrongMethod)
+        const log = options.serviceLog(target.path.split("/")[3] ?? "")
+        serveLog(exchange, log, clock, (error) => fail(exchange, error))
+      }),
     "v1-health": (exchange) => exchange.respond(readOnly(exchange.head) ?? V1_HEALTHY),
     git: (exchange, target) => {
       const refused = readOnly(exchange.head)
@@ -156,6 +176,25 @@ export const createRequestHandler = (
     "v1-files": (exchange, target) => void toV1(exchange, target),
     "v1-processes": (exchange, target) => void toV1(exchange, target),
     opencode: (exchange, target) => toOpenCode(exchange, target),
+  }
+
+  const toApi = (exchange: HttpExchange, target: Target) =>
+    serveApi(exchange, target, options.api, clock, (error) => fail(exchange, error))
+
+  /** A cookie alone may have been sent by a page of another site: its origin must be allowed. */
+  const byKey = (
+    exchange: HttpExchange,
+    target: Target,
+    grant: KeyGrant,
+    serve: (exchange: HttpExchange, target: Target) => void,
+  ): void => {
+    const { head } = exchange
+    const needsOrigin =
+      grant.by === "person" && grant.person.byCookie && !SAFE_METHODS.has(head.method)
+    if (needsOrigin && !isOriginAllowed(head, options.allowedOrigins)) {
+      return exchange.respond(refusal(head, "origin"))
+    }
+    serve(exchange, target)
   }
 
   /** A page of a tunnel is redirected to the tunnel's own host, if there is one, with a ticket for it. */

@@ -56,6 +56,31 @@ export const routes = [
     access: "person",
     doc: "the same port under its own host, for apps that must be at the root",
   },
+  {
+    name: "services",
+    path: "/api/services/*",
+    access: "tool+person+control",
+    doc: "services of the agent: list, start, stop, restart",
+  },
+  {
+    name: "expose",
+    path: "/api/expose",
+    access: "tool+person+control",
+    doc: "the port of the preview",
+  },
+  {
+    name: "website",
+    path: "/api/website/*",
+    access: "tool+person+control",
+    doc: "the service `web`: install, start, restart",
+  },
+  {
+    name: "service-log",
+    path: "/api/logs/*",
+    access: "tool+person+control",
+    doc: "the output of a service, as server-sent events",
+  },
+  { name: "env", path: "/api/env/*", access: "tool+control", doc: "env files: apply, scrub" },
   { name: "api", path: "/api/*", access: "tool", doc: "the operations of the agent's tools" },
   {
     name: "git",

@@ -100,6 +100,20 @@ export const listensOn = (pid: number, port: number): boolean => {
   return listeners.some((listener) => listener.uid === uid)
 }
 
+/** The ports on which these processes listen, in ascending order. */
+export const portsOf = (pids: readonly number[]): readonly number[] => {
+  const inodes = new Set(pids.flatMap((pid) => socketsOf(pid) ?? []))
+  if (inodes.size === 0) return []
+  const ports = ["net/tcp", "net/tcp6"].flatMap((file) =>
+    (readProc(file) ?? "").split("\n").flatMap((line) => {
+      const [, local = "", , state, , , , , , inode = ""] = line.trim().split(/\s+/)
+      const port = Number.parseInt(local.slice(local.lastIndexOf(":") + 1), 16)
+      return state === LISTEN && inodes.has(inode) ? [port] : []
+    }),
+  )
+  return [...new Set(ports)].toSorted((a, b) => a - b)
+}
+
 interface Listener {
   readonly inode: string
   readonly uid: number

@@ -23,6 +23,8 @@ export type ServiceEvent =
   /** It runs and is not ready in time. It is ended, and then `exited` follows. */
   | { readonly type: "late" }
   | { readonly type: "exited"; readonly at: number; readonly why: string }
+  /** It has ended its work: it is not restarted. */
+  | { readonly type: "finished" }
   | { readonly type: "rested"; readonly at: number }
   | { readonly type: "stop" }
 
@@ -66,6 +68,11 @@ export const stepService = (
       return [state, state.phase === "starting" ? [{ do: "end" }] : []]
     case "exited":
       return exited(state, event, policy, random)
+    case "finished":
+      return [
+        state.phase === "starting" || state.phase === "ready" ? { phase: "stopped" } : state,
+        [],
+      ]
     case "rested":
       if (state.phase !== "resting") return [state, []]
       return started(event.at, { ...state.tries, restarts: state.tries.restarts + 1 })

@@ -1,19 +1,12 @@
 /** Supervises the sandbox's services: starts them, waits for readiness, restarts after crashes, ends them all. */
 import { createRing, type Ring } from "../../lib/ring.ts"
-import { type Clock, sleep } from "../../lib/clock.ts"
-import { signalGroup } from "../../lib/signal-group.ts"
-import { describeError, type Log } from "../../lib/log.ts"
+import type { Clock } from "../../lib/clock.ts"
+import type { Log } from "../../lib/log.ts"
 import { acceptsConnections, clearCodeServerLocks, clearDisplayLock } from "./stale-locks.ts"
 import { carriersOf, descendantsOf, endAll, listensOn, listProcesses } from "./processes.ts"
-import {
-  defaultServicePolicy,
-  idleService,
-  type ServiceEvent,
-  type ServicePolicy,
-  type ServiceState,
-  stepService,
-} from "./service-state.ts"
+import type { ServicePolicy, ServiceState } from "./service-state.ts"
 import { displayNumber, type Service, type ServiceGroup } from "./service-table.ts"
+import { type OutputReceiver, type Supervised, supervise } from "./supervise.ts"
 
 export interface ServicesOptions {
   readonly services: readonly Service[]
@@ -49,17 +42,15 @@ export interface Services {
 
 const OWNER = "SANDPIPER_SERVICE_OF"
 const START_LIMIT_MS = 30_000
-const PROBE_MS = 50
-const END_GRACE_MS = 1500
 const RING = { lines: 200, lineLength: 500 }
 
 export const createServices = (options: ServicesOptions): Services => {
   const { clock } = options
-  const supervised = new Map<string, Supervised>()
+  const supervised = new Map<string, SupervisedService>()
   const whenReady = (name: string): Promise<void> =>
     supervised.get(name)?.ready() ?? Promise.resolve()
   for (const service of options.services) {
-    supervised.set(service.name, supervise(service, options, whenReady))
+    supervised.set(service.name, superviseService(service, options, whenReady))
   }
   /** Also finds processes that have left their group and their parent. */
   const findOwned = () => carriersOf(OWNER, options.owner, listProcesses())
@@ -81,42 +72,18 @@ export const createServices = (options: ServicesOptions): Services => {
   }
 }
 
-interface Supervised {
-  readonly start: () => void
-  readonly ready: () => Promise<void>
+interface SupervisedService extends Supervised {
   readonly output: Ring
-  readonly stop: () => Promise<void>
 }
 
-const supervise = (
+const superviseService = (
   service: Service,
   options: ServicesOptions,
   whenReady: (name: string) => Promise<void>,
-): Supervised => {
-  const { clock, policy = defaultServicePolicy } = options
+): SupervisedService => {
+  const { clock, policy } = options
   const log = options.log.child({ service: service.name })
   const output = createRing(RING)
-  let state = idleService
-  let child: Bun.Subprocess | undefined
-  let cancelRest = () => {}
-  let readiness = Promise.withResolvers<void>()
-
-  const happened = (event: ServiceEvent) => {
-    const [next, effects] = stepService(state, event, policy, Math.random())
-    if (next !== state) {
-      if (next.phase !== state.phase) report(next)
-      if (state.phase === "ready") readiness = Promise.withResolvers()
-      state = next
-      if (state.phase === "ready") readiness.resolve()
-    }
-    for (const effect of effects) {
-      if (effect.do === "spawn") void spawn()
-      if (effect.do === "end") void end()
-      if (effect.do === "rest") {
-        cancelRest = clock.after(effect.ms, () => happened({ type: "rested", at: clock.now() }))
-      }
-    }
-  }
 
   const report = (next: ServiceState) => {
     options.onChange(service.name, next)
@@ -125,42 +92,6 @@ const supervise = (
     } else {
       log.info(`service.${next.phase}`, "why" in next ? { why: next.why } : {})
     }
-  }
-
-  const spawn = async () => {
-    if (!isInstalled(service, options)) {
-      return happened({ type: "missing", program: service.command[0] })
-    }
-    try {
-      if (service.needs !== undefined) await whenReady(service.needs)
-      await clearLocks()
-      if (state.phase !== "starting") return
-      child = Bun.spawn([...service.command], {
-        cwd: options.cwd,
-        env: { ...options.environment, DISPLAY: options.display, [OWNER]: options.owner },
-        stdin: "ignore",
-        stdout: "pipe",
-        stderr: "pipe",
-        // A process group of its own, so that its children end with it.
-        detached: true,
-        ...(options.user && { uid: options.user.uid, gid: options.user.gid }),
-      })
-      const mine = child
-      for (const stream of [mine.stdout, mine.stderr]) {
-        if (stream instanceof ReadableStream) void readLines(stream, output.push)
-      }
-      void awaitExit(mine)
-      await probe(mine)
-    } catch (error) {
-      happened({ type: "exited", at: clock.now(), why: describeError(error) })
-    }
-  }
-
-  const awaitExit = async (mine: Bun.Subprocess) => {
-    await mine.exited
-    // Children that it left behind are useless without it and may hold its port.
-    signalGroup(mine.pid, "SIGKILL")
-    happened({ type: "exited", at: clock.now(), why: exitReason(mine) })
   }
 
   const clearLocks = async () => {
@@ -173,35 +104,31 @@ const supervise = (
     if (removed.length > 0) log.info("service.stale-locks-removed", { removed })
   }
 
-  const probe = async (mine: Bun.Subprocess) => {
-    const until = clock.now() + START_LIMIT_MS
-    while (mine.exitCode === null && mine.signalCode === null) {
-      if (await isListening(service, mine.pid)) return happened({ type: "answers" })
-      if (clock.now() >= until) return happened({ type: "late" })
-      await sleep(clock, PROBE_MS)
-    }
-  }
-
-  const end = async () => {
-    cancelRest()
-    const mine = child
-    if (mine === undefined) return
-    signalGroup(mine.pid, "SIGTERM")
-    const cancel = clock.after(END_GRACE_MS, () => signalGroup(mine.pid, "SIGKILL"))
-    await mine.exited
-    cancel()
-    signalGroup(mine.pid, "SIGKILL")
-  }
-
-  return {
-    start: () => happened({ type: "start", at: clock.now() }),
-    ready: () => readiness.promise,
-    output,
-    stop: async () => {
-      happened({ type: "stop" })
-      await end()
+  const supervised = supervise({
+    missing: () => (isInstalled(service, options) ? undefined : service.command[0]),
+    prepare: async () => {
+      if (service.needs !== undefined) await whenReady(service.needs)
+      await clearLocks()
     },
-  }
+    spawn: () =>
+      Bun.spawn([...service.command], {
+        cwd: options.cwd,
+        env: { ...options.environment, DISPLAY: options.display, [OWNER]: options.owner },
+        stdin: "ignore",
+        stdout: "pipe",
+        stderr: "pipe",
+        // A process group of its own, so that its children end with it.
+        detached: true,
+        ...(options.user && { uid: options.user.uid, gid: options.user.gid }),
+      }),
+    isReady: (pid) => isListening(service, pid),
+    startLimitMs: START_LIMIT_MS,
+    output: () => linesTo(output.push),
+    onChange: report,
+    clock,
+    ...(policy && { policy }),
+  })
+  return { ...supervised, output }
 }
 
 const isInstalled = (
@@ -220,16 +147,17 @@ const isListening = async ({ answersOn }: Service, pid: number): Promise<boolean
   )
 }
 
-const exitReason = ({ signalCode, exitCode }: Bun.Subprocess): string =>
-  signalCode === null ? `exited with code ${exitCode}` : `killed by ${signalCode}`
-
-const readLines = async (stream: ReadableStream<Uint8Array>, take: (line: string) => void) => {
+const linesTo = (take: (line: string) => void): OutputReceiver => {
   const decoder = new TextDecoder()
   let rest = ""
-  for await (const bytes of stream) {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n")
-    rest = lines.pop() ?? ""
-    for (const line of lines) take(line)
+  return {
+    push: (bytes) => {
+      const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n")
+      rest = lines.pop() ?? ""
+      for (const line of lines) take(line)
+    },
+    end: () => {
+      if (rest !== "") take(rest)
+    },
   }
-  if (rest !== "") take(rest)
 }

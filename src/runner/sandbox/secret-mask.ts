@@ -140,3 +140,6 @@ const base64At = (value: string, offset: number): readonly string[] => {
   const plain = bytes.toString("base64").slice(first, last)
   return [plain, plain.replaceAll("+", "-").replaceAll("/", "_")]
 }
+
+/** For a command whose output cannot contain a secret. */
+export const noMask = (): Mask => createMask([])

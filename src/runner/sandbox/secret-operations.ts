@@ -11,19 +11,24 @@ const statuses = {
   timeout: [504, "timeout"],
 } as const satisfies Record<SecretsError["reason"], readonly [number, string]>
 
+/** Runs it, and throws a SecretsError as the ApiError with its status. */
+export const asApiErrors = async <Result>(run: () => Promise<Result>): Promise<Result> => {
+  try {
+    return await run()
+  } catch (error) {
+    if (!(error instanceof SecretsError)) throw error
+    const [status, code] = statuses[error.reason]
+    throw new ApiError(status, code, error.message)
+  }
+}
+
 /** Without a source of secrets every operation responds 501. */
 export const secretOperations = (secrets: Secrets | undefined) => {
   const use = async <Result>(run: (secrets: Secrets) => Promise<Result>): Promise<Result> => {
     if (secrets === undefined) {
       throw new ApiError(501, "not-implemented", "this sandbox has no secrets")
     }
-    try {
-      return await run(secrets)
-    } catch (error) {
-      if (!(error instanceof SecretsError)) throw error
-      const [status, code] = statuses[error.reason]
-      throw new ApiError(status, code, error.message)
-    }
+    return asApiErrors(() => run(secrets))
   }
   const list: SandboxHandlers["secret-list"] = ({ vault_id }) =>
     use(async (source) => ({

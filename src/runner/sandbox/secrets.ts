@@ -24,6 +24,10 @@ export interface SecretsProvider {
 }
 
 export interface Secrets {
+  /** Whether the whole text is one reference. */
+  readonly isReference: (text: string) => boolean
+  /** The values of references, for files that the runner writes itself. Rejects if one is missing. */
+  readonly resolve: (references: readonly string[]) => Promise<ReadonlyMap<string, string>>
   readonly list: (vault: string | undefined) => Promise<readonly SecretReference[]>
   readonly inject: (templatePath: string, outputPath: string) => Promise<{ readonly count: number }>
   readonly run: (request: RunRequest) => Promise<CommandResult>
@@ -84,6 +88,8 @@ export const createSecrets = ({
   }
 
   return {
+    isReference: provider.isReference,
+    resolve,
     list: provider.list,
     inject: async (templatePath, outputPath) => {
       const template = await readTemplate(workDir, templatePath, owner)

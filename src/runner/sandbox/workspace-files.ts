@@ -1,6 +1,6 @@
-/** Reads and writes files for secrets in the workspace only, even where symbolic links lead out of it. */
+/** Reads and writes files of the runner in the workspace only, even where symbolic links lead out of it. */
 import { constants } from "node:fs"
-import { open, realpath, rename, rm } from "node:fs/promises"
+import { link, open, realpath, rename, rm } from "node:fs/promises"
 import { basename, dirname, resolve, sep } from "node:path"
 import {
   type FileOwner,
@@ -45,12 +45,51 @@ export const readTemplate = async (
 }
 
 /** Writes a file atomically (a temporary file is renamed), readable only by its owner. */
-export const writeSecretFile = async (
+export const writeSecretFile = (
   workDir: string,
   path: string,
   text: string,
   owner: Owner | undefined,
-): Promise<void> => {
+): Promise<void> => writeBelow({ workDir, path, text, owner, mode: 0o600, place: rename })
+
+/** Creates a file that must not exist yet. */
+export const writeNewFile = (
+  workDir: string,
+  path: string,
+  text: string,
+  owner: Owner | undefined,
+): Promise<void> =>
+  writeBelow({
+    workDir,
+    path,
+    text,
+    owner,
+    mode: 0o644,
+    place: async (draft, target) => {
+      await link(draft, target)
+      await rm(draft)
+    },
+  })
+
+/** Rejects if a file of this path would lie outside the workspace. */
+export const checkInside = async (workDir: string, path: string): Promise<void> => {
+  const root = await realpath(workDir)
+  const requested = resolve(root, path)
+  if (!isBelow(root, requested) || requested === root) throw outside(path)
+  await resolvedFolder(root, dirname(requested), path)
+}
+
+interface FileToWrite {
+  readonly workDir: string
+  readonly path: string
+  readonly text: string
+  readonly owner: Owner | undefined
+  readonly mode: number
+  /** Moves the complete draft to its name. */
+  readonly place: (draft: string, target: string) => Promise<void>
+}
+
+const writeBelow = async ({ workDir, path, text, owner, mode, place }: FileToWrite) => {
   const root = await realpath(workDir)
   const requested = resolve(root, path)
   if (!isBelow(root, requested) || requested === root) throw outside(path)
@@ -59,18 +98,20 @@ export const writeSecretFile = async (
   const draft = folder.entry(`.${basename(requested)}.${crypto.randomUUID()}`)
   try {
     const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants
-    const file = await open(draft, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o600)
+    const file = await open(draft, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, mode)
     try {
-      await file.chmod(0o600)
+      await file.chmod(mode)
       if (owner) await file.chown(owner.uid, owner.gid)
       await file.writeFile(text)
     } finally {
       await file.close()
     }
-    await rename(draft, target)
+    await place(draft, target)
   } catch (error) {
     await rm(draft, { force: true })
-    throw new SecretsError("bad-input", `outputPath: ${path} cannot be written`, { cause: error })
+    const exists = error instanceof Error && "code" in error && error.code === "EEXIST"
+    const why = exists ? "exists already" : "cannot be written"
+    throw new SecretsError("bad-input", `outputPath: ${path} ${why}`, { cause: error })
   } finally {
     await folder.close()
   }

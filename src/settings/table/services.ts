@@ -16,4 +16,16 @@ export const serviceSettings = {
     schema: z.string().min(1),
     fallback: () => ":99",
   },
+  sessionKind: {
+    env: "SESSION_KIND",
+    doc: "setup: the session prepares a snapshot, and its agent can save service commands and env files",
+    schema: z.enum(["normal", "setup"], { error: "must be normal or setup" }),
+    fallback: () => "normal",
+  },
+  snapshotHasDeps: {
+    env: "SNAPSHOT_HAS_DEPS",
+    doc: "1: the snapshot contains installed packages, so that saved services start after a restore",
+    schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
+    fallback: () => "0",
+  },
 } satisfies SettingGroup

@@ -47,7 +47,7 @@ export type Served<Input> =
 
 interface ServedBySandbox {
   readonly by: "sandbox"
-  readonly part: "tunnels" | "secrets"
+  readonly part: "tunnels" | "secrets" | "services" | "env-files"
 }
 
 export interface Announcement {
@@ -170,7 +170,7 @@ export const sandboxOperation = <
   part,
   ...route
 }: Route<Input, Output, Name> & {
-  readonly part: "tunnels" | "secrets"
+  readonly part: "tunnels" | "secrets" | "services" | "env-files"
 }): SandboxOperation<Input, Output, Name> => ({ ...route, served: { by: "sandbox", part } })
 
 /** For a row whose fields or reply keep their names. */

@@ -2,6 +2,7 @@
 import type { z } from "zod"
 import * as channels from "./channels.ts"
 import type { Operation, WireRequest } from "./define.ts"
+import * as envFiles from "./env-files.ts"
 import * as executions from "./executions.ts"
 import * as images from "./images.ts"
 import * as mailbox from "./mailbox.ts"
@@ -10,8 +11,10 @@ import * as personas from "./personas.ts"
 import * as pullRequests from "./pull-requests.ts"
 import * as repos from "./repos.ts"
 import * as secrets from "./secrets.ts"
+import * as services from "./services.ts"
 import * as sessionMessages from "./session-messages.ts"
 import * as sessions from "./sessions.ts"
+import * as setup from "./setup.ts"
 import * as tasks from "./tasks.ts"
 import * as triggers from "./triggers.ts"
 import * as tunnels from "./tunnels.ts"
@@ -39,6 +42,9 @@ const table = [
   ...images.operations,
   ...tunnels.operations,
   ...secrets.operations,
+  ...services.operations,
+  ...envFiles.operations,
+  ...setup.operations,
 ] as const
 
 /**

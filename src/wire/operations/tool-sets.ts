@@ -7,7 +7,7 @@ export const toolSets = ["core", "team", "all"] as const
 export type ToolSet = (typeof toolSets)[number]
 
 /** Something outside OpenCode without which a group of tools cannot work. */
-export type Need = "parallel key" | "secrets" | "browser" | "parent session"
+export type Need = "parallel key" | "secrets" | "browser" | "parent session" | "setup session"
 
 interface ToolGroup {
   /** The smallest set with this group. */
@@ -17,6 +17,9 @@ interface ToolGroup {
   readonly needs?: Need
 }
 
+/** Tools of a session that prepares a snapshot for others. */
+const setupTools = ["save_service_commands", "save_env_files"]
+
 /** Every tool is in exactly one group. */
 export const toolGroups: readonly ToolGroup[] = [
   { set: "core", tools: ["send_image", "list_workflows"] },
@@ -24,6 +27,7 @@ export const toolGroups: readonly ToolGroup[] = [
   { set: "core", tools: ["browser_screenshot"], needs: "browser" },
   { set: "core", tools: ["secret_list", "secret_run", "secret_inject"], needs: "secrets" },
   { set: "core", tools: ["secret_fill"], needs: "secrets" },
+  { set: "core", tools: setupTools, needs: "setup session" },
   { set: "core", tools: ["parallel_web_search", "parallel_web_extract"], needs: "parallel key" },
   {
     set: "team",
@@ -110,6 +114,9 @@ export const toolsOffIn = (
     (set !== "all" && needs !== undefined && missing.has(needs))
   return {
     optional: toolGroups.filter(isOff).flatMap(({ tools }) => tools),
-    impossible: missing.has("parallel key") ? ["parallel_*"] : [],
+    impossible: [
+      ...(missing.has("parallel key") ? ["parallel_*"] : []),
+      ...(missing.has("setup session") ? setupTools : []),
+    ],
   }
 }

@@ -1,6 +1,7 @@
 /** The route table decides who may call: each row with each kind of credential, over real requests. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type Access, type Route, routes } from "../../../src/runner/gateway/routes.ts"
+import { createTestServices } from "../sandbox/services/kit.ts"
 import {
   api,
   API_TOKEN,
@@ -11,6 +12,7 @@ import {
   type TestGateway,
 } from "./kit.ts"
 
+const services = createTestServices()
 let gateway: TestGateway
 let backend: Bun.Server<undefined>
 let cookie = ""
@@ -22,6 +24,13 @@ beforeAll(async () => {
     backends: { vscode: port, vnc: port, ttyd: port },
     opencodePort: () => port,
     v1Server: async () => ({ port, token: "the token of the gateway itself" }),
+    services: services.ports,
+  })
+  await services.services.start({
+    name: "web",
+    command: "exec sleep 1000",
+    cwd: ".",
+    port: undefined,
   })
   const app = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("an app") })
   cleanups.push(() => app.stop(true))
@@ -32,6 +41,7 @@ const cleanups: (() => unknown)[] = []
 afterAll(async () => {
   await gateway.stop()
   await backend.stop(true)
+  await services.end()
   for (const clean of cleanups) await clean()
 })
 
@@ -70,7 +80,21 @@ const admits: { readonly [Kind in Access]: readonly Credential[] } = {
   opencode: credentials,
 }
 
-const call = ({ path }: Route, credential: Credential): Promise<Response> => {
+/** Requests of routes that need more than a GET of their address. */
+const requests: Partial<Record<Route["name"], { path: string; method: string; body?: string }>> = {
+  services: { path: "/api/services", method: "GET" },
+  expose: { path: "/api/expose", method: "POST", body: '{"port":4999}' },
+  website: { path: "/api/website/restart", method: "POST", body: '{"waitSeconds":0}' },
+  "service-log": { path: "/api/logs/web", method: "GET" },
+  env: { path: "/api/env/scrub", method: "POST" },
+}
+
+const call = ({ name, path }: Route, credential: Credential): Promise<Response> => {
+  const request = requests[name]
+  if (request !== undefined) {
+    const { path: address, ...init } = request
+    return fetch(`${gateway.url}${address}`, { ...init, headers: headersOf[credential]() })
+  }
   const isHost = path.startsWith("//")
   const address = isHost ? "/" : path.replace(":name", "app").replace("/*", "/")
   const rest = address === "/api/" ? "/api/tunnels" : address
@@ -89,6 +113,7 @@ describe("a route", () => {
         const response = await call(route, credential)
         if (isAdmitted) expect(response.status).toBe(200)
         else expect([401, 429]).toContain(response.status)
+        await response.body?.cancel()
       })
     }
   }

@@ -44,9 +44,19 @@ export const startTestGateway = (change: Partial<GatewayOptions> = {}): TestGate
     announceTunnels: (tunnels) => void announced.push(tunnels),
     request: async () => ({}),
     notify: () => {},
+    services: unusedServices(),
     ...change,
   })
   return { ...gateway, url: `http://127.0.0.1:${gateway.port}`, log: lines, announced, memory }
+}
+
+/** For tests that call no operation on services: creating real ones for each gateway would cost time. */
+const unusedServices = (): GatewayOptions["services"] => {
+  const refuse = () => {
+    throw new Error("this test gateway has no services")
+  }
+  const services = new Proxy({}, { get: (_, name) => (name === "logOf" ? () => {} : refuse) })
+  return Object.assign(Object.create(null), { services, envFiles: services })
 }
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url")

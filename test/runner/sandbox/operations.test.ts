@@ -1,4 +1,5 @@
 /** The map of the sandbox's own operations: complete by its type, and the documented error without a source of secrets. */
+import { createTestServices } from "./services/kit.ts"
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -66,6 +67,7 @@ const handlers = createSandboxOperations({
     announce: () => {},
   }),
   isListening: async () => true,
+  services: createTestServices().ports,
 })
 
 test("every sandbox operation of the table has a handler", () => {

@@ -63,7 +63,7 @@ export interface House {
   /** A call of the hub's HTTP API with the client's token. */
   readonly api: (method: string, path: string, body?: object) => Promise<Response>
   /** A call of the gateway as a person. */
-  readonly gateway: (path: string) => Promise<Response>
+  readonly gateway: (path: string, init?: { readonly method: string }) => Promise<Response>
   readonly inWorkspace: (path: string) => string
   readonly stop: () => Promise<void>
 }
@@ -182,13 +182,14 @@ export const startHouse = async (host: HostName): Promise<House> => {
         headers: { authorization: `Bearer ${hub.clientToken}` },
         ...(body && { body: JSON.stringify(body) }),
       }),
-    gateway: async (path) => {
+    gateway: async (path, init) => {
       const token = await new SignJWT({ sid: "main" })
         .setProtectedHeader({ alg: "HS256" })
         .setSubject("a person")
         .setExpirationTime("5m")
         .sign(new TextEncoder().encode(JWT_SECRET))
       return fetch(`http://127.0.0.1:${gatewayPort(sandbox)}${path}`, {
+        ...init,
         headers: { authorization: `Bearer ${token}` },
       })
     },
@@ -214,6 +215,8 @@ const spawnRunner = async (sandbox: Sandbox, url: string, more: Record<string, s
   const runner = Bun.spawn([requireBinary(), "run"], {
     env: {
       ...sandbox.environment,
+      // The tools of a setup session are tested too.
+      SESSION_KIND: "setup",
       PATH: [programsFolder, bin, sandbox.environment["PATH"]].join(delimiter),
       DO_WS_URL: url,
       SESSION_ID: "main",

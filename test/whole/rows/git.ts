@@ -1,6 +1,7 @@
 /** Rows of the tools for repositories and pull requests. */
 import { expect } from "bun:test"
 import { execa } from "execa"
+import { readWithGh } from "../kit/gh.ts"
 import { type Rows, succeed } from "../kit/row.ts"
 
 const HERON = "birds/heron"
@@ -25,6 +26,9 @@ export const gitRows: Rows<
       base: { ref: "trunk" },
       state: "open",
     })
+    // The GitHub CLI, another client of the same API, shows it too.
+    const shown = await readWithGh(house, `repos/${HERON}/pulls/${made?.number}`)
+    expect(shown).toMatchObject({ title: "Mend the nest", state: "open" })
   },
   update_pull_request: async (house) => {
     const pull = house.github.openPull(HERON, "old-nest", "Old title")
@@ -35,6 +39,8 @@ export const gitRows: Rows<
       labels: ["birds"],
     })
     expect(pull).toMatchObject({ title: "New title", state: "closed", labels: [{ name: "birds" }] })
+    const shown = await readWithGh(house, `repos/${HERON}/pulls/${pull.number}`)
+    expect(shown).toMatchObject({ title: "New title", state: "closed" })
   },
   list_pull_requests: async (house) => {
     house.github.openPull(HERON, "listed-nest", "A listed pull request")

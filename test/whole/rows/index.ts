@@ -3,7 +3,7 @@ import type { ToolName } from "../effects.ts"
 import type { Rows } from "../kit/row.ts"
 import { boardRows } from "./board.ts"
 import { gitRows } from "./git.ts"
-import { endRows, mediaRows, secretRows, tunnelRows } from "./sandbox.ts"
+import { endRows, mediaRows, secretRows, setupRows, tunnelRows } from "./sandbox.ts"
 import { channelRows, researchRows } from "./services.ts"
 import { sessionRows } from "./sessions.ts"
 import { executionRows, triggerRows, workflowRows } from "./workflows.ts"
@@ -16,6 +16,7 @@ export const rows: Rows<ToolName> = {
   ...executionRows,
   ...tunnelRows,
   ...secretRows,
+  ...setupRows,
   ...channelRows,
   ...researchRows,
   ...mediaRows,

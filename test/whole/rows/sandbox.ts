@@ -1,5 +1,6 @@
 /** Rows of the tools for the sandbox: tunnels, secrets, images, recordings, and the end of the session. */
 import { expect } from "bun:test"
+import { existsSync } from "node:fs"
 import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { OP_REFERENCE } from "../../kit/onepassword.ts"
@@ -135,5 +136,25 @@ export const endRows: Rows<"complete_session"> = {
     const refused = await house.api("POST", "/sessions/main/prompt", { content: "more" })
     expect(refused.status).toBe(409)
     expect(await refused.json()).toMatchObject({ ok: false, error: { code: "too-late" } })
+  },
+}
+
+export const setupRows: Rows<"save_service_commands" | "save_env_files"> = {
+  save_service_commands: async (house) => {
+    const services = [{ name: "heron", command: "echo started > heron.txt; exec sleep 1000" }]
+    await succeed(house, "save_service_commands", { services })
+    expect(await (await house.gateway("/api/services")).text()).toContain('"name":"heron"')
+    const page = await house.gateway("/api/services/heron/restart", { method: "POST" })
+    expect(page.status).toBe(200)
+    await house.client.until(
+      () => existsSync(house.inWorkspace("heron.txt")),
+      "a file of the service",
+    )
+  },
+  save_env_files: async (house) => {
+    const files = [{ path: "setup.env", variables: { TOKEN: OP_REFERENCE } }]
+    await succeed(house, "save_env_files", { files })
+    expect(await readFile(house.inWorkspace("setup.env"), "utf8")).toBe(`TOKEN=${SECRET_VALUE}\n`)
+    neverReadByModel(house, SECRET_VALUE)
   },
 }

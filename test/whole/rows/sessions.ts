@@ -87,6 +87,14 @@ export const sessionRows: Rows<
       90_000,
     )
     expect(await processesOf(child)).toBeGreaterThan(1)
+    // The child reports back: its parent gets its answer as a prompt.
+    const isReport = (said: string) =>
+      said.startsWith(`Child session ${child} `) &&
+      said.endsWith(`has finished its work. Its answer:\n\n${done}`)
+    await untilTrue(
+      async () => textsOf(await shownOf(house, "main"), "user").some(isReport),
+      "report of the child at its parent",
+    )
     await house.api("DELETE", `/sessions/${child}`)
   },
   list_sessions: async (house) => {

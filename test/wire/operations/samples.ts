@@ -178,6 +178,17 @@ export const samples: Readonly<Record<OperationName, Sample>> = {
   "secret-run": {
     input: { command: "make", env: { API_KEY: "op://v/i/f" }, cwd: ".", timeout: 1000 },
   },
+  "list-services": { input: {} },
+  "start-service": { input: { name: "web", command: "make serve", cwd: "app", port: 3000 } },
+  "restart-service": { input: { name: "web" } },
+  "stop-service": { input: { name: "web" } },
+  "expose-port": { input: { port: 3000 } },
+  "bootstrap-website": { input: { directory: "site", template: "static", waitSeconds: 5 } },
+  "restart-dev-server": { input: {} },
+  "apply-env-files": { input: { files: [{ path: ".env", variables: { KEY: "op://v/i/f" } }] } },
+  "scrub-env-files": { input: {} },
+  "save-service-commands": { input: { services: [{ name: "web", command: "make serve" }] } },
+  "save-env-files": { input: { files: [{ path: ".env", variables: { MODE: "test" } }] } },
   "secret-fill": { input: { selector: "#password", secret_ref: "op://v/i/f" } },
 }
 

@@ -59,6 +59,17 @@ export const routes: readonly string[] = [
   "GET /api/tunnels",
   "POST /api/tunnels",
   "DELETE /api/tunnels/:name",
+  "GET /api/services",
+  "POST /api/services",
+  "POST /api/services/:name/restart",
+  "DELETE /api/services/:name",
+  "POST /api/expose",
+  "POST /api/website",
+  "POST /api/website/restart",
+  "POST /api/env/apply",
+  "POST /api/env/scrub",
+  "POST /api/setup/services",
+  "POST /api/setup/env",
 ]
 
 export const wireDeadlines: Readonly<Record<string, number>> = {

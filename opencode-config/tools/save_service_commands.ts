@@ -1,0 +1,3 @@
+import { tools } from "../lib/tools.js"
+
+export default tools.save_service_commands

@@ -1,0 +1,77 @@
+/** `sandpiper actions`: lists the operations of the gateway and runs one, until its approval and its end. */
+import { z } from "zod"
+import { sleep, systemClock } from "../lib/clock.ts"
+import { SettingsError } from "../settings/settings-error.ts"
+import { type Method, type Operation, operations } from "../wire/operations/index.ts"
+import { type Command, print } from "./command.ts"
+import { gatewayClient } from "./gateway-client.ts"
+import { table } from "./table.ts"
+
+const started = z.object({ executionId: z.string() })
+const execution = z.looseObject({ status: z.string() })
+
+const POLL_MS = 1000
+const OVER = new Set(["completed", "failed", "cancelled", "canceled", "ok"])
+
+export const actions: Command = async ({ settings, args }) => {
+  const { words = [], json } = args
+  if (settings.operand === "list") {
+    const rows = operations.map(({ name, doc }) => ({ name, doc }))
+    const lines = rows.map(({ name, doc }) => [name, doc])
+    print(json ? `${JSON.stringify(rows)}\n` : table(["ACTION", "WHAT IT DOES"], lines))
+    return 0
+  }
+  const [name, text = "{}"] = words
+  const operation = operations.find((one) => one.name === name)
+  if (operation === undefined) {
+    throw new SettingsError(
+      `there is no action "${name ?? ""}": \`sandpiper actions list\` shows them`,
+    )
+  }
+  const { path, body } = requestOf(operation, inputOf(text))
+  const client = gatewayClient(settings)
+  const result = await client.call(z.unknown(), operation.method, path, body)
+  print(`${JSON.stringify(result, null, json ? 0 : 2)}\n`)
+  const id = started.safeParse(result).data?.executionId
+  if (id === undefined) return 0
+  for (;;) {
+    const now = await client.call(execution, "GET", `/api/executions/${encodeURIComponent(id)}`)
+    if (OVER.has(now.status)) {
+      print(`${JSON.stringify(now, null, json ? 0 : 2)}\n`)
+      return now.status === "completed" || now.status === "ok" ? 0 : 1
+    }
+    if (now.status.includes("approval") && !json) process.stderr.write("Waiting for approval.\n")
+    await sleep(systemClock, POLL_MS)
+  }
+}
+
+const inputOf = (text: string): Readonly<Record<string, unknown>> => {
+  try {
+    return z.record(z.string(), z.unknown()).parse(JSON.parse(text))
+  } catch {
+    throw new SettingsError("the input of an action must be a JSON object")
+  }
+}
+
+const WITHOUT_BODY: readonly Method[] = ["GET", "DELETE"]
+
+/** Fields that the path names go into the path, the others into the body or the query. */
+const requestOf = (
+  { method, path }: Operation,
+  input: Readonly<Record<string, unknown>>,
+): { readonly path: string; readonly body?: object } => {
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, name = ""]) => name)
+  const filled = path.replaceAll(/:(\w+)/g, (_, name: string) => {
+    const value = input[name]
+    if (typeof value !== "string" && typeof value !== "number") {
+      throw new SettingsError(`the input of this action needs "${name}"`)
+    }
+    return encodeURIComponent(value)
+  })
+  const rest = Object.entries(input).filter(([name]) => !names.includes(name))
+  if (!WITHOUT_BODY.includes(method)) return { path: filled, body: Object.fromEntries(rest) }
+  const query = new URLSearchParams(
+    Object.fromEntries(rest.map(([name, value]) => [name, String(value)])),
+  )
+  return { path: rest.length === 0 ? filled : `${filled}?${query.toString()}` }
+}

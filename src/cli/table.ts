@@ -1,0 +1,16 @@
+/** Rows as columns of a terminal, with a header line. */
+export const table = (header: readonly string[], rows: readonly (readonly string[])[]): string => {
+  const all = [header, ...rows]
+  const widths = header.map((_, column) =>
+    Math.max(...all.map((row) => (row[column] ?? "").length)),
+  )
+  return all
+    .map(
+      (row) =>
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join("  ")
+          .trimEnd()}\n`,
+    )
+    .join("")
+}

@@ -1,0 +1,105 @@
+/** Joins the agent's services and env files: they survive restarts of the runner and, if allowed, restores. */
+import type { Database } from "bun:sqlite"
+import { join } from "node:path"
+import type { Clock } from "../lib/clock.ts"
+import { describeError, type Log } from "../lib/log.ts"
+import { readFact, writeFact } from "../lib/state-db.ts"
+import type { Settings } from "../settings/settings.ts"
+import { sandboxBootId } from "./host/detect-restore.ts"
+import type { User } from "./host/users.ts"
+import { createEnvFiles, type EnvFiles } from "./sandbox/env-files/env-files.ts"
+import { createRunCommand } from "./sandbox/run-command.ts"
+import type { Secrets } from "./sandbox/secrets.ts"
+import { type AppServices, createAppServices } from "./sandbox/services/app-services.ts"
+import { openServiceStore } from "./sandbox/services/service-store.ts"
+
+export interface JoinServicesOptions {
+  readonly config: Settings
+  readonly db: Database
+  readonly workDir: string
+  readonly environment: Readonly<Record<string, string>>
+  readonly user: User | undefined
+  readonly secrets: Secrets | undefined
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface JoinedServices {
+  readonly services: AppServices
+  readonly envFiles: EnvFiles
+  /** To be called when the agent is ready; only the first call counts. Env files come first. It does not throw. */
+  readonly autostart: () => Promise<void>
+  /** The host's services together with these, for a snapshot: `stop` also removes the env files from the disk. */
+  readonly with: (host: StartStop) => StartStop
+}
+
+interface StartStop {
+  readonly start: () => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+const BOOT_FACT = "services.boot"
+const ENV_FILES_FACT = "env-files"
+
+export const joinServices = (options: JoinServicesOptions): JoinedServices => {
+  const { config, db, workDir, user, secrets, clock, log } = options
+  const environment = {
+    ...options.environment,
+    ...(user && { USER: user.name, HOME: user.home }),
+  }
+  const services = createAppServices({
+    store: openServiceStore(db),
+    logDir: join(config.stateDir, "services"),
+    workDir,
+    environment,
+    user,
+    owner: config.stateDir,
+    clock,
+    log,
+  })
+  const envFiles = createEnvFiles({
+    workDir,
+    owner: user,
+    secrets,
+    runCommand: createRunCommand({ workDir, environment, owner: user, clock }),
+    memory: {
+      read: () => readFact(db, ENV_FILES_FACT),
+      write: (text) => writeFact(db, ENV_FILES_FACT, text),
+    },
+    log,
+  })
+  /** In a restored sandbox, services need packages that only some snapshots contain. */
+  const mayStart = (): boolean => {
+    const boot = sandboxBootId()
+    const before = readFact(db, BOOT_FACT)
+    writeFact(db, BOOT_FACT, boot)
+    return before === boot || config.snapshotHasDeps
+  }
+  const begin = async (starts: boolean): Promise<void> => {
+    try {
+      await envFiles.applyAgain()
+    } catch (error) {
+      log.warn("env-files.not-written", { error: describeError(error) })
+    }
+    if (!starts) return
+    await services.resume().catch((error: unknown) => {
+      log.warn("app-services.not-started", { error: describeError(error) })
+    })
+  }
+  let begun: Promise<void> | undefined
+  return {
+    services,
+    envFiles,
+    autostart: () => (begun ??= begin(mayStart())),
+    with: (host) => ({
+      start: async () => {
+        await host.start()
+        await begin(true)
+      },
+      stop: async () => {
+        await Promise.all([host.stop(), services.suspend()])
+        await envFiles.hide()
+      },
+    }),
+  }
+}
