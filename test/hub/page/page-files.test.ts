@@ -34,4 +34,25 @@ describe("the pack of the page", () => {
     for (const [name, { isImmutable }] of files)
       expect(isImmutable).toBe(/^assets\/[\w-]+-[a-z0-9]{8}\.(js|css)$/.test(name))
   })
+
+  const sizeOf = (names: readonly string[]): number =>
+    names.reduce((sum, name) => sum + (files.get(name)?.gz.length ?? 0), 0)
+
+  test("what the page needs before its first use is at most 85 kB, and all of it at most 300 kB", () => {
+    const document = text(gunzipSync(files.get("index.html")?.gz ?? new Uint8Array()))
+    const first = [...document.matchAll(/(?:href|src)="\/(assets\/[^"]+)"/g)].map(
+      ([, name]) => name ?? "",
+    )
+    expect(sizeOf(["index.html", ...new Set(first)])).toBeLessThanOrEqual(85_000)
+    expect(sizeOf([...files.keys()])).toBeLessThanOrEqual(300_000)
+  })
+
+  test("no script of the page evaluates text, and none loads anything from another host", () => {
+    for (const [name, { gz }] of files) {
+      if (!name.startsWith("assets/main") || !name.endsWith(".js")) continue
+      const script = text(gunzipSync(gz))
+      expect(script).not.toMatch(/\beval\(|new Function\(/)
+      expect(script).not.toMatch(/(?:import|fetch|WebSocket)\(["'`](?:https?|wss?):/)
+    }
+  })
 })

@@ -65,12 +65,9 @@ export const createPageDoor = (
   const { logins, hub } = page
 
   const handlers: { readonly [Name in PageRouteName]: Handler } = {
-    page: (exchange) => {
-      const file = page.files.get("index.html")
-      if (file === undefined) return exchange.respond(notFound(exchange.head, NOT_BUILT))
-      const headers = pageHeaders(frameSources(page, exchange.head.host))
-      exchange.respond(assetResponse(exchange.head, file, headers))
-    },
+    page: (exchange) => serveDocument(exchange),
+    // The page itself reads the rest of the path.
+    conversation: (exchange) => serveDocument(exchange),
     "page-asset": (exchange, target) => serveFile(exchange, target),
     "page-file": (exchange, target) => serveFile(exchange, target),
     login: (exchange) => readBody(exchange, (text) => logIn(exchange, text)),
@@ -84,6 +81,13 @@ export const createPageDoor = (
       options.onLoggedOut()
     },
     hub: (exchange, target, setCookie) => relay(exchange, target, setCookie),
+  }
+
+  const serveDocument = (exchange: HttpExchange): void => {
+    const file = page.files.get("index.html")
+    if (file === undefined) return exchange.respond(notFound(exchange.head, NOT_BUILT))
+    const headers = pageHeaders(frameSources(page, exchange.head.host))
+    exchange.respond(assetResponse(exchange.head, file, headers))
   }
 
   const serveFile = (exchange: HttpExchange, { path }: Target): void => {

@@ -26,6 +26,14 @@ export const pageRoutes = [
     doc: "the page",
   },
   {
+    name: "conversation",
+    path: "/c/*",
+    access: "open",
+    methods: READ,
+    sameOrigin: false,
+    doc: "the page, at a conversation",
+  },
+  {
     name: "page-asset",
     path: "/assets/*",
     access: "open",

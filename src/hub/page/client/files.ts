@@ -1,0 +1,76 @@
+/** Files of drafts, in the browser's database: a reload before sending keeps them. */
+
+export interface DraftFile {
+  readonly id: string
+  readonly name: string
+  readonly mime: string
+  readonly size: number
+  readonly blob: Blob
+}
+
+export const MAX_FILES = 20
+export const MAX_BYTES = 20_000_000
+
+const open = (): Promise<IDBDatabase> =>
+  new Promise((resolve, reject) => {
+    const opening = indexedDB.open("sandpiper", 1)
+    opening.addEventListener("upgradeneeded", () => opening.result.createObjectStore("files"))
+    opening.addEventListener("success", () => resolve(opening.result))
+    opening.addEventListener("error", () => reject(opening.error ?? new Error("no database")))
+  })
+
+const run = async <Value>(
+  mode: IDBTransactionMode,
+  act: (store: IDBObjectStore) => IDBRequest<Value>,
+): Promise<Value | undefined> => {
+  try {
+    const database = await open()
+    return await new Promise((resolve, reject) => {
+      const asked = act(database.transaction("files", mode).objectStore("files"))
+      asked.addEventListener("success", () => resolve(asked.result))
+      asked.addEventListener("error", () => reject(asked.error ?? new Error("refused")))
+    })
+  } catch {
+    // A private window may have no database: the files last as long as the page.
+    return undefined
+  }
+}
+
+export const readFiles = async (conversation: string): Promise<readonly DraftFile[]> =>
+  ((await run("readonly", (store) => store.get(conversation))) as readonly DraftFile[]) ?? []
+
+export const writeFiles = async (
+  conversation: string,
+  files: readonly DraftFile[],
+): Promise<void> => {
+  if (files.length === 0) await run("readwrite", (store) => store.delete(conversation))
+  else await run("readwrite", (store) => store.put(files, conversation))
+}
+
+export const draftFile = (file: Blob, name: string): DraftFile => ({
+  id: crypto.randomUUID(),
+  name,
+  mime: file.type === "" ? "application/octet-stream" : file.type,
+  size: file.size,
+  blob: file,
+})
+
+/** As a prompt carries it: a `data:` URL. */
+export const attachmentOf = async (
+  file: DraftFile,
+): Promise<{
+  readonly type: "file"
+  readonly mime: string
+  readonly url: string
+  readonly filename: string
+}> => ({
+  type: "file",
+  mime: file.mime,
+  filename: file.name,
+  url: await new Promise<string>((resolve, reject) => {
+    const reader = new FileReader()
+    reader.addEventListener("load", () => resolve(reader.result as string))
+    reader.addEventListener("error", () => reject(reader.error ?? new Error("cannot be read")))
+    reader.readAsDataURL(file.blob)
+  }),
+})

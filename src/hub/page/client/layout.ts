@@ -1,0 +1,35 @@
+/** Which regions are open, and how wide the panel is. */
+import { signal } from "@preact/signals"
+import { readStored, writeStored } from "./storage.ts"
+
+export const hasSide = signal(readStored("side") !== "closed")
+/** The side as a drawer over the conversation, on a phone. */
+export const isDrawerOpen = signal(false)
+export const panelWidth = signal(Number(readStored("panel-width") ?? 540))
+/** The layer over the page. */
+export const layer = signal<"settings" | "search" | "shortcuts" | undefined>(undefined)
+export const settingsPage = signal<string>("models")
+
+const PHONE = "(max-width: 719px)"
+export const isPhone = (): boolean => matchMedia(PHONE).matches
+export const isTouch = (): boolean => matchMedia("(pointer: coarse)").matches
+
+export const toggleSide = (): void => {
+  if (isPhone()) {
+    isDrawerOpen.value = !isDrawerOpen.value
+    return
+  }
+  hasSide.value = !hasSide.value
+  writeStored("side", hasSide.value ? undefined : "closed")
+}
+
+export const setPanelWidth = (width: number): void => {
+  const most = Math.round(innerWidth * 0.6)
+  panelWidth.value = Math.max(360, Math.min(most, Math.round(width)))
+  writeStored("panel-width", String(panelWidth.value))
+}
+
+export const openSettings = (page: string): void => {
+  settingsPage.value = page
+  layer.value = "settings"
+}

@@ -1,0 +1,257 @@
+/** What the page knows: the view of the open session, the list of sessions, and the actions of the person. */
+import { batch, computed, effect, signal } from "@preact/signals"
+import type { Client, ClientMessage, ClientVerb, Reply } from "../../../wire/clients/verbs.ts"
+import { dockOf } from "../../view/dock.ts"
+import { unanswered } from "../../view/outbox.ts"
+import type { ListedSession } from "../../view/sidebar-rows.ts"
+import { step } from "../../view/step.ts"
+import { createTurns, pendingPrompts } from "../../view/turns.ts"
+import { type Action, emptyView, type View } from "../../view/view.ts"
+import { channelFields, pathOf } from "../routes.ts"
+import { listSessions } from "./api.ts"
+import { login, refuse } from "./login.ts"
+import { go, newChannel, route } from "./navigation.ts"
+import { openSocket, type Socket } from "./socket.ts"
+import { readJson, writeStored } from "./storage.ts"
+
+export const view = signal<View>(emptyView)
+/** The first snapshot of the conversation has arrived. */
+export const isLoaded = signal(false)
+export const sessions = signal<readonly ListedSession[] | undefined>(undefined)
+/** When the next attempt to connect starts. */
+export const retryAt = signal<number | undefined>(undefined)
+/** The newest change that the person has seen, by `<session>/<channel>`. */
+export const seen = signal<Readonly<Record<string, number>>>(readJson("seen", {}))
+
+const turnsOf = createTurns()
+export const turns = computed(() => turnsOf(view.value, route.value.channel))
+export const pending = computed(() => pendingPrompts(view.value, route.value.channel))
+export const dock = computed(() => dockOf(view.value, route.value.channel))
+export const isWorking = computed(() => dock.value.canStop || dock.value.isStopping)
+export const session = computed(() => route.value.session)
+export const channel = computed(() => route.value.channel)
+
+/** Events between two frames are one step, so that a burst renders once. */
+const waiting: Action[] = []
+const flush = () => {
+  const actions = waiting.splice(0)
+  if (actions.length === 0) return
+  const next = actions.reduce(step, view.value)
+  batch(() => {
+    view.value = next
+    if (actions.some((action) => action.type === "event" && action.event.type === "snapshot"))
+      isLoaded.value = true
+  })
+  if (next.gap) subscribe()
+}
+const HIDDEN_MS = 100
+const dispatchLater = (action: Action) => {
+  waiting.push(action)
+  if (waiting.length > 1) return
+  if (document.hidden) setTimeout(flush, HIDDEN_MS)
+  else requestAnimationFrame(flush)
+}
+const dispatch = (action: Action) => {
+  waiting.push(action)
+  flush()
+}
+
+interface Connection {
+  readonly session: string
+  readonly socket: Socket
+}
+const connection = signal<Connection | undefined>(undefined)
+/** Replies that a caller waits for; they are not part of the view. */
+const waiters = new Map<string, (reply: Reply) => void>()
+
+const subscribe = () => {
+  const { cursor, channel: known } = view.value
+  const wanted = route.value.channel
+  const hasCursor = cursor !== undefined && known === wanted
+  connection.value?.socket.send({
+    type: "subscribe",
+    ...(hasCursor ? { cursor } : {}),
+    channel: wanted,
+  })
+}
+
+const connect = (id: string): Socket =>
+  openSocket(`/hub/sessions/${encodeURIComponent(id)}/ws?role=client`, {
+    onOpen: () => {
+      batch(() => {
+        retryAt.value = undefined
+        login.value = "in"
+        dispatch({ type: "link", link: { state: "open" } })
+      })
+      subscribe()
+      for (const { message, clientRequestId } of unanswered(view.value))
+        connection.value?.socket.send({ ...message, clientRequestId })
+      void refreshSessions()
+    },
+    onClosed: (wait) => {
+      retryAt.value = Date.now() + wait
+      if (view.value.link.state !== "closed")
+        dispatch({ type: "link", link: { state: "closed", at: Date.now() } })
+      for (const [key, settle] of waiters) {
+        waiters.delete(key)
+        settle(NO_CONNECTION)
+      }
+      // A refused handshake looks like a cut: an ordinary request tells them apart.
+      void refreshSessions()
+    },
+    onRefused: refuse,
+    onEvent: (event) => dispatchLater({ type: "event", event }),
+    onReply: (clientRequestId, reply) => {
+      const waiter = waiters.get(clientRequestId)
+      waiters.delete(clientRequestId)
+      waiter?.(reply)
+      if (view.value.outbox.some((one) => one.clientRequestId === clientRequestId))
+        dispatchLater({ type: "reply", clientRequestId, reply })
+    },
+  })
+
+const NO_CONNECTION: Reply = {
+  ok: false,
+  error: { code: "no-runner", message: "there is no connection" },
+}
+
+const refreshSessions = async (): Promise<void> => {
+  const found = await listSessions()
+  if (found) sessions.value = found
+  if (found && login.value === "unknown") login.value = "in"
+}
+
+/** Follows the address: another session gets a new connection, another channel a new snapshot. */
+export const start = (): void => {
+  void refreshSessions()
+  effect(() => {
+    const { place, session: id } = route.value
+    const isRefused = login.value === "refused"
+    if (place !== "conversation" || isRefused) return
+    const open = connection.peek()
+    if (open?.session === id) return
+    open?.socket.close()
+    batch(() => {
+      view.value = emptyView
+      isLoaded.value = false
+      connection.value = { session: id, socket: connect(id) }
+    })
+  })
+  effect(() => {
+    const { place, channel: wanted } = route.value
+    const { channel: known } = view.peek()
+    if (place !== "conversation" || known === undefined || known === wanted) return
+    isLoaded.value = false
+    subscribe()
+  })
+  effect(() => {
+    if (route.value.place !== "start" || sessions.value === undefined) return
+    go(pathOf(lastConversation(sessions.value)), "replace")
+  })
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return
+    connection.value?.socket.retryNow()
+    void refreshSessions()
+  })
+  addEventListener("online", () => connection.value?.socket.retryNow())
+}
+
+const lastConversation = (
+  known: readonly ListedSession[],
+): { readonly session: string; readonly channel: string } => {
+  const last = readJson<{ session?: string; channel?: string }>("last", {})
+  if (last.session && last.channel && known.some(({ id }) => id === last.session))
+    return { session: last.session, channel: last.channel }
+  const first = known.find(({ parent, status }) => parent === undefined && status !== "ended")
+  const newest = first?.channels?.toSorted((a, b) => b.updatedAt - a.updatedAt)[0]
+  return { session: first?.id ?? "local", channel: newest?.key ?? "web:default" }
+}
+
+export const retryNow = (): void => connection.value?.socket.retryNow()
+
+type Fields<Verb extends ClientVerb> = Omit<Client<Verb>, "type" | "clientRequestId">
+
+/** Sends a verb once and waits for its reply. Without a connection it is refused at once. */
+export const request = <Verb extends ClientVerb>(
+  type: Verb,
+  fields: Fields<Verb>,
+): Promise<Reply> =>
+  new Promise((resolve) => {
+    const clientRequestId = crypto.randomUUID()
+    waiters.set(clientRequestId, resolve)
+    const message = { type, ...fields, clientRequestId } as unknown as ClientMessage
+    if (connection.value?.socket.send(message)) return
+    waiters.delete(clientRequestId)
+    resolve(NO_CONNECTION)
+  })
+
+/** Sends a verb that must arrive: it waits for a connection, and is sent again until the hub has replied. */
+export const deliver = <Verb extends ClientVerb>(type: Verb, fields: Fields<Verb>): string => {
+  const clientRequestId = crypto.randomUUID()
+  const message = { type, ...fields, clientRequestId } as unknown as ClientMessage
+  dispatch({ type: "ask", clientRequestId, message, at: Date.now() })
+  connection.value?.socket.send(message)
+  return clientRequestId
+}
+
+export const dropPending = (clientRequestId: string): void =>
+  dispatch({ type: "forget", clientRequestId })
+
+export const sendPrompt = (
+  content: string,
+  more: Pick<Partial<Client<"prompt">>, "model" | "attachments" | "steer"> = {},
+): void => {
+  deliver("prompt", { content, ...channelFields(route.value.channel), ...more })
+}
+
+export const stopTurn = (): void => void request("abort", channelFields(route.value.channel))
+
+const isLoadingOlder = signal(false)
+export const loadOlder = async (): Promise<void> => {
+  const { before } = view.value
+  if (before === undefined || isLoadingOlder.value) return
+  isLoadingOlder.value = true
+  const wanted = route.value.channel
+  const reply = await request("history", {
+    before,
+    limit: 100,
+    channel: wanted,
+  })
+  isLoadingOlder.value = false
+  if (reply.ok && wanted === route.value.channel) dispatch({ type: "older", page: reply as never })
+}
+
+export const showMessage = async (messageId: string): Promise<boolean> => {
+  if (view.value.messages.has(messageId)) return true
+  const reply = await request("history", {
+    around: messageId,
+    limit: 60,
+    channel: route.value.channel,
+  })
+  if (reply.ok) dispatch({ type: "around", page: reply as never })
+  return reply.ok
+}
+
+/** Back from a page of the history to the newest messages. */
+export const showNewest = (): void => {
+  if (view.value.after === undefined) return
+  dispatch({ type: "link", link: view.value.link })
+  connection.value?.socket.send({
+    type: "subscribe",
+    channel: route.value.channel,
+  })
+}
+
+export const markSeen = (): void => {
+  const { session: id, channel: key } = route.value
+  const rev = view.value.channels.find((one) => one.key === key)?.rev
+  const name = `${id}/${key}`
+  if (rev === undefined || (seen.value[name] ?? 0) >= rev || document.hidden) return
+  seen.value = { ...seen.value, [name]: rev }
+  writeStored("seen", JSON.stringify(seen.value))
+}
+
+export const openNewConversation = (): void => {
+  const known = sessions.value?.find(({ id }) => id === route.value.session)
+  go(pathOf({ session: known?.id ?? "local", channel: newChannel() }))
+}

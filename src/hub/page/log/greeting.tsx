@@ -1,0 +1,52 @@
+/** An empty conversation: where the agent works, and ideas for a start. */
+import { insertText } from "../client/drafts.ts"
+import { openSettings } from "../client/layout.ts"
+import { view } from "../client/store.ts"
+import { isDemo } from "../dock/models.ts"
+import { Icon } from "../ui/icon.tsx"
+import { Mark } from "../ui/mark.tsx"
+import { visible } from "../ui/visible.ts"
+import { words } from "../words.ts"
+
+export const Greeting = () => {
+  const git = view.value.state["git"] as
+    | { readonly branch?: string; readonly directory?: string }
+    | undefined
+  const directory = view.value.state["directory"] ?? git?.directory
+  return (
+    <div class="greeting">
+      <Mark size={40} />
+      <h2>{words.greeting}</h2>
+      {typeof directory === "string" && (
+        <p>
+          {words.worksIn} <code>{visible(directory)}</code>
+          {git?.branch && (
+            <>
+              , {words.onBranch} <code>{visible(git.branch)}</code>
+            </>
+          )}
+          .
+        </p>
+      )}
+      <div class="ideas">
+        {words.ideas.map((idea) => (
+          <button key={idea} type="button" class="idea" onClick={() => insertText(idea, true)}>
+            {idea}
+            <Icon name="goes" size={15} />
+          </button>
+        ))}
+      </div>
+      {isDemo.value && (
+        <p class="greeting-demo">
+          <Icon name="alert" size={15} />
+          <span>
+            {words.demo}{" "}
+            <button type="button" class="link" onClick={() => openSettings("models")}>
+              {words.addKey}
+            </button>
+          </span>
+        </p>
+      )}
+    </div>
+  )
+}

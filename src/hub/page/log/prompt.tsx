@@ -1,0 +1,143 @@
+/** What the person wrote: plain text, its files, and on demand its time, copy and undo. */
+import { useState } from "preact/hooks"
+import type { MessageWithParts } from "../../../wire/clients/conversation.ts"
+import type { Pending } from "../../view/view.ts"
+import { insertText } from "../client/drafts.ts"
+import { deliver, dropPending, request, view } from "../client/store.ts"
+import { ArtifactImage } from "../parts/image.tsx"
+import { Button } from "../ui/button.tsx"
+import { clockTime } from "../ui/clock.ts"
+import { CopyButton } from "../ui/copy-button.tsx"
+import { Icon } from "../ui/icon.tsx"
+import { IconButton } from "../ui/icon-button.tsx"
+import { visible } from "../ui/visible.ts"
+import { words } from "../words.ts"
+import { textOfMessage } from "./message-text.ts"
+
+const LONG_LINES = 12
+
+interface PromptFile {
+  readonly mime?: string | undefined
+  readonly filename?: string | undefined
+  readonly artifact?: string | undefined
+}
+
+const filesOf = ({ parts }: MessageWithParts): readonly PromptFile[] =>
+  parts.flatMap(({ kind, data }) => {
+    const files =
+      kind === "extra" ? (data as { readonly files?: unknown } | null)?.files : undefined
+    return Array.isArray(files) ? (files as readonly PromptFile[]) : []
+  })
+
+const Bubble = ({ text }: { readonly text: string }) => {
+  const [all, setAll] = useState(false)
+  const lines = text.split("\n")
+  const isCut = !all && lines.length > LONG_LINES
+  return (
+    <>
+      <div class="bubble-text">{isCut ? lines.slice(0, LONG_LINES).join("\n") : text}</div>
+      {isCut && (
+        <button type="button" class="bubble-more" onClick={() => setAll(true)}>
+          {words.showAll}
+        </button>
+      )}
+    </>
+  )
+}
+
+const Files = ({ files }: { readonly files: readonly PromptFile[] }) =>
+  files.length === 0 ? null : (
+    <div class="bubble-files">
+      {files.map(({ mime = "", filename, artifact }, index) =>
+        artifact === undefined ? (
+          <span key={index} class="chip">
+            <Icon name={mime.startsWith("image/") ? "image" : "fileText"} size={14} />
+            {visible(filename ?? mime)}
+          </span>
+        ) : (
+          <ArtifactImage key={index} id={artifact} description={filename ?? ""} isSmall />
+        ),
+      )}
+    </div>
+  )
+
+export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
+  const [asks, setAsks] = useState(false)
+  const text = textOfMessage(message)
+  const later = view.value.order.filter((id) => {
+    const other = view.value.messages.get(id)
+    return other?.channel === message.channel && (other.createdAt ?? 0) > message.createdAt
+  }).length
+  const undo = () => {
+    setAsks(false)
+    void request("revert", { messageId: message.id })
+  }
+  return (
+    <div class="prompt" tabIndex={-1} data-prompt={message.id} data-anchor>
+      <h2 class="unseen">{words.you(clockTime(message.createdAt))}</h2>
+      <div class="bubble">
+        <Bubble text={text} />
+        <Files files={filesOf(message)} />
+      </div>
+      {asks ? (
+        <div class="prompt-ask" role="group">
+          <span>{words.undoAsk(later)}</span>
+          <Button small kind="bad" onClick={undo}>
+            {words.undoDo}
+          </Button>
+          <Button small kind="ghost" onClick={() => setAsks(false)}>
+            {words.cancel}
+          </Button>
+        </div>
+      ) : (
+        <div class="prompt-acts">
+          <time dateTime={new Date(message.createdAt).toISOString()}>
+            {clockTime(message.createdAt)}
+          </time>
+          <CopyButton text={() => text} />
+          <IconButton small icon="undo" label={words.undo} onClick={() => setAsks(true)} />
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** A prompt that the hub has not confirmed. */
+export const PendingPrompt = ({ pending }: { readonly pending: Pending }) => {
+  const { message, error, clientRequestId } = pending
+  if (message.type !== "prompt") return null
+  const again = () => {
+    const { type: _type, clientRequestId: _id, ...fields } = message
+    dropPending(clientRequestId)
+    deliver("prompt", fields)
+  }
+  const edit = () => {
+    dropPending(clientRequestId)
+    insertText(message.content)
+  }
+  return (
+    <div class={`prompt is-pending ${error ? "is-refused" : ""}`} data-anchor>
+      <h2 class="unseen">{words.you(clockTime(pending.at))}</h2>
+      <div class="bubble">
+        <Bubble text={message.content} />
+        <Files files={message.attachments ?? []} />
+      </div>
+      {error ? (
+        <div class="prompt-ask is-bad" role="group">
+          <span>{words.notSent(error.message)}</span>
+          <Button small onClick={again}>
+            {words.sendAgain}
+          </Button>
+          <Button small kind="ghost" onClick={edit}>
+            {words.edit}
+          </Button>
+        </div>
+      ) : (
+        <div class="prompt-sending">
+          <Icon name="clock" size={13} />
+          {words.sending}
+        </div>
+      )}
+    </div>
+  )
+}

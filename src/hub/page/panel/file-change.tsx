@@ -1,0 +1,99 @@
+/** One changed file: a head that sticks, and its diff. A large one is closed until the person opens it. */
+import { useMemo, useState } from "preact/hooks"
+import { parseDiff } from "../../view/patch.ts"
+import { insertText } from "../client/drafts.ts"
+import { DiffLines } from "../parts/diff-lines.tsx"
+import { languageOfPath } from "../parts/highlight.ts"
+import { Button } from "../ui/button.tsx"
+import { Delta } from "../ui/delta.tsx"
+import { Icon } from "../ui/icon.tsx"
+import { Path } from "../ui/path.tsx"
+import { words } from "../words.ts"
+
+export interface DiffFile {
+  readonly path: string
+  readonly status: string
+  readonly diff?: string
+}
+
+const LARGE_LINES = 2000
+const LETTERS: Readonly<Record<string, string>> = {
+  added: "A",
+  modified: "M",
+  deleted: "D",
+  renamed: "R",
+}
+
+type Range = readonly [from: number, to: number]
+
+export const FileChange = ({ file }: { readonly file: DiffFile }) => {
+  const { path, status, diff = "" } = file
+  const parsed = useMemo(() => parseDiff(diff), [diff])
+  const lines = diff.split("\n").length
+  const [isOpen, setOpen] = useState(lines <= LARGE_LINES)
+  const [selected, setSelected] = useState<Range | undefined>(undefined)
+  const counts = parsed?.reduce(
+    (sum, { added, removed }) => ({ added: sum.added + added, removed: sum.removed + removed }),
+    { added: 0, removed: 0 },
+  )
+  const select = (line: number, extend: boolean) =>
+    setSelected(
+      extend && selected
+        ? [Math.min(selected[0], line), Math.max(selected[1], line)]
+        : selected?.[0] === line && selected[1] === line
+          ? undefined
+          : [line, line],
+    )
+  const ask = () => {
+    if (selected) insertText(`${words.linesOf(path, ...selected)} `)
+    setSelected(undefined)
+  }
+  return (
+    <section class={`file ${isOpen ? "is-open" : ""}`} aria-label={path}>
+      <button
+        type="button"
+        class="file-head"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <Icon name="chevron" size={14} class="fold-chevron" />
+        <span class={`file-status is-${status}`} title={status}>
+          {LETTERS[status] ?? "M"}
+        </span>
+        <Path path={path} />
+        <span class="grow" />
+        {lines > LARGE_LINES && <span class="fold-meta">{words.largeFile(lines)}</span>}
+        {counts && <Delta {...counts} />}
+      </button>
+      {isOpen && (
+        <div class="diff">
+          {parsed?.map((one) => (
+            <DiffLines
+              key={one.path}
+              file={one}
+              language={languageOfPath(path)}
+              onSelect={select}
+              selected={selected}
+            />
+          ))}
+          {!parsed && diff === "" && <p class="file-note">{words.binary}</p>}
+          {!parsed && diff !== "" && (
+            <>
+              <p class="file-note">{words.unparsed}</p>
+              <pre class="file-raw" tabIndex={0} data-scrollable>
+                {diff}
+              </pre>
+            </>
+          )}
+          {selected && (
+            <div class="file-ask">
+              <Button small kind="primary" icon="asks" onClick={ask}>
+                {words.askAboutLines}
+              </Button>
+            </div>
+          )}
+        </div>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,73 @@
+/** A page of the sandbox. It has another origin than this page and can neither read it nor act on it. */
+import { useEffect, useRef, useState } from "preact/hooks"
+import { request } from "../client/store.ts"
+import { isDark, theme } from "../client/theme.ts"
+import { Button } from "../ui/button.tsx"
+import { words } from "../words.ts"
+import { Empty } from "./empty.tsx"
+
+const SANDBOX =
+  "allow-scripts allow-same-origin allow-forms allow-popups allow-downloads allow-modals"
+
+export interface FrameProps {
+  readonly what: "vscode" | "vnc" | "terminal" | "tunnel"
+  readonly name?: string
+  readonly title: string
+  /** Another value loads the frame again. */
+  readonly version?: number
+}
+
+/** An address with a ticket, which works once and soon. */
+export const openAddress = async (
+  what: FrameProps["what"],
+  name: string | undefined,
+): Promise<{ readonly url?: string; readonly problem?: string }> => {
+  const reply = await request(
+    "open" as never,
+    { what, ...(name !== undefined && { name }) } as never,
+  )
+  if (!reply.ok) return { problem: reply.error.message }
+  return { url: String(reply["url"]) }
+}
+
+export const Frame = ({ what, name, title, version = 0 }: FrameProps) => {
+  const frame = useRef<HTMLIFrameElement>(null)
+  const [state, setState] = useState<{ readonly url?: string; readonly problem?: string }>({})
+  const [attempt, setAttempt] = useState(0)
+  useEffect(() => {
+    let isCurrent = true
+    setState({})
+    void openAddress(what, name).then((opened) => isCurrent && setState(opened))
+    return () => {
+      isCurrent = false
+    }
+  }, [what, name, version, attempt])
+  const tellTheme = () => {
+    if (what !== "terminal" || state.url === undefined) return
+    const message = { type: "theme", theme: isDark() ? "dark" : "light" }
+    frame.current?.contentWindow?.postMessage(message, new URL(state.url, location.href).origin)
+  }
+  useEffect(tellTheme, [theme.value, state.url])
+  if (state.problem !== undefined)
+    return (
+      <Empty icon="alert" title={words.frameFailed} text={state.problem}>
+        <Button small onClick={() => setAttempt(attempt + 1)}>
+          {words.tryAgain}
+        </Button>
+      </Empty>
+    )
+  if (state.url === undefined) return <Empty icon="screen" title={words.loading} isBusy />
+  const mayCopy = what === "vscode" || what === "terminal"
+  return (
+    <iframe
+      ref={frame}
+      class="frame"
+      title={title}
+      src={state.url}
+      sandbox={SANDBOX}
+      referrerpolicy="no-referrer"
+      allow={mayCopy ? "clipboard-read; clipboard-write" : ""}
+      onLoad={tellTheme}
+    />
+  )
+}

@@ -1,0 +1,57 @@
+/** A text of the agent. Blocks are keyed by their position; only the last ones are rendered again as the text grows. */
+import type { Token, Tokens } from "marked"
+import { memo } from "../ui/memo.ts"
+import { useMemo, useRef } from "preact/hooks"
+import { heal } from "./heal.ts"
+import { Code } from "./code.tsx"
+import { emptyLexed, hasDefinitions, lexMore, lexWhole } from "./lexer.ts"
+import { proseHtml } from "./prose-html.ts"
+import { sanitizeProse } from "./sanitize.ts"
+
+export const Markdown = memo(
+  ({ text, isGrowing = false }: { readonly text: string; readonly isGrowing?: boolean }) => {
+    const lexed = useRef(emptyLexed)
+    const whole = !isGrowing && hasDefinitions(text)
+    lexed.current = whole ? lexWhole(text) : lexMore(lexed.current, text)
+    const blocks = lexed.current.blocks.filter(({ type }) => type !== "space" && type !== "def")
+    return (
+      <div class="prose">
+        {blocks.map((block, index) => (
+          <Block key={index} block={block} isGrowing={isGrowing && index === blocks.length - 1} />
+        ))}
+      </div>
+    )
+  },
+)
+
+const isCode = (block: Token): block is Tokens.Code => block.type === "code"
+
+const Block = memo(
+  ({ block, isGrowing }: { readonly block: Token; readonly isGrowing: boolean }) =>
+    isCode(block) ? (
+      <Code
+        code={block.text}
+        language={(block.lang ?? "").split(/[\s{:]/, 1)[0] ?? ""}
+        isGrowing={isGrowing}
+      />
+    ) : (
+      <Prose block={block} isGrowing={isGrowing} />
+    ),
+  (before, after) =>
+    before.isGrowing === after.isGrowing &&
+    before.block.type === after.block.type &&
+    before.block.raw === after.block.raw &&
+    // A definition elsewhere may have changed the links of the same text.
+    (after.isGrowing || !before.block.raw.includes("]")),
+)
+
+/** Half-written emphasis, code and links of the last block are closed, so that it does not flicker. */
+const healed = (block: Token): Token => lexWhole(heal(block.raw)).blocks[0] ?? block
+
+const Prose = ({ block, isGrowing }: { readonly block: Token; readonly isGrowing: boolean }) => {
+  const html = useMemo(
+    () => sanitizeProse(proseHtml(isGrowing ? healed(block) : block)),
+    [block, isGrowing],
+  )
+  return <div class="prose-block" data-anchor dangerouslySetInnerHTML={{ __html: html }} />
+}

@@ -1,0 +1,74 @@
+/** The views of the page have no violation that axe-core finds, in light and in dark, on a desktop and on a phone. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { join } from "node:path"
+import type { Page } from "playwright-core"
+import { type PageStage, startPage, until } from "../kit/page.ts"
+
+const AXE = join(import.meta.dir, "../node_modules/axe-core/axe.min.js")
+const axe = await Bun.file(AXE).text()
+
+let stage: PageStage
+beforeAll(async () => {
+  stage = await startPage()
+  const { page, context } = await stage.open()
+  for (const text of ["think", "plan", "write: notes.txt", "ask"]) {
+    await page.locator("#prompt").fill(text)
+    await page.locator("#prompt").press("Enter")
+    if (text === "ask") await page.locator("[data-option='1']").waitFor()
+    else await until(page, `!document.querySelector(".status, .is-pending")`)
+  }
+  await context.close()
+})
+afterAll(() => stage.stop())
+
+interface Found {
+  readonly id: string
+  readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[]
+}
+
+const violations = async (page: Page): Promise<readonly string[]> => {
+  // The browser's debugger may evaluate; a script element would violate the policy of the page.
+  const found = (await page.evaluate(`${axe};
+    axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] })
+      .then((result) => result.violations)`)) as readonly Found[]
+  return found.map(
+    ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`,
+  )
+}
+
+const views: readonly (readonly [string, (page: Page) => Promise<unknown>])[] = [
+  ["a question", (page) => page.locator("[data-option='1']").waitFor()],
+  ["the changes", (page) => page.goto(`${page.url()}?panel=changes`)],
+  [
+    "the settings",
+    async (page) => {
+      await page.keyboard.press("Control+,")
+      await page.locator("dialog.settings").waitFor()
+    },
+  ],
+  [
+    "the search",
+    async (page) => {
+      await page.keyboard.press("Escape")
+      await page.keyboard.press("Control+k")
+      await page.locator("dialog.palette").waitFor()
+    },
+  ],
+]
+
+test.each([
+  ["light", 1440],
+  ["dark", 390],
+] as const)("axe-core finds nothing in %s at %d pixels", async (colorScheme, width) => {
+  const { page, context } = await stage.open({
+    colorScheme,
+    viewport: { width, height: 844 },
+    bypassCSP: true,
+  })
+  for (const [name, show] of views) {
+    await show(page)
+    await page.waitForTimeout(400)
+    expect([name, ...(await violations(page))]).toEqual([name])
+  }
+  await context.close()
+})

@@ -1,0 +1,174 @@
+/** A person works with the agent in the browser: the compiled binary, the real OpenCode, the demo model, Chromium. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { join } from "node:path"
+import type { Page } from "playwright-core"
+import { type OpenedPage, type PageStage, startPage, until } from "../kit/page.ts"
+
+let stage: PageStage
+let opened: OpenedPage
+let page: Page
+
+beforeAll(async () => {
+  stage = await startPage({ SANDPIPER_PERMISSIONS: "relay" })
+  opened = await stage.open()
+  page = opened.page
+})
+afterAll(() => stage.stop())
+
+const send = async (text: string, to = page) => {
+  await to.locator("#prompt").fill(text)
+  await to.locator("#prompt").press("Enter")
+}
+/** The last turn of the page is the one of this prompt, and it is over. Turns far from the view are not in the document. */
+const settled = (prompt: string, on = page) =>
+  until(
+    on,
+    `(() => {
+      const turn = [...document.querySelectorAll(".turn")].at(-1)
+      return !document.querySelector(".status, .is-pending, .is-asking") &&
+        turn?.querySelector(".bubble-text")?.textContent === ${JSON.stringify(prompt)} &&
+        turn.querySelector(".turn-foot, .failed")
+    })()`,
+  )
+
+test("the login code is in neither the address nor the history, and a used link shows the login screen", async () => {
+  expect(page.url()).toBe(`${stage.origin}/c/local/web:default`)
+  const link = stage.link()
+  const first = await stage.browser.newContext()
+  const entered = await first.newPage()
+  await entered.goto(link)
+  await entered.locator("#prompt").waitFor()
+  expect(entered.url()).not.toContain("login")
+  await first.close()
+  const second = await stage.browser.newContext()
+  const late = await second.newPage()
+  await late.goto(link)
+  await late.getByText("This browser is not logged in").waitFor()
+  await second.close()
+})
+
+test("a command waits for its permission, which no key grants; then its output and the answer are shown", async () => {
+  const command = "run: echo hello-$((40 + 2)) | tee allowed.txt"
+  await send(command)
+  await page.getByText("Permission needed").first().waitFor()
+  await page.locator("#log").focus()
+  for (const key of ["1", "y", "Enter"]) await page.keyboard.press(key)
+  const file = Bun.file(join(stage.sandbox.workDir, "allowed.txt"))
+  expect(await file.exists()).toBeFalse()
+  await page.reload()
+  await page.getByRole("button", { name: "Allow once" }).click()
+  await settled(command)
+  expect(await file.exists()).toBeTrue()
+  await page.getByRole("button", { name: /Ran/ }).first().waitFor()
+  expect(await page.locator(".reply").last().textContent()).toContain("hello-42")
+})
+
+test("a question is answered by a button, by a digit and by typing", async () => {
+  await send("ask")
+  await page.getByRole("button", { name: /Heron/ }).click()
+  await settled("ask")
+  expect(await page.locator(".reply").last().textContent()).toContain("Heron")
+  await send("ask")
+  await page.locator("[data-option='3']").waitFor()
+  await page.locator("#log").focus()
+  await page.keyboard.press("3")
+  await settled("ask")
+  expect(await page.locator(".reply").last().textContent()).toContain("Swift")
+  await send("ask")
+  await page.getByPlaceholder("Type an answer").waitFor()
+  await send("a typed answer")
+  await settled("ask")
+  expect(await page.locator(".reply").last().textContent()).toContain("a typed answer")
+})
+
+test("a failed turn says why and can be tried again; a plan is one closed line when it is done", async () => {
+  await send("fail")
+  await page.locator(".failed").waitFor()
+  await page.getByRole("button", { name: "Try again" }).click()
+  await until(page, `document.querySelectorAll(".failed").length >= 2`)
+  await send("plan")
+  await settled("plan")
+  expect(
+    await page.getByRole("button", { name: /^Plan/ }).last().getAttribute("aria-expanded"),
+  ).toBe("false")
+})
+
+test("a reload shows the same conversation, and a draft and its files survive a reload and a switch", async () => {
+  const before = await page.locator(".log").innerText()
+  await page.locator("#prompt").fill("half a thought")
+  await page.locator("input[type=file]").setInputFiles({
+    name: "note.txt",
+    mimeType: "text/plain",
+    buffer: Buffer.from("attached"),
+  })
+  await page.getByText("note.txt").waitFor()
+  await page.reload()
+  await page.locator(".turn-foot").last().waitFor()
+  expect(await page.locator(".log").innerText()).toBe(before)
+  expect(await page.locator("#prompt").inputValue()).toBe("half a thought")
+  await page.getByText("note.txt").waitFor()
+  await page.getByRole("button", { name: "New conversation" }).first().click()
+  await page.getByText("What should be done?").waitFor()
+  expect(await page.locator("#prompt").inputValue()).toBe("")
+  await page.goBack()
+  await until(page, `document.querySelector("#prompt")?.value === "half a thought"`)
+  await page.getByRole("button", { name: "Remove note.txt" }).click()
+})
+
+test("Enter that confirms a candidate of an input method does not send", async () => {
+  await page.locator("#prompt").fill("にほん")
+  const count = await page.locator(".prompt").count()
+  await page.locator("#prompt").dispatchEvent("keydown", { key: "Enter", keyCode: 229 })
+  await page.locator("#prompt").dispatchEvent("keydown", { key: "Enter", isComposing: true })
+  expect(await page.locator("#prompt").inputValue()).toBe("にほん")
+  expect(await page.locator(".prompt").count()).toBe(count)
+})
+
+test("what the agent says is shown and never run", async () => {
+  const vectors =
+    "<img src=x onerror=window.pwned=1><script>window.pwned=1</script> [a](javascript:window.pwned=1) <svg/onload=window.pwned=1>"
+  await page.locator("#prompt").fill(vectors)
+  await page.locator("#prompt").press("Enter")
+  await settled(vectors)
+  expect(await page.locator(".reply").last().textContent()).toContain("onerror")
+  expect(await page.evaluate("window.pwned")).toBeUndefined()
+  expect(await page.locator(".log img, .log script, .log svg[onload]").count()).toBe(0)
+  expect(opened.problems).toEqual([])
+})
+
+test("at 320 pixels nothing scrolls sideways, and the conversation can be used", async () => {
+  await page.setViewportSize({ width: 320, height: 640 })
+  const overflow = () => page.evaluate<number>("document.documentElement.scrollWidth - innerWidth")
+  expect(await overflow()).toBeLessThanOrEqual(0)
+  await page.getByRole("button", { name: "Show the conversations" }).click()
+  await page.getByRole("navigation", { name: "Conversations" }).waitFor()
+  expect(await overflow()).toBeLessThanOrEqual(0)
+  await page.keyboard.press("Escape")
+  await page.setViewportSize({ width: 1440, height: 900 })
+})
+
+test("a reader who has moved up stays where they are while an answer streams in", async () => {
+  await page.locator("#log").hover()
+  await page.mouse.wheel(0, -600)
+  await page.getByRole("button", { name: "Newest" }).waitFor()
+  const topOf = () =>
+    page.evaluate<readonly [string, number]>(`(() => {
+      const top = document.querySelector("#log").getBoundingClientRect().top
+      const turn = [...document.querySelectorAll("[data-turn]")].find(
+        (one) => one.getBoundingClientRect().bottom > top,
+      )
+      return [turn.dataset.turn, turn.getBoundingClientRect().top]
+    })()`)
+  const [turn, top] = await topOf()
+  // Another client sends a prompt: this reader did nothing.
+  const other = await stage.open()
+  await send("think", other.page)
+  for (let sample = 0; sample < 20; sample++) {
+    await page.waitForTimeout(50)
+    const [nowTurn, nowTop] = await topOf()
+    expect(nowTurn).toBe(turn)
+    expect(Math.abs(nowTop - top)).toBeLessThanOrEqual(1)
+  }
+  await other.context.close()
+  await page.getByRole("button", { name: "Newest" }).click()
+})

@@ -1,0 +1,17 @@
+/** A real browser for tests: Debian's Chromium if it is installed, else the one inside an npm package. */
+import { type Browser, chromium } from "playwright-core"
+
+export const launchBrowser = async (): Promise<Browser> => {
+  const installed = Bun.which("chromium")
+  if (installed !== null) return chromium.launch({ executablePath: installed, args: ARGS })
+  // The package unpacks the libraries that it needs only where it believes to run in AWS Lambda.
+  process.env["AWS_LAMBDA_JS_RUNTIME"] ??= "nodejs22.x"
+  const { default: packed } = await import("@sparticuz/chromium")
+  return chromium.launch({
+    executablePath: await packed.executablePath(),
+    args: [...packed.args, ...ARGS],
+  })
+}
+
+/** Tests run as root, where Chromium refuses its own sandbox; names below `localhost` are this machine. */
+const ARGS = ["--no-sandbox", "--host-resolver-rules=MAP *.localhost 127.0.0.1"]

@@ -1,0 +1,108 @@
+/** `sandpiper up` as a person uses it: the compiled binary, the real OpenCode, the demo model, and a browser at its page. */
+import type { Browser, BrowserContext, Page } from "playwright-core"
+import { launchBrowser } from "./browser.ts"
+import { freePort } from "./free-port.ts"
+import { createSandbox, requireBinary, type Sandbox } from "./runner.ts"
+
+export interface PageStage {
+  readonly sandbox: Sandbox
+  readonly browser: Browser
+  readonly origin: string
+  /** Another login link. */
+  readonly link: () => string
+  /** A page that has logged in, with its own storage. */
+  readonly open: (options?: Parameters<Browser["newContext"]>[0]) => Promise<OpenedPage>
+  readonly stop: () => Promise<void>
+}
+
+export interface OpenedPage {
+  readonly context: BrowserContext
+  readonly page: Page
+  /** Errors of scripts and violations of the content security policy. */
+  readonly problems: readonly string[]
+}
+
+export const startPage = async (extra: Record<string, string> = {}): Promise<PageStage> => {
+  const binary = requireBinary()
+  const sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
+  const { PATH = "", HOME = "", OPENCODE_BIN = "" } = sandbox.environment
+  const port = await freePort()
+  const env = {
+    PATH,
+    HOME,
+    OPENCODE_BIN,
+    GATEWAY_PORT: String(port),
+    SANDPIPER_SERVICES: "",
+    AGENT_USER: "root",
+    ...extra,
+  }
+  const [up, browser] = await Promise.all([
+    startUp([binary, "up"], sandbox.workDir, env),
+    launchBrowser(),
+  ])
+  const link = () => {
+    const printed = Bun.spawnSync([binary, "link"], { cwd: sandbox.workDir, env })
+    const found = /http:\/\/\S+#login=\S+/.exec(printed.stdout.toString())?.[0]
+    if (found === undefined)
+      throw new Error(`no link: ${printed.stdout.toString()}${printed.stderr.toString()}`)
+    return found
+  }
+  return {
+    sandbox,
+    browser,
+    origin: `http://sandpiper.localhost:${port}`,
+    link,
+    open: (options) => openPage(browser, link(), options),
+    stop: async () => {
+      await browser.close()
+      up.kill("SIGKILL")
+      await up.exited
+      await sandbox.remove()
+    },
+  }
+}
+
+/** The input stays open: at its end the chat, and `up` with it, would end. */
+const startUp = async (command: string[], cwd: string, env: Record<string, string>) => {
+  const up = Bun.spawn(command, { cwd, env, stdin: "pipe", stdout: "pipe", stderr: "inherit" })
+  let printed = ""
+  // Its output is read to the end: a closed pipe would end `up`.
+  const reading = (async () => {
+    for await (const bytes of up.stdout) printed += new TextDecoder().decode(bytes)
+  })()
+  while (!printed.includes("Ready. The agent works in")) {
+    if (up.exitCode !== null) {
+      await reading
+      throw new Error(`up has ended:\n${printed}`)
+    }
+    await Bun.sleep(50)
+  }
+  return up
+}
+
+const openPage = async (
+  browser: Browser,
+  link: string,
+  options: Parameters<Browser["newContext"]>[0] = {},
+): Promise<OpenedPage> => {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
+  const page = await context.newPage()
+  page.setDefaultTimeout(20_000)
+  const problems: string[] = []
+  page.on("pageerror", (error) => problems.push(String(error)))
+  page.on("console", (message) => {
+    if (/Content Security Policy|TrustedHTML/i.test(message.text())) problems.push(message.text())
+  })
+  await page.goto(link)
+  await page.locator("#prompt").waitFor()
+  return { context, page, problems }
+}
+
+/** Waits until an expression is true in the page. The page's policy forbids to evaluate text; the debugger may do it. */
+export const until = async (page: Page, expression: string, limitMs = 20_000): Promise<void> => {
+  const deadline = Date.now() + limitMs
+  while (!(await page.evaluate<boolean>(`Boolean(${expression})`))) {
+    if (Date.now() > deadline) throw new Error(`not true in time: ${expression}`)
+    await page.waitForTimeout(50)
+  }
+}
