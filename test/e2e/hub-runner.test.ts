@@ -98,6 +98,8 @@ describe("a tool of the agent", () => {
     const data = toolOf("edit")?.data as { diff: string; files: object[] }
     expect(data.diff).toContain("-two\n+2\n")
     expect(data.files).toMatchObject([{ added: 1, removed: 1 }])
+    // The tests of the workspace count changed files.
+    await rm(filePath)
   })
 })
 
