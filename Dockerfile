@@ -31,7 +31,7 @@ FROM ${DEBIAN}${DEBIAN_DIGEST} AS system
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \
-      bash build-essential ca-certificates curl git gnupg jq openssh-client procps python3 python3-pip python3-venv \
+      bash build-essential ca-certificates curl git gnupg iptables jq openssh-client procps python3 python3-pip python3-venv \
       ripgrep sudo unzip wget xz-utils \
  && rm -rf /var/lib/apt/lists/*
 

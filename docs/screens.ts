@@ -45,7 +45,7 @@ for (const [device, viewport] of Object.entries(sizes)) {
     await page.locator("[data-option='1']").waitFor()
     await shoot("question")
     await page.goto(`${page.url()}?panel=changes`)
-    await page.locator(".file").first().waitFor()
+    await page.locator(".file, .empty b").first().waitFor()
     await shoot("changes")
     await page.keyboard.press("Control+,")
     await shoot("settings")

@@ -14,6 +14,8 @@ import { SettingsError } from "./settings/settings-error.ts"
 const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   run: async () => (await import("./cli/run.ts")).run,
   up: async () => (await import("./cli/up.ts")).up,
+  serve: async () => (await import("./cli/serve.ts")).serve,
+  fleet: async () => (await import("./cli/fleet.ts")).fleet,
   chat: async () => (await import("./cli/chat.ts")).chat,
   link: async () => (await import("./cli/link.ts")).link,
   sessions: async () => (await import("./cli/sessions.ts")).sessions,

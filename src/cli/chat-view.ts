@@ -1,4 +1,12 @@
-/** Renders a session's events as terminal output: streamed text, tool calls, todo lists, errors. Does no I/O itself. */
+/**
+ * Renders a session's events as terminal output: streamed text, tool calls and their output, todo lists, errors. The state
+ * comes from the reducer of `hub/view`; this file prints what is new in it. Does no I/O itself.
+ */
+import { step } from "../hub/view/step.ts"
+import { toolOf } from "../hub/view/tool-words.ts"
+import { childOf, planItems } from "../hub/view/turns.ts"
+import { emptyView, type HubEvent as SessionEvent } from "../hub/view/view.ts"
+import type { MessagePart, MessageWithParts, ToolData } from "../wire/clients/conversation.ts"
 import { visibleText } from "./chat/visible-text.ts"
 import type { HubEvent } from "./hub-client.ts"
 
@@ -17,138 +25,114 @@ export interface ChatView {
   readonly style: (code: string, text: string) => string
 }
 
-interface Part {
-  readonly id: string
-  readonly kind: string
-  readonly text?: string
-  readonly data?: Record<string, unknown>
-}
-
-interface Message {
-  readonly id: string
-  readonly role: string
-  readonly status: string
-  readonly promptId?: string
-  readonly error?: string
-  readonly parts?: readonly Part[]
-}
-
 export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatView => {
   const style = (code: string, text: string) => (colours ? `\u001B[${code}m${text}\u001B[0m` : text)
   const dim = (text: string) => style("2", text)
-  /** Messages that are shown, by id, with their last status. */
-  const messages = new Map<string, string>()
+  let view = emptyView
   /** Messages that are not shown: finished before the chat started, typed by the user, or replies to other prompts. */
   const skipped = new Set<string>()
-  /** How many characters of each part are on the screen. */
+  /** What is on the screen: the status of messages and tools, and how many characters of each part. */
+  const statuses = new Map<string, string>()
   const printed = new Map<string, number>()
-  const kinds = new Map<string, string>()
-  const tools = new Map<string, string>()
   /** The kind of output on the current line, so that another kind starts a new line. */
-  let open: "nothing" | "text" | "reasoning" = "nothing"
+  let open: "nothing" | "text" | "reasoning" | "output" = "nothing"
 
   const line = (text: string) => {
     write(`${open === "nothing" ? "" : "\n"}${text}\n`)
     open = "nothing"
   }
-  const printText = (messageId: string, partId: string, offset: number, text: string) => {
-    const key = `${messageId}/${partId}`
-    const kind = kinds.get(key)
-    const done = printed.get(key) ?? 0
-    const fresh = text.slice(Math.max(0, done - offset))
-    if (fresh === "" || (kind !== "text" && kind !== "reasoning")) return
-    printed.set(key, offset + text.length)
+  const printText = (key: string, kind: "text" | "reasoning" | "output", text: string) => {
+    const fresh = text.slice(printed.get(key) ?? 0)
+    if (fresh === "") return
+    printed.set(key, text.length)
     if (open !== "nothing" && open !== kind) write("\n")
     open = kind
     const shown = visibleText(fresh)
     write(kind === "text" ? shown : dim(shown))
   }
 
-  const onMessage = (message: Message) => {
-    // The user's own text is on the screen already.
-    if (message.role === "user" || (only && !only(message.promptId)))
-      return void skipped.add(message.id)
-    const before = messages.get(message.id)
-    messages.set(message.id, message.status)
-    if (skipped.has(message.id) || before === message.status) return
-    if (message.status === "error")
-      return line(style("31", `✗ ${visibleText(message.error ?? "failed")}`))
-    if (message.status === "canceled") return line(dim("  stopped"))
-    if (message.status === "done" && open !== "nothing") line("")
+  const printStatus = ({ id, status, error }: MessageWithParts) => {
+    if (statuses.get(id) === status) return
+    statuses.set(id, status)
+    if (status === "error") return line(style("31", `✗ ${visibleText(error ?? "failed")}`))
+    if (status === "canceled") return line(dim("  stopped"))
+    if (status === "done" && open !== "nothing") line("")
   }
 
-  const onPart = (messageId: string, part: Part) => {
-    if (skipped.has(messageId) || !messages.has(messageId)) return
-    kinds.set(`${messageId}/${part.id}`, part.kind)
-    if (part.text !== undefined) return printText(messageId, part.id, 0, part.text)
-    if (part.kind === "tool" && part.data) onTool(`${messageId}/${part.id}`, part.data)
-    if (part.kind === "todo" && part.data) line(dim(todo(part.data["items"])))
+  const printPart = (messageId: string, part: MessagePart) => {
+    const key = `${messageId}/${part.id}`
+    // The words of sub-agents are not the answer.
+    if ((part.kind === "text" || part.kind === "reasoning") && childOf(part) === undefined)
+      return printText(key, part.kind, part.text ?? "")
+    const tool = toolOf(part)
+    if (tool) return printTool(key, tool, part.text)
+    if (part.kind === "todo") printPlan(key, part.data)
   }
 
-  const onTool = (key: string, data: Record<string, unknown>) => {
-    const { toolName, status, args, result, error } = data
+  const printPlan = (key: string, data: unknown) => {
+    const plan = planItems(data)
+      .map(({ status, content }) => `  ${mark(status)} ${visibleText(content)}`)
+      .join("\n")
+    if (statuses.get(key) === plan) return
+    statuses.set(key, plan)
+    line(dim(plan))
+  }
+
+  const printTool = (key: string, tool: ToolData, output: string | undefined) => {
+    const { toolName, status, args, result, error } = tool
     // Todo lists and questions have a rendering of their own.
-    if (toolName === "todowrite" || toolName === "question" || tools.get(key) === status) return
-    tools.set(key, String(status))
-    if (status === "running") line(dim(`  ● ${visibleText(String(toolName))} ${short(args)}`))
-    if (status === "completed" && typeof result === "string" && result.trim() !== "") {
-      line(dim(indent(short(result.trim(), 600))))
+    if (toolName === "todowrite" || toolName === "question") return
+    if (statuses.get(key) !== status) {
+      statuses.set(key, status)
+      if (status === "running") line(dim(`  ● ${visibleText(toolName)} ${short(args)}`))
+      if (status === "error")
+        line(style("31", `  ✗ ${visibleText(`${toolName}: ${error ?? "failed"}`)}`))
+      // The output that was printed while it ran is its result.
+      const isPrinted = printed.has(key)
+      if (status === "completed" && isPrinted && open === "output") line("")
+      if (status === "completed" && !isPrinted && typeof result === "string") {
+        if (result.trim() !== "") line(dim(indent(short(result.trim(), 600))))
+      }
     }
-    if (status === "error")
-      line(
-        style(
-          "31",
-          `  ✗ ${visibleText(`${String(toolName)}: ${typeof error === "string" ? error : "failed"}`)}`,
-        ),
-      )
+    if (status === "running" && output !== undefined) printOutput(key, output, tool.cut ?? 0)
+  }
+  /** Live output, as far as it is short: a flood of lines would hide the conversation. */
+  const printOutput = (key: string, output: string, cut: number) => {
+    if (cut > 0 || (printed.get(key) ?? 0) >= OUTPUT_CHARACTERS) return
+    printText(key, "output", output.slice(0, OUTPUT_CHARACTERS))
+  }
+
+  const printMessage = (message: MessageWithParts) => {
+    // The user's own text is on the screen already.
+    if (message.role === "user" || (only && !only(message.promptId))) skipped.add(message.id)
+    if (skipped.has(message.id)) return
+    for (const part of message.parts) printPart(message.id, part)
+    printStatus(message)
   }
 
   const show = (event: HubEvent): void => {
-    switch (event.type) {
-      case "snapshot":
-        for (const message of event["messages"] as Message[]) {
-          if (message.status === "streaming") {
-            messages.set(message.id, message.status)
-            for (const part of message.parts ?? []) onPart(message.id, part)
-          } else skipped.add(message.id)
-        }
-        return
-      case "message":
-        return onMessage(event["message"] as Message)
-      case "part":
-        return onPart(String(event["messageId"]), event["part"] as Part)
-      case "part.delta": {
-        const messageId = String(event["messageId"])
-        if (skipped.has(messageId) || !messages.has(messageId)) return
-        return printText(
-          messageId,
-          String(event["partId"]),
-          Number(event["offset"]),
-          String(event["text"]),
-        )
-      }
-      case "part.removed":
-        // What is on the screen cannot be taken back, so a line tells the reader.
-        if (printed.delete(`${String(event["messageId"])}/${String(event["partId"])}`))
-          line(dim("  the text above is withdrawn: the attempt failed"))
-        return
-      case "state":
-        if (String(event["name"]).startsWith("retry:") && event["value"] !== null) {
-          const { attempt, message } = event["value"] as { attempt: number; message: string }
-          line(dim(`  no answer yet, retry ${attempt}: ${visibleText(message)}`))
-        }
-        return
-      default:
-        return
+    const before = view.messages
+    view = step(view, { type: "event", event: event as unknown as SessionEvent })
+    if (event.type === "snapshot") {
+      for (const { id, status } of view.messages.values())
+        if (status !== "streaming" && !statuses.has(id)) skipped.add(id)
+    }
+    // What is on the screen cannot be taken back, so a line tells the reader.
+    if (event.type === "part.removed") {
+      if (printed.delete(`${String(event["messageId"])}/${String(event["partId"])}`))
+        line(dim("  the text above is withdrawn: the attempt failed"))
+    }
+    for (const [id, message] of view.messages) if (before.get(id) !== message) printMessage(message)
+    if (event.type === "state" && String(event["name"]).startsWith("retry:") && event["value"]) {
+      const { attempt, message } = event["value"] as { attempt: number; message: string }
+      line(dim(`  the model is busy, retry ${attempt}: ${visibleText(message)}`))
     }
   }
   return { show, line, dim, style }
 }
 
-const todo = (items: unknown): string =>
-  (items as { content: string; status: string }[])
-    .map(({ status, content }) => `  ${mark(status)} ${visibleText(content)}`)
-    .join("\n")
+/** Of the output of one running tool. */
+const OUTPUT_CHARACTERS = 4000
 
 const mark = (status: string): string =>
   status === "completed" ? "☑" : status === "in_progress" ? "▸" : "☐"

@@ -10,6 +10,7 @@ import { describeError } from "../lib/log.ts"
 import { type Command, print } from "./command.ts"
 import { writableAncestor } from "./directory-check.ts"
 import { runCommand } from "../lib/run-command.ts"
+import { egressFinding } from "./doctor-egress.ts"
 import { modelFindings } from "./doctor-models.ts"
 
 /** `bad` prevents the runner from working; `warn` disables a feature. */
@@ -39,7 +40,12 @@ export const examine = async (settings: Settings): Promise<Examination> => {
     clock(settings),
     modelFindings(settings),
   ]
-  const findings = [...(await Promise.all(checks)).flat(), agentUser(settings), ...ports(settings)]
+  const findings = [
+    ...(await Promise.all(checks)).flat(),
+    agentUser(settings),
+    ...egressFinding(settings),
+    ...ports(settings),
+  ]
   return {
     lines: findings.map(
       ({ what, verdict, text }) => `${verdict.padEnd(5)} ${what.padEnd(18)} ${text}`,

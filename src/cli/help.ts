@@ -12,6 +12,8 @@ Usage
   sandpiper up --open                the same, and open the page in the browser
   sandpiper up --chat                the same, with a chat in this terminal
   sandpiper link                     another login link for the page
+  sandpiper serve                    a session agent with one sandbox per session, on this machine
+  sandpiper fleet ls|show|sweep|forget [SESSION] [--json]
   sandpiper run [flags]              inside a sandbox, linked to a session agent
   sandpiper --do-url URL ...         the same as run
   sandpiper chat [--session S] [-m MODEL] [--json] "text"

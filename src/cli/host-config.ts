@@ -14,7 +14,15 @@ export interface HostConfig {
   readonly tools: NonNullable<RuntimeConfig["tools"]>
 }
 
-export const DEMO_PROVIDER = "demo"
+const DEMO_PROVIDER = "demo"
+
+export const demoProvider = (url: string) => ({
+  providerId: DEMO_PROVIDER,
+  displayName: "Demo model (scripted, not an LLM)",
+  baseUrl: url,
+  apiKey: "none",
+  models: [{ id: "demo-1", name: "Demo 1 (scripted)" }],
+})
 
 /** Models that a client has configured: no demo model is needed beside them. */
 export const hasClientModels = ({ customProviders = [], providerKeys = {} }: RuntimeConfig) =>

@@ -10,7 +10,7 @@ import { startDemoModel } from "../demo/demo.ts"
 import { startOnStablePort } from "../demo/stable-port.ts"
 import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
-import { DEMO_PROVIDER, hasClientModels, openHostTools, withHostConfig } from "./host-config.ts"
+import { demoProvider, hasClientModels, openHostTools, withHostConfig } from "./host-config.ts"
 import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-session.ts"
 import { chooseGatewayPort } from "./place/gateway-port.ts"
 import { openHistory } from "./chat/history-file.ts"
@@ -247,14 +247,6 @@ export const linksOf = (
         : `${origin}${path}token=${token}`
     return `${title.padEnd(9)} ${text}`
   })
-
-const demoProvider = (url: string) => ({
-  providerId: DEMO_PROVIDER,
-  displayName: "Demo model (scripted, not an LLM)",
-  baseUrl: url,
-  apiKey: "none",
-  models: [{ id: "demo-1", name: "Demo 1 (scripted)" }],
-})
 
 const providersOf = ({ providerKeys = {}, customProviders = [] }: RuntimeConfig) => [
   ...Object.keys(providerKeys),

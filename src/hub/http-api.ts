@@ -21,7 +21,7 @@ import { handleOwnerRoute } from "./owner-routes.ts"
 import type { PersonaHost } from "./persona-routes.ts"
 import { createNamed, type Provision, updateSession } from "./provision.ts"
 import { type Route, routeOf } from "./session/routes.ts"
-import type { SessionStatus } from "./session/session.ts"
+import type { ListedStatus } from "./session/session.ts"
 import { handleSharingRoute, isSharingRoute } from "./sharing-routes.ts"
 
 export interface HttpApiHost extends GuardPorts, PersonaHost {
@@ -29,7 +29,7 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   /** Makes the session if it does not exist, and sets what is given. Its id is in the directory already. */
   readonly provision: (session: string, owner: Owner, fields: Provision) => Promise<void>
   /** What the list shows besides the index, where the host has the session at hand. */
-  readonly liveStatus: (session: string) => SessionStatus | undefined
+  readonly liveStatus: (session: string) => ListedStatus | undefined
   readonly terminate: (session: string) => Promise<void>
   readonly artifact: (
     session: string,
@@ -210,6 +210,8 @@ const sendArtifact = (host: HttpApiHost, session: string, id: string): Response 
       "content-type": /^image\/(png|jpeg|gif|webp)$/.test(found.mime)
         ? found.mime
         : "application/octet-stream",
+      // The id names the content for good; only the person who may read it may keep a copy.
+      "cache-control": "private, max-age=31536000, immutable",
       "x-content-type-options": "nosniff",
       "content-security-policy": "sandbox; default-src 'none'",
     },

@@ -35,6 +35,7 @@ import type { MissingProgram } from "./host/services.ts"
 import { createHibernation, type Hibernation } from "./host/snapshot-hooks.ts"
 import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
 import { joinChannels } from "./join-channels.ts"
+import { joinEgress } from "./join-egress.ts"
 import { joinGateway } from "./join-gateway.ts"
 import { joinServices } from "./join-services.ts"
 import { joinWorkflows } from "./join-workflows.ts"
@@ -114,6 +115,7 @@ const SYNC_MS = 30_000
 const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
 const BROKER_FACT = "agent.broker"
+const EGRESS_FACT = "agent.egress"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
@@ -200,8 +202,20 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     channelStatus: channels.status,
   })
 
+  const egress = joinEgress({
+    config,
+    user,
+    bootId: readBootId(),
+    memory: {
+      read: () => readFact(db, EGRESS_FACT),
+      write: (text) => writeFact(db, EGRESS_FACT, text),
+    },
+    send: link.send,
+    log: log.child({ component: "egress" }),
+  })
+  const agentVariables = { ...config.environment, ...egress.variables }
   const environment = agentEnvironment({
-    environment: config.environment,
+    environment: agentVariables,
     allow: config.agentEnvAllow ?? [],
     own: ownVariables,
   })
@@ -297,7 +311,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log: log.child({ component: "broker" }),
   })
   const agent = createAgent({
-    settings: { ...config, workDir },
+    settings: { ...config, environment: agentVariables, workDir },
     broker: () => broker.address,
     setUpstreams: (models, services) =>
       broker.setUpstreams(models, { ...services, ...parallelService(settings.get()) }),
@@ -441,6 +455,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         clock,
         log: log.child({ component: "gateway" }),
       })
+      await egress.start()
       broker.start()
       agent.begin()
       try {
@@ -475,7 +490,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         Promise.all([agent.stop(), host.stop(), joinedServices.services.suspend(), v1.stop()]),
       )
       await link.stop(FLUSH_MS)
-      await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop()]))
+      await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop(), egress.stop()]))
       db.close()
       done.resolve(ending)
     },

@@ -6,8 +6,10 @@ import { settingRows } from "./table.ts"
 
 /** The arguments of a command beside its settings. */
 export interface Arguments {
-  /** The prompt of `chat`. */
+  /** The prompt of `chat`, the session of `fleet show`. */
   readonly text?: string
+  /** `fleet sweep --dry-run`: report only. */
+  readonly dryRun?: boolean
   readonly json: boolean
   readonly key?: {
     readonly prefix: string | undefined
@@ -91,7 +93,11 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
     case "text":
       return {
         ...line,
-        args: { json: switches.has("json"), ...(rest.length > 0 && { text: rest.join(" ") }) },
+        args: {
+          json: switches.has("json"),
+          ...(switches.has("dry-run") && { dryRun: true }),
+          ...(rest.length > 0 && { text: rest.join(" ") }),
+        },
       }
     case "words":
       return {

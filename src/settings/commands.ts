@@ -3,6 +3,8 @@
 export type CommandName =
   | "run"
   | "up"
+  | "serve"
+  | "fleet"
   | "chat"
   | "link"
   | "sessions"
@@ -45,6 +47,15 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
     doc: "everything on this machine: a session agent, a runner, and a page in the browser; a chat in this terminal with --chat or without a browser",
     argument: "work-dir",
     switches: ["new", "chat", "open"],
+  },
+  serve: {
+    doc: "a session agent with sandboxes for many sessions: each prompt starts or wakes the sandbox of its session",
+  },
+  fleet: {
+    doc: "ls, show SESSION, sweep, forget SESSION: the sandboxes of the running `serve`",
+    operands: ["ls", "show", "sweep", "forget"],
+    argument: "text",
+    switches: ["json", "dry-run"],
   },
   chat: {
     doc: "send a prompt to a session of the running `up`; without text, a conversation",

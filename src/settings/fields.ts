@@ -55,6 +55,16 @@ export const urlList = z
     error: "must be http:// or https:// URLs separated by commas, or none",
   })
 
+const EGRESS_HOST =
+  /^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$|^\[[0-9a-f:]+\](:\d{1,5})?$/i
+
+export const hostList = z
+  .string()
+  .transform(listOf)
+  .refine((hosts) => hosts.every((host) => EGRESS_HOST.test(host)), {
+    error: "must be hosts separated by commas, such as github.com,*.npmjs.org,10.0.0.5:8080",
+  })
+
 export const modelList = z
   .string()
   .transform(listOf)

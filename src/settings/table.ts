@@ -4,6 +4,7 @@ import type { Setting } from "./setting.ts"
 import { accessSettings } from "./table/access.ts"
 import { agentSettings } from "./table/agent.ts"
 import { chatSettings } from "./table/chats.ts"
+import { fleetSettings } from "./table/fleet.ts"
 import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
 import { processSettings } from "./table/process.ts"
@@ -21,6 +22,7 @@ export const settingGroups = {
   Secrets: secretSettings,
   "Access to the session agent": accessSettings,
   Chats: chatSettings,
+  Sandboxes: fleetSettings,
   Process: processSettings,
 } as const
 
@@ -33,6 +35,7 @@ export const settingsTable = {
   ...secretSettings,
   ...accessSettings,
   ...chatSettings,
+  ...fleetSettings,
   ...processSettings,
 }
 

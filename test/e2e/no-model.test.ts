@@ -40,8 +40,8 @@ test("a model whose address cannot be reached is reported with the model and the
     { agentConfig: { customProviders } },
   )
   const answer = await c.ask("m1", "hello")
-  const reported = `away/m1: away at 127.0.0.1:${port} cannot be reached (ConnectionRefused)`
-  expect(answer.of("retry")[0]?.message).toBe(reported)
+  const reported = `away/m1: away at 127.0.0.1:${port} cannot be reached (`
+  expect(answer.of("retry")[0]?.message).toStartWith(reported)
   expect(answer.final).toMatchObject({ reason: "error" })
   expect(answer.final?.error).toContain(reported)
   expect(JSON.stringify(answer.frames)).not.toContain("wrong-key")

@@ -63,6 +63,10 @@ const requestOf = (action: Action, session: string, owner: string): Request | un
     "verb:command": ["POST", `${own}/command`, { command: "help" }],
     "verb:delete-tunnel": ["POST", `${own}/delete-tunnel`, { name: "none" }],
     "verb:config": ["POST", `${own}/config`, { config: {} }],
+    "verb:search": ["POST", `${own}/search`, { query: "x" }],
+    "verb:rename": ["POST", `${own}/rename`, { title: "x" }],
+    "verb:seen": ["POST", `${own}/seen`, { rev: 1, channel: "web:none" }],
+    "verb:forget": ["POST", `${own}/forget`, { id: "none" }],
     "verb:history": ["POST", `${own}/history`, { before: 1 }],
   }
   const [kind, name] = action.split(":", 2)

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { ContractHost } from "./contract.ts"
-import type { MessagePage, Snapshot } from "../../src/wire/clients/conversation.ts"
+import type { MessagePage, SearchHit, Snapshot } from "../../src/wire/clients/conversation.ts"
 import type { OutboundFrame } from "../../src/wire/frames/index.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
@@ -267,6 +267,137 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
         { id: "q2", options: [{ label: "a" }] },
         { id: "p1", tool: "bash", messageId, ...asker },
       ])
+    })
+
+    test("a title that a person gives stays, and a channel has a title and what was seen of it", async () => {
+      const house = await open()
+      const { client, runner } = house
+      await prompt(house, "hello")
+      expect(await client.ask({ type: "rename", title: " Mine " })).toMatchObject({ ok: true })
+      runner.send({ type: "title", title: "The agent's" })
+      await prompt(house, "again")
+      const channel = "web:default"
+      await client.ask({ type: "rename", title: "Talk", channel })
+      await client.ask({ type: "seen", rev: 7, channel })
+      const { state, channels } = await house.snapshot()
+      expect(state).toMatchObject({ title: "Mine", [`seen:${channel}`]: { rev: 7 } })
+      expect(channels).toMatchObject([{ key: channel, title: "Talk" }])
+      for (const type of ["rename", "seen"])
+        expect(
+          await client.ask({ type, title: "x", rev: 1, channel: "web:missing" }),
+        ).toMatchObject({ error: { code: "not-found" } })
+    })
+
+    test("a search finds messages by a part of their text and marks where it is", async () => {
+      const house = await open()
+      const { client } = house
+      await prompt(house, "look for the 50% HERON_x here")
+      await prompt(house, "nothing")
+      const found = await client.ask({ type: "search", query: "heron_X" })
+      expect(found).toMatchObject({ ok: true, more: false })
+      const hits = found["hits"] as SearchHit[]
+      expect(hits.map(({ role }) => role)).toEqual(["assistant", "user"])
+      for (const { text, marks } of hits)
+        expect(marks.map(([from, to]) => text.slice(from, to))).toEqual(["HERON_x"])
+      const page = await client.ask({ type: "history", around: hits[0]?.messageId, limit: 1 })
+      expect(JSON.stringify(page)).toContain("HERON_x")
+      // The signs of a LIKE pattern are plain text.
+      for (const query of ["50_", "%nothing", "heronxx"])
+        expect(await client.ask({ type: "search", query })).toMatchObject({ hits: [] })
+      expect(await client.ask({ type: "search", query: "o", limit: 1 })).toMatchObject({
+        more: true,
+      })
+    })
+
+    test("clients see which keys are set and never a key", async () => {
+      const house = await open()
+      const config = {
+        providerKeys: { anthropic: "sk-very-secret" },
+        instructions: ["be brief"],
+        customProviders: [
+          {
+            providerId: "mine",
+            displayName: "Mine",
+            baseUrl: "http://user:pass-secret@127.0.0.1/v1",
+            apiKey: "other-secret",
+            models: [{ id: "one" }],
+          },
+        ],
+      }
+      expect(await house.client.ask({ type: "config", config })).toMatchObject({ ok: true })
+      const snapshot = await house.snapshot()
+      expect(snapshot.state["config"]).toEqual({
+        keys: { anthropic: true },
+        instructions: ["be brief"],
+        tools: {},
+        mcp: [],
+        providers: [{ id: "mine", name: "Mine", hasKey: true, models: ["one"] }],
+      })
+      expect(JSON.stringify(snapshot)).not.toContain("secret")
+      expect(JSON.stringify(house.client.events)).not.toContain("secret")
+    })
+
+    test("clients read and delete the memories that sessions share", async () => {
+      const { client, runner } = await open()
+      const content = `herons wade ${crypto.randomUUID()}`
+      await runner.uplink.request("memory-write", { content, category: "birds" })
+      const read = async () =>
+        ((await client.ask({ type: "memories", query: content }))["memories"] as
+          | { id: string; content: string }[]
+          | undefined) ?? []
+      const memory = (await read()).find((one) => one.content === content)
+      expect(await client.ask({ type: "forget", id: memory?.id })).toMatchObject({ ok: true })
+      expect((await read()).some((one) => one.content === content)).toBe(false)
+      expect(await client.ask({ type: "forget", id: memory?.id })).toMatchObject({
+        error: { code: "not-found" },
+      })
+      await runner.uplink.request("task-create", { title: content })
+      const { tasks } = await client.ask({ type: "tasks" })
+      expect(JSON.stringify(tasks)).toContain(content)
+    })
+
+    test("a diff is one file on request, and a diff that is too long names its files", async () => {
+      const { client, runner } = await open()
+      const file = (path: string, diff: string) => ({ path, status: "modified" as const, diff })
+      const files = [file("a.ts", "+a"), file("b.ts", "+b"), file("long.ts", "x".repeat(600_000))]
+      const ask = async (fields: object) => {
+        const { requestId } = await client.ask({ type: "diff", ...fields })
+        await until(
+          () =>
+            runner.frames.some((frame) => frame.type === "diff" && frame.requestId === requestId),
+          "the request at the runner",
+        )
+        runner.send({ type: "diff", requestId: String(requestId), data: { files } })
+        const answer = () =>
+          client.events.find(
+            (event) => event["type"] === "answer" && event["requestId"] === requestId,
+          )
+        await client.until(() => answer() !== undefined, "the diff")
+        return answer()?.["result"]
+      }
+      expect(await ask({ path: "b.ts" })).toEqual({ files: [files[1]] })
+      expect(await ask({})).toEqual({
+        files: files.map(({ path, status }) => ({ path, status })),
+        omitted: true,
+        error: expect.stringContaining("ask for each file"),
+      })
+    })
+
+    test("the list of sessions shows who waits, and the conversations of each session", async () => {
+      const house = await open()
+      await prompt(house, "hello")
+      const list = (await (await request("GET", "/sessions")).json()) as {
+        sessions: { id: string; channels?: object[]; waiting?: number; createdAt: number }[]
+      }
+      const row = list.sessions.find(({ id }) => id === house.session)
+      expect(row?.createdAt).toBeNumber()
+      // A Durable Object does not wake every session to list it.
+      if (row?.channels !== undefined)
+        expect(row).toMatchObject({
+          waiting: 0,
+          connected: true,
+          channels: [{ key: "web:default", lastText: "echo hello" }],
+        })
     })
 
     test("a reply names its model and what it has used", async () => {

@@ -69,7 +69,9 @@ export const startTcpProxy = async (targetPort: number): Promise<TcpProxy> => {
           port: targetPort,
           data: { peer: near, backlog: near.data.backlog, frozen: false },
           socket: handlers,
-        })
+        }).catch(() => undefined)
+        // The target is not there, as between two starts of it.
+        if (!far) return near.terminate()
         near.data.backlog = []
         near.data.peer = far
         open.add(far)

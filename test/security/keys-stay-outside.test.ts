@@ -27,6 +27,28 @@ const secrets = {
 type Name = keyof typeof secrets
 const CANARY = fresh("canary")
 
+/** `test/attack/as-agent` runs this file in namespaces with the user `agent`, where every listener is the runner's or the test's. */
+const AGENT_USER = process.env["ATTACK_AGENT_USER"] ?? "nobody"
+const isAlone = AGENT_USER === "agent"
+
+/** Asks every server of the namespace, with and without the agent's own token, and every Unix socket. */
+const askAll = `
+  ports=$(awk '$4 == "0A" { sub(/.*:/, "", $2); print $2 }' /proc/net/tcp | sort -u)
+  for hex in $ports; do
+    for path in / /config /upstreams /v1/models /sessions /api/tunnels /api/secrets/list /git-credential; do
+      curl -sS --max-time 2 "http://127.0.0.1:$((16#$hex))$path"
+      curl -sS --max-time 2 -H "authorization: Bearer $SANDPIPER_API_TOKEN" "http://127.0.0.1:$((16#$hex))$path"
+    done
+  done
+  for socket in $(awk 'index($8, "/") == 1 { print $8 }' /proc/net/unix); do
+    curl -sS --max-time 2 --unix-socket "$socket" http://x/
+  done
+  find /proc/[0-9]*/fd -lname '/*' 2>/dev/null | while read -r link; do
+    [ -f "$link" ] && head -c 2000000 "$link"
+  done
+  for pid in /proc/[0-9]*; do cat "$pid/mem" "$pid/maps" "$pid/stack"; done
+  echo ASKED-ALL`
+
 /** Writes what the agent's user can read to one file; the test searches it, so that no secret is in the script itself. */
 const collect = (stateDir: string, sandboxRoot: string) => `
 out=$PWD/collected.bin
@@ -52,7 +74,9 @@ echo ${CANARY} > canary.txt
   token=$(grep -o '"key": "[^"]*"' ${stateDir}/opencode/xdg/data/opencode/auth.json | head -1 | cut -d'"' -f4)
   curl -sS -i -H "authorization: Bearer $token" "$base/models"
   curl -sS -i -H "authorization: Bearer $token" "\${base%/*}/refusing/models"
+  ${isAlone ? askAll : ""}
 } > "$out" 2>/dev/null
+id -un
 echo done`
 
 const encodingsOf = (secret: string): readonly string[] => [
@@ -126,7 +150,7 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
       token: secrets["the hub's client token"],
     })
     runner = spawnRunner(sandbox, {
-      AGENT_USER: "nobody",
+      AGENT_USER,
       ANTHROPIC_API_KEY: secrets["the provider key of the environment"],
       PARALLEL_API_KEY: secrets["the key of Parallel"],
       PARALLEL_API_URL: parallel.url.origin,
@@ -168,6 +192,7 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
 
   test("the agent's search reaches its files, its environment, OpenCode's API and the broker", () => {
     expect(found).toContain(CANARY)
+    if (isAlone) expect(found).toContain("ASKED-ALL")
     expect(found).toContain("SANDPIPER_API_TOKEN=")
     // OpenCode's list of providers, with the broker's address.
     expect(found).toMatch(/"anthropic".*"baseURL":"http:\/\/127\.0\.0\.1:\d+\/anthropic"/s)
@@ -197,7 +222,7 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
     expect(String(await call("web", "parallel_web_search", { objective: "birds" }))).toContain(
       "https://found.example/",
     )
-    expect(research).toEqual([secrets["the key of Parallel"]])
+    expect(research.at(-1)).toBe(secrets["the key of Parallel"])
   })
 
   test("git gets the token on demand, which the agent's search does not find", async () => {

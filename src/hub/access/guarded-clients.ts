@@ -81,6 +81,8 @@ export const handleVerb = async (
   }
   if (message.type === "config") return session.configure(message.config, { sendToRunner: true })
   if (message.type === "approve-execution") return session.clients.approve(message)
+  if (message.type === "tasks" || message.type === "memories" || message.type === "forget")
+    return session.clients.askStore(message)
   const known = message.type === "prompt" ? withAuthor(message, principal) : message
   return session.clients.request(known, nameOf(principal))
 }

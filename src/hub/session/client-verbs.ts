@@ -1,5 +1,5 @@
 /** The clients' side of a session: what each verb does and what it replies. The table of verbs is total. */
-import type { CommandFrame } from "../../wire/frames/index.ts"
+import type { CommandFrame, RequestFrame } from "../../wire/frames/index.ts"
 import { channelAddress, channelKey, hasChannel } from "../../wire/channel.ts"
 import {
   type Client,
@@ -20,6 +20,8 @@ import type { Prompt } from "./queue.ts"
 import { hasEnded } from "./named-values.ts"
 import type { Answered } from "./interactions.ts"
 import { hasRow } from "./rows.ts"
+import { readChannelKeys } from "./channel-summaries.ts"
+import { searchText } from "./search.ts"
 
 export interface ClientSide {
   /** Sends a snapshot, or the changes since the cursor, then live events. Also for event streams (SSE). */
@@ -28,6 +30,8 @@ export interface ClientSide {
   readonly request: (message: RequestMessage, by: string) => Reply
   /** Asks the shared store, which may be another object: the reply comes later. */
   readonly approve: (message: Client<"approve-execution">) => Promise<Reply>
+  /** Reads or changes what the sessions of this session's owner share. */
+  readonly askStore: (message: Client<StoreVerb>) => Promise<Reply>
 }
 
 export interface SubscribeFrom {
@@ -39,8 +43,11 @@ export interface SubscribeFrom {
 /** `subscribe` needs a connection; `config` is asynchronous, because the config is encrypted. */
 export type RequestMessage = Exclude<
   ClientMessage,
-  { type: "subscribe" | "config" | "approve-execution" }
+  { type: "subscribe" | "config" | "approve-execution" | StoreVerb }
 >
+
+/** Verbs that the shared store answers. */
+export type StoreVerb = "tasks" | "memories" | "forget"
 
 type Verbs = {
   readonly [Verb in RequestMessage["type"]]: (message: Client<Verb>, by: string) => Reply
@@ -112,6 +119,25 @@ export const createClientSide = (context: SessionContext, flush: () => void): Cl
     subscribe: subscribeAgain,
     request,
     approve,
+    askStore: async (message) => {
+      try {
+        return { ok: true, ...(await ports.answer(storeRequest(message, ports.newId()))) }
+      } catch (error) {
+        const { message: reason } = error as Error
+        return refuse(message.type === "forget" ? "not-found" : "conflict", reason)
+      }
+    },
+  }
+}
+
+const storeRequest = (message: Client<StoreVerb>, requestId: string): RequestFrame => {
+  switch (message.type) {
+    case "tasks":
+      return { type: "task-list", requestId }
+    case "memories":
+      return { type: "memory-read", requestId, query: message.query }
+    case "forget":
+      return { type: "memory-delete", requestId, memoryId: message.id }
   }
 }
 
@@ -197,7 +223,38 @@ const verbsOf = (context: SessionContext): Verbs => {
     },
     command: ({ command, args }) =>
       ask("command", (requestId) => ({ type: "opencode-command", command, args, requestId })),
-    diff: () => ask("diff", (requestId) => ({ type: "diff", requestId })),
+    diff: ({ path }) =>
+      ask("diff", (requestId) => {
+        if (path !== undefined)
+          ports.sql.run("INSERT INTO ask_paths (id, path) VALUES (?, ?)", requestId, path)
+        return { type: "diff", requestId }
+      }),
+    rename: ({ title, channel }) => {
+      if (channel === undefined) {
+        values.setPrivate("renamed", "1")
+        values.setPublic("title", title)
+        return { ok: true }
+      }
+      if (!readChannelKeys(ports.sql).includes(channel))
+        return refuse("not-found", `channel ${channel} does not exist`)
+      ports.sql.run(
+        "INSERT OR REPLACE INTO channel_titles (key, title) VALUES (?, ?)",
+        channel,
+        title,
+      )
+      context.changes.record("channel", channel)
+      return { ok: true }
+    },
+    seen: ({ rev, channel }) => {
+      if (!readChannelKeys(ports.sql).includes(channel))
+        return refuse("not-found", `channel ${channel} does not exist`)
+      values.setPublic(`seen:${channel}`, { rev })
+      return { ok: true }
+    },
+    search: ({ query, channel, limit = 20 }) => ({
+      ok: true,
+      ...searchText(ports.sql, { query, channel, limit }),
+    }),
     review: () => ask("review", (requestId) => ({ type: "review", requestId })),
     "new-session": (message) =>
       ask("new-session", (requestId) => ({

@@ -12,7 +12,7 @@ import {
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
 import { hasEnded } from "./named-values.ts"
-import { hasRow } from "./rows.ts"
+import { hasRow, pathRow, readRow } from "./rows.ts"
 import { checkBudget } from "./budget.ts"
 import { permissionText, questionText } from "./chat-questions.ts"
 
@@ -58,6 +58,19 @@ const tableOf = (context: SessionContext): IngestTable => {
     context.deadlines.clear("ask", id)
     if (wasOpen) changes.record("ask", id)
     else ports.report("hub.unexpected-result", { kind })
+  }
+  /** The files that the client asked for. A diff that is too long to store is left out of its file. */
+  const filesOf = (requestId: string, files: Outbound<"diff">["data"]["files"]) => {
+    const path = readRow(sql, pathRow, "SELECT path FROM ask_paths WHERE id = ?", requestId)?.path
+    sql.run("DELETE FROM ask_paths WHERE id = ?", requestId)
+    const wanted = path === undefined ? files : files.filter((file) => file.path === path)
+    if (path !== undefined || JSON.stringify(wanted).length < ANSWER_CHARACTERS - 1000)
+      return { files: wanted }
+    return {
+      files: wanted.map(({ diff: _diff, ...file }) => file),
+      omitted: true,
+      error: "the diff is too long to store: ask for each file with `path`",
+    }
   }
   return {
     "message.create": (frame) => messages.begin(frame.turnId, frame.messageId, channelKey(frame)),
@@ -219,7 +232,10 @@ const tableOf = (context: SessionContext): IngestTable => {
       if (values.getPublic(name) === undefined)
         values.setPublic(name, { childSessionId, title, status: "running" })
     },
-    title: ({ title }) => values.setPublic("title", title),
+    title: ({ title }) => {
+      // A title that a person has given stays.
+      if (values.getPrivate("renamed") === undefined) values.setPublic("title", title)
+    },
     "channel-session-created": ({ channelKey: key, opencodeSessionId }) =>
       sql.run(
         "INSERT OR REPLACE INTO channels (key, agent_session) VALUES (?, ?)",
@@ -243,7 +259,11 @@ const tableOf = (context: SessionContext): IngestTable => {
           error: `not undone: ${error}`,
         })
     },
-    diff: ({ requestId, data, error }) => answerClient(requestId, "diff", { ...data, error }),
+    diff: ({ requestId, data, error }) =>
+      answerClient(requestId, "diff", {
+        ...filesOf(requestId, data.files),
+        ...(error !== undefined && { error }),
+      }),
     "review-result": ({ requestId, data, diffFiles, error }) =>
       answerClient(requestId, "review", { data, diffFiles, error }),
     "command-result": ({ requestId, command, result, error }) =>

@@ -49,6 +49,17 @@ export type DecisionOutcome =
   | { readonly ok: true; readonly status: string }
   | { readonly ok: false; readonly isUnknown: boolean; readonly message: string }
 
+/** What a control plane needs to know to start and stop the session's sandbox. */
+export interface SessionActivity {
+  /** The generation of the runner's token. */
+  readonly generation: number
+  readonly connected: boolean
+  /** Running and queued prompts. */
+  readonly working: number
+  readonly queued: number
+  readonly hasEnded: boolean
+}
+
 export interface Ports {
   readonly sql: Sql
   readonly sockets: Sockets
@@ -84,6 +95,8 @@ export interface Ports {
   readonly checkConnections: () => void
   /** Chat services outside; absent when none is configured. */
   readonly chats?: ChatServices | undefined
+  /** After every commit, also without a change. */
+  readonly activity?: ((now: SessionActivity) => void) | undefined
   /** Logs an event. The fields never hold values out of frames. */
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }

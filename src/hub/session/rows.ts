@@ -251,6 +251,15 @@ export const newestMessageRow = z.object({
   at: z.number(),
   rev: z.number().nullable(),
 })
+export const searchRow = z.object({
+  id: z.string(),
+  place: z.number(),
+  role: messageRole,
+  channel: z.string(),
+  created_at: z.number(),
+  text: z.string(),
+})
+export const pathRow = z.object({ path: z.string() })
 /** The channel of an entity, for its summary. */
 export const entityChannelRow = z.object({ id: z.string(), channel: z.string() })
 export const cancelRow = z.object({ execution: z.string() })

@@ -54,6 +54,8 @@ const statements = [
   "CREATE INDEX IF NOT EXISTS interactions_open ON interactions (channel) WHERE status = 'open'",
   `CREATE TABLE IF NOT EXISTS asks (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)`,
+  // The file that a client's `diff` is about.
+  "CREATE TABLE IF NOT EXISTS ask_paths (id TEXT PRIMARY KEY, path TEXT NOT NULL)",
   // Workflow orders for the runner: sent again on every connection until there is a result.
   // `epoch`: the state directory that the first copy was sent to.
   "CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, frame TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0, epoch TEXT)",

@@ -3,6 +3,8 @@
  * exists in memory only. Encryption is asynchronous, so changes are applied one after the other.
  */
 import type { Reply } from "../../wire/clients/verbs.ts"
+import { publicConfig } from "./public-config.ts"
+import { readConfig } from "./rows.ts"
 import type { SessionContext } from "./session-context.ts"
 
 /** Characters of the config; a character may take three bytes, and base64 a third more: the row stays below 2 MB. */
@@ -26,6 +28,7 @@ export const createConfigure = (context: SessionContext): Configure => {
     if (sealed.length > MAX_SEALED) return tooLong
     context.commit(() => {
       values.setPrivate("config", sealed)
+      values.setPublic("config", publicConfig(readConfig(text)))
       if (sendToRunner && runnerConnection.state().connection !== null)
         context.sendToRunner({ type: "opencode-config", config: change })
     })

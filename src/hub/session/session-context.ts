@@ -10,7 +10,7 @@ import { createRunnerConnection, type RunnerConnection } from "./runner-connecti
 import { createMessages, type Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { createQueue, type Queue } from "./queue.ts"
-import { createNamedValues, type NamedValues } from "./named-values.ts"
+import { createNamedValues, hasEnded, type NamedValues } from "./named-values.ts"
 import { createBudget, type SessionBudget } from "./budget.ts"
 import { createWorkflowReports, type WorkflowReports } from "./workflow-reports.ts"
 import { createDeltaBatches, type DeltaBatches } from "./delta-batches.ts"
@@ -85,6 +85,13 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
         attachments.deleteReleased()
         childReports.send()
         if (LISTED.some((kind) => kinds.has(kind))) ports.changed(kinds.has("usage"))
+        ports.activity?.({
+          generation: Number(values.getPrivate("generation") ?? 0),
+          connected: runnerConnection.state().connection !== null,
+          working: context.queue.processing().length,
+          queued: context.queue.countQueued(),
+          hasEnded: hasEnded(values),
+        })
         workflowReports.send(context.commit)
         chatSends.sendDue(context.commit)
         return result

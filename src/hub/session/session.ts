@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
-import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
+import type { ChannelSummary, MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
 import { type ChildReport, childState, reportPrompt } from "./child-reports.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot, readUsage } from "./client-views.ts"
@@ -23,7 +23,7 @@ import {
   withdrawAll,
 } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
-import { readChannelKeys } from "./channel-summaries.ts"
+import { readChannelKeys, readChannels } from "./channel-summaries.ts"
 import { readRow } from "./rows.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
@@ -34,8 +34,11 @@ import { hasEnded, type NamedValues } from "./named-values.ts"
 export interface Session {
   readonly runner: RunnerSide
   readonly clients: ClientSide
-  /** Stores only the hash of the runner's token. A new token starts a new generation. */
-  readonly setRunnerToken: (hash: string) => void
+  /**
+   * Stores only the hash of the runner's token. A new token starts a new generation: the next number, or the given one.
+   * With a given number the connection of an earlier runner ends.
+   */
+  readonly setRunnerToken: (hash: string, generation?: number) => void
   /** The HTTP status that refuses a runner with this token's hash; `undefined` when it may connect. */
   readonly refuseRunner: (hash: string) => 401 | 410 | 503 | undefined
   /** Merges into the stored config, which the runner gets when it connects. An empty change encrypts it again. */
@@ -43,6 +46,8 @@ export interface Session {
   readonly setTitle: (title: string) => void
   /** A prompt of another session or of a trigger. Idempotent by its `messageId`. Throws when the session has ended. */
   readonly prompt: (prompt: Prompt, channel: string, options?: PromptOptions) => void
+  /** Stops the running prompts of a channel. */
+  readonly stop: (channel: string) => void
   /** Makes this session a child: its parent gets a prompt when it ends, fails or asks. */
   readonly setParent: (parent: string) => void
   /** A child session was started: clients see it in the named value `child:<id>`. */
@@ -75,6 +80,8 @@ export interface Session {
   readonly snapshot: (channel?: string) => Snapshot
   readonly recent: (limit: number) => readonly MessageWithParts[]
   readonly status: () => SessionStatus
+  /** Its row in the list of sessions: its status, its open questions and its conversations. */
+  readonly listed: () => ListedStatus
   /** What the list of sessions shows. */
   readonly facts: () => SessionFacts
   readonly budget: () => { readonly limits: Budget; readonly state: BudgetState }
@@ -125,6 +132,12 @@ export const sessionStatus = z.object({
 })
 export type SessionStatus = Readonly<z.output<typeof sessionStatus>>
 
+export interface ListedStatus extends SessionStatus {
+  /** Open questions and permissions. */
+  readonly waiting: number
+  readonly channels: readonly ChannelSummary[]
+}
+
 /** The newest ones: the named value is sent as a whole. Agents read older ones with `mailbox_check`. */
 const MAX_NOTIFICATIONS = 50
 const notificationList = z.array(z.looseObject({ id: z.string() }))
@@ -138,14 +151,31 @@ export const createSession = (ports: Ports, config?: string): Session => {
   const configure = createConfigure(context)
   const generation = () => Number(values.getPrivate("generation") ?? 0)
 
+  const status = (): SessionStatus => {
+    const title = values.getPublic("title")
+    return {
+      status: hasEnded(values) ? "ended" : "running",
+      connected: runnerConnection.state().connection !== null,
+      working: queue.processing().length,
+      queued: queue.countQueued(),
+      title: typeof title === "string" ? title : undefined,
+    }
+  }
+
   return {
     runner,
     clients: createClientSide(context, runner.flush),
-    setRunnerToken: (hash) =>
+    setRunnerToken: (hash, next) => {
+      const { connection } = runnerConnection.state()
+      if (next !== undefined && connection !== null) {
+        runner.closed(connection)
+        ports.sockets.close(connection, 1000, closeReasons.replaced)
+      }
       commit(() => {
         values.setPrivate("runner-token", hash)
-        values.setPrivate("generation", String(generation() + 1))
-      }),
+        values.setPrivate("generation", String(next ?? generation() + 1))
+      })
+    },
     refuseRunner: (hash) => {
       const expected = values.getPrivate("runner-token")
       if (expected === undefined) return 503
@@ -184,6 +214,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
         dispatch(context)
       })
     },
+    stop: (channel) => void commit(() => stopPrompts(context, channel)),
     orderWorkflow: (id, frame) => {
       refuseIfEnded(values)
       commit(() => {
@@ -251,14 +282,13 @@ export const createSession = (ports: Ports, config?: string): Session => {
       runner.flush()
       return readMessages(ports.sql, { limit }).messages
     },
-    status: () => {
-      const title = values.getPublic("title")
+    status,
+    listed: () => {
+      const channels = readChannels(ports.sql)
       return {
-        status: hasEnded(values) ? "ended" : "running",
-        connected: runnerConnection.state().connection !== null,
-        working: queue.processing().length,
-        queued: queue.countQueued(),
-        title: typeof title === "string" ? title : undefined,
+        ...status(),
+        waiting: channels.reduce((sum, { waiting }) => sum + waiting, 0),
+        channels,
       }
     },
     facts: () => readFacts(context),

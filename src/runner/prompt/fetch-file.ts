@@ -1,7 +1,7 @@
 /** Reads an attachment's bytes from the web or from a data URL, with a limit on size and time. */
 import { isIP } from "node:net"
 import { isWebUrl } from "../../lib/web-url.ts"
-import { outsideAddress } from "./outside-address.ts"
+import { outsideAddress } from "../../lib/outside-address.ts"
 
 export class AttachmentError extends Error {
   override readonly name = "AttachmentError"

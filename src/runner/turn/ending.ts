@@ -119,11 +119,12 @@ const outcomeOf = (turn: Draft, why: ReadReason): Outcome => {
     return { type: "error", error: describeBrokerError(newest.error.message, model) }
   }
   // Between two model steps no message is open, but the turn is unfinished: only a restart can leave it like that.
-  const cutShort = why === "resume" && newest?.finish === "tool-calls"
+  const isResumed = why === "resume" || turn.resumed === true
+  const cutShort = isResumed && newest?.finish === "tool-calls"
   if (newest?.open || cutShort || isAborted)
     return { type: "error", error: "OpenCode was stopped in mid-turn" }
   // A cut stream that OpenCode would have retried: it completed the message when it was ended, without a reason to finish.
-  if (why === "resume" && newest && newest.finish === undefined && !newest.error)
+  if (isResumed && newest && newest.finish === undefined && !newest.error)
     return { type: "error", error: BROKEN_OFF }
   if (!newest && turn.error) return { type: "error", error: turn.error.message }
   if (hasText(turn.texts) || turn.tools.length > 0) return { type: "ok" }

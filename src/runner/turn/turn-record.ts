@@ -130,6 +130,8 @@ export const resume = (turn: Draft, at: number): void => {
   if (turn.startedAt === 0) turn.startedAt = at
   if (turn.status === "idle") setStatus(turn, "thinking")
   turn.pendingCatchUps += 1
+  // A foreign turn is not resumed when it is first seen: the runner has seen none of it before.
+  if (!turn.settings.observed) turn.resumed = true
   requestRead(turn, "resume")
   if (turn.stopped) setTimer(turn, "stopping", STOPPING_MS)
   if (turn.settings.observed) return

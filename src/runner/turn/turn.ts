@@ -121,6 +121,8 @@ export interface Turn {
   /** The provider's error at OpenCode's last retry, and the time of that retry. */
   readonly lastRetry: { readonly message: string; readonly next: number } | undefined
   readonly stopped: Stopped | undefined
+  /** A restarted runner has resumed the turn: it may have lost what would have told a broken-off answer from a whole one. */
+  readonly resumed?: boolean
   readonly postCount: number
   /** How often a stopped session was read as idle without an answer: OpenCode may be about to start one. */
   readonly idleReads: number

@@ -4,6 +4,7 @@ import { isLoopback } from "../../lib/git-url.ts"
 import {
   directory,
   endpointUrl,
+  hostList,
   model,
   modelList,
   nameList,
@@ -54,6 +55,18 @@ export const agentSettings = {
     env: "AGENT_ENV_ALLOW",
     doc: "further variables that the agent may see, separated by commas; never the runner's own",
     schema: nameList.optional(),
+  },
+  egress: {
+    env: "SANDBOX_EGRESS",
+    doc: "network of the agent: `open`, or `allow-list`: only the hosts of SANDBOX_EGRESS_HOSTS and of the repositories",
+    schema: z.enum(["open", "allow-list"], { error: "must be open or allow-list" }),
+    fallback: () => "open",
+  },
+  egressHosts: {
+    env: "SANDBOX_EGRESS_HOSTS",
+    doc: "hosts for SANDBOX_EGRESS=allow-list, separated by commas: name, *.name, either with :port",
+    schema: hostList,
+    fallback: () => "",
   },
   model: {
     env: "SANDPIPER_MODEL",

@@ -178,6 +178,19 @@ export interface ChannelSummary {
 
 export type Usage = Readonly<z.output<typeof usage>>
 
+/** A message that contains the text that was searched. */
+export interface SearchHit {
+  readonly messageId: string
+  readonly place: number
+  readonly role: z.output<typeof messageRole>
+  readonly channel: string
+  readonly at: number
+  /** The text around the first match. */
+  readonly text: string
+  /** Where the matches are in `text`, in UTF-16 code units. */
+  readonly marks: readonly (readonly [start: number, end: number])[]
+}
+
 /** One changed entity. Every event holds the entity's whole state, except `part.delta`, which holds appended text. */
 export type SessionEvent =
   | { readonly type: "message"; readonly message: Message }

@@ -79,7 +79,27 @@ const clientVerbs = [
     command: z.string().min(1),
     args: z.string().optional(),
   }),
-  verb("diff", "Request the changes in the workspace.", {}),
+  verb("diff", "Request the changes in the workspace, of all files or of the file `path`.", {
+    path: z.string().min(1).max(4096).optional(),
+  }),
+  verb("rename", "Give the session, or one channel of it, a title.", {
+    title: z.string().trim().min(1).max(200),
+    channel: channelKey.optional(),
+  }),
+  verb("seen", "Everything of the channel up to `rev` was seen.", {
+    rev: z.int().nonnegative(),
+    channel: channelKey,
+  }),
+  verb("search", "Find messages by a part of their text, newest first.", {
+    query: z.string().min(1).max(200),
+    channel: channelKey.optional(),
+    limit: z.int().min(1).max(100).optional(),
+  }),
+  verb("tasks", "Read the tasks that the owner's sessions share.", {}),
+  verb("memories", "Read the memories that the owner's sessions share.", {
+    query: z.string().max(2000).optional(),
+  }),
+  verb("forget", "Delete a memory.", { id }),
   verb("review", "Request a review of the changes.", {}),
   verb("new-session", "Start a new agent session for a channel.", optionalChannel),
   verb("config", "Change the agent's config; absent fields keep their value.", {

@@ -100,7 +100,7 @@ describe("the roles", () => {
       .map((action) => action.slice(prefix.length))
       .toSorted()
 
-  const reading = ["diff", "history", "subscribe"]
+  const reading = ["diff", "history", "search", "subscribe"]
   const writing = [
     "abort",
     "answer",
@@ -110,6 +110,8 @@ describe("the roles", () => {
     "approve-execution",
     "permission",
     "promote",
+    "rename",
+    "seen",
     "prompt",
     "revert",
     "review",
@@ -120,14 +122,14 @@ describe("the roles", () => {
     expect(allowed(callers.viewer, "verb:", sessions.shared)).toEqual(reading)
     expect(allowed(callers.viewerLink, "verb:", sessions.shared)).toEqual(reading)
   })
-  test("an editor may use every verb except config", () => {
+  test("an editor may use every verb except config and those of the owner's shared store", () => {
     const expected = [...reading, ...writing].toSorted()
     expect(allowed(callers.editor, "verb:", sessions.shared)).toEqual(expected)
     expect(allowed(callers.editorLink, "verb:", sessions.shared)).toEqual(expected)
     expect(allowed(callers.orgMember, "verb:", sessions.org)).toEqual(expected)
   })
   test("an owner may use every verb", () => {
-    const expected = [...reading, ...writing, "config"].toSorted()
+    const expected = [...reading, ...writing, "config", "tasks", "memories", "forget"].toSorted()
     expect(allowed(callers.owner, "verb:", sessions.shared)).toEqual(expected)
     expect(allowed(callers.coOwner, "verb:", sessions.shared)).toEqual(expected)
     expect(allowed(callers.orgAdmin, "verb:", sessions.org)).toEqual(expected)

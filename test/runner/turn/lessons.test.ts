@@ -534,7 +534,7 @@ test("a turn that is resumed with a new OpenCode process ends with an error", ()
 })
 
 test("a resumed turn whose message is completed without a reason to finish is an error that says what is missing, and with one it is ok", () => {
-  const outcome = (finish?: string) => {
+  const outcome = (finish?: string, firstRead: "idle" | "busy" = "idle") => {
     const turn = start()
     turn.receive(
       events.message(user()),
@@ -555,12 +555,17 @@ test("a resumed turn whose message is completed without a reason to finish is an
       ],
       children: [],
     } as const
-    const [, effects] = step(resumed, { type: "read", why: "resume", snapshot }, 20_000)
-    return effects.flatMap((effect) =>
+    const first = { ...snapshot, status: { type: firstRead } } as const
+    const [later, effects] = step(resumed, { type: "read", why: "resume", snapshot: first }, 20_000)
+    const [, more] = step(later, { type: "read", why: "recheck", snapshot }, 22_000)
+    return [...effects, ...more].flatMap((effect) =>
       effect.do === "send" && effect.frame.type === "message.finalize" ? [effect.frame] : [],
     )[0]
   }
   expect(outcome()).toMatchObject({ reason: "error" })
   expect(outcome()?.error).toContain("the answer is not complete")
   expect(outcome("stop")).toMatchObject({ reason: "end_turn", finalText: "half" })
+  // The same if OpenCode was busy at first, and a later read decides.
+  expect(outcome(undefined, "busy")?.error).toContain("the answer is not complete")
+  expect(outcome("stop", "busy")).toMatchObject({ reason: "end_turn", finalText: "half" })
 })

@@ -27,6 +27,7 @@ export const inboundNames: readonly string[] = [
 export const outboundNames: readonly string[] = [
   "message.create",
   "message.part.text-delta",
+  "message.part.tool-output",
   "message.part.tool-update",
   "message.finalize",
   "workflow-chat-message",

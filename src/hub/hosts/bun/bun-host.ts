@@ -37,7 +37,12 @@ import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
 import { receiveChat } from "../../adapters/receive-chat.ts"
 import { type Connections, createConnections, eventStream } from "../../connections.ts"
 import { FinalFailure } from "../../session/final-failure.ts"
-import type { DecisionOutcome, ExecutionDecision, Ports } from "../../session/ports.ts"
+import type {
+  DecisionOutcome,
+  ExecutionDecision,
+  Ports,
+  SessionActivity,
+} from "../../session/ports.ts"
 import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
@@ -78,6 +83,10 @@ export interface HubOptions {
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   readonly chats?: ConfiguredChats | undefined
+  /** Called when the activity of a session has changed, and once after it was opened. */
+  readonly activity?: ((session: string, now: SessionActivity) => void) | undefined
+  /** Routes of another module in the same server. Undefined: the request is the hub's. */
+  readonly routes?: ((request: Request) => Promise<Response | undefined>) | undefined
 }
 
 export interface Hub {
@@ -185,6 +194,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         ...options.chats.port,
         send: (...message) => chatCalls.run(() => options.chats?.port.send(...message)),
       },
+      activity: options.activity && onlyChanges((now) => options.activity?.(id, now)),
       report: (event, fields) => log.warn(event, { session: id, ...fields }),
     }
     const session = createSession(ports, config)
@@ -261,7 +271,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     listPersonas: (owner) => options.personas?.(owner).list() ?? [],
     putPersona: (owner, persona) => options.personas?.(owner).put(persona) ?? false,
     removePersona: (owner, slug) => options.personas?.(owner).remove(slug) ?? false,
-    liveStatus: (id) => find(id)?.session.status(),
+    liveStatus: (id) => find(id)?.session.listed(),
     from: (request) => server.requestIP(request)?.address,
     checkConnections,
     keyRevoked: async (_owner, prefix) => {
@@ -334,13 +344,13 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     hostname: "127.0.0.1",
     port: options.port ?? 0,
     idleTimeout: 0,
-    fetch: (request, self) => {
+    fetch: async (request, self) => {
       // Only loopback host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
       // A chat service calls through a proxy with a public name; its adapter checks the signature.
       const { hostname, pathname } = new URL(request.url)
       if (!isLoopback(hostname) && !pathname.startsWith("/channels/"))
         return new Response("", { status: 421 })
-      return handleRequest(httpApi(self), request)
+      return (await options.routes?.(request)) ?? handleRequest(httpApi(self), request)
     },
     error: failures.response,
     websocket: {
@@ -427,3 +437,14 @@ const blobFiles = (folder: string): readonly string[] =>
   existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
 
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
+
+/** Commits are frequent; most of them do not change the activity. */
+const onlyChanges = (tell: (now: SessionActivity) => void) => {
+  let last = ""
+  return (now: SessionActivity) => {
+    const text = JSON.stringify(now)
+    if (text === last) return
+    last = text
+    tell(now)
+  }
+}

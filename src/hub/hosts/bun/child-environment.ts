@@ -35,6 +35,9 @@ const PASSED_ON = new Set([
   "OP_SERVICE_ACCOUNT_TOKEN",
   "SANDPIPER_SECRETS_FILE",
   "PARALLEL_API_URL",
+  // A child must not reach more than its parent.
+  "SANDBOX_EGRESS",
+  "SANDBOX_EGRESS_HOSTS",
 ])
 
 /** Keys of model providers: OpenCode reads them under these names. */

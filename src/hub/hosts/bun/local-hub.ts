@@ -5,7 +5,7 @@ import { join } from "node:path"
 import type { Clock } from "../../../lib/clock.ts"
 import type { Log } from "../../../lib/log.ts"
 import type { RequestFrame } from "../../../wire/frames/index.ts"
-import { type Hub, startHub } from "./bun-host.ts"
+import { type Hub, type HubOptions, startHub } from "./bun-host.ts"
 import { openBunSql } from "./sql.ts"
 import { configureChats } from "../../adapters/configured-chats.ts"
 import { createChildren } from "./children.ts"
@@ -49,6 +49,9 @@ export interface LocalHubOptions {
   readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
+  /** The control plane in the same process, if there is one. */
+  readonly activity?: HubOptions["activity"]
+  readonly routes?: HubOptions["routes"]
 }
 
 export interface LocalHub extends Hub {
@@ -56,6 +59,8 @@ export interface LocalHub extends Hub {
   readonly resume: () => Promise<void>
   /** For a session's config: tools off that this hub cannot serve, and on that it has something for. */
   readonly toolSwitches: () => Readonly<Record<string, boolean>>
+  /** The key that the gateway of this session's sandbox checks. */
+  readonly gatewayKey: (session: string, generation: number) => Promise<string>
 }
 
 export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub> => {
@@ -120,6 +125,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     now: clock.now,
     defaultSession: options.chatSession,
   })
+  const gatewayKeyOf = async (session: string, generation: number) =>
+    options.gatewayKey?.(session) ?? gatewayKey(master, session, generation)
   const hub = await startHub({
     chats,
     stateDir,
@@ -131,8 +138,9 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     answer,
     jwt: options.jwt ?? {},
     encryptionKey: options.encryptionKey,
-    gatewayKey: async (session, generation) =>
-      options.gatewayKey?.(session) ?? gatewayKey(master, session, generation),
+    gatewayKey: gatewayKeyOf,
+    activity: options.activity,
+    routes: options.routes,
     workflowReported: (owner, id, envelope, reportId) => {
       stores.of(owner).executed(id, envelope, reportId)
       if (envelope.status !== "needs_approval") void children.executionEnded(id, envelope.status)
@@ -179,6 +187,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
 
   return {
     ...hub,
+    gatewayKey: gatewayKeyOf,
     toolSwitches: () =>
       toolSwitchesOf({
         hasGitHost: hasGitHost(environment),

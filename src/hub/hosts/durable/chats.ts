@@ -2,28 +2,19 @@
 import { type ConfiguredChats, configureChats } from "../../adapters/configured-chats.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 
-export const durableChats = (environment: DurableEnvironment): ConfiguredChats => {
-  const {
-    SLACK_SIGNING_SECRET,
-    SLACK_BOT_TOKEN,
-    SLACK_SESSION,
-    SLACK_API_URL,
-    TELEGRAM_SECRET_TOKEN,
-    TELEGRAM_BOT_TOKEN,
-    TELEGRAM_SESSION,
-    TELEGRAM_API_URL,
-  } = environment
-  return configureChats({
-    environment: {
-      SLACK_SIGNING_SECRET,
-      SLACK_BOT_TOKEN,
-      SLACK_SESSION,
-      SLACK_API_URL,
-      TELEGRAM_SECRET_TOKEN,
-      TELEGRAM_BOT_TOKEN,
-      TELEGRAM_SESSION,
-      TELEGRAM_API_URL,
-    },
+const NAMES = [
+  "SLACK_SIGNING_SECRET",
+  "SLACK_BOT_TOKEN",
+  "SLACK_SESSION",
+  "SLACK_API_URL",
+  "TELEGRAM_SECRET_TOKEN",
+  "TELEGRAM_BOT_TOKEN",
+  "TELEGRAM_SESSION",
+  "TELEGRAM_API_URL",
+] as const
+
+export const durableChats = (environment: DurableEnvironment): ConfiguredChats =>
+  configureChats({
+    environment: Object.fromEntries(NAMES.map((name) => [name, environment[name]])),
     now: () => Date.now(),
   })
-}

@@ -10,8 +10,13 @@ export const panelWidth = signal(Number(readStored("panel-width") ?? 540))
 export const layer = signal<"settings" | "search" | "shortcuts" | undefined>(undefined)
 export const settingsPage = signal<string>("models")
 
-const PHONE = "(max-width: 719px)"
-export const isPhone = (): boolean => matchMedia(PHONE).matches
+const narrow = matchMedia("(max-width: 719px)")
+const isNarrow = signal(narrow.matches)
+// A window may be resized, and a tablet turned.
+narrow.addEventListener("change", ({ matches }) => {
+  isNarrow.value = matches
+})
+export const isPhone = (): boolean => isNarrow.value
 export const isTouch = (): boolean => matchMedia("(pointer: coarse)").matches
 
 export const toggleSide = (): void => {

@@ -1,4 +1,4 @@
-/** Which addresses attachments are fetched from: none of this machine and none of its local link. */
+/** Which addresses the runner connects to on behalf of others: none of this machine and none of its local link. */
 import { lookup } from "node:dns/promises"
 import { BlockList, isIP } from "node:net"
 

@@ -1,0 +1,108 @@
+/** `sandpiper serve`: the hub and the fleet for many sessions, until a signal ends them. The sandboxes go on. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { chooseProvider, type ProviderMakers } from "../fleet/providers/choose.ts"
+import { createLocalProvider } from "../fleet/providers/local.ts"
+import { createNoopProvider } from "../fleet/providers/noop.ts"
+import { openPostgresStore } from "../fleet/store/postgres-store.ts"
+import { openSqliteStore } from "../fleet/store/sqlite-store.ts"
+import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
+import { systemClock, within } from "../lib/clock.ts"
+import { selfCommand } from "../lib/self-command.ts"
+import { version } from "../lib/version.ts"
+import type { Settings } from "../settings/settings.ts"
+import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
+import { demoProvider, hasClientModels } from "./host-config.ts"
+import { startServeStack } from "./serve-stack.ts"
+import { modelsOfStack } from "./stack-models.ts"
+
+const makersOf = (stateDir: string): ProviderMakers => ({
+  local: () =>
+    createLocalProvider({
+      root: join(stateDir, "fleet", "local"),
+      self: selfCommand(),
+      clock: systemClock,
+    }),
+  noop: () => createNoopProvider(Date.now),
+})
+
+/** The same port after a restart: the runners of running sandboxes connect to it again. */
+const portFile = (stateDir: string) => join(stateDir, "fleet", "hub-port")
+const readPort = (stateDir: string): number =>
+  existsSync(portFile(stateDir)) ? Number(readFileSync(portFile(stateDir), "utf8")) : 0
+
+/** The same token after a restart, so that clients need not learn a new one. */
+const readToken = (stateDir: string): string => {
+  const file = join(stateDir, "fleet", "operator-token")
+  if (!existsSync(file)) writeFileSync(file, crypto.randomUUID(), { mode: 0o600 })
+  return readFileSync(file, "utf8").trim()
+}
+
+const openStore = (settings: Settings) =>
+  settings.databaseUrl === undefined
+    ? openSqliteStore(join(settings.stateDir, "fleet", "fleet.db"))
+    : openPostgresStore(settings.databaseUrl)
+
+export const serve: Command = async ({ settings: given, log }) => {
+  const signalled = untilSignal()
+  const { stateDir } = given
+  mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
+  const provider = await chooseProvider(given.sandboxProvider, makersOf(stateDir))
+  const models = await modelsOfStack(given)
+  for (const problem of models.problems) print(`${problem}\n`)
+  const { settings } = models
+  const clientToken = readToken(stateDir)
+  log.hide([clientToken])
+  const { startDemoModel } = await import("../demo/demo.ts")
+  const { startOnStablePort } = await import("../demo/stable-port.ts")
+  const demo = models.needsDemo
+    ? await startOnStablePort(join(stateDir, "demo-port"), (port) => startDemoModel({ port }))
+    : undefined
+  const stack = await startServeStack({
+    provider,
+    store: await openStore(settings),
+    version,
+    idleMs: settings.sandboxIdleSeconds * 1000,
+    pausedMs:
+      settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
+    minimumVersion: settings.snapshotMinimumVersion,
+    configure: async (id, hub) => {
+      const session = hub.find(id)
+      if (!session) return
+      const tools = hub.toolSwitches()
+      const providers =
+        demo && !hasClientModels(session.config())
+          ? { customProviders: [demoProvider(demo.url)] }
+          : {}
+      await session.configure({ tools, ...providers })
+    },
+    hub: {
+      stateDir,
+      workDir: settings.workDir,
+      port: settings.hubPort || readPort(stateDir),
+      environment: settings.environment,
+      clock: systemClock,
+      log: log.child({ component: "hub" }),
+      clientToken,
+      allowedOrigins: settings.allowedOrigins,
+      maxChildren: settings.maxChildren,
+      maxChildDepth: settings.maxChildDepth,
+      jwt: {
+        secret: settings.hubJwtSecret,
+        jwksUrl: settings.hubJwksUrl,
+        issuer: settings.hubJwtIssuer,
+        audience: settings.hubJwtAudience,
+      },
+      encryptionKey: settings.hubEncryptionKey,
+    },
+  })
+  writeFileSync(portFile(stateDir), String(stack.hub.port))
+  writeAddress(stateDir, { url: stack.hub.url, token: clientToken })
+  print(`Session agent: ${stack.hub.url}\nSandboxes: ${provider.name}\n`)
+  print(`The operator's token is in ${join(stateDir, "fleet", "operator-token")}\n`)
+  await signalled
+  removeAddress(stateDir)
+  await within(systemClock, STOP_LIMIT_MS, stack.stop())
+  await demo?.stop()
+  return 0
+}

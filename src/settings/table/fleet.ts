@@ -1,0 +1,40 @@
+/** Settings of `serve`: which sandboxes the sessions get, where they are recorded, and when they sleep. */
+import { z } from "zod"
+import { seconds, someText, urlWith } from "../fields.ts"
+import type { SettingGroup } from "../setting.ts"
+
+export const fleetSettings = {
+  sandboxProvider: {
+    env: "SANDBOX_PROVIDER",
+    flag: "provider",
+    doc: "what runs the sandboxes of `serve`: local (processes on this machine) or noop (no sandboxes)",
+    schema: someText,
+    fallback: () => "local",
+  },
+  databaseUrl: {
+    env: "DATABASE_URL",
+    doc: "PostgreSQL for many replicas of `serve`; SQLite in the state directory if it is not set",
+    schema: urlWith("must be a postgres:// URL", ({ protocol }) =>
+      /^postgres(ql)?:$/.test(protocol),
+    ),
+    secret: true,
+  },
+  sandboxIdleSeconds: {
+    env: "SANDBOX_IDLE_SECONDS",
+    doc: "a sandbox without work sleeps after this time",
+    schema: seconds,
+    fallback: () => "900",
+  },
+  sandboxPausedSeconds: {
+    env: "SANDBOX_PAUSED_SECONDS",
+    doc: "a paused sandbox is saved to disk and ended after this time; 0: never",
+    schema: seconds,
+    fallback: () => "3600",
+  },
+  snapshotMinimumVersion: {
+    env: "SNAPSHOT_MINIMUM_VERSION",
+    doc: "snapshots of an older version of this program are not restored",
+    schema: z.string().regex(/^\d+(\.\d+)*$/, "must be a version such as 0.2.0"),
+    fallback: () => "0",
+  },
+} satisfies SettingGroup

@@ -1,0 +1,208 @@
+/** Hub, fleet and local sandboxes with real OpenCode and the scripted model: what a client sees of them. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { startServeStack, type ServeStack } from "../../src/cli/serve-stack.ts"
+import { createLocalProvider } from "../../src/fleet/providers/local.ts"
+import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import type { StoredSession } from "../../src/fleet/store/ports.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { connectClient, type TestClient } from "../hub/kit/client.ts"
+import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
+import { silentLog } from "../kit/log.ts"
+import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
+import { createSandbox, runnerFromSource, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+
+const THREAD = "C1:1700.1"
+let model: ScriptedModel
+let place: Sandbox
+let stack: ServeStack
+let client: TestClient
+let session = ""
+
+const localRoot = () => join(place.root, "fleet")
+const openStore = () => openSqliteStore(join(place.root, "fleet.db"))
+
+const start = () =>
+  startServeStack({
+    provider: createLocalProvider({
+      root: localRoot(),
+      self: runnerFromSource,
+      clock: systemClock,
+    }),
+    store: openStore(),
+    version: "0.2.0",
+    idleMs: 900_000,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+    configure: async (id, hub) => {
+      await hub.find(id)?.configure(scriptedConfig(model))
+    },
+    hub: {
+      stateDir: join(place.root, "hub"),
+      workDir: place.workDir,
+      port: 0,
+      environment: place.environment,
+      clock: systemClock,
+      log: silentLog,
+      clientToken: CLIENT_TOKEN,
+    },
+  })
+
+beforeAll(async () => {
+  model = await startScriptedModel()
+  place = await createSandbox({ url: "ws://127.0.0.1:1/", token: "-" })
+  stack = await start()
+})
+afterAll(async () => {
+  client?.close()
+  await call("POST", `/api/sandbox/${session}/terminate?wait=1`)
+  await stack.stop()
+  await model.stop()
+  await place.remove()
+})
+
+const call = async (method: string, path: string, body?: object, token = CLIENT_TOKEN) => {
+  const response = await fetch(`${stack.hub.url}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}` },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+/** Sends a prompt to the thread and resolves with the agent's answer. */
+const say = async (messageId: string, message: string): Promise<string> => {
+  const sent = await call("POST", `/api/threads/${THREAD}/prompt`, { message, messageId })
+  expect(sent.status).toBe(200)
+  if (session === "") {
+    session = String(sent.body["sessionId"])
+    client = await connectClient(stack.hub.url, CLIENT_TOKEN, { session })
+  }
+  const answered = () =>
+    client
+      .messages()
+      .some(
+        ({ role, promptId, status }) =>
+          role !== "user" && promptId === messageId && status !== "streaming",
+      )
+  await client.until(answered, `the answer to ${messageId}`, 50_000)
+  return client.answerTo(messageId)
+}
+const life = async () => {
+  const store = openStore()
+  const stored = (await store.find(session)) as StoredSession
+  await store.close()
+  return stored.life
+}
+const boxOf = (ref: string) =>
+  JSON.parse(readFileSync(join(localRoot(), "boxes", ref, "box.json"), "utf8")) as {
+    readonly process: { readonly pid: number }
+  }
+const workspace = (file: string) =>
+  join(localRoot(), "files", encodeURIComponent(session), "workspace", file)
+
+describe("a thread of conversation", () => {
+  test("the first prompt of a new thread starts a sandbox and is answered", async () => {
+    model.on("hello", [text("Hello from the sandbox.")])
+    expect(await say("p1", "@@hello@@")).toBe("Hello from the sandbox.")
+    expect(await life()).toMatchObject({ phase: "running", generation: 1 })
+  })
+
+  test("the next prompt of the thread uses the same sandbox", async () => {
+    const { ref } = await life()
+    model.on("again", [
+      tool("bash", { command: "echo kept > work.txt", description: "write" }),
+      text("Written."),
+    ])
+    expect(await say("p2", "@@again@@")).toBe("Written.")
+    expect(await life()).toMatchObject({ phase: "running", generation: 1, ref })
+    expect(readFileSync(workspace("work.txt"), "utf8")).toBe("kept\n")
+  })
+
+  test("a prompt for a paused sandbox wakes it", async () => {
+    const paused = await call("POST", `/api/sandbox/${session}/pause?wait=1`)
+    expect(paused.body).toMatchObject({ status: "paused" })
+    model.on("wake", [text("Awake.")])
+    expect(await say("p3", "@@wake@@")).toBe("Awake.")
+    expect(await life()).toMatchObject({ phase: "running", generation: 1 })
+  })
+
+  test("after the runner was killed in its sandbox the next prompt is answered once", async () => {
+    const before = await life()
+    process.kill(boxOf(String(before.ref)).process.pid, "SIGKILL")
+    await client.until(
+      () => (client.state("runner") as { connected?: boolean } | undefined)?.connected === false,
+      "the end of the connection",
+    )
+    // The time that a runner has to connect again is over.
+    const store = openStore()
+    await store.change(session, Date.now(), (row) => ({
+      ...row,
+      life: { ...row.life, bootBy: Date.now() },
+      dueAt: Date.now(),
+    }))
+    await store.close()
+    const calls = model.requests.length
+    model.on("killed", [text("Back again.")])
+    expect(await say("p4", "@@killed@@")).toBe("Back again.")
+    expect(model.requests.length - calls).toBe(1)
+    expect(readFileSync(workspace("work.txt"), "utf8")).toBe("kept\n")
+  })
+
+  test("a hibernated sandbox has no process, and the next prompt restores its files", async () => {
+    const before = await life()
+    const asleep = await call("POST", `/api/sandbox/${session}/hibernate?wait=1`)
+    expect(asleep.body).toMatchObject({ status: "paused", providerSandboxId: null })
+    expect(existsSync(join(localRoot(), "boxes", String(before.ref)))).toBe(false)
+    model.on("restored", [
+      tool("bash", { command: "cat work.txt", description: "read" }),
+      text("Restored."),
+    ])
+    expect(await say("p5", "@@restored@@")).toBe("Restored.")
+    expect(await life()).toMatchObject({ phase: "running", generation: before.generation + 1 })
+    const shown =
+      model.requests
+        .at(-1)
+        ?.messages.map((one) => JSON.stringify(one))
+        .join("") ?? ""
+    expect(shown).toContain("kept")
+  })
+
+  test("a new process of the fleet keeps the running sandbox", async () => {
+    const before = await life()
+    const { pid } = boxOf(String(before.ref)).process
+    client.close()
+    await stack.stop()
+    stack = await start()
+    const sandboxes = await call("GET", "/api/sandboxes")
+    expect(sandboxes.body).toMatchObject({
+      sandboxes: [{ sessionId: session, providerSandboxId: before.ref }],
+    })
+    expect(boxOf(String(before.ref)).process.pid).toBe(pid)
+  })
+})
+
+describe("the fleet's API", () => {
+  test("a request without the operator's token is refused", async () => {
+    expect(await call("GET", "/api/sandboxes", undefined, "wrong")).toMatchObject({
+      status: 401,
+      body: { code: "unauthorized" },
+    })
+  })
+
+  test("unknown sessions and paths are 404, and a sweep reports what it saw", async () => {
+    expect((await call("GET", "/api/sandbox/none/status")).status).toBe(404)
+    expect((await call("POST", "/api/sandbox/none/fly")).status).toBe(404)
+    expect((await call("POST", "/api/sweep?dryRun=1")).body).toMatchObject({ leaked: [] })
+    expect((await call("GET", "/api/providers")).body).toMatchObject({
+      providers: [{ name: "local", capabilities: { supportsPause: true } }],
+    })
+  })
+
+  test("a terminated session has no sandbox left and cannot be resumed", async () => {
+    const ended = await call("POST", `/api/sandbox/${session}/terminate?wait=1`)
+    expect(ended.body).toMatchObject({ status: "terminated" })
+    expect((await call("POST", `/api/sandbox/${session}/resume`)).status).toBe(409)
+    expect(existsSync(workspace("work.txt"))).toBe(false)
+  })
+})

@@ -1,0 +1,141 @@
+/** Local sandboxes with a real process each: a stand-in for the runner that writes, answers and can be frozen. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { SandboxProvider, SandboxSpec } from "../../../src/fleet/providers/contract.ts"
+import { createLocalProvider } from "../../../src/fleet/providers/local.ts"
+import { systemClock } from "../../../src/lib/clock.ts"
+
+const root = mkdtempSync(join(tmpdir(), "local-sandboxes-"))
+const program = join(root, "stand-in")
+let provider: SandboxProvider
+
+/** Counts in a file, also from a child in its own process session, as OpenCode is one. */
+const script = `#!/bin/sh
+echo "$SESSION_ID" > session.txt
+setsid sh -c 'while :; do echo x >> beats.txt; sleep 0.02; done' &
+while :; do sleep 1; done
+`
+
+const open = () =>
+  createLocalProvider({ root: join(root, "fleet"), self: [program], clock: systemClock })
+
+beforeAll(() => {
+  writeFileSync(program, script)
+  chmodSync(program, 0o755)
+  provider = open()
+})
+afterAll(async () => {
+  for await (const { ref } of provider.list({ deployment: "d" })) await provider.terminate(ref)
+  rmSync(root, { recursive: true, force: true })
+})
+
+const spec = (session: string, generation = 1, snapshot?: string): SandboxSpec => ({
+  session,
+  generation,
+  name: `sp-${session}-${generation}`,
+  labels: { deployment: "d", tenant: "t", session, generation: String(generation) },
+  image: snapshot === undefined ? { kind: "image", id: "-" } : { kind: "snapshot", id: snapshot },
+  environment: { PATH: process.env["PATH"] ?? "", SESSION_ID: session },
+  volumes: [],
+  ports: [9000],
+  resources: {},
+  idleMs: 1000,
+  lifeMs: 1000,
+})
+const limit = () => AbortSignal.timeout(5000)
+const workspace = (session: string, file: string) =>
+  join(root, "fleet/files", session, "workspace", file)
+const beats = (session: string) => {
+  const file = workspace(session, "beats.txt")
+  return existsSync(file) ? readFileSync(file, "utf8").length : 0
+}
+const until = async (holds: () => boolean, what: string) => {
+  for (let attempt = 0; attempt < 200 && !holds(); attempt++) await Bun.sleep(20)
+  if (!holds()) throw new Error(`timeout: ${what}`)
+}
+const startOne = async (session: string) => {
+  const made = await provider.create(spec(session), limit())
+  expect(made).toEqual({ is: "ok", value: { ref: `sp-${session}-1` } })
+  await until(() => beats(session) > 2, "the first beats")
+  return `sp-${session}-1`
+}
+
+describe("a local sandbox", () => {
+  test("its process starts with its environment, and the name cannot be used twice", async () => {
+    const ref = await startOne("start")
+    expect(readFileSync(workspace("start", "session.txt"), "utf8")).toBe("start\n")
+    expect(await provider.look(ref)).toMatchObject({ value: { state: "running", generation: 1 } })
+    expect(await provider.create(spec("start"), limit())).toMatchObject({ is: "unknown" })
+  })
+
+  test("a pause stops every process of it, also one in another process session, and a resume continues them", async () => {
+    const ref = await startOne("freeze")
+    await provider.pause(ref)
+    await Bun.sleep(60)
+    const frozen = beats("freeze")
+    await Bun.sleep(150)
+    expect(beats("freeze")).toBe(frozen)
+    expect(await provider.look(ref)).toMatchObject({ value: { state: "paused" } })
+    expect(await provider.pause(ref)).toMatchObject({ is: "ok" })
+    await provider.resume(ref, { idleMs: 1, lifeMs: 1 })
+    await until(() => beats("freeze") > frozen, "beats after the resume")
+  })
+
+  test("a snapshot is restored in a new sandbox at the same path, after the first one has ended", async () => {
+    const ref = await startOne("keep")
+    writeFileSync(workspace("keep", "work.txt"), "done")
+    const made = await provider.snapshot(ref, "disk", limit())
+    const id = made.is === "ok" ? made.value.id : ""
+    const before = beats("keep")
+    await until(() => beats("keep") > before, "beats after the snapshot")
+    await provider.terminate(ref)
+    expect(existsSync(workspace("keep", "work.txt"))).toBe(false)
+    await provider.create(spec("keep", 2, id), limit())
+    expect(readFileSync(workspace("keep", "work.txt"), "utf8")).toBe("done")
+    expect(await provider.create(spec("none", 1, "no-such"), limit())).toEqual({ is: "missing" })
+  })
+
+  test("another process of the fleet finds the sandbox and ends it with all its processes", async () => {
+    const ref = await startOne("found")
+    const other = open()
+    const found = await Array.fromAsync(other.list({ deployment: "d", session: "found" }))
+    expect(found).toMatchObject([{ ref, state: "running" }])
+    expect(await Array.fromAsync(other.list({ deployment: "elsewhere" }))).toEqual([])
+    expect(await other.terminate(ref)).toMatchObject({ is: "ok" })
+    expect(await other.terminate(ref)).toMatchObject({ is: "ok" })
+    expect(await provider.look(ref)).toEqual({ is: "missing" })
+  })
+
+  test("a killed process is a stopped sandbox, and a resume starts it again with its files", async () => {
+    const ref = await startOne("killed")
+    writeFileSync(workspace("killed", "work.txt"), "kept")
+    const box = JSON.parse(readFileSync(join(root, "fleet/boxes", ref, "box.json"), "utf8")) as {
+      readonly process: { readonly pid: number }
+    }
+    process.kill(box.process.pid, "SIGKILL")
+    await Bun.sleep(50)
+    expect(await provider.look(ref)).toMatchObject({ value: { state: "stopped" } })
+    await provider.resume(ref, { idleMs: 1, lifeMs: 1 })
+    expect(await provider.look(ref)).toMatchObject({ value: { state: "running" } })
+    expect(readFileSync(workspace("killed", "work.txt"), "utf8")).toBe("kept")
+  })
+
+  test("a command runs in the workspace and is killed at its limit", async () => {
+    const ref = await startOne("exec")
+    const result = await provider.exec(ref, { argv: ["sh", "-c", "pwd; exit 3"] }, limit())
+    expect(result).toMatchObject({
+      value: { exitCode: 3, stdout: `${workspace("exec", "")}\n` },
+    })
+    const slow = provider.exec(ref, { argv: ["sleep", "60"] }, AbortSignal.timeout(50))
+    expect(await slow).toMatchObject({ is: "unknown" })
+    expect(await provider.exec("sp-none-1", { argv: ["true"] }, limit())).toEqual({ is: "missing" })
+  })
+
+  test("the file with its environment is readable for its owner only", async () => {
+    const ref = await startOne("mode")
+    const { mode } = await Bun.file(join(root, "fleet/boxes", ref, "box.json")).stat()
+    expect(mode & 0o777).toBe(0o600)
+  })
+})
