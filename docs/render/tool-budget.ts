@@ -53,10 +53,11 @@ export interface SetSize {
   readonly bytes: number
 }
 
-/** For a session that has everything its tools need. */
+/** For a normal session that has everything its tools need. */
 export const setSizes = (tools: Readonly<Record<string, Tool>>): readonly SetSize[] =>
   toolSets.map((set) => {
-    const off = new Set(toolsOffIn(set, new Set()).optional)
+    const { optional, impossible } = toolsOffIn(set, new Set(["setup session"]))
+    const off = new Set([...optional, ...impossible])
     const offered = Object.entries(tools).filter(([name]) => !off.has(name))
     const each = offered.map(([name, tool]) => ({ name, bytes: bytesOfTool(name, tool) + 1 }))
     const bytes = each.reduce((sum, tool) => sum + tool.bytes, 0)
@@ -86,7 +87,7 @@ bytes / 4. The budget is for all that a session adds to a request of OpenCode al
 \`test/e2e/tool-sets.test.ts\` measures both in real requests.
 
 - Off without their requirement: \`parallel_*\` (\`PARALLEL_API_KEY\`), and in \`core\` and \`team\` also \`secret_*\` (a source of
-  secrets), \`browser_screenshot\` (\`agent-browser\`), \`notify_parent\` (a parent session).
+  secrets), \`browser_screenshot\` (\`agent-browser\`), \`notify_parent\` (a parent session). \`save_service_commands\` and \`save_env_files\` exist only with \`SESSION_KIND=setup\`.
 - The hub of \`up\` turns off ${gitHostTools.map((name) => `\`${name}\``).join(", ")} if there is no git host, and turns on
   ${workflowUseTools.map((name) => `\`${name}\``).join(" and ")} if workflows are stored. The skill \`workflows\` says how to get the rest.`
 }

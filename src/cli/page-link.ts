@@ -22,6 +22,8 @@ const OPENERS = ["xdg-open", "wslview", "sensible-browser"] as const
 /** The program that opens a URL in the browser of this desktop; undefined where there is none. */
 export const findBrowser = ({ environment }: Settings): string | undefined => {
   const { DISPLAY, WAYLAND_DISPLAY, WSL_DISTRO_NAME, PATH = "" } = environment
+  // The first process of a container has the sandbox's screen, not the desktop of a person.
+  if (process.pid === 1) return undefined
   if (!DISPLAY && !WAYLAND_DISPLAY && !WSL_DISTRO_NAME) return undefined
   return OPENERS.flatMap((name) => Bun.which(name, { PATH }) ?? [])[0]
 }

@@ -48,6 +48,12 @@ export const writeFact = (db: Database, name: string, value: string): void => {
   ).run(name, value)
 }
 
+/** One fact as a small memory of its own. */
+export const factOf = (db: Database, name: string) => ({
+  read: () => readFact(db, name),
+  write: (text: string) => writeFact(db, name, text),
+})
+
 /** Deletes a value and overwrites its bytes in the file. `putBack` restores it. */
 export const scrubFact = (
   db: Database,

@@ -3,20 +3,13 @@
  * not here.
  */
 import { join } from "node:path"
-import manifest from "../../package.json"
 import { type Clock, systemClock, within } from "../lib/clock.ts"
 import { createLate } from "../lib/late.ts"
-import { describeError, type Log } from "../lib/log.ts"
+import type { Log } from "../lib/log.ts"
 import { runCommand } from "../lib/run-command.ts"
 import { selfCommand } from "../lib/self-command.ts"
-import { openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
+import { factOf, openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
-import { ownVariables } from "../settings/table.ts"
-import { toolsOffIn } from "../wire/operations/tool-sets.ts"
-import { createApplyConfig } from "./apply-config.ts"
-import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
-import { PARALLEL, type Service } from "./broker/services.ts"
-import type { Channels } from "./channels/channels.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
 import { createCommandHandler } from "./commands/index.ts"
@@ -26,41 +19,26 @@ import type { Gateway } from "./gateway/gateway.ts"
 import { boxOrigin, originFor } from "./gateway/hosts.ts"
 import type { PageFiles } from "./gateway/page/asset-response.ts"
 import type { PageOptions } from "./gateway/page/page-door.ts"
-import { createLinkMetrics } from "./gateway/link-metrics.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { watchForRestore } from "./host/detect-restore.ts"
 import { createHost } from "./host/host.ts"
 import { plannedDirectory } from "./host/prepare-repositories.ts"
-import { createProcesses } from "./host/processes.ts"
 import type { MissingProgram } from "./host/services.ts"
-import { createHibernation, type Hibernation } from "./host/snapshot-hooks.ts"
-import { chooseAgentUser, giveTo, handOver } from "./host/users.ts"
+import { createHibernation } from "./host/snapshot-hooks.ts"
+import { chooseAgentUser } from "./host/users.ts"
+import { joinAgent, secretAgentFacts } from "./join-agent.ts"
 import { joinChannels } from "./join-channels.ts"
-import { joinEgress } from "./join-egress.ts"
 import { joinGateway } from "./join-gateway.ts"
-import { joinServices } from "./join-services.ts"
+import { type Joined, joinLink } from "./join-link.ts"
+import { joinSandbox } from "./join-sandbox.ts"
 import { joinWorkflows } from "./join-workflows.ts"
-import { createLink } from "./link/link.ts"
-import { createOutbox } from "./link/outbox.ts"
-import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
-import { type Agent, createAgent } from "./opencode/agent.ts"
 import { agentDirectories } from "./opencode/config/config-directories.ts"
 import type { Endpoint } from "./opencode/config/endpoints.ts"
-import { agentEnvironment } from "./opencode/launch/environment.ts"
 import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
 import type { MayFetch } from "./prompt/fetch-file.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
-import { createReadiness, type Readiness } from "./readiness.ts"
-import { createGit } from "./sandbox/git.ts"
-import { openSecrets } from "./sandbox/open-secrets.ts"
-import { createTerminals } from "./sandbox/terminals.ts"
-import { createChangeReporter } from "./sandbox/report-changes.ts"
-import { createRunCommand } from "./sandbox/run-command.ts"
-import { createWorkspace } from "./sandbox/workspace-changes.ts"
-import { createV1Supervisor } from "./sandbox/v1/supervisor.ts"
+import { createReadiness } from "./readiness.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
-import { missingNeeds } from "./tool-needs.ts"
-import type { Executions } from "./workflow/executions.ts"
 import { runFromShell } from "./workflow/shell-runs.ts"
 import { channelOf } from "./workflow/steps.ts"
 
@@ -107,19 +85,13 @@ export interface Daemon {
   readonly model: () => string | undefined
 }
 
-/** The pinned OpenCode version: files prepared for OpenCode must name exactly this version. */
-const OPENCODE_VERSION = manifest.dependencies["opencode-ai"]
-const OUTBOX_BYTES = 64 * 1024 * 1024
 /** A shutdown takes at most the sum of these, below the ten seconds that a platform waits. */
 const SETTLE_MS = 4000
 const PROCESSES_MS = 3000
 const FLUSH_MS = 1500
 const CLOSE_MS = 500
 const SYNC_MS = 30_000
-const RUNTIME_FACT = "agent.runtime"
 const API_TOKEN_FACT = "agent.api-token"
-const BROKER_FACT = "agent.broker"
-const EGRESS_FACT = "agent.egress"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
@@ -128,59 +100,43 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const stopped = new AbortController()
   const settings = createCurrentSettings({ initial: config, readAgain: options.readAgain, log })
   /** Required by every route below /api; only the agent's tools receive it. */
-  const apiToken = bootToken(readBootId(), {
-    read: () => readFact(db, API_TOKEN_FACT),
-    write: (text) => writeFact(db, API_TOKEN_FACT, text),
-  })
-  /** Components that the link and the host need and that need the link and the host themselves. */
+  const apiToken = bootToken(readBootId(), factOf(db, API_TOKEN_FACT))
   const joined = createLate<Joined>("the runner's components")
   let gateway: Gateway | undefined
 
-  const linkLog = log.child({ component: "link" })
-  const outbox = createOutbox({
-    // One transaction: a frame and the turn or workflow state that it reports.
-    store: openOutboxStore(db, {
-      write: () => {
-        joined.get().channels.persist()
-        joined.get().workflows.persist()
-      },
-      done: () => {
-        joined.get().channels.persisted()
-        joined.get().workflows.persisted()
-      },
-    }),
-    maxBytes: OUTBOX_BYTES,
-    onStoreFailure: (error) => linkLog.error("link.not-stored", { error: describeError(error) }),
-  })
-  const linkMetrics = createLinkMetrics()
-  const link = createLink({
-    ...options.link,
-    sessionId: config.sessionId,
+  const gatewayPort = () => gateway?.port ?? config.gatewayPort
+  const publicUrl = () => gatewayUrlOf(config, gateway?.port, options.page)
+  const { link, metrics: linkMetrics } = joinLink({
+    config,
+    address: options.link,
     version: options.version,
-    epoch: readEpoch(db, () => crypto.randomUUID()),
-    outbox,
-    clock,
-    log: linkLog,
-    gatewayUrl: () => gatewayUrlOf(config, gateway?.port, options.page),
-    active: () => joined.get().channels.active(),
-    onFrame: (frame) => {
-      // A frame that arrives during shutdown is not acknowledged: the next runner receives it again.
-      if (stopped.signal.aborted) return
-      joined.get().hibernation.whenAwake(() => joined.get().inbound(frame))
-    },
-    onConnected: () => {
-      joined.get().agent.linkOpen()
-      joined.get().readiness.connected()
-      gateway?.announceTunnels()
-      joined.get().readiness.sendModels()
-    },
-    taps: [linkMetrics.onFrameSent, (frame) => joined.get().channels.onFrameSent(frame)],
+    db,
+    joined,
+    gatewayUrl: publicUrl,
+    announceTunnels: () => gateway?.announceTunnels(),
+    isStopping: () => stopped.signal.aborted,
     onEnd: (code, why) => done.resolve({ code, why }),
+    clock,
+    log: log.child({ component: "link" }),
   })
 
   const self = options.self ?? selfCommand()
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
   const workDir = plannedDirectory(config.workDir, config.repositories)
+  const sandbox = joinSandbox({
+    config,
+    db,
+    self,
+    user,
+    workDir,
+    apiToken,
+    gatewayPort,
+    secretsToken: () => settings.get().secretsToken,
+    send: link.send,
+    clock,
+    log,
+  })
+  const { changes, egress, environment, git, secrets, services, terminals, v1, workspace } = sandbox
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
@@ -191,7 +147,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     jobs,
     link,
     send: link.send,
-    onTurnFiles: (files) => changes.turnEnded(files),
+    onTurnFiles: changes.turnEnded,
     workDir,
     self,
     user,
@@ -206,83 +162,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     channelStatus: channels.status,
   })
 
-  const egress = joinEgress({
-    config,
-    user,
-    bootId: readBootId(),
-    memory: {
-      read: () => readFact(db, EGRESS_FACT),
-      write: (text) => writeFact(db, EGRESS_FACT, text),
-    },
-    send: link.send,
-    log: log.child({ component: "egress" }),
-  })
-  const agentVariables = { ...config.environment, ...egress.variables }
-  const environment = agentEnvironment({
-    environment: agentVariables,
-    allow: config.agentEnvAllow ?? [],
-    own: ownVariables,
-  })
-  const git = createGit({ workDir, environment, user, clock })
-  const workspace = createWorkspace(git)
-  const changes = createChangeReporter({
-    workDir,
-    git,
-    workspace,
-    send: link.send,
-    clock,
-    log: log.child({ component: "workspace" }),
-  })
-  const secrets = openSecrets({
-    ...config,
-    secretsToken: () => settings.get().secretsToken,
-    environment,
-    owner: user,
-    clock,
-  })
-  const terminals = createTerminals({
-    workDir,
-    environment: { ...environment, ...(user && { USER: user.name, HOME: user.home }) },
-    user,
-    clock,
-  })
-  const joinedServices = joinServices({
-    config,
-    db,
-    workDir,
-    environment,
-    user,
-    secrets,
-    clock,
-    log: log.child({ component: "services" }),
-  })
-  const v1 = createV1Supervisor({
-    self,
-    root: config.workDir,
-    user,
-    environment: () => ({
-      ...environment,
-      ...(user && { USER: user.name, HOME: user.home }),
-      SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
-      SANDPIPER_API_TOKEN: apiToken,
-    }),
-    clock,
-    log: log.child({ component: "v1" }),
-  })
   const workflows = joinWorkflows({
     db,
     channels,
     link,
-    runCommand: createRunCommand({
-      workDir,
-      environment: {
-        ...environment,
-        ...(user && { USER: user.name, HOME: user.home }),
-        SANDPIPER_API_TOKEN: apiToken,
-      },
-      owner: user,
-      clock,
-    }),
+    runCommand: sandbox.runCommand,
     clock,
     log: log.child({ component: "workflow" }),
   })
@@ -304,85 +188,28 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     runWorkflow: (order, caller, gone) => runFromShell(workflows, order, caller, gone),
   })
 
-  /** Of prompts that name none; known when OpenCode is ready. */
-  let model: string | undefined
-  const toolsOff = toolsOffIn(config.toolSet ?? "all", missingNeeds(config))
-  const broker = createBrokerSupervisor({
-    self,
-    stateDir: config.stateDir,
-    bootId: readBootId(),
+  const { agent, broker, applyConfig, model } = joinAgent({
+    config,
+    current: settings.get,
+    db,
     version: options.version,
-    memory: {
-      read: () => readFact(db, BROKER_FACT),
-      write: (text) => writeFact(db, BROKER_FACT, text),
-    },
-    environment: config.environment,
-    clock,
-    log: log.child({ component: "broker" }),
-  })
-  const agent = createAgent({
-    settings: { ...config, environment: agentVariables, workDir },
-    broker: () => broker.address,
-    setUpstreams: (models, services) =>
-      broker.setUpstreams(models, { ...services, ...parallelService(settings.get()) }),
-    ownVariables,
-    opencodeVersion: OPENCODE_VERSION,
-    self: process.execPath,
-    toolEnvironment: () => ({
-      SANDPIPER_URL: `http://127.0.0.1:${gateway?.port ?? config.gatewayPort}`,
-      SANDPIPER_API_TOKEN: apiToken,
-      ...toolVariables(settings.get(), broker.address),
-    }),
-    endpoints: options.endpoints,
-    hiddenTools: toolsOff.impossible,
-    unusedTools: toolsOff.optional,
-    instructionFiles: [host.personaFiles],
-    processes: createProcesses(clock),
-    installExtraFiles: async (configDir) => {
-      await host.prepared()
-      await gitIdentities.installPlugin(configDir)
-    },
-    workDirReady: host.directoryReady,
+    self,
     user,
-    giveToUser: async (path) => user && giveTo(path, user),
-    giveWorkDirToUser: async (path) => user && handOver(path, user),
-    savedConfig: {
-      read: () => JSON.parse(readFact(db, RUNTIME_FACT) ?? "{}"),
-      write: (runtime) => writeFact(db, RUNTIME_FACT, JSON.stringify(runtime)),
-    },
-    onEvent: channels.agentEvent,
-    onStreamGap: () => {
-      linkMetrics.onEventStreamLost()
-      channels.streamGap()
-    },
-    onFirstEvent: channels.streamGap,
-    backpressure: link.room,
-    onReady: ({ client, url, models, defaultModel }) => {
-      model = defaultModel
-      channels.agentReady({ client, defaultModel, models })
-      readiness.agentReady(
-        url,
-        models.map((provider) => ({ ...provider, models: [...provider.models] })),
-      )
-      void joinedServices.autostart()
-    },
-    onLost: (why) => {
-      readiness.agentLost(why)
-      channels.agentLost(why)
-    },
-    onFatal: readiness.agentFailed,
-    pauseTurns: channels.pauseTurns,
-    resumeTurns: channels.resumeTurns,
-    clock,
-    log: log.child({ component: "agent" }),
-    ...(options.watch && { watch: options.watch }),
-  })
-
-  const applyConfig = createApplyConfig({
-    agent,
+    workDir,
+    apiToken,
+    gatewayPort,
+    variables: sandbox.variables,
+    endpoints: options.endpoints,
+    watch: options.watch,
     channels,
-    send: link.send,
-    log: log.child({ component: "agent" }),
+    readiness,
+    link,
+    linkMetrics,
+    host,
+    gitIdentities,
+    onReady: () => void services.autostart(),
+    clock,
+    log,
   })
   const inbound = createCommandHandler({
     channels,
@@ -412,12 +239,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       void channels.stop(undefined, why)
     },
     flush: link.flush,
-    scrub: () => scrubSecrets(config.stateDir, db, [RUNTIME_FACT, API_TOKEN_FACT, BROKER_FACT]),
+    scrub: () => scrubSecrets(config.stateDir, db, [API_TOKEN_FACT, ...secretAgentFacts]),
     sync: async () => {
       writeOut(db)
       await runCommand("sync", [], { env: config.environment, timeoutMs: SYNC_MS })
     },
-    services: joinedServices.with(host.services),
+    services: services.with(host.services),
     renewSecrets: () => {
       settings.reread()
       gateway?.afterRestore(settings.get().jwtSecret)
@@ -452,11 +279,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         git,
         secrets,
         services: {
-          ...joinedServices,
+          ...services,
           isSetup: config.sessionKind === "setup",
           workDir,
           owner: user,
-          publicUrl: () => gatewayUrlOf(config, gateway?.port, options.page),
+          publicUrl,
           clock,
         },
         v1,
@@ -499,7 +326,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await within(
         clock,
         PROCESSES_MS,
-        Promise.all([agent.stop(), host.stop(), joinedServices.services.suspend(), v1.stop()]),
+        Promise.all([agent.stop(), host.stop(), services.services.suspend(), v1.stop()]),
       )
       await link.stop(FLUSH_MS)
       await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop(), egress.stop()]))
@@ -507,7 +334,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       done.resolve(ending)
     },
     missingPrograms: host.services.missing,
-    model: () => model,
+    model,
   }
 }
 
@@ -524,15 +351,6 @@ const reservedPorts = (
   ...(v1Port === undefined ? [] : [[v1Port, "the server of files and processes"] as const]),
 ]
 
-interface Joined {
-  readonly channels: Channels
-  readonly workflows: Executions
-  readonly readiness: Readiness
-  readonly agent: Agent
-  readonly inbound: ReturnType<typeof createCommandHandler>
-  readonly hibernation: Hibernation
-}
-
 /**
  * The address of the box where there is a page. Elsewhere a gateway on loopback is reached on this machine; any other one
  * only by its public address.
@@ -546,28 +364,3 @@ const gatewayUrlOf = (
   if (page !== undefined) return originFor(boxOrigin(page.tunnels), `:${port}`)
   return gatewayHost === "127.0.0.1" ? `http://127.0.0.1:${port}` : undefined
 }
-
-/** What the agent's tools need of the settings. */
-const toolVariables = (
-  settings: Settings,
-  broker: { readonly origin: string; readonly token: string },
-): Record<string, string> => ({
-  WHISPER_MODELS: settings.whisperModels,
-  ...(settings.parallelApiKey && {
-    SANDPIPER_BROKER_URL: broker.origin,
-    SANDPIPER_BROKER_TOKEN: broker.token,
-  }),
-  ...(settings.parentSessionId && { PARENT_SESSION_ID: settings.parentSessionId }),
-  ...(settings.publicUrl && { SANDPIPER_PUBLIC_URL: settings.publicUrl }),
-})
-
-const parallelService = ({ parallelApiKey, parallelApiUrl }: Settings): Record<string, Service> =>
-  parallelApiKey === undefined
-    ? {}
-    : {
-        [PARALLEL]: {
-          url: parallelApiUrl,
-          headers: { "x-api-key": parallelApiKey },
-          calls: "parallel",
-        },
-      }

@@ -3,7 +3,7 @@ import type { Database } from "bun:sqlite"
 import { join } from "node:path"
 import type { Clock } from "../lib/clock.ts"
 import { describeError, type Log } from "../lib/log.ts"
-import { readFact, writeFact } from "../lib/state-db.ts"
+import { factOf, readFact, writeFact } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { sandboxBootId } from "./host/detect-restore.ts"
 import type { User } from "./host/users.ts"
@@ -62,10 +62,7 @@ export const joinServices = (options: JoinServicesOptions): JoinedServices => {
     owner: user,
     secrets,
     runCommand: createRunCommand({ workDir, environment, owner: user, clock }),
-    memory: {
-      read: () => readFact(db, ENV_FILES_FACT),
-      write: (text) => writeFact(db, ENV_FILES_FACT, text),
-    },
+    memory: factOf(db, ENV_FILES_FACT),
     log,
   })
   /** In a restored sandbox, services need packages that only some snapshots contain. */

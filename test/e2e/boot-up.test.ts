@@ -78,11 +78,14 @@ afterAll(async () => {
 test("up in a terminal runs a working chat and prints links that open the services only with their token", async () => {
   await seen("Ready. The agent works in")
   expect(screen).toContain(sandbox.workDir)
-  const link = await seen(/http:\/\/localhost:\d+\/vscode\/\?token=[\w.-]+/)
+  const link = await seen(/http:\/\/box\.sandpiper\.localhost:\d+\/vscode\/\?token=[\w.-]+/)
   await seen("Terminal  not available: install ttyd and restart")
   expect(screen).not.toContain("/ttyd/")
   const open = async (address: string) => {
-    const answer = await fetch(address.replace("localhost", "127.0.0.1"))
+    const { host } = new URL(address)
+    const answer = await fetch(address.replace("box.sandpiper.localhost", "127.0.0.1"), {
+      headers: { host },
+    })
     return { status: answer.status, text: await answer.text() }
   }
   expect(await open(link)).toEqual({ status: 200, text: "the editor" })

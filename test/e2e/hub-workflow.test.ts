@@ -66,7 +66,8 @@ test("cancelling a running workflow ends its command", async () => {
   const id = await begin("slow", [
     { type: "bash", command: `echo begun > proof.txt; ${LONG}; echo over >> proof.txt` },
   ])
-  await untilTrue(() => proof().exists(), "command")
+  const hasBegun = async () => (await proof().exists()) && (await proof().text()) === "begun\n"
+  await untilTrue(hasBegun, "command")
   await api("POST", `/executions/${id}/cancel`, { reason: "enough" })
   const sleeps = () => Bun.spawnSync(["pgrep", "-fx", LONG]).stdout.toString()
   await untilTrue(() => sleeps() === "", "end of the command")

@@ -46,6 +46,7 @@ beforeAll(async () => {
       SANDPIPER_SECRETS_FILE: secretsFile,
       SANDPIPER_PUBLIC_URL: "https://sandbox.example/",
       PARENT_SESSION_ID: "the-parent",
+      SESSION_KIND: "setup",
       PARALLEL_API_KEY: "key-of-parallel",
       PARALLEL_API_URL: parallel.url,
       WHISPER_MODELS: join(sandbox.root, "models"),
@@ -121,9 +122,9 @@ const declared = z.object({
 const withoutResponse = new Set(["git-state", "screenshot", "tunnels"])
 
 describe("the tools in OpenCode", () => {
-  test("OpenCode lists all 69 tools of Sandpiper", async () => {
+  test("OpenCode lists all 71 tools of Sandpiper", async () => {
     const listed = (await opencode("/experimental/tool/ids")) as string[]
-    expect(names).toHaveLength(69)
+    expect(names).toHaveLength(71)
     expect(listed).toEqual(expect.arrayContaining(names))
   })
 

@@ -147,10 +147,13 @@ describe("a provider error with another model left", () => {
   })
 })
 
-test("a model name without a provider is refused before the turn starts", async () => {
+test("an unknown model name without a provider is refused before the turn starts", async () => {
   const answer = await c.ask("nameless", "hello", { ...on("nameless"), model: "gpt" })
   expect(answer.of("error")).toMatchObject([
-    { error: '"gpt" is not a valid model name: expected provider/model' },
+    {
+      error:
+        '"gpt" is not a known model: expected provider/model, such as scripted/m1, scripted/m2, scripted/m3',
+    },
   ])
   expect(answer.of("complete")).toHaveLength(1)
 })

@@ -466,6 +466,18 @@ const secrets = {
     bad: { templatePath: "env.tpl", outputPath: "../.env" },
     refusal: "../.env lies outside the workspace",
   },
+  save_service_commands: {
+    good: { services: [{ name: "web", command: "make serve" }] },
+    reads: "Saved.",
+    bad: { services: [{ name: "a b", command: "make serve" }] },
+    refusal: "must be 1 to 40 letters, digits, _ or -",
+  },
+  save_env_files: {
+    good: { files: [{ path: "setup.env", variables: { TOKEN: "secret://api/token" } }] },
+    reads: "Saved and written.",
+    bad: { files: [{ path: "../setup.env", variables: {} }] },
+    refusal: "lies outside the workspace",
+  },
   secret_run: {
     good: { command: 'env | base64; echo "$TOKEN"', env: { TOKEN: "secret://api/token" } },
     reads: "[secret]",

@@ -28,16 +28,23 @@ const API_TIMEOUT_MS = 25_000
 /** The git host or the way to it failed. `retryable`: the same call may succeed later. */
 export class GitHostError extends Refusal {
   readonly retryable: boolean
-  constructor(message: string, retryable: boolean) {
+  readonly status: number | undefined
+  constructor(message: string, retryable: boolean, status?: number) {
     super(message)
     this.retryable = retryable
+    this.status = status
   }
 }
+
+/** GitHub answers 422 if there is an open pull request of the branch already. */
+const isConflict = (error: unknown): boolean =>
+  error instanceof GitHostError && error.status === 422
 
 export const answeredWith = (status: number, message: string): GitHostError =>
   new GitHostError(
     `the git host answered ${status}${message === "" ? "" : `: ${message}`}`,
     status === 429 || status >= 500,
+    status,
   )
 
 /** Within the deadline of a request, which is 30 s. */
@@ -95,7 +102,16 @@ export const createGitHost = ({
       const baseBranch =
         base ?? (text(record(await call("GET", `/repos/${repo}`))["default_branch"]) || "main")
       const fields = { head: branch, base: baseBranch, title, body }
-      const open = () => callOnce("POST", `/repos/${repo}/pulls`, fields)
+      const open = async () => {
+        try {
+          return await callOnce("POST", `/repos/${repo}/pulls`, fields)
+        } catch (error) {
+          // Another attempt whose answer was lost may have opened it since the search.
+          const opened = isConflict(error) ? await findOpen() : undefined
+          if (opened === undefined) throw error
+          return opened
+        }
+      }
       return showPull(await retrying(open, findOpen))
     },
     "update-pr": async ({ prNumber, labels, checkout, ...change }, { session }) => {

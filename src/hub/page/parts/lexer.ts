@@ -1,7 +1,7 @@
 /**
  * Markdown that grows: only its end is lexed again. New text can change the last block, and while its last line is
  * unfinished that line can also turn from a block of its own into a continuation of the block before it. So the blocks
- * before the last two are final.
+ * before the last two are final if a blank line follows them.
  */
 import { Lexer, type Token } from "marked"
 
@@ -38,7 +38,10 @@ export const lexWhole = (source: string): Lexed => {
 
 export const hasDefinitions = (text: string): boolean => text.includes("]:")
 
-/** All blocks before the last two that are not blank lines. */
+/**
+ * All blocks before the last two that are not blank lines, up to a blank line: without one, a line can still join the
+ * block above it.
+ */
 const finalBlocks = (blocks: readonly Token[]): readonly Token[] => {
   let open = 2
   let end = blocks.length
@@ -46,5 +49,6 @@ const finalBlocks = (blocks: readonly Token[]): readonly Token[] => {
     end -= 1
     if (blocks[end]?.type !== "space") open -= 1
   }
+  while (end > 0 && blocks[end - 1]?.type !== "space") end -= 1
   return blocks.slice(0, end)
 }

@@ -1,0 +1,120 @@
+/** Joins what the runner does in the sandbox beside the agent: its environment, git, secrets, terminals, services, files. */
+import type { Database } from "bun:sqlite"
+import type { Clock } from "../lib/clock.ts"
+import type { Log } from "../lib/log.ts"
+import { factOf } from "../lib/state-db.ts"
+import type { Settings } from "../settings/settings.ts"
+import { ownVariables } from "../settings/table.ts"
+import type { OutboundFrame } from "../wire/frames/index.ts"
+import { readBootId } from "./host/boot-id.ts"
+import type { User } from "./host/users.ts"
+import { joinEgress } from "./join-egress.ts"
+import { joinServices } from "./join-services.ts"
+import { agentEnvironment } from "./opencode/launch/environment.ts"
+import { createGit } from "./sandbox/git.ts"
+import { openSecrets } from "./sandbox/open-secrets.ts"
+import { createChangeReporter } from "./sandbox/report-changes.ts"
+import { createRunCommand } from "./sandbox/run-command.ts"
+import { createTerminals } from "./sandbox/terminals.ts"
+import { createV1Supervisor } from "./sandbox/v1/supervisor.ts"
+import { createWorkspace } from "./sandbox/workspace-changes.ts"
+
+export interface JoinSandboxOptions {
+  readonly config: Settings
+  readonly db: Database
+  readonly self: readonly string[]
+  readonly user: User | undefined
+  readonly workDir: string
+  readonly apiToken: string
+  readonly gatewayPort: () => number
+  /** The current token of the secrets provider: a restored sandbox may have a new one. */
+  readonly secretsToken: () => string | undefined
+  readonly send: (frame: OutboundFrame) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const EGRESS_FACT = "agent.egress"
+
+export const joinSandbox = (options: JoinSandboxOptions) => {
+  const { config, db, self, user, workDir, apiToken, send, clock, log } = options
+  const egress = joinEgress({
+    config,
+    user,
+    bootId: readBootId(),
+    memory: factOf(db, EGRESS_FACT),
+    send,
+    log: log.child({ component: "egress" }),
+  })
+  /** The variables from which the agent's environment is taken. */
+  const variables = { ...config.environment, ...egress.variables }
+  const environment = agentEnvironment({
+    environment: variables,
+    allow: config.agentEnvAllow ?? [],
+    own: ownVariables,
+  })
+  /** Of programs that run as the agent's user. */
+  const userEnvironment = {
+    ...environment,
+    ...(user && { USER: user.name, HOME: user.home }),
+  }
+  const git = createGit({ workDir, environment, user, clock })
+  const workspace = createWorkspace(git)
+  const changes = createChangeReporter({
+    workDir,
+    git,
+    workspace,
+    send,
+    clock,
+    log: log.child({ component: "workspace" }),
+  })
+  const secrets = openSecrets({
+    ...config,
+    secretsToken: options.secretsToken,
+    environment,
+    owner: user,
+    clock,
+  })
+  const terminals = createTerminals({ workDir, environment: userEnvironment, user, clock })
+  const services = joinServices({
+    config,
+    db,
+    workDir,
+    environment,
+    user,
+    secrets,
+    clock,
+    log: log.child({ component: "services" }),
+  })
+  const v1 = createV1Supervisor({
+    self,
+    root: config.workDir,
+    user,
+    environment: () => ({
+      ...userEnvironment,
+      SANDPIPER_URL: `http://127.0.0.1:${options.gatewayPort()}`,
+      SANDPIPER_API_TOKEN: apiToken,
+    }),
+    clock,
+    log: log.child({ component: "v1" }),
+  })
+  const runCommand = createRunCommand({
+    workDir,
+    environment: { ...userEnvironment, SANDPIPER_API_TOKEN: apiToken },
+    owner: user,
+    clock,
+  })
+  return {
+    egress,
+    variables,
+    environment,
+    git,
+    workspace,
+    changes,
+    secrets,
+    terminals,
+    services,
+    v1,
+    runCommand,
+  }
+}
