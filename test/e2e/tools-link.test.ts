@@ -124,10 +124,8 @@ test("a sleep tool call is reported as running and stops when the turn is aborte
 
 test("an orchestrator has all tools except complete_session and notify_parent", async () => {
   const ours = Object.keys(ourTools)
-  // Of setup sessions only.
-  const setup = ["save_env_files", "save_service_commands"]
   const listed = async () => (await toolIds()).filter((name) => ours.includes(name))
-  expect(await listed()).toHaveLength(69)
+  expect(await listed()).toHaveLength(71)
   const from = agent.frames.length
   agent.say({ type: "opencode-config", config: { isOrchestrator: true } })
   await agent.frame("opencode-config-applied", ({ success }) => success, from)
@@ -136,6 +134,5 @@ test("an orchestrator has all tools except complete_session and notify_parent", 
   expect(ours.filter((name) => !left.has(name)).toSorted()).toEqual([
     "complete_session",
     "notify_parent",
-    ...setup,
   ])
 })

@@ -80,11 +80,12 @@ test("a pasted text of several lines is one prompt", async () => {
 })
 
 test("text typed during an answer stays on its own line below it; Ctrl-C clears the text, then stops the turn, then exits", async () => {
-  terminal.type("run: for i in 1 2 3 4 5 6 7 8 9; do echo tick-$i; sleep 1; done\r")
-  await terminal.seen(/ {2}sleep 1\n.*y: allow once/)
+  terminal.type("run: for i in 1 2 3 4; do echo tick-$i; sleep 1; done; sleep 30\r")
+  await terminal.seen(/ {2}sleep [\s\S]*y: allow once/)
   terminal.type("y\r")
-  await terminal.seen("waiting for the agent, ")
+  await terminal.seen(/\ntick-1\n/)
   terminal.type("half a thought")
+  await terminal.seen(/\ntick-2\n(?:tick-\d\n)*\n*> half a thought$/)
   await terminal.seen(/waiting for the agent, \d+ s\n> half a thought$/)
   terminal.type("\u0003")
   await terminal.seen(/waiting for the agent, \d+ s\n>$/)
