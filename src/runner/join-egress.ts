@@ -1,4 +1,6 @@
 /** The egress policy of the sandbox: the proxy, the packet filter, and the messages about what they refuse. */
+import { freePort } from "../lib/free-port.ts"
+import { parseJson } from "../lib/json.ts"
 import { z } from "zod"
 import { describeError, type Log } from "../lib/log.ts"
 import type { Settings } from "../settings/settings.ts"
@@ -32,7 +34,7 @@ const stored = z.object({ boot: z.string(), port: z.int(), uid: z.int().optional
 
 export const joinEgress = (options: EgressOptions): Egress => {
   const { config, user, log } = options
-  const before = stored.safeParse(parseJson(options.memory.read())).data
+  const before = stored.safeParse(parseJson(options.memory.read() ?? "")).data
   if (config.egress === "open")
     return {
       variables: {},
@@ -95,19 +97,4 @@ const machineProxy = ({ environment }: Settings): URL | undefined => {
   return url !== undefined && /^http:\/\//i.test(url) && URL.canParse(url)
     ? new URL(url)
     : undefined
-}
-
-const freePort = (): number => {
-  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-  const { port } = probe
-  probe.stop(true)
-  return port
-}
-
-const parseJson = (text: string | undefined): unknown => {
-  try {
-    return JSON.parse(text ?? "null")
-  } catch {
-    return undefined
-  }
 }

@@ -2,6 +2,7 @@
  * Sandboxes on this machine: each is a runner process with directories of its own. They outlive the fleet's process, which
  * finds them again by the files it wrote. The processes are not isolated from each other; see docs/deploy.md.
  */
+import { freePort } from "../../lib/free-port.ts"
 import {
   cpSync,
   existsSync,
@@ -45,13 +46,6 @@ type Box = z.output<typeof boxSchema>
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
 const KILL_MS = 5000
-
-const freePort = (): number => {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
-}
 
 export const createLocalProvider = (options: LocalProviderOptions): SandboxProvider => {
   const { root, self, clock } = options

@@ -59,14 +59,6 @@ export const readBody = async (request: Request): Promise<string | undefined> =>
   return bytes && new TextDecoder().decode(bytes)
 }
 
-export const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** One HTTP call to the service. `what` names it in errors: an address may hold a token and is never shown. */
 export const callService = async (
   what: string,

@@ -2,6 +2,7 @@
  * Slack: messages come in through the Events API, signed by Slack; text goes out with `chat.postMessage`, files with the
  * external upload. A thread is a channel of the session: `C123:1700000000.000100`. A direct message is `D123`.
  */
+import { parseJson } from "../../lib/json.ts"
 import { z } from "zod"
 import { sameText } from "../../lib/constant-time.ts"
 import {
@@ -10,7 +11,6 @@ import {
   downloadFile,
   type IncomingFile,
   type IncomingMessage,
-  parseJson,
   readBody,
   type Received,
   refused,

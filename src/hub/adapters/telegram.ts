@@ -3,6 +3,7 @@
  * `sendMessage`, images with `sendPhoto`, other files with `sendDocument`. A chat is a channel of the session, and so is
  * each topic of a forum: `-100123:7`.
  */
+import { parseJson } from "../../lib/json.ts"
 import { z } from "zod"
 import { sameText } from "../../lib/constant-time.ts"
 import {
@@ -10,7 +11,6 @@ import {
   downloadFile,
   type IncomingFile,
   type IncomingMessage,
-  parseJson,
   readBody,
   type Received,
   refused,

@@ -2,6 +2,8 @@
  * The runner's side of the broker process: starts it, adopts the one of a killed runner, gives it the providers, and
  * starts it again when it is gone. Port and token stay the same for a boot, because OpenCode's configuration holds them.
  */
+import { freePort } from "../../lib/free-port.ts"
+import { parseJson } from "../../lib/json.ts"
 import { randomBytes } from "node:crypto"
 import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -164,7 +166,7 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
 }
 
 const remember = ({ memory, bootId, stateDir }: BrokerSupervisorOptions): Stored => {
-  const known = stored.safeParse(parseJson(memory.read())).data
+  const known = stored.safeParse(parseJson(memory.read() ?? "")).data
   if (known && bootId !== "" && known.boot === bootId) return known
   const beside = join(stateDir, "broker.sock")
   const socket =
@@ -174,21 +176,6 @@ const remember = ({ memory, bootId, stateDir }: BrokerSupervisorOptions): Stored
   const fresh = { boot: bootId, token: randomBytes(32).toString("hex"), port: freePort(), socket }
   memory.write(JSON.stringify(fresh))
   return fresh
-}
-
-const freePort = (): number => {
-  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-  const { port } = probe
-  probe.stop(true)
-  return port
-}
-
-const parseJson = (text: string | undefined): unknown => {
-  try {
-    return JSON.parse(text ?? "null")
-  } catch {
-    return undefined
-  }
 }
 
 /** How the machine reaches the internet, and nothing else. */

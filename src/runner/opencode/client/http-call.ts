@@ -1,4 +1,5 @@
 /** One HTTP call to OpenCode, with its password, a deadline and errors that tell a refusal from a missing response. */
+import { parseJson } from "../../../lib/json.ts"
 import { z } from "zod"
 import { describeError } from "../../../lib/log.ts"
 
@@ -98,14 +99,6 @@ export const createCall = (address: AgentAddress): Call => {
 
 const isTimeoutOrAbort = (error: unknown): boolean =>
   error instanceof Error && (error.name === "TimeoutError" || error.name === "AbortError")
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 const errorBody = z.object({
   name: z.string().optional(),

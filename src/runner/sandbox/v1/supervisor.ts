@@ -2,6 +2,7 @@
  * The runner's side of the `/v1` server: starts it as the agent's user with the first request, and again after it was
  * killed. The server ends when its standard input closes, so it does not outlive the runner.
  */
+import { parseJson } from "../../../lib/json.ts"
 import { randomBytes } from "node:crypto"
 import { z } from "zod"
 import { type Clock, within } from "../../../lib/clock.ts"
@@ -128,12 +129,4 @@ const firstLine = async (stream: ReadableStream<Uint8Array>): Promise<string> =>
     if (text.includes("\n")) break
   }
   return text
-}
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
