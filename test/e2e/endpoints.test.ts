@@ -192,3 +192,62 @@ test("a model of the project's opencode.json replies, and the greeting names tha
   expect(out).toContain("From the project.")
   expect(out).not.toContain("demo model")
 })
+
+test("a sandbox of serve uses OPENAI_BASE_URL without a key and without a model", async () => {
+  const { model, origin } = await startServer()
+  scriptTool(model)
+  const sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
+  cleanup.push(sandbox.remove)
+  const { PATH = "", HOME = "", OPENCODE_BIN = "", SANDPIPER_STATE_DIR = "" } = sandbox.environment
+  const serving = Bun.spawn([...runnerFromSource, "serve"], {
+    cwd: sandbox.workDir,
+    env: {
+      PATH,
+      HOME,
+      OPENCODE_BIN,
+      SANDPIPER_STATE_DIR,
+      WORK_DIR: sandbox.workDir,
+      SANDPIPER_LOCAL_MODELS: "none",
+      SANDBOX_PROVIDER: "local",
+      OPENAI_API_BASE: `${origin}/v1`,
+      LOG_LEVEL: "error",
+    },
+    stdout: "pipe",
+    stderr: "inherit",
+  })
+  let out = ""
+  const reading = (async () => {
+    for await (const bytes of serving.stdout) out += Buffer.from(bytes).toString()
+  })()
+  cleanup.push(async () => {
+    serving.kill("SIGTERM")
+    await Promise.all([serving.exited, reading])
+  })
+  const until = async <Value>(read: () => Value | undefined | Promise<Value | undefined>) => {
+    const deadline = Date.now() + 50_000
+    for (;;) {
+      const value = await read()
+      if (value !== undefined) return value
+      if (Date.now() > deadline) throw new Error(`not in time: ${out}`)
+      await Bun.sleep(100)
+    }
+  }
+  const hub = await until(() => /Session agent: (\S+)/.exec(out)?.[1])
+  const tokenFile = await until(() => /token is in (\S+)/.exec(out)?.[1])
+  const headers = { authorization: `Bearer ${(await Bun.file(tokenFile).text()).trim()}` }
+  const sent = await fetch(`${hub}/api/threads/birds:1/prompt`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ message: "say hello", messageId: "m1" }),
+  })
+  expect(sent.status).toBe(200)
+  await until(() => (model.requests.length > 1 ? true : undefined))
+  const said = JSON.stringify(model.requests.at(-1)?.messages)
+  expect(said).toContain("echo made > proof.txt")
+  const { sessionId } = (await sent.json()) as { readonly sessionId: string }
+  const ended = await fetch(`${hub}/api/sandbox/${sessionId}/terminate?wait=1`, {
+    method: "POST",
+    headers,
+  })
+  expect(ended.status).toBe(200)
+})
