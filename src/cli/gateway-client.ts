@@ -13,27 +13,34 @@ export interface GatewayClient {
     body?: object,
   ) => Promise<z.output<Schema>>
   /** The response itself, for streams. */
-  readonly open: (method: string, path: string, body?: object) => Promise<Response>
+  readonly open: (method: string, path: string, body?: object | Blob) => Promise<Response>
 }
 
 const RETRY_MS = 10_000
 const PAUSE_MS = 200
 
-const refused = z.object({ error: z.string() })
+/** The API says `error`, the routes of files and processes say `detail`. */
+const refused = z.union([
+  z.object({ error: z.string() }),
+  z.object({ detail: z.string() }).transform(({ detail }) => ({ error: detail })),
+])
 
-/** SANDPIPER_URL and SANDPIPER_API_TOKEN are in the environment of the agent's shell. */
+/**
+ * SANDPIPER_URL and SANDPIPER_API_TOKEN are in the environment of the agent's shell. Outside a sandbox,
+ * SANDPIPER_CONTROL_TOKEN is the key.
+ */
 export const gatewayClient = (
   { environment, gatewayPort }: Pick<Settings, "environment" | "gatewayPort">,
   clock: Clock = systemClock,
 ): GatewayClient => {
   const url = environment["SANDPIPER_URL"] ?? `http://127.0.0.1:${gatewayPort}`
-  const token = environment["SANDPIPER_API_TOKEN"]
+  const token = environment["SANDPIPER_CONTROL_TOKEN"] ?? environment["SANDPIPER_API_TOKEN"]
   if (token === undefined) {
     throw new SettingsError(
       "SANDPIPER_API_TOKEN is not set: run this command in the sandbox, in the agent's shell",
     )
   }
-  const request = async (method: string, path: string, body?: object): Promise<Response> => {
+  const request = async (method: string, path: string, body?: object | Blob): Promise<Response> => {
     const until = clock.now() + RETRY_MS
     for (;;) {
       try {
@@ -41,9 +48,9 @@ export const gatewayClient = (
           method,
           headers: {
             authorization: `Bearer ${token}`,
-            ...(body && { "content-type": "application/json" }),
+            ...(body && !(body instanceof Blob) && { "content-type": "application/json" }),
           },
-          ...(body && { body: JSON.stringify(body) }),
+          ...(body && { body: body instanceof Blob ? body : JSON.stringify(body) }),
         })
       } catch (cause) {
         if (clock.now() >= until) {

@@ -22,6 +22,8 @@ Usage
   sandpiper key create --owner user:NAME --scope "sessions:write" [--name TEXT] [--days N]
   sandpiper key list [--owner O] | revoke PREFIX [--owner O] | rotate
   sandpiper forget DIR
+  sandpiper files ls [PATH] | cat PATH | put LOCAL PATH | get PATH LOCAL | mv FROM TO [--overwrite]
+  sandpiper files rm PATH [--recursive] | edit PATH --old TEXT --new TEXT [--all]
   sandpiper services start web -- npm run dev      in a sandbox; also list, logs, stop, restart, expose
   sandpiper env apply FILE | scrub                 in a sandbox
   sandpiper workflow validate|run|resume FILE [--variables JSON] [--deny]
@@ -89,6 +91,7 @@ const argumentNames = {
   "work-dir": "[DIR]",
   key: "[PREFIX]",
   text: '["text"]',
+  paths: "PATH...",
   words: "[NAME ...]",
 } as const
 

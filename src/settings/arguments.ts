@@ -30,6 +30,13 @@ export interface Arguments {
   readonly open?: boolean
   /** The directory that `forget` deletes the state of. */
   readonly directory?: string
+  /** The paths of `files`, its switches, and the texts of `files edit`. */
+  readonly files?: {
+    readonly paths: readonly string[]
+    readonly switches: ReadonlySet<string>
+    readonly oldText: string | undefined
+    readonly newText: string | undefined
+  }
   readonly workflow?: {
     readonly file: string
     readonly variables: string | undefined
@@ -116,6 +123,11 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
         values.get(flag),
       )
       return { ...line, args: { json: false, key: { prefix, owner, scope, name, days } } }
+    }
+    case "paths": {
+      const [oldText, newText] = ["old", "new"].map((flag) => values.get(flag))
+      const files = { paths: rest, switches, oldText, newText }
+      return { ...line, args: { json: switches.has("json"), files } }
     }
     case "directory": {
       const [directory, ...more] = rest

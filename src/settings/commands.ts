@@ -17,6 +17,7 @@ export type CommandName =
   | "sandbox-server"
   | "hook"
   | "workflow"
+  | "files"
   | "services"
   | "env"
   | "actions"
@@ -29,7 +30,7 @@ export interface CommandSyntax {
    * What may follow: a file, a directory, the working directory (optional), an API key's prefix, words that form a text,
    * or single words. Nothing if absent.
    */
-  readonly argument?: "file" | "directory" | "work-dir" | "key" | "text" | "words"
+  readonly argument?: "file" | "directory" | "work-dir" | "key" | "text" | "words" | "paths"
   /** Flags without a value. */
   readonly switches?: readonly string[]
   /** Flags with a value that are not settings. */
@@ -87,6 +88,13 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
     argument: "file",
     switches: ["deny"],
     flags: ["variables"],
+  },
+  files: {
+    doc: "ls, cat, put, get, rm, mv, edit: files of the workspace over the gateway, as the agent's user",
+    operands: ["ls", "cat", "put", "get", "rm", "mv", "edit"],
+    argument: "paths",
+    switches: ["json", "recursive", "overwrite", "all"],
+    flags: ["old", "new"],
   },
   services: {
     doc: "in a sandbox: list, start NAME -- COMMAND, stop NAME, restart NAME, logs NAME, expose PORT",

@@ -55,7 +55,8 @@ export const startPage = async (extra: Record<string, string> = {}): Promise<Pag
     open: (options) => openPage(browser, link(), options),
     stop: async () => {
       await browser.close()
-      up.kill("SIGKILL")
+      // A killed runner leaves OpenCode and the key broker to the next one; a stopped one ends them.
+      up.kill("SIGTERM")
       await up.exited
       await sandbox.remove()
     },

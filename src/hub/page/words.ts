@@ -162,7 +162,7 @@ export const words = {
   subAgentAsks: "A sub-agent asks",
   typeBelow: "Or type an answer below.",
   answer: "Answer",
-  tooLate: "Nobody waits for this any more.",
+  tooLate: "The agent does not wait for this any more.",
   ofAsked: (at: number, total: number) => `${at} of ${total}`,
   nextQuestion: "Next question",
   formerQuestion: "Question before",

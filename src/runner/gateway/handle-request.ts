@@ -188,6 +188,10 @@ export const createRequestHandler = (
         serveLog(exchange, log, clock, (error) => fail(exchange, error))
       }),
     "v1-health": (exchange) => exchange.respond(readOnly(exchange.head) ?? V1_HEALTHY),
+    git: (exchange, target) => {
+      const refused = readOnly(exchange.head)
+      return refused ? exchange.respond(refused) : void toV1(exchange, target)
+    },
     "v1-files": (exchange, target) => void toV1(exchange, target),
     "v1-processes": (exchange, target) => void toV1(exchange, target),
     opencode: (exchange, target) => toOpenCode(exchange, target),

@@ -89,6 +89,12 @@ export const routes = [
   { name: "env", path: "/api/env/*", access: "tool+control", doc: "env files: apply, scrub" },
   { name: "api", path: "/api/*", access: "tool", doc: "the operations of the agent's tools" },
   {
+    name: "git",
+    path: "/api/git/*",
+    access: "person+control",
+    doc: "repositories of the workspace: status, changes, commits, branches; read only",
+  },
+  {
     name: "v1-health",
     path: "/v1/health",
     access: "control",

@@ -62,8 +62,17 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    // Two rules protect a create under way: the sweep waits for it, and a sandbox of the current generation is looked at
+    // before it is ended. Either one alone is enough, so both are removed.
     name: "the sweep does not wait for calls under way",
-    edits: [edit("life-state.ts", "if (life.pending !== undefined || life.doubt) return life", "")],
+    edits: [
+      edit("life-state.ts", "if (life.pending !== undefined || life.doubt) return life", ""),
+      edit(
+        "life-state.ts",
+        'if (life.wanted !== "ended" && life.ref === undefined && ours.some(isNew))',
+        "if (life.number < 0 && ours.some(isNew))",
+      ),
+    ],
   },
   {
     name: "a busy sandbox is put to sleep",

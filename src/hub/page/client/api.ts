@@ -1,5 +1,6 @@
 /** The hub over HTTP: what is read once, not watched. */
 import type { ListedSession } from "../../view/sidebar-rows.ts"
+import { words } from "../words.ts"
 import { keyHeader, refuse } from "./login.ts"
 
 /** A request to the hub. `undefined` when there is no connection or the hub refuses it. */
@@ -26,4 +27,25 @@ export const artifactUrl = async (session: string, id: string): Promise<string |
   )
   const blob = await response?.blob()
   return blob && IMAGE.test(blob.type) ? URL.createObjectURL(blob) : undefined
+}
+
+/** An address of the sandbox that works once and soon, or the reason why there is none. */
+export const gatewayLink = async (
+  session: string,
+  to: string,
+): Promise<{ readonly url?: string; readonly problem?: string }> => {
+  const response = await fetch(`/hub/sessions/${encodeURIComponent(session)}/links`, {
+    method: "POST",
+    headers: { ...keyHeader(), "content-type": "application/json" },
+    body: JSON.stringify({ to }),
+  }).catch(() => undefined)
+  if (response === undefined) return { problem: words.reconnecting }
+  if (response.status === 401) refuse()
+  const body = (await response.json().catch(() => ({}))) as {
+    readonly url?: string
+    readonly error?: { readonly message?: string }
+  }
+  return body.url === undefined
+    ? { problem: body.error?.message ?? `HTTP ${response.status}` }
+    : { url: body.url }
 }

@@ -1,6 +1,7 @@
 /** A page of the sandbox. It has another origin than this page and can neither read it nor act on it. */
 import { useEffect, useRef, useState } from "preact/hooks"
-import { request } from "../client/store.ts"
+import { gatewayLink } from "../client/api.ts"
+import { route } from "../client/navigation.ts"
 import { isDark, theme } from "../client/theme.ts"
 import { Button } from "../ui/button.tsx"
 import { words } from "../words.ts"
@@ -18,17 +19,11 @@ export interface FrameProps {
 }
 
 /** An address with a ticket, which works once and soon. */
-export const openAddress = async (
+export const openAddress = (
   what: FrameProps["what"],
   name: string | undefined,
-): Promise<{ readonly url?: string; readonly problem?: string }> => {
-  const reply = await request(
-    "open" as never,
-    { what, ...(name !== undefined && { name }) } as never,
-  )
-  if (!reply.ok) return { problem: reply.error.message }
-  return { url: String(reply["url"]) }
-}
+): Promise<{ readonly url?: string; readonly problem?: string }> =>
+  gatewayLink(route.value.session, name === undefined ? what : `${what}:${name}`)
 
 export const Frame = ({ what, name, title, version = 0 }: FrameProps) => {
   const frame = useRef<HTMLIFrameElement>(null)

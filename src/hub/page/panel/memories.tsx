@@ -13,11 +13,11 @@ interface Memory {
 }
 
 export const Memories = () => {
-  const { rows, problem, reload } = useList<Memory>("memories", "memories")
+  const { rows, problem, reload } = useList<Memory>("memories")
   const [asks, setAsks] = useState<string | undefined>(undefined)
   const forget = async (id: string) => {
     setAsks(undefined)
-    await request("forget" as never, { id } as never)
+    await request("forget", { id })
     reload()
   }
   if (problem !== undefined)

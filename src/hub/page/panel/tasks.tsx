@@ -12,7 +12,7 @@ interface Task {
 }
 
 export const Tasks = () => {
-  const { rows, problem, reload } = useList<Task>("tasks", "tasks")
+  const { rows, problem, reload } = useList<Task>("tasks")
   if (problem !== undefined)
     return (
       <Empty icon="alert" title={words.listFailed} text={problem}>

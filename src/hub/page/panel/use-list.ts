@@ -8,14 +8,14 @@ export interface ListState<Row> {
   readonly reload: () => void
 }
 
-export const useList = <Row>(verb: string, field: string): ListState<Row> => {
+export const useList = <Row>(verb: "tasks" | "memories"): ListState<Row> => {
   const [rows, setRows] = useState<readonly Row[] | undefined>(undefined)
   const [problem, setProblem] = useState<string | undefined>(undefined)
   const load = async () => {
     setProblem(undefined)
-    const reply = await request(verb as never, {})
+    const reply = await request(verb, {})
     if (!reply.ok) return setProblem(reply.error.message)
-    const list = reply[field]
+    const list = reply[verb]
     setRows(Array.isArray(list) ? (list as readonly Row[]) : [])
   }
   useEffect(() => void load(), [])

@@ -17,7 +17,7 @@ const Title = () => {
     setEditing(false)
     const wanted = text.trim()
     if (wanted === "" || wanted === title.value) return
-    void request("rename" as never, { title: wanted, channel: route.value.channel } as never)
+    void request("rename", { title: wanted, channel: route.value.channel })
   }
   if (isEditing)
     return (

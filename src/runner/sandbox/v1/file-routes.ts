@@ -95,10 +95,11 @@ const download = async (client: Client, files: Files): Promise<void> => {
       ...(range !== "whole" && { "content-range": `bytes ${start}-${end - 1}/${size}` }),
     })
     if (client.method === "HEAD") return client.finish()
+    // One buffer for all reads: `write` resolves when the socket has taken its bytes.
+    const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, end - start))
     let at = start
     while (at < end && !client.gone.aborted) {
-      const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, end - at))
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
+      const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, end - at), at)
       // The file has become shorter: the announced length cannot be sent.
       if (bytesRead === 0) return client.abort()
       at += bytesRead

@@ -16,6 +16,7 @@ import { createBackground } from "./background.ts"
 import { createClient } from "./client.ts"
 import { type Handler, fileRoutes } from "./file-routes.ts"
 import { createFiles } from "./files.ts"
+import { gitRoutes } from "./git-routes.ts"
 import { Problem, problemBody } from "./problem.ts"
 import { processRoutes } from "./process-routes.ts"
 import { createLauncher, endProgramsOf } from "./program.ts"
@@ -48,6 +49,7 @@ export const startV1Server = async (
   const find = createRouter({
     ...fileRoutes({ root, files, clock }),
     ...processRoutes({ launcher, background, clock }),
+    ...gitRoutes(files, order.environment),
   })
 
   const handle = async (exchange: HttpExchange): Promise<void> => {
