@@ -3,7 +3,7 @@ import { useState } from "preact/hooks"
 import { request } from "../client/store.ts"
 import { Button } from "../ui/button.tsx"
 import { words } from "../words.ts"
-import { Empty } from "./empty.tsx"
+import { ListFrame } from "./list-frame.tsx"
 import { useList } from "./use-list.ts"
 
 interface Memory {
@@ -13,27 +13,16 @@ interface Memory {
 }
 
 export const Memories = () => {
-  const { rows, problem, reload } = useList<Memory>("memories")
+  const list = useList<Memory>("memories")
   const [asks, setAsks] = useState<string | undefined>(undefined)
   const forget = async (id: string) => {
     setAsks(undefined)
     await request("forget", { id })
-    reload()
+    list.reload()
   }
-  if (problem !== undefined)
-    return (
-      <Empty icon="alert" title={words.listFailed} text={problem}>
-        <Button small onClick={reload}>
-          {words.tryAgain}
-        </Button>
-      </Empty>
-    )
-  if (!rows) return <Empty icon="book" title={words.loading} isBusy />
-  if (rows.length === 0)
-    return <Empty icon="book" title={words.memoriesNone} text={words.memoriesText} />
   return (
-    <ul class="list">
-      {rows.map(({ id, content, category }) => (
+    <ListFrame list={list} icon="book" none={words.memoriesNone} noneText={words.memoriesText}>
+      {({ id, content, category }) => (
         <li key={id} class="list-row">
           <div>
             <p class="list-text">{content}</p>
@@ -55,7 +44,7 @@ export const Memories = () => {
             </Button>
           )}
         </li>
-      ))}
-    </ul>
+      )}
+    </ListFrame>
   )
 }
