@@ -40,7 +40,7 @@ export type FlowEffect =
   | { readonly do: "stop" | "resume" }
 
 /** A stop takes effect late on a busy machine: the ring is larger than what a stopped program still writes. */
-export const RING_BYTES = 4 * 1024 * 1024
+export const RING_BYTES = 16 * 1024 * 1024
 /** How much of the kept output a new viewer gets. */
 export const REPLAY_BYTES = 1024 * 1024
 /** The program is stopped when a viewer is this far behind, and continues when all are less than this far. */
