@@ -80,7 +80,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     config,
     db,
     workDir,
-    environment,
+    environment: userEnvironment,
     user,
     secrets,
     clock,

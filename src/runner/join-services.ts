@@ -17,6 +17,7 @@ export interface JoinServicesOptions {
   readonly config: Settings
   readonly db: Database
   readonly workDir: string
+  /** Of programs that run as the agent's user. */
   readonly environment: Readonly<Record<string, string>>
   readonly user: User | undefined
   readonly secrets: Secrets | undefined
@@ -42,11 +43,7 @@ const BOOT_FACT = "services.boot"
 const ENV_FILES_FACT = "env-files"
 
 export const joinServices = (options: JoinServicesOptions): JoinedServices => {
-  const { config, db, workDir, user, secrets, clock, log } = options
-  const environment = {
-    ...options.environment,
-    ...(user && { USER: user.name, HOME: user.home }),
-  }
+  const { config, db, workDir, environment, user, secrets, clock, log } = options
   const services = createAppServices({
     store: openServiceStore(db),
     logDir: join(config.stateDir, "services"),

@@ -1,6 +1,6 @@
 /** Small changes of a sandbox's life that several events share. */
 import type { SandboxInfo } from "../providers/contract.ts"
-import type { Life, LifePolicy } from "./life.ts"
+import { type Life, type LifePolicy, noSandbox } from "./life.ts"
 import { notes } from "./life-notes.ts"
 
 const MAX_FAILURES = 5
@@ -19,20 +19,11 @@ const retryAfter = (attempts: number): number =>
 /** The sandbox does not exist any more. What was in it is lost unless it was saved. */
 export const withoutSandbox = (life: Life): Life => ({
   ...life,
-  phase: "absent",
+  ...noSandbox,
   ref: undefined,
   expiresAt: undefined,
   bootBy: undefined,
   pausedAt: undefined,
-  linked: false,
-  busy: false,
-  touched: false,
-  saved: false,
-  prepared: false,
-  replace: false,
-  rescued: false,
-  restarted: false,
-  unsure: false,
 })
 
 export const gone = (life: Life): Change => {

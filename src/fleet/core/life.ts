@@ -73,23 +73,28 @@ export const lifeSchema = z.object({
 })
 export type Life = z.output<typeof lifeSchema>
 
-export const newLife: Life = {
-  wanted: "asleep",
+/** The fields about a sandbox while there is none. */
+export const noSandbox = {
   phase: "absent",
-  generation: 0,
-  number: 0,
-  doubt: false,
-  unsure: false,
-  doomed: [],
   linked: false,
   busy: false,
   touched: false,
   saved: false,
   prepared: false,
   replace: false,
-  deep: false,
   rescued: false,
   restarted: false,
+  unsure: false,
+} as const satisfies Partial<Life>
+
+export const newLife: Life = {
+  ...noSandbox,
+  wanted: "asleep",
+  generation: 0,
+  number: 0,
+  doubt: false,
+  doomed: [],
+  deep: false,
   failed: false,
   failures: 0,
   attempts: 0,

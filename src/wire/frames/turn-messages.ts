@@ -105,7 +105,7 @@ export const turnRows = [
   }),
   streamed(
     "agentStatus",
-    "Current activity of the agent; `ready` says whether prompts can run, whatever the channels work on.",
+    "Current activity of the agent; `ready` says whether prompts can run; it does not depend on what the channels work on.",
     {
       ...origin,
       status: z.enum(["idle", "thinking", "tool_calling", "streaming", "error"]),

@@ -40,7 +40,7 @@ const GIT_MS = 10_000
 const EXCLUDE = `top=$(git rev-parse --show-prefix) || exit 0
 file=$(git rev-parse --git-path info/exclude) || exit 0
 mkdir -p "$(dirname "$file")"
-line="$2"; [ -n "$top" ] && line="/$top\${2#/}"
+line="$1"; [ -n "$top" ] && line="/$top\${1#/}"
 grep -qxF -- "$line" "$file" 2>/dev/null || printf '%s\\n' "$line" >> "$file"`
 
 export const createEnvFiles = (options: EnvFilesOptions): EnvFiles => {
@@ -70,7 +70,7 @@ export const createEnvFiles = (options: EnvFilesOptions): EnvFiles => {
     const result = await runCommand(
       {
         program: "/bin/sh",
-        args: ["-c", EXCLUDE, "sh", path, excludeLine(basename(path))],
+        args: ["-c", EXCLUDE, "sh", excludeLine(basename(path))],
         cwd: dirname(path),
         timeoutMs: GIT_MS,
         env: {},

@@ -1,6 +1,7 @@
 /** Services that the agent or a client starts by name: dev servers, workers, databases. Each is a supervised shell command. */
 import { join } from "node:path"
 import type { Clock } from "../../../lib/clock.ts"
+import { createInOrder } from "../../../lib/in-order.ts"
 import type { Log } from "../../../lib/log.ts"
 import { ApiError } from "../../gateway/api-error.ts"
 import { carriersOf, descendantsOf, endAll, listProcesses, portsOf } from "../../host/processes.ts"
@@ -73,15 +74,13 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
   const { store, clock } = options
   const running = new Map<string, Running>()
   const logs = new Map<string, ServiceLog>()
-  const queues = new Map<string, Promise<unknown>>()
+  const queues = new Map<string, ReturnType<typeof createInOrder>>()
 
   /** Starts and stops of one service run one after another. */
   const inOrder = <Result>(name: string, work: () => Promise<Result>): Promise<Result> => {
-    const before = queues.get(name) ?? Promise.resolve()
-    const result = before.then(work, work)
-    const settled = result.catch(() => {})
-    queues.set(name, settled)
-    return result
+    const queue = queues.get(name) ?? createInOrder()
+    queues.set(name, queue)
+    return queue(work)
   }
 
   const stored = (name: string): StoredService | undefined =>
@@ -219,8 +218,10 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
       }),
     logOf: (name) => (stored(name) === undefined ? undefined : logOf(name)),
     resume: async () => {
+      // Processes of services that this runner has started itself are kept.
+      const kept = new Set([...running.keys()].flatMap(processesOf).map(({ pid }) => pid))
       const stale = await endAll(
-        () => carriersOf(OWNER, options.owner, listProcesses()).filter(isNot(running)),
+        () => carriersOf(OWNER, options.owner, listProcesses()).filter(({ pid }) => !kept.has(pid)),
         clock,
       )
       if (stale > 0) options.log.warn("app-services.stale-ended", { processes: stale })
@@ -248,16 +249,6 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
     },
   }
 }
-
-/** Processes of services that this runner has started itself are kept. */
-const isNot =
-  (running: ReadonlyMap<string, Running>) =>
-  ({ pid }: { readonly pid: number }): boolean =>
-    [...running.values()].every(({ supervised }) => {
-      const own = supervised.pid()
-      if (own === undefined) return true
-      return pid !== own && !descendantsOf(own, listProcesses()).some((row) => row.pid === pid)
-    })
 
 const treePorts = (pid: number, processes = listProcesses()): readonly number[] =>
   portsOf([pid, ...descendantsOf(pid, processes).map((row) => row.pid)])

@@ -1,6 +1,7 @@
 /** The output of one service on disk: two files of bounded size, of which the older one is replaced. */
 import { appendFile, mkdir, readFile, rename, rm, stat } from "node:fs/promises"
 import { dirname } from "node:path"
+import { createInOrder } from "../../../lib/in-order.ts"
 
 export interface ServiceLog {
   /** Resolves when the bytes are written, so that a flood waits for the disk and does not fill the memory. */
@@ -17,14 +18,8 @@ const FILE_BYTES = 1024 * 1024
 export const openServiceLog = (path: string, fileBytes = FILE_BYTES): ServiceLog => {
   const followers = new Set<(bytes: Uint8Array) => void>()
   let size: number | undefined
-  let last: Promise<unknown> = Promise.resolve()
-
-  /** Operations run one after another, also those of the two streams of one service. */
-  const inOrder = <Result>(work: () => Promise<Result>): Promise<Result> => {
-    const result = last.then(work, work)
-    last = result.catch(() => {})
-    return result
-  }
+  /** Also for the two streams of one service. */
+  const inOrder = createInOrder()
   const write = async (bytes: Uint8Array) => {
     if (size === undefined) {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })

@@ -12,7 +12,7 @@ import { namesBelow, pathOf } from "../../../../src/runner/sandbox/v1/paths.ts"
 import { Problem, problemOf } from "../../../../src/runner/sandbox/v1/problem.ts"
 import { parseRange } from "../../../../src/runner/sandbox/v1/range.ts"
 
-const ROOT = "/work/space"
+const ROOT = "/workspace"
 
 describe("the path of a request", () => {
   test("is relative to the workspace, or absolute below it", () => {
@@ -30,7 +30,7 @@ describe("the path of a request", () => {
       "a/../b",
       "a/..",
       "/etc/passwd",
-      "/work/spaceship/a",
+      "/workspaceship/a",
       "/work",
       "/",
       "/proc/self/fd/3",
