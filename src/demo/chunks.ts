@@ -14,8 +14,9 @@ export interface Delta {
   readonly tool_calls?: readonly ToolCallDelta[]
 }
 
-interface TimedDelta {
+export interface TimedDelta {
   readonly delayMs: number
+  readonly until?: Promise<unknown>
   readonly delta: Delta
 }
 
@@ -56,6 +57,9 @@ export function replyScript(reply: StreamedReply, callId: string): ReplyScript {
         break
       case "usage":
         usage = step.usage
+        break
+      case "wait":
+        deltas.push({ delayMs: 0, until: step.until, delta: {} })
         break
       default:
         return { deltas, end: step }

@@ -1,7 +1,7 @@
 /** Sends a scripted reply as an HTTP response: as a stream of chunks, or as one completion. */
 import type { ServerResponse } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Delta, ReplyScript } from "./chunks.ts"
+import type { Delta, ReplyScript, TimedDelta } from "./chunks.ts"
 import type { Usage } from "./reply.ts"
 import type { ChatRequest } from "./request.ts"
 
@@ -32,9 +32,9 @@ export async function playStream(
 
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" })
   choice({ role: "assistant", content: "" })
-  for (const { delayMs, delta } of deltas) {
-    await wait(delayMs, signal)
-    choice(delta)
+  for (const timed of deltas) {
+    await due(timed, signal)
+    choice(timed.delta)
   }
 
   switch (end.type) {
@@ -68,7 +68,7 @@ export async function playWhole(
   response: ServerResponse,
 ): Promise<void> {
   const { deltas, end } = script
-  for (const { delayMs } of deltas) await wait(delayMs, request.signal)
+  for (const timed of deltas) await due(timed, request.signal)
 
   const json = (status: number, body: unknown) => {
     response.writeHead(status, { "content-type": "application/json" })
@@ -97,6 +97,12 @@ export async function playWhole(
 }
 
 const FLUSH_MS = 20
+
+/** Resolves when the chunk may be sent. */
+const due = async ({ until, delayMs }: TimedDelta, signal: AbortSignal): Promise<void> => {
+  if (until) await Promise.race([until, untilAborted(signal)])
+  await wait(delayMs, signal)
+}
 
 const wait = async (ms: number, signal: AbortSignal): Promise<void> => {
   if (ms > 0) await sleep(ms, undefined, { signal })

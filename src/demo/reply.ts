@@ -38,6 +38,8 @@ type Step =
   | { readonly type: "tools"; readonly calls: readonly ToolCall[] }
   | { readonly type: "finish"; readonly reason: string }
   | { readonly type: "usage"; readonly usage: Usage }
+  /** Delays the next chunk until the promise settles. */
+  | { readonly type: "wait"; readonly until: Promise<unknown> }
   | AbnormalEnd
 
 /** A reply that starts as a stream of chunks. */
@@ -79,6 +81,9 @@ export const finish = (reason: string): StreamedReply => [{ type: "finish", reas
 
 /** Overrides the default: an estimate from the number of characters. */
 export const usage = (tokens: Usage): StreamedReply => [{ type: "usage", usage: tokens }]
+
+/** The next chunk is sent when the promise settles, however long that takes. */
+export const waitFor = (until: Promise<unknown>): StreamedReply => [{ type: "wait", until }]
 
 export const cut = (afterChunks = 0): StreamedReply => [...filler(afterChunks), { type: "cut" }]
 

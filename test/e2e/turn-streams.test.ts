@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
-import { reasoning, reply, text, tool, tools, usage } from "../kit/model.ts"
+import { reasoning, reply, text, tool, tools, usage, waitFor } from "../kit/model.ts"
 
 let c: Conversation
 beforeAll(async () => {
@@ -138,29 +138,41 @@ describe("several prompts", () => {
   })
 
   test("prompts on two channels stream at the same time on separate agent sessions", async () => {
-    c.model.on("left", [text("left ".repeat(20), { chunks: 20, delayMs: 25 })])
-    c.model.on("right", [text("right ".repeat(20), { chunks: 20, delayMs: 25 })])
+    // Each answer continues only after a part of the other one arrived, so neither can end before the other began.
+    const arrived = (messageId: string, words: string) =>
+      c.agent.frame(
+        "message.part.text-delta",
+        (frame) => frame.messageId === messageId && frame.delta.includes(words),
+      )
+    c.model.on("left", [
+      reply(text("left one. "), waitFor(arrived("r2", "right one")), text("left two.")),
+    ])
+    c.model.on("right", [
+      reply(
+        waitFor(arrived("l1", "left one")),
+        text("right one. "),
+        waitFor(arrived("l1", "left two")),
+        text("right two."),
+      ),
+    ])
     const [left, right] = await Promise.all([
       c.ask("l1", "@@left@@", { channelType: "web", channelId: "left" }),
       c.ask("r2", "@@right@@", { channelType: "web", channelId: "right" }),
     ])
-    expect(left.text).toBe("left ".repeat(20))
-    expect(right.text).toBe("right ".repeat(20))
+    expect(left.text).toBe("left one. left two.")
+    expect(right.text).toBe("right one. right two.")
     expect(left.of("message.create")[0]?.opencodeSessionId).not.toBe(
       right.of("message.create")[0]?.opencodeSessionId,
     )
     for (const frame of left.frames) expect(frame).toMatchObject({ channelId: "left" })
-    const deltas = c.agent.frames.filter(
-      (frame) =>
-        frame.type === "message.part.text-delta" && ["l1", "r2"].includes(frame.messageId ?? ""),
+    for (const frame of right.frames) expect(frame).toMatchObject({ channelId: "right" })
+    const senders = c.agent.frames.flatMap((frame) =>
+      frame.type === "message.part.text-delta" && ["l1", "r2"].includes(frame.messageId ?? "")
+        ? [frame.messageId]
+        : [],
     )
-    const switches = deltas.filter((frame, index) => {
-      const before = deltas[index - 1]
-      return before && "messageId" in frame && "messageId" in before
-        ? before.messageId !== frame.messageId
-        : false
-    })
-    expect(switches.length).toBeGreaterThan(5)
+    const turns = senders.filter((sender, index) => sender !== senders[index - 1])
+    expect(turns).toEqual(["l1", "r2", "l1", "r2"])
   })
 
   test("a steering prompt ends the first turn where its own answer begins", async () => {

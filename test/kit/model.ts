@@ -19,6 +19,7 @@ export {
   tool,
   tools,
   usage,
+  waitFor,
 } from "../../src/demo/reply.ts"
 
 /**
