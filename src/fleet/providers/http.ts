@@ -127,7 +127,7 @@ export const createHttpApi = (options: HttpApiOptions): HttpApi => {
     const given = Object.entries(query).filter(
       (entry): entry is [string, string] => entry[1] !== undefined,
     )
-    return given.length === 0 ? "" : `?${new URLSearchParams(given)}`
+    return given.length === 0 ? "" : `?${new URLSearchParams(given).toString()}`
   }
 
   const clean = (call: HttpCall, text: string): string =>
