@@ -2,6 +2,7 @@
  * The fleet's store on PostgreSQL, for many replicas. A change holds a transaction-level advisory lock for the few
  * milliseconds of a read and a write, never across a provider's call, so a connection pool in transaction mode works too.
  */
+import type { SQL } from "bun"
 import type { FleetStore, StoredSession } from "./ports.ts"
 import { changed, readSession } from "./row.ts"
 
