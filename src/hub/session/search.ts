@@ -7,7 +7,7 @@ import { hasSearchIndex } from "./search-index.ts"
 const BEFORE_CHARACTERS = 60
 const EXCERPT_CHARACTERS = 240
 /** The index knows groups of three characters. */
-const INDEXED_CHARACTERS = 3
+const TOO_SHORT = /^.{0,2}$/su
 
 export interface SearchRequest {
   readonly query: string
@@ -59,7 +59,7 @@ const placesFor = (
   query: string,
 ): { readonly places: string; readonly values: readonly SqlValue[] } => {
   const pattern = `%${query.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
-  if ([...query].length < INDEXED_CHARACTERS || !hasSearchIndex(sql))
+  if (TOO_SHORT.test(query) || !hasSearchIndex(sql))
     return { places: IN_TEXTS, values: [pattern] }
   // Quoted, the whole query is one phrase: no character of it has a meaning in FTS5's language.
   const phrase = `"${query.replaceAll("\0", " ").replaceAll('"', '""')}"`
