@@ -59,8 +59,7 @@ const placesFor = (
   query: string,
 ): { readonly places: string; readonly values: readonly SqlValue[] } => {
   const pattern = `%${query.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
-  if (TOO_SHORT.test(query) || !hasSearchIndex(sql))
-    return { places: IN_TEXTS, values: [pattern] }
+  if (TOO_SHORT.test(query) || !hasSearchIndex(sql)) return { places: IN_TEXTS, values: [pattern] }
   // Quoted, the whole query is one phrase: no character of it has a meaning in FTS5's language.
   const phrase = `"${query.replaceAll("\0", " ").replaceAll('"', '""')}"`
   return { places: IN_INDEX, values: [phrase, pattern] }
