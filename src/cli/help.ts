@@ -51,7 +51,15 @@ sandpiper COMMAND --help shows the flags of one command.
 
 /** The help of one command: its usage, its own flags, and the flags of settings with their defaults. */
 export const commandHelp = (name: CommandName): string => {
-  const { doc, operands, argument, switches = [], flags = [], aliases = {} } = commands[name]
+  const {
+    doc,
+    settings,
+    operands,
+    argument,
+    switches = [],
+    flags = [],
+    aliases = {},
+  } = commands[name]
   const usage = [
     "sandpiper",
     name,
@@ -59,13 +67,13 @@ export const commandHelp = (name: CommandName): string => {
     ...switches.map((flag) => `[--${flag}]`),
     ...flags.map((flag) => `[--${flag} VALUE]`),
     ...(argument === undefined ? [] : [argumentNames[argument]]),
-    "[flags]",
+    ...(settings.length > 0 ? ["[flags]"] : []),
   ].join(" ")
   const short = Object.entries(aliases).map(
     ([alias, flag]) => `  ${alias.length === 1 ? "-" : "--"}${alias} is --${flag}`,
   )
   const rows = settingRows
-    .flatMap(([, setting]) => (setting.flag ? [setting] : []))
+    .flatMap(([, setting]) => (settings.includes(setting.flag ?? "") ? [setting] : []))
     .map(({ flag = "", env, doc: text, fallback }) => {
       const value = defaultOf(fallback, name)
       return `  --${flag.padEnd(14)} ${text} (${env}${value === "" ? "" : `, default ${value}`})`
@@ -76,9 +84,7 @@ export const commandHelp = (name: CommandName): string => {
     "Usage",
     `  ${usage}`,
     ...(short.length > 0 ? ["", ...short] : []),
-    "",
-    "Flags",
-    ...rows,
+    ...(rows.length > 0 ? ["", "Flags", ...rows] : []),
     "",
     "`sandpiper --help` lists the settings that have no flag.",
     "",

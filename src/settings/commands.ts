@@ -24,6 +24,8 @@ export type CommandName =
 
 export interface CommandSyntax {
   readonly doc: string
+  /** The flags of settings that the command reads; its help lists them. Other commands accept them without effect. */
+  readonly settings: readonly string[]
   /** The command requires one of these words as its first argument. */
   readonly operands?: readonly string[]
   /**
@@ -39,51 +41,75 @@ export interface CommandSyntax {
   readonly aliases?: Readonly<Record<string, string>>
 }
 
+const LOG = ["log-level"]
+/** Settings of what the agent is and where it works. */
+const AGENT = ["model", "base-url", "tools", "opencode-url"]
+const RUNNER = ["work-dir", "state-dir", "session-id", "gateway-port", ...AGENT, ...LOG]
+/** How a command finds the `up` that it talks to. */
+const FIND_UP = ["work-dir", "state-dir"]
+const IN_SANDBOX = ["gateway-port"]
+
 export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   run: {
     doc: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (default if flags are given)",
+    settings: ["do-url", "runner-token", ...RUNNER],
   },
   up: {
     doc: "everything on this machine: a session agent, a runner, and a page in the browser; a chat in this terminal with --chat or without a browser",
+    settings: [...RUNNER, "hub-port"],
     argument: "work-dir",
     switches: ["new", "chat", "open"],
   },
   serve: {
     doc: "a session agent with sandboxes for many sessions: each prompt starts or wakes the sandbox of its session",
+    settings: ["provider", "hub-port", ...FIND_UP, ...AGENT, ...LOG],
   },
   fleet: {
     doc: "ls, show SESSION, sweep, forget SESSION: the sandboxes of the running `serve`",
+    settings: ["state-dir"],
     operands: ["ls", "show", "sweep", "forget"],
     argument: "text",
     switches: ["json", "dry-run"],
   },
   chat: {
     doc: "send a prompt to a session of the running `up`; without text, a conversation",
+    settings: ["session-id", "model", ...FIND_UP],
     argument: "text",
     switches: ["json"],
     aliases: { m: "model", session: "session-id" },
   },
   link: {
     doc: "print another login link for the page of the running `up`; valid once, for 10 minutes",
+    settings: FIND_UP,
   },
   key: {
     doc: "create, list, revoke: API keys of an owner in the running `up`; rotate: encrypt the stored configs with a new key",
+    settings: FIND_UP,
     operands: ["create", "list", "revoke", "rotate"],
     argument: "key",
     flags: ["owner", "scope", "name", "days"],
   },
-  sessions: { doc: "list every directory in which `up` has worked, and its sessions" },
+  sessions: {
+    doc: "list every directory in which `up` has worked, and its sessions",
+    settings: ["state-dir"],
+  },
   forget: {
     doc: "delete the sessions of DIR and what `up` has stored for it; the files in DIR stay",
+    settings: ["state-dir"],
     argument: "directory",
   },
-  doctor: { doc: "check this machine: programs, directories, ports, clock, model; one line each" },
+  doctor: {
+    doc: "check this machine: programs, directories, ports, clock, model; one line each",
+    settings: [...RUNNER, "hub-port"],
+  },
   hook: {
     doc: "pre-snapshot: prepare the running runner for a snapshot; post-snapshot: resume it",
+    settings: FIND_UP,
     operands: ["pre-snapshot", "post-snapshot"],
   },
   workflow: {
     doc: "validate FILE; run FILE in the running runner; resume FILE, the output of a run that waits for approval",
+    settings: FIND_UP,
     operands: ["validate", "run", "resume"],
     argument: "file",
     switches: ["deny"],
@@ -91,6 +117,7 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   },
   files: {
     doc: "ls, cat, put, get, rm, mv, edit: files of the workspace over the gateway, as the agent's user",
+    settings: IN_SANDBOX,
     operands: ["ls", "cat", "put", "get", "rm", "mv", "edit"],
     argument: "paths",
     switches: ["json", "recursive", "overwrite", "all"],
@@ -98,6 +125,7 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   },
   services: {
     doc: "in a sandbox: list, start NAME -- COMMAND, stop NAME, restart NAME, logs NAME, expose PORT",
+    settings: IN_SANDBOX,
     operands: ["list", "start", "stop", "restart", "logs", "expose"],
     argument: "words",
     switches: ["json", "follow"],
@@ -105,28 +133,34 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   },
   env: {
     doc: "in a sandbox: apply FILE writes the env files that it lists, scrub removes them",
+    settings: IN_SANDBOX,
     operands: ["apply", "scrub"],
     argument: "words",
     switches: ["json"],
   },
   actions: {
     doc: "in a sandbox: list the operations of the gateway, or run NAME [JSON]",
+    settings: IN_SANDBOX,
     operands: ["list", "run"],
     argument: "words",
     switches: ["json"],
   },
   "git-credential": {
     doc: "git's credential helper (git calls it): asks the running runner for a token",
+    settings: ["state-dir"],
     operands: ["get", "store", "erase"],
   },
   "key-broker": {
     doc: "add provider keys to the agent's model calls (the runner calls it)",
+    settings: LOG,
   },
   "read-pdf": {
     doc: "print the text of the PDF on standard input as JSON (the runner calls it)",
+    settings: [],
   },
   "sandbox-server": {
     doc: "serve files and programs of the workspace to the gateway (the runner calls it)",
+    settings: [],
   },
 }
 

@@ -2,7 +2,8 @@
 import { describe, expect, test } from "bun:test"
 import { printableSettings, readInvocation } from "../../src/settings/settings.ts"
 import { SettingsError } from "../../src/settings/settings-error.ts"
-import { helpText } from "../../src/cli/help.ts"
+import { commandHelp, helpText } from "../../src/cli/help.ts"
+import { type CommandName, commands } from "../../src/settings/commands.ts"
 import type { Environment } from "../../src/settings/setting.ts"
 
 const complete = {
@@ -30,6 +31,14 @@ const problem = (argv: readonly string[], env: Environment = complete): string =
 }
 
 describe("the command line", () => {
+  test("the help of each command lists the flags that its row names, and no others", () => {
+    for (const [name, { settings }] of Object.entries(commands)) {
+      const page = commandHelp(name as CommandName)
+      const listed = [...page.matchAll(/^ {2}--([a-z-]+) {1,}(?!is )/gm)].map(([, flag]) => flag)
+      expect([name, ...listed.toSorted()]).toEqual([name, ...settings.toSorted()])
+    }
+  })
+
   test("an empty command line shows the help", () => {
     expect(readInvocation([], {}, "/")).toEqual({ want: "help" })
   })
