@@ -219,7 +219,9 @@ test("a turn of OpenCode's own TUI is shown in the terminal, and a prompt typed 
     },
   )
   expect(posted.ok).toBeTrue()
-  await terminal.seen("First words of the TUI.")
+  const isShown = async () =>
+    (await snapshot()).messages.some(({ parts }) => parts.some((part) => part.text === "@@tui@@"))
+  while (!(await isShown())) await Bun.sleep(50)
   terminal.type("@@mine@@\r")
   await terminal.seen(/waiting for the agent, \d+ s/)
   expect(terminal.text()).not.toContain("The terminal's own answer.")
