@@ -35,7 +35,7 @@ describe("the command line", () => {
     for (const [name, { settings }] of Object.entries(commands)) {
       const page = commandHelp(name as CommandName)
       const listed = [...page.matchAll(/^ {2}--([a-z-]+) {1,}(?!is )/gm)].map(([, flag]) => flag)
-      expect([name, ...listed.toSorted()]).toEqual([name, ...settings.toSorted()])
+      expect([name, new Set(listed)]).toEqual([name, new Set(settings)])
     }
   })
 
