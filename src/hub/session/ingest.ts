@@ -14,6 +14,7 @@ import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycl
 import { hasEnded } from "./named-values.ts"
 import { hasRow, pathRow, readRow } from "./rows.ts"
 import { checkBudget } from "./budget.ts"
+import { storeDisplayFiles } from "./display-files.ts"
 import { permissionText, questionText } from "./chat-questions.ts"
 
 /** `runner-side.ts` handles these itself. */
@@ -219,7 +220,13 @@ const tableOf = (context: SessionContext): IngestTable => {
         ...(frame.parts !== undefined && { extra: frame.parts }),
       }),
     screenshot: ({ data, description, mimeType = "image/png" }) =>
-      void storeArtifact(context, mimeType, data, description, ports.newId()),
+      void storeArtifact(context, {
+        id: ports.newId(),
+        mime: mimeType,
+        base64: data,
+        description,
+      }),
+    artifacts: (frame) => storeDisplayFiles(context, frame),
     models: ({ models }) => values.setPublic("models", models),
     tunnels: ({ tunnels }) => values.setPublic("tunnels", tunnels),
     "git-state": ({ type: _type, seq: _seq, ...state }) => values.setPublic("git", state),

@@ -184,13 +184,19 @@ export const askRow = z.object({
   result: optionalJsonColumn(z.unknown()),
 })
 
-export const artifactRow = z.object({
-  id: z.string(),
-  mime: z.string(),
-  bytes: z.number(),
-  description: z.string(),
-  at: z.number(),
-})
+export const artifactRow = z
+  .object({
+    id: z.string(),
+    mime: z.string(),
+    bytes: z.number(),
+    description: z.string(),
+    at: z.number(),
+    message_id: z.string().nullable(),
+  })
+  .transform(({ message_id, ...artifact }) => ({
+    ...artifact,
+    ...(message_id !== null && { messageId: message_id }),
+  }))
 
 export const usageRow = z.object({
   input: z.number(),

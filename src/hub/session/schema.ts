@@ -67,7 +67,10 @@ const statements = [
   "CREATE TABLE IF NOT EXISTS cancels (execution TEXT PRIMARY KEY, answered INTEGER NOT NULL DEFAULT 0)",
   "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, type TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)",
   `CREATE TABLE IF NOT EXISTS artifacts (
-    id TEXT PRIMARY KEY, mime TEXT NOT NULL, bytes INTEGER NOT NULL, description TEXT NOT NULL, at INTEGER NOT NULL)`,
+    id TEXT PRIMARY KEY, mime TEXT NOT NULL, bytes INTEGER NOT NULL, description TEXT NOT NULL, at INTEGER NOT NULL,
+    message_id TEXT)`,
+  // Files that the agent showed: the same content under the same path is one artifact.
+  "CREATE TABLE IF NOT EXISTS display_files (path TEXT NOT NULL, sha256 TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (path, sha256))",
   `CREATE TABLE IF NOT EXISTS usage (
     id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL,
     output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,
@@ -91,5 +94,6 @@ export const migrate = (sql: Sql): void => {
   addColumns(sql, [
     ["orders", "epoch", "TEXT"],
     ["sends", "started_at", "INTEGER"],
+    ["artifacts", "message_id", "TEXT"],
   ])
 }

@@ -235,7 +235,11 @@ export const createSession = (ports: Ports, config?: string): Session => {
       commit(() => {
         const artifact =
           image &&
-          storeArtifact(context, image.mime, image.base64, content, blobIdOf(ports.digest(id)))
+          storeArtifact(context, {
+            ...image,
+            description: content,
+            id: blobIdOf(ports.digest(id)),
+          })
         const extra = artifact === undefined ? {} : { extra: { artifact } }
         context.messages.add(role, { channel, content, ...extra }, { id })
         if (!reply) return

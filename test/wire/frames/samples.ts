@@ -133,6 +133,11 @@ const reports: SampleOfEach<ReportFrame> = {
     opencodeSessionId: "ses_1",
   },
   screenshot: { data: "AA==", description: "The page", mimeType: "image/png" },
+  artifacts: {
+    ...turn,
+    files: [{ path: "chart.png", sha256: "ab".repeat(32), data: "AA==" }],
+    omitted: [{ path: "dump.bin", reason: "it is too large" }],
+  },
   models: { models: [{ provider: "a", models: [{ id: "b", name: "B" }] }] },
   tunnels: { tunnels: [{ name: "app", port: 3000, protocol: "http", path: "/t/app" }] },
   "git-state": { branch: "fix", baseBranch: "main", commitCount: 2 },
