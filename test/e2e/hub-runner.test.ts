@@ -85,10 +85,10 @@ describe("files that the agent shows", () => {
   test("a file in output/display appears once, an unchanged one not again, and a changed one again", async () => {
     const prompt = await run("show", "mkdir -p output/display; echo one > output/display/a.txt")
     await c.client.until(() => shown().length === 1, "the file", 20_000)
-    const reply = c.client
+    const answer = c.client
       .messages()
       .find(({ role, promptId }) => role === "assistant" && promptId === prompt)
-    expect(shown()[0]).toMatchObject({ description: "a.txt", messageId: reply?.id ?? "none" })
+    expect(shown()[0]).toMatchObject({ description: "a.txt", messageId: answer?.id ?? "none" })
     expect(await contentOf(shown()[0]?.id ?? "")).toBe("one\n")
     await run("same", "touch output/display/a.txt; echo two > output/display/b.txt")
     await c.client.until(() => shown().length === 2, "the second file", 20_000)

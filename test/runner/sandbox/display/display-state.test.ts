@@ -1,6 +1,6 @@
 /** Which files of the display folder are sent: the decision, by properties. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import {
   decide,
   type FoundFile,
