@@ -129,21 +129,14 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
 
   test("a file that the agent shows in a chat's channel is uploaded there once, under its name", async () => {
     const content = "Sightings,3\n"
-    const frame = {
-      type: "artifacts",
-      channelType: "slack",
-      channelId: "C7",
-      files: [
-        {
-          path: "tables/birds.csv",
-          sha256: new Bun.CryptoHasher("sha256").update(content).digest("hex"),
-          data: btoa(content),
-        },
-      ],
-    } as const
-    runner.send(frame)
-    runner.send(frame)
-    runner.send({ ...frame, files: [{ ...frame.files[0], path: "last.csv" }] })
+    const show = (path: string) => {
+      const sha256 = new Bun.CryptoHasher("sha256").update(content).digest("hex")
+      const files = [{ path, sha256, data: btoa(content) }]
+      runner.send({ type: "artifacts", channelType: "slack", channelId: "C7", files })
+    }
+    show("tables/birds.csv")
+    show("tables/birds.csv")
+    show("last.csv")
     const sent = () => slack.uploads.filter(({ channel }) => channel === "C7")
     await until(() => sent().some(({ title }) => title === "last.csv"), "the last upload")
     expect(sent().map(({ title }) => title)).toEqual(["birds.csv", "last.csv"])
