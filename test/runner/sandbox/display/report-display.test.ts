@@ -4,7 +4,6 @@ import { Database } from "bun:sqlite"
 import { link, mkdir, mkdtemp, rm, symlink, truncate, utimes, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { execa } from "execa"
 import { openDisplayStore } from "../../../../src/runner/sandbox/display/display-store.ts"
 import { createDisplayReporter } from "../../../../src/runner/sandbox/display/report-display.ts"
 import type { Outbound, OutboundFrame } from "../../../../src/wire/frames/index.ts"
@@ -98,7 +97,7 @@ describe("files in output/display", () => {
     await writeFile(join(root, "secret"), "outside")
     await put("fine.txt", "fine")
     await symlink(join(root, "secret"), inFolder("link.txt"))
-    await execa("mkfifo", [inFolder("pipe")])
+    await Bun.$`mkfifo ${inFolder("pipe")}`
     await put("large.bin", "")
     await truncate(inFolder("large.bin"), displayLimits.fileBytes + 1)
     await put("program", "\x7fELF\0\0")
