@@ -48,7 +48,7 @@ export const commandWithEnvironment = (
 export const killCommand = (mark: string): readonly string[] => [
   "/bin/sh",
   "-c",
-  `mark=${ENVIRONMENT_FOLDER}/$1 && read -r pid < "$mark" && rm -f "$mark" && kill -KILL -- "-$pid"`,
+  `mark=${ENVIRONMENT_FOLDER}/$1 && read -r pid < "$mark" && rm -f "$mark" && kill -s KILL -- "-$pid"`,
   "sh",
   mark,
 ]

@@ -51,7 +51,7 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
       String(value),
     ])
     const method = incoming.method ?? "GET"
-    const request = new Request(new URL(incoming.url ?? "/", "http://service"), {
+    const request = new Request(new URL(incoming.url ?? "/", "http://service").href, {
       method,
       headers,
       ...(body.length > 0 && method !== "GET" && { body }),
