@@ -5,7 +5,6 @@
 import type { z } from "zod"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import { freePort } from "../../lib/free-port.ts"
-import { imageEnvironment } from "../core/image-environment.ts"
 import {
   type ProviderResult,
   type SandboxCommandResult,
@@ -119,7 +118,7 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
   ): Promise<ProviderResult<{ readonly ref: string }>> => {
     const gatewayPort = options.network === "host" ? freePort() : undefined
     const environment = {
-      ...imageEnvironment(spec.environment),
+      ...spec.environment,
       ...(gatewayPort !== undefined && {
         GATEWAY_HOST: "127.0.0.1",
         GATEWAY_PORT: String(gatewayPort),

@@ -81,15 +81,6 @@ describe("a sandbox of the provider docker", () => {
     expect(readdirSync(folder)).toEqual(["environment"])
   })
 
-  test("the environment has nothing of the fleet's machine", async () => {
-    const environment = { PATH: "/of/the/fleet", HOME: "/of/the/fleet", SESSION_ID: "machine" }
-    const ref = await startSandbox(subject, "machine", { environment })
-    const argv = ["sh", "-c", "env"]
-    const result = valueOf(await provider.exec(ref, { argv }, limit()))
-    expect(result.stdout).toContain("SESSION_ID=machine")
-    expect(result.stdout).not.toContain("/of/the/fleet")
-  })
-
   test("a variable that is no variable is refused before anything is created", async () => {
     const change = { environment: { "BAD-NAME": "x" } }
     const made = await provider.create(contractSpec(subject, "bad", change), limit())
