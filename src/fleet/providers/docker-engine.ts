@@ -5,7 +5,7 @@ import { ENVIRONMENT_FOLDER, startCommand } from "./environment-file.ts"
 
 export const label = (name: keyof SandboxLabels): string => `sandpiper.${name}`
 /** The gateway's port of a sandbox in the network of the host, which has no published ports. */
-export const PORT_LABEL = "sandpiper.gateway-port"
+const PORT_LABEL = "sandpiper.gateway-port"
 
 /** More than the engine's own limit fails at the start of a container on machines with a low one. */
 const OPEN_FILES = 16_384
