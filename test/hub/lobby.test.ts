@@ -115,7 +115,7 @@ test("after a sleep of its host a subscribed client gets the whole list at the n
 
 test("a client whose token has expired is disconnected and gets nothing more", async () => {
   const stage = start()
-  stage.connect({ ...operator, expiresAt: 2000 } as Principal, true)
+  stage.connect({ ...operator, expiresAt: 2000 }, true)
   stage.setNow(2001)
   await stage.change([session("a", 1)])
   expect([stage.events, stage.closes]).toEqual([[], [1008]])
@@ -126,5 +126,10 @@ test("a message that the lobby does not know is refused, and a ping is answered"
   stage.connect()
   for (const text of ['{"type":"prompt"}', "not json", "null", '{"type":"ping"}'])
     stage.lobby.receive("c1", text)
-  expect(stage.events.map(({ type }) => String(type))).toEqual(["reply", "reply", "reply", "pong"])
+  expect(stage.events.map((event): string => event.type)).toEqual([
+    "reply",
+    "reply",
+    "reply",
+    "pong",
+  ])
 })
