@@ -3,6 +3,7 @@
  * deleting it. Names are not unique there: a doubled create is found by its labels.
  */
 import { z } from "zod"
+import type { Clock } from "../../lib/clock.ts"
 import {
   hasLabels,
   labelsToFind,
@@ -29,8 +30,7 @@ export interface E2bOptions {
   readonly domain: string
   /** One address for all sandboxes, which tells them apart by headers. Absent: the domain. */
   readonly sandboxUrl?: string | undefined
-  /** For calls without a longer deadline of their own. */
-  readonly deadlineMs?: number
+  readonly clock: Clock
 }
 
 const CREATE_MS = 2 * 60_000
@@ -40,6 +40,8 @@ const SNAPSHOT_MS = 10 * 60_000
 const PAUSE_MS = 2 * 60_000
 const PAGE = 100
 const ID = /^[\w-]{1,100}$/
+/** An id, or `<team>/<name>:<tag>`. */
+const SNAPSHOT_ID = /^[\w-][\w./:-]{0,199}$/
 
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
@@ -93,14 +95,12 @@ const metadataQuery = (labels: CloudLabels): string =>
 const timeoutOf = (ms: number): number => Math.max(1, Math.ceil(ms / 1000))
 
 export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
-  const { apiKey } = options
-  const deadline = options.deadlineMs !== undefined && { deadlineMs: options.deadlineMs }
-  const deadlineOf = (ms: number): number => options.deadlineMs ?? ms
+  const { apiKey, clock } = options
   const api = createHttpApi({
     base: options.apiUrl,
     headers: () => ({ "x-api-key": apiKey }),
     secrets: () => [apiKey],
-    ...deadline,
+    clock,
   })
   const path = (ref: string, verb = "") => `/sandboxes/${ref}${verb}`
 
@@ -110,8 +110,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
       : Promise.resolve(missing)
 
   const reach = (box: Detail, port: number) => ({
-    url:
-      options.sandboxUrl ?? `https://${port}-${box.sandboxID}.${box.domain ?? options.domain}`,
+    url: options.sandboxUrl ?? `https://${port}-${box.sandboxID}.${box.domain ?? options.domain}`,
     headers: { "e2b-sandbox-id": box.sandboxID, "e2b-sandbox-port": String(port) },
   })
 
@@ -122,7 +121,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
       base: url,
       headers: () => ({ ...headers, ...(token !== undefined && { "x-access-token": token }) }),
       secrets: () => [apiKey, ...(token === undefined ? [] : [token])],
-      ...deadline,
+      clock,
     })
   }
 
@@ -155,20 +154,37 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
     const detail = await detailOf(ref)
     if (detail.is !== "ok") return detail
     const command = { argv: startRunner }
-    const result = await runInSandbox(
-      envdOf(detail.value),
-      command,
-      limit,
-      deadlineOf(START_MS),
-    )
-    if (result.is !== "ok" || result.value.exitCode === 0)
-      return result.is === "ok" ? ok : result
+    const result = await runInSandbox(envdOf(detail.value), command, limit, START_MS)
+    if (result.is !== "ok" || result.value.exitCode === 0) return result.is === "ok" ? ok : result
     return { is: "unknown", why: `the runner did not start: ${result.value.stderr.slice(0, 500)}` }
   }
 
   const terminate = async (ref: string): Promise<ProviderResult<void>> => {
     if (!ID.test(ref)) return ok
     const result = await api.done({ method: "DELETE", path: path(ref) })
+    return result.is === "missing" ? ok : result
+  }
+
+  const pause = async (ref: string): Promise<ProviderResult<void>> => {
+    if (!ID.test(ref)) return missing
+    const result = await api.done({
+      method: "POST",
+      path: path(ref, "/pause"),
+      json: {},
+      deadlineMs: PAUSE_MS,
+    })
+    if (result.is === "ok" || result.is === "missing") return result
+    // "Conflict" is the answer for a paused sandbox, and for one that changes at this moment.
+    const detail = await detailOf(ref)
+    return detail.is === "ok" && detail.value.state === "paused" ? ok : result
+  }
+
+  const removeSnapshot = async (snapshot: string): Promise<ProviderResult<void>> => {
+    if (!SNAPSHOT_ID.test(snapshot)) return ok
+    const result = await api.done({
+      method: "DELETE",
+      path: `/templates/${encodeURIComponent(snapshot)}`,
+    })
     return result.is === "missing" ? ok : result
   }
 
@@ -181,8 +197,8 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
       supportsMemorySnapshot: false,
       volumes: true,
       uniqueNames: false,
-      // CPU and memory are those of the template.
-      limits: true,
+      // CPU and memory are those of the template, not of a sandbox.
+      limits: false,
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,
@@ -207,7 +223,8 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
         if (page.is !== "ok") throw new Error(page.is === "missing" ? "no list" : page.why)
         // A sandbox that the filter should have left out is not ours.
         for (const box of page.value) if (hasLabels(box.metadata, wanted)) yield infoOf(box)
-        next = answer.status === undefined ? undefined : answer.headers.get("x-next-token") || undefined
+        next =
+          answer.status === undefined ? undefined : answer.headers.get("x-next-token") || undefined
       } while (next !== undefined)
     },
     look: async (ref) => {
@@ -215,6 +232,8 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
       return detail.is === "ok" ? { is: "ok", value: infoOf(detail.value) } : detail
     },
     create: async (spec, limit) => {
+      if (Object.keys(spec.resources).length > 0)
+        return { is: "refused", why: "the limits of E2B's sandboxes are those of their template" }
       const volumes = await ensureVolumes(spec)
       if (volumes.is !== "ok") return volumes
       const made = await api.call(
@@ -233,7 +252,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
           },
           secrets: Object.values(spec.environment),
           limit,
-          deadlineMs: deadlineOf(CREATE_MS),
+          deadlineMs: CREATE_MS,
         },
         { read: as(createdSchema) },
       )
@@ -246,54 +265,48 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
       // Nothing has run in it. If it cannot be ended now, it is found by its labels.
       await terminate(ref)
       const why = started.is === "missing" ? "it is gone" : started.why
-      return { is: "unknown", why: `the sandbox was created, but its runner not started: ${why}` }
+      const afterMs = started.is === "unknown" ? started.afterMs : undefined
+      return {
+        is: "unknown",
+        why: `the sandbox was created, but its runner did not start: ${why}`,
+        ...(afterMs !== undefined && { afterMs }),
+      }
     },
-    pause: async (ref) => {
-      if (!ID.test(ref)) return missing
-      const result = await api.done({
-        method: "POST",
-        path: path(ref, "/pause"),
-        json: {},
-        deadlineMs: deadlineOf(PAUSE_MS),
-      })
-      if (result.is === "ok" || result.is === "missing") return result
-      // "Conflict" is the answer for a paused sandbox, and for one that changes at this moment.
-      const detail = await detailOf(ref)
-      return detail.is === "ok" && detail.value.state === "paused" ? ok : result
-    },
+    pause,
     resume: async (ref, spec) => {
       if (!ID.test(ref)) return missing
       const result = await api.done({
         method: "POST",
         path: `/v2${path(ref, "/connect")}`,
         json: { timeout: timeoutOf(withIdleBuffer(spec.idleMs)) },
-        deadlineMs: deadlineOf(CREATE_MS),
+        deadlineMs: CREATE_MS,
       })
       return result.is === "ok" ? { is: "ok", value: {} } : result
     },
     snapshot: async (ref, kind, limit) => {
       if (kind === "memory") throw new UnsupportedError("e2b", "snapshot of memory")
       if (!ID.test(ref)) return missing
-      return api.call(
+      const made = await api.call(
         {
           method: "POST",
           path: path(ref, "/snapshots"),
           json: {},
           limit,
-          deadlineMs: deadlineOf(SNAPSHOT_MS),
+          deadlineMs: SNAPSHOT_MS,
         },
         {
-          read: as(z.object({ snapshotID: z.string() }).transform((made) => ({ id: made.snapshotID }))),
+          read: as(z.object({ snapshotID: z.string().regex(SNAPSHOT_ID) })),
         },
       )
+      if (made.is !== "ok") return made
+      const id = made.value.snapshotID
+      const paused = await pause(ref)
+      if (paused.is === "ok") return { is: "ok", value: { id } }
+      // The next attempt makes another snapshot.
+      await removeSnapshot(id)
+      return paused
     },
-    removeSnapshot: async (snapshot) => {
-      const result = await api.done({
-        method: "DELETE",
-        path: `/templates/${encodeURIComponent(snapshot)}`,
-      })
-      return result.is === "missing" ? ok : result
-    },
+    removeSnapshot,
     terminate,
     keepAlive: async (ref, ms) => {
       if (!ID.test(ref)) return missing
@@ -326,7 +339,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
         envdOf(detail.value),
         { ...command, argv: argvOf(command) },
         limit,
-        deadlineOf(EXEC_MS),
+        EXEC_MS,
       )
     },
     removeVolume: async (name) => {
@@ -338,7 +351,6 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
       }
       return ok
     },
-    health: () =>
-      api.done({ method: "GET", path: "/v2/sandboxes", query: { limit: "1" } }),
+    health: () => api.done({ method: "GET", path: "/v2/sandboxes", query: { limit: "1" } }),
   }
 }

@@ -25,6 +25,8 @@ export interface CloudCommand {
   readonly argv: readonly string[]
   readonly cwd?: string | undefined
   readonly environment?: Readonly<Record<string, string>>
+  /** By which `kill` finds it. */
+  readonly tag?: string | undefined
 }
 
 export interface CloudOutput {
@@ -37,6 +39,8 @@ export interface Cloud {
   readonly boxes: Map<string, CloudBox>
   readonly volumes: Map<string, string>
   readonly snapshots: Map<string, string>
+  /** The ids of the sandboxes whose runner was started by a command, in order. */
+  readonly runnerStarts: string[]
   /** Undefined: the image is neither the known one nor a snapshot. */
   readonly create: (
     box: Pick<CloudBox, "name" | "image" | "labels" | "environment"> & {
@@ -48,25 +52,36 @@ export interface Cloud {
   readonly snapshot: (box: CloudBox, id: string) => void
   readonly removeSnapshot: (id: string) => boolean
   readonly run: (box: CloudBox, command: CloudCommand) => Promise<CloudOutput>
+  /** False: no command with this tag runs. */
+  readonly kill: (tag: string) => boolean
+  /** Tags of the running commands. */
+  readonly running: () => readonly string[]
   readonly remove: () => void
 }
 
 /** The only image that the cloud has from the start. */
 export const CLOUD_IMAGE = "sandpiper-image"
 
-export const createCloud = (options: {
-  readonly idOf: (count: number) => string
-}): Cloud => {
+export const createCloud = (options: { readonly idOf: (count: number) => string }): Cloud => {
   const root = mkdtempSync(join(tmpdir(), "cloud-"))
   const boxes = new Map<string, CloudBox>()
   const volumes = new Map<string, string>()
   const snapshots = new Map<string, string>()
+  const runnerStarts: string[] = []
+  const processes = new Map<string, Bun.Subprocess>()
   const counter = { boxes: 0 }
+  /** A mount path in a command is replaced by this folder, since nothing is mounted. */
+  const volumeFolder = (name: string): string => {
+    const folder = join(root, `volume-${name}`)
+    mkdirSync(folder, { recursive: true })
+    return folder
+  }
 
   return {
     boxes,
     volumes,
     snapshots,
+    runnerStarts,
     create: ({ lifeMs, ...given }) => {
       const source = snapshots.get(given.image)
       if (given.image !== CLOUD_IMAGE && source === undefined) return undefined
@@ -101,7 +116,15 @@ export const createCloud = (options: {
     },
     removeSnapshot: (id) => snapshots.delete(id),
     run: async (box, command) => {
-      const child = Bun.spawn([...command.argv], {
+      // A sandbox has an image with a runner. This machine has not.
+      if (command.argv.some((part) => part.includes("/start.sh"))) {
+        runnerStarts.push(box.id)
+        return { exitCode: 0, stdout: new Uint8Array(), stderr: new Uint8Array() }
+      }
+      const mounts = Object.entries(box.volumes)
+      const inside = (part: string) =>
+        mounts.reduce((text, [path, name]) => text.replaceAll(path, volumeFolder(name)), part)
+      const child = Bun.spawn(command.argv.map(inside), {
         cwd: command.cwd ?? box.folder,
         env: {
           PATH: process.env["PATH"] ?? "",
@@ -113,13 +136,20 @@ export const createCloud = (options: {
         stdout: "pipe",
         stderr: "pipe",
       })
+      if (command.tag !== undefined) processes.set(command.tag, child)
       const [exitCode, stdout, stderr] = await Promise.all([
         child.exited,
         new Response(child.stdout).bytes(),
         new Response(child.stderr).bytes(),
       ])
+      if (command.tag !== undefined) processes.delete(command.tag)
       return { exitCode, stdout, stderr }
     },
+    kill: (tag) => {
+      processes.get(tag)?.kill("SIGKILL")
+      return processes.has(tag)
+    },
+    running: () => [...processes.keys()],
     remove: () => rmSync(root, { recursive: true, force: true }),
   }
 }

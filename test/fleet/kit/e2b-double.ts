@@ -68,14 +68,16 @@ interface StartRequest {
     readonly envs?: Readonly<Record<string, string>>
     readonly cwd?: string
   }
+  readonly tag?: string
 }
 
 const startProcess = async (cloud: Cloud, box: CloudBox, request: Request): Promise<Response> => {
   const body = new Uint8Array(await request.arrayBuffer())
-  const { process } = JSON.parse(new TextDecoder().decode(body.subarray(5))) as StartRequest
+  const { process, tag } = JSON.parse(new TextDecoder().decode(body.subarray(5))) as StartRequest
   const output = await cloud.run(box, {
     argv: [process.cmd, ...(process.args ?? [])],
     cwd: process.cwd,
+    tag,
     ...(process.envs && { environment: process.envs }),
   })
   const data = (name: string, bytes: Uint8Array) =>
@@ -110,7 +112,13 @@ const envd = async (cloud: Cloud, request: Request): Promise<Response> => {
   if (pathname === "/health") return new Response(null, { status: 204 })
   if (request.headers.get("x-access-token") !== envdToken(box))
     return Response.json({ code: "unauthenticated", message: "no access" }, { status: 401 })
-  return startProcess(cloud, box, request)
+  if (pathname === "/process.Process/Start") return startProcess(cloud, box, request)
+  if (pathname !== "/process.Process/SendSignal")
+    return Response.json({ code: "unimplemented" }, { status: 404 })
+  const { process } = (await request.json()) as { readonly process: { readonly tag: string } }
+  return cloud.kill(process.tag)
+    ? Response.json({})
+    : Response.json({ code: "not_found", message: "no such process" }, { status: 404 })
 }
 
 const readJson = async (request: Request): Promise<Body> => {
@@ -206,7 +214,7 @@ export const startE2bDouble = async (): Promise<E2bDouble> => {
     return notFound("the volume")
   }
 
-  const double = await startHttpDouble(async (request) => {
+  const double = await startHttpDouble([E2B_KEY], async (request) => {
     const url = new URL(request.url)
     if (request.headers.has("e2b-sandbox-id")) return envd(cloud, request)
     if (request.headers.get("x-api-key") !== E2B_KEY) return problem(401, "the API key is wrong")

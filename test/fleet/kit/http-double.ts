@@ -4,22 +4,16 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-
-/** What goes wrong with the next matching call. `after`: the call is carried out and its answer is lost. */
-export type CloudFault = "silent-before" | "silent-after" | "429" | "500" | "cut-before" | "cut-after"
-
-export const RETRY_AFTER_SECONDS = 7
+import { createFaultClock, type FaultClock } from "./fault-clock.ts"
+import { createFaults, type Faults, RETRY_AFTER_SECONDS } from "./faults.ts"
 
 export interface HttpDouble {
   readonly url: string
-  /** `METHOD /path` of every call in order. */
-  readonly calls: string[]
-  /** The body of every call that had one. */
-  readonly bodies: { readonly call: string; readonly json: unknown }[]
-  /** The next call whose `METHOD /path` matches fails like this. */
-  readonly fail: (match: RegExp, fault: CloudFault) => void
-  /** Faults that no call has met. */
-  readonly pendingFaults: () => number
+  /** The clock of a provider whose deadlines the faults let pass. */
+  readonly clock: FaultClock
+  readonly faults: Faults
+  /** Every call in order; the body if it is JSON. */
+  readonly calls: { readonly method: string; readonly path: string; readonly json: unknown }[]
   readonly stop: () => Promise<void>
 }
 
@@ -42,52 +36,46 @@ const write = async (answer: Response, response: ServerResponse): Promise<void> 
   response.end(new Uint8Array(await answer.arrayBuffer()))
 }
 
+/** The text repeats the credentials of the request, as careless servers do. */
+const failure = (status: number, incoming: IncomingMessage): Response =>
+  Response.json(
+    { code: status, message: `failed: ${JSON.stringify(incoming.headers)}` },
+    { status, headers: status === 429 ? { "retry-after": String(RETRY_AFTER_SECONDS) } : {} },
+  )
+
 export const startHttpDouble = async (
+  secrets: readonly string[],
   handle: (request: Request) => Promise<Response> | Response,
 ): Promise<HttpDouble> => {
-  const calls: string[] = []
-  const bodies: { readonly call: string; readonly json: unknown }[] = []
-  const faults: { readonly match: RegExp; readonly fault: CloudFault }[] = []
+  const clock = createFaultClock()
+  const faults = createFaults({ clock, secrets, hasRetryAfter: true })
+  const calls: { readonly method: string; readonly path: string; readonly json: unknown }[] = []
 
-  const takeFault = (call: string): CloudFault | undefined => {
-    const index = faults.findIndex(({ match }) => match.test(call))
-    return index === -1 ? undefined : faults.splice(index, 1)[0]?.fault
-  }
+  const requestOf = (incoming: IncomingMessage, url: URL, body: Buffer): Request =>
+    new Request(url.href, {
+      method: incoming.method ?? "GET",
+      headers: Object.fromEntries(
+        Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
+      ),
+      ...(body.length > 0 && { body: new Uint8Array(body) }),
+    })
 
   const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(incoming.url ?? "/", "http://double")
-    const method = incoming.method ?? "GET"
-    const call = `${method} ${url.pathname}`
     const body = await readBody(incoming)
-    calls.push(call)
-    if (body.length > 0) bodies.push({ call, json: parse(body) })
-    const fault = takeFault(call)
-    if (fault === "silent-before") return
-    if (fault === "cut-before") return void incoming.socket.destroy()
-    if (fault === "429" || fault === "500") {
-      const headers = fault === "429" ? { "retry-after": String(RETRY_AFTER_SECONDS) } : undefined
-      // The message repeats the credentials of the call, as careless servers do.
-      const message = `failed: ${JSON.stringify(incoming.headers)}`
-      return write(
-        Response.json(
-          { code: Number(fault), message },
-          { status: Number(fault), ...(headers && { headers }) },
-        ),
-        response,
-      )
+    const fault = faults.take()
+    calls.push({ method: incoming.method ?? "GET", path: url.pathname, json: parse(body) })
+    if (fault === "too-many" || fault === "error") {
+      faults.hit()
+      return write(failure(fault === "error" ? 500 : 429, incoming), response)
     }
-    const headers = Object.entries(incoming.headers).map(
-      ([name, value]): [string, string] => [name, String(value)],
-    )
-    const request = new Request(url, {
-      method,
-      headers,
-      ...(body.length > 0 && { body: new Uint8Array(body) }),
-    })
-    const result = await handle(request)
-    if (fault === "silent-after") return
-    if (fault === "cut-after") return void incoming.socket.destroy()
-    await write(result, response)
+    const result = fault?.endsWith("-before")
+      ? undefined
+      : await handle(requestOf(incoming, url, body))
+    if (fault === undefined && result) return write(result, response)
+    if (fault?.startsWith("cut")) incoming.socket.destroy()
+    else faults.onClear(() => incoming.socket.destroy())
+    faults.hit()
   }
 
   const server = createServer((incoming, response) => {
@@ -100,10 +88,9 @@ export const startHttpDouble = async (
   const { port } = server.address() as AddressInfo
   return {
     url: `http://127.0.0.1:${port}`,
+    clock,
+    faults,
     calls,
-    bodies,
-    fail: (match, fault) => void faults.push({ match, fault }),
-    pendingFaults: () => faults.length,
     stop: async () => {
       server.closeAllConnections()
       await new Promise<void>((resolve) => server.close(() => resolve()))
