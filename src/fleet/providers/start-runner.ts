@@ -8,8 +8,8 @@ import type { SandboxCommand } from "./contract.ts"
 const START = "/start.sh"
 
 /**
- * Ends the runner that this script has started before, for example one in a restored memory, and starts another. The pid
- * in the file counts only if that process is a runner.
+ * Ends the runner whose pid the entry point wrote, for example one in a restored memory, and starts another. The pid counts
+ * only if that process is a runner.
  */
 export const startScript = (paths: {
   readonly start: string
@@ -20,8 +20,7 @@ pid=$(cat '${paths.pidFile}' 2>/dev/null)
 if [ -n "$pid" ] && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = sandpiper ]; then
   kill -9 "$pid"
 fi
-setsid sh -c 'echo $$ > "$1"; exec "$2"' sh '${paths.pidFile}' '${paths.start}' \\
-  </dev/null >>'${paths.log}' 2>&1 &
+setsid '${paths.start}' </dev/null >>'${paths.log}' 2>&1 &
 `
 
 const script = startScript({

@@ -154,7 +154,11 @@ describe("sandboxes of E2B", () => {
     const provider = createE2bProvider({ ...options, apiKey })
     const results = [await provider.create(spec, limit()), await provider.health()]
     const list = Array.fromAsync(provider.list({ deployment: "d" }))
-    const texts = [...results.map((one) => JSON.stringify(one)), String(await list.catch(String))]
+    const listed = await list.then(
+      () => "a list",
+      (error: unknown) => String(error),
+    )
+    const texts = [...results.map((one) => JSON.stringify(one)), listed]
     expect(results).toMatchObject([{ is: "refused" }, { is: "refused" }])
     for (const text of texts) {
       expect(text).toContain("401")

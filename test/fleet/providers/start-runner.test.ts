@@ -36,7 +36,11 @@ const start = async (former: number) => {
 test("the script ends while the runner runs, and the next start replaces that runner", async () => {
   // The name of a process is the name of its program.
   copyFileSync("/bin/sleep", program)
-  writeFileSync(join(folder, "start.sh"), `#!/bin/sh\nexec ${program} 600\n`, { mode: 0o755 })
+  writeFileSync(
+    join(folder, "start.sh"),
+    `#!/bin/sh\necho $$ > ${pidFile}\nexec ${program} 600\n`,
+    { mode: 0o755 },
+  )
   await Bun.$`chmod 755 ${program}`.quiet()
   const first = await start(0)
   const second = await start(first)
