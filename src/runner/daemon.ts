@@ -184,6 +184,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       write: (name, value) => writeFact(db, name, value),
     },
     setComponent: readiness.setComponent,
+    hasTerminals: options.pageFiles !== undefined,
+    setServices: readiness.setServices,
     runHook: (hook) => joined.get().hibernation.runHook(hook),
     runWorkflow: (order, caller, gone) => runFromShell(workflows, order, caller, gone),
   })
@@ -221,7 +223,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     send: link.send,
     reportState: readiness.reportOnRequest,
     clock,
-    configure: (change) => void applyConfig(change),
+    configure: (change, requestId) => void applyConfig(change, requestId),
     stop: () => done.resolve({ code: 0, why: "the session agent requested a stop" }),
     deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ component: "inbound" }),

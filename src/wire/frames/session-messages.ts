@@ -14,6 +14,8 @@ import {
 } from "./shapes.ts"
 import { workflowEnvelope } from "./workflow.ts"
 
+const serviceState = z.enum(["off", "starting", "ready", "failed"])
+
 export const stateRows = [
   streamed(
     "workflow-chat-message",
@@ -31,8 +33,23 @@ export const stateRows = [
     data: z.string(),
     description: z.string(),
     mimeType: z.string().optional(),
+    callId: z.string().optional(),
   }),
-  streamed("models", "The models that the agent can use.", { models: z.array(providerModels) }),
+  streamed(
+    "models",
+    "The models that the agent can use; `default` is that of prompts that name none.",
+    { models: z.array(providerModels), default: z.string().optional() },
+  ),
+  streamed(
+    "services",
+    "The services of the sandbox that people open, and the programs that they lack.",
+    {
+      vscode: serviceState,
+      vnc: serviceState,
+      terminal: serviceState,
+      lacks: z.array(z.string()).optional(),
+    },
+  ),
   streamed("tunnels", "All current tunnels.", { tunnels: z.array(tunnel) }),
   streamed(
     "git-state",
@@ -110,5 +127,6 @@ export const responseRows = [
     success: z.boolean(),
     restarted: z.boolean(),
     error: z.string().optional(),
+    requestId: requestId.optional(),
   }),
 ] as const
