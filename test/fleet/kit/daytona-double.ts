@@ -12,6 +12,8 @@ export interface DaytonaDouble extends HttpDouble {
   readonly cloud: Cloud
   /** The next create ends in this state. */
   readonly failNextCreate: (state: "error" | "build_failed") => void
+  /** Sandboxes that are containers, which Daytona cannot pause. */
+  readonly containers: Set<string>
 }
 
 interface Body {
@@ -39,6 +41,7 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
   const passing = new Map<string, string>()
   const broken = new Map<string, string>()
   const snapshotIds = new Map<string, string>()
+  const containers = new Set<string>()
   const next: { createFails?: string | undefined } = {}
 
   const dto = (box: CloudBox, origin: string, state: string) => ({
@@ -127,6 +130,7 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
       case "POST stop":
         return change(box, origin, "stopping", "stopped")
       case "POST pause":
+        if (containers.has(box.id)) return problem(400, "Pausing is not supported")
         return change(box, origin, "pausing", "paused")
       case "POST last-activity":
         return new Response(null, { status: 201 })
@@ -250,6 +254,7 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
     ...double,
     apiUrl: `${double.url}/api`,
     cloud,
+    containers,
     failNextCreate: (state) => void (next.createFails = state),
     stop: async () => {
       await double.stop()

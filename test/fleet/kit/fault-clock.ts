@@ -1,4 +1,7 @@
-/** A clock whose timers a test lets expire all at once. Time itself is the system's. */
+/**
+ * A clock whose timers a test lets expire all at once. Waits of at most a second are those between two polls: they do not
+ * wait. Time itself is the system's.
+ */
 import { type Clock, systemClock } from "../../../src/lib/clock.ts"
 
 export interface FaultClock extends Clock {
@@ -6,6 +9,8 @@ export interface FaultClock extends Clock {
   readonly expire: () => void
   readonly reset: () => void
 }
+
+const POLL_MS = 1000
 
 export const createFaultClock = (): FaultClock => {
   const timers = new Set<() => void>()
@@ -19,7 +24,7 @@ export const createFaultClock = (): FaultClock => {
         run()
       }
       timers.add(fire)
-      const cancel = systemClock.after(state.isExpired ? 0 : ms, fire)
+      const cancel = systemClock.after(state.isExpired || ms <= POLL_MS ? 0 : ms, fire)
       return () => {
         timers.delete(fire)
         cancel()
