@@ -202,11 +202,11 @@ const sendArtifact = (host: HttpApiHost, session: string, id: string): Response 
   const found = host.artifact(session, id)
   if (!found) return errorResponse(404, `artifact ${id} does not exist`)
   // The sandbox chose the type: content that is not an image must never run as a page of the hub's origin.
+  const isImage = /^image\/(png|jpeg|gif|webp)$/.test(found.mime)
   return new Response(found.body, {
     headers: {
-      "content-type": /^image\/(png|jpeg|gif|webp)$/.test(found.mime)
-        ? found.mime
-        : "application/octet-stream",
+      "content-type": isImage ? found.mime : "application/octet-stream",
+      ...(!isImage && { "content-disposition": "attachment" }),
       // The id names the content for good; only the person who may read it may keep a copy.
       "cache-control": "private, max-age=31536000, immutable",
       "x-content-type-options": "nosniff",

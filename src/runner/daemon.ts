@@ -136,7 +136,18 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     clock,
     log,
   })
-  const { changes, egress, environment, git, secrets, services, terminals, v1, workspace } = sandbox
+  const {
+    changes,
+    display,
+    egress,
+    environment,
+    git,
+    secrets,
+    services,
+    terminals,
+    v1,
+    workspace,
+  } = sandbox
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
@@ -148,6 +159,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     link,
     send: link.send,
     onTurnFiles: changes.turnEnded,
+    onTurnOver: display.turnEnded,
     workDir,
     self,
     user,
@@ -235,6 +247,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     settled: async () => {
       await workflows.settled()
       await channels.settled()
+      await display.settled()
     },
     stopTurns: (why) => {
       void workflows.stop(undefined, why)
@@ -258,7 +271,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await host.refresh()
     },
   })
-  joined.set({ channels, workflows, readiness, agent, inbound, hibernation })
+  joined.set({ channels, workflows, display, readiness, agent, inbound, hibernation })
 
   let stopWatching = () => {}
 
@@ -308,7 +321,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       for (const id of workflows.recover())
         void channels.stop(channelOf(id), "the workflow has ended")
       link.start()
-      void host.prepared().then(changes.start, changes.start)
+      const watchFiles = () => {
+        changes.start()
+        display.start()
+      }
+      void host.prepared().then(watchFiles, watchFiles)
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
@@ -323,7 +340,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       hibernation.stop()
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
-      await within(clock, SETTLE_MS, Promise.all(turns))
+      await within(clock, SETTLE_MS, Promise.all(turns).then(display.settled))
       terminals.stop()
       await within(
         clock,

@@ -153,7 +153,7 @@ const events: Readonly<Record<EventAction, Rule>> = {
   "event:interaction": read("a question or a permission"),
   "event:state": read("a named value"),
   "event:ask": read("the result of a command"),
-  "event:artifact": read("an image"),
+  "event:artifact": read("an image, or a file that the agent shows"),
   "event:usage": read("tokens and cost"),
 }
 

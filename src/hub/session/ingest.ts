@@ -16,6 +16,7 @@ import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycl
 import { hasEnded } from "./named-values.ts"
 import { hasRow, pathRow, readRow } from "./rows.ts"
 import { checkBudget } from "./budget.ts"
+import { storeDisplayFiles } from "./display-files.ts"
 import { permissionText, questionText } from "./chat-questions.ts"
 
 /** `runner-side.ts` handles these itself. */
@@ -239,6 +240,7 @@ const tableOf = (context: SessionContext): IngestTable => {
         messageId: replyTo(context, messageId),
         callId,
       }),
+    artifacts: (frame) => storeDisplayFiles(context, frame),
     models: ({ models, default: name }) => {
       values.setPublic("models", models)
       if (name !== undefined) values.setPublic("model", { default: name })
