@@ -1,6 +1,6 @@
 /** The stream of envd's process API is decoded whole or not at all. */
 import { expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { decodeFrames } from "../../../src/fleet/providers/envd.ts"
 
 const frame = (flag: number, json: unknown): Uint8Array => {
