@@ -11,6 +11,9 @@ import type { Settings } from "../settings/settings.ts"
 import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { demoProvider, hasClientModels } from "./host-config.ts"
 import { providerMakers } from "./serve-providers.ts"
+import { loadBuiltPage } from "./load-page-files.ts"
+import { servePage } from "./serve-page.ts"
+import { originFor } from "../runner/gateway/hosts.ts"
 import { startServeStack } from "./serve-stack.ts"
 import { modelsOfStack } from "./stack-models.ts"
 
@@ -46,6 +49,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   const demo = models.needsDemo
     ? await startOnStablePort(join(stateDir, "demo-port"), (port) => startDemoModel({ port }))
     : undefined
+  const page = servePage(settings, await loadBuiltPage(), clientToken)
   const stack = await startServeStack({
     provider,
     store: await openStore(settings),
@@ -82,11 +86,21 @@ export const serve: Command = async ({ settings: given, log }) => {
         audience: settings.hubJwtAudience,
       },
       encryptionKey: settings.hubEncryptionKey,
+      page,
     },
   })
   writeFileSync(portFile(stateDir), String(stack.hub.port))
-  writeAddress(stateDir, { url: stack.hub.url, token: clientToken })
+  const pageOrigin = page && originFor(page.origin, `:${stack.hub.port}`)
+  writeAddress(stateDir, {
+    url: stack.hub.url,
+    token: clientToken,
+    ...(pageOrigin !== undefined && { page: pageOrigin }),
+  })
   print(`Session agent: ${stack.hub.url}\nSandboxes: ${provider.name}\n`)
+  if (page) {
+    print(`Open the page: ${page.newLink(stack.hub.port)}\n`)
+    print("This link is valid once, for 10 minutes; `sandpiper link` prints another.\n")
+  }
   print(`The operator's token is in ${join(stateDir, "fleet", "operator-token")}\n`)
   await signalled
   removeAddress(stateDir)

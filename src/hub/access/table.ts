@@ -67,6 +67,9 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
   },
   "route:list": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /sessions`"),
   "route:lobby": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /lobby/ws`"),
+  "route:login-link": row("owner", "owner", "sessions:admin", ["operator"])(
+    "`POST /login-links`: a login link of the page",
+  ),
   "route:search": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /search`"),
   "route:create": row(
     "owner",

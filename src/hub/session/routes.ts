@@ -29,6 +29,7 @@ interface OwnerRoute {
   readonly to:
     | "list"
     | "lobby"
+    | "login-link"
     | "search"
     | "create"
     | "keys-list"
@@ -63,6 +64,7 @@ const ownerRoutes: ReadonlyMap<string, "health" | "personas-list" | OwnerRoute["
   ["GET keys", "keys-list"],
   ["POST keys", "keys-create"],
   ["GET audit", "audit"],
+  ["POST login-links", "login-link"],
   ["GET personas", "personas-list"],
 ])
 

@@ -65,6 +65,10 @@ export interface DurableEnvironment {
   readonly TELEGRAM_BOT_TOKEN?: string
   readonly TELEGRAM_SESSION?: string
   readonly TELEGRAM_API_URL?: string
+  /** The built files of the page (`dist/page`). Without it the hub serves no page. */
+  readonly ASSETS?: { readonly fetch: (request: Request) => Promise<Response> }
+  /** Origins of sandboxes' gateways that the page may show in frames, separated by commas; may begin with `https://*.`. */
+  readonly SANDBOX_ORIGINS?: string
   /** Origins of web pages that may call the hub, separated by commas. */
   readonly ALLOWED_ORIGINS?: string
 }
