@@ -82,6 +82,7 @@ export const serve: Command = async ({ settings: given, log }) => {
       environmentOf: sandboxEnvironment(settings.environment),
     })
     writeFileSync(portFile(stateDir), String(served.port))
+    mkdirSync(join(stateDir, "hub"), { recursive: true, mode: 0o700 })
     writeAddress(stateDir, { url: served.url, token: clientToken })
     print(`Fleet: ${served.url}\nHub: ${settings.hubUrl}\nSandboxes: ${provider.name}\n`)
     await signalled
@@ -90,7 +91,9 @@ export const serve: Command = async ({ settings: given, log }) => {
     return 0
   }
   const demo = models.needsDemo
-    ? await startOnStablePort(join(stateDir, "demo-port"), (port) => startDemoModel({ port }))
+    ? await startOnStablePort(join(stateDir, "demo-port"), (demoPort) =>
+        startDemoModel({ port: demoPort }),
+      )
     : undefined
   const stack = await startServeStack({
     ...fleetOptions,

@@ -24,7 +24,7 @@ const signatureOf = (key: string, { method, path, at, nonce, body }: SignedParts
   hmacOf(key, [method, path, at, nonce, body].join("\n"))
 
 /** The value of the header. */
-export const signRequest = async (key: string, parts: SignedParts): Promise<string> =>
+const signRequest = async (key: string, parts: SignedParts): Promise<string> =>
   `t=${parts.at},n=${parts.nonce},s=${await signatureOf(key, parts)}`
 
 const HEADER = /^t=(\d{1,15}),n=([\w-]{16,64}),s=([0-9a-f]{64})$/

@@ -168,24 +168,7 @@ describe("a thread of conversation", () => {
     expect(shown).toContain("kept")
   })
 
-  test("a new process of the fleet keeps the running sandbox", async () => {
-    const before = await life()
-    const { pid } = boxOf(String(before.ref)).process
-    client.close()
-    await stack.stop()
-    stack = await start()
-    const sandboxes = await call("GET", "/api/sandboxes")
-    expect(sandboxes.body).toMatchObject({
-      sandboxes: [{ sessionId: session, providerSandboxId: before.ref }],
-    })
-    expect(boxOf(String(before.ref)).process.pid).toBe(pid)
-  })
-})
-
-describe("a child session", () => {
-  test("has a sandbox of its own, works in it and reports to its parent", async () => {
-    client.close()
-    client = await connectClient(stack.hub.url, CLIENT_TOKEN, { session })
+  test("a child session has a sandbox of its own, works in it and reports to its parent", async () => {
     model.on("child-task", [
       tool("bash", { command: "echo twig > nest.txt", description: "write" }),
       text("The nest is built."),
@@ -212,6 +195,19 @@ describe("a child session", () => {
     const ended = await call("POST", `/api/sandbox/${child}/terminate?wait=1`)
     expect(ended.body).toMatchObject({ status: "terminated" })
     expect(existsSync(nest)).toBe(false)
+  })
+
+  test("a new process of the fleet keeps the running sandbox", async () => {
+    const before = await life()
+    const { pid } = boxOf(String(before.ref)).process
+    client.close()
+    await stack.stop()
+    stack = await start()
+    const sandboxes = await call("GET", "/api/sandboxes")
+    expect(sandboxes.body).toMatchObject({
+      sandboxes: [{ sessionId: session, providerSandboxId: before.ref }],
+    })
+    expect(boxOf(String(before.ref)).process.pid).toBe(pid)
   })
 })
 

@@ -1,6 +1,6 @@
 /** Signed requests: what a valid one is, and that each part of it is covered. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import {
   problemOfSignature,
   SIGNATURE_HEADER,

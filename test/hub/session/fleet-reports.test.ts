@@ -1,6 +1,6 @@
 /** What a session tells a fleet in another process, when, and what people read while the fleet is away. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import type { SessionActivity } from "../../../src/hub/session/ports.ts"
 import { createManualClock } from "../../kit/clock.ts"
 import { type Core, createCore } from "../kit/core.ts"

@@ -289,8 +289,7 @@ export class SessionAgent {
       tellFleet: hasFleet(this.#environment)
         ? (activity) => {
             const { id, access } = hosted()
-            const report = { session: id, owner: access.owner(), activity }
-            return tellFleet(this.#environment, report)
+            return tellFleet(this.#environment, { session: id, owner: access.owner(), activity })
           }
         : undefined,
       tellParent: (parent, childReport) =>
