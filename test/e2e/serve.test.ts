@@ -195,6 +195,7 @@ describe("a thread of conversation", () => {
     const ended = await call("POST", `/api/sandbox/${child}/terminate?wait=1`)
     expect(ended.body).toMatchObject({ status: "terminated" })
     expect(existsSync(nest)).toBe(false)
+    await call("DELETE", `/api/sandbox/${child}`)
   })
 
   test("a new process of the fleet keeps the running sandbox", async () => {
