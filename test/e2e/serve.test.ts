@@ -178,7 +178,7 @@ describe("a thread of conversation", () => {
       text("I have asked a child."),
     ])
     expect(await say("p6", "@@spawn@@")).toBe("I have asked a child.")
-    const isReport = (part: { readonly text?: string }) =>
+    const isReport = (part: { readonly text?: string | undefined }) =>
       part.text?.endsWith("has finished its work. Its answer:\n\nThe nest is built.") === true
     await client.until(
       () => client.messages().some(({ role, parts }) => role === "user" && parts.some(isReport)),

@@ -17,7 +17,13 @@ import { join } from "node:path"
 import { z } from "zod"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import { runCommand } from "./local-command.ts"
-import type { ProviderResult, SandboxInfo, SandboxProvider, SandboxSpec } from "./contract.ts"
+import {
+  type ProviderResult,
+  type SandboxInfo,
+  type SandboxProvider,
+  type SandboxSpec,
+  UnsupportedError,
+} from "./contract.ts"
 import { findCgroupRoot, identityOf, isAlive, processGroup } from "./local-processes.ts"
 
 export interface LocalProviderOptions {
@@ -118,9 +124,13 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
     const group = groupOf(box.name)
     const identity = box.process
     if (identity !== undefined) {
-      group.kill(identity)
       const until = clock.now() + KILL_MS
-      while (isAlive(identity) && clock.now() < until) await sleep(clock, 10)
+      // Repeated: a process that has just been started may not have joined its group yet.
+      while (isAlive(identity) && clock.now() < until) {
+        group.kill(identity)
+        await sleep(clock, 10)
+      }
+      group.kill(identity)
       if (isAlive(identity)) return false
     }
     for (let attempt = 0; attempt < 50; attempt++) {
@@ -171,6 +181,8 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       return box ? { is: "ok", value: infoOf(box) } : missing
     },
     create: async (spec) => {
+      if (spec.volumes.length > 0 || Object.keys(spec.resources).length > 0)
+        return { is: "refused", why: "processes without isolation have no volumes and no limits" }
       const folder = join(folders.boxes, spec.name)
       if (existsSync(folder)) return { is: "unknown", why: `the name ${spec.name} is taken` }
       mkdirSync(folder, { mode: 0o700 })
@@ -210,7 +222,8 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       } else start(box)
       return { is: "ok", value: {} }
     },
-    snapshot: async (ref) => {
+    snapshot: async (ref, kind) => {
+      if (kind === "memory") throw new UnsupportedError("local", "snapshots of memory")
       const box = read(ref)
       if (!box) return missing
       const id = `${ref}-${clock.now()}`

@@ -33,6 +33,8 @@ export const createNoopProvider = (now: () => number): SandboxProvider => {
       return found ? { is: "ok", value: found } : { is: "missing" }
     },
     create: async (spec) => {
+      if (spec.volumes.length > 0 || Object.keys(spec.resources).length > 0)
+        return { is: "refused", why: "the provider noop has no volumes and no limits" }
       if (sandboxes.has(spec.name)) return { is: "unknown", why: `the name ${spec.name} is taken` }
       sandboxes.set(spec.name, {
         ref: spec.name,

@@ -13,6 +13,7 @@ import { createQueue, type Queue } from "./queue.ts"
 import { createNamedValues, type NamedValues } from "./named-values.ts"
 import { readActivity } from "./activity.ts"
 import { createFleetReports, type FleetReports } from "./fleet-reports.ts"
+import { createSearchIndex } from "./search-index.ts"
 import { createBudget, type SessionBudget } from "./budget.ts"
 import { createWorkflowReports, type WorkflowReports } from "./workflow-reports.ts"
 import { createDeltaBatches, type DeltaBatches } from "./delta-batches.ts"
@@ -45,7 +46,7 @@ const LISTED: readonly ChangeKind[] = ["message", "state", "usage", "artifact"]
 export const createSessionContext = (ports: Ports, config?: string): SessionContext => {
   const { sql, sockets, now, newId } = ports
   const changes = createChanges(sql, sockets)
-  const messages = createMessages(sql, changes, now, newId)
+  const messages = createMessages(sql, changes, now, newId, createSearchIndex(sql))
   const deltas = createDeltaBatches(messages, ports, changes.rev)
   const attachments = createAttachments(ports)
   const runnerConnection = createRunnerConnection(sql)

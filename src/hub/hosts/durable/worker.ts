@@ -127,7 +127,14 @@ export class SessionAgent {
   }
 
   #guardPorts(): GuardPorts {
-    return { directory: this.#directory, now: () => Date.now() }
+    const { HUB_GATEWAY_SECRET } = this.#environment
+    return {
+      directory: this.#directory,
+      now: () => Date.now(),
+      terminate: () => this.#end("ended by a client"),
+      gatewayKey: async ({ id, session }) =>
+        HUB_GATEWAY_SECRET ? gatewayKey(HUB_GATEWAY_SECRET, id, session.generation()) : undefined,
+    }
   }
 
   /** Descendants first: a parent that has ended cannot end them any more. */
@@ -313,18 +320,16 @@ export class SessionAgent {
   }
 
   async #httpApi(): Promise<HttpApiHost> {
-    const { HUB_GATEWAY_SECRET } = this.#environment
     const notHere = () => {
       throw new Error("this route belongs to the directory")
     }
     return {
       ...(await doorOf(this.#environment)),
-      directory: this.#directory,
+      ...this.#guardPorts(),
       verifyJwt: this.#verifyJwt,
       find: () => this.#hosted,
       provision: (name, owner, fields) => this.#provision(name, owner, fields),
       liveStatus: () => undefined,
-      terminate: () => this.#end("ended by a client"),
       fleet: (session, call, request) =>
         handleFleetCall(
           {
@@ -338,8 +343,10 @@ export class SessionAgent {
               await this.#provision(session, owner, {})
             },
             end: (why) => this.#end(why),
-            gatewayKey: async (generation) =>
-              HUB_GATEWAY_SECRET ? gatewayKey(HUB_GATEWAY_SECRET, session, generation) : undefined,
+            gatewayKey: async (generation) => {
+              const { HUB_GATEWAY_SECRET: secret } = this.#environment
+              return secret ? gatewayKey(secret, session, generation) : undefined
+            },
           },
           call,
           request,
@@ -370,8 +377,6 @@ export class SessionAgent {
         return response
       },
       checkConnections: () => this.#checkConnections(),
-      gatewayKey: async ({ id, session }) =>
-        HUB_GATEWAY_SECRET ? gatewayKey(HUB_GATEWAY_SECRET, id, session.generation()) : undefined,
       keyRevoked: notHere,
       ownerChanged: notHere,
       rotateKeys: notHere,
