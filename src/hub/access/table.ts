@@ -70,6 +70,7 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
     doc: "`POST /fleet/sessions/:id/:call`, signed by the fleet",
   },
   "route:list": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /sessions`"),
+  "route:lobby": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /lobby/ws`"),
   "route:search": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /search`"),
   "route:create": row(
     "owner",
