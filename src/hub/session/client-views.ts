@@ -117,8 +117,8 @@ const usageOf = (sql: Sql, messageId: string): Pick<Message, "model" | "usage"> 
     messageId,
   )
   if (!row) return {}
-  const { model, ...usage } = row
-  return { model, usage }
+  const { model, ...used } = row
+  return { model, usage: used }
 }
 
 export const textOf = ({ text, half }: { text: string; half: number | null }): string =>
