@@ -8,7 +8,7 @@ import { bridgeEntry, bridgeKey, bridgeMark, usableRef } from "../core/bridge-en
 import { redactError } from "../core/redact.ts"
 import type { SandboxProvider } from "../providers/contract.ts"
 import type { FleetStore, StoredSession } from "../store/ports.ts"
-import type { Bridge } from "./no-bridge.ts"
+import type { Bridge } from "./bridge.ts"
 import { openRedis, type RedisConnection } from "./redis-connection.ts"
 
 export interface RedisBridgeOptions {
@@ -118,6 +118,7 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
     changed: ({ id, life }) => {
       if (written.get(id) !== bridgeMark(life)) write(id)
     },
+    forgotten: write,
     start: () => void refresh(),
     stop: async () => {
       stopped = true

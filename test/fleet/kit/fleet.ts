@@ -2,7 +2,7 @@
 import { createKeeper, type Keeper } from "../../../src/fleet/keeper.ts"
 import type { Capabilities, SandboxProvider } from "../../../src/fleet/providers/contract.ts"
 import { createNoopProvider } from "../../../src/fleet/providers/noop.ts"
-import type { FleetStore, StoredSession } from "../../../src/fleet/store/ports.ts"
+import type { FleetStore } from "../../../src/fleet/store/ports.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { createLog } from "../../../src/lib/log.ts"
 
@@ -60,7 +60,6 @@ export const keeperOn = async (
   store: FleetStore,
   provider: SandboxProvider,
   replica = "r1",
-  changed: (session: StoredSession) => void = () => {},
 ): Promise<TestFleet> => {
   const notes: string[] = []
   const deployment = await store.deployment()
@@ -83,7 +82,6 @@ export const keeperOn = async (
       minimumVersion: undefined,
     },
     note: (_session, text) => void notes.push(text),
-    changed,
     specOf: async ({ id, tenant }, { generation, snapshot }) => ({
       session: id,
       generation,
