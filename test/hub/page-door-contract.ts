@@ -32,7 +32,10 @@ export const testPageDoor = (name: string, start: () => Promise<PageHost>): void
       body: JSON.stringify(body),
     })
   /** A request of a browser: the connection goes to loopback, the host is the page's. */
-  const browse = (path: string, init: RequestInit & { headers?: Record<string, string> } = {}) =>
+  const browse = (
+    path: string,
+    init: Omit<RequestInit, "headers"> & { headers?: Record<string, string> } = {},
+  ) =>
     fetch(`${host.url}${path}`, {
       redirect: "manual",
       keepalive: false,
@@ -118,7 +121,7 @@ export const testPageDoor = (name: string, start: () => Promise<PageHost>): void
           {
             protocols: [...protocols],
             headers: { Cookie: cookie, Host: new URL(host.pageOrigin).host },
-          } as never,
+          },
         )
         const received = Promise.withResolvers<string>()
         socket.addEventListener("open", () => socket.send('{"type":"subscribe"}'))
