@@ -20,7 +20,7 @@ const environment = {
   GITHUB_API_URL: github.url,
   GITHUB_SERVER_URL: "https://github.com",
 }
-const call = (token: string) =>
+const open = (token: string) =>
   fetch(`${github.url}/repos/birds/heron`, { headers: { Authorization: `Bearer ${token}` } })
 
 test("the owner of an installation gets a token that opens its repositories for an hour", async () => {
@@ -28,7 +28,7 @@ test("the owner of an installation gets a token that opens its repositories for 
   const before = Date.now()
   const issued = await issue?.("https://github.com", ["birds/heron"])
   expect(issued?.expiresAt).toBeGreaterThan(before + 3_500_000)
-  expect((await call(issued?.token ?? "")).status).toBe(200)
+  expect((await open(issued?.token ?? "")).status).toBe(200)
   expect(github.issued.at(-1)?.repositories).toEqual(["heron"])
 })
 

@@ -1,6 +1,6 @@
 /** Passwords for git and `gh`: from the settings, or short-lived tokens that are replaced before they expire. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { createGitTokens, isFresh, REFRESH_BEFORE_MS } from "../../../src/runner/host/git-tokens.ts"
 import { createManualClock } from "../../kit/clock.ts"
 import { silentLog } from "../../kit/log.ts"
