@@ -10,7 +10,7 @@ import { shellQuoted } from "./git-config.ts"
 export const wrapperFolder = (stateDir: string): string => join(stateDir, "bin")
 
 /** A login of the agent's own (`gh auth login`, GH_TOKEN) stays as it is where the runner has no token. */
-export const ghWrapperText = (folder: string, helper: string): string => `#!/bin/sh
+const ghWrapperText = (folder: string, helper: string): string => `#!/bin/sh
 # Written at every start of the runner; changes are lost.
 folder=${shellQuoted(folder)}
 rest=
