@@ -14,7 +14,7 @@ import { LOCAL_OWNER } from "./access/session-access.ts"
 import { isAudited } from "./access/table.ts"
 import type { JwtVerifier } from "./access/verify-jwt.ts"
 import type { LiveStatus } from "../wire/clients/lobby.ts"
-import { parseClientMessage } from "../wire/clients/verbs.ts"
+import { parseClientMessage, type RefusalCode } from "../wire/clients/verbs.ts"
 import {
   BAD_BODY,
   errorResponse,
@@ -170,7 +170,9 @@ const handleSessionRoute = async (
   const decision = decide(principal, action, target)
   if (!decision.ok) {
     if (decision.status === 404) return missing(route.session)
-    return errorResponse(decision.status, decision.message)
+    return route.to === "verb" && decision.status === 403
+      ? refusedVerb("forbidden", decision.message)
+      : errorResponse(decision.status, decision.message)
   }
   if (route.to === "verb") return runVerb(host, hosted, route.verb, request, sender)
   if (isAudited(action)) {
@@ -238,6 +240,9 @@ const sendArtifact = (host: HttpApiHost, session: string, id: string): Response 
   })
 }
 
+const refusedVerb = (code: RefusalCode, message: string): Response =>
+  replyResponse({ ok: false, error: { code, message } })
+
 const channelOf = (url: URL): string | undefined => url.searchParams.get("channel") ?? undefined
 
 const streamEvents = async (
@@ -267,9 +272,9 @@ const runVerb = async (
   const body = await readBody(request)
   if (body === undefined) return errorResponse(400, BAD_BODY)
   const parsed = parseClientMessage({ ...body, type: name })
-  if (!parsed.ok) return errorResponse(400, parsed.problem)
+  if (!parsed.ok) return refusedVerb("bad-request", parsed.problem)
   if (parsed.message.type === "subscribe")
-    return errorResponse(400, "subscribe works on a WebSocket only: use GET events")
+    return refusedVerb("bad-request", "subscribe works on a WebSocket only: use GET events")
   return replyResponse(await handleVerb(host, hosted, parsed.message, sender))
 }
 

@@ -95,7 +95,8 @@ const startUp = async (command: string[], cwd: string, env: Record<string, strin
   return up
 }
 
-const openPage = async (
+/** A page that logs in with this link. */
+export const openPage = async (
   browser: Browser,
   link: string,
   options: Parameters<Browser["newContext"]>[0] = {},

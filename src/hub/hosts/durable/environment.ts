@@ -22,9 +22,13 @@ export const keyringOf = async (environment: DurableEnvironment): Promise<Keyrin
   return HUB_ENCRYPTION_KEY ? readKeyring(HUB_ENCRYPTION_KEY) : undefined
 }
 
-export const doorOf = async ({ CLIENT_TOKEN, ALLOWED_ORIGINS }: DurableEnvironment) => ({
-  clientTokenHash: CLIENT_TOKEN ? await hashOf(CLIENT_TOKEN) : undefined,
-  allowedOrigins: ALLOWED_ORIGINS?.split(",").map((origin) => origin.trim()) ?? [],
+/** Origins of web pages that may call the hub. */
+export const originsOf = ({ ALLOWED_ORIGINS }: DurableEnvironment): readonly string[] =>
+  ALLOWED_ORIGINS?.split(",").map((origin) => origin.trim()) ?? []
+
+export const doorOf = async (environment: DurableEnvironment) => ({
+  clientTokenHash: environment.CLIENT_TOKEN ? await hashOf(environment.CLIENT_TOKEN) : undefined,
+  allowedOrigins: originsOf(environment),
   from: (request: Request) => request.headers.get("cf-connecting-ip") ?? undefined,
   now: () => Date.now(),
 })

@@ -40,7 +40,9 @@ import type { JwtVerifier } from "../../access/verify-jwt.ts"
 import { gatewayKey } from "../../keys.ts"
 import { applyProvision, type Provision } from "../../provision.ts"
 import { durableChildren } from "./children.ts"
-import { doorOf, keyringOf, verifierOf } from "./environment.ts"
+import { preflightResponse, withCors } from "../../cors.ts"
+import { errorResponse } from "../../http-responses.ts"
+import { doorOf, keyringOf, originsOf, verifierOf } from "./environment.ts"
 import { handleFleetCall, hasFleet, tellFleet } from "./fleet.ts"
 import { DIRECTORY_NAME, remoteDirectory } from "./remote-directory.ts"
 import { durablePage, withProtocol } from "./page.ts"
@@ -406,6 +408,9 @@ const objectOf = (namespace: DurableNamespace, name: string) =>
 export default {
   fetch: async (request: Request, environment: DurableEnvironment): Promise<Response> => {
     const page = findPageRoute(new URL(request.url).pathname) && durablePage(environment)
+    const allowed = originsOf(environment)
+    const preflight = preflightResponse(request, allowed)
+    if (preflight) return preflight
     if (!page) return forward(request, environment)
     const response = await handlePage(page, request, async (inner, protocol) =>
       withProtocol(await forward(inner, environment), protocol),
@@ -417,9 +422,10 @@ export default {
 const forward = async (request: Request, environment: DurableEnvironment): Promise<Response> => {
   const url = new URL(request.url)
   const route = routeOf(request.method, url.pathname, url.searchParams.get("role"))
-  if (!route) return new Response("no such route", { status: 404 })
+  if (!route) return withCors(errorResponse(404, "no such route"), request, originsOf(environment))
   if ("session" in route) return objectOf(environment.SESSIONS, route.session).fetch(request)
-  if (route.to === "health") return Response.json({ ok: true })
+  if (route.to === "health")
+    return withCors(Response.json({ ok: true }), request, originsOf(environment))
   if (route.to === "chat") {
     const chat = durableChats(environment).find(route.chat)
     if (!chat) return new Response("no such route", { status: 404 })

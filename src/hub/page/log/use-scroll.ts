@@ -83,6 +83,15 @@ export const useScroll = (options: ScrollOptions): Scroll => {
     setRange((before) => (isSameRange(before, next) ? before : next))
   }
 
+  /**
+   * Many turns were added before the anchor, which has left the document: to where it should be. The next render has it
+   * again, and the next settling puts it exactly where it was.
+   */
+  const moveTowards = (element: HTMLElement, { turn, turnTop }: Anchor) => {
+    const top = offsetOf(latest.current.ids, heights.current, turn)
+    if (top !== undefined) moveTo(element, top - turnTop)
+  }
+
   /** Puts the view right after a change of layout. */
   const settle = () => {
     const element = scroller.current
@@ -92,8 +101,11 @@ export const useScroll = (options: ScrollOptions): Scroll => {
       anchor.current = undefined
     } else if (anchor.current) {
       const drift = driftOf(element, anchor.current)
-      if (drift !== undefined && Math.abs(drift) >= TINY) moveTo(element, element.scrollTop + drift)
+      if (drift === undefined) moveTowards(element, anchor.current)
+      else if (Math.abs(drift) >= TINY) moveTo(element, element.scrollTop + drift)
     }
+    // A long way in one step: the turns in view came into the document only now.
+    if (!follow.current.follows && !wanted.current) anchor.current ??= findAnchor(element)
     measure()
     updateRange()
   }
@@ -126,7 +138,7 @@ export const useScroll = (options: ScrollOptions): Scroll => {
     moveTo(element, top - place.top)
     updateRange()
     toPlace(element, place, () => (anchor.current = findAnchor(element)))
-  }, [conversation, ids.length])
+  }, [conversation, ids.length, ids[0]])
 
   // Every render may have changed the layout; a changed range renders again and settles again.
   useLayoutEffect(() => settleRef.current())
@@ -223,7 +235,9 @@ export const useScroll = (options: ScrollOptions): Scroll => {
     leave: () => act({ type: "left", toEnd: 0 }),
     toTurn: (id) => {
       const element = scroller.current
-      const top = offsetOf(ids, heights.current, id)
+      const top = offsetOf(latest.current.ids, heights.current, id)
+      // The turn was just loaded: it is shown with the next render.
+      if (top === undefined) wanted.current = { turn: id, top: 0 }
       if (!element || top === undefined) return
       act({ type: "left", toEnd: 0 })
       anchor.current = undefined

@@ -9,6 +9,7 @@ import { openBunSql } from "../../../../src/hub/hosts/bun/sql.ts"
 import { systemClock } from "../../../../src/lib/clock.ts"
 import { testContract } from "../../contract.ts"
 import { testPageProtocol } from "../../page-contract.ts"
+import { ALLOWED_ORIGIN } from "../../http-errors-contract.ts"
 import { testEffects } from "../../effects-contract.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
 import { silentLog } from "../../../kit/log.ts"
@@ -26,6 +27,7 @@ const start = async (
     clock: systemClock,
     log: silentLog,
     clientToken: CLIENT_TOKEN,
+    allowedOrigins: [ALLOWED_ORIGIN],
   })
   await hub.resume()
   return hub

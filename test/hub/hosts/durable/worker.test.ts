@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { testContract } from "../../contract.ts"
 import { testPageProtocol } from "../../page-contract.ts"
+import { ALLOWED_ORIGIN } from "../../http-errors-contract.ts"
 import { testEffects } from "../../effects-contract.ts"
 import { startFakeRunner } from "../../kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "../../kit/hub.ts"
@@ -20,6 +21,7 @@ testContract("the hub in a Durable Object", async () => {
 testPageProtocol("the page of the hub in a Durable Object", async () => {
   const workerd = await startWorkerd(script, {
     HUB_GATEWAY_SECRET: "a-gateway-secret-of-the-tests",
+    ALLOWED_ORIGINS: ALLOWED_ORIGIN,
   })
   return {
     ...workerd,

@@ -1,0 +1,101 @@
+/** The page while its hub is killed and started again in the middle of an answer: every word is shown once. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Browser, Page } from "playwright-core"
+import type { Snapshot } from "../../src/wire/clients/conversation.ts"
+import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
+import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
+import { launchBrowser } from "../kit/browser.ts"
+import { freePort } from "../kit/free-port.ts"
+import { openPage, sendPrompt, turnIsOver, until } from "../kit/page.ts"
+
+const KILLS = 4
+const PIECES = Array.from(
+  { length: KILLS + 2 },
+  (_, piece) =>
+    `${Array.from({ length: 60 }, (_word, word) => `w${piece}-${word}`).join(" ")} mark-${piece}\n\n`,
+)
+let folder: string
+let port: number
+let hub: Bun.Subprocess
+let runner: FakeRunner
+let browser: Browser
+let page: Page
+
+/** Resolves with a login link when the hub listens. */
+const startHub = async (): Promise<string> => {
+  const program = join(import.meta.dir, "../hub/kit/page-hub-program.ts")
+  const child = Bun.spawn([process.execPath, program, folder, String(port)], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "inherit",
+  })
+  hub = child
+  const { value } = await child.stdout.getReader().read()
+  return new TextDecoder().decode(value).trim()
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "page-killed-"))
+  port = await freePort()
+  const link = await startHub()
+  runner = startFakeRunner({
+    url: `ws://127.0.0.1:${port}/sessions/s1/ws`,
+    token: RUNNER_TOKEN,
+    stateDir: join(folder, "runner"),
+    answer: () => PIECES,
+  })
+  browser = await launchBrowser()
+  page = (await openPage(browser, link)).page
+}, 120_000)
+afterAll(async () => {
+  await browser.close()
+  await runner.stop()
+  hub.kill("SIGKILL")
+  await hub.exited
+  await rm(folder, { recursive: true, force: true })
+})
+
+const words = (text: string): readonly string[] => text.split(/\s+/).filter((word) => word !== "")
+const shown = (piece: number) => `document.body.innerText.includes("mark-${piece}")`
+
+const wordsOnScreen = async (): Promise<readonly string[]> =>
+  words(
+    await page.evaluate<string>(
+      `[...document.querySelectorAll(".reply p")].map((one) => one.textContent).join(" ")`,
+    ),
+  )
+
+const storedWords = async (): Promise<readonly string[]> => {
+  const response = await fetch(`http://127.0.0.1:${port}/sessions/s1`, {
+    headers: { Authorization: `Bearer ${CLIENT_TOKEN}` },
+  })
+  const { messages } = (await response.json()) as Snapshot
+  const reply = messages.find(({ role }) => role === "assistant")
+  return words(reply?.parts.map(({ text = "" }) => text).join("") ?? "")
+}
+
+test("a page whose hub is killed four times during an answer stays logged in and shows every word of the hub once, also after a reload", async () => {
+  await sendPrompt(page, "tell me")
+  while (runner.busy() === 0) await Bun.sleep(20)
+  runner.work(1)
+  await until(page, shown(0), 60_000)
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    hub.kill("SIGKILL")
+    await hub.exited
+    // These words are made while no hub runs.
+    runner.work(1)
+    await startHub()
+    await until(page, shown(kill + 1), 60_000)
+    expect(await wordsOnScreen()).toEqual(words(PIECES.slice(0, kill + 2).join("")))
+  }
+  runner.work(2)
+  await turnIsOver(page, "tell me")
+  expect(await storedWords()).toEqual(words(PIECES.join("")))
+  expect(await wordsOnScreen()).toEqual(words(PIECES.join("")))
+  await page.reload()
+  await turnIsOver(page, "tell me")
+  expect(await wordsOnScreen()).toEqual(words(PIECES.join("")))
+}, 300_000)
