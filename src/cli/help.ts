@@ -23,7 +23,7 @@ Usage
   sandpiper key list [--owner O] | revoke PREFIX [--owner O] | rotate
   sandpiper forget DIR
   sandpiper files ls [PATH] | cat PATH | put LOCAL PATH | get PATH LOCAL | mv FROM TO [--overwrite]
-  sandpiper files rm PATH [--recursive] | edit PATH --old TEXT --new TEXT [--all]
+  sandpiper files rm PATH [--recursive] | edit PATH --old TEXT --new TEXT [--all] | save
   sandpiper services start web -- npm run dev      in a sandbox; also list, logs, stop, restart, expose
   sandpiper env apply FILE | scrub                 in a sandbox
   sandpiper workflow validate|run|resume FILE [--variables JSON] [--deny]

@@ -105,6 +105,7 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
             DO_WS_URL: hub.runnerUrl(stored.id),
             RUNNER_TOKEN: token,
             SESSION_ID: stored.id,
+            ...(hub.hasObjectStorage && { WORKSPACE_SYNC: "1" }),
             JWT_SECRET: await hub.gatewayKey(stored.id, generation),
           },
         }),

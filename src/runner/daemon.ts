@@ -91,6 +91,8 @@ const PROCESSES_MS = 3000
 const FLUSH_MS = 1500
 const CLOSE_MS = 500
 const SYNC_MS = 30_000
+/** For the copy of the workspace, before a snapshot. */
+const SAVE_MS = 30_000
 const API_TOKEN_FACT = "agent.api-token"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
@@ -133,21 +135,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     gatewayPort,
     secretsToken: () => settings.get().secretsToken,
     send: link.send,
+    request: link.request,
     clock,
     log,
   })
-  const {
-    changes,
-    display,
-    egress,
-    environment,
-    git,
-    secrets,
-    services,
-    terminals,
-    v1,
-    workspace,
-  } = sandbox
+  const { changes, display, egress, environment, git, secrets, services, sync } = sandbox
+  const { terminals, v1, workspace } = sandbox
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
@@ -196,6 +189,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       write: (name, value) => writeFact(db, name, value),
     },
     setComponent: readiness.setComponent,
+    ...(sync && { restoreWorkspace: sync.restore }),
     runHook: (hook) => joined.get().hibernation.runHook(hook),
     runWorkflow: (order, caller, gone) => runFromShell(workflows, order, caller, gone),
   })
@@ -251,7 +245,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       void workflows.stop(undefined, why)
       void channels.stop(undefined, why)
     },
-    flush: link.flush,
+    flush: async (ms) => {
+      if (sync) await within(clock, SAVE_MS, sync.settle())
+      return link.flush(ms)
+    },
     scrub: () => scrubSecrets(config.stateDir, db, [API_TOKEN_FACT, ...secretAgentFacts]),
     sync: async () => {
       writeOut(db)
@@ -291,6 +288,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           ]),
         git,
         secrets,
+        workspace: sync,
         services: {
           ...services,
           isSetup: config.sessionKind === "setup",
@@ -336,9 +334,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       stopWatching()
       changes.stop()
       hibernation.stop()
+      sync?.stop()
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
-      await within(clock, SETTLE_MS, Promise.all(turns).then(display.settled))
+      await within(clock, SETTLE_MS, Promise.all(turns).then(display.settled).then(sync?.settle))
       terminals.stop()
       await within(
         clock,

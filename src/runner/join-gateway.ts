@@ -34,6 +34,8 @@ export interface JoinGatewayOptions {
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
   readonly services: GatewayOptions["services"]
+  /** Undefined where the workspace is not saved. */
+  readonly workspace: GatewayOptions["workspace"]
   readonly v1: V1Supervisor
   readonly page: PageOptions | undefined
   readonly terminal: TerminalPorts | undefined
@@ -80,6 +82,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     }),
     secrets,
     services: options.services,
+    workspace: options.workspace,
     v1Server: options.v1.address,
     page: options.page,
     terminal: options.terminal,

@@ -10,6 +10,8 @@ import { readBootId } from "./host/boot-id.ts"
 import type { User } from "./host/users.ts"
 import { joinEgress } from "./join-egress.ts"
 import { joinServices } from "./join-services.ts"
+import { joinSync } from "./join-sync.ts"
+import type { Link } from "./link/link.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import { openDisplayStore } from "./sandbox/display/display-store.ts"
 import { createDisplayReporter } from "./sandbox/display/report-display.ts"
@@ -32,6 +34,7 @@ export interface JoinSandboxOptions {
   /** The current token of the secrets provider: a restored sandbox may have a new one. */
   readonly secretsToken: () => string | undefined
   readonly send: (frame: OutboundFrame) => void
+  readonly request: Link["request"]
   readonly clock: Clock
   readonly log: Log
 }
@@ -67,6 +70,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     git,
     workspace,
     send,
+    onChange: () => sync?.changed(),
     clock,
     log: log.child({ component: "workspace" }),
   })
@@ -107,6 +111,14 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     clock,
     log: log.child({ component: "v1" }),
   })
+  const sync = joinSync({
+    isOn: config.workspaceSync,
+    db,
+    request: options.request,
+    v1,
+    clock,
+    log: log.child({ component: "workspace" }),
+  })
   const runCommand = createRunCommand({
     workDir,
     environment: { ...userEnvironment, SANDPIPER_API_TOKEN: apiToken },
@@ -125,6 +137,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     terminals,
     services,
     v1,
+    sync,
     runCommand,
   }
 }

@@ -90,7 +90,7 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
     flags: ["variables"],
   },
   files: {
-    doc: "ls, cat, put, get, rm, mv, edit: files of the workspace over the gateway, as the agent's user",
+    doc: "ls, cat, put, get, rm, mv, edit, save: files of the workspace over the gateway, as the agent's user",
     operands: ["ls", "cat", "put", "get", "rm", "mv", "edit"],
     argument: "paths",
     switches: ["json", "recursive", "overwrite", "all"],

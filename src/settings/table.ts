@@ -10,6 +10,7 @@ import { linkSettings } from "./table/link.ts"
 import { processSettings } from "./table/process.ts"
 import { secretSettings } from "./table/secrets.ts"
 import { serviceSettings } from "./table/services.ts"
+import { storageSettings } from "./table/storage.ts"
 import { workspaceSettings } from "./table/workspace.ts"
 
 /** In the order of `--help`. */
@@ -23,6 +24,7 @@ export const settingGroups = {
   "Access to the session agent": accessSettings,
   Chats: chatSettings,
   Sandboxes: fleetSettings,
+  "Object storage": storageSettings,
   Process: processSettings,
 } as const
 
@@ -36,6 +38,7 @@ export const settingsTable = {
   ...accessSettings,
   ...chatSettings,
   ...fleetSettings,
+  ...storageSettings,
   ...processSettings,
 }
 

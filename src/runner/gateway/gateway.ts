@@ -56,6 +56,7 @@ export interface GatewayOptions {
   /** The sandbox's own terminals and the files of their document. */
   readonly terminal?: TerminalPorts | undefined
   readonly services: SandboxOperationPorts["services"]
+  readonly workspace: SandboxOperationPorts["workspace"]
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
   readonly v1Server?: () => Promise<V1Address | undefined>
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
@@ -111,6 +112,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
       tunnels,
       isListening: dialer.isListening,
       services: options.services,
+      workspace: options.workspace,
     }),
   })
 

@@ -42,6 +42,8 @@ export interface HostOptions {
     readonly write: (name: string, value: string) => void
   }
   readonly setComponent: (name: string, state: ComponentState, why?: string) => void
+  /** Brings the saved files into a new sandbox; resolves to a problem, if there is one. */
+  readonly restoreWorkspace?: () => Promise<string | undefined>
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
   readonly runWorkflow: (
     order: unknown,
@@ -154,6 +156,8 @@ export const createHost = (options: HostOptions): Host => {
         ),
       )
     }
+    // Before the clones: a saved clone has the work that was not pushed.
+    const notRestored = await options.restoreWorkspace?.()
     const { found, problems } = await bringRepositories(restored, (progress) =>
       setComponent("workspace", "starting", progress),
     )
@@ -168,7 +172,8 @@ export const createHost = (options: HostOptions): Host => {
         })),
       ),
     )
-    if (problems.length > 0) setComponent("workspace", "degraded", problems.join("; "))
+    const all = [...(notRestored === undefined ? [] : [notRestored]), ...problems]
+    if (all.length > 0) setComponent("workspace", "degraded", all.join("; "))
     else setComponent("workspace", "ready")
   }
 

@@ -14,6 +14,7 @@ import { createGitHost } from "../../handlers/git-host.ts"
 import { withGitRetries } from "../../handlers/git-retries.ts"
 import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
+import { configureObjectStorage } from "../../object-storage.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
 import { runWorkflowInCheckout } from "./workflow-in-checkout.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
@@ -57,6 +58,8 @@ export interface LocalHubOptions {
 export interface LocalHub extends Hub {
   /** Continues after a restart: children, triggers, workflow runs. */
   readonly resume: () => Promise<void>
+  /** Sandboxes of this hub can save their workspace. */
+  readonly hasObjectStorage: boolean
   /** For a session's config: tools off that this hub cannot serve, and on that it has something for. */
   readonly toolSwitches: () => Readonly<Record<string, boolean>>
   /** The key that the gateway of this session's sandbox checks. */
@@ -125,6 +128,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     now: clock.now,
     defaultSession: options.chatSession,
   })
+  const storage = configureObjectStorage(environment, clock.now)
   const gatewayKeyOf = async (session: string, generation: number) =>
     options.gatewayKey?.(session) ?? gatewayKey(master, session, generation)
   const hub = await startHub({
@@ -181,12 +185,14 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       find: async (session) => hub.find(session),
       children,
       git: withGitRetries(createGitHost(gitOf(owner)), stores.of(owner).retryGit),
+      storage,
       chatProblem: chats.problemOf,
     }),
   )
 
   return {
     ...hub,
+    hasObjectStorage: storage !== undefined,
     gatewayKey: gatewayKeyOf,
     toolSwitches: () =>
       toolSwitchesOf({

@@ -14,6 +14,7 @@ import { withGitRetries } from "../../handlers/git-retries.ts"
 import type { SessionAccess } from "../../access/session-access.ts"
 import { type OtherSession, createExternalHandlers } from "../../handlers/external-requests.ts"
 import { durableChats } from "./chats.ts"
+import { durableStorage } from "./environment.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 
 const NO_SANDBOXES =
@@ -75,6 +76,7 @@ export const answerRunnerRequest = (
       git: withGitRetries(durableGit(environment, owner), (caller, change) =>
         callObject(SHARED_STORE, storeNameOf(owner), nothing, "retryGit", [owner, caller, change]),
       ),
+      storage: durableStorage(environment),
       chatProblem: durableChats(environment).problemOf,
     })
   return async (access, frame) => {

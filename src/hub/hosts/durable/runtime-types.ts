@@ -65,6 +65,12 @@ export interface DurableEnvironment {
   readonly TELEGRAM_BOT_TOKEN?: string
   readonly TELEGRAM_SESSION?: string
   readonly TELEGRAM_API_URL?: string
+  /** Object storage for the files of workspaces. */
+  readonly S3_ENDPOINT?: string
+  readonly S3_REGION?: string
+  readonly S3_BUCKET?: string
+  readonly S3_ACCESS_KEY_ID?: string
+  readonly S3_SECRET_ACCESS_KEY?: string
   /** Origins of web pages that may call the hub, separated by commas. */
   readonly ALLOWED_ORIGINS?: string
 }
