@@ -30,7 +30,6 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly provision: (session: string, owner: Owner, fields: Provision) => Promise<void>
   /** What the list shows besides the index, where the host has the session at hand. */
   readonly liveStatus: (session: string) => ListedStatus | undefined
-  readonly terminate: (session: string) => Promise<void>
   readonly artifact: (
     session: string,
     id: string,
@@ -56,8 +55,6 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly keyRevoked: (owner: Owner, prefix: string) => Promise<void>
   /** The budget of an owner was changed: its running sessions check theirs. */
   readonly ownerChanged: (owner: Owner, account: OwnerAccount) => Promise<void>
-  /** The key that the gateway of this session's sandbox checks; `undefined` when this host does not know it. */
-  readonly gatewayKey: (session: HostedSession) => Promise<string | undefined>
   /** Encrypts every stored config with the first encryption key; returns how many sessions there are. */
   readonly rotateKeys: () => Promise<number>
   /** Hash of the operator's token. `undefined`: there is no operator. */

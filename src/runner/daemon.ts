@@ -190,6 +190,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     setComponent: readiness.setComponent,
     ...(sync && { restoreWorkspace: sync.restore }),
+    hasTerminals: options.pageFiles !== undefined,
+    setServices: readiness.setServices,
     runHook: (hook) => joined.get().hibernation.runHook(hook),
     runWorkflow: (order, caller, gone) => runFromShell(workflows, order, caller, gone),
   })
@@ -227,7 +229,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     send: link.send,
     reportState: readiness.reportOnRequest,
     clock,
-    configure: (change) => void applyConfig(change),
+    configure: (change, requestId) => void applyConfig(change, requestId),
     stop: () => done.resolve({ code: 0, why: "the session agent requested a stop" }),
     deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ component: "inbound" }),

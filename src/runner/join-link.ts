@@ -84,7 +84,7 @@ export const joinLink = (
       joined.get().agent.linkOpen()
       joined.get().readiness.connected()
       options.announceTunnels()
-      joined.get().readiness.sendModels()
+      joined.get().readiness.sendOffers()
     },
     taps: [metrics.onFrameSent, (frame) => joined.get().channels.onFrameSent(frame)],
     onEnd: options.onEnd,

@@ -8,6 +8,7 @@ import { fleetSettings } from "./table/fleet.ts"
 import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
 import { processSettings } from "./table/process.ts"
+import { sandboxProviderSettings } from "./table/sandbox-providers.ts"
 import { secretSettings } from "./table/secrets.ts"
 import { serviceSettings } from "./table/services.ts"
 import { storageSettings } from "./table/storage.ts"
@@ -24,6 +25,7 @@ export const settingGroups = {
   "Access to the session agent": accessSettings,
   Chats: chatSettings,
   Sandboxes: fleetSettings,
+  "Sandbox providers": sandboxProviderSettings,
   "Object storage": storageSettings,
   Process: processSettings,
 } as const
@@ -38,6 +40,7 @@ export const settingsTable = {
   ...accessSettings,
   ...chatSettings,
   ...fleetSettings,
+  ...sandboxProviderSettings,
   ...storageSettings,
   ...processSettings,
 }

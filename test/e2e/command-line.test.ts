@@ -26,9 +26,10 @@ test("the help of a command is about this command and shows defaults", async () 
   expect(out).toContain('sandpiper chat [--json] ["text"] [flags]')
   expect(out).toContain("-m is --model")
   expect(out).not.toContain("DISPLAY")
+  expect(out).not.toContain("--runner-token")
   expect((await sandpiper("up", "--help")).out).toMatch(/--gateway-port.*default 9000\)/)
   expect((await sandpiper("help", "forget")).out).toContain("sandpiper forget DIR")
-  expect((await sandpiper("--help")).out).toMatch(/TURN_LIMIT_SECONDS.*\(default 7200\)/)
+  expect((await sandpiper("help", "settings")).out).toMatch(/TURN_LIMIT_SECONDS.*\(default 7200\)/)
 })
 
 test("an argument that a command does not take is called an argument", async () => {

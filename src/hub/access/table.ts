@@ -135,6 +135,8 @@ const verbs: Readonly<Record<VerbAction, Rule>> = {
   "verb:review": write("start a review, which costs tokens"),
   "verb:new-session": write("start a fresh conversation"),
   "verb:delete-tunnel": write("remove a tunnel"),
+  "verb:open": write("open the sandbox's editor, screen, terminal or a tunnel", PEOPLE),
+  "verb:end": admin("end the session"),
   "verb:config": admin("change the agent's settings and keys"),
 }
 

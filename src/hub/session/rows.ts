@@ -184,19 +184,17 @@ export const askRow = z.object({
   result: optionalJsonColumn(z.unknown()),
 })
 
-export const artifactRow = z
-  .object({
-    id: z.string(),
-    mime: z.string(),
-    bytes: z.number(),
-    description: z.string(),
-    at: z.number(),
-    message_id: z.string().nullable(),
-  })
-  .transform(({ message_id, ...artifact }) => ({
-    ...artifact,
-    ...(message_id !== null && { messageId: message_id }),
-  }))
+export const artifactRow = z.object({
+  id: z.string(),
+  mime: z.string(),
+  bytes: z.number(),
+  description: z.string(),
+  at: z.number(),
+  message_id: z.string().nullable(),
+  call_id: z.string().nullable(),
+  width: z.number().nullable(),
+  height: z.number().nullable(),
+})
 
 export const usageRow = z.object({
   input: z.number(),

@@ -15,6 +15,8 @@ import {
 } from "./shapes.ts"
 import { workflowEnvelope } from "./workflow.ts"
 
+const serviceState = z.enum(["off", "starting", "ready", "failed"])
+
 export const stateRows = [
   streamed(
     "workflow-chat-message",
@@ -32,6 +34,7 @@ export const stateRows = [
     data: z.string(),
     description: z.string(),
     mimeType: z.string().optional(),
+    callId: z.string().optional(),
   }),
   streamed(
     "artifacts",
@@ -43,7 +46,21 @@ export const stateRows = [
       omitted: z.array(omittedFile).max(displayLimits.files).optional(),
     },
   ),
-  streamed("models", "The models that the agent can use.", { models: z.array(providerModels) }),
+  streamed(
+    "models",
+    "The models that the agent can use; `default` is that of prompts that name none.",
+    { models: z.array(providerModels), default: z.string().optional() },
+  ),
+  streamed(
+    "services",
+    "The services of the sandbox that people open, and the programs that they lack.",
+    {
+      vscode: serviceState,
+      vnc: serviceState,
+      terminal: serviceState,
+      lacks: z.array(z.string()).optional(),
+    },
+  ),
   streamed("tunnels", "All current tunnels.", { tunnels: z.array(tunnel) }),
   streamed(
     "git-state",
@@ -121,5 +138,6 @@ export const responseRows = [
     success: z.boolean(),
     restarted: z.boolean(),
     error: z.string().optional(),
+    requestId: requestId.optional(),
   }),
 ] as const

@@ -38,6 +38,7 @@ export const outboundNames: readonly string[] = [
   "complete",
   "agentStatus",
   "models",
+  "services",
   "tunnels",
   "git-state",
   "files-changed",
