@@ -153,7 +153,7 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
       "files edit PATH --old TEXT --new TEXT [--all]",
       "files save",
     ],
-    operands: ["ls", "cat", "put", "get", "rm", "mv", "edit"],
+    operands: ["ls", "cat", "put", "get", "rm", "mv", "edit", "save"],
     argument: "paths",
     switches: ["json", "recursive", "overwrite", "all"],
     flags: ["old", "new"],
