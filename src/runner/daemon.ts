@@ -301,6 +301,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         },
         v1,
         page: options.page,
+        terminals,
         terminal: options.pageFiles && { terminals, files: options.pageFiles },
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,

@@ -39,6 +39,7 @@ export interface JoinGatewayOptions {
   readonly v1: V1Supervisor
   readonly page: PageOptions | undefined
   readonly terminal: TerminalPorts | undefined
+  readonly terminals: GatewayOptions["terminals"]
   /** The agent has completed the session. */
   readonly onCompleted: () => void
   readonly clock: Clock
@@ -86,6 +87,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     v1Server: options.v1.address,
     page: options.page,
     terminal: options.terminal,
+    terminals: options.terminals,
   })
 }
 

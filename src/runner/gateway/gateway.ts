@@ -10,6 +10,7 @@ import { createMetrics, type Metric } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
 import type { PageOptions } from "./page/page-door.ts"
+import type { Terminals } from "../sandbox/terminals.ts"
 import type { TerminalPorts } from "./serve-terminals.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
@@ -55,6 +56,8 @@ export interface GatewayOptions {
   readonly secrets?: Secrets | undefined
   /** The sandbox's own terminals and the files of their document. */
   readonly terminal?: TerminalPorts | undefined
+  /** The same terminals, which `/api/terminal` opens also where the document is missing. */
+  readonly terminals?: Terminals | undefined
   readonly services: SandboxOperationPorts["services"]
   readonly workspace: SandboxOperationPorts["workspace"]
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
@@ -163,6 +166,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     report,
     page: options.page,
     terminal: options.terminal,
+    terminals: options.terminals ?? options.terminal?.terminals,
     onLoggedOut: () => {
       auth.sessions.clear()
       auth.tickets.clear()
