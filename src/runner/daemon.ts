@@ -27,6 +27,7 @@ import type { MissingProgram } from "./host/services.ts"
 import { createHibernation } from "./host/snapshot-hooks.ts"
 import { chooseAgentUser } from "./host/users.ts"
 import { joinAgent, secretAgentFacts } from "./join-agent.ts"
+import { joinApprovals } from "./join-approvals.ts"
 import { joinChannels } from "./join-channels.ts"
 import { joinGateway } from "./join-gateway.ts"
 import { type Joined, joinLink } from "./join-link.ts"
@@ -144,6 +145,12 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
+  const approvals = joinApprovals({
+    actions: config.approveActions ?? [],
+    channels: () => channels,
+    send: link.send,
+    clock,
+  })
   const channels = joinChannels({
     mayFetch: options.mayFetch,
     config,
@@ -152,7 +159,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     link,
     send: link.send,
     onTurnFiles: changes.turnEnded,
-    onTurnOver: display.turnEnded,
+    onTurnOver: (turn) => {
+      approvals.promptEnded(turn.messageId)
+      display.turnEnded(turn)
+    },
     workDir,
     self,
     user,
@@ -220,6 +230,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log,
   })
   const inbound = createCommandHandler({
+    replyApproval: approvals.reply,
     channels,
     workflows,
     jobs,
@@ -291,6 +302,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         git,
         secrets,
         workspace: sync,
+        approvals,
         services: {
           ...services,
           isSetup: config.sessionKind === "setup",

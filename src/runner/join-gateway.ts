@@ -36,6 +36,7 @@ export interface JoinGatewayOptions {
   readonly services: GatewayOptions["services"]
   /** Undefined where the workspace is not saved. */
   readonly workspace: GatewayOptions["workspace"]
+  readonly approvals: GatewayOptions["approvals"]
   readonly v1: V1Supervisor
   readonly page: PageOptions | undefined
   readonly terminal: TerminalPorts | undefined
@@ -84,6 +85,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     secrets,
     services: options.services,
     workspace: options.workspace,
+    approvals: options.approvals,
     v1Server: options.v1.address,
     page: options.page,
     terminal: options.terminal,

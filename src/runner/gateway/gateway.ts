@@ -10,6 +10,7 @@ import { createMetrics, type Metric } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
 import type { PageOptions } from "./page/page-door.ts"
+import type { Approvals } from "./approvals.ts"
 import type { Terminals } from "../sandbox/terminals.ts"
 import type { TerminalPorts } from "./serve-terminals.ts"
 import { forwardedRoutes } from "./routes.ts"
@@ -60,6 +61,8 @@ export interface GatewayOptions {
   readonly terminals?: Terminals | undefined
   readonly services: SandboxOperationPorts["services"]
   readonly workspace: SandboxOperationPorts["workspace"]
+  /** Absent where no operation needs an approval. */
+  readonly approvals?: Approvals | undefined
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
   readonly v1Server?: () => Promise<V1Address | undefined>
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
