@@ -1,5 +1,5 @@
 /** The hub's HTTP API, the same in every host: authentication, the access table, then one handler per route. */
-import { authenticate } from "./access/authenticate.ts"
+import { authenticate, type Authentication } from "./access/authenticate.ts"
 import type { OwnerAccount } from "./access/directory.ts"
 import {
   type GuardPorts,
@@ -13,15 +13,23 @@ import type { Owner } from "./access/ownership.ts"
 import { LOCAL_OWNER } from "./access/session-access.ts"
 import { isAudited } from "./access/table.ts"
 import type { JwtVerifier } from "./access/verify-jwt.ts"
+import type { LiveStatus } from "../wire/clients/lobby.ts"
 import { parseClientMessage } from "../wire/clients/verbs.ts"
-import { BAD_BODY, errorResponse, readBody, replyResponse } from "./http-responses.ts"
+import {
+  BAD_BODY,
+  errorResponse,
+  isUpgrade,
+  notUpgrade,
+  readBody,
+  replyResponse,
+} from "./http-responses.ts"
 import { preflightResponse, withCors } from "./cors.ts"
 import { hashOf } from "./keys.ts"
 import { handleOwnerRoute } from "./owner-routes.ts"
 import type { PersonaHost } from "./persona-routes.ts"
 import { createNamed, type Provision, updateSession } from "./provision.ts"
+import type { SearchResult } from "./session/search.ts"
 import { type Route, routeOf } from "./session/routes.ts"
-import type { ListedStatus } from "./session/session.ts"
 import { handleSharingRoute, isSharingRoute } from "./sharing-routes.ts"
 
 export interface HttpApiHost extends GuardPorts, PersonaHost {
@@ -29,7 +37,7 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   /** Makes the session if it does not exist, and sets what is given. Its id is in the directory already. */
   readonly provision: (session: string, owner: Owner, fields: Provision) => Promise<void>
   /** What the list shows besides the index, where the host has the session at hand. */
-  readonly liveStatus: (session: string) => ListedStatus | undefined
+  readonly liveStatus: (session: string) => LiveStatus | undefined
   readonly artifact: (
     session: string,
     id: string,
@@ -37,12 +45,26 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   /** A webhook call of a chat service; 404 when the service is not configured. */
   readonly chat: (chat: string, request: Request) => Promise<Response>
+  /** A call of the fleet about a session; absent on a host without a fleet in another process. */
+  readonly fleet?: (session: string, call: string, request: Request) => Promise<Response>
   /** Turns the request into a WebSocket. A runner has no sender: its token is checked by the session. */
   readonly upgrade: (
     request: Request,
     session: string,
     sender: Sender | undefined,
   ) => Response | undefined
+  /** Searches the text of one session; `undefined` when it cannot be reached. */
+  readonly search: (
+    session: string,
+    query: string,
+    limit: number,
+  ) => Promise<SearchResult | undefined>
+  /** A link that logs a browser in to the page, once; `undefined` when this host serves no page. */
+  readonly loginLink: (
+    url: URL,
+  ) => Promise<{ readonly url: string; readonly expiresAt: number } | undefined>
+  /** Turns the request into a WebSocket of the lobby. */
+  readonly upgradeLobby: (request: Request, sender: Sender) => Response | undefined
   /** A response of server-sent events: everything sent to the new connection is an event. */
   readonly stream: (
     session: string,
@@ -66,7 +88,7 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly allowedOrigins: readonly string[]
 }
 
-type SessionRoute = Extract<Route, { readonly session: string }>
+type SessionRoute = Exclude<Extract<Route, { readonly session: string }>, { readonly to: "fleet" }>
 
 /** `undefined` when the host has turned the request into a WebSocket. */
 export const handleRequest = async (
@@ -91,6 +113,8 @@ const answerRequest = async (
     return errorResponse(403, "web pages of this origin may not call the hub")
   if (route.to === "hook") return host.hook(route.trigger, request)
   if (route.to === "chat") return host.chat(route.chat, request)
+  if (route.to === "fleet")
+    return host.fleet?.(route.session, route.call, request) ?? errorResponse(404, "no such route")
   const token = tokenOf(request, url)
   if (route.to === "socket" && route.role === "runner") {
     return openRunnerSocket(host, route.session, request, token)
@@ -117,6 +141,10 @@ const authenticateAt = (host: HttpApiHost, token: string, session: string | unde
     token,
     session,
   )
+
+/** Who sends a request with a token in its header. Share links are for one session and not accepted. */
+export const authenticateRequest = (host: HttpApiHost, request: Request): Promise<Authentication> =>
+  authenticateAt(host, bearerOf(request) ?? "", undefined)
 
 /** The same for a session that does not exist and for one that the caller may not know of. */
 const missing = (session: string): Response =>
@@ -172,11 +200,6 @@ const handleSessionRoute = async (
 
 const LOCAL_TARGET = { owner: LOCAL_OWNER }
 
-const isUpgrade = (request: Request): boolean =>
-  request.headers.get("upgrade")?.toLowerCase() === "websocket"
-
-const notUpgrade = () => errorResponse(426, "this route is a WebSocket")
-
 const openRunnerSocket = async (
   host: HttpApiHost,
   id: string,
@@ -202,11 +225,11 @@ const sendArtifact = (host: HttpApiHost, session: string, id: string): Response 
   const found = host.artifact(session, id)
   if (!found) return errorResponse(404, `artifact ${id} does not exist`)
   // The sandbox chose the type: content that is not an image must never run as a page of the hub's origin.
+  const isImage = /^image\/(png|jpeg|gif|webp)$/.test(found.mime)
   return new Response(found.body, {
     headers: {
-      "content-type": /^image\/(png|jpeg|gif|webp)$/.test(found.mime)
-        ? found.mime
-        : "application/octet-stream",
+      "content-type": isImage ? found.mime : "application/octet-stream",
+      ...(!isImage && { "content-disposition": "attachment" }),
       // The id names the content for good; only the person who may read it may keep a copy.
       "cache-control": "private, max-age=31536000, immutable",
       "x-content-type-options": "nosniff",
@@ -252,9 +275,10 @@ const runVerb = async (
 
 /** The header comes first, because URLs end up in logs. A browser's WebSocket and EventSource can only use the URL. */
 const tokenOf = (request: Request, url: URL): string =>
-  /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ??
-  url.searchParams.get("token") ??
-  ""
+  bearerOf(request) ?? url.searchParams.get("token") ?? ""
+
+const bearerOf = (request: Request): string | undefined =>
+  /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1]
 
 /** Keeps other websites from using the token of a browser. Programs send no origin. */
 const isAllowedOrigin = (request: Request, url: URL, allowed: readonly string[]): boolean => {

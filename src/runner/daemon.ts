@@ -17,7 +17,7 @@ import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
 import { boxOrigin, originFor } from "./gateway/hosts.ts"
-import type { PageFiles } from "./gateway/page/asset-response.ts"
+import type { PageFiles } from "../lib/page/asset-response.ts"
 import type { PageOptions } from "./gateway/page/page-door.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { watchForRestore } from "./host/detect-restore.ts"
@@ -105,6 +105,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   let gateway: Gateway | undefined
 
   const gatewayPort = () => gateway?.port ?? config.gatewayPort
+  const workDir = plannedDirectory(config.workDir, config.repositories)
   const publicUrl = () => gatewayUrlOf(config, gateway?.port, options.page)
   const { link, metrics: linkMetrics } = joinLink({
     config,
@@ -113,6 +114,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     db,
     joined,
     gatewayUrl: publicUrl,
+    directory: workDir,
     announceTunnels: () => gateway?.announceTunnels(),
     isStopping: () => stopped.signal.aborted,
     onEnd: (code, why) => done.resolve({ code, why }),
@@ -122,7 +124,6 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const self = options.self ?? selfCommand()
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
-  const workDir = plannedDirectory(config.workDir, config.repositories)
   const sandbox = joinSandbox({
     config,
     db,
@@ -136,7 +137,18 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     clock,
     log,
   })
-  const { changes, egress, environment, git, secrets, services, terminals, v1, workspace } = sandbox
+  const {
+    changes,
+    display,
+    egress,
+    environment,
+    git,
+    secrets,
+    services,
+    terminals,
+    v1,
+    workspace,
+  } = sandbox
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
@@ -148,6 +160,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     link,
     send: link.send,
     onTurnFiles: changes.turnEnded,
+    onTurnOver: display.turnEnded,
     workDir,
     self,
     user,
@@ -237,6 +250,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     settled: async () => {
       await workflows.settled()
       await channels.settled()
+      await display.settled()
     },
     stopTurns: (why) => {
       void workflows.stop(undefined, why)
@@ -260,7 +274,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await host.refresh()
     },
   })
-  joined.set({ channels, workflows, readiness, agent, inbound, hibernation })
+  joined.set({ channels, workflows, display, readiness, agent, inbound, hibernation })
 
   let stopWatching = () => {}
 
@@ -310,7 +324,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       for (const id of workflows.recover())
         void channels.stop(channelOf(id), "the workflow has ended")
       link.start()
-      void host.prepared().then(changes.start, changes.start)
+      const watchFiles = () => {
+        changes.start()
+        display.start()
+      }
+      void host.prepared().then(watchFiles, watchFiles)
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
@@ -325,7 +343,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       hibernation.stop()
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
-      await within(clock, SETTLE_MS, Promise.all(turns))
+      await within(clock, SETTLE_MS, Promise.all(turns).then(display.settled))
       terminals.stop()
       await within(
         clock,

@@ -13,12 +13,14 @@ import { createOutbox } from "./link/outbox.ts"
 import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { Readiness } from "./readiness.ts"
+import type { DisplayReporter } from "./sandbox/display/report-display.ts"
 import type { Executions } from "./workflow/executions.ts"
 
 /** Components that the link and the host need and that need the link and the host themselves. */
 export interface Joined {
   readonly channels: Channels
   readonly workflows: Executions
+  readonly display: DisplayReporter
   readonly readiness: Readiness
   readonly agent: Agent
   readonly inbound: ReturnType<typeof createCommandHandler>
@@ -32,6 +34,7 @@ export interface JoinLinkOptions {
   readonly db: Database
   readonly joined: Late<Joined>
   readonly gatewayUrl: () => string | undefined
+  readonly directory: string
   readonly announceTunnels: () => void
   readonly isStopping: () => boolean
   readonly onEnd: (code: number, why: string) => void
@@ -51,10 +54,12 @@ export const joinLink = (
       write: () => {
         joined.get().channels.persist()
         joined.get().workflows.persist()
+        joined.get().display.persist()
       },
       done: () => {
         joined.get().channels.persisted()
         joined.get().workflows.persisted()
+        joined.get().display.persisted()
       },
     }),
     maxBytes: OUTBOX_BYTES,
@@ -70,6 +75,7 @@ export const joinLink = (
     clock,
     log,
     gatewayUrl: options.gatewayUrl,
+    directory: options.directory,
     active: () => joined.get().channels.active(),
     onFrame: (frame) => {
       // A frame that arrives during shutdown is not acknowledged: the next runner receives it again.

@@ -1,4 +1,4 @@
-/** Images of the conversation: the bytes go to the host's blobs, the row describes them. */
+/** Images and files of the conversation: the bytes go to the host's blobs, the row describes them. */
 import type { Artifact } from "../../wire/clients/conversation.ts"
 import { imageSize } from "./image-size.ts"
 import type { Prompt } from "./queue.ts"

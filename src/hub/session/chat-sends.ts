@@ -11,7 +11,7 @@ import { retryInMs } from "./chat-retry.ts"
 import type { Deadlines } from "./deadlines.ts"
 import type { Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
-import { hasRow, idRow, readRows, type SendRow, sendRow } from "./rows.ts"
+import { hasRow, idRow, pathRow, readRow, readRows, type SendRow, sendRow } from "./rows.ts"
 import { splitText } from "./split-text.ts"
 
 export interface ChatReply {
@@ -19,7 +19,7 @@ export interface ChatReply {
   readonly id: string
   readonly channel: string
   readonly text: string
-  /** A stored image of the conversation. */
+  /** A stored image or file of the conversation. */
   readonly image?: { readonly artifact: string; readonly mime: string } | undefined
 }
 
@@ -96,11 +96,10 @@ export const createChatSends = (
 
   const messageOf = ({ id, text, artifact, mime }: SendRow): ChatMessage => {
     const base64 = artifact === null ? undefined : blobs.get(artifact)
-    return {
-      id,
-      text,
-      ...(base64 !== undefined && { image: { base64, mime: mime ?? "image/png" } }),
-    }
+    const shown = readRow(sql, pathRow, "SELECT path FROM display_files WHERE id = ?", artifact)
+    const name = shown?.path.split("/").at(-1)
+    const image = { base64: base64 ?? "", mime: mime ?? "image/png", ...(name && { name }) }
+    return { id, text, ...(base64 !== undefined && { image }) }
   }
 
   /** Resolves to false if an earlier attempt may have arrived and the service cannot tell. */

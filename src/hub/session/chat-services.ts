@@ -4,7 +4,7 @@ export interface ChatMessage {
   /** The same for every attempt to send it: `wasSent` looks for it. */
   readonly id: string
   readonly text: string
-  readonly image?: { readonly base64: string; readonly mime: string }
+  readonly image?: { readonly base64: string; readonly mime: string; readonly name?: string }
 }
 
 export interface ChatServices {

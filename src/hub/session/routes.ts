@@ -26,7 +26,16 @@ export type PersonaRoute =
 
 /** Routes about an owner as a whole: its sessions, keys and audit log. */
 interface OwnerRoute {
-  readonly to: "list" | "search" | "create" | "keys-list" | "keys-create" | "keys-rotate" | "audit"
+  readonly to:
+    | "list"
+    | "lobby"
+    | "login-link"
+    | "search"
+    | "create"
+    | "keys-list"
+    | "keys-create"
+    | "keys-rotate"
+    | "audit"
 }
 
 export type Route =
@@ -43,6 +52,8 @@ export type Route =
   | { readonly to: "hook"; readonly trigger: string }
   /** The service signs its calls; its adapter checks them. */
   | { readonly to: "chat"; readonly chat: string }
+  /** The fleet signs its calls. */
+  | { readonly to: "fleet"; readonly session: string; readonly call: string }
 
 /** A valid session id. It is also a file name and the name of a Durable Object. */
 const SESSION_ID = /^[A-Za-z0-9._:-]{1,128}$/
@@ -55,6 +66,7 @@ const ownerRoutes: ReadonlyMap<string, "health" | "personas-list" | OwnerRoute["
   ["GET keys", "keys-list"],
   ["POST keys", "keys-create"],
   ["GET audit", "audit"],
+  ["POST login-links", "login-link"],
   ["GET personas", "personas-list"],
 ])
 
@@ -77,6 +89,11 @@ export const routeOf = (method: string, path: string, role: string | null): Rout
   if (first === "sessions" && id !== undefined) {
     return SESSION_ID.test(id) ? sessionRoute(method, id, next, last, role) : undefined
   }
+  if (first === "fleet" && id === "sessions" && method === "POST") {
+    return next !== undefined && SESSION_ID.test(next) && last !== undefined
+      ? { to: "fleet", session: next, call: last }
+      : undefined
+  }
   return ownerRoute(method, first, id, next, last)
 }
 
@@ -96,6 +113,7 @@ const ownerRoute = (
     const to = ({ PUT: "personas-put", DELETE: "personas-remove" } as const)[method]
     return to && { to, slug: id }
   }
+  if (first === "lobby" && id === "ws" && method === "GET") return { to: "lobby" }
   if (first === "hooks" && method === "POST") return { to: "hook", trigger: id }
   if (first === "channels" && method === "POST") return { to: "chat", chat: id }
   if (first === "keys" && id === "rotate" && method === "POST") return { to: "keys-rotate" }

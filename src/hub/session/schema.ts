@@ -70,6 +70,8 @@ const statements = [
   `CREATE TABLE IF NOT EXISTS artifacts (
     id TEXT PRIMARY KEY, mime TEXT NOT NULL, bytes INTEGER NOT NULL, description TEXT NOT NULL, at INTEGER NOT NULL,
     message_id TEXT, call_id TEXT, width INTEGER, height INTEGER)`,
+  // Files that the agent showed: the same content under the same path is one artifact.
+  "CREATE TABLE IF NOT EXISTS display_files (path TEXT NOT NULL, sha256 TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (path, sha256))",
   `CREATE TABLE IF NOT EXISTS usage (
     id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL,
     output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,

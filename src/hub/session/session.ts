@@ -2,8 +2,15 @@
 import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
-import type { ChannelSummary, MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
-import { type ChildReport, childState, reportPrompt } from "./child-reports.ts"
+import type { LiveStatus } from "../../wire/clients/lobby.ts"
+import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
+import {
+  type ChildReport,
+  childState,
+  type KnownChild,
+  readChildren,
+  reportPrompt,
+} from "./child-reports.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot, readUsage } from "./client-views.ts"
 import { type Configure, createConfigure } from "./session-config.ts"
@@ -12,7 +19,8 @@ import { type Budget, type BudgetState, spentOf } from "../access/budgets.ts"
 import { storeArtifact } from "./artifacts.ts"
 import { addOrder, cancelExecution } from "./workflow-orders.ts"
 import { createSessionContext, type SessionContext } from "./session-context.ts"
-import type { Ports } from "./ports.ts"
+import { readActivity, readWish } from "./activity.ts"
+import type { Ports, SandboxWish, SessionActivity } from "./ports.ts"
 import { answerFromChat } from "./chat-questions.ts"
 import {
   abandonPrompt,
@@ -25,6 +33,7 @@ import {
 import type { Prompt } from "./queue.ts"
 import { readChannelKeys, readChannels } from "./channel-summaries.ts"
 import { readRow } from "./rows.ts"
+import { type SearchResult, searchText } from "./search.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
@@ -39,6 +48,12 @@ export interface Session {
    * With a given number the connection of an earlier runner ends.
    */
   readonly setRunnerToken: (hash: string, generation?: number) => void
+  /** What its sandbox is made with. */
+  readonly setWish: (wish: SandboxWish) => void
+  readonly wish: () => SandboxWish | undefined
+  readonly activity: () => SessionActivity
+  /** The child sessions that were started from this one. */
+  readonly children: () => readonly KnownChild[]
   /** The HTTP status that refuses a runner with this token's hash; `undefined` when it may connect. */
   readonly refuseRunner: (hash: string) => 401 | 410 | 503 | undefined
   /** Merges into the stored config, which the runner gets when it connects. An empty change encrypts it again. */
@@ -80,10 +95,11 @@ export interface Session {
   readonly recover: (connections: readonly string[]) => void
   /** With a channel, the messages are those of this channel only. */
   readonly snapshot: (channel?: string) => Snapshot
+  readonly search: (query: string, limit: number) => SearchResult
   readonly recent: (limit: number) => readonly MessageWithParts[]
   readonly status: () => SessionStatus
-  /** Its row in the list of sessions: its status, its open questions and its conversations. */
-  readonly listed: () => ListedStatus
+  /** What its row in the list of sessions shows of the present: its work, its open questions and its conversations. */
+  readonly live: () => LiveStatus
   /** What the list of sessions shows. */
   readonly facts: () => SessionFacts
   readonly budget: () => { readonly limits: Budget; readonly state: BudgetState }
@@ -123,6 +139,7 @@ export interface SessionFacts {
   readonly rev: number
   readonly dollars: number
   readonly tokens: number
+  readonly live: LiveStatus
 }
 
 export const sessionStatus = z.object({
@@ -133,12 +150,6 @@ export const sessionStatus = z.object({
   title: z.string().optional(),
 })
 export type SessionStatus = Readonly<z.output<typeof sessionStatus>>
-
-export interface ListedStatus extends SessionStatus {
-  /** Open questions and permissions. */
-  readonly waiting: number
-  readonly channels: readonly ChannelSummary[]
-}
 
 /** The newest ones: the named value is sent as a whole. Agents read older ones with `mailbox_check`. */
 const MAX_NOTIFICATIONS = 50
@@ -164,6 +175,13 @@ export const createSession = (ports: Ports, config?: string): Session => {
     }
   }
 
+  const live = (): LiveStatus => {
+    const { connected, working, queued } = status()
+    const channels = readChannels(ports.sql)
+    const waiting = channels.reduce((sum, channel) => sum + channel.waiting, 0)
+    return { connected, working, queued, waiting, channels }
+  }
+
   return {
     runner,
     clients: createClientSide(context, runner.flush),
@@ -176,8 +194,13 @@ export const createSession = (ports: Ports, config?: string): Session => {
       commit(() => {
         values.setPrivate("runner-token", hash)
         values.setPrivate("generation", String(next ?? generation() + 1))
+        values.setPrivate("runner-of", next === undefined ? "other" : "fleet")
       })
     },
+    setWish: (wish) => commit(() => values.setPrivate("wish", JSON.stringify(wish))),
+    wish: () => readWish(values),
+    activity: () => readActivity(context),
+    children: () => readChildren(ports.sql),
     refuseRunner: (hash) => {
       const expected = values.getPrivate("runner-token")
       if (expected === undefined) return 503
@@ -281,25 +304,23 @@ export const createSession = (ports: Ports, config?: string): Session => {
       context.childReports.send()
       context.workflowReports.send(commit)
       context.chatSends.sendDue(commit)
+      context.fleetReports.send(() => readActivity(context), commit)
     },
     snapshot: (channel) => {
       runner.flush()
       return readSnapshot(ports.sql, context.changes.rev(), channel)
+    },
+    search: (query, limit) => {
+      runner.flush()
+      return searchText(ports.sql, { query, limit })
     },
     recent: (limit) => {
       runner.flush()
       return readMessages(ports.sql, { limit }).messages
     },
     status,
-    listed: () => {
-      const channels = readChannels(ports.sql)
-      return {
-        ...status(),
-        waiting: channels.reduce((sum, { waiting }) => sum + waiting, 0),
-        channels,
-      }
-    },
-    facts: () => readFacts(context),
+    live,
+    facts: () => ({ ...readFacts(context), live: live() }),
     budget: () => ({ limits: context.budget.limits(), state: context.budget.state() }),
     setBudget: (limits) =>
       commit(() => {
@@ -326,7 +347,7 @@ const connectedRunner = z.object({ connected: z.literal(true), gatewayUrl: z.str
 
 const lastMessageRow = z.object({ rev: z.number().nullable(), at: z.number().nullable() })
 
-const readFacts = ({ ports, values }: SessionContext): SessionFacts => {
+const readFacts = ({ ports, values }: SessionContext): Omit<SessionFacts, "live"> => {
   const last = readRow(
     ports.sql,
     lastMessageRow,
@@ -366,6 +387,9 @@ const meetDeadlines = (context: SessionContext): void => {
         break
       case "send":
         context.chatSends.wake()
+        break
+      case "fleet":
+        context.fleetReports.retry()
         break
       case "ask":
         ports.sql.run("UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'", ref)

@@ -24,7 +24,7 @@ const messagePart = z.object({
 })
 
 /** Tokens and cost, of a message or of the whole session. */
-const usage = z.object({
+export const usage = z.object({
   input: z.number(),
   output: z.number(),
   reasoning: z.number(),
@@ -145,6 +145,7 @@ export interface Interaction {
   readonly [field: string]: unknown
 }
 
+/** An image, or a file that the agent shows: `description` is then its path below `output/display`. */
 export interface Artifact {
   readonly id: string
   readonly mime: string

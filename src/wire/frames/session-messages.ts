@@ -1,6 +1,7 @@
 /** Frames about the session, and the runner's responses to frames of the session agent. */
 import { z } from "zod"
 import { tunnel } from "../operations/tunnels.ts"
+import { displayFile, displayLimits, omittedFile } from "./display.ts"
 import { reviewData } from "./review.ts"
 import { streamed } from "./row.ts"
 import {
@@ -35,6 +36,16 @@ export const stateRows = [
     mimeType: z.string().optional(),
     callId: z.string().optional(),
   }),
+  streamed(
+    "artifacts",
+    "The files of `output/display` that are new or changed at the end of a turn, and those that are not shown.",
+    {
+      ...origin,
+      turnId: z.string().optional(),
+      files: z.array(displayFile).max(displayLimits.files),
+      omitted: z.array(omittedFile).max(displayLimits.files).optional(),
+    },
+  ),
   streamed(
     "models",
     "The models that the agent can use; `default` is that of prompts that name none.",

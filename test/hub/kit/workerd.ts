@@ -11,6 +11,8 @@ export interface Workerd {
   readonly clientToken: string
   /** The object loses its memory; its WebSockets stay open. */
   readonly hibernate: (session?: string) => Promise<void>
+  /** The same for the directory and its lobby. */
+  readonly hibernateDirectory: () => Promise<void>
   readonly restart: () => Promise<void>
   /** Number of blobs of all sessions, read from the objects' database files. */
   readonly blobs: () => number
@@ -38,15 +40,22 @@ export const readDeployment = async () =>
   Bun.JSONC.parse(await Bun.file(join(import.meta.dir, "../../../wrangler.jsonc")).text()) as {
     readonly compatibility_date: string
     readonly compatibility_flags: string[]
+    readonly assets: {
+      readonly directory: string
+      readonly binding: string
+      readonly html_handling: "none"
+      readonly run_worker_first: boolean
+    }
   }
 
 export const startWorkerd = async (
   script: string,
   bindings: Readonly<Record<string, string>> = {},
+  { page = false } = {},
 ): Promise<Workerd> => {
   const folder = await mkdtemp(join(tmpdir(), "workerd-"))
   const port = await freePort()
-  const { compatibility_date, compatibility_flags } = await readDeployment()
+  const { compatibility_date, compatibility_flags, assets } = await readDeployment()
   const launch = async () => {
     const started = new Miniflare({
       modules: true,
@@ -62,6 +71,15 @@ export const startWorkerd = async (
         DIRECTORY: { className: "Directory", useSQLite: true },
       },
       durableObjectsPersist: folder,
+      ...(page && {
+        assets: {
+          workerName: "",
+          directory: join(import.meta.dir, "../../..", assets.directory),
+          binding: assets.binding,
+          assetConfig: { html_handling: assets.html_handling },
+          routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: true },
+        },
+      }),
       bindings: { CLIENT_TOKEN, HUB_ENCRYPTION_KEY, ...bindings },
     })
     await started.ready
@@ -77,6 +95,8 @@ export const startWorkerd = async (
         name: session,
         webSockets: "hibernate",
       }),
+    hibernateDirectory: () =>
+      current.unsafeEvictDurableObject("", "Directory", { name: "", webSockets: "hibernate" }),
     restart: async () => {
       await current.dispose()
       current = await launch()

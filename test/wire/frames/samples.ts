@@ -133,6 +133,11 @@ const reports: SampleOfEach<ReportFrame> = {
     opencodeSessionId: "ses_1",
   },
   screenshot: { data: "AA==", description: "The page", mimeType: "image/png" },
+  artifacts: {
+    ...turn,
+    files: [{ path: "chart.png", sha256: "ab".repeat(32), data: "AA==" }],
+    omitted: [{ path: "dump.bin", reason: "it is too large" }],
+  },
   models: {
     models: [
       {

@@ -33,6 +33,7 @@ export const outboundNames: readonly string[] = [
   "workflow-chat-message",
   "question",
   "screenshot",
+  "artifacts",
   "error",
   "complete",
   "agentStatus",

@@ -14,6 +14,7 @@ import type { Clock } from "../../../lib/clock.ts"
 import { isLoopback } from "../../../lib/git-url.ts"
 import type { Log } from "../../../lib/log.ts"
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
+import type { Authentication } from "../../access/authenticate.ts"
 import { ACCESS_ENDED, closeLostConnections } from "../../access/close-connections.ts"
 import { openConfig, sealConfig } from "../../access/config-at-rest.ts"
 import { createDirectory, type Directory } from "../../access/directory.ts"
@@ -26,6 +27,11 @@ import {
   type Sender,
 } from "../../access/guarded-clients.ts"
 import type { Owner } from "../../access/ownership.ts"
+import { watchDirectory } from "../../access/watch-directory.ts"
+import { createLobby } from "../../lobby.ts"
+import { readLobby } from "../../owner-routes.ts"
+import { handlePage, type HubPage } from "../../page-door.ts"
+import { LOGIN_CODE_MS } from "../../page-login-state.ts"
 import { createFactsReporter } from "../../access/report-facts.ts"
 import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
 import { createJwtVerifier, type JwtSettings } from "../../access/verify-jwt.ts"
@@ -47,7 +53,7 @@ import type {
 import type { ChatServices } from "../../session/chat-services.ts"
 import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
-import { type HttpApiHost, handleRequest } from "../../http-api.ts"
+import { authenticateRequest, type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { hashOf } from "../../keys.ts"
 import { type ChatCalls, createChatCalls } from "./chat-calls.ts"
 import { createFailures } from "./failures.ts"
@@ -87,6 +93,10 @@ export interface HubOptions {
   readonly chats?: ConfiguredChats | undefined
   /** Called when the activity of a session has changed, and once after it was opened. */
   readonly activity?: ((session: string, now: SessionActivity) => void) | undefined
+  /** The page on a host name of its own; `newLink` makes a login link. */
+  readonly page?:
+    | (HubPage & { readonly host: string; readonly newLink: (port: number) => string })
+    | undefined
   /** Routes of another module in the same server. Undefined: the request is the hub's. */
   readonly routes?: ((request: Request) => Promise<Response | undefined>) | undefined
 }
@@ -99,6 +109,8 @@ export interface Hub {
   readonly find: (id: string) => Session | undefined
   readonly hosted: (id: string) => HostedSession | undefined
   readonly directory: Directory
+  /** Who sends this request: the operator, or a person with a JWT or an API key. */
+  readonly authenticate: (request: Request) => Promise<Authentication>
   /** The existing session, or a new one of this owner; `ancestors` begins with its parent. */
   readonly create: (
     id: string,
@@ -117,7 +129,8 @@ interface OpenSession extends HostedSession {
 
 interface SocketData {
   readonly id: string
-  readonly session: string
+  /** Absent: it watches the list of sessions. */
+  readonly session: string | undefined
   /** Absent: the session's runner. */
   readonly sender: Sender | undefined
   guard?: GuardedSocket
@@ -135,7 +148,13 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   const open = new Map<string, OpenSession>()
   let stopped = false
   const accessSql = openBunSql(join(folder, "access.db"))
-  const directory = createDirectory(accessSql, clock.now)
+  const directory = watchDirectory(createDirectory(accessSql, clock.now), () => lobby.changed())
+  const lobby = createLobby({
+    list: (principal) => readLobby({ directory, liveStatus }, principal),
+    now: clock.now,
+    later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
+    failed: (error) => log.warn("hub.lobby-failed", { error: String(error) }),
+  })
   const keyring = await openHostKeyring(options.encryptionKey, join(folder, "encryption.key"))
   const verifyJwt = createJwtVerifier(options.jwt ?? {}, { now: clock.now, fetch })
 
@@ -233,6 +252,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     void directory.adoptSession(id, owner)
   }
   const find = (id: string): OpenSession | undefined => open.get(id)
+  const liveStatus = (id: string) => find(id)?.session.live()
   const create: Hub["create"] = (id, owner = LOCAL_OWNER, ancestors = [], creator) => {
     const known = find(id)
     if (known) return known.session
@@ -262,7 +282,12 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     gatewayKey: async ({ id, session }) => options.gatewayKey?.(id, session.generation()),
     terminate: options.terminate,
   }
-  const httpApi = (server: Server<SocketData>): HttpApiHost => ({
+  /** `original`: the browser's request, when the page's door has made another one of it. */
+  const httpApi = (
+    server: Server<SocketData>,
+    original?: Request,
+    socketProtocol?: string,
+  ): HttpApiHost => ({
     ...guardPorts,
     clientTokenHash,
     verifyJwt,
@@ -275,10 +300,17 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     listPersonas: (owner) => options.personas?.(owner).list() ?? [],
     putPersona: (owner, persona) => options.personas?.(owner).put(persona) ?? false,
     removePersona: (owner, slug) => options.personas?.(owner).remove(slug) ?? false,
-    liveStatus: (id) => find(id)?.session.listed(),
-    from: (request) => server.requestIP(request)?.address,
+    liveStatus,
+    search: async (id, query, limit) => find(id)?.session.search(query, limit),
+    from: (request) => server.requestIP(original ?? request)?.address,
+    loginLink: async () =>
+      options.page && {
+        url: options.page.newLink(server.port ?? 0),
+        expiresAt: clock.now() + LOGIN_CODE_MS,
+      },
     checkConnections,
     keyRevoked: async (_owner, prefix) => {
+      lobby.keyRevoked(prefix)
       for (const { connections } of open.values()) {
         for (const { id, principal } of connections.people()) {
           if (principal.kind === "person" && principal.key === prefix)
@@ -308,9 +340,9 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     },
     artifact: (session, id) => readArtifact(blobsFolder(session), id, find(session)?.session),
     upgrade: (request, session, sender) =>
-      server.upgrade(request, { data: { id: crypto.randomUUID(), session, sender } })
-        ? undefined
-        : new Response("this route is a WebSocket", { status: 426 }),
+      upgrade(server, original ?? request, { session, sender }, socketProtocol),
+    upgradeLobby: (request, sender) =>
+      upgrade(server, original ?? request, { session: undefined, sender }, socketProtocol),
     stream: (session, { principal }, begin) => {
       const connections = find(session)?.connections ?? createConnections()
       const response = eventStream(connections, crypto.randomUUID(), principal, begin)
@@ -319,7 +351,8 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     },
   })
 
-  const openSessionOf = ({ data }: ServerWebSocket<SocketData>) => open.get(data.session)
+  const openSessionOf = ({ data: { session } }: ServerWebSocket<SocketData>) =>
+    session === undefined ? undefined : open.get(session)
   const paced = new Map<string, PacedMessages>()
   const clientMessages = (socket: ServerWebSocket<SocketData>): PacedMessages => {
     const { id } = socket.data
@@ -327,8 +360,9 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     if (known) return known
     const made = createPacedMessages({
       handle: (text) => {
-        const { sender, guard } = socket.data
+        const { sender, guard, session } = socket.data
         if (stopped || !sender) return
+        if (session === undefined) return lobby.receive(id, text)
         guard?.receive(text, sender).catch((error: unknown) => {
           log.warn("hub.client-message-failed", { error: String(error) })
           socket.close(1011, "the message could not be handled")
@@ -350,6 +384,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       // Only loopback host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
       // A chat service calls through a proxy with a public name; its adapter checks the signature.
       const { hostname, pathname } = new URL(request.url)
+      if (options.page?.host === hostname)
+        return handlePage(options.page, request, (inner, protocol) =>
+          handleRequest(httpApi(self, request, protocol), inner),
+        )
       if (!isLoopback(hostname) && !pathname.startsWith("/channels/"))
         return new Response("", { status: 421 })
       return (await options.routes?.(request)) ?? handleRequest(httpApi(self), request)
@@ -361,13 +399,19 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       backpressureLimit: MAX_UNSENT_BYTES,
       closeOnBackpressureLimit: true,
       open: (socket) => {
-        const { id, sender } = socket.data
+        const { id, sender, session } = socket.data
+        if (session === undefined && sender)
+          return lobby.add(id, {
+            principal: sender.principal,
+            send: (text) => void socket.send(text),
+            close: (code, reason) => socket.close(code, reason),
+          })
         const opened = openSessionOf(socket)
-        if (!opened) return
+        if (!opened || session === undefined) return
         opened.connections.add(id, {
           send: (text) => void socket.send(text),
           close: (code, reason) => socket.close(code, reason),
-          subscribe: () => socket.subscribe(socket.data.session),
+          subscribe: () => socket.subscribe(session),
           principal: sender?.principal,
         })
         if (!sender) return failures.contain(socket, () => opened.session.runner.opened(id))
@@ -387,6 +431,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         const { id, sender } = socket.data
         const opened = openSessionOf(socket)
         opened?.connections.remove(id)
+        lobby.remove(id)
         paced.get(id)?.stop()
         paced.delete(id)
         if (stopped || !opened) return
@@ -407,11 +452,13 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     find: (id) => find(id)?.session,
     hosted: find,
     directory,
+    authenticate: (request) => authenticateRequest(httpApi(server), request),
     create,
     stop: async () => {
       await chatCalls.drain()
       for (const { session } of open.values()) session.runner.flush()
       stopped = true
+      lobby.closeAll(1001, "the hub is shutting down")
       for (const { connections } of open.values())
         connections.closeAll(1001, "the hub is shutting down")
       await server.stop(true)
@@ -421,6 +468,19 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     },
   }
 }
+
+const upgrade = (
+  server: Server<SocketData>,
+  request: Request,
+  data: Omit<SocketData, "id" | "guard">,
+  protocol: string | undefined,
+): Response | undefined =>
+  server.upgrade(request, {
+    data: { id: crypto.randomUUID(), ...data },
+    ...(protocol !== undefined && { headers: { "sec-websocket-protocol": protocol } }),
+  })
+    ? undefined
+    : new Response("this route is a WebSocket", { status: 426 })
 
 /** Blob ids are the hub's own; a name that could leave the folder is a fault of the program. */
 const blobName = (id: string): string => {

@@ -15,7 +15,7 @@ import { withGitRetries } from "../../handlers/git-retries.ts"
 import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
-import { runWorkflowInCheckout } from "./workflow-in-checkout.ts"
+import { runWorkflowInCheckout } from "../../handlers/workflow-in-checkout.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 import { mailReaderOf } from "../../access/mail-reader.ts"
@@ -49,9 +49,10 @@ export interface LocalHubOptions {
   readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
-  /** The control plane in the same process, if there is one. */
+  /** The control plane in the same process, if there is one: it also starts the sandboxes of child sessions. */
   readonly activity?: HubOptions["activity"]
   readonly routes?: HubOptions["routes"]
+  readonly page?: HubOptions["page"]
 }
 
 export interface LocalHub extends Hub {
@@ -61,6 +62,8 @@ export interface LocalHub extends Hub {
   readonly toolSwitches: () => Readonly<Record<string, boolean>>
   /** The key that the gateway of this session's sandbox checks. */
   readonly gatewayKey: (session: string, generation: number) => Promise<string>
+  /** Ends a session and its child sessions. */
+  readonly end: (session: string, why: string) => Promise<void>
 }
 
 export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub> => {
@@ -93,6 +96,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       workDir: (session) => {
         const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
         if (existsSync(own)) return own
+        // With a fleet every checkout is in a sandbox.
+        if (options.activity) return undefined
         // The working directory belongs to the operator's session. Other owners' runners are elsewhere.
         return owner === LOCAL_OWNER ? options.workDir : undefined
       },
@@ -141,6 +146,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     gatewayKey: gatewayKeyOf,
     activity: options.activity,
     routes: options.routes,
+    page: options.page,
     workflowReported: (owner, id, envelope, reportId) => {
       stores.of(owner).executed(id, envelope, reportId)
       if (envelope.status !== "needs_approval") void children.executionEnded(id, envelope.status)
@@ -169,7 +175,10 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       return hub.create(id, owner, added.ok ? added.ancestors : [parent], access?.creator())
     },
     refusalOf: (parent) =>
-      hub.hosted(parent)?.access.owner() === LOCAL_OWNER ? undefined : OPERATOR_ONLY,
+      options.activity || hub.hosted(parent)?.access.owner() === LOCAL_OWNER
+        ? undefined
+        : OPERATOR_ONLY,
+    hasFleet: options.activity !== undefined,
     runnerUrl: hub.runnerUrl,
     maxChildren: options.maxChildren,
     maxDepth: options.maxChildDepth,
@@ -188,6 +197,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   return {
     ...hub,
     gatewayKey: gatewayKeyOf,
+    end: (session, why) => children.terminate(session, why),
     toolSwitches: () =>
       toolSwitchesOf({
         hasGitHost: hasGitHost(environment),

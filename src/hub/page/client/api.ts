@@ -1,7 +1,12 @@
 /** The hub over HTTP: what is read once, not watched. */
+import type { ClientMessage } from "../../../wire/clients/verbs.ts"
 import type { ListedSession } from "../../view/sidebar-rows.ts"
 import { words } from "../words.ts"
 import { keyHeader, refuse } from "./login.ts"
+
+/** A verb and its fields; what sends it adds the id of the request. */
+export type Request = WithoutId<ClientMessage>
+type WithoutId<Message> = Message extends ClientMessage ? Omit<Message, "clientRequestId"> : never
 
 /** A request to the hub. `undefined` when there is no connection or the hub refuses it. */
 const get = async (path: string): Promise<Response | undefined> => {
@@ -18,15 +23,51 @@ export const listSessions = async (): Promise<readonly ListedSession[] | undefin
   return body?.sessions
 }
 
+/** Runs a verb in any session; `undefined` when it was done, else the reason. */
+export const postVerb = async (
+  session: string,
+  { type, ...fields }: Request,
+): Promise<string | undefined> => {
+  const response = await fetch(`/hub/sessions/${encodeURIComponent(session)}/${type}`, {
+    method: "POST",
+    headers: { ...keyHeader(), "content-type": "application/json" },
+    body: JSON.stringify(fields),
+  }).catch(() => undefined)
+  if (response === undefined) return words.reconnecting
+  if (response.status === 401) refuse()
+  const body = (await response.json().catch(() => ({}))) as {
+    readonly error?: { readonly message?: string }
+  }
+  return response.ok ? undefined : (body.error?.message ?? `HTTP ${response.status}`)
+}
+
 const IMAGE = /^image\/(png|jpeg|gif|webp)$/
 
-/** An image of the conversation as an address that only this page can use. */
-export const artifactUrl = async (session: string, id: string): Promise<string | undefined> => {
+export const isImage = (mime: string): boolean => IMAGE.test(mime)
+
+const artifactBlob = async (session: string, id: string): Promise<Blob | undefined> => {
   const response = await get(
     `/sessions/${encodeURIComponent(session)}/artifacts/${encodeURIComponent(id)}`,
   )
-  const blob = await response?.blob()
-  return blob && IMAGE.test(blob.type) ? URL.createObjectURL(blob) : undefined
+  return response?.blob()
+}
+
+/** An image of the conversation as an address that only this page can use. */
+export const artifactUrl = async (session: string, id: string): Promise<string | undefined> => {
+  const blob = await artifactBlob(session, id)
+  return blob && isImage(blob.type) ? URL.createObjectURL(blob) : undefined
+}
+
+/** Saves a file of the conversation under its name; false when the hub does not have it. It is never opened in the page. */
+export const saveArtifact = async (session: string, id: string, name: string): Promise<boolean> => {
+  const blob = await artifactBlob(session, id)
+  if (!blob) return false
+  const link = document.createElement("a")
+  link.href = URL.createObjectURL(new Blob([blob], { type: "application/octet-stream" }))
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+  return true
 }
 
 /** An address of the sandbox that works once and soon, or the reason why there is none. */
