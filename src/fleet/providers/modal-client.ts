@@ -31,7 +31,8 @@ const withDeadline = (clock: Clock): Middleware =>
       ? AbortSignal.any([options.signal, deadline.signal])
       : deadline.signal
     try {
-      return yield* call.next(call.request, { ...options, signal, ...{ retries: 0 } })
+      const once = { ...options, signal, retries: 0 }
+      return yield* call.next(call.request, once)
     } finally {
       cancel()
     }
