@@ -206,7 +206,17 @@ export const runnerConnectionRow = z.object({
 export const epochRow = z.object({ last_seq: z.number() })
 
 export const deadlineRow = z.object({
-  kind: z.enum(["stop", "prompt", "barrier", "ask", "access", "send", "report", "workflow"]),
+  kind: z.enum([
+    "stop",
+    "prompt",
+    "barrier",
+    "ask",
+    "access",
+    "send",
+    "report",
+    "workflow",
+    "fleet",
+  ]),
   ref: z.string(),
 })
 export const deadlineTimeRow = z.object({ at: z.number().nullable() })
