@@ -17,7 +17,7 @@ import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
 import { boxOrigin, originFor } from "./gateway/hosts.ts"
-import type { PageFiles } from "./gateway/page/asset-response.ts"
+import type { PageFiles } from "../lib/page/asset-response.ts"
 import type { PageOptions } from "./gateway/page/page-door.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { watchForRestore } from "./host/detect-restore.ts"
@@ -197,6 +197,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       write: (name, value) => writeFact(db, name, value),
     },
     setComponent: readiness.setComponent,
+    issueGitToken: (origin, repositories) =>
+      link.request("git-token", { origin, repositories: [...repositories] }),
     hasTerminals: options.pageFiles !== undefined,
     setServices: readiness.setServices,
     runHook: (hook) => joined.get().hibernation.runHook(hook),
