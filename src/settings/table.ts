@@ -8,6 +8,7 @@ import { fleetSettings } from "./table/fleet.ts"
 import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
 import { processSettings } from "./table/process.ts"
+import { sandboxCloudSettings } from "./table/sandbox-clouds.ts"
 import { sandboxProviderSettings } from "./table/sandbox-providers.ts"
 import { secretSettings } from "./table/secrets.ts"
 import { serviceSettings } from "./table/services.ts"
@@ -25,6 +26,7 @@ export const settingGroups = {
   Chats: chatSettings,
   Sandboxes: fleetSettings,
   "Sandbox providers": sandboxProviderSettings,
+  "Sandbox clouds": sandboxCloudSettings,
   Process: processSettings,
 } as const
 
@@ -39,6 +41,7 @@ export const settingsTable = {
   ...chatSettings,
   ...fleetSettings,
   ...sandboxProviderSettings,
+  ...sandboxCloudSettings,
   ...processSettings,
 }
 
