@@ -17,6 +17,10 @@ const programs: Readonly<Record<string, string>> = {
   make: "make",
   python3: "python3",
   "pkg-config": "pkg-config",
+  "swift-proxy-server": "swift-proxy",
+  "swift-account-server": "swift-account",
+  "swift-container-server": "swift-container",
+  "swift-object-server": "swift-object",
 }
 /** Packages without a program, detected by a file they contain. */
 const files: Readonly<Record<string, string>> = {
