@@ -1,10 +1,10 @@
 /** The copy of a workspace in a real S3 service: OpenStack Swift with its S3 API. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { rm } from "node:fs/promises"
+import { mkdir, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { failureOf } from "../kit/failure-of.ts"
 import { startTcpProxy } from "../kit/tcp-proxy.ts"
-import { type SandboxWorkspace, startWorkspace } from "../runner/sandbox/sync/kit.ts"
+import { own, type SandboxWorkspace, startWorkspace } from "../runner/sandbox/sync/kit.ts"
 import { startSwift, type Swift } from "./swift.ts"
 
 let swift: Swift
@@ -27,7 +27,12 @@ const difference = async (one: SandboxWorkspace, other: SandboxWorkspace) =>
 
 test("500 files are saved, an unchanged save is quick, one changed and one removed follow, and a restore is equal", async () => {
   const one = await workspace(swift, "five hundred")
-  await Bun.$`for i in $(seq 500); do mkdir -p ${one.root}/d$((i % 20)); echo "content $i" > ${one.root}/d$((i % 20))/f$i; done; chmod -R a+rwX ${one.root}`
+  for (let index = 0; index < 500; index += 1) {
+    const folder = join(one.root, `d${index % 20}`)
+    await mkdir(folder, { recursive: true })
+    await writeFile(join(folder, `f${index}`), `content ${index}`)
+  }
+  await own(one.root)
   const first = performance.now()
   expect(await one.copy.save()).toMatchObject({ files: 500, uploaded: 500 })
   const second = performance.now()
