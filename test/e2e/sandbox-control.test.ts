@@ -68,7 +68,8 @@ describe("the control key", () => {
 
   test("a background program has logs, takes a signal and is listed as exited", async () => {
     const command = "trap 'echo got it; exit 7' USR1; echo started; while :; do sleep 0.05; done"
-    const { id } = await json("POST", "/v1/processes", { command: "sh", args: ["-c", command] })
+    const started = await json("POST", "/v1/processes", { command: "sh", args: ["-c", command] })
+    const id = String(started["id"])
     const logs = follow(await call("GET", `/v1/processes/${id}/logs?follow=true`))
     const output = () =>
       [...logs.text.matchAll(/"data":"([^"]*)"/g)].map(([, data = ""]) => atob(data)).join("")

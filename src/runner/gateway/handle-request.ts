@@ -78,6 +78,9 @@ const HEALTHY: HttpResponse = {
 
 const NO_TUNNEL = "there is no tunnel of this name"
 
+/** Far below the time after which the `/v1` server closes an idle connection. */
+const V1_IDLE_MS = 20_000
+
 /** As sandbox-agent's server answers. */
 const V1_HEALTHY: HttpResponse = { ...HEALTHY, body: '{"status":"ok"}' }
 
@@ -366,6 +369,7 @@ export const createRequestHandler = (
         scheme: schemeOf(head),
         passAuthorization: false,
         authorization: `Bearer ${server.token}`,
+        keepsIdleMs: V1_IDLE_MS,
         upgrade: false,
         isolated: false,
         setCookie: undefined,

@@ -4,6 +4,7 @@ import { type ApprovalQuestion, createApprovals } from "../../../src/runner/gate
 import { createManualClock } from "../../kit/clock.ts"
 import { until } from "../../hub/kit/until.ts"
 import { API_TOKEN, startTestGateway } from "./kit.ts"
+import { failureOf } from "../../kit/failure-of.ts"
 
 const start = (messageId?: string) => {
   const clock = createManualClock(0)
@@ -32,7 +33,7 @@ describe("an operation that needs an approval", () => {
     expect(await first).toBeUndefined()
     const second = wait()
     approvals.reply(asked[1]?.permissionId ?? "", "reject")
-    await expect(second).rejects.toThrow("a person has denied it")
+    expect(await failureOf(second)).toContain("a person has denied it")
     expect(approvals.reply(asked[1]?.permissionId ?? "", "once")).toBe(false)
     expect(approvals.needs("paint")).toBe(true)
   })
@@ -50,16 +51,16 @@ describe("an operation that needs an approval", () => {
     const first = wait()
     approvals.promptEnded("other")
     approvals.promptEnded("m1")
-    await expect(first).rejects.toThrow("the turn has ended")
+    expect(await failureOf(first)).toContain("the turn has ended")
     const second = wait()
     clock.advance(15 * 60_000)
-    await expect(second).rejects.toThrow("no answer within 15 minutes")
+    expect(await failureOf(second)).toContain("no answer within 15 minutes")
   })
 
   test("is refused when 20 others wait already", async () => {
     const { wait } = start()
     for (let index = 0; index < 20; index += 1) void wait()
-    await expect(wait()).rejects.toThrow("20 actions wait")
+    expect(await failureOf(wait())).toContain("20 actions wait")
   })
 
   test("holds a tool's call over HTTP until the reply, and gives a program an id to poll", async () => {

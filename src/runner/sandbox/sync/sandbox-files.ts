@@ -28,7 +28,7 @@ export const createSandboxFiles = (address: () => Promise<V1Address | undefined>
     read: (path) => call("GET", `/v1/fs/file?path=${encodeURIComponent(path)}`),
     write: async ({ path, sha256, mode }, body) => {
       const query = new URLSearchParams({ path, sha256, mode: String(mode) })
-      await call("PUT", `/copy/file?${query}`, body)
+      await call("PUT", `/copy/file?${query.toString()}`, body)
     },
   }
 }
