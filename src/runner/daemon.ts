@@ -17,7 +17,7 @@ import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
 import { boxOrigin, originFor } from "./gateway/hosts.ts"
-import type { PageFiles } from "./gateway/page/asset-response.ts"
+import type { PageFiles } from "../lib/page/asset-response.ts"
 import type { PageOptions } from "./gateway/page/page-door.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { watchForRestore } from "./host/detect-restore.ts"
@@ -108,6 +108,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   let gateway: Gateway | undefined
 
   const gatewayPort = () => gateway?.port ?? config.gatewayPort
+  const workDir = plannedDirectory(config.workDir, config.repositories)
   const publicUrl = () => gatewayUrlOf(config, gateway?.port, options.page)
   const { link, metrics: linkMetrics } = joinLink({
     config,
@@ -116,6 +117,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     db,
     joined,
     gatewayUrl: publicUrl,
+    directory: workDir,
     announceTunnels: () => gateway?.announceTunnels(),
     isStopping: () => stopped.signal.aborted,
     onEnd: (code, why) => done.resolve({ code, why }),
@@ -125,7 +127,6 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const self = options.self ?? selfCommand()
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
-  const workDir = plannedDirectory(config.workDir, config.repositories)
   const sandbox = joinSandbox({
     config,
     db,
@@ -200,6 +201,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     },
     setComponent: readiness.setComponent,
     ...(sync && { restoreWorkspace: sync.restore }),
+    issueGitToken: (origin, repositories) =>
+      link.request("git-token", { origin, repositories: [...repositories] }),
     hasTerminals: options.pageFiles !== undefined,
     setServices: readiness.setServices,
     runHook: (hook) => joined.get().hibernation.runHook(hook),

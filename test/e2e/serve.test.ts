@@ -42,7 +42,7 @@ const start = () =>
       stateDir: join(place.root, "hub"),
       workDir: place.workDir,
       port: 0,
-      environment: place.environment,
+      environment: { ...place.environment, SANDPIPER_TOOLS: "all" },
       clock: systemClock,
       log: silentLog,
       clientToken: CLIENT_TOKEN,
@@ -166,6 +166,58 @@ describe("a thread of conversation", () => {
         ?.messages.map((one) => JSON.stringify(one))
         .join("") ?? ""
     expect(shown).toContain("kept")
+  })
+
+  test("files and programs of a paused sandbox are reached through the API, which wakes it", async () => {
+    await call("POST", `/api/sandbox/${session}/pause?wait=1`)
+    const form = new FormData()
+    form.append("file", new File(["of the user"], "../../photo of a heron.txt"))
+    const uploaded = await fetch(`${stack.hub.url}/api/sandbox/${session}/uploads`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+      body: form,
+    })
+    expect(await uploaded.json()).toEqual({ paths: ["uploads/photo_of_a_heron.txt"] })
+    const command = { command: "cat", args: ["uploads/photo_of_a_heron.txt"] }
+    const ran = await call("POST", `/api/sandbox/${session}/exec`, command)
+    expect(ran.body).toMatchObject({ exitCode: 0, stdout: "of the user" })
+    const content = await fetch(
+      `${stack.hub.url}/api/sandbox/${session}/files/content?path=work.txt`,
+      { headers: { authorization: `Bearer ${CLIENT_TOKEN}` } },
+    )
+    expect(await content.text()).toBe("kept\n")
+    const outside = await call("GET", `/api/sandbox/${session}/files/content?path=/etc/passwd`)
+    expect(outside.status).toBeGreaterThanOrEqual(400)
+  })
+
+  test("a child session has a sandbox of its own, works in it and reports to its parent", async () => {
+    model.on("child-task", [
+      tool("bash", { command: "echo twig > nest.txt", description: "write" }),
+      text("The nest is built."),
+    ])
+    model.on("spawn", [
+      tool("spawn_session", { task: "@@child-task@@", workspace: "nest" }),
+      text("I have asked a child."),
+    ])
+    expect(await say("p6", "@@spawn@@")).toBe("I have asked a child.")
+    const isReport = (part: { readonly text?: string | undefined }) =>
+      part.text?.endsWith("has finished its work. Its answer:\n\nThe nest is built.") === true
+    await client.until(
+      () => client.messages().some(({ role, parts }) => role === "user" && parts.some(isReport)),
+      "the report of the child",
+      50_000,
+    )
+    const { sandboxes } = (await call("GET", "/api/sandboxes")).body as {
+      sandboxes: readonly { readonly sessionId: string }[]
+    }
+    const child = sandboxes.map(({ sessionId }) => sessionId).find((id) => id !== session) ?? ""
+    const nest = join(localRoot(), "files", encodeURIComponent(child), "workspace", "nest.txt")
+    expect(readFileSync(nest, "utf8")).toBe("twig\n")
+    expect(existsSync(workspace("nest.txt"))).toBe(false)
+    const ended = await call("POST", `/api/sandbox/${child}/terminate?wait=1`)
+    expect(ended.body).toMatchObject({ status: "terminated" })
+    expect(existsSync(nest)).toBe(false)
+    await call("DELETE", `/api/sandbox/${child}`)
   })
 
   test("a new process of the fleet keeps the running sandbox", async () => {

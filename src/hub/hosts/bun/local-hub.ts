@@ -16,7 +16,7 @@ import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
 import { configureObjectStorage } from "../../object-storage.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
-import { runWorkflowInCheckout } from "./workflow-in-checkout.ts"
+import { runWorkflowInCheckout } from "../../handlers/workflow-in-checkout.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 import { mailReaderOf } from "../../access/mail-reader.ts"
@@ -50,20 +50,21 @@ export interface LocalHubOptions {
   readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
-  /** The control plane in the same process, if there is one. */
+  /** The control plane in the same process, if there is one: it also starts the sandboxes of child sessions. */
   readonly activity?: HubOptions["activity"]
   readonly routes?: HubOptions["routes"]
+  readonly page?: HubOptions["page"]
 }
 
 export interface LocalHub extends Hub {
   /** Continues after a restart: children, triggers, workflow runs. */
   readonly resume: () => Promise<void>
-  /** Sandboxes of this hub can save their workspace. */
-  readonly hasObjectStorage: boolean
   /** For a session's config: tools off that this hub cannot serve, and on that it has something for. */
   readonly toolSwitches: () => Readonly<Record<string, boolean>>
   /** The key that the gateway of this session's sandbox checks. */
   readonly gatewayKey: (session: string, generation: number) => Promise<string>
+  /** Ends a session and its child sessions. */
+  readonly end: (session: string, why: string) => Promise<void>
 }
 
 export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub> => {
@@ -96,6 +97,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       workDir: (session) => {
         const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
         if (existsSync(own)) return own
+        // With a fleet every checkout is in a sandbox.
+        if (options.activity) return undefined
         // The working directory belongs to the operator's session. Other owners' runners are elsewhere.
         return owner === LOCAL_OWNER ? options.workDir : undefined
       },
@@ -145,6 +148,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     gatewayKey: gatewayKeyOf,
     activity: options.activity,
     routes: options.routes,
+    page: options.page,
     workflowReported: (owner, id, envelope, reportId) => {
       stores.of(owner).executed(id, envelope, reportId)
       if (envelope.status !== "needs_approval") void children.executionEnded(id, envelope.status)
@@ -173,7 +177,10 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       return hub.create(id, owner, added.ok ? added.ancestors : [parent], access?.creator())
     },
     refusalOf: (parent) =>
-      hub.hosted(parent)?.access.owner() === LOCAL_OWNER ? undefined : OPERATOR_ONLY,
+      options.activity || hub.hosted(parent)?.access.owner() === LOCAL_OWNER
+        ? undefined
+        : OPERATOR_ONLY,
+    hasFleet: options.activity !== undefined,
     runnerUrl: hub.runnerUrl,
     maxChildren: options.maxChildren,
     maxDepth: options.maxChildDepth,
@@ -192,8 +199,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
 
   return {
     ...hub,
-    hasObjectStorage: storage !== undefined,
     gatewayKey: gatewayKeyOf,
+    end: (session, why) => children.terminate(session, why),
     toolSwitches: () =>
       toolSwitchesOf({
         hasGitHost: hasGitHost(environment),

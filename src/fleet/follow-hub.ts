@@ -1,0 +1,109 @@
+/** Follows the hub's reports: work wants a running sandbox, the runner's state goes to the keeper, an end ends the sandbox. */
+import type { Log } from "../lib/log.ts"
+import { variablesOf } from "./core/environment.ts"
+import type { HubReport } from "./hub-port.ts"
+import type { Keeper } from "./keeper.ts"
+import type { Metrics } from "./metrics.ts"
+import type { ProviderName } from "./providers/contract.ts"
+import type { FleetStore, StoredSession } from "./store/ports.ts"
+
+export interface FollowOptions {
+  readonly store: FleetStore
+  readonly keeper: Keeper
+  readonly provider: ProviderName
+  readonly log: Log
+  readonly metrics?: Pick<Metrics, "add"> | undefined
+  /** Called once for a session, before its first sandbox. */
+  readonly added: (session: string) => Promise<void>
+}
+
+export interface HubFollower {
+  /** Records a session of the hub, unless it is known. */
+  readonly record: (
+    session: string,
+    owner: string,
+    more?: Partial<Pick<StoredSession, "threadKey" | "environment">>,
+  ) => Promise<StoredSession>
+  /** Resolves when the report is stored. The reports of one session are handled in their order. */
+  readonly follow: (report: HubReport) => Promise<void>
+  /** Resolves when nothing is being handled. */
+  readonly idle: () => Promise<void>
+}
+
+const COUNTED = [
+  ["done", "sandbox.prompt.ok", "prompts_total", { result: "ok" }],
+  ["failed", "sandbox.prompt.fatal_fail", "prompts_total", { result: "failed" }],
+  ["retried", "sandbox.prompt.recoverable_fail", "prompt_retries_total", {}],
+  ["replaced", "sandbox.session.replaced", "session_replacements_total", {}],
+] as const
+
+export const followHub = (options: FollowOptions): HubFollower => {
+  const { store, keeper } = options
+  const lanes = new Map<string, Promise<void>>()
+  /** The counters of sessions with a sandbox, as they were last reported to this process. */
+  const counted = new Map<string, HubReport["activity"]["counts"]>()
+
+  /** Logs and counts what has happened to prompts since the last report. */
+  const count = (session: string, { counts, hasEnded }: HubReport["activity"]): void => {
+    const before = counted.get(session)
+    if (hasEnded) counted.delete(session)
+    else counted.set(session, counts)
+    if (!before) return
+    for (const [name, event, counter, labels] of COUNTED) {
+      const times = counts[name] - before[name]
+      if (times <= 0) continue
+      options.metrics?.add(counter, labels, times)
+      options.log.info(event, { session, times })
+    }
+  }
+
+  const record: HubFollower["record"] = async (id, owner, more = {}) => {
+    const known = await store.find(id)
+    if (known) return known
+    const stored = await keeper.add({
+      id,
+      tenant: owner,
+      threadKey: more.threadKey,
+      provider: options.provider,
+      environment: more.environment ?? {},
+    })
+    await options.added(stored.id)
+    return stored
+  }
+
+  const handle = async ({ session, owner, activity }: HubReport): Promise<void> => {
+    const { queued, working, generation, connected, hasEnded } = activity
+    count(session, activity)
+    const waits = queued > 0 || working > 0
+    const known = await store.find(session)
+    if (!known && (hasEnded || !waits || activity.hasOtherRunner)) return
+    const environment = variablesOf(activity.parent, activity.wish)
+    const { life } = known ?? (await record(session, owner, { environment }))
+    if (hasEnded) return void (await keeper.want(session, "ended"))
+    // Another program has taken the session over: its sandbox of before is not needed.
+    if (activity.hasOtherRunner) return void (await keeper.want(session, "asleep"))
+    if (waits && (life.wanted !== "running" || life.failed)) await keeper.want(session, "running")
+    await keeper.runner(session, { generation, linked: connected, busy: working > 0 })
+  }
+
+  return {
+    record,
+    follow: (report) => {
+      const { session } = report
+      const before = lanes.get(session) ?? Promise.resolve()
+      const handled = before.then(() => handle(report))
+      const settled = handled
+        .catch((error: unknown) =>
+          options.log.warn("fleet.follow-failed", { session, error: String(error) }),
+        )
+        .finally(() => {
+          if (lanes.get(session) === settled) lanes.delete(session)
+        })
+      lanes.set(session, settled)
+      return handled
+    },
+    idle: async () => {
+      while (lanes.size > 0) await Promise.all(lanes.values())
+    },
+  }
+}
