@@ -48,6 +48,7 @@ export const startWorkspace = async (
     root,
     user: otherUser,
     environment: () => ({ PATH: process.env["PATH"] ?? "" }),
+    memory: { read: () => undefined, write: () => {} },
     clock: systemClock,
     log: recordingLog([]),
   })
