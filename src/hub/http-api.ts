@@ -1,5 +1,5 @@
 /** The hub's HTTP API, the same in every host: authentication, the access table, then one handler per route. */
-import { authenticate } from "./access/authenticate.ts"
+import { authenticate, type Authentication } from "./access/authenticate.ts"
 import type { OwnerAccount } from "./access/directory.ts"
 import {
   type GuardPorts,
@@ -138,6 +138,10 @@ const authenticateAt = (host: HttpApiHost, token: string, session: string | unde
     session,
   )
 
+/** Who sends a request with a token in its header. Share links are for one session and not accepted. */
+export const authenticateRequest = (host: HttpApiHost, request: Request): Promise<Authentication> =>
+  authenticateAt(host, bearerOf(request) ?? "", undefined)
+
 /** The same for a session that does not exist and for one that the caller may not know of. */
 const missing = (session: string): Response =>
   errorResponse(404, `session ${session} does not exist`)
@@ -267,9 +271,10 @@ const runVerb = async (
 
 /** The header comes first, because URLs end up in logs. A browser's WebSocket and EventSource can only use the URL. */
 const tokenOf = (request: Request, url: URL): string =>
-  /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ??
-  url.searchParams.get("token") ??
-  ""
+  bearerOf(request) ?? url.searchParams.get("token") ?? ""
+
+const bearerOf = (request: Request): string | undefined =>
+  /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1]
 
 /** Keeps other websites from using the token of a browser. Programs send no origin. */
 const isAllowedOrigin = (request: Request, url: URL, allowed: readonly string[]): boolean => {

@@ -14,6 +14,7 @@ import type { Clock } from "../../../lib/clock.ts"
 import { isLoopback } from "../../../lib/git-url.ts"
 import type { Log } from "../../../lib/log.ts"
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
+import type { Authentication } from "../../access/authenticate.ts"
 import { ACCESS_ENDED, closeLostConnections } from "../../access/close-connections.ts"
 import { openConfig, sealConfig } from "../../access/config-at-rest.ts"
 import { createDirectory, type Directory } from "../../access/directory.ts"
@@ -49,7 +50,7 @@ import type {
 } from "../../session/ports.ts"
 import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
-import { type HttpApiHost, handleRequest } from "../../http-api.ts"
+import { authenticateRequest, type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { hashOf } from "../../keys.ts"
 import { createChatCalls } from "./chat-calls.ts"
 import { createFailures } from "./failures.ts"
@@ -101,6 +102,8 @@ export interface Hub {
   readonly find: (id: string) => Session | undefined
   readonly hosted: (id: string) => HostedSession | undefined
   readonly directory: Directory
+  /** Who sends this request: the operator, or a person with a JWT or an API key. */
+  readonly authenticate: (request: Request) => Promise<Authentication>
   /** The existing session, or a new one of this owner; `ancestors` begins with its parent. */
   readonly create: (
     id: string,
@@ -429,6 +432,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     find: (id) => find(id)?.session,
     hosted: find,
     directory,
+    authenticate: (request) => authenticateRequest(httpApi(server), request),
     create,
     stop: async () => {
       await chatCalls.drain()
