@@ -5,6 +5,7 @@ import { elsewhere } from "../fleet/providers/elsewhere.ts"
 import { createLocalProvider } from "../fleet/providers/local.ts"
 import { createNoopProvider } from "../fleet/providers/noop.ts"
 import { systemClock } from "../lib/clock.ts"
+import { digestOf } from "../lib/digest.ts"
 import { selfCommand } from "../lib/self-command.ts"
 import type { Settings } from "../settings/settings.ts"
 import { SettingsError } from "../settings/settings-error.ts"
@@ -34,6 +35,23 @@ export const providerMakers = (settings: Settings): ProviderMakers => {
           : hubUrlFor(settings, "containers (except with DOCKER_NETWORK=host)")
       const { createDockerProvider } = await import("../fleet/providers/docker.ts")
       const provider = createDockerProvider({ socket, network, clock: systemClock })
+      return elsewhere(provider, { image, hubUrl })
+    },
+    kubernetes: async () => {
+      const { kubernetesUrl: url } = settings
+      if (url === undefined)
+        throw new SettingsError("KUBERNETES_URL is missing: the address of the Kubernetes API")
+      const hubUrl = hubUrlFor(settings, "pods")
+      const { createKubernetesProvider } = await import("../fleet/providers/kubernetes.ts")
+      const provider = createKubernetesProvider({
+        url: url.replace(/\/+$/, ""),
+        namespace: settings.kubernetesNamespace,
+        tokenFile: settings.kubernetesTokenFile,
+        caFile: settings.kubernetesCaFile,
+        volumeSize: settings.kubernetesVolumeSize,
+        digest: digestOf,
+        clock: systemClock,
+      })
       return elsewhere(provider, { image, hubUrl })
     },
     noop: () => createNoopProvider(Date.now),

@@ -2,18 +2,19 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { chooseProvider } from "../fleet/providers/choose.ts"
-import { openPostgresStore } from "../fleet/store/postgres-store.ts"
-import { openSqliteStore } from "../fleet/store/sqlite-store.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
-import type { Settings } from "../settings/settings.ts"
 import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { demoProvider, hasClientModels } from "./host-config.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
 import { startServedFleet } from "./serve-fleet.ts"
 import { providerMakers } from "./serve-providers.ts"
+import { loadBuiltPage } from "./load-page-files.ts"
+import { servePage } from "./serve-page.ts"
+import { originFor } from "../runner/gateway/hosts.ts"
 import { startServeStack } from "./serve-stack.ts"
+import { openStore } from "./serve-store.ts"
 import { modelsOfStack } from "./stack-models.ts"
 
 /** The same port after a restart: the runners of running sandboxes connect to it again. */
@@ -27,11 +28,6 @@ const readToken = (stateDir: string): string => {
   if (!existsSync(file)) writeFileSync(file, crypto.randomUUID(), { mode: 0o600 })
   return readFileSync(file, "utf8").trim()
 }
-
-const openStore = (settings: Settings) =>
-  settings.databaseUrl === undefined
-    ? openSqliteStore(join(settings.stateDir, "fleet", "fleet.db"))
-    : openPostgresStore(settings.databaseUrl)
 
 export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
@@ -47,7 +43,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   const { startOnStablePort } = await import("../demo/stable-port.ts")
   const fleetOptions = {
     provider,
-    store: await openStore(settings),
+    store: await openStore(settings, provider, log),
     version,
     idleMs: settings.sandboxIdleSeconds * 1000,
     pausedMs:
@@ -86,6 +82,7 @@ export const serve: Command = async ({ settings: given, log }) => {
         startDemoModel({ port: demoPort }),
       )
     : undefined
+  const page = servePage(settings, await loadBuiltPage(), clientToken)
   const stack = await startServeStack({
     ...fleetOptions,
     configure: async (id, hub) => {
@@ -116,11 +113,20 @@ export const serve: Command = async ({ settings: given, log }) => {
         audience: settings.hubJwtAudience,
       },
       encryptionKey: settings.hubEncryptionKey,
+      page,
     },
   })
   writeFileSync(portFile(stateDir), String(stack.hub.port))
-  writeAddress(stateDir, { url: stack.hub.url, token: clientToken })
+  const pageOrigin = page && originFor(page.origin, `:${stack.hub.port}`)
+  writeAddress(stateDir, {
+    url: stack.hub.url,
+    token: clientToken,
+    ...(pageOrigin !== undefined && { page: pageOrigin }),
+  })
   print(`Session agent: ${stack.hub.url}\nSandboxes: ${provider.name}\n`)
+  // A login link is a secret: it is not printed to a log.
+  if (page && process.stdout.isTTY) print(`Open the page: ${page.newLink(stack.hub.port)}\n`)
+  if (page) print(`Page: ${pageOrigin}; \`sandpiper link\` prints a login link for it\n`)
   print(`The operator's token is in ${join(stateDir, "fleet", "operator-token")}\n`)
   await signalled
   removeAddress(stateDir)

@@ -59,6 +59,10 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
     query: string,
     limit: number,
   ) => Promise<SearchResult | undefined>
+  /** A link that logs a browser in to the page, once; `undefined` when this host serves no page. */
+  readonly loginLink: (
+    url: URL,
+  ) => Promise<{ readonly url: string; readonly expiresAt: number } | undefined>
   /** Turns the request into a WebSocket of the lobby. */
   readonly upgradeLobby: (request: Request, sender: Sender) => Response | undefined
   /** A response of server-sent events: everything sent to the new connection is an event. */

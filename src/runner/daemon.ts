@@ -17,7 +17,7 @@ import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
 import { boxOrigin, originFor } from "./gateway/hosts.ts"
-import type { PageFiles } from "./gateway/page/asset-response.ts"
+import type { PageFiles } from "../lib/page/asset-response.ts"
 import type { PageOptions } from "./gateway/page/page-door.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { watchForRestore } from "./host/detect-restore.ts"
@@ -105,6 +105,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   let gateway: Gateway | undefined
 
   const gatewayPort = () => gateway?.port ?? config.gatewayPort
+  const workDir = plannedDirectory(config.workDir, config.repositories)
   const publicUrl = () => gatewayUrlOf(config, gateway?.port, options.page)
   const { link, metrics: linkMetrics } = joinLink({
     config,
@@ -113,6 +114,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     db,
     joined,
     gatewayUrl: publicUrl,
+    directory: workDir,
     announceTunnels: () => gateway?.announceTunnels(),
     isStopping: () => stopped.signal.aborted,
     onEnd: (code, why) => done.resolve({ code, why }),
@@ -122,7 +124,6 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const self = options.self ?? selfCommand()
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
-  const workDir = plannedDirectory(config.workDir, config.repositories)
   const sandbox = joinSandbox({
     config,
     db,
@@ -196,6 +197,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       write: (name, value) => writeFact(db, name, value),
     },
     setComponent: readiness.setComponent,
+    issueGitToken: (origin, repositories) =>
+      link.request("git-token", { origin, repositories: [...repositories] }),
     hasTerminals: options.pageFiles !== undefined,
     setServices: readiness.setServices,
     runHook: (hook) => joined.get().hibernation.runHook(hook),

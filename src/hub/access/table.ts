@@ -74,6 +74,9 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
   },
   "route:list": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /sessions`"),
   "route:lobby": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /lobby/ws`"),
+  "route:login-link": row("owner", "owner", "sessions:admin", ["operator"])(
+    "`POST /login-links`: a login link of the page",
+  ),
   "route:search": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /search`"),
   "route:create": row(
     "owner",
@@ -181,6 +184,7 @@ const requests: Readonly<Record<RequestAction, Rule>> = {
   "request:inspect-pull-request": runnerStore("git host"),
   "request:list-repos": runnerStore("git host"),
   "request:read-repo-file": runnerStore("git host"),
+  "request:git-token": runnerStore("git host"),
   "request:memory-read": runnerStore("shared store"),
   "request:memory-write": runnerStore("shared store"),
   "request:memory-delete": runnerStore("shared store"),
