@@ -75,7 +75,7 @@ export interface BackgroundOptions {
   /** Of the server before this one. */
   readonly former: FormerProcesses
   /** Called when a process has started or ended. */
-  readonly onChange: (now: FormerProcesses) => void
+  readonly onProcesses: (now: FormerProcesses) => void
 }
 
 const FORMER_ENDED = new TextEncoder().encode(
@@ -85,7 +85,7 @@ const FORMER_ENDED = new TextEncoder().encode(
 export const createBackground = (
   launcher: Launcher,
   clock: Clock,
-  { former, onChange }: BackgroundOptions,
+  { former, onProcesses }: BackgroundOptions,
 ): Background => {
   const known = new Map<string, Running>()
   let { started } = former
@@ -120,7 +120,7 @@ export const createBackground = (
     })
   }
   const report = () =>
-    onChange({
+    onProcesses({
       started,
       running: [...known.values()]
         .filter(isRunning)

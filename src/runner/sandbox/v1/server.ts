@@ -59,7 +59,7 @@ export const startV1Server = async (
   const launcher = createLauncher(files, order.environment, order.mark)
   const background = createBackground(launcher, clock, {
     former: order.former,
-    onChange: onProcesses,
+    onProcesses,
   })
   const find = createRouter({
     ...fileRoutes({ root, files, clock }),
