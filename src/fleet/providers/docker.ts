@@ -324,7 +324,8 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
       if (!SNAPSHOT.test(snapshot)) return ok
       const call = { method: "DELETE", path: image(snapshot) } as const
       const answer = await http.send(call)
-      const isUsed = answer.status === 409 || (answer.status === 500 && IN_USE_TEXT.test(answer.text))
+      const isUsed =
+        answer.status === 409 || (answer.status === 500 && IN_USE_TEXT.test(answer.text))
       const removed = isUsed
         ? await removeUsed(snapshot)
         : http.resultOf(call, answer, { read: () => true })
