@@ -34,6 +34,22 @@ const unmountBelow = (folder: string): void => {
   for (const path of mounted.toReversed()) Bun.spawnSync(["umount", "--lazy", path])
 }
 
+/** A process of Podman that cleans up after a container may mount the storage once more. */
+const removeMounted = async (folder: {
+  readonly path: string
+  readonly remove: () => Promise<void>
+}): Promise<void> => {
+  for (let attempt = 1; ; attempt++) {
+    unmountBelow(folder.path)
+    try {
+      return await folder.remove()
+    } catch (error) {
+      if (attempt === 100) throw error
+      await Bun.sleep(100)
+    }
+  }
+}
+
 export const startPodman = async (): Promise<Podman> => {
   const folder = await temporaryDirectory()
   const socket = join(folder.path, "podman.sock")
@@ -98,14 +114,13 @@ export const startPodman = async (): Promise<Podman> => {
       writeFileSync(join(root, "start.sh"), startScript, { mode: 0o755 })
       const archive = join(folder.path, "image.tar")
       Bun.spawnSync(["tar", "-C", root, "-cf", archive, "."])
-      const environment = "ENV WORK_DIR=/workspace SANDPIPER_STATE_DIR=/var/lib/sandpiper"
-      run("import", "--change", "WORKDIR /workspace", "--change", environment, archive, name)
+      const settings = ["WORKDIR /workspace", "ENV SANDPIPER_STATE_DIR=/var/lib/sandpiper"]
+      run("import", ...settings.flatMap((line) => ["--change", line]), archive, name)
     },
     stop: async () => {
       run("rm", "--all", "--force", "--volumes", "--time", "0")
       await service.stop()
-      unmountBelow(folder.path)
-      await folder.remove()
+      await removeMounted(folder)
     },
   }
 }
