@@ -10,6 +10,9 @@ import { demoProvider, hasClientModels } from "./host-config.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
 import { startServedFleet } from "./serve-fleet.ts"
 import { providerMakers } from "./serve-providers.ts"
+import { loadBuiltPage } from "./load-page-files.ts"
+import { servePage } from "./serve-page.ts"
+import { originFor } from "../runner/gateway/hosts.ts"
 import { startServeStack } from "./serve-stack.ts"
 import { openStore } from "./serve-store.ts"
 import { modelsOfStack } from "./stack-models.ts"
@@ -30,7 +33,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
   mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
-  const provider = await chooseProvider(given.sandboxProvider, providerMakers(given))
+  const provider = await chooseProvider(given.sandboxProvider, providerMakers(given, log))
   const models = await modelsOfStack(given)
   for (const problem of models.problems) print(`${problem}\n`)
   const { settings } = models
@@ -46,6 +49,9 @@ export const serve: Command = async ({ settings: given, log }) => {
     pausedMs:
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
     minimumVersion: settings.snapshotMinimumVersion,
+    quota: settings.sandboxQuota === 0 ? undefined : settings.sandboxQuota,
+    volumeMs: settings.sandboxVolumeDays * 86_400_000,
+    whisperVolume: settings.whisperVolume,
   }
   const port = settings.hubPort || readPort(stateDir)
   if (settings.hubUrl !== undefined) {
@@ -76,6 +82,7 @@ export const serve: Command = async ({ settings: given, log }) => {
         startDemoModel({ port: demoPort }),
       )
     : undefined
+  const page = servePage(settings, await loadBuiltPage(), clientToken)
   const stack = await startServeStack({
     ...fleetOptions,
     configure: async (id, hub) => {
@@ -106,11 +113,20 @@ export const serve: Command = async ({ settings: given, log }) => {
         audience: settings.hubJwtAudience,
       },
       encryptionKey: settings.hubEncryptionKey,
+      page,
     },
   })
   writeFileSync(portFile(stateDir), String(stack.hub.port))
-  writeAddress(stateDir, { url: stack.hub.url, token: clientToken })
+  const pageOrigin = page && originFor(page.origin, `:${stack.hub.port}`)
+  writeAddress(stateDir, {
+    url: stack.hub.url,
+    token: clientToken,
+    ...(pageOrigin !== undefined && { page: pageOrigin }),
+  })
   print(`Session agent: ${stack.hub.url}\nSandboxes: ${provider.name}\n`)
+  // A login link is a secret: it is not printed to a log.
+  if (page && process.stdout.isTTY) print(`Open the page: ${page.newLink(stack.hub.port)}\n`)
+  if (page) print(`Page: ${pageOrigin}; \`sandpiper link\` prints a login link for it\n`)
   print(`The operator's token is in ${join(stateDir, "fleet", "operator-token")}\n`)
   await signalled
   removeAddress(stateDir)

@@ -1,11 +1,12 @@
 /** The parts of the fleet, joined: keeper, sweeper, the follower of the hub's reports and the HTTP API. */
 import type { Clock } from "../lib/clock.ts"
-import { digestOf } from "../lib/digest.ts"
 import type { Log } from "../lib/log.ts"
-import { createDoor, type Door } from "./door.ts"
+import { createCaretaker } from "./caretaker.ts"
+import { createDoor, type Door, type DoorOptions } from "./door.ts"
 import { type HubFollower, followHub } from "./follow-hub.ts"
 import type { HubPort } from "./hub-port.ts"
 import { createKeeper, type Keeper } from "./keeper.ts"
+import { createMetrics } from "./metrics.ts"
 import type { SandboxProvider } from "./providers/contract.ts"
 import { createSandboxSpec, type EnvironmentOf } from "./sandbox-spec.ts"
 import type { FleetStore } from "./store/ports.ts"
@@ -22,8 +23,13 @@ export interface FleetOptions {
   readonly pausedMs: number | undefined
   readonly minimumVersion: string | undefined
   readonly environmentOf: EnvironmentOf
-  /** Whether the request carries the operator's token. */
-  readonly isOperator: (request: Request) => Promise<boolean>
+  /** How many sandboxes of one owner may run at the same time; undefined: any number. */
+  readonly quota?: number | undefined
+  /** The volume of an ended session is removed after this time; a week if it is not given. */
+  readonly volumeMs?: number | undefined
+  /** A volume with speech models, mounted read-only at /models/whisper. */
+  readonly whisperVolume?: string | undefined
+  readonly authorize: DoorOptions["authorize"]
   /** Called once for a session, before its first sandbox. */
   readonly added: (session: string) => Promise<void>
 }
@@ -40,15 +46,16 @@ export interface Fleet {
 const BOOT_MS = 120_000
 const RELINK_MS = 60_000
 const LIFE_MS = 86_400_000
-/** Sessions of threads belong to the operator, whose token the callers of the API have. */
-const THREAD_OWNER = "user:local"
+const VOLUME_MS = 7 * 86_400_000
 
 export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
   const { hub, provider, store, clock } = options
   const log = options.log.child({ component: "fleet" })
   const deployment = await store.deployment()
   const replica = crypto.randomUUID()
+  const metrics = createMetrics()
   const keeper = createKeeper({
+    metrics,
     store,
     provider,
     deployment,
@@ -58,6 +65,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     version: options.version,
     idleMs: options.idleMs,
     lifeMs: LIFE_MS,
+    quota: options.quota,
     policy: {
       can: provider.can,
       bootMs: BOOT_MS,
@@ -79,6 +87,8 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       environmentOf: options.environmentOf,
       idleMs: options.idleMs,
       lifeMs: LIFE_MS,
+      hasVolumes: provider.can.volumes,
+      whisperVolume: options.whisperVolume,
     }),
   })
   const follower = followHub({
@@ -86,21 +96,40 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     keeper,
     provider: provider.name,
     log,
+    metrics,
     added: options.added,
   })
-  const sweeper = createSweeper({ store, provider, keeper, deployment, replica, clock, log })
+  const sweeper = createSweeper({
+    store,
+    provider,
+    keeper,
+    deployment,
+    replica,
+    clock,
+    log,
+    metrics,
+  })
+  const caretaker = createCaretaker({
+    store,
+    keeper,
+    provider,
+    replica,
+    clock,
+    log,
+    idleMs: options.idleMs,
+    volumeMs: options.volumeMs ?? VOLUME_MS,
+  })
   const door = createDoor({
     keeper,
     sweeper,
     store,
     provider,
     hub,
-    isOperator: options.isOperator,
-    openThread: async (threadKey) => {
-      const id = `thread-${digestOf(threadKey).replace(/^.*:/, "").slice(0, 24)}`
-      await hub.open(id, THREAD_OWNER)
-      return follower.record(id, THREAD_OWNER, { threadKey })
-    },
+    follower,
+    metrics,
+    log,
+    now: clock.now,
+    authorize: options.authorize,
   })
   return {
     keeper,
@@ -110,9 +139,11 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     start: () => {
       keeper.start()
       sweeper.start()
+      caretaker.start()
     },
     stop: async () => {
       sweeper.stop()
+      caretaker.stop()
       await follower.idle()
       await keeper.stop()
       await store.close()

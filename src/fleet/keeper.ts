@@ -7,7 +7,10 @@ import type { Log } from "../lib/log.ts"
 import { afterAnswer, blockedFor, closedBreaker } from "./core/breaker.ts"
 import type { Answer, Call, Life, LifeEffect, LifeEvent, LifePolicy } from "./core/life.ts"
 import { newLife } from "./core/life.ts"
+import { notes } from "./core/life-notes.ts"
+import { isWithinQuota } from "./core/quota.ts"
 import { dueAt, step } from "./core/life-state.ts"
+import type { Metrics } from "./metrics.ts"
 import { perform, type PerformOptions } from "./perform.ts"
 import type { SandboxInfo } from "./providers/contract.ts"
 import type { FleetStore, NewSession, StoredSession } from "./store/ports.ts"
@@ -21,12 +24,19 @@ export interface KeeperOptions extends PerformOptions {
   readonly replica: string
   /** Writes into the conversation of a session. */
   readonly note: (session: string, text: string) => void
+  readonly metrics?: Pick<Metrics, "called"> | undefined
+  /** How many sandboxes of one owner may run at the same time; undefined: any number. */
+  readonly quota?: number | undefined
   /** After every stored change. */
   readonly changed?: (session: StoredSession) => void
 }
 
 export interface Keeper {
-  readonly add: (session: NewSession) => Promise<StoredSession>
+  /** `generation`: of the last sandbox of a record that was deleted. `snapshot`: the first sandbox is made from it. */
+  readonly add: (
+    session: NewSession,
+    from?: { readonly generation?: number; readonly snapshot?: string },
+  ) => Promise<StoredSession>
   readonly want: (
     session: string,
     wanted: Life["wanted"],
@@ -44,6 +54,8 @@ export interface Keeper {
     holds: (session: StoredSession) => boolean,
     limit: AbortSignal,
   ) => Promise<StoredSession | undefined>
+  /** True if the owner of this session has as many sandboxes as it may have, without the one of this session. */
+  readonly isQuotaFull: (session: Pick<StoredSession, "id" | "tenant">) => Promise<boolean>
   /** Handles what is due now, also calls of replicas that died. */
   readonly tick: () => Promise<void>
   readonly start: () => void
@@ -56,9 +68,21 @@ const RENEW_MS = 10_000
 const TICK_MS = 1000
 const POLL_MS = 300
 const DUE_AT_ONCE = 200
+const QUOTA_RETRY_MS = 5000
+const NEVER_MS = 100 * 365 * 86_400_000
 
 export const createKeeper = (options: KeeperOptions): Keeper => {
-  const { store, policy, clock, log, replica } = options
+  const { store, clock, log, replica } = options
+  // Nothing is heard of the runner of another session agent, which also decides when its sandbox sleeps.
+  const external: LifePolicy = {
+    ...options.policy,
+    can: { ...options.policy.can, startsRunner: false, supportsPause: false },
+    idleMs: NEVER_MS,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+  }
+  const policyOf = ({ kind }: StoredSession): LifePolicy =>
+    kind === "external" ? external : options.policy
   let breaker = closedBreaker
   let stopped = false
   let cancelTick = () => {}
@@ -72,12 +96,15 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     const at = clock.now()
     let effects: readonly LifeEffect[] = []
     let before: Life["phase"] | undefined
+    let known: string | undefined
     const session = await store.change(id, at, (stored) => {
       const event = eventOf(stored)
       if (!event) return undefined
+      const policy = policyOf(stored)
       const [life, made] = step(stored.life, event, policy)
       effects = made
       before = stored.life.phase
+      known = stored.life.snapshot?.id
       const isNew = life.pending !== undefined && life.number !== stored.life.number
       return {
         life,
@@ -87,6 +114,9 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
       }
     })
     if (!session) return undefined
+    const { snapshot } = session.life
+    if (snapshot && snapshot.id !== known)
+      await store.addSnapshot({ id: snapshot.id, session: id, createdAt: at })
     if (before !== undefined && before !== session.life.phase)
       log.info("sandbox.phase", { session: id, from: before, to: session.life.phase })
     for (const effect of effects) {
@@ -103,11 +133,32 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     void call.finally(() => calls.delete(call))
   }
 
+  const isQuotaFull: Keeper["isQuotaFull"] = async ({ id, tenant }) => {
+    const { quota } = options
+    if (quota === undefined) return false
+    const ofOwner = (await store.list()).filter((one) => one.tenant === tenant)
+    return !isWithinQuota(id, ofOwner, quota)
+  }
+
+  /** The sandbox waits, and the conversation is told once. */
+  const refuseAboveQuota = async (session: StoredSession) => {
+    const { id, tenant, life } = session
+    const { quota = 0 } = options
+    if (!(await isQuotaFull(session))) return undefined
+    const why = `all ${quota} sandboxes of this owner are in use`
+    log.warn("fleet.quota-full", { session: id, tenant, quota })
+    if (life.lastError !== why) options.note(id, notes.waitsForQuota(quota))
+    return { is: "blocked", why, afterMs: QUOTA_RETRY_MS } as const
+  }
+
   const answerOf = async (session: StoredSession, call: Call): Promise<Answer> => {
     const at = clock.now()
     const blocked = call.do === "create" ? blockedFor(breaker, at) : 0
     if (blocked > 0)
       return { is: "blocked", why: "the sandbox provider refuses new sandboxes", afterMs: blocked }
+    const starts = call.do === "create" || call.do === "resume"
+    const full = starts ? await refuseAboveQuota(session) : undefined
+    if (full) return full
     const name = `provider.${call.do}`
     const fields = {
       provider: options.provider.name,
@@ -117,6 +168,9 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     log.info(`${name}.start`, fields)
     const answer = await perform(options, session, call)
     const ms = clock.now() - at
+    options.metrics?.called(options.provider.name, call.do, answer.is, ms)
+    if (call.do === "restart" || (call.do === "probe" && session.life.phase === "booting"))
+      log.info("sandbox.health.retry", fields)
     if (answer.is === "ok" || answer.is === "missing")
       log.info(`${name}.ok`, { ...fields, ms, is: answer.is })
     else log.warn(`${name}.failed`, { ...fields, ms, is: answer.is, why: answer.why })
@@ -167,7 +221,12 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
 
   return {
     tick,
-    add: (session) => store.add(session, newLife, clock.now()),
+    isQuotaFull,
+    add: (session, { generation = 0, snapshot } = {}) => {
+      const known =
+        snapshot === undefined ? {} : { snapshot: { id: snapshot, version: options.version } }
+      return store.add(session, { ...newLife, generation, ...known }, clock.now())
+    },
     want: (id, wanted, deep = false) =>
       feed(id, () => ({ type: "want", wanted, deep, at: clock.now() })),
     runner: (id, now) => feed(id, () => ({ type: "runner", ...now, at: clock.now() })),

@@ -3,7 +3,7 @@ import { digestOf } from "../lib/digest.ts"
 import { hex } from "../lib/hmac.ts"
 import type { Call } from "./core/life.ts"
 import { assembleEnvironment, type EnvironmentSources } from "./core/environment.ts"
-import { labelsOf, sandboxName } from "./core/names.ts"
+import { labelsOf, sandboxName, workspaceVolume } from "./core/names.ts"
 import type { HubPort } from "./hub-port.ts"
 import type { SandboxSpec } from "./providers/contract.ts"
 import type { StoredSession } from "./store/ports.ts"
@@ -20,6 +20,8 @@ export interface SandboxSpecOptions {
   readonly environmentOf: EnvironmentOf
   readonly idleMs: number
   readonly lifeMs: number
+  readonly hasVolumes: boolean
+  readonly whisperVolume: string | undefined
 }
 
 const GATEWAY_PORT = 9000
@@ -28,14 +30,37 @@ const randomHex = (): string => hex(crypto.getRandomValues(new Uint8Array(32)).b
 const hashOf = async (text: string): Promise<string> =>
   hex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)))
 
+/** The workspace outlives sandboxes; everything else of a sandbox is in its snapshots. */
+const volumesOf = (id: string, whisperVolume: string | undefined): SandboxSpec["volumes"] => [
+  { name: workspaceVolume(id), path: "/workspace" },
+  ...(whisperVolume === undefined
+    ? []
+    : [{ name: whisperVolume, path: "/models/whisper", readOnly: true } as const]),
+]
+
+/** The address and the secrets of the runner's link to the hub. */
+const makeLink = async (hub: HubPort, id: string, generation: number) => {
+  const token = randomHex()
+  const { runnerUrl, gatewayKey } = await hub.admitRunner(id, generation, await hashOf(token))
+  return { DO_WS_URL: runnerUrl, RUNNER_TOKEN: token, JWT_SECRET: gatewayKey ?? randomHex() }
+}
+
 export const createSandboxSpec =
-  ({ hub, deployment, version, environmentOf, idleMs, lifeMs }: SandboxSpecOptions) =>
+  ({
+    hub,
+    deployment,
+    version,
+    environmentOf,
+    idleMs,
+    lifeMs,
+    hasVolumes,
+    whisperVolume,
+  }: SandboxSpecOptions) =>
   async (
-    { id, tenant, environment }: StoredSession,
+    { id, tenant, kind, environment }: StoredSession,
     { generation, snapshot }: Call & { readonly do: "create" },
   ): Promise<SandboxSpec> => {
-    const token = randomHex()
-    const { runnerUrl, gatewayKey } = await hub.admitRunner(id, generation, await hashOf(token))
+    const link = kind === "external" ? {} : await makeLink(hub, id, generation)
     return {
       session: id,
       generation,
@@ -49,14 +74,12 @@ export const createSandboxSpec =
         ...environmentOf(tenant),
         caller: environment,
         core: {
-          DO_WS_URL: runnerUrl,
-          RUNNER_TOKEN: token,
+          ...link,
           SESSION_ID: id,
-          JWT_SECRET: gatewayKey ?? randomHex(),
           ...(id.startsWith("orchestrator:") && { IS_ORCHESTRATOR: "true" }),
         },
       }),
-      volumes: [],
+      volumes: hasVolumes ? volumesOf(id, whisperVolume) : [],
       ports: [GATEWAY_PORT],
       resources: {},
       idleMs,

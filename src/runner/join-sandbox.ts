@@ -1,5 +1,6 @@
 /** Joins what the runner does in the sandbox beside the agent: its environment, git, secrets, terminals, services, files. */
 import type { Database } from "bun:sqlite"
+import { delimiter } from "node:path"
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { factOf } from "../lib/state-db.ts"
@@ -7,9 +8,12 @@ import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
 import type { OutboundFrame } from "../wire/frames/index.ts"
 import { readBootId } from "./host/boot-id.ts"
+import { wrapperFolder } from "./host/gh-wrapper.ts"
 import type { User } from "./host/users.ts"
 import { joinEgress } from "./join-egress.ts"
 import { joinServices } from "./join-services.ts"
+import { joinSync } from "./join-sync.ts"
+import type { Link } from "./link/link.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import { openDisplayStore } from "./sandbox/display/display-store.ts"
 import { createDisplayReporter } from "./sandbox/display/report-display.ts"
@@ -32,11 +36,20 @@ export interface JoinSandboxOptions {
   /** The current token of the secrets provider: a restored sandbox may have a new one. */
   readonly secretsToken: () => string | undefined
   readonly send: (frame: OutboundFrame) => void
+  readonly request: Link["request"]
   readonly clock: Clock
   readonly log: Log
 }
 
 const EGRESS_FACT = "agent.egress"
+
+/** In a sandbox the runner's `gh` comes before the installed one. On a person's machine `gh` is theirs. */
+const pathWithGh = ({ command, stateDir, environment }: Settings): Record<string, string> => {
+  const path = environment["PATH"]
+  return command === "run" && path !== undefined
+    ? { PATH: [wrapperFolder(stateDir), path].join(delimiter) }
+    : {}
+}
 
 export const joinSandbox = (options: JoinSandboxOptions) => {
   const { config, db, self, user, workDir, apiToken, send, clock, log } = options
@@ -49,7 +62,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     log: log.child({ component: "egress" }),
   })
   /** The variables from which the agent's environment is taken. */
-  const variables = { ...config.environment, ...egress.variables }
+  const variables = { ...config.environment, ...egress.variables, ...pathWithGh(config) }
   const environment = agentEnvironment({
     environment: variables,
     allow: config.agentEnvAllow ?? [],
@@ -67,6 +80,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     git,
     workspace,
     send,
+    onChange: () => sync?.changed(),
     clock,
     log: log.child({ component: "workspace" }),
   })
@@ -107,6 +121,14 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     clock,
     log: log.child({ component: "v1" }),
   })
+  const sync = joinSync({
+    isOn: config.workspaceSync,
+    db,
+    request: options.request,
+    v1,
+    clock,
+    log: log.child({ component: "workspace" }),
+  })
   const runCommand = createRunCommand({
     workDir,
     environment: { ...userEnvironment, SANDPIPER_API_TOKEN: apiToken },
@@ -125,6 +147,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     terminals,
     services,
     v1,
+    sync,
     runCommand,
   }
 }

@@ -10,6 +10,8 @@ import { createMetrics, type Metric } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
 import type { PageOptions } from "./page/page-door.ts"
+import type { Approvals } from "./approvals.ts"
+import type { Terminals } from "../sandbox/terminals.ts"
 import type { TerminalPorts } from "./serve-terminals.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
@@ -36,6 +38,8 @@ export interface GatewayOptions {
   readonly log: Log
   /** OpenCode's port while it runs. */
   readonly opencodePort: () => number | undefined
+  /** Of the settings. If absent it is random, and no client outside knows it. */
+  readonly opencodePassword?: string | undefined
   /** OpenCode's configured port, which no tunnel may use even if OpenCode does not run. */
   readonly opencodeReserved?: number | undefined
   /** Ports of other servers of this sandbox, with their owners: no tunnel may use them. */
@@ -55,7 +59,12 @@ export interface GatewayOptions {
   readonly secrets?: Secrets | undefined
   /** The sandbox's own terminals and the files of their document. */
   readonly terminal?: TerminalPorts | undefined
+  /** The same terminals, which `/api/terminal` opens also where the document is missing. */
+  readonly terminals?: Terminals | undefined
   readonly services: SandboxOperationPorts["services"]
+  readonly workspace: SandboxOperationPorts["workspace"]
+  /** Absent where no operation needs an approval. */
+  readonly approvals?: Approvals | undefined
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
   readonly v1Server?: () => Promise<V1Address | undefined>
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
@@ -111,6 +120,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
       tunnels,
       isListening: dialer.isListening,
       services: options.services,
+      workspace: options.workspace,
     }),
   })
 
@@ -156,11 +166,13 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     sandboxOrigin: options.sandboxOrigin,
     allowSharedOrigin: options.allowSharedOrigin ?? false,
     opencodePort: options.opencodePort,
+    opencodePassword: options.opencodePassword,
     serviceLog: options.services.services.logOf,
     v1Server: options.v1Server ?? (async () => undefined),
     report,
     page: options.page,
     terminal: options.terminal,
+    terminals: options.terminals ?? options.terminal?.terminals,
     onLoggedOut: () => {
       auth.sessions.clear()
       auth.tickets.clear()

@@ -14,7 +14,7 @@ type SharedAccess = "tool+control" | "person+control" | "tool+person+control"
 
 /**
  * Who may call a route: the holder of a key or of one of several. `open`: anyone. `observer`: the API token or a person's
- * token. `opencode`: anyone, because OpenCode itself checks its password.
+ * token. `opencode`: anyone, because OpenCode itself checks its password; a body is forwarded only with it.
  */
 export type Access = Key | SharedAccess | "open" | "observer" | "opencode"
 
@@ -87,6 +87,12 @@ export const routes = [
     doc: "the output of a service, as server-sent events",
   },
   { name: "env", path: "/api/env/*", access: "tool+control", doc: "env files: apply, scrub" },
+  {
+    name: "api-terminal",
+    path: "/api/terminal",
+    access: "person+control",
+    doc: 'WebSocket: a shell of the agent\'s user; JSON `{type: "resize", cols, rows}`, bytes both ways',
+  },
   { name: "api", path: "/api/*", access: "tool", doc: "the operations of the agent's tools" },
   {
     name: "git",

@@ -9,10 +9,12 @@ import { describeError, type Log } from "../../lib/log.ts"
 import { type Control, type Hook, startControl } from "./control-socket.ts"
 import { writeGitConfig } from "./clone-repository.ts"
 import { shellQuoted } from "./git-config.ts"
+import { writeGhWrapper } from "./gh-wrapper.ts"
+import { createGitTokens, type IssuedToken } from "./git-tokens.ts"
 import { clearChromiumLock, ownerOf } from "./stale-locks.ts"
 import { writePersona } from "./persona.ts"
 import { withoutCredentials } from "../../lib/git-url.ts"
-import { credentialsOf } from "./repository-rules.ts"
+import { credentialsOf, repositoriesAt, tokenOrigins } from "./repository-rules.ts"
 import { type PanelServices, panelServices } from "./panel-services.ts"
 import type { ServiceState } from "./service-state.ts"
 import { prepareSockets, serviceSockets } from "./service-sockets.ts"
@@ -43,10 +45,14 @@ export interface HostOptions {
     readonly write: (name: string, value: string) => void
   }
   readonly setComponent: (name: string, state: ComponentState, why?: string) => void
+  /** Brings the saved files into a new sandbox; resolves to a problem, if there is one. */
+  readonly restoreWorkspace?: () => Promise<string | undefined>
   /** The runner itself serves terminals. */
   readonly hasTerminals: boolean
   /** A service that people open has another state. */
   readonly setServices: (services: PanelServices) => void
+  /** Asks the session agent for a short-lived token. */
+  readonly issueGitToken: (origin: string, repositories: readonly string[]) => Promise<IssuedToken>
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
   readonly runWorkflow: (
     order: unknown,
@@ -82,6 +88,16 @@ export const createHost = (options: HostOptions): Host => {
     const now = options.current()
     return credentialsOf(now.repositories, now.githubToken)
   }
+  const issuedFor = (): readonly string[] =>
+    config.gitTokens === "session" ? tokenOrigins(options.current().repositories) : []
+  const tokens = createGitTokens({
+    credentials,
+    issuedFor,
+    issue: (origin) =>
+      options.issueGitToken(origin, repositoriesAt(origin, options.current().repositories)),
+    clock,
+    log,
+  })
   const ownHome = config.environment["HOME"] || "/root"
   const home = options.user?.home ?? ownHome
   const environment = {
@@ -153,16 +169,19 @@ export const createHost = (options: HostOptions): Host => {
     setComponent("workspace", "starting")
     if (options.user) await handOver(config.workDir, options.user)
     if (config.command === "run" || repositories.length > 0) {
+      const helper = [...options.self, "git-credential", "--state-dir", config.stateDir]
+        .map(shellQuoted)
+        .join(" ")
+      if (config.command === "run")
+        await attempt("gh.not-wrapped", () => writeGhWrapper(config.stateDir, helper))
       await attempt("git.not-configured", () =>
         writeGitConfig(
           join(config.stateDir, "git"),
           {
             userName: config.gitUserName,
             userEmail: config.gitUserEmail,
-            origins: credentials().map(({ origin }) => origin),
-            helper: [...options.self, "git-credential", "--state-dir", config.stateDir]
-              .map(shellQuoted)
-              .join(" "),
+            origins: [...new Set([...credentials().map(({ origin }) => origin), ...issuedFor()])],
+            helper,
           },
           [
             { path: ownHome, user: undefined },
@@ -172,6 +191,8 @@ export const createHost = (options: HostOptions): Host => {
         ),
       )
     }
+    // Before the clones: a saved clone has the work that was not pushed.
+    const notRestored = await options.restoreWorkspace?.()
     const { found, problems } = await bringRepositories(restored, (progress) =>
       setComponent("workspace", "starting", progress),
     )
@@ -186,7 +207,8 @@ export const createHost = (options: HostOptions): Host => {
         })),
       ),
     )
-    if (problems.length > 0) setComponent("workspace", "degraded", problems.join("; "))
+    const all = [...(notRestored === undefined ? [] : [notRestored]), ...problems]
+    if (all.length > 0) setComponent("workspace", "degraded", all.join("; "))
     else setComponent("workspace", "ready")
   }
 
@@ -230,7 +252,11 @@ export const createHost = (options: HostOptions): Host => {
   return {
     start: async () => {
       await mkdir(config.workDir, { recursive: true })
-      control = await startControl({ ...options, stateDir: config.stateDir, credentials })
+      control = await startControl({
+        ...options,
+        stateDir: config.stateDir,
+        credentialFor: tokens.credentialFor,
+      })
       void clearBrowserLocks()
       reportServices()
       void startServices()

@@ -55,8 +55,13 @@ export interface DurableEnvironment {
   readonly GITHUB_TOKEN?: string
   /** JSON object from owner to token, for the sessions of other owners. */
   readonly GITHUB_TOKENS?: string
+  /** A GitHub App that issues short-lived tokens: see `handlers/github-app.ts`. */
+  readonly GITHUB_APP_ID?: string
+  readonly GITHUB_APP_PRIVATE_KEY?: string
+  readonly GITHUB_APP_INSTALLATIONS?: string
   /** Address of GitHub's API; default: https://api.github.com. */
   readonly GITHUB_API_URL?: string
+  readonly GITHUB_SERVER_URL?: string
   readonly SLACK_SIGNING_SECRET?: string
   readonly SLACK_BOT_TOKEN?: string
   readonly SLACK_SESSION?: string
@@ -65,6 +70,16 @@ export interface DurableEnvironment {
   readonly TELEGRAM_BOT_TOKEN?: string
   readonly TELEGRAM_SESSION?: string
   readonly TELEGRAM_API_URL?: string
+  /** Object storage for the files of workspaces. */
+  readonly S3_ENDPOINT?: string
+  readonly S3_REGION?: string
+  readonly S3_BUCKET?: string
+  readonly S3_ACCESS_KEY_ID?: string
+  readonly S3_SECRET_ACCESS_KEY?: string
+  /** The built files of the page (`dist/page`). Without it the hub serves no page. */
+  readonly ASSETS?: { readonly fetch: (request: Request) => Promise<Response> }
+  /** Origins of sandboxes' gateways that the page may show in frames, separated by commas; may begin with `https://*.`. */
+  readonly SANDBOX_ORIGINS?: string
   /** The fleet that starts sandboxes: its address, or a service binding to it, and the key that signs the calls. */
   readonly FLEET_URL?: string
   readonly FLEET?: { readonly fetch: (request: Request) => Promise<Response> }
