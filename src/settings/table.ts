@@ -12,6 +12,7 @@ import { sandboxCloudSettings } from "./table/sandbox-clouds.ts"
 import { sandboxProviderSettings } from "./table/sandbox-providers.ts"
 import { secretSettings } from "./table/secrets.ts"
 import { serviceSettings } from "./table/services.ts"
+import { storageSettings } from "./table/storage.ts"
 import { workspaceSettings } from "./table/workspace.ts"
 
 /** In the order of `--help`. */
@@ -26,6 +27,7 @@ export const settingGroups = {
   Chats: chatSettings,
   Sandboxes: fleetSettings,
   "Sandbox providers": sandboxProviderSettings,
+  "Object storage": storageSettings,
   "Sandbox clouds": sandboxCloudSettings,
   Process: processSettings,
 } as const
@@ -41,6 +43,7 @@ export const settingsTable = {
   ...chatSettings,
   ...fleetSettings,
   ...sandboxProviderSettings,
+  ...storageSettings,
   ...sandboxCloudSettings,
   ...processSettings,
 }
