@@ -16,7 +16,6 @@ import {
   type ProviderResult,
   type SandboxInfo,
   type SandboxProvider,
-  type SandboxSpec,
   UnsupportedError,
 } from "./contract.ts"
 import { e2bVolumes } from "./e2b-volumes.ts"
