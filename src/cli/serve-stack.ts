@@ -12,7 +12,15 @@ import { sandboxEnvironment } from "./sandbox-environment.ts"
 
 export interface ServeStackOptions extends Pick<
   FleetOptions,
-  "provider" | "store" | "version" | "idleMs" | "pausedMs" | "minimumVersion"
+  | "provider"
+  | "store"
+  | "version"
+  | "idleMs"
+  | "pausedMs"
+  | "minimumVersion"
+  | "quota"
+  | "volumeMs"
+  | "whisperVolume"
 > {
   readonly hub: LocalHubOptions
   /** The config of a session that gets its first sandbox. */

@@ -33,7 +33,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
   mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
-  const provider = await chooseProvider(given.sandboxProvider, providerMakers(given))
+  const provider = await chooseProvider(given.sandboxProvider, providerMakers(given, log))
   const models = await modelsOfStack(given)
   for (const problem of models.problems) print(`${problem}\n`)
   const { settings } = models
@@ -49,6 +49,9 @@ export const serve: Command = async ({ settings: given, log }) => {
     pausedMs:
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
     minimumVersion: settings.snapshotMinimumVersion,
+    quota: settings.sandboxQuota === 0 ? undefined : settings.sandboxQuota,
+    volumeMs: settings.sandboxVolumeDays * 86_400_000,
+    whisperVolume: settings.whisperVolume,
   }
   const port = settings.hubPort || readPort(stateDir)
   if (settings.hubUrl !== undefined) {

@@ -12,6 +12,8 @@ import { wrapperFolder } from "./host/gh-wrapper.ts"
 import type { User } from "./host/users.ts"
 import { joinEgress } from "./join-egress.ts"
 import { joinServices } from "./join-services.ts"
+import { joinSync } from "./join-sync.ts"
+import type { Link } from "./link/link.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import { openDisplayStore } from "./sandbox/display/display-store.ts"
 import { createDisplayReporter } from "./sandbox/display/report-display.ts"
@@ -34,11 +36,13 @@ export interface JoinSandboxOptions {
   /** The current token of the secrets provider: a restored sandbox may have a new one. */
   readonly secretsToken: () => string | undefined
   readonly send: (frame: OutboundFrame) => void
+  readonly request: Link["request"]
   readonly clock: Clock
   readonly log: Log
 }
 
 const EGRESS_FACT = "agent.egress"
+const PROCESSES_FACT = "v1.processes"
 
 /** In a sandbox the runner's `gh` comes before the installed one. On a person's machine `gh` is theirs. */
 const pathWithGh = ({ command, stateDir, environment }: Settings): Record<string, string> => {
@@ -77,6 +81,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     git,
     workspace,
     send,
+    onChange: () => sync?.changed(),
     clock,
     log: log.child({ component: "workspace" }),
   })
@@ -114,8 +119,17 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
       SANDPIPER_URL: `http://127.0.0.1:${options.gatewayPort()}`,
       SANDPIPER_API_TOKEN: apiToken,
     }),
+    memory: factOf(db, PROCESSES_FACT),
     clock,
     log: log.child({ component: "v1" }),
+  })
+  const sync = joinSync({
+    isOn: config.workspaceSync,
+    db,
+    request: options.request,
+    v1,
+    clock,
+    log: log.child({ component: "workspace" }),
   })
   const runCommand = createRunCommand({
     workDir,
@@ -135,6 +149,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     terminals,
     services,
     v1,
+    sync,
     runCommand,
   }
 }

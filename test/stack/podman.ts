@@ -1,5 +1,5 @@
 /** Podman's Engine API on a socket of its own, with its own storage, and a small image made of this machine's programs. */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { chownSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cp } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { start, temporaryDirectory, until } from "./kit.ts"
@@ -24,6 +24,31 @@ const librariesOf = (program: string): readonly string[] =>
     .stdout.toString()
     .split("\n")
     .flatMap((line) => /(\/\S+)/.exec(line)?.[1] ?? [])
+
+/** The storage of containers stays mounted after its service has ended. */
+const unmountBelow = (folder: string): void => {
+  const mounted = readFileSync("/proc/mounts", "utf8")
+    .split("\n")
+    .flatMap((line) => line.split(" ")[1] ?? [])
+    .filter((path) => path.startsWith(`${folder}/`))
+  for (const path of mounted.toReversed()) Bun.spawnSync(["umount", "--lazy", path])
+}
+
+/** A process of Podman that cleans up after a container may mount the storage once more. */
+const removeMounted = async (folder: {
+  readonly path: string
+  readonly remove: () => Promise<void>
+}): Promise<void> => {
+  for (let attempt = 1; ; attempt++) {
+    unmountBelow(folder.path)
+    try {
+      return await folder.remove()
+    } catch (error) {
+      if (attempt === 100) throw error
+      await Bun.sleep(100)
+    }
+  }
+}
 
 export const startPodman = async (): Promise<Podman> => {
   const folder = await temporaryDirectory()
@@ -79,18 +104,23 @@ export const startPodman = async (): Promise<Podman> => {
         for (const library of librariesOf(from)) await copy(library, library)
       }
       await copy("/bin/sh", "/bin/sh")
-      writeFileSync(join(root, "etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n")
+      writeFileSync(
+        join(root, "etc/passwd"),
+        "root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000:agent:/home/agent:/bin/sh\n",
+      )
+      writeFileSync(join(root, "etc/group"), "root:x:0:\nagent:x:1000:\n")
+      mkdirSync(join(root, "home/agent"), { recursive: true })
+      chownSync(join(root, "home/agent"), 1000, 1000)
       writeFileSync(join(root, "start.sh"), startScript, { mode: 0o755 })
       const archive = join(folder.path, "image.tar")
       Bun.spawnSync(["tar", "-C", root, "-cf", archive, "."])
-      run("import", "--change", "WORKDIR /workspace", archive, name)
+      const settings = ["WORKDIR /workspace", "ENV SANDPIPER_STATE_DIR=/var/lib/sandpiper"]
+      run("import", ...settings.flatMap((line) => ["--change", line]), archive, name)
     },
     stop: async () => {
       run("rm", "--all", "--force", "--volumes", "--time", "0")
       await service.stop()
-      // The storage of the containers may still be mounted.
-      Bun.spawnSync(["umount", join(folder.path, "storage/overlay")])
-      await folder.remove()
+      await removeMounted(folder)
     },
   }
 }
