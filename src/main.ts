@@ -40,8 +40,8 @@ const main = async (): Promise<number> => {
   const invocation = read()
   if (invocation.want === "version") return print(`sandpiper ${version} (${commit})\n`)
   if (invocation.want === "help") {
-    const { commandHelp, helpText } = await import("./cli/help.ts")
-    return print(invocation.command ? commandHelp(invocation.command) : helpText(version))
+    const { helpPage } = await import("./cli/help.ts")
+    return print(helpPage(invocation.topic, version))
   }
   const unsupported = unsupportedSystem(process.platform, process.arch)
   if (unsupported !== undefined) throw new SettingsError(unsupported)

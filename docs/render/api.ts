@@ -54,7 +54,7 @@ const carrierOf = ({ served }: Operation): string => {
     case "frame":
       return `frame to the session agent, \`${served.frame}\``
     case "sandbox":
-      return `sandbox (${served.part})`
+      return "sandbox"
   }
 }
 

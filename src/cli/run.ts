@@ -12,8 +12,12 @@ import { loadBuiltPage } from "./load-page-files.ts"
 export const run: Command = async ({ settings, log, rereadSettings }) => {
   const signalled = untilSignal()
   const reaper = startReaper({ clock: systemClock, log })
-  const { createDaemon } = await import("../runner/daemon.ts")
-  const { endpoints, problems, model } = await findModels(settings)
+  // The endpoints answer while the modules of the daemon are loaded.
+  const [{ endpoints, problems, model }, pageFiles, { createDaemon }] = await Promise.all([
+    findModels(settings),
+    loadBuiltPage(),
+    import("../runner/daemon.ts"),
+  ])
   for (const problem of problems) log.warn("model.endpoint", { problem })
   const daemon = createDaemon({
     config: { ...settings, model },
@@ -22,7 +26,7 @@ export const run: Command = async ({ settings, log, rereadSettings }) => {
     version,
     log,
     readAgain: rereadSettings,
-    pageFiles: await loadBuiltPage(),
+    pageFiles,
   })
   await daemon.start()
   const ending = await Promise.race([daemon.done, signalled, untilInputEnds(settings)])

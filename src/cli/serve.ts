@@ -1,30 +1,18 @@
 /** `sandpiper serve`: the hub and the fleet for many sessions, until a signal ends them. The sandboxes go on. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { chooseProvider, type ProviderMakers } from "../fleet/providers/choose.ts"
-import { createLocalProvider } from "../fleet/providers/local.ts"
-import { createNoopProvider } from "../fleet/providers/noop.ts"
+import { chooseProvider } from "../fleet/providers/choose.ts"
 import { openPostgresStore } from "../fleet/store/postgres-store.ts"
 import { openSqliteStore } from "../fleet/store/sqlite-store.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { systemClock, within } from "../lib/clock.ts"
-import { selfCommand } from "../lib/self-command.ts"
 import { version } from "../lib/version.ts"
 import type { Settings } from "../settings/settings.ts"
 import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { demoProvider, hasClientModels } from "./host-config.ts"
+import { providerMakers } from "./serve-providers.ts"
 import { startServeStack } from "./serve-stack.ts"
 import { modelsOfStack } from "./stack-models.ts"
-
-const makersOf = (stateDir: string): ProviderMakers => ({
-  local: () =>
-    createLocalProvider({
-      root: join(stateDir, "fleet", "local"),
-      self: selfCommand(),
-      clock: systemClock,
-    }),
-  noop: () => createNoopProvider(Date.now),
-})
 
 /** The same port after a restart: the runners of running sandboxes connect to it again. */
 const portFile = (stateDir: string) => join(stateDir, "fleet", "hub-port")
@@ -47,7 +35,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
   mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
-  const provider = await chooseProvider(given.sandboxProvider, makersOf(stateDir))
+  const provider = await chooseProvider(given.sandboxProvider, providerMakers(given))
   const models = await modelsOfStack(given)
   for (const problem of models.problems) print(`${problem}\n`)
   const { settings } = models

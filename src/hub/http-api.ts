@@ -30,7 +30,6 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly provision: (session: string, owner: Owner, fields: Provision) => Promise<void>
   /** What the list shows besides the index, where the host has the session at hand. */
   readonly liveStatus: (session: string) => ListedStatus | undefined
-  readonly terminate: (session: string) => Promise<void>
   readonly artifact: (
     session: string,
     id: string,
@@ -56,8 +55,6 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly keyRevoked: (owner: Owner, prefix: string) => Promise<void>
   /** The budget of an owner was changed: its running sessions check theirs. */
   readonly ownerChanged: (owner: Owner, account: OwnerAccount) => Promise<void>
-  /** The key that the gateway of this session's sandbox checks; `undefined` when this host does not know it. */
-  readonly gatewayKey: (session: HostedSession) => Promise<string | undefined>
   /** Encrypts every stored config with the first encryption key; returns how many sessions there are. */
   readonly rotateKeys: () => Promise<number>
   /** Hash of the operator's token. `undefined`: there is no operator. */
@@ -205,11 +202,11 @@ const sendArtifact = (host: HttpApiHost, session: string, id: string): Response 
   const found = host.artifact(session, id)
   if (!found) return errorResponse(404, `artifact ${id} does not exist`)
   // The sandbox chose the type: content that is not an image must never run as a page of the hub's origin.
+  const isImage = /^image\/(png|jpeg|gif|webp)$/.test(found.mime)
   return new Response(found.body, {
     headers: {
-      "content-type": /^image\/(png|jpeg|gif|webp)$/.test(found.mime)
-        ? found.mime
-        : "application/octet-stream",
+      "content-type": isImage ? found.mime : "application/octet-stream",
+      ...(!isImage && { "content-disposition": "attachment" }),
       // The id names the content for good; only the person who may read it may keep a copy.
       "cache-control": "private, max-age=31536000, immutable",
       "x-content-type-options": "nosniff",

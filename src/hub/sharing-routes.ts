@@ -1,8 +1,9 @@
 /** Routes about one session that share it: members, share links, links to the sandbox's gateway, the budget. */
 import { z } from "zod"
 import { budgetSchema } from "./access/budgets.ts"
-import { makeGatewayLink, parseDestination } from "./access/gateway-links.ts"
+import { parseDestination } from "./access/gateway-links.ts"
 import type { HostedSession, Sender } from "./access/guarded-clients.ts"
+import { openLink } from "./access/open-link.ts"
 import { isIdentifier, roles } from "./access/ownership.ts"
 import { nameOf } from "./access/principal.ts"
 import type { HttpApiHost } from "./http-api.ts"
@@ -108,20 +109,6 @@ const makeLink = async (
   if (body instanceof Response) return body
   const to = parseDestination(body.data.to)
   if (!to) return errorResponse(400, "to: expected vscode, vnc, terminal or tunnel:<name>")
-  const gatewayUrl = hosted.session.gatewayUrl()
-  if (gatewayUrl === undefined)
-    return errorResponse(503, "the sandbox's gateway is not known: no runner is connected")
-  const key = await host.gatewayKey(hosted)
-  if (key === undefined)
-    return errorResponse(503, "the session agent has no gateway key: set HUB_GATEWAY_SECRET")
-  const link = await makeGatewayLink({
-    gatewayUrl,
-    to,
-    session: hosted.id,
-    sub,
-    key,
-    now: host.now(),
-    jti: crypto.randomUUID(),
-  })
-  return Response.json({ ok: true, ...link }, { status: 201 })
+  const link = await openLink(host, hosted, to, sub)
+  return link.ok ? Response.json(link, { status: 201 }) : errorResponse(503, link.message)
 }

@@ -15,8 +15,11 @@ export interface ApplyConfigOptions {
 /** Without MCP servers in the change, the report does not wait for them. */
 export const createApplyConfig =
   ({ agent, channels, send, log }: ApplyConfigOptions) =>
-  async (change: RuntimeConfig): Promise<void> => {
-    const applied = await agent.configure(change)
+  async (change: RuntimeConfig, requestId: string | undefined): Promise<void> => {
+    const applied = {
+      ...(await agent.configure(change)),
+      ...(requestId !== undefined && { requestId }),
+    }
     const client = channels.agent()?.client
     const hasServers = Object.keys(change.mcpServers ?? {}).length > 0
     if (!applied.success || !hasServers || !client)

@@ -136,7 +136,18 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     clock,
     log,
   })
-  const { changes, egress, environment, git, secrets, services, terminals, v1, workspace } = sandbox
+  const {
+    changes,
+    display,
+    egress,
+    environment,
+    git,
+    secrets,
+    services,
+    terminals,
+    v1,
+    workspace,
+  } = sandbox
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
@@ -148,6 +159,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     link,
     send: link.send,
     onTurnFiles: changes.turnEnded,
+    onTurnOver: display.turnEnded,
     workDir,
     self,
     user,
@@ -184,6 +196,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       write: (name, value) => writeFact(db, name, value),
     },
     setComponent: readiness.setComponent,
+    hasTerminals: options.pageFiles !== undefined,
+    setServices: readiness.setServices,
     runHook: (hook) => joined.get().hibernation.runHook(hook),
     runWorkflow: (order, caller, gone) => runFromShell(workflows, order, caller, gone),
   })
@@ -221,7 +235,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     send: link.send,
     reportState: readiness.reportOnRequest,
     clock,
-    configure: (change) => void applyConfig(change),
+    configure: (change, requestId) => void applyConfig(change, requestId),
     stop: () => done.resolve({ code: 0, why: "the session agent requested a stop" }),
     deleteTunnel: async (name) => gateway?.deleteTunnel(name),
     log: log.child({ component: "inbound" }),
@@ -233,6 +247,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     settled: async () => {
       await workflows.settled()
       await channels.settled()
+      await display.settled()
     },
     stopTurns: (why) => {
       void workflows.stop(undefined, why)
@@ -256,7 +271,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       await host.refresh()
     },
   })
-  joined.set({ channels, workflows, readiness, agent, inbound, hibernation })
+  joined.set({ channels, workflows, display, readiness, agent, inbound, hibernation })
 
   let stopWatching = () => {}
 
@@ -306,7 +321,11 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       for (const id of workflows.recover())
         void channels.stop(channelOf(id), "the workflow has ended")
       link.start()
-      void host.prepared().then(changes.start, changes.start)
+      const watchFiles = () => {
+        changes.start()
+        display.start()
+      }
+      void host.prepared().then(watchFiles, watchFiles)
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
@@ -321,7 +340,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       hibernation.stop()
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
-      await within(clock, SETTLE_MS, Promise.all(turns))
+      await within(clock, SETTLE_MS, Promise.all(turns).then(display.settled))
       terminals.stop()
       await within(
         clock,

@@ -116,7 +116,14 @@ export const joinAgent = (options: JoinAgentOptions) => {
       channels.agentReady({ client, defaultModel, models })
       readiness.agentReady(
         url,
-        models.map((provider) => ({ ...provider, models: [...provider.models] })),
+        models.map((provider) => ({
+          ...provider,
+          models: provider.models.map(({ inputs, ...row }) => ({
+            ...row,
+            ...(inputs && { inputs: [...inputs] }),
+          })),
+        })),
+        defaultModel,
       )
       options.onReady()
     },

@@ -22,7 +22,7 @@ import { createSaveFile } from "./prompt/save-file.ts"
 
 export interface JoinChannelsOptions extends Pick<
   ChannelsOptions,
-  "sessions" | "jobs" | "send" | "onTurnFiles"
+  "sessions" | "jobs" | "send" | "onTurnFiles" | "onTurnOver"
 > {
   readonly config: Settings
   readonly link: Pick<Link, "send">
@@ -47,6 +47,7 @@ export const joinChannels = (options: JoinChannelsOptions): Channels => {
     mint,
     send: options.send,
     ...(options.onTurnFiles && { onTurnFiles: options.onTurnFiles }),
+    ...(options.onTurnOver && { onTurnOver: options.onTurnOver }),
     settings: {
       relayPermissions: config.permissions === "relay",
       budgets: {

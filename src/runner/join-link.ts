@@ -13,12 +13,14 @@ import { createOutbox } from "./link/outbox.ts"
 import { openOutboxStore, readEpoch } from "./link/outbox-store.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { Readiness } from "./readiness.ts"
+import type { DisplayReporter } from "./sandbox/display/report-display.ts"
 import type { Executions } from "./workflow/executions.ts"
 
 /** Components that the link and the host need and that need the link and the host themselves. */
 export interface Joined {
   readonly channels: Channels
   readonly workflows: Executions
+  readonly display: DisplayReporter
   readonly readiness: Readiness
   readonly agent: Agent
   readonly inbound: ReturnType<typeof createCommandHandler>
@@ -51,10 +53,12 @@ export const joinLink = (
       write: () => {
         joined.get().channels.persist()
         joined.get().workflows.persist()
+        joined.get().display.persist()
       },
       done: () => {
         joined.get().channels.persisted()
         joined.get().workflows.persisted()
+        joined.get().display.persisted()
       },
     }),
     maxBytes: OUTBOX_BYTES,
@@ -80,7 +84,7 @@ export const joinLink = (
       joined.get().agent.linkOpen()
       joined.get().readiness.connected()
       options.announceTunnels()
-      joined.get().readiness.sendModels()
+      joined.get().readiness.sendOffers()
     },
     taps: [metrics.onFrameSent, (frame) => joined.get().channels.onFrameSent(frame)],
     onEnd: options.onEnd,

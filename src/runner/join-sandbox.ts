@@ -11,6 +11,8 @@ import type { User } from "./host/users.ts"
 import { joinEgress } from "./join-egress.ts"
 import { joinServices } from "./join-services.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
+import { openDisplayStore } from "./sandbox/display/display-store.ts"
+import { createDisplayReporter } from "./sandbox/display/report-display.ts"
 import { createGit } from "./sandbox/git.ts"
 import { openSecrets } from "./sandbox/open-secrets.ts"
 import { createChangeReporter } from "./sandbox/report-changes.ts"
@@ -68,6 +70,13 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     clock,
     log: log.child({ component: "workspace" }),
   })
+  const display = createDisplayReporter({
+    workDir,
+    store: openDisplayStore(db),
+    owner: user,
+    send,
+    log: log.child({ component: "display" }),
+  })
   const secrets = openSecrets({
     ...config,
     secretsToken: options.secretsToken,
@@ -111,6 +120,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     git,
     workspace,
     changes,
+    display,
     secrets,
     terminals,
     services,

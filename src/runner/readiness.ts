@@ -1,4 +1,4 @@
-/** Whether prompts can run now: the states behind /ready, and the `agentStatus` and `models` frames that report them. */
+/** Whether prompts can run now: the states behind /ready, and the frames that report them. */
 import type { Clock } from "../lib/clock.ts"
 import type { Outbound, OutboundFrame } from "../wire/frames/index.ts"
 import type { Channels } from "./channels/channels.ts"
@@ -7,6 +7,7 @@ import {
   type ComponentStates,
   createComponentStates,
 } from "./gateway/components.ts"
+import type { PanelServices } from "./host/panel-services.ts"
 import type { Link } from "./link/link.ts"
 
 export interface ReadinessOptions {
@@ -20,13 +21,18 @@ export interface ReadinessOptions {
 export interface Readiness {
   readonly setComponent: ComponentStates["set"]
   readonly components: () => Components
-  readonly agentReady: (url: string, models: Outbound<"models">["models"]) => void
+  readonly agentReady: (
+    url: string,
+    models: Outbound<"models">["models"],
+    defaultModel: string | undefined,
+  ) => void
   readonly agentLost: (why: string) => void
   readonly agentFailed: (error: string) => void
   /** Sends the present state on a new connection. */
   readonly connected: () => void
-  /** Sends the models that OpenCode offers, once they are known. */
-  readonly sendModels: () => void
+  /** Sends the models that OpenCode offers and the services of the sandbox, once they are known. */
+  readonly sendOffers: () => void
+  readonly setServices: (services: PanelServices) => void
   /** Sends the present state on request. A request that follows `connected` directly is already satisfied. */
   readonly reportOnRequest: () => void
   /** OpenCode's port while it is ready. */
@@ -38,6 +44,7 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
   const states = createComponentStates(["link", "agent"], options.clock.now)
   let agentUrl: string | undefined
   let models: Outbound<"models"> | undefined
+  let services: Outbound<"services"> | undefined
   /** The session agent's `init` follows each connection; a second idle status would look like a second readiness. */
   let isReportedByConnecting = false
 
@@ -57,10 +64,14 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
       else states.set("link", "starting", link)
       return states.read()
     },
-    agentReady: (url, known) => {
+    agentReady: (url, known, defaultModel) => {
       agentUrl = url
       states.set("agent", "ready")
-      models = { type: "models", models: known }
+      models = {
+        type: "models",
+        models: known,
+        ...(defaultModel !== undefined && { default: defaultModel }),
+      }
       send(models)
       report()
     },
@@ -76,8 +87,15 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
       report()
       isReportedByConnecting = true
     },
-    sendModels: () => {
+    sendOffers: () => {
       if (models) send(models)
+      if (services) send(services)
+    },
+    setServices: (now) => {
+      const next = { type: "services", ...now } as const
+      if (JSON.stringify(next) === JSON.stringify(services)) return
+      services = next
+      send(services)
     },
     reportOnRequest: () => {
       if (!isReportedByConnecting) report()

@@ -55,8 +55,8 @@ export interface CommandLine {
 
 export interface HelpWanted {
   readonly want: "help"
-  /** The command whose help is wanted; all of it if absent. */
-  readonly command?: CommandName
+  /** The command whose help is wanted, or `settings` for the list of all settings; the first page if absent. */
+  readonly topic?: CommandName | "settings"
 }
 
 const SEE_HELP = "(see sandpiper --help)"
@@ -69,15 +69,17 @@ export const parseCommandLine = (
   const given = end === -1 ? argv : argv.slice(0, end)
   if (first === undefined) return { want: "help" }
   if (first === "help") {
-    const [, command = ""] = argv
-    return { want: "help", ...(isCommand(command) && { command }) }
+    const [, topic = ""] = argv
+    return { want: "help", ...((isCommand(topic) || topic === "settings") && { topic }) }
   }
   if (given.includes("--help") || given.includes("-h"))
-    return { want: "help", ...(isCommand(first) && { command: first }) }
+    return { want: "help", ...(isCommand(first) && { topic: first }) }
   if (given.includes("--version") || given.includes("-v")) return { want: "version" }
   if (first.startsWith("-")) return parseArguments("run", argv)
   if (isCommand(first)) return parseArguments(first, argv.slice(1))
-  const expected = Object.keys(commands).join(", ")
+  const expected = Object.entries(commands)
+    .flatMap(([name, { group }]) => (group === "internal" ? [] : [name]))
+    .join(", ")
   throw new SettingsError(`unknown command "${first}": expected ${expected} ${SEE_HELP}`)
 }
 

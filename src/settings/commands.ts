@@ -22,8 +22,15 @@ export type CommandName =
   | "env"
   | "actions"
 
+/** Who calls a command; the help lists commands under these titles. */
+export type CommandGroup = "On your machine" | "For a platform" | "In a sandbox" | "internal"
+
 export interface CommandSyntax {
+  readonly group: CommandGroup
+  /** One line of at most 90 characters. */
   readonly doc: string
+  /** Ways to call it, for its own help; made from the syntax if absent. */
+  readonly usage?: readonly string[]
   /** The command requires one of these words as its first argument. */
   readonly operands?: readonly string[]
   /**
@@ -40,92 +47,146 @@ export interface CommandSyntax {
 }
 
 export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
-  run: {
-    doc: "the runner of a sandbox: gateway, OpenCode, and the link to the session agent (default if flags are given)",
-  },
   up: {
-    doc: "everything on this machine: a session agent, a runner, and a page in the browser; a chat in this terminal with --chat or without a browser",
+    group: "On your machine",
+    doc: "start a working agent and its page for a directory; needs no set-up",
+    usage: [
+      "up [DIR]            start here; prints a link to the page, or chats without a browser",
+      "up --open           the same, and open the page in the browser",
+      "up --chat           the same, with a chat in this terminal",
+      "up --new            another session in the same directory",
+    ],
     argument: "work-dir",
     switches: ["new", "chat", "open"],
   },
-  serve: {
-    doc: "a session agent with sandboxes for many sessions: each prompt starts or wakes the sandbox of its session",
-  },
-  fleet: {
-    doc: "ls, show SESSION, sweep, forget SESSION: the sandboxes of the running `serve`",
-    operands: ["ls", "show", "sweep", "forget"],
-    argument: "text",
-    switches: ["json", "dry-run"],
-  },
   chat: {
+    group: "On your machine",
     doc: "send a prompt to a session of the running `up`; without text, a conversation",
     argument: "text",
     switches: ["json"],
     aliases: { m: "model", session: "session-id" },
   },
   link: {
+    group: "On your machine",
     doc: "print another login link for the page of the running `up`; valid once, for 10 minutes",
   },
+  sessions: {
+    group: "On your machine",
+    doc: "list every directory in which `up` has worked, and its sessions",
+  },
+  forget: {
+    group: "On your machine",
+    doc: "delete the sessions of DIR and what `up` has stored for it; the files in DIR stay",
+    argument: "directory",
+  },
+  doctor: {
+    group: "On your machine",
+    doc: "check this machine: programs, directories, ports, clock, model; one line each",
+  },
+  serve: {
+    group: "For a platform",
+    doc: "a session agent for many sessions; a prompt starts or wakes its session's sandbox",
+  },
+  fleet: {
+    group: "For a platform",
+    doc: "the sandboxes of the running `serve`: ls, show, sweep, forget",
+    usage: [
+      "fleet ls [--json]               all sessions and the state of their sandboxes",
+      "fleet show SESSION [--json]     one session",
+      "fleet sweep [--dry-run]         end sandboxes that belong to no session",
+      "fleet forget SESSION            delete a session and its sandbox",
+    ],
+    operands: ["ls", "show", "sweep", "forget"],
+    argument: "text",
+    switches: ["json", "dry-run"],
+  },
   key: {
-    doc: "create, list, revoke: API keys of an owner in the running `up`; rotate: encrypt the stored configs with a new key",
+    group: "For a platform",
+    doc: "API keys of an owner in the running `up`: create, list, revoke, rotate",
+    usage: [
+      'key create --owner user:NAME --scope "sessions:write" [--name TEXT] [--days N]',
+      "key list [--owner O]",
+      "key revoke PREFIX [--owner O]",
+      "key rotate                      encrypt the stored configs with a new key",
+    ],
     operands: ["create", "list", "revoke", "rotate"],
     argument: "key",
     flags: ["owner", "scope", "name", "days"],
   },
-  sessions: { doc: "list every directory in which `up` has worked, and its sessions" },
-  forget: {
-    doc: "delete the sessions of DIR and what `up` has stored for it; the files in DIR stay",
-    argument: "directory",
+  run: {
+    group: "In a sandbox",
+    doc: "the runner: gateway, OpenCode, link to the session agent (default if flags are given)",
   },
-  doctor: { doc: "check this machine: programs, directories, ports, clock, model; one line each" },
   hook: {
+    group: "In a sandbox",
     doc: "pre-snapshot: prepare the running runner for a snapshot; post-snapshot: resume it",
     operands: ["pre-snapshot", "post-snapshot"],
   },
-  workflow: {
-    doc: "validate FILE; run FILE in the running runner; resume FILE, the output of a run that waits for approval",
-    operands: ["validate", "run", "resume"],
-    argument: "file",
-    switches: ["deny"],
-    flags: ["variables"],
-  },
   files: {
-    doc: "ls, cat, put, get, rm, mv, edit: files of the workspace over the gateway, as the agent's user",
+    group: "In a sandbox",
+    doc: "ls, cat, put, get, rm, mv, edit: files of the workspace, as the agent's user",
+    usage: [
+      "files ls [PATH] | cat PATH | put LOCAL PATH | get PATH LOCAL",
+      "files mv FROM TO [--overwrite] | rm PATH [--recursive]",
+      "files edit PATH --old TEXT --new TEXT [--all]",
+    ],
     operands: ["ls", "cat", "put", "get", "rm", "mv", "edit"],
     argument: "paths",
     switches: ["json", "recursive", "overwrite", "all"],
     flags: ["old", "new"],
   },
   services: {
-    doc: "in a sandbox: list, start NAME -- COMMAND, stop NAME, restart NAME, logs NAME, expose PORT",
+    group: "In a sandbox",
+    doc: "programs that are restarted after a crash: start, list, stop, restart, logs, expose",
+    usage: [
+      "services start web --port 3000 -- npm run dev",
+      "services list [--json]",
+      "services logs NAME [--follow]",
+      "services stop NAME | restart NAME",
+      "services expose PORT",
+    ],
     operands: ["list", "start", "stop", "restart", "logs", "expose"],
     argument: "words",
     switches: ["json", "follow"],
     flags: ["cwd", "port"],
   },
   env: {
-    doc: "in a sandbox: apply FILE writes the env files that it lists, scrub removes them",
+    group: "In a sandbox",
+    doc: "apply FILE writes the env files that it lists, scrub removes them",
     operands: ["apply", "scrub"],
     argument: "words",
     switches: ["json"],
   },
   actions: {
-    doc: "in a sandbox: list the operations of the gateway, or run NAME [JSON]",
+    group: "In a sandbox",
+    doc: "list the operations of the gateway, or run NAME [JSON]",
     operands: ["list", "run"],
     argument: "words",
     switches: ["json"],
   },
+  workflow: {
+    group: "In a sandbox",
+    doc: "validate FILE; run FILE; resume FILE, the output of a run that waits for approval",
+    operands: ["validate", "run", "resume"],
+    argument: "file",
+    switches: ["deny"],
+    flags: ["variables"],
+  },
   "git-credential": {
+    group: "internal",
     doc: "git's credential helper (git calls it): asks the running runner for a token",
     operands: ["get", "store", "erase"],
   },
   "key-broker": {
+    group: "internal",
     doc: "add provider keys to the agent's model calls (the runner calls it)",
   },
   "read-pdf": {
+    group: "internal",
     doc: "print the text of the PDF on standard input as JSON (the runner calls it)",
   },
   "sandbox-server": {
+    group: "internal",
     doc: "serve files and programs of the workspace to the gateway (the runner calls it)",
   },
 }

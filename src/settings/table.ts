@@ -8,6 +8,7 @@ import { fleetSettings } from "./table/fleet.ts"
 import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
 import { processSettings } from "./table/process.ts"
+import { sandboxProviderSettings } from "./table/sandbox-providers.ts"
 import { secretSettings } from "./table/secrets.ts"
 import { serviceSettings } from "./table/services.ts"
 import { workspaceSettings } from "./table/workspace.ts"
@@ -23,6 +24,7 @@ export const settingGroups = {
   "Access to the session agent": accessSettings,
   Chats: chatSettings,
   Sandboxes: fleetSettings,
+  "Sandbox providers": sandboxProviderSettings,
   Process: processSettings,
 } as const
 
@@ -36,6 +38,7 @@ export const settingsTable = {
   ...accessSettings,
   ...chatSettings,
   ...fleetSettings,
+  ...sandboxProviderSettings,
   ...processSettings,
 }
 

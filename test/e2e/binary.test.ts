@@ -19,10 +19,11 @@ test("--version prints the version and the commit", async () => {
   expect(code).toBe(0)
 })
 
-test("--help lists the commands and the settings", async () => {
+test("--help lists the commands, and help settings lists the settings", async () => {
   const { out, code } = await sandpiper(["--help"])
   expect(out).toContain("sandpiper up")
-  expect(out).toContain("DO_WS_URL")
+  expect(out).toContain("sandpiper help settings")
+  expect((await sandpiper(["help", "settings"])).out).toContain("DO_WS_URL")
   expect(code).toBe(0)
 })
 

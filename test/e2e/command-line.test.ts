@@ -28,7 +28,7 @@ test("the help of a command is about this command and shows defaults", async () 
   expect(out).not.toContain("DISPLAY")
   expect((await sandpiper("up", "--help")).out).toMatch(/--gateway-port.*default 9000\)/)
   expect((await sandpiper("help", "forget")).out).toContain("sandpiper forget DIR")
-  expect((await sandpiper("--help")).out).toMatch(/TURN_LIMIT_SECONDS.*\(default 7200\)/)
+  expect((await sandpiper("help", "settings")).out).toMatch(/TURN_LIMIT_SECONDS.*\(default 7200\)/)
 })
 
 test("an argument that a command does not take is called an argument", async () => {

@@ -2,6 +2,7 @@
 import { rm } from "node:fs/promises"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { type HubConversation, startHubConversation } from "../kit/hub-conversation.ts"
 import { reply, text, tool } from "../kit/model.ts"
 
@@ -59,6 +60,42 @@ describe("a link that is cut", () => {
     await answerTime(Math.max(1000, 3 * usual))
     expect(isAtWork(long)).toBe(true)
     expect(await c.ended(long)).toBe("word ".repeat(400))
+  })
+})
+
+describe("files that the agent shows", () => {
+  const shown = () =>
+    c.client.events.flatMap(({ type, artifact }) =>
+      type === "artifact"
+        ? [artifact as { id: string; description: string; messageId?: string }]
+        : [],
+    )
+  const contentOf = async (id: string) => {
+    const url = `${c.hub.url}/sessions/test-session/artifacts/${id}`
+    const response = await fetch(url, { headers: { authorization: `Bearer ${CLIENT_TOKEN}` } })
+    return response.text()
+  }
+  const run = async (name: string, command: string) => {
+    c.model.on(name, [tool("bash", { command, description: name }), text("Done.")])
+    const prompt = await c.say(`@@${name}@@`, "display")
+    await c.ended(prompt)
+    return prompt
+  }
+
+  test("a file in output/display appears once, an unchanged one not again, and a changed one again", async () => {
+    const prompt = await run("show", "mkdir -p output/display; echo one > output/display/a.txt")
+    await c.client.until(() => shown().length === 1, "the file", 20_000)
+    const answer = c.client
+      .messages()
+      .find(({ role, promptId }) => role === "assistant" && promptId === prompt)
+    expect(shown()[0]).toMatchObject({ description: "a.txt", messageId: answer?.id ?? "none" })
+    expect(await contentOf(shown()[0]?.id ?? "")).toBe("one\n")
+    await run("same", "touch output/display/a.txt; echo two > output/display/b.txt")
+    await c.client.until(() => shown().length === 2, "the second file", 20_000)
+    await run("change", "echo three > output/display/a.txt")
+    await c.client.until(() => shown().length === 3, "the changed file", 20_000)
+    expect(shown().map(({ description }) => description)).toEqual(["a.txt", "b.txt", "a.txt"])
+    expect(await contentOf(shown()[2]?.id ?? "")).toBe("three\n")
   })
 })
 

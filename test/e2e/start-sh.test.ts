@@ -4,7 +4,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { readInvocation } from "../../src/settings/settings.ts"
-import { helpText } from "../../src/cli/help.ts"
+import { helpPage } from "../../src/cli/help.ts"
 import { withSecrets, withSecretsFile } from "../../src/settings/secret-sources.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { repositoryRoot } from "../kit/runner.ts"
@@ -114,7 +114,7 @@ describe("secrets of start.sh", () => {
 
   test("every setting that holds a secret has a name that start.sh recognizes", async () => {
     // The help lists every variable. A variable that the settings treat as secret must match a pattern of start.sh.
-    const names = [...helpText("x").matchAll(/^ {2}([A-Z][A-Z_]+) /gm)].map(
+    const names = [...helpPage("settings", "x").matchAll(/^ {2}([A-Z][A-Z_]+) /gm)].map(
       ([, name]) => name ?? "",
     )
     const script = await Bun.file(join(repositoryRoot, "start.sh")).text()

@@ -127,6 +127,22 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     return runner.prompts.find(({ messageId }) => messageId === id)
   }
 
+  test("a file that the agent shows in a chat's channel is uploaded there once, under its name", async () => {
+    const content = "Sightings,3\n"
+    const show = (path: string) => {
+      const sha256 = new Bun.CryptoHasher("sha256").update(content).digest("hex")
+      const files = [{ path, sha256, data: btoa(content) }]
+      runner.send({ type: "artifacts", channelType: "slack", channelId: "C7", files })
+    }
+    show("tables/birds.csv")
+    show("tables/birds.csv")
+    show("last.csv")
+    const sent = () => slack.uploads.filter(({ channel }) => channel === "C7")
+    await until(() => sent().some(({ title }) => title === "last.csv"), "the last upload")
+    expect(sent().map(({ title }) => title)).toEqual(["birds.csv", "last.csv"])
+    expect(Buffer.from(sent()[0]?.bytes ?? []).toString()).toBe(content)
+  })
+
   test("a signed event is one prompt with its author and file, however often Slack repeats it", async () => {
     const url = slack.addFile("notes.txt", new TextEncoder().encode("hello"))
     const event = {

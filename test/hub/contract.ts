@@ -467,6 +467,41 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
       })
     })
 
+    describe("files that the agent shows", () => {
+      test("a shown file reaches a client once, also when the runner and the hub restart, and can be read as it was written", async () => {
+        const watching = await client()
+        const file = (path: string, content: string) => ({
+          path,
+          sha256: new Bun.CryptoHasher("sha256").update(content).digest("hex"),
+          data: btoa(content),
+        })
+        const first = runner({ eager: false })
+        first.send({ type: "artifacts", files: [file("report.html", "<b>first</b>")] })
+        await until(() => host.blobs() === 1, "the file")
+        first.kill()
+        await host.restart()
+        const second = runner({ eager: false, stateDir: join(folder, "next") })
+        second.send({ type: "artifacts", files: [file("report.html", "<b>first</b>")] })
+        second.send({ type: "artifacts", files: [file("report.html", "<b>second</b>")] })
+        await until(() => host.blobs() === 2, "the changed file")
+        const later = await client({ from: watching })
+        const seen = [...watching.events, ...later.events]
+          .flatMap((event) => (event["events"] as Record<string, unknown>[] | undefined) ?? [event])
+          .flatMap(({ artifact }) => (artifact === undefined ? [] : [artifact as { id: string }]))
+        expect(new Set(seen.map(({ id }) => id)).size).toBe(2)
+        const texts = await Promise.all(
+          [...new Set(seen.map(({ id }) => id))].map(async (id) => {
+            const url = `${host.url}/sessions/s1/artifacts/${id}?token=${host.clientToken}`
+            const response = await fetch(url)
+            expect(response.headers.get("content-type")).toBe("application/octet-stream")
+            expect(response.headers.get("content-disposition")).toBe("attachment")
+            return response.text()
+          }),
+        )
+        expect(texts.toSorted()).toEqual(["<b>first</b>", "<b>second</b>"])
+      })
+    })
+
     describe("a resuming client", () => {
       test("a client that resumes with its cursor reads only what it missed", async () => {
         const one = await client()

@@ -9,15 +9,33 @@ import type { OutboundFrame } from "../../src/wire/frames/index.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { until } from "./kit/until.ts"
+import { testPanels } from "./panel-contract.ts"
 
 const TOKEN = "runner-token-of-the-page-tests"
 
-interface House {
+export interface House {
   readonly session: string
+  /** The key that the gateway of its sandbox checks. */
+  readonly gatewayKey: string
   readonly client: TestClient
   readonly runner: FakeRunner
   readonly get: (path: string) => Promise<Response>
   readonly snapshot: (channel?: string) => Promise<Snapshot>
+}
+
+/** What the tests of the page's protocol share. */
+export interface PageKit {
+  readonly open: (options?: Partial<FakeRunnerOptions>) => Promise<House>
+  readonly prompt: (house: House, content: string, fields?: object) => Promise<string>
+  readonly startTurn: (
+    house: House,
+    content?: string,
+  ) => Promise<{
+    readonly origin: { readonly messageId: string; readonly turnId: string }
+    readonly send: (frame: Record<string, unknown>) => void
+  }>
+  readonly request: (method: string, path: string, body?: object) => Promise<Response>
+  readonly host: () => ContractHost
 }
 
 export const testPageProtocol = (name: string, start: () => Promise<ContractHost>): void => {
@@ -40,7 +58,9 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
   const open = async (options = echo): Promise<House> => {
     sessions += 1
     const session = `page-${sessions}`
-    expect((await request("PUT", `/sessions/${session}`, { runnerToken: TOKEN })).status).toBe(201)
+    const made = await request("PUT", `/sessions/${session}`, { runnerToken: TOKEN })
+    expect(made.status).toBe(201)
+    const { gatewayKey = "" } = (await made.json()) as { gatewayKey?: string }
     const runner = startFakeRunner({
       url: `${host.url.replace(/^http/, "ws")}/sessions/${session}/ws`,
       token: TOKEN,
@@ -56,6 +76,7 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
     const get = (path: string) => request("GET", `/sessions/${session}${path}`)
     return {
       session,
+      gatewayKey,
       client,
       runner,
       get,
@@ -399,6 +420,8 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
           channels: [{ key: "web:default", lastText: "echo hello" }],
         })
     })
+
+    testPanels({ open, prompt, startTurn, request, host: () => host })
 
     test("a reply names its model and what it has used", async () => {
       const house = await open({})

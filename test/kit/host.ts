@@ -1,5 +1,6 @@
 /** The `host` module of a runner without OpenCode: repositories, services, hooks and the control socket. */
 import { createHost, type Host, type ComponentState } from "../../src/runner/host/host.ts"
+import type { PanelServices } from "../../src/runner/host/panel-services.ts"
 import { plannedDirectory } from "../../src/runner/host/prepare-repositories.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { createLog } from "../../src/lib/log.ts"
@@ -13,6 +14,8 @@ export interface TestHost extends Host {
   /** The latest state and reason of each component. */
   readonly parts: Map<string, { readonly state: ComponentState; readonly why?: string | undefined }>
   readonly progress: string[]
+  /** The services as clients see them, after each change. */
+  readonly panels: PanelServices[]
   /** Runs git with the environment of the agent; resolves with its exit code and output. */
   readonly git: (cwd: string, ...args: readonly string[]) => Promise<{ code: number; out: string }>
 }
@@ -29,6 +32,7 @@ export const startHost = async (
   const lines: string[] = []
   const parts: TestHost["parts"] = new Map()
   const progress: string[] = []
+  const panels: PanelServices[] = []
   const host = createHost({
     config,
     current: () => config,
@@ -52,6 +56,8 @@ export const startHost = async (
       parts.set(name, { state, why })
       if (name === "workspace" && state === "starting" && why) progress.push(why)
     },
+    hasTerminals: true,
+    setServices: (services) => void panels.push(services),
     runHook: async (hook) => ({ ran: hook }),
     runWorkflow: async (order) => ({ ran: order }),
   })
@@ -62,6 +68,7 @@ export const startHost = async (
     log: lines,
     parts,
     progress,
+    panels,
     git: async (cwd, ...args) => {
       const { out, err, code } = await runToEnd(["git", ...args], {
         cwd,

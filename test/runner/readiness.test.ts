@@ -30,14 +30,14 @@ test("a connection before the agent is ready reports that it is starting", () =>
 })
 
 test("a ready agent sends its models and an idle status", () => {
-  readiness.agentReady("http://127.0.0.1:4096", [])
+  readiness.agentReady("http://127.0.0.1:4096", [], undefined)
   expect(types()).toEqual(["models", "agentStatus"])
   expect(readiness.opencodePort()).toBe(4096)
   expect(readiness.components()["agent"]?.state).toBe("ready")
 })
 
 test("on every connection a ready agent says that it can take prompts, also while a channel works", () => {
-  readiness.agentReady("http://127.0.0.1:4096", [])
+  readiness.agentReady("http://127.0.0.1:4096", [], undefined)
   channels = "streaming"
   sent = []
   readiness.connected()
@@ -45,7 +45,7 @@ test("on every connection a ready agent says that it can take prompts, also whil
 })
 
 test("the init that follows a connection causes no second status", () => {
-  readiness.agentReady("http://127.0.0.1:4096", [])
+  readiness.agentReady("http://127.0.0.1:4096", [], undefined)
   readiness.connected()
   sent = []
   readiness.reportOnRequest()
@@ -55,7 +55,7 @@ test("the init that follows a connection causes no second status", () => {
 })
 
 test("a lost agent has no port and counts as a restart", () => {
-  readiness.agentReady("http://127.0.0.1:4096", [])
+  readiness.agentReady("http://127.0.0.1:4096", [], undefined)
   readiness.agentLost("it crashed")
   expect(readiness.opencodePort()).toBeUndefined()
   expect(readiness.components()["agent"]).toMatchObject({ state: "starting", restarts: 1 })

@@ -12,6 +12,7 @@ import { startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startTestLocalHub, type TestLocalHub } from "../hub/kit/local-hub.ts"
 import { until } from "../hub/kit/until.ts"
+import { startStopwatch } from "../kit/stopwatch.ts"
 
 let setup: TestLocalHub
 beforeAll(async () => {
@@ -206,9 +207,9 @@ describe("stalls", () => {
         category: "c",
       })
     const query = Array.from({ length: 32_000 }, (_, index) => `w${index}`).join(" ")
-    const from = performance.now()
+    const workedMs = startStopwatch()
     await request("memory-read", { query })
-    expect(performance.now() - from).toBeLessThan(MAX_STALL_MS)
+    expect(workedMs()).toBeLessThan(MAX_STALL_MS)
   })
 
   test.each([
@@ -217,9 +218,9 @@ describe("stalls", () => {
     ["31 MB of small numbers", `[${"0,".repeat(15_000_000)}0]`],
     ["31 MB of nested objects", '{"a":'.repeat(6_000_000)],
   ])("a frame of %s is refused in less than a quarter of a second", (_name, text) => {
-    const from = performance.now()
+    const workedMs = startStopwatch()
     expect(parseOutbound(text).ok).toBe(false)
-    expect(performance.now() - from).toBeLessThan(MAX_STALL_MS)
+    expect(workedMs()).toBeLessThan(MAX_STALL_MS)
   })
 })
 

@@ -8,6 +8,7 @@ import { outsideAddress } from "../../src/lib/outside-address.ts"
 import { api, startTestGateway } from "../runner/gateway/kit.ts"
 import { startRunner, type TestRunner } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+import { startStopwatch } from "../kit/stopwatch.ts"
 
 const failureOf = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
@@ -94,11 +95,11 @@ describe("attachments", () => {
 
   test("a data URL of 200 kB that is almost base64 is refused within 200 ms", async () => {
     const url = `data:text/plain;base64,${" ".repeat(200_000)}!`
-    const started = performance.now()
+    const workedMs = startStopwatch()
     expect(await failureOf(fetchFile(url, 1024 * 1024, new AbortController().signal))).toBe(
       "its data: URL is not base64",
     )
-    expect(performance.now() - started).toBeLessThan(200)
+    expect(workedMs()).toBeLessThan(200)
   })
 })
 

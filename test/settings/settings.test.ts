@@ -2,7 +2,8 @@
 import { describe, expect, test } from "bun:test"
 import { printableSettings, readInvocation } from "../../src/settings/settings.ts"
 import { SettingsError } from "../../src/settings/settings-error.ts"
-import { helpText } from "../../src/cli/help.ts"
+import { helpPage } from "../../src/cli/help.ts"
+import { type CommandName, commands } from "../../src/settings/commands.ts"
 import type { Environment } from "../../src/settings/setting.ts"
 
 const complete = {
@@ -35,7 +36,7 @@ describe("the command line", () => {
   })
 
   test("--help and --version work at any position and without any setting", () => {
-    expect(readInvocation(["run", "--help"], {}, "/")).toEqual({ want: "help", command: "run" })
+    expect(readInvocation(["run", "--help"], {}, "/")).toEqual({ want: "help", topic: "run" })
     expect(readInvocation(["--version"], {}, "/")).toEqual({ want: "version" })
   })
 
@@ -205,8 +206,21 @@ describe("printed settings and help", () => {
     )
   })
 
+  test("the first page of the help fits on a screen of 50 lines and names every command of people and platforms", () => {
+    const page = helpPage(undefined, "1.2.3")
+    expect(page.split("\n").length).toBeLessThanOrEqual(50)
+    for (const line of page.split("\n")) expect(line.length).toBeLessThanOrEqual(120)
+    for (const [name, { group }] of Object.entries(commands))
+      expect(page.includes(`\n  ${name} `)).toBe(group !== "internal")
+  })
+
+  test("the help of each command shows how to call it", () => {
+    for (const name of Object.keys(commands))
+      expect(helpPage(name as CommandName, "1.2.3")).toContain(`\n  sandpiper ${name}`)
+  })
+
   test("the help names variables of the settings table", () => {
-    const help = helpText("1.2.3")
+    const help = helpPage("settings", "1.2.3")
     for (const name of ["DO_WS_URL", "RUNNER_TOKEN", "SANDPIPER_STATE_DIR", "LOG_FORMAT"]) {
       expect(help).toContain(name)
     }

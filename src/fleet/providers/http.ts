@@ -2,6 +2,7 @@
  * HTTP calls to the API of a sandbox provider: a deadline for each call, one meaning for every answer, and errors
  * without credentials. Redirects are not followed, since the next host would receive the key.
  */
+import { type Clock, systemClock } from "../../lib/clock.ts"
 import { describeError } from "../../lib/log.ts"
 import { parseJson } from "../../lib/json.ts"
 import { redactError } from "../core/redact.ts"
@@ -20,6 +21,8 @@ export interface HttpApiOptions {
   readonly secrets: () => readonly string[]
   /** For calls without a deadline of their own. */
   readonly deadlineMs?: number
+  /** Measures the deadlines. Absent: the system's. */
+  readonly clock?: Clock
 }
 
 export interface HttpCall {
@@ -123,6 +126,7 @@ const readBody = async (response: Response): Promise<Uint8Array | undefined> => 
 }
 
 export const createHttpApi = (options: HttpApiOptions): HttpApi => {
+  const clock = options.clock ?? systemClock
   const queryOf = (query: HttpCall["query"] = {}): string => {
     const given = Object.entries(query).filter(
       (entry): entry is [string, string] => entry[1] !== undefined,
@@ -135,8 +139,11 @@ export const createHttpApi = (options: HttpApiOptions): HttpApi => {
 
   const send: HttpApi["send"] = async (call) => {
     const what = `${call.method} ${call.path}`
-    const deadline = AbortSignal.timeout(call.deadlineMs ?? options.deadlineMs ?? DEADLINE_MS)
-    const signal = call.limit ? AbortSignal.any([call.limit, deadline]) : deadline
+    const deadline = new AbortController()
+    const cancel = clock.after(call.deadlineMs ?? options.deadlineMs ?? DEADLINE_MS, () =>
+      deadline.abort(),
+    )
+    const signal = call.limit ? AbortSignal.any([call.limit, deadline.signal]) : deadline.signal
     const ca = options.ca?.()
     try {
       const response = await fetch(`${options.base}${call.path}${queryOf(call.query)}`, {
@@ -164,6 +171,8 @@ export const createHttpApi = (options: HttpApiOptions): HttpApi => {
     } catch (error) {
       const why = signal.aborted ? "no answer in time" : describeError(error)
       return { status: undefined, why: clean(call, `${what}: ${why}`) }
+    } finally {
+      cancel()
     }
   }
 
@@ -180,7 +189,7 @@ export const createHttpApi = (options: HttpApiOptions): HttpApi => {
     const why = clean(call, `${what}: ${status} ${messageIn(answer)}`)
     const isRefusal = status >= 400 && status < 500 && status !== 404 && !UNSURE.has(status)
     if (isRefusal && !rules.isUnsure?.(answer)) return { is: "refused", why }
-    const afterMs = retryAfterMs(headers.get("retry-after"), Date.now())
+    const afterMs = retryAfterMs(headers.get("retry-after"), clock.now())
     return { is: "unknown", why, ...(afterMs !== undefined && { afterMs }) }
   }
 

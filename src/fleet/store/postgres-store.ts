@@ -2,7 +2,7 @@
  * The fleet's store on PostgreSQL, for many replicas. A change holds a transaction-level advisory lock for the few
  * milliseconds of a read and a write, never across a provider's call, so a connection pool in transaction mode works too.
  */
-import { SQL } from "bun"
+import type { SQL } from "bun"
 import type { FleetStore, StoredSession } from "./ports.ts"
 import { changed, readSession } from "./row.ts"
 
@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, u
 const LOCK_TIMEOUT_MS = 5000
 
 export const openPostgresStore = async (url: string, maxConnections = 4): Promise<FleetStore> => {
-  const sql = new SQL({ url, max: maxConnections })
+  const sql = new Bun.SQL({ url, max: maxConnections })
   await sql.begin(async (transaction) => {
     // Two replicas that start at the same time would create the same tables.
     await transaction`SELECT pg_advisory_xact_lock(7235901)`

@@ -15,6 +15,7 @@ import type { Session } from "../session/session.ts"
 import { authorFields } from "./author.ts"
 import { type Directory, readerOf } from "./directory.ts"
 import { decide } from "./may.ts"
+import { openByVerb } from "./open-link.ts"
 import { hasExpired, nameOf, type Principal } from "./principal.ts"
 import type { SessionAccess } from "./session-access.ts"
 import { isAudited } from "./table.ts"
@@ -29,6 +30,10 @@ export interface HostedSession {
 export interface GuardPorts {
   readonly directory: Directory
   readonly now: () => number
+  /** The key that the gateway of this session's sandbox checks; `undefined` when this host does not know it. */
+  readonly gatewayKey: (session: HostedSession) => Promise<string | undefined>
+  /** Ends the session, its runner and its children. */
+  readonly terminate: (session: string) => Promise<void>
 }
 
 /** Who sent a message, and the network address it came from. */
@@ -81,6 +86,14 @@ export const handleVerb = async (
   }
   if (message.type === "config") return session.configure(message.config, { sendToRunner: true })
   if (message.type === "approve-execution") return session.clients.approve(message)
+  if (message.type === "open") {
+    const link = await openByVerb(ports, hosted, message, nameOf(principal))
+    return link.ok ? link : refuse(link.code, link.message)
+  }
+  if (message.type === "end") {
+    await ports.terminate(id)
+    return { ok: true }
+  }
   if (message.type === "tasks" || message.type === "memories" || message.type === "forget")
     return session.clients.askStore(message)
   const known = message.type === "prompt" ? withAuthor(message, principal) : message
@@ -149,7 +162,7 @@ export const guardSocket = (
 
 /** The principal has seen everything up to now: when it subscribes, reads a snapshot and when its connection closes. */
 export const markRead = async (
-  { directory }: GuardPorts,
+  { directory }: Pick<GuardPorts, "directory">,
   { id, session }: HostedSession,
   principal: Principal,
 ): Promise<void> => {

@@ -135,6 +135,8 @@ const verbs: Readonly<Record<VerbAction, Rule>> = {
   "verb:review": write("start a review, which costs tokens"),
   "verb:new-session": write("start a fresh conversation"),
   "verb:delete-tunnel": write("remove a tunnel"),
+  "verb:open": write("open the sandbox's editor, screen, terminal or a tunnel", PEOPLE),
+  "verb:end": admin("end the session"),
   "verb:config": admin("change the agent's settings and keys"),
 }
 
@@ -151,7 +153,7 @@ const events: Readonly<Record<EventAction, Rule>> = {
   "event:interaction": read("a question or a permission"),
   "event:state": read("a named value"),
   "event:ask": read("the result of a command"),
-  "event:artifact": read("an image"),
+  "event:artifact": read("an image, or a file that the agent shows"),
   "event:usage": read("tokens and cost"),
 }
 

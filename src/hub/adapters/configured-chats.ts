@@ -82,7 +82,7 @@ export const configureChats = ({
         const adapter = find(type)?.adapter
         if (!image) return adapter?.send(channelId, text)
         const bytes = Uint8Array.from(atob(image.base64), (byte) => byte.charCodeAt(0))
-        const name = `image.${image.mime.split("/")[1] ?? "png"}`
+        const name = image.name ?? `image.${image.mime.split("/")[1] ?? "png"}`
         await adapter?.attach(channelId, { name, mime: image.mime, bytes, caption: text })
       },
     },

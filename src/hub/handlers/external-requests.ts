@@ -128,7 +128,9 @@ const readConversation = async (
     id,
     role,
     createdAt,
-    content: parts.flatMap((part) => (part.kind === "text" ? [part.text ?? ""] : [])).join(""),
+    content: parts
+      .flatMap((part) => (part.kind === "text" && part.data === undefined ? [part.text ?? ""] : []))
+      .join(""),
   }))
   const index = messages.findIndex(({ id }) => id === after)
   const since = Date.parse(after ?? "")

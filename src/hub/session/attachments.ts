@@ -1,6 +1,6 @@
 /**
  * Files of prompts. Their bytes are stored as blobs until the prompt ends, because the prompt may have to be sent to the
- * runner again. Clients never read them: the conversation shows only names and types.
+ * runner again. The conversation shows only names and types, and the images, which stay as artifacts.
  */
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { Ports } from "./ports.ts"
@@ -96,7 +96,14 @@ export const createAttachments = ({
       })
     },
     release: (promptId) => {
-      const rows = readRows(sql, idRow, "DELETE FROM files WHERE prompt = ? RETURNING id", promptId)
+      // An image that is shown in the conversation is an artifact and stays.
+      const rows = readRows(
+        sql,
+        idRow,
+        "SELECT id FROM files WHERE prompt = ? AND id NOT IN (SELECT id FROM artifacts)",
+        promptId,
+      )
+      sql.run("DELETE FROM files WHERE prompt = ?", promptId)
       released.push(...rows.map(({ id }) => id))
     },
     deleteReleased: () => {

@@ -58,8 +58,8 @@ export const answerFromChat = (
     return false
   }
   const answered = { id: permission, kind: "permission", answer: reply } as const
-  queue.finish(prompt.messageId, "done")
   addPromptToConversation(context, prompt, channel)
+  queue.finish(prompt.messageId, "done")
   interactions.answer(answered, prompt.authorName ?? "chat")
   context.sendToRunner(answerFrame(answered))
   return true

@@ -10,7 +10,7 @@ import { retryInMs } from "./chat-retry.ts"
 import type { Deadlines } from "./deadlines.ts"
 import type { Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
-import { hasRow, idRow, readRows, type SendRow, sendRow } from "./rows.ts"
+import { hasRow, idRow, pathRow, readRow, readRows, type SendRow, sendRow } from "./rows.ts"
 import { splitText } from "./split-text.ts"
 
 export interface ChatReply {
@@ -18,7 +18,7 @@ export interface ChatReply {
   readonly id: string
   readonly channel: string
   readonly text: string
-  /** A stored image of the conversation. */
+  /** A stored image or file of the conversation. */
   readonly image?: { readonly artifact: string; readonly mime: string } | undefined
 }
 
@@ -92,9 +92,12 @@ export const createChatSends = (
   const deliver = async ({ channel, text, artifact, mime }: SendRow): Promise<void> => {
     const { channelType, channelId } = channelAddress(channel)
     const base64 = artifact === null ? undefined : blobs.get(artifact)
+    const shown = readRow(sql, pathRow, "SELECT path FROM display_files WHERE id = ?", artifact)
+    const name = shown?.path.split("/").at(-1)
+    const image = { base64: base64 ?? "", mime: mime ?? "image/png", ...(name && { name }) }
     await chats?.send(channelType, channelId, {
       text,
-      ...(base64 !== undefined && { image: { base64, mime: mime ?? "image/png" } }),
+      ...(base64 !== undefined && { image }),
     })
   }
 

@@ -2,7 +2,7 @@
 
 export interface ChatMessage {
   readonly text: string
-  readonly image?: { readonly base64: string; readonly mime: string }
+  readonly image?: { readonly base64: string; readonly mime: string; readonly name?: string }
 }
 
 export interface ChatServices {

@@ -110,7 +110,7 @@ export const createChildReports = (
       sql,
       answerRow,
       `SELECT parts.text FROM parts JOIN messages ON messages.id = parts.message_id
-       WHERE messages.prompt_id = ? AND messages.role = 'assistant' AND parts.kind = 'text'
+       WHERE messages.prompt_id = ? AND messages.role = 'assistant' AND parts.kind = 'text' AND parts.data IS NULL
          AND messages.place = (SELECT max(place) FROM messages WHERE prompt_id = ? AND role = 'assistant')
        ORDER BY parts.place`,
       promptId,

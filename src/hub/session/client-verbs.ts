@@ -40,10 +40,13 @@ export interface SubscribeFrom {
   readonly channel?: string | undefined
 }
 
-/** `subscribe` needs a connection; `config` is asynchronous, because the config is encrypted. */
+/**
+ * `subscribe` needs a connection; `config` is asynchronous, because the config is encrypted; the host makes the links of
+ * `open` and carries out `end`.
+ */
 export type RequestMessage = Exclude<
   ClientMessage,
-  { type: "subscribe" | "config" | "approve-execution" | StoreVerb }
+  { type: "subscribe" | "config" | "approve-execution" | "open" | "end" | StoreVerb }
 >
 
 /** Verbs that the shared store answers. */
@@ -209,8 +212,8 @@ const verbsOf = (context: SessionContext): Verbs => {
         return queue.promote(id) ? { ok: true } : refuse("too-late", NOT_QUEUED)
       // The agent waits for an answer: the promoted prompt is the answer.
       const prompt = queue.promptOf(row)
-      queue.finish(id, "done")
       addPromptToConversation(context, prompt, row.channel)
+      queue.finish(id, "done")
       const reply = answer({ id: question, kind: "question", answer: prompt.content }, by)
       return { ...reply, answered: question }
     },

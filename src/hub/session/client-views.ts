@@ -11,6 +11,7 @@ import type {
   Usage,
 } from "../../wire/clients/conversation.ts"
 import { readJson } from "../../lib/json.ts"
+import { artifactOf } from "./artifacts.ts"
 import { readChannel, readChannels } from "./channel-summaries.ts"
 import type { ChangeKind } from "./changes.ts"
 import type { Sql } from "./ports.ts"
@@ -68,7 +69,7 @@ export const readEntity = (
     }
     case "artifact": {
       const artifact = readRow(sql, artifactRow, "SELECT * FROM artifacts WHERE id = ?", ref)
-      return artifact && { type: "artifact", artifact }
+      return artifact && { type: "artifact", artifact: artifactOf(artifact) }
     }
     case "channel":
       return { type: "channel", channel: readChannel(sql, ref) }
@@ -258,7 +259,7 @@ export const readSnapshot = (sql: Sql, rev: number, channel?: string): Snapshot 
     interactionRow,
     "SELECT * FROM interactions WHERE status = 'open' ORDER BY at",
   ).map(interactionOf),
-  artifacts: readRows(sql, artifactRow, "SELECT * FROM artifacts ORDER BY at"),
+  artifacts: readRows(sql, artifactRow, "SELECT * FROM artifacts ORDER BY at").map(artifactOf),
   usage: readUsage(sql),
   state: Object.fromEntries(
     readRows(sql, stateRow, "SELECT name, value FROM state").map(({ name, value }) => [

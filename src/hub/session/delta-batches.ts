@@ -2,6 +2,7 @@
  * Text deltas of a running turn: broadcast to clients on the next tick, written in batches. Unwritten deltas are not
  * acknowledged, so after a crash the runner sends them again.
  */
+import type { PartData } from "../../wire/clients/conversation.ts"
 import type { DeltaKind, Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { utf8Length } from "./text.ts"
@@ -22,6 +23,7 @@ export interface DeltaBatches {
     base: string | undefined,
     kind: DeltaKind,
     delta: string,
+    data?: PartData,
   ) => void
   readonly unwrittenBytes: () => number
   /** Sends clients the deltas that they do not have yet. Must run before any other event is sent. */
@@ -103,12 +105,12 @@ export const createDeltaBatches = (
       }
       unwrittenBytes = 0
     },
-    writeNow: (messageId, named, kind, delta) => {
+    writeNow: (messageId, named, kind, delta, data) => {
       if (delta === "" || !messages.isStreaming(messageId)) return
       const base = named ?? messages.unnamedPart(messageId, kind)
       broadcast()
       open.delete(keyOf(messageId, base))
-      messages.startPart(messageId, base, kind, delta)
+      messages.startPart(messageId, base, kind, delta, data)
     },
     close: (messageId) => {
       broadcast()

@@ -1,7 +1,9 @@
 /** What each frame of the runner changes in the session. The table is total: a frame without a handler does not compile. */
+import { z } from "zod"
+import { providerModels } from "../../wire/frames/shapes.ts"
 import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
 import type { Option } from "../../wire/clients/conversation.ts"
-import { storeArtifact } from "./artifacts.ts"
+import { replyTo, storeArtifact } from "./artifacts.ts"
 import { channelKey } from "../../wire/channel.ts"
 import {
   completeOrders,
@@ -14,6 +16,7 @@ import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycl
 import { hasEnded } from "./named-values.ts"
 import { hasRow, pathRow, readRow } from "./rows.ts"
 import { checkBudget } from "./budget.ts"
+import { storeDisplayFiles } from "./display-files.ts"
 import { permissionText, questionText } from "./chat-questions.ts"
 
 /** `runner-side.ts` handles these itself. */
@@ -119,7 +122,8 @@ const tableOf = (context: SessionContext): IngestTable => {
       messages.begin(frame.turnId, frame.messageId, channelKey(frame))
       messages.setPart(frame.turnId, "todo", "todo", { items: frame.items })
     },
-    usage: ({ turnId, model, input, output, reasoning, cacheRead, cacheWrite, cost }) => {
+    usage: (frame) => {
+      const { turnId, model, input, output, reasoning, cacheRead, cacheWrite, cost } = frame
       sql.run(
         "INSERT INTO usage (message_id, model, input, output, reasoning, cache_read, cache_write, cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         turnId,
@@ -133,6 +137,15 @@ const tableOf = (context: SessionContext): IngestTable => {
       )
       messages.touch(turnId)
       changes.record("usage", "")
+      // A sub-agent has a context of its own.
+      if (frame.childSessionId === undefined) {
+        const used = input + output + reasoning + cacheRead + cacheWrite
+        const limit = contextLimit(values.getPublic("models"), model)
+        values.setPublic(`context:${channelKey(frame)}`, {
+          used,
+          ...(limit !== undefined && { limit }),
+        })
+      }
       checkBudget(context)
     },
     retry: ({ turnId, attempt, next, message, droppedParts = [] }) => {
@@ -218,9 +231,21 @@ const tableOf = (context: SessionContext): IngestTable => {
         content: frame.content,
         ...(frame.parts !== undefined && { extra: frame.parts }),
       }),
-    screenshot: ({ data, description, mimeType = "image/png" }) =>
-      void storeArtifact(context, mimeType, data, description, ports.newId()),
-    models: ({ models }) => values.setPublic("models", models),
+    screenshot: ({ data, description, mimeType = "image/png", messageId, callId }) =>
+      void storeArtifact(context, {
+        id: ports.newId(),
+        mime: mimeType,
+        base64: data,
+        description,
+        messageId: replyTo(context, messageId),
+        callId,
+      }),
+    artifacts: (frame) => storeDisplayFiles(context, frame),
+    models: ({ models, default: name }) => {
+      values.setPublic("models", models)
+      if (name !== undefined) values.setPublic("model", { default: name })
+    },
+    services: ({ type: _type, seq: _seq, ...services }) => values.setPublic("services", services),
     tunnels: ({ tunnels }) => values.setPublic("tunnels", tunnels),
     "git-state": ({ type: _type, seq: _seq, ...state }) => values.setPublic("git", state),
     "files-changed": ({ files }) => values.setPublic("files", files),
@@ -277,9 +302,9 @@ const tableOf = (context: SessionContext): IngestTable => {
       completeOrders(context, executionId)
       context.workflowReports.add(executionId, envelope)
     },
-    "opencode-config-applied": ({ success, restarted, error }) => {
+    "opencode-config-applied": ({ success, restarted, error, requestId }) => {
       const before = values.getPublic("config-applied")
-      values.setPublic("config-applied", { success, restarted, error })
+      values.setPublic("config-applied", { success, restarted, error, requestId })
       // The runner reports the same problem at every connection.
       if (error !== undefined && (before as { error?: unknown } | undefined)?.error !== error)
         messages.add("system", { channel: "web:default", content: "", error: `config: ${error}` })
@@ -297,6 +322,14 @@ const tellAsked = (context: SessionContext, frame: Outbound<"question">): void =
     text: questionText(text, frame.options ?? [], frame.multiple === true),
   })
 }
+
+const knownModels = z.array(providerModels)
+
+/** `name` is `provider/model`; the id of a model may contain a slash too. */
+const contextLimit = (models: unknown, name: string): number | undefined =>
+  (knownModels.safeParse(models).data ?? [])
+    .find(({ provider }) => name.startsWith(`${provider}/`))
+    ?.models.find(({ id }) => name.endsWith(`/${id}`))?.context
 
 /** A sub-agent's call may have the same id as one of the turn. */
 const toolPartId = (callId: string, childSessionId: string | undefined): string =>

@@ -1,5 +1,5 @@
 /** The conversation: messages and their parts, one row each. A message that has ended does not change any more. */
-import type { Message } from "../../wire/clients/conversation.ts"
+import type { Message, PartData } from "../../wire/clients/conversation.ts"
 import { type Changes, refOfPart } from "./changes.ts"
 import { textOf } from "./client-views.ts"
 import type { Sql } from "./ports.ts"
@@ -15,6 +15,7 @@ import {
   readRow,
   readRows,
 } from "./rows.ts"
+import type { SearchIndex } from "./search-index.ts"
 import { growOutput } from "./tool-output.ts"
 import { splitHalfCharacter, type StoredText } from "./text.ts"
 
@@ -34,7 +35,13 @@ export interface Messages {
   /** The row that the next delta of this part goes to, if there is one with room. */
   readonly openPart: (messageId: string, base: string) => { id: string; size: number } | undefined
   /** Starts a part, or the next row of it. */
-  readonly startPart: (messageId: string, base: string, kind: DeltaKind, text: string) => void
+  readonly startPart: (
+    messageId: string,
+    base: string,
+    kind: DeltaKind,
+    text: string,
+    data?: PartData,
+  ) => void
   /** Appends to a row. Clients are not notified: they got the deltas when they arrived. */
   readonly appendToPart: (messageId: string, id: string, text: string) => void
   /** The part that deltas without a part id belong to: the last one, unless another kind of part came after it. */
@@ -91,6 +98,7 @@ export const createMessages = (
   changes: Changes,
   now: () => number,
   newId: () => string,
+  index: SearchIndex,
 ): Messages => {
   /** Messages that are known to stream: a cache, because every delta asks and a query is slow. */
   const streaming = new Set<string>()
@@ -150,7 +158,7 @@ export const createMessages = (
     return row && row.size < ROW_CHARACTERS ? row : undefined
   }
 
-  const startPart = (messageId: string, base: string, kind: DeltaKind, text: string) => {
+  const startPart: Messages["startPart"] = (messageId, base, kind, text, data) => {
     const rows = readRow(
       sql,
       countRow,
@@ -162,7 +170,14 @@ export const createMessages = (
     for (let start = 0; start < text.length || start === 0; start += ROW_CHARACTERS) {
       const piece = splitHalfCharacter(text.slice(start, start + ROW_CHARACTERS))
       const id = count === 0 ? base : `${base}~${count + 1}`
-      insertPart({ messageId, id, base, kind, ...piece })
+      insertPart({
+        messageId,
+        id,
+        base,
+        kind,
+        ...piece,
+        ...(data && { data: JSON.stringify(data) }),
+      })
       count += 1
     }
   }
@@ -202,7 +217,7 @@ export const createMessages = (
     const rows = readRows(
       sql,
       partTextRow,
-      "SELECT base, text, half FROM parts WHERE message_id = ? AND kind = 'text' ORDER BY place",
+      "SELECT base, text, half FROM parts WHERE message_id = ? AND kind = 'text' AND data IS NULL ORDER BY place",
       id,
     )
     const bases = [...new Set(rows.map(({ base }) => base))]
@@ -261,7 +276,10 @@ export const createMessages = (
     ) => {
       const status = error === undefined ? "done" : "error"
       if (!insert({ id, role, channel, status, promptId, error, author })) return
-      if (content !== "") startPart(id, "text", "text", content)
+      if (content !== "") {
+        startPart(id, "text", "text", content)
+        index.add(id)
+      }
       if (extra === undefined) return
       const data = JSON.stringify(extra)
       insertPart({ messageId: id, id: "extra", base: "extra", kind: "extra", data })
@@ -339,7 +357,9 @@ export const createMessages = (
         id,
       ),
     end: (id, status, error, finalText) => {
-      if (endMessage(id, status, error) && finalText !== undefined) replaceText(id, finalText)
+      if (!endMessage(id, status, error)) return
+      if (finalText !== undefined) replaceText(id, finalText)
+      index.add(id)
     },
     endAllOf: (promptId, status, error) => {
       const open = readRows(
@@ -348,7 +368,10 @@ export const createMessages = (
         "SELECT id FROM messages WHERE prompt_id = ? AND status = 'streaming'",
         promptId,
       )
-      for (const { id } of open) endMessage(id, status, error)
+      for (const { id } of open) {
+        endMessage(id, status, error)
+        index.add(id)
+      }
       return open.map(({ id }) => id)
     },
     remove: (ids) => {
@@ -356,12 +379,14 @@ export const createMessages = (
         const removed = readRows(
           sql,
           entityChannelRow,
-          "DELETE FROM messages WHERE id = ? OR prompt_id = ? RETURNING id, channel",
+          "SELECT id, channel FROM messages WHERE id = ? OR prompt_id = ?",
           id,
           id,
         )
         for (const message of removed) {
           streaming.delete(message.id)
+          index.remove(message.id)
+          sql.run("DELETE FROM messages WHERE id = ?", message.id)
           sql.run("DELETE FROM parts WHERE message_id = ?", message.id)
           changes.record("removed", message.id)
           changes.record("channel", message.channel)

@@ -1,4 +1,5 @@
 /** The life cycle of a prompt: dispatched, stopped, requeued after a runner's restart, ended exactly once. */
+import { keepPromptImages } from "./artifacts.ts"
 import type { MessageEnd } from "./messages.ts"
 import type { Prompt } from "./queue.ts"
 import type { SessionContext } from "./session-context.ts"
@@ -31,15 +32,20 @@ export const dispatch = (context: SessionContext): void => {
 
 /** A prompt enters the conversation when work on it starts, not when it is queued. */
 export const addPromptToConversation = (
-  { messages }: SessionContext,
+  context: SessionContext,
   prompt: Prompt,
   channel: string,
 ): void => {
   const { messageId, content, attachments, authorId, authorName, authorEmail } = prompt
   const author =
     (authorId ?? authorName ?? authorEmail) ? { authorId, authorName, authorEmail } : undefined
-  const files = attachments?.map(({ mime, filename }) => ({ mime, filename }))
-  messages.add(
+  const images = keepPromptImages(context, prompt)
+  const files = attachments?.map(({ mime, filename }, place) => ({
+    mime,
+    filename,
+    artifact: images.get(place),
+  }))
+  context.messages.add(
     "user",
     { channel, content, ...(author && { author }), ...(files && { extra: { files } }) },
     { id: messageId, promptId: messageId },
@@ -182,8 +188,8 @@ export const answerQuestion = (
   const question = interactions.openQuestion(channel)
   if (question === undefined) return false
   const answered = { id: question, kind: "question", answer: prompt.content } as const
-  queue.finish(prompt.messageId, "done")
   addPromptToConversation(context, prompt, channel)
+  queue.finish(prompt.messageId, "done")
   interactions.answer(answered, prompt.authorName ?? "another session")
   context.sendToRunner(answerFrame(answered))
   return true

@@ -190,6 +190,10 @@ export const artifactRow = z.object({
   bytes: z.number(),
   description: z.string(),
   at: z.number(),
+  message_id: z.string().nullable(),
+  call_id: z.string().nullable(),
+  width: z.number().nullable(),
+  height: z.number().nullable(),
 })
 
 export const usageRow = z.object({

@@ -153,7 +153,7 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
   ) => {
     if (frame.type === "message.part.text-delta" || frame.type === "message.part.reasoning-delta") {
       const kind = frame.type === "message.part.text-delta" ? "text" : "reasoning"
-      const { turnId, partId, delta } = frame
+      const { turnId, partId, delta, childSessionId } = frame
       if (deltas.add(turnId, partId, kind, delta)) {
         if (deltas.unwrittenBytes() >= BATCH_BYTES) return flush()
         cancelBatch ??= ports.later(BATCH_MS - BATCH_SPREAD_MS * ports.random(), flush)
@@ -161,7 +161,8 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
       }
       return write(connection, () => {
         context.messages.begin(turnId, frame.messageId, channelKey(frame))
-        deltas.writeNow(turnId, partId, kind, delta)
+        const data = childSessionId === undefined ? undefined : { childSessionId }
+        deltas.writeNow(turnId, partId, kind, delta, data)
       })
     }
     if (isRequest(frame)) {

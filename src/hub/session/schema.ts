@@ -1,6 +1,7 @@
 /** The tables of one session. Invariants are constraints here, so they hold in any order of calls. */
 import { addColumns } from "./add-columns.ts"
 import type { Sql } from "./ports.ts"
+import { migrateSearchIndex } from "./search-index.ts"
 
 const statements = [
   // Named values: clients see those in `state`; tokens, keys and config are in `meta`.
@@ -67,7 +68,10 @@ const statements = [
   "CREATE TABLE IF NOT EXISTS cancels (execution TEXT PRIMARY KEY, answered INTEGER NOT NULL DEFAULT 0)",
   "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, type TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)",
   `CREATE TABLE IF NOT EXISTS artifacts (
-    id TEXT PRIMARY KEY, mime TEXT NOT NULL, bytes INTEGER NOT NULL, description TEXT NOT NULL, at INTEGER NOT NULL)`,
+    id TEXT PRIMARY KEY, mime TEXT NOT NULL, bytes INTEGER NOT NULL, description TEXT NOT NULL, at INTEGER NOT NULL,
+    message_id TEXT, call_id TEXT, width INTEGER, height INTEGER)`,
+  // Files that the agent showed: the same content under the same path is one artifact.
+  "CREATE TABLE IF NOT EXISTS display_files (path TEXT NOT NULL, sha256 TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (path, sha256))",
   `CREATE TABLE IF NOT EXISTS usage (
     id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL,
     output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,
@@ -91,5 +95,10 @@ export const migrate = (sql: Sql): void => {
   addColumns(sql, [
     ["orders", "epoch", "TEXT"],
     ["sends", "started_at", "INTEGER"],
+    ["artifacts", "message_id", "TEXT"],
+    ["artifacts", "call_id", "TEXT"],
+    ["artifacts", "width", "INTEGER"],
+    ["artifacts", "height", "INTEGER"],
   ])
+  migrateSearchIndex(sql)
 }

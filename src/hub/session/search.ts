@@ -1,10 +1,13 @@
-/** Search in the text of a session's conversations: a part of the text, without regard to the case of ASCII letters. */
+/** Search in the text of a session's conversations: any part of the text, without regard to case. */
 import type { SearchHit } from "../../wire/clients/conversation.ts"
-import type { Sql } from "./ports.ts"
+import type { Sql, SqlValue } from "./ports.ts"
 import { readRows, searchRow } from "./rows.ts"
+import { hasSearchIndex } from "./search-index.ts"
 
 const BEFORE_CHARACTERS = 60
 const EXCERPT_CHARACTERS = 240
+/** The index knows groups of three characters. */
+const TOO_SHORT = /^.{0,2}$/su
 
 export interface SearchRequest {
   readonly query: string
@@ -12,19 +15,23 @@ export interface SearchRequest {
   readonly limit: number
 }
 
+export interface SearchResult {
+  readonly hits: readonly SearchHit[]
+  readonly more: boolean
+}
+
 /** Newest first. */
-export const searchText = (
-  sql: Sql,
-  { query, channel, limit }: SearchRequest,
-): { readonly hits: readonly SearchHit[]; readonly more: boolean } => {
-  const pattern = `%${query.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
+export const searchText = (sql: Sql, { query, channel, limit }: SearchRequest): SearchResult => {
+  const { places, values } = placesFor(sql, query)
   const rows = readRows(
     sql,
     searchRow,
-    `SELECT m.id, m.place, m.role, m.channel, m.created_at, p.text FROM messages m JOIN parts p ON p.message_id = m.id
-      WHERE p.kind = 'text' AND p.text LIKE ? ESCAPE '\\' ${channel === undefined ? "" : "AND m.channel = ?"}
+    // With min(), SQLite takes the other columns from the row that has it: the first part that matches.
+    `SELECT m.id, m.place, m.role, m.channel, m.created_at, p.text, min(p.place) AS first
+      FROM parts p JOIN messages m ON m.id = p.message_id
+      WHERE p.place IN (${places}) ${channel === undefined ? "" : "AND m.channel = ?"}
       GROUP BY m.id ORDER BY m.place DESC LIMIT ?`,
-    pattern,
+    ...values,
     ...(channel === undefined ? [] : [channel]),
     limit + 1,
   )
@@ -37,6 +44,25 @@ export const searchText = (
     ...excerpt(text, query),
   }))
   return { hits, more: rows.length > limit }
+}
+
+/** Parts with data are the words of sub-agents. */
+const IN_TEXTS = String.raw`SELECT s.place FROM messages n JOIN parts s ON s.message_id = n.id
+  WHERE s.kind = 'text' AND s.data IS NULL AND s.text LIKE ? ESCAPE '\'`
+/** A message that still streams is not in the index. */
+const IN_INDEX = `SELECT rowid FROM part_text WHERE part_text MATCH ?
+  UNION ${IN_TEXTS} AND n.status = 'streaming'`
+
+/** The query for the places of the parts that match. */
+const placesFor = (
+  sql: Sql,
+  query: string,
+): { readonly places: string; readonly values: readonly SqlValue[] } => {
+  const pattern = `%${query.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
+  if (TOO_SHORT.test(query) || !hasSearchIndex(sql)) return { places: IN_TEXTS, values: [pattern] }
+  // Quoted, the whole query is one phrase: no character of it has a meaning in FTS5's language.
+  const phrase = `"${query.replaceAll("\0", " ").replaceAll('"', '""')}"`
+  return { places: IN_INDEX, values: [phrase, pattern] }
 }
 
 /** The text around the first match, with the position of every match in it. */

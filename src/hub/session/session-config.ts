@@ -26,14 +26,15 @@ export const createConfigure = (context: SessionContext): Configure => {
     if (text.length > MAX_CHARACTERS) return tooLong
     const sealed = await ports.seal(text)
     if (sealed.length > MAX_SEALED) return tooLong
+    const requestId = sendToRunner ? ports.newId() : undefined
     context.commit(() => {
       values.setPrivate("config", sealed)
       values.setPublic("config", publicConfig(readConfig(text)))
-      if (sendToRunner && runnerConnection.state().connection !== null)
-        context.sendToRunner({ type: "opencode-config", config: change })
+      if (requestId !== undefined && runnerConnection.state().connection !== null)
+        context.sendToRunner({ type: "opencode-config", config: change, requestId })
     })
     values.setConfig(text)
-    return { ok: true }
+    return { ok: true, ...(requestId !== undefined && { requestId }) }
   }
 
   return (change, { sendToRunner = false } = {}) => {

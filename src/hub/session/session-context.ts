@@ -10,6 +10,7 @@ import { createRunnerConnection, type RunnerConnection } from "./runner-connecti
 import { createMessages, type Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { createQueue, type Queue } from "./queue.ts"
+import { createSearchIndex } from "./search-index.ts"
 import { createNamedValues, hasEnded, type NamedValues } from "./named-values.ts"
 import { createBudget, type SessionBudget } from "./budget.ts"
 import { createWorkflowReports, type WorkflowReports } from "./workflow-reports.ts"
@@ -42,7 +43,7 @@ const LISTED: readonly ChangeKind[] = ["message", "state", "usage", "artifact"]
 export const createSessionContext = (ports: Ports, config?: string): SessionContext => {
   const { sql, sockets, now, newId } = ports
   const changes = createChanges(sql, sockets)
-  const messages = createMessages(sql, changes, now, newId)
+  const messages = createMessages(sql, changes, now, newId, createSearchIndex(sql))
   const deltas = createDeltaBatches(messages, ports, changes.rev)
   const attachments = createAttachments(ports)
   const runnerConnection = createRunnerConnection(sql)

@@ -69,6 +69,8 @@ export interface Session {
   readonly generation: () => number
   /** The public address of the connected runner's gateway. */
   readonly gatewayUrl: () => string | undefined
+  /** A named value as clients see it. */
+  readonly state: (name: string) => unknown
   readonly channels: () => readonly string[]
   /** Ends the session: the runner is stopped and cannot connect again. `quiet`: its parent knows already. */
   readonly terminate: (why: string, options?: { readonly quiet?: boolean }) => void
@@ -235,7 +237,12 @@ export const createSession = (ports: Ports, config?: string): Session => {
       commit(() => {
         const artifact =
           image &&
-          storeArtifact(context, image.mime, image.base64, content, blobIdOf(ports.digest(id)))
+          storeArtifact(context, {
+            ...image,
+            id: blobIdOf(ports.digest(id)),
+            description: content,
+            messageId: id,
+          })
         const extra = artifact === undefined ? {} : { extra: { artifact } }
         context.messages.add(role, { channel, content, ...extra }, { id })
         if (!reply) return
@@ -252,6 +259,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
     generation,
     config: values.config,
     gatewayUrl: () => connectedRunner.safeParse(values.getPublic("runner")).data?.gatewayUrl,
+    state: values.getPublic,
     channels: () => readChannelKeys(ports.sql),
     terminate: (why, { quiet = false } = {}) => {
       const { connection } = runnerConnection.state()

@@ -8,7 +8,7 @@ import type { MintId, PromptBody, ProviderModels } from "../opencode/client/type
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import type { Inbound, Outbound, OutboundFrame } from "../../wire/frames/index.ts"
-import type { Outcome, Turn, TurnSettings } from "../turn/turn.ts"
+import { type Outcome, type Turn, turnIdOf, type TurnSettings } from "../turn/turn.ts"
 import type { PermissionReply } from "../../wire/permission.ts"
 import type { ChannelStore } from "./agent-sessions.ts"
 import { createJobWaiters, type JobReport } from "./job-waiters.ts"
@@ -47,10 +47,17 @@ export interface ChannelsOptions {
   readonly prepare: PreparePrompt
   /** A turn has ended; `files` are the ones that it changed, as far as OpenCode knows. */
   readonly onTurnFiles?: (files: Outbound<"files-changed">["files"]) => void
+  /** A turn has ended with any outcome, and its last frames were sent. */
+  readonly onTurnOver?: (turn: TurnAddress) => void
   /** A sub-agent's session was found for the first time. */
   readonly onChildSession?: (childId: string, parentId: string) => void
   readonly settings?: Partial<Pick<TurnSettings, "budgets" | "relayPermissions">>
 }
+
+/** The message of a turn and the prompt that it answers, under their names in frames. */
+export type TurnAddress = Readonly<
+  Record<"turnId" | "messageId" | "channelType" | "channelId", string>
+>
 
 /** What a channel gets from its surroundings. */
 export interface ChannelPorts extends Omit<ChannelsOptions, "settings"> {
@@ -137,6 +144,8 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     subscribe: eventRouter.subscribe,
     onTurnEnded: (turn, used) => {
       for (const child of turn.children) eventRouter.unsubscribe(child)
+      const { promptId: messageId, channelType, channelId } = turn.identity
+      options.onTurnOver?.({ turnId: turnIdOf(turn), messageId, channelType, channelId })
       if (turn.toolRan) void reportChangedFiles(turn, used)
       else options.onTurnFiles?.([])
     },

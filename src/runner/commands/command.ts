@@ -18,7 +18,10 @@ export interface CommandContext {
   /** The changes of the workspace that git knows, whichever program made them. */
   readonly workspacePatches: () => Promise<readonly FilePatch[]>
   readonly send: (frame: OutboundFrame) => void
-  readonly configure: (change: Inbound<"opencode-config">["config"]) => void
+  readonly configure: (
+    change: Inbound<"opencode-config">["config"],
+    requestId: string | undefined,
+  ) => void
   /** Sends the current state to the session agent. */
   readonly reportState: () => void
   /** Removes the tunnel and sends the list of the remaining ones. */

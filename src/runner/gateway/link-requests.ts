@@ -42,8 +42,10 @@ export interface NotifyPorts {
 /** The API has validated the fields. A screenshot is sent to the channel of the tool that took it. */
 export const notifyOverLink =
   ({ send, originOf, onCompleted }: NotifyPorts): ApiPorts["notify"] =>
-  (type, fields, { sessionId }) => {
-    const origin = type === "screenshot" && sessionId ? originOf(sessionId) : undefined
-    send({ type, ...origin, ...fields } as never)
+  (type, fields, { sessionId, callId }) => {
+    const isImage = type === "screenshot"
+    const origin = isImage && sessionId ? originOf(sessionId) : undefined
+    const call = isImage && callId !== undefined ? { callId } : {}
+    send({ type, ...origin, ...call, ...fields } as never)
     if (type === "self-terminate") onCompleted()
   }

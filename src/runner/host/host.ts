@@ -13,6 +13,7 @@ import { clearChromiumLock, ownerOf } from "./stale-locks.ts"
 import { writePersona } from "./persona.ts"
 import { withoutCredentials } from "../../lib/git-url.ts"
 import { credentialsOf } from "./repository-rules.ts"
+import { type PanelServices, panelServices } from "./panel-services.ts"
 import type { ServiceState } from "./service-state.ts"
 import { prepareSockets, serviceSockets } from "./service-sockets.ts"
 import { servicesOf } from "./service-table.ts"
@@ -42,6 +43,10 @@ export interface HostOptions {
     readonly write: (name: string, value: string) => void
   }
   readonly setComponent: (name: string, state: ComponentState, why?: string) => void
+  /** The runner itself serves terminals. */
+  readonly hasTerminals: boolean
+  /** A service that people open has another state. */
+  readonly setServices: (services: PanelServices) => void
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
   readonly runWorkflow: (
     order: unknown,
@@ -92,18 +97,27 @@ export const createHost = (options: HostOptions): Host => {
   let control: Control | undefined
 
   const sockets = serviceSockets(config.stateDir)
-  const services = createServices({
-    services: servicesOf({
-      display: config.display,
-      workDir: directory,
-      sockets,
-      ports: {
-        vscode: config.vscodePort,
-        vnc: config.vncPort,
-        rawVnc: config.rawVncPort,
-        ttyd: config.ttydPort,
-      },
-    }).filter(({ group }) => config.services.includes(group)),
+  const wanted = servicesOf({
+    display: config.display,
+    workDir: directory,
+    sockets,
+    ports: {
+      vscode: config.vscodePort,
+      vnc: config.vncPort,
+      rawVnc: config.rawVncPort,
+      ttyd: config.ttydPort,
+    },
+  }).filter(({ group }) => config.services.includes(group))
+  const states = new Map<string, ServiceState>()
+  const reportServices = () =>
+    options.setServices(
+      panelServices(wanted, states, {
+        missing: services.missing().map(({ program }) => program),
+        hasTerminals: options.hasTerminals,
+      }),
+    )
+  const services: Services = createServices({
+    services: wanted,
     display: config.display,
     home,
     cwd: config.workDir,
@@ -112,7 +126,11 @@ export const createHost = (options: HostOptions): Host => {
     owner: config.stateDir,
     clock,
     log,
-    onChange: (name, state) => setComponent(name, ...componentStateOf(state)),
+    onChange: (name, state) => {
+      setComponent(name, ...componentStateOf(state))
+      states.set(name, state)
+      reportServices()
+    },
   })
 
   const isRestored = (): boolean => {
@@ -214,6 +232,7 @@ export const createHost = (options: HostOptions): Host => {
       await mkdir(config.workDir, { recursive: true })
       control = await startControl({ ...options, stateDir: config.stateDir, credentials })
       void clearBrowserLocks()
+      reportServices()
       void startServices()
       void prepare().then(prepared.resolve, prepared.reject)
     },

@@ -64,8 +64,9 @@ const stateKey = (frame: OutboundFrame | undefined): string | undefined => {
     case "todo":
       return `todo ${frame.turnId}`
     case "message.part.tool-update":
-      return `tool ${frame.turnId} ${frame.callId}`
+      return `tool ${frame.turnId} ${frame.childSessionId} ${frame.callId}`
     case "models":
+    case "services":
     case "tunnels":
     case "git-state":
     case "files-changed":

@@ -48,12 +48,14 @@ const adoptParent = (turn: Draft, message: AgentMessage): void => {
 }
 
 /** Sends the raw token counts of one message, cache included; the receiver computes sums and prices. */
-export const reportUsage = (turn: Draft, { usage, model }: AgentMessage): void => {
+export const reportUsage = (turn: Draft, { usage, model, agentSessionId }: AgentMessage): void => {
   if (!usage || !model) return
   const { input, output, reasoning, cacheRead, cacheWrite } = usage
   if (input + output + reasoning + cacheRead + cacheWrite === 0) return
   createMessage(turn)
-  send(turn, { type: "usage", model, ...usage, ...turnAddress(turn) })
+  const child =
+    agentSessionId === turn.identity.agentSessionId ? {} : { childSessionId: agentSessionId }
+  send(turn, { type: "usage", model, ...usage, ...child, ...turnAddress(turn) })
 }
 
 /** The summary that a compaction writes is not part of the answer. */

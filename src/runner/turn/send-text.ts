@@ -1,6 +1,6 @@
 /** Sends text in the order of the conversation: while missed text is being read, later text is held back. Pure. */
 import { createMessage, type Draft, turnAddress, send, setStatus } from "./draft.ts"
-import { holdBack, releaseHeld, type TextPart, type TextStep } from "./text.ts"
+import { childOf, holdBack, releaseHeld, type TextPart, type TextStep } from "./text.ts"
 
 export const sendText = (
   turn: Draft,
@@ -23,7 +23,10 @@ export const sendHeldText = (turn: Draft): void => {
 
 const sendDelta = (turn: Draft, partId: string, kind: TextPart["kind"], delta: string): void => {
   createMessage(turn)
-  if (turn.status !== "streaming") setStatus(turn, "streaming")
+  const childSessionId = childOf(partId)
+  // While a sub-agent writes, the turn itself waits for its tool.
+  if (childSessionId === undefined && turn.status !== "streaming") setStatus(turn, "streaming")
   const type = kind === "text" ? "message.part.text-delta" : "message.part.reasoning-delta"
-  send(turn, { type, partId, delta, ...turnAddress(turn) })
+  const child = childSessionId === undefined ? {} : { childSessionId }
+  send(turn, { type, partId, delta, ...child, ...turnAddress(turn) })
 }

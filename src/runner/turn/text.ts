@@ -5,6 +5,7 @@
 import type { AgentTextPart } from "../opencode/events/events.ts"
 
 export interface TextPart {
+  /** Of a sub-agent's part: `childPartId`. */
   readonly id: string
   readonly messageId: string
   readonly kind: "text" | "reasoning"
@@ -29,6 +30,13 @@ export interface TextStep {
   readonly texts: readonly TextPart[]
   readonly delta: string
 }
+
+/** The id of a sub-agent's part in the turn and on the wire. OpenCode's own ids contain no slash. */
+export const childPartId = (childSessionId: string, partId: string): string =>
+  `${childSessionId}/${partId}`
+
+/** The session of the sub-agent that wrote the part; undefined for the turn's own words. */
+export const childOf = (partId: string): string | undefined => /^(.+)\//.exec(partId)?.[1]
 
 const indexOf = (texts: readonly TextPart[], partId: string): number =>
   texts.findLastIndex((part) => part.id === partId)
@@ -140,7 +148,9 @@ export const sortParts = (
   return isSorted ? texts : texts.toSorted((a, b) => placeOf(a) - placeOf(b))
 }
 
-const isAnswer = (part: TextPart): boolean => part.kind === "text" && !part.dropped
+/** The words of sub-agents are not part of the answer. */
+const isAnswer = (part: TextPart): boolean =>
+  part.kind === "text" && !part.dropped && childOf(part.id) === undefined
 
 /** Undefined when the text that an earlier process sent is unknown: half an answer must not pass for the whole. */
 export const answerText = (texts: readonly TextPart[]): string | undefined => {

@@ -112,6 +112,8 @@ export interface Turn {
   readonly outputs: readonly ToolOutput[]
   /** Sessions of sub-agents that work for this turn. */
   readonly children: readonly string[]
+  /** Replies of sub-agents: their words are sent, their prompts and summaries are not. */
+  readonly childMessages?: readonly string[]
   /** Messages of sub-agents whose usage was sent. */
   readonly countedChildMessages: readonly string[]
   readonly questions: readonly OpenQuestion[]

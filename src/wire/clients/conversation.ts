@@ -145,6 +145,7 @@ export interface Interaction {
   readonly [field: string]: unknown
 }
 
+/** An image, or a file that the agent shows: `description` is then its path below `output/display`. */
 export interface Artifact {
   readonly id: string
   readonly mime: string

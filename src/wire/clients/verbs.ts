@@ -107,6 +107,12 @@ const clientVerbs = [
   }),
   verb("delete-tunnel", "Delete a tunnel.", { name: z.string().min(1) }),
   verb(
+    "open",
+    "Get a URL of the sandbox's gateway for one use within 60 s; `name` is that of the tunnel.",
+    { what: z.enum(["vscode", "vnc", "terminal", "tunnel"]), name: z.string().min(1).optional() },
+  ),
+  verb("end", "End the session, its runner and its children.", {}),
+  verb(
     "history",
     "Read messages older than the place `before`, newer than the place `after`, or around the message `around`.",
     {

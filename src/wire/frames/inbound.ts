@@ -65,6 +65,7 @@ const commands = [
   row("init", "The session agent is ready for frames.", {}),
   row("opencode-config", "Config for the agent; absent fields keep their value.", {
     config: agentConfig,
+    requestId: requestId.optional(),
   }),
   row("pong", "Response to `ping`.", {}),
   row("tunnel-delete", "Delete a tunnel on behalf of a user.", {

@@ -1,6 +1,7 @@
 /** Frames about the session, and the runner's responses to frames of the session agent. */
 import { z } from "zod"
 import { tunnel } from "../operations/tunnels.ts"
+import { displayFile, displayLimits, omittedFile } from "./display.ts"
 import { reviewData } from "./review.ts"
 import { streamed } from "./row.ts"
 import {
@@ -13,6 +14,8 @@ import {
   optionalChannel,
 } from "./shapes.ts"
 import { workflowEnvelope } from "./workflow.ts"
+
+const serviceState = z.enum(["off", "starting", "ready", "failed"])
 
 export const stateRows = [
   streamed(
@@ -31,8 +34,33 @@ export const stateRows = [
     data: z.string(),
     description: z.string(),
     mimeType: z.string().optional(),
+    callId: z.string().optional(),
   }),
-  streamed("models", "The models that the agent can use.", { models: z.array(providerModels) }),
+  streamed(
+    "artifacts",
+    "The files of `output/display` that are new or changed at the end of a turn, and those that are not shown.",
+    {
+      ...origin,
+      turnId: z.string().optional(),
+      files: z.array(displayFile).max(displayLimits.files),
+      omitted: z.array(omittedFile).max(displayLimits.files).optional(),
+    },
+  ),
+  streamed(
+    "models",
+    "The models that the agent can use; `default` is that of prompts that name none.",
+    { models: z.array(providerModels), default: z.string().optional() },
+  ),
+  streamed(
+    "services",
+    "The services of the sandbox that people open, and the programs that they lack.",
+    {
+      vscode: serviceState,
+      vnc: serviceState,
+      terminal: serviceState,
+      lacks: z.array(z.string()).optional(),
+    },
+  ),
   streamed("tunnels", "All current tunnels.", { tunnels: z.array(tunnel) }),
   streamed(
     "git-state",
@@ -110,5 +138,6 @@ export const responseRows = [
     success: z.boolean(),
     restarted: z.boolean(),
     error: z.string().optional(),
+    requestId: requestId.optional(),
   }),
 ] as const

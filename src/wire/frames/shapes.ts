@@ -44,12 +44,14 @@ export const attachment = z.object({
 
 export const modelPreferences = z.array(z.string())
 
+const modelInput = z.enum(["text", "audio", "image", "video", "pdf"])
+
 const providerModel = z.object({
   id: z.string(),
   name: z.string().optional(),
   contextLimit: count.optional(),
   outputLimit: count.optional(),
-  inputs: z.array(z.enum(["text", "audio", "image", "video", "pdf"])).optional(),
+  inputs: z.array(modelInput).optional(),
 })
 
 const customProvider = z.object({
@@ -99,7 +101,17 @@ export const clientConfig = agentConfig.strict().extend({
 
 export const providerModels = z.object({
   provider: z.string(),
-  models: z.array(z.object({ id: z.string(), name: z.string() })),
+  models: z.array(
+    z.object({
+      id: z.string(),
+      name: z.string(),
+      /** Tokens of the context. */
+      context: count.optional(),
+      inputs: z.array(modelInput).optional(),
+      /** Dollars for a million tokens. */
+      cost: z.object({ input: z.number(), output: z.number() }).optional(),
+    }),
+  ),
 })
 
 export const changedFile = z.object({

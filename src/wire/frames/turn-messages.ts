@@ -13,11 +13,13 @@ export const turnRows = [
     ...turn,
     partId: z.string().optional(),
     delta: z.string(),
+    childSessionId: z.string().optional(),
   }),
   streamed("message.part.reasoning-delta", "Reasoning delta of the message.", {
     ...turn,
     partId: z.string(),
     delta: z.string(),
+    childSessionId: z.string().optional(),
   }),
   streamed("message.part.tool-update", "A tool call, at each change of its status.", {
     ...turn,
@@ -68,6 +70,7 @@ export const turnRows = [
     cacheRead: tokens,
     cacheWrite: tokens,
     cost: z.number().optional(),
+    childSessionId: z.string().optional(),
   }),
   streamed("retry", "The agent waits after a provider error and then retries.", {
     ...turn,

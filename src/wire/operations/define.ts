@@ -47,7 +47,6 @@ export type Served<Input> =
 
 interface ServedBySandbox {
   readonly by: "sandbox"
-  readonly part: "tunnels" | "secrets" | "services" | "env-files"
 }
 
 export interface Announcement {
@@ -166,12 +165,9 @@ export const sandboxOperation = <
   Input extends z.ZodObject,
   Output extends z.ZodType,
   const Name extends string,
->({
-  part,
-  ...route
-}: Route<Input, Output, Name> & {
-  readonly part: "tunnels" | "secrets" | "services" | "env-files"
-}): SandboxOperation<Input, Output, Name> => ({ ...route, served: { by: "sandbox", part } })
+>(
+  route: Route<Input, Output, Name>,
+): SandboxOperation<Input, Output, Name> => ({ ...route, served: { by: "sandbox" } })
 
 /** For a row whose fields or reply keep their names. */
 export const unchanged = <Value>(value: Value): Value => value

@@ -34,7 +34,6 @@ export const operations = [
     tools: byCommand,
     input: z.object({ files: envFiles }),
     output: z.object({ written: z.array(z.string()) }),
-    part: "env-files",
   }),
   sandboxOperation({
     name: "scrub-env-files",
@@ -44,6 +43,5 @@ export const operations = [
     tools: byCommand,
     input: noInput,
     output: z.object({ removed: z.array(z.string()) }),
-    part: "env-files",
   }),
 ] as const

@@ -33,7 +33,6 @@ export const operations = [
     ],
     input: listInput,
     output: listOutput,
-    part: "secrets",
   }),
   sandboxOperation({
     name: "secret-list-by-post",
@@ -43,7 +42,6 @@ export const operations = [
     tools: { none: "secret_list uses the GET route" },
     input: listInput,
     output: listOutput,
-    part: "secrets",
   }),
   sandboxOperation({
     name: "secret-inject",
@@ -63,7 +61,6 @@ export const operations = [
       outputPath: text("Path of the file to write"),
     }),
     output: z.object({ ok: z.boolean(), count: z.int() }),
-    part: "secrets",
   }),
   sandboxOperation({
     name: "secret-run",
@@ -91,7 +88,6 @@ export const operations = [
       timeout,
     }),
     output: z.object({ exitCode: z.int(), stdout: z.string(), stderr: z.string() }),
-    part: "secrets",
   }),
   sandboxOperation({
     name: "secret-fill",
@@ -112,6 +108,5 @@ export const operations = [
       timeout,
     }),
     output: ok,
-    part: "secrets",
   }),
 ] as const

@@ -43,7 +43,6 @@ export const operations = [
     tools: byCommand,
     input: noInput,
     output: z.object({ services: z.array(service), exposedPort: z.int().nullable() }),
-    part: "services",
   }),
   sandboxOperation({
     name: "start-service",
@@ -53,7 +52,6 @@ export const operations = [
     tools: byCommand,
     input: serviceInput,
     output: z.object({ service }),
-    part: "services",
   }),
   sandboxOperation({
     name: "restart-service",
@@ -63,7 +61,6 @@ export const operations = [
     tools: byCommand,
     input: z.object({ name: serviceName }),
     output: z.object({ service }),
-    part: "services",
   }),
   sandboxOperation({
     name: "stop-service",
@@ -73,7 +70,6 @@ export const operations = [
     tools: byCommand,
     input: z.object({ name: serviceName }),
     output: ok,
-    part: "services",
   }),
   sandboxOperation({
     name: "expose-port",
@@ -83,7 +79,6 @@ export const operations = [
     tools: byCommand,
     input: z.object({ port: port("Port of a server in the sandbox") }),
     output: z.object({ ok: z.boolean(), port: z.int(), containerUrl: z.string() }),
-    part: "services",
   }),
   sandboxOperation({
     name: "bootstrap-website",
@@ -100,7 +95,6 @@ export const operations = [
       }).optional(),
     }),
     output: z.object({ service, port: z.int().nullable(), containerUrl: z.string().nullable() }),
-    part: "services",
   }),
   sandboxOperation({
     name: "restart-dev-server",
@@ -115,6 +109,5 @@ export const operations = [
       }).optional(),
     }),
     output: z.object({ service, port: z.int().nullable(), containerUrl: z.string().nullable() }),
-    part: "services",
   }),
 ] as const

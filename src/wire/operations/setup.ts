@@ -26,7 +26,6 @@ export const operations = [
         .describe("The services"),
     }),
     output: ok,
-    part: "services",
   }),
   sandboxOperation({
     name: "save-env-files",
@@ -43,6 +42,5 @@ export const operations = [
     ],
     input: z.object({ files: envFiles }),
     output: ok,
-    part: "env-files",
   }),
 ] as const

@@ -33,7 +33,6 @@ export const operations = [
     ],
     input: noInput,
     output: z.object({ tunnels: z.array(tunnel) }),
-    part: "tunnels",
   }),
   sandboxOperation({
     name: "register-tunnel",
@@ -58,7 +57,6 @@ export const operations = [
       protocol: oneOf("Protocol; default: auto", protocols).optional(),
     }),
     output: z.object({ ok: z.boolean(), tunnel }),
-    part: "tunnels",
   }),
   sandboxOperation({
     name: "unregister-tunnel",
@@ -74,6 +72,5 @@ export const operations = [
     ],
     input: z.object({ name: text("Name of the tunnel") }),
     output: ok,
-    part: "tunnels",
   }),
 ] as const

@@ -115,7 +115,7 @@ describe("a local sandbox", () => {
       readonly process: { readonly pid: number }
     }
     process.kill(box.process.pid, "SIGKILL")
-    await Bun.sleep(50)
+    await until(() => !existsSync(`/proc/${box.process.pid}`), "the end of the process")
     expect(await provider.look(ref)).toMatchObject({ value: { state: "stopped" } })
     await provider.resume(ref, { idleMs: 1, lifeMs: 1 })
     expect(await provider.look(ref)).toMatchObject({ value: { state: "running" } })

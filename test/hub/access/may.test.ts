@@ -122,14 +122,17 @@ describe("the roles", () => {
     expect(allowed(callers.viewer, "verb:", sessions.shared)).toEqual(reading)
     expect(allowed(callers.viewerLink, "verb:", sessions.shared)).toEqual(reading)
   })
-  test("an editor may use every verb except config and those of the owner's shared store", () => {
-    const expected = [...reading, ...writing].toSorted()
+  test("an editor may use every verb except config, end and those of the owner's shared store; a link opens no sandbox", () => {
+    const expected = [...reading, ...writing, "open"].toSorted()
     expect(allowed(callers.editor, "verb:", sessions.shared)).toEqual(expected)
-    expect(allowed(callers.editorLink, "verb:", sessions.shared)).toEqual(expected)
+    expect(allowed(callers.editorLink, "verb:", sessions.shared)).toEqual(
+      [...reading, ...writing].toSorted(),
+    )
     expect(allowed(callers.orgMember, "verb:", sessions.org)).toEqual(expected)
   })
   test("an owner may use every verb", () => {
-    const expected = [...reading, ...writing, "config", "tasks", "memories", "forget"].toSorted()
+    const own = ["config", "end", "tasks", "memories", "forget"]
+    const expected = [...reading, ...writing, "open", ...own].toSorted()
     expect(allowed(callers.owner, "verb:", sessions.shared)).toEqual(expected)
     expect(allowed(callers.coOwner, "verb:", sessions.shared)).toEqual(expected)
     expect(allowed(callers.orgAdmin, "verb:", sessions.org)).toEqual(expected)

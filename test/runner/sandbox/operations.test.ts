@@ -42,7 +42,6 @@ const entry = `
     tools: { none: "only for a test" },
     input: z.object({ name: text("The tunnel's name") }),
     output: ok,
-    part: "tunnels",
   }),
 `
 

@@ -31,8 +31,27 @@ const storedAnswer = (prompt: RecordedPrompt): ReadonlyMap<string, string> => {
   return answer
 }
 
+/** The words of sub-agents as OpenCode stores them. */
+const storedChildTexts = (prompt: RecordedPrompt): ReadonlyMap<string, string> => {
+  const store = createStore(prompt)
+  for (const recorded of prompt.events) store.apply(recorded)
+  const replies = store
+    .snapshot()
+    .children.filter(({ message }) => message.role === "assistant" && !message.isSummary)
+  return new Map(
+    replies
+      .flatMap(({ parts }) => parts)
+      .flatMap((part) =>
+        part.kind === "text" && !part.synthetic
+          ? [[`${part.agentSessionId}/${part.id}`, part.text] as const]
+          : [],
+      ),
+  )
+}
+
 const byName = new Map(recordings.map((prompt) => [prompt.name, prompt]))
 const answers = new Map(recordings.map((prompt) => [prompt, storedAnswer(prompt)]))
+const childTexts = new Map(recordings.map((prompt) => [prompt, storedChildTexts(prompt)]))
 
 /** Old versions of OpenCode do not store the trailing whitespace that they streamed. */
 const comparable = (prompt: RecordedPrompt, text: string): string =>
@@ -74,19 +93,26 @@ const check = (prompt: RecordedPrompt, run: Run): void => {
   if (!final || !isExact(prompt)) return
   const stored = answers.get(prompt) ?? new Map<string, string>()
   const sent = textByPart(run)
-  for (const [id, text] of stored) {
+  const ofChildren = childTexts.get(prompt) ?? new Map<string, string>()
+  for (const [id, text] of [...stored, ...ofChildren]) {
     expect(comparable(prompt, sent.get(id) ?? "")).toBe(comparable(prompt, text))
   }
-  expect([...sent.keys()].filter((id) => !stored.has(id))).toEqual([])
+  expect([...sent.keys()].filter((id) => !stored.has(id) && !ofChildren.has(id))).toEqual([])
   expect(comparable(prompt, final.finalText ?? "")).toBe(
     comparable(prompt, [...stored.values()].join("")),
   )
   if (run.isBroken) return
-  const joined = framesOf(run, "message.part.text-delta").map(({ delta }) => delta)
+  const joined = framesOf(run, "message.part.text-delta").flatMap(({ delta, childSessionId }) =>
+    childSessionId === undefined ? [delta] : [],
+  )
   if (framesOf(run, "retry").length === 0) expect(joined.join("")).toBe(final.finalText ?? "")
 }
 
 describe("recorded streams", () => {
+  test("there are recordings with words of sub-agents", () => {
+    expect([...childTexts.values()].filter(({ size }) => size > 0).length).toBeGreaterThan(1)
+  })
+
   test("there are recordings of both dialects of the event stream", () => {
     expect(recordings.filter(({ isOld }) => isOld).length).toBeGreaterThan(15)
     expect(recordings.filter(({ isOld }) => !isOld).length).toBeGreaterThan(15)

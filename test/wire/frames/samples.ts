@@ -133,7 +133,29 @@ const reports: SampleOfEach<ReportFrame> = {
     opencodeSessionId: "ses_1",
   },
   screenshot: { data: "AA==", description: "The page", mimeType: "image/png" },
-  models: { models: [{ provider: "a", models: [{ id: "b", name: "B" }] }] },
+  artifacts: {
+    ...turn,
+    files: [{ path: "chart.png", sha256: "ab".repeat(32), data: "AA==" }],
+    omitted: [{ path: "dump.bin", reason: "it is too large" }],
+  },
+  models: {
+    models: [
+      {
+        provider: "a",
+        models: [
+          {
+            id: "b",
+            name: "B",
+            context: 200_000,
+            inputs: ["text", "image"],
+            cost: { input: 3, output: 15 },
+          },
+        ],
+      },
+    ],
+    default: "a/b",
+  },
+  services: { vscode: "ready", vnc: "off", terminal: "ready", lacks: ["x11vnc"] },
   tunnels: { tunnels: [{ name: "app", port: 3000, protocol: "http", path: "/t/app" }] },
   "git-state": { branch: "fix", baseBranch: "main", commitCount: 2 },
   "files-changed": { files: [{ path: "a.ts", status: "modified", additions: 1, deletions: 0 }] },

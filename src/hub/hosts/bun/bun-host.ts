@@ -19,6 +19,7 @@ import { openConfig, sealConfig } from "../../access/config-at-rest.ts"
 import { createDirectory, type Directory } from "../../access/directory.ts"
 import {
   type GuardedSocket,
+  type GuardPorts,
   guardSocket,
   type HostedSession,
   markRead,
@@ -257,9 +258,14 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       .map((file) => decodeURIComponent(file.slice(0, -3)))
 
   const clientTokenHash = await hashOf(options.clientToken)
-  const httpApi = (server: Server<SocketData>): HttpApiHost => ({
+  const guardPorts: GuardPorts = {
     directory,
     now: clock.now,
+    gatewayKey: async ({ id, session }) => options.gatewayKey?.(id, session.generation()),
+    terminate: options.terminate,
+  }
+  const httpApi = (server: Server<SocketData>): HttpApiHost => ({
+    ...guardPorts,
     clientTokenHash,
     verifyJwt,
     allowedOrigins: options.allowedOrigins ?? [],
@@ -286,13 +292,11 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       for (const { access, session } of open.values())
         if (access.owner() === owner) session.setOwnerAccount(account)
     },
-    gatewayKey: async ({ id, session }) => options.gatewayKey?.(id, session.generation()),
     rotateKeys: () =>
       keyring.rotate(async () => {
         for (const { session } of open.values()) await session.configure({})
         return open.size
       }),
-    terminate: options.terminate,
     hook: options.hook,
     chat: async (type, request) => {
       const chat = options.chats?.find(type)
@@ -369,7 +373,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
           principal: sender?.principal,
         })
         if (!sender) return failures.contain(socket, () => opened.session.runner.opened(id))
-        socket.data.guard = guardSocket({ directory, now: clock.now }, opened, id, (text) =>
+        socket.data.guard = guardSocket(guardPorts, opened, id, (text) =>
           opened.connections.send(id, text),
         )
         if (sender.principal.expiresAt !== undefined) checkConnections(opened.id)
@@ -389,7 +393,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         paced.delete(id)
         if (stopped || !opened) return
         if (!sender) return failures.contain(socket, () => opened.session.runner.closed(id))
-        void markRead({ directory, now: clock.now }, opened, sender.principal)
+        void markRead(guardPorts, opened, sender.principal)
       },
     },
   })

@@ -125,7 +125,14 @@ export class SessionAgent {
   }
 
   #guardPorts(): GuardPorts {
-    return { directory: this.#directory, now: () => Date.now() }
+    const { HUB_GATEWAY_SECRET } = this.#environment
+    return {
+      directory: this.#directory,
+      now: () => Date.now(),
+      terminate: async () => this.#hosted?.session.terminate("ended by a client"),
+      gatewayKey: async ({ id, session }) =>
+        HUB_GATEWAY_SECRET ? gatewayKey(HUB_GATEWAY_SECRET, id, session.generation()) : undefined,
+    }
   }
 
   #checkConnections(): void {
@@ -285,18 +292,16 @@ export class SessionAgent {
   }
 
   async #httpApi(): Promise<HttpApiHost> {
-    const { HUB_GATEWAY_SECRET } = this.#environment
     const notHere = () => {
       throw new Error("this route belongs to the directory")
     }
     return {
       ...(await doorOf(this.#environment)),
-      directory: this.#directory,
+      ...this.#guardPorts(),
       verifyJwt: this.#verifyJwt,
       find: () => this.#hosted,
       provision: (name, owner, fields) => this.#provision(name, owner, fields),
       liveStatus: () => undefined,
-      terminate: async () => this.#hosted?.session.terminate("ended by a client"),
       artifact: (_session, id) => this.#blobs.find(id),
       hook: async () => new Response("", { status: 404 }),
       chat: async (type, request) => {
@@ -323,8 +328,6 @@ export class SessionAgent {
         return response
       },
       checkConnections: () => this.#checkConnections(),
-      gatewayKey: async ({ id, session }) =>
-        HUB_GATEWAY_SECRET ? gatewayKey(HUB_GATEWAY_SECRET, id, session.generation()) : undefined,
       keyRevoked: notHere,
       ownerChanged: notHere,
       rotateKeys: notHere,

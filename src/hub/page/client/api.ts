@@ -20,13 +20,31 @@ export const listSessions = async (): Promise<readonly ListedSession[] | undefin
 
 const IMAGE = /^image\/(png|jpeg|gif|webp)$/
 
-/** An image of the conversation as an address that only this page can use. */
-export const artifactUrl = async (session: string, id: string): Promise<string | undefined> => {
+export const isImage = (mime: string): boolean => IMAGE.test(mime)
+
+const artifactBlob = async (session: string, id: string): Promise<Blob | undefined> => {
   const response = await get(
     `/sessions/${encodeURIComponent(session)}/artifacts/${encodeURIComponent(id)}`,
   )
-  const blob = await response?.blob()
-  return blob && IMAGE.test(blob.type) ? URL.createObjectURL(blob) : undefined
+  return response?.blob()
+}
+
+/** An image of the conversation as an address that only this page can use. */
+export const artifactUrl = async (session: string, id: string): Promise<string | undefined> => {
+  const blob = await artifactBlob(session, id)
+  return blob && isImage(blob.type) ? URL.createObjectURL(blob) : undefined
+}
+
+/** Saves a file of the conversation under its name; false when the hub does not have it. It is never opened in the page. */
+export const saveArtifact = async (session: string, id: string, name: string): Promise<boolean> => {
+  const blob = await artifactBlob(session, id)
+  if (!blob) return false
+  const link = document.createElement("a")
+  link.href = URL.createObjectURL(new Blob([blob], { type: "application/octet-stream" }))
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+  return true
 }
 
 /** An address of the sandbox that works once and soon, or the reason why there is none. */

@@ -4,7 +4,7 @@ import type { MessageWithParts } from "../../../wire/clients/conversation.ts"
 import { blocksOf } from "../../view/turns.ts"
 import { view } from "../client/store.ts"
 import { Blocks } from "../parts/blocks.tsx"
-import { ArtifactImage } from "../parts/image.tsx"
+import { ArtifactView } from "../parts/artifact.tsx"
 import { Markdown } from "../parts/markdown.tsx"
 import { words } from "../words.ts"
 import { Failed } from "./failed.tsx"
@@ -23,8 +23,8 @@ const Images = ({ messageId }: { readonly messageId: string }) => (
   <>
     {view.value.artifacts
       .filter((artifact) => artifact.messageId === messageId)
-      .map(({ id, description }) => (
-        <ArtifactImage key={id} id={id} description={description} />
+      .map((artifact) => (
+        <ArtifactView key={artifact.id} {...artifact} />
       ))}
   </>
 )

@@ -1,6 +1,6 @@
-/** Every image of the session, newest first. */
+/** Every image and shown file of the session, newest first. */
 import { view } from "../client/store.ts"
-import { ArtifactImage } from "../parts/image.tsx"
+import { ArtifactView } from "../parts/artifact.tsx"
 import { words } from "../words.ts"
 import { Empty } from "./empty.tsx"
 
@@ -10,8 +10,8 @@ export const Images = () => {
     return <Empty icon="image" title={words.imagesNone} text={words.imagesText} />
   return (
     <div class="images">
-      {artifacts.toReversed().map(({ id, description }) => (
-        <ArtifactImage key={id} id={id} description={description} />
+      {artifacts.toReversed().map((artifact) => (
+        <ArtifactView key={artifact.id} {...artifact} />
       ))}
     </div>
   )

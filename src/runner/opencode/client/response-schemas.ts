@@ -144,15 +144,32 @@ export const durableEvent = z
     data,
   }))
 
-/** The response has the providers' keys in plain text: only ids and names are kept. */
+const MODEL_INPUTS = ["text", "audio", "image", "video", "pdf"] as const
+
+/** Details that another version of OpenCode gives in another form are left out. */
+const providerModel = z.object({
+  id: z.string(),
+  name: z.string().optional(),
+  limit: z.object({ context: z.int().positive() }).optional().catch(undefined),
+  capabilities: z
+    .object({ input: z.record(z.string(), z.boolean()) })
+    .optional()
+    .catch(undefined),
+  cost: z.object({ input: z.number(), output: z.number() }).optional().catch(undefined),
+})
+
+const detailsOf = ({ limit, capabilities, cost }: z.output<typeof providerModel>) => ({
+  ...(limit && { context: limit.context }),
+  ...(capabilities && {
+    inputs: MODEL_INPUTS.filter((input) => capabilities.input[input] === true),
+  }),
+  ...(cost && cost.input + cost.output > 0 && { cost }),
+})
+
+/** The response has the providers' keys in plain text: only what describes the models is kept. */
 export const providers = z
   .object({
-    providers: z.array(
-      z.object({
-        id: z.string(),
-        models: z.record(z.string(), z.object({ id: z.string(), name: z.string().optional() })),
-      }),
-    ),
+    providers: z.array(z.object({ id: z.string(), models: z.record(z.string(), providerModel) })),
   })
   .transform(({ providers: known }): readonly ProviderModels[] =>
     known
@@ -162,6 +179,7 @@ export const providers = z
         models: Object.values(models).map((model) => ({
           id: model.id,
           name: model.name ?? model.id,
+          ...detailsOf(model),
         })),
       })),
   )

@@ -24,8 +24,16 @@ export type PromptPart =
 
 export interface ProviderModels {
   readonly provider: string
-  readonly models: readonly { readonly id: string; readonly name: string }[]
+  readonly models: readonly {
+    readonly id: string
+    readonly name: string
+    readonly context?: number | undefined
+    readonly inputs?: readonly ModelInput[] | undefined
+    readonly cost?: { readonly input: number; readonly output: number } | undefined
+  }[]
 }
+
+export type ModelInput = "text" | "audio" | "image" | "video" | "pdf"
 
 /** Creates ids in OpenCode's format, in ascending order. */
 export type MintId = (prefix: "msg" | "prt") => string

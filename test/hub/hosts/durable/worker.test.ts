@@ -18,7 +18,9 @@ testContract("the hub in a Durable Object", async () => {
 })
 
 testPageProtocol("the page of the hub in a Durable Object", async () => {
-  const workerd = await startWorkerd(script)
+  const workerd = await startWorkerd(script, {
+    HUB_GATEWAY_SECRET: "a-gateway-secret-of-the-tests",
+  })
   return { ...workerd, disturb: () => workerd.hibernate() }
 })
 

@@ -1,0 +1,41 @@
+/** The sandbox providers of `serve`, each made from its settings and loaded when it is chosen. */
+import { join } from "node:path"
+import type { ProviderMakers } from "../fleet/providers/choose.ts"
+import { elsewhere } from "../fleet/providers/elsewhere.ts"
+import { createLocalProvider } from "../fleet/providers/local.ts"
+import { createNoopProvider } from "../fleet/providers/noop.ts"
+import { systemClock } from "../lib/clock.ts"
+import { selfCommand } from "../lib/self-command.ts"
+import type { Settings } from "../settings/settings.ts"
+import { SettingsError } from "../settings/settings-error.ts"
+
+/** The hub listens on this machine's loopback: a sandbox with a network of its own does not reach it there. */
+const hubUrlFor = ({ sandboxHubUrl }: Settings, sandboxes: string): string => {
+  if (sandboxHubUrl !== undefined) return sandboxHubUrl
+  throw new SettingsError(
+    `SANDBOX_HUB_URL is missing: ${sandboxes} reach the session agent at a wss:// address`,
+  )
+}
+
+export const providerMakers = (settings: Settings): ProviderMakers => {
+  const { stateDir, sandboxImage: image } = settings
+  return {
+    local: () =>
+      createLocalProvider({
+        root: join(stateDir, "fleet", "local"),
+        self: selfCommand(),
+        clock: systemClock,
+      }),
+    docker: async () => {
+      const { dockerSocket: socket, dockerNetwork: network } = settings
+      const hubUrl =
+        network === "host"
+          ? settings.sandboxHubUrl
+          : hubUrlFor(settings, "containers (except with DOCKER_NETWORK=host)")
+      const { createDockerProvider } = await import("../fleet/providers/docker.ts")
+      const provider = createDockerProvider({ socket, network, clock: systemClock })
+      return elsewhere(provider, { image, hubUrl })
+    },
+    noop: () => createNoopProvider(Date.now),
+  }
+}

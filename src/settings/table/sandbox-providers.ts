@@ -1,0 +1,71 @@
+/** Settings of `serve` for sandboxes that have an image of their own: where they run and how they reach the hub. */
+import { z } from "zod"
+import { endpointUrl, file, someText, urlWith } from "../fields.ts"
+import type { SettingGroup } from "../setting.ts"
+
+const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+export const sandboxProviderSettings = {
+  sandboxImage: {
+    env: "SANDBOX_IMAGE",
+    doc: "the image of sandboxes that have one, such as those of docker and kubernetes",
+    schema: someText,
+    fallback: () => "sandpiper",
+  },
+  sandboxHubUrl: {
+    env: "SANDBOX_HUB_URL",
+    doc: "the wss:// address at which sandboxes on other machines reach the session agent of `serve`",
+    schema: urlWith(
+      "must be a wss:// URL without a path, such as wss://hub.example.com",
+      ({ protocol, pathname, search }) => protocol === "wss:" && pathname === "/" && search === "",
+    ).optional(),
+  },
+  dockerSocket: {
+    env: "DOCKER_SOCKET",
+    doc: "the unix socket of Docker or Podman",
+    schema: file,
+    fallback: () => "/var/run/docker.sock",
+  },
+  dockerNetwork: {
+    env: "DOCKER_NETWORK",
+    doc: "the network of docker's sandboxes: bridge, host (they share this machine's), or one that exists",
+    schema: z.string().regex(/^[A-Za-z0-9][\w.-]*$/, "must be the name of a network"),
+    fallback: () => "bridge",
+  },
+  kubernetesUrl: {
+    env: "KUBERNETES_URL",
+    doc: "the address of the Kubernetes API; in a cluster it is found",
+    schema: endpointUrl.optional(),
+    fallback: ({ env }) => {
+      const host = env["KUBERNETES_SERVICE_HOST"]
+      if (host === undefined) return ""
+      const name = host.includes(":") ? `[${host}]` : host
+      return `https://${name}:${env["KUBERNETES_SERVICE_PORT"] ?? "443"}`
+    },
+  },
+  kubernetesNamespace: {
+    env: "KUBERNETES_NAMESPACE",
+    doc: "the namespace of the sandboxes",
+    schema: z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "must be a namespace's name"),
+    fallback: () => "default",
+  },
+  kubernetesTokenFile: {
+    env: "KUBERNETES_TOKEN_FILE",
+    doc: "the file with the token of the service account; it is read again when it changes",
+    schema: file,
+    fallback: () => `${SERVICE_ACCOUNT}/token`,
+  },
+  kubernetesCaFile: {
+    env: "KUBERNETES_CA_FILE",
+    doc: "the certificate that signs the Kubernetes API's certificate; not used if the file does not exist",
+    schema: file,
+    fallback: () => `${SERVICE_ACCOUNT}/ca.crt`,
+  },
+  redisUrl: {
+    env: "REDIS_URL",
+    doc: "Redis in which `serve` publishes the sandbox of each session for other programs",
+    // `serve` checks its form: another program's variable of this name must not stop the other commands.
+    schema: someText.optional(),
+    secret: true,
+  },
+} satisfies SettingGroup

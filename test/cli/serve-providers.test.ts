@@ -1,0 +1,35 @@
+/** Which sandbox provider `serve` makes from its settings, and what is missing for it. */
+import { describe, expect, test } from "bun:test"
+import { providerMakers } from "../../src/cli/serve-providers.ts"
+import { chooseProvider } from "../../src/fleet/providers/choose.ts"
+import { readInvocation } from "../../src/settings/settings.ts"
+import type { Environment } from "../../src/settings/setting.ts"
+
+const choose = async (env: Environment) => {
+  const invocation = readInvocation(["serve"], { HOME: "/tmp", ...env }, "/tmp")
+  if (invocation.want !== "command") throw new Error(`got ${invocation.want}`)
+  const { settings } = invocation
+  return chooseProvider(settings.sandboxProvider, providerMakers(settings))
+}
+
+describe("the sandbox provider of serve", () => {
+  test("docker in a network of its own needs the address at which containers reach the hub", async () => {
+    expect(choose({ SANDBOX_PROVIDER: "docker" })).rejects.toThrow("SANDBOX_HUB_URL is missing")
+    const env = { SANDBOX_PROVIDER: "docker", SANDBOX_HUB_URL: "wss://hub.example.com" }
+    expect((await choose(env)).name).toBe("docker")
+  })
+
+  test("docker in the network of the host reaches the hub on loopback", async () => {
+    const provider = await choose({ SANDBOX_PROVIDER: "docker", DOCKER_NETWORK: "host" })
+    expect(provider.name).toBe("docker")
+    expect(provider.can.supportsPause).toBe(true)
+  })
+
+  test("an address of the hub without TLS is refused", () => {
+    expect(choose({ SANDBOX_HUB_URL: "ws://hub.example.com" })).rejects.toThrow("wss://")
+  })
+
+  test("a type that does not exist fails with the list of types", () => {
+    expect(choose({ SANDBOX_PROVIDER: "mars" })).rejects.toThrow("set it to one of local, docker")
+  })
+})

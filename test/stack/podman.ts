@@ -1,0 +1,96 @@
+/** Podman's Engine API on a socket of its own, with its own storage, and a small image made of this machine's programs. */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { cp } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { start, temporaryDirectory, until } from "./kit.ts"
+
+export interface Podman {
+  readonly socket: string
+  /** Runs podman itself and returns what it prints. */
+  readonly run: (...args: readonly string[]) => string
+  /** Makes an image of these programs and files, with the text as its /start.sh. */
+  readonly image: (options: {
+    readonly name: string
+    readonly programs: readonly string[]
+    readonly files?: Readonly<Record<string, string>>
+    readonly startScript: string
+  }) => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+/** The libraries of a program, as the dynamic linker finds them. */
+const librariesOf = (program: string): readonly string[] =>
+  Bun.spawnSync(["ldd", program])
+    .stdout.toString()
+    .split("\n")
+    .flatMap((line) => /(\/\S+)/.exec(line)?.[1] ?? [])
+
+export const startPodman = async (): Promise<Podman> => {
+  const folder = await temporaryDirectory()
+  const socket = join(folder.path, "podman.sock")
+  const options = [
+    ["--root", join(folder.path, "storage")],
+    ["--runroot", join(folder.path, "run")],
+    ["--storage-driver", "overlay"],
+    ["--cgroup-manager", "cgroupfs"],
+    ["--events-backend", "file"],
+    ["--runtime", "runc"],
+  ].flat()
+  const run = (...args: readonly string[]): string => {
+    const { exitCode, stdout, stderr } = Bun.spawnSync(["podman", ...options, ...args])
+    if (exitCode !== 0) throw new Error(`podman ${args[0]}: ${stderr.toString().slice(-2000)}`)
+    return stdout.toString()
+  }
+  const service = start([
+    "podman",
+    ...options,
+    "system",
+    "service",
+    "--time",
+    "0",
+    `unix://${socket}`,
+  ])
+  await until(async () => {
+    try {
+      return (await fetch("http://d/_ping", { unix: socket })).ok
+    } catch {
+      return false
+    }
+  }, "podman's service answers")
+  return {
+    socket,
+    run,
+    image: async ({ name, programs, files = {}, startScript }) => {
+      const root = join(folder.path, `image-${name.replaceAll(/\W/g, "-")}`)
+      const copy = async (from: string, to: string) => {
+        mkdirSync(dirname(join(root, to)), { recursive: true })
+        await cp(from, join(root, to), { dereference: true, recursive: true })
+      }
+      for (const directory of ["bin", "etc", "root", "run", "tmp", "workspace"])
+        mkdirSync(join(root, directory), { recursive: true })
+      for (const program of programs) {
+        const path = Bun.which(program)
+        if (path === null) throw new Error(`${program} is not installed`)
+        await copy(path, `/usr/bin/${program}`)
+        for (const library of librariesOf(path)) await copy(library, library)
+      }
+      for (const [to, from] of Object.entries(files)) {
+        await copy(from, to)
+        for (const library of librariesOf(from)) await copy(library, library)
+      }
+      await copy("/bin/sh", "/bin/sh")
+      writeFileSync(join(root, "etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n")
+      writeFileSync(join(root, "start.sh"), startScript, { mode: 0o755 })
+      const archive = join(folder.path, "image.tar")
+      Bun.spawnSync(["tar", "-C", root, "-cf", archive, "."])
+      run("import", "--change", "WORKDIR /workspace", archive, name)
+    },
+    stop: async () => {
+      run("rm", "--all", "--force", "--volumes", "--time", "0")
+      await service.stop()
+      // The storage of the containers may still be mounted.
+      Bun.spawnSync(["umount", join(folder.path, "storage/overlay")])
+      await folder.remove()
+    },
+  }
+}
