@@ -1,13 +1,11 @@
 /** The sandbox providers of `serve`, each made from its settings and loaded when it is chosen. */
-import { join } from "node:path"
 import type { ProviderMakers } from "../fleet/providers/choose.ts"
 import { elsewhere } from "../fleet/providers/elsewhere.ts"
-import { createLocalProvider } from "../fleet/providers/local.ts"
 import { createNoopProvider } from "../fleet/providers/noop.ts"
 import { systemClock } from "../lib/clock.ts"
-import { selfCommand } from "../lib/self-command.ts"
 import type { Settings } from "../settings/settings.ts"
 import { SettingsError } from "../settings/settings-error.ts"
+import { createLocalSandboxes } from "./local-sandboxes.ts"
 
 /** The hub listens on this machine's loopback: a sandbox with a network of its own does not reach it there. */
 const hubUrlFor = ({ sandboxHubUrl }: Settings, sandboxes: string): string => {
@@ -17,15 +15,14 @@ const hubUrlFor = ({ sandboxHubUrl }: Settings, sandboxes: string): string => {
   )
 }
 
-export const providerMakers = (settings: Settings): ProviderMakers => {
-  const { stateDir, sandboxImage: image } = settings
+/** `modelUrls`: the model endpoints in use. */
+export const providerMakers = (
+  settings: Settings,
+  modelUrls: readonly string[] = [],
+): ProviderMakers => {
+  const { sandboxImage: image } = settings
   return {
-    local: () =>
-      createLocalProvider({
-        root: join(stateDir, "fleet", "local"),
-        self: selfCommand(),
-        clock: systemClock,
-      }),
+    local: () => createLocalSandboxes(settings, modelUrls),
     docker: async () => {
       const { dockerSocket: socket, dockerNetwork: network } = settings
       const hubUrl =

@@ -4,7 +4,7 @@ import { createKeeper, type Keeper } from "../fleet/keeper.ts"
 import { createSweeper, type Sweeper } from "../fleet/sweeper.ts"
 import { assembleEnvironment } from "../fleet/core/environment.ts"
 import { labelsOf, sandboxName } from "../fleet/core/names.ts"
-import type { SandboxProvider } from "../fleet/providers/contract.ts"
+import type { SandboxProvider, SandboxSpec } from "../fleet/providers/contract.ts"
 import type { FleetStore, StoredSession } from "../fleet/store/ports.ts"
 import { childEnvironment } from "../hub/hosts/bun/child-environment.ts"
 import { type LocalHub, type LocalHubOptions, startLocalHub } from "../hub/hosts/bun/local-hub.ts"
@@ -22,6 +22,8 @@ export interface ServeStackOptions {
   readonly idleMs: number
   readonly pausedMs: number | undefined
   readonly minimumVersion: string | undefined
+  /** The limits of each sandbox. */
+  readonly resources?: SandboxSpec["resources"]
   /** The config of a session that gets its first sandbox. */
   readonly configure: (session: string, hub: LocalHub) => Promise<void>
 }
@@ -110,7 +112,7 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
         }),
         volumes: [],
         ports: [9000],
-        resources: {},
+        resources: options.resources ?? {},
         idleMs: options.idleMs,
         lifeMs: LIFE_MS,
       }

@@ -31,14 +31,25 @@ const openStore = (settings: Settings) =>
     ? openSqliteStore(join(settings.stateDir, "fleet", "fleet.db"))
     : openPostgresStore(settings.databaseUrl)
 
+const resourcesOf = ({
+  sandboxCpus: cpu,
+  sandboxMemoryMiB: memoryMiB,
+  sandboxPids: pids,
+}: Settings) => ({
+  ...(cpu !== undefined && { cpu }),
+  ...(memoryMiB !== undefined && { memoryMiB }),
+  ...(pids !== undefined && { pids }),
+})
+
 export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
   mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
-  const provider = await chooseProvider(given.sandboxProvider, providerMakers(given))
   const models = await modelsOfStack(given)
   for (const problem of models.problems) print(`${problem}\n`)
   const { settings } = models
+  const modelUrls = models.endpoints.flatMap(({ baseUrl }) => baseUrl ?? [])
+  const provider = await chooseProvider(given.sandboxProvider, providerMakers(settings, modelUrls))
   const clientToken = readToken(stateDir)
   log.hide([clientToken])
   const { startDemoModel } = await import("../demo/demo.ts")
@@ -54,6 +65,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     pausedMs:
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
     minimumVersion: settings.snapshotMinimumVersion,
+    resources: resourcesOf(settings),
     configure: async (id, hub) => {
       const session = hub.find(id)
       if (!session) return

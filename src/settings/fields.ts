@@ -16,12 +16,20 @@ export const port = z.coerce
   .min(0, "must be a port number, 0 to 65535")
   .max(65_535, "must be a port number, 0 to 65535")
 
+const listOf = (text: string): readonly string[] =>
+  text.split(",").flatMap((entry) => entry.trim() || [])
+
+/** `none`, or ports separated by commas. */
+export const portList = z
+  .string()
+  .transform((text) => (text === "none" ? [] : listOf(text).map(Number)))
+  .refine((ports) => ports.every((one) => Number.isInteger(one) && one > 0 && one < 65_536), {
+    error: "must be port numbers separated by commas",
+  })
+
 /** Checked as a URL and kept as text, since a URL object is mutable. */
 export const urlWith = (error: string, isValid: (url: URL) => boolean) =>
   z.string().refine((text) => URL.canParse(text) && isValid(new URL(text)), { error })
-
-const listOf = (text: string): readonly string[] =>
-  text.split(",").flatMap((entry) => entry.trim() || [])
 
 export const nameList = z
   .string()

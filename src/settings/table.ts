@@ -7,6 +7,7 @@ import { chatSettings } from "./table/chats.ts"
 import { fleetSettings } from "./table/fleet.ts"
 import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
+import { localSandboxSettings } from "./table/local-sandboxes.ts"
 import { processSettings } from "./table/process.ts"
 import { sandboxProviderSettings } from "./table/sandbox-providers.ts"
 import { secretSettings } from "./table/secrets.ts"
@@ -24,6 +25,7 @@ export const settingGroups = {
   "Access to the session agent": accessSettings,
   Chats: chatSettings,
   Sandboxes: fleetSettings,
+  "Local sandboxes": localSandboxSettings,
   "Sandbox providers": sandboxProviderSettings,
   Process: processSettings,
 } as const
@@ -38,6 +40,7 @@ export const settingsTable = {
   ...accessSettings,
   ...chatSettings,
   ...fleetSettings,
+  ...localSandboxSettings,
   ...sandboxProviderSettings,
   ...processSettings,
 }

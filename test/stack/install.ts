@@ -17,6 +17,9 @@ const programs: Readonly<Record<string, string>> = {
   make: "make",
   python3: "python3",
   "pkg-config": "pkg-config",
+  bwrap: "bubblewrap",
+  pasta: "passt",
+  "fuse-overlayfs": "fuse-overlayfs",
 }
 /** Packages without a program, detected by a file they contain. */
 const files: Readonly<Record<string, string>> = {

@@ -36,7 +36,7 @@ describeProvider({
         root: join(root, "fleet"),
         self: [program],
         clock: systemClock,
-        isolated: { isolation, programs: [program], variables: {}, hostPorts: [] },
+        isolated: { isolation, programs: [program], variables: {}, hostPorts: () => [] },
       }),
       image: { kind: "image", id: "-" },
       missingRef: "sp-none-1",

@@ -12,11 +12,15 @@ import {
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
-import type { SandboxSpec } from "./contract.ts"
 
 const controllers = ["memory", "pids", "cpu"] as const
 type Controller = (typeof controllers)[number]
-export type Resources = SandboxSpec["resources"]
+
+export interface Resources {
+  readonly cpu?: number | undefined
+  readonly memoryMiB?: number | undefined
+  readonly pids?: number | undefined
+}
 
 /** What this process may use. */
 export interface Cgroups {

@@ -14,7 +14,7 @@ import {
 import { join } from "node:path"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import { freePort } from "../../lib/free-port.ts"
-import type { ProviderResult } from "./contract.ts"
+import { imageEnvironment } from "../core/image-environment.ts"
 import {
   BOX_UID,
   type BoxBind,
@@ -48,12 +48,18 @@ export interface IsolatedModeOptions {
   /** Variables that every sandbox gets. */
   readonly variables: Readonly<Record<string, string>>
   /** Ports of this machine's loopback that the sandboxes may reach, beside the one of the session agent. */
-  readonly hostPorts: readonly number[]
-  /** Present: sandboxes reach no network but through this program, which runs outside them. */
+  readonly hostPorts: () => readonly number[]
+  /**
+   * Present: sandboxes reach no network but through this program, which runs outside them. It reads its port and the
+   * allowed hosts as JSON from standard input.
+   */
   readonly egress?:
     | {
         readonly argv: readonly string[]
         readonly environment: Readonly<Record<string, string>>
+        /** This machine's own proxy. */
+        readonly via: string | undefined
+        readonly hosts: (environment: Readonly<Record<string, string>>) => readonly string[]
       }
     | undefined
 }
@@ -64,9 +70,6 @@ const RESOLVER = "169.254.53.53"
 const START_MS = 30_000
 const START_POLL_MS = 5
 const VOLUME = /^[\w.-]{1,200}$/
-/** They name places of this machine that a sandbox does not have. */
-const ofThisMachine = /^(?:PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|XDG_\w+|AGENT_USER|OPENCODE_BIN)$/
-
 const isLoopback = (host: string) => /^(?:127\.[\d.]+|localhost|\[?::1\]?)$/.test(host)
 
 /** The ports of URLs that lead to this machine's loopback. */
@@ -112,9 +115,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     const proxy = `http://127.0.0.1:${box.proxyPort}`
     const direct = "127.0.0.1,localhost,::1"
     return {
-      ...Object.fromEntries(
-        Object.entries(box.environment).filter(([name]) => !ofThisMachine.test(name)),
-      ),
+      ...imageEnvironment(box.environment),
       PATH,
       HOME: "/home/agent",
       USER: "agent",
@@ -159,7 +160,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
             outbound: [
               ...new Set([
                 ...loopbackPorts([box.environment["DO_WS_URL"]]),
-                ...options.hostPorts,
+                ...options.hostPorts(),
                 ...(box.proxyPort === undefined ? [] : [box.proxyPort]),
               ]),
             ],
@@ -215,16 +216,14 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       // Nothing of the sandbox's environment: these programs run outside it.
       return { argv: launchCommand(plan), cwd: "/", environment: { PATH }, input }
     },
-    helpers: (box) =>
-      options.egress && box.proxyPort !== undefined
-        ? [
-            {
-              argv: options.egress.argv,
-              cwd: "/",
-              environment: { ...options.egress.environment, EGRESS_PORT: String(box.proxyPort) },
-            },
-          ]
-        : [],
+    helpers: (box) => {
+      const { egress } = options
+      if (!egress || box.proxyPort === undefined) return []
+      const input = join(folderOf(box.name), "egress.json")
+      const order = { port: box.proxyPort, hosts: egress.hosts(box.environment), via: egress.via }
+      writeFileSync(input, JSON.stringify(order), { mode: 0o600 })
+      return [{ argv: egress.argv, cwd: "/", environment: egress.environment, input }]
+    },
     untilStarted: async (box) => {
       const until = clock.now() + START_MS
       while (initOf(box) === undefined) {
