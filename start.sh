@@ -34,6 +34,9 @@ if ! { mkdir -p /tmp/.X11-unix && chmod 1777 /tmp/.X11-unix; } 2>/dev/null; then
   say "/tmp/.X11-unix cannot be created: the screen may not work"
 fi
 
+# The pid of the runner, which replaces this process. The fleet ends a runner that hangs before it starts another.
+(umask 077 && echo $$ >/run/sandpiper-runner.pid) 2>/dev/null || true
+
 # 3. Programs. Only the runner is required; services are optional.
 if ! command -v sandpiper >/dev/null; then
   say "sandpiper is not on PATH ($PATH)"

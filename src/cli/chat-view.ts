@@ -125,7 +125,7 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
     for (const [id, message] of view.messages) if (before.get(id) !== message) printMessage(message)
     if (event.type === "state" && String(event["name"]).startsWith("retry:") && event["value"]) {
       const { attempt, message } = event["value"] as { attempt: number; message: string }
-      line(dim(`  the model is busy, retry ${attempt}: ${visibleText(message)}`))
+      line(dim(`  the call of the model failed, retry ${attempt}: ${visibleText(message)}`))
     }
   }
   return { show, line, dim, style }

@@ -43,20 +43,29 @@ ${Object.entries<SettingGroup>(settingGroups).map(describeGroup).join("\n")}
 
 /** The help of one command: its usage, its own flags, and the flags of settings with their defaults. */
 const commandHelp = (name: CommandName): string => {
-  const { doc, operands, argument, switches = [], flags = [], aliases = {}, usage } = commands[name]
+  const {
+    doc,
+    operands,
+    argument,
+    switches = [],
+    flags = [],
+    aliases = {},
+    usage,
+    settings,
+  } = commands[name]
   const syntax = [
     name,
     ...(operands ? [operands.join("|")] : []),
     ...switches.map((flag) => `[--${flag}]`),
     ...flags.map((flag) => `[--${flag} VALUE]`),
     ...(argument === undefined ? [] : [argumentNames[argument]]),
-    "[flags]",
+    ...(settings.length > 0 ? ["[flags]"] : []),
   ].join(" ")
   const short = Object.entries(aliases).map(
     ([alias, flag]) => `  ${alias.length === 1 ? "-" : "--"}${alias} is --${flag}`,
   )
   const rows = settingRows
-    .flatMap(([, setting]) => (setting.flag ? [setting] : []))
+    .flatMap(([, setting]) => (settings.includes(setting.flag ?? "") ? [setting] : []))
     .map(({ flag = "", env, doc: text, fallback }) => {
       const value = defaultOf(fallback, name)
       return `  --${flag.padEnd(14)} ${text} (${env}${value === "" ? "" : `, default ${value}`})`
@@ -67,9 +76,7 @@ const commandHelp = (name: CommandName): string => {
     "Usage",
     ...(usage ?? [syntax]).map((line) => `  sandpiper ${line}`),
     ...(short.length > 0 ? ["", ...short] : []),
-    "",
-    "Flags",
-    ...rows,
+    ...(rows.length > 0 ? ["", "Flags", ...rows] : []),
     "",
     "`sandpiper help settings` lists all settings, also those without a flag.",
     "",

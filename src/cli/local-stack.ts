@@ -133,7 +133,11 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     const box = page ? boxOrigin(page.tunnels) : "http://localhost"
     const origin = page ? originFor(box, `:${port}`) : `${box}:${port}`
     const links = options.interactive
-      ? linksOf(settings.services, daemon.missingPrograms(), origin, token)
+      ? linksOf(settings.services, daemon.missingPrograms(), {
+          origin,
+          token,
+          hasTerminals: pageFiles !== undefined,
+        })
       : []
     const model = models.describe(daemon.model(), providersOf(session.config()))
     return [greeting(settings, model, options.chat), ...links].join("\n")
@@ -227,6 +231,16 @@ const pages = {
   ttyd: ["Terminal", "/ttyd/?"],
 } as const
 
+/** The runner's own terminals need no program; the gateway serves them where the page is built. */
+const ownTerminal = ["Terminal", "/terminal/?"] as const
+
+interface LinkPlace {
+  readonly origin: string
+  readonly token: string
+  /** The gateway serves the runner's own terminals. */
+  readonly hasTerminals: boolean
+}
+
 /**
  * One line per requested service: its link, with a token for this session only, or the programs that must be installed
  * first.
@@ -234,12 +248,13 @@ const pages = {
 export const linksOf = (
   services: Settings["services"],
   missing: readonly MissingProgram[],
-  origin: string,
-  token: string,
+  { origin, token, hasTerminals }: LinkPlace,
 ): readonly string[] =>
   services.map((name) => {
-    const [title, path] = pages[name]
-    const programs = missing.filter(({ group }) => group === name).map(({ program }) => program)
+    const isOwn = name === "ttyd" && hasTerminals
+    const [title, path] = isOwn ? ownTerminal : pages[name]
+    const needed = isOwn ? [] : missing.filter(({ group }) => group === name)
+    const programs = needed.map(({ program }) => program)
     const text =
       programs.length > 0
         ? `not available: install ${programs.join(", ")} and restart`

@@ -13,15 +13,23 @@ import type { Owner } from "./access/ownership.ts"
 import { LOCAL_OWNER } from "./access/session-access.ts"
 import { isAudited } from "./access/table.ts"
 import type { JwtVerifier } from "./access/verify-jwt.ts"
+import type { LiveStatus } from "../wire/clients/lobby.ts"
 import { parseClientMessage } from "../wire/clients/verbs.ts"
-import { BAD_BODY, errorResponse, readBody, replyResponse } from "./http-responses.ts"
+import {
+  BAD_BODY,
+  errorResponse,
+  isUpgrade,
+  notUpgrade,
+  readBody,
+  replyResponse,
+} from "./http-responses.ts"
 import { preflightResponse, withCors } from "./cors.ts"
 import { hashOf } from "./keys.ts"
 import { handleOwnerRoute } from "./owner-routes.ts"
 import type { PersonaHost } from "./persona-routes.ts"
 import { createNamed, type Provision, updateSession } from "./provision.ts"
+import type { SearchResult } from "./session/search.ts"
 import { type Route, routeOf } from "./session/routes.ts"
-import type { ListedStatus } from "./session/session.ts"
 import { handleSharingRoute, isSharingRoute } from "./sharing-routes.ts"
 
 export interface HttpApiHost extends GuardPorts, PersonaHost {
@@ -29,7 +37,7 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   /** Makes the session if it does not exist, and sets what is given. Its id is in the directory already. */
   readonly provision: (session: string, owner: Owner, fields: Provision) => Promise<void>
   /** What the list shows besides the index, where the host has the session at hand. */
-  readonly liveStatus: (session: string) => ListedStatus | undefined
+  readonly liveStatus: (session: string) => LiveStatus | undefined
   readonly artifact: (
     session: string,
     id: string,
@@ -43,6 +51,14 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
     session: string,
     sender: Sender | undefined,
   ) => Response | undefined
+  /** Searches the text of one session; `undefined` when it cannot be reached. */
+  readonly search: (
+    session: string,
+    query: string,
+    limit: number,
+  ) => Promise<SearchResult | undefined>
+  /** Turns the request into a WebSocket of the lobby. */
+  readonly upgradeLobby: (request: Request, sender: Sender) => Response | undefined
   /** A response of server-sent events: everything sent to the new connection is an event. */
   readonly stream: (
     session: string,
@@ -171,11 +187,6 @@ const handleSessionRoute = async (
 }
 
 const LOCAL_TARGET = { owner: LOCAL_OWNER }
-
-const isUpgrade = (request: Request): boolean =>
-  request.headers.get("upgrade")?.toLowerCase() === "websocket"
-
-const notUpgrade = () => errorResponse(426, "this route is a WebSocket")
 
 const openRunnerSocket = async (
   host: HttpApiHost,

@@ -64,3 +64,8 @@ export const replyResponse = (reply: Reply): Response => {
     ...(retryAfter !== undefined && { headers: { "retry-after": String(retryAfter) } }),
   })
 }
+
+export const isUpgrade = (request: Request): boolean =>
+  request.headers.get("upgrade")?.toLowerCase() === "websocket"
+
+export const notUpgrade = () => errorResponse(426, "this route is a WebSocket")

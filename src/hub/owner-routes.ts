@@ -1,6 +1,7 @@
 /** Routes about an owner as a whole: its sessions, API keys, audit log, budget and limits. */
 import { z } from "zod"
-import { ownerSettings, readerOf } from "./access/directory.ts"
+import type { ListedSession } from "../wire/clients/lobby.ts"
+import { type ListedSession as IndexedRow, ownerSettings, readerOf } from "./access/directory.ts"
 import type { Sender } from "./access/guarded-clients.ts"
 import { actionOfRoute, decide, mayGrant } from "./access/may.ts"
 import { type Owner, ownersOf, parseOwner } from "./access/ownership.ts"
@@ -9,7 +10,7 @@ import { allScopes, knownScopes } from "./access/scopes.ts"
 import { LOCAL_OWNER } from "./access/session-access.ts"
 import { isAudited } from "./access/table.ts"
 import type { HttpApiHost } from "./http-api.ts"
-import { errorResponse, parseBody } from "./http-responses.ts"
+import { errorResponse, isUpgrade, notUpgrade, parseBody } from "./http-responses.ts"
 import { handlePersonaRoute, isPersonaRoute } from "./persona-routes.ts"
 import { createSession } from "./provision.ts"
 import type { Route } from "./session/routes.ts"
@@ -39,7 +40,7 @@ export const handleOwnerRoute = async (
   request: Request,
   url: URL,
   sender: Sender,
-): Promise<Response> => {
+): Promise<Response | undefined> => {
   const { principal, from } = sender
   const owner = ownerOf(route, url, principal)
   const action = actionOfRoute(route, true)
@@ -54,8 +55,11 @@ export const handleOwnerRoute = async (
   if (isPersonaRoute(route)) return handlePersonaRoute(host, owner, route, request)
   switch (route.to) {
     case "list":
+      return Response.json({ ok: true, ...(await listSessions(host, url, principal)) })
     case "search":
-      return listSessions(host, url, principal)
+      return searchSessions(host, url, principal)
+    case "lobby":
+      return isUpgrade(request) ? host.upgradeLobby(request, sender) : notUpgrade()
     case "create":
       return createSession(host, owner, request, sender)
     case "keys-list":
@@ -117,25 +121,75 @@ const listSessions = async (
   host: HttpApiHost,
   url: URL,
   principal: Principal,
-): Promise<Response> => {
+): Promise<{ readonly sessions: readonly ListedSession[]; readonly next?: string }> => {
   const given = parseOwner(url.searchParams.get("owner") ?? "")
   const sub = principal.kind === "person" ? principal.sub : undefined
   const { sessions, next } = await host.directory.listSessions(
     {
       owners: given === undefined ? ownersOf(principal) : [given],
       ...(given === undefined && sub !== undefined && { sub }),
-      search: url.searchParams.get("search") ?? url.searchParams.get("q") ?? undefined,
+      search: url.searchParams.get("search") ?? undefined,
       cursor: url.searchParams.get("cursor") ?? undefined,
       limit: numberOf(url, "limit"),
     },
     readerOf(principal),
   )
-  return Response.json({
-    ok: true,
-    sessions: sessions.map((row) => ({ ...host.liveStatus(row.id), ...row })),
+  return {
+    sessions: sessions.map((row) => sessionRow(host, row)),
     ...(next !== undefined && { next }),
-  })
+  }
 }
+
+/** How many sessions a search reads, the last active ones; and how many hits it returns. */
+const SEARCHED_SESSIONS = 50
+const MOST_HITS = 50
+
+/** Sessions by their title, and messages of the last active sessions by their text. */
+const searchSessions = async (
+  host: HttpApiHost,
+  url: URL,
+  principal: Principal,
+): Promise<Response> => {
+  const query = url.searchParams.get("q")?.slice(0, 200) ?? ""
+  if (query === "") return errorResponse(400, "q: expected the text to search for")
+  const byTitle = new URL(url)
+  byTitle.searchParams.set("search", query)
+  const named = await listSessions(host, byTitle, principal)
+  const recent = new URL(url)
+  recent.searchParams.delete("cursor")
+  recent.searchParams.set("limit", String(SEARCHED_SESSIONS))
+  const read = (await listSessions(host, recent, principal)).sessions
+  const found = await Promise.allSettled(
+    read.map(async ({ id }) => ({ id, result: await host.search(id, query, MOST_HITS) })),
+  )
+  // A session that cannot be reached must not keep the others from being searched.
+  const hits = found
+    .flatMap((one) => (one.status === "fulfilled" ? [one.value] : []))
+    .flatMap(({ id, result }) => (result?.hits ?? []).map((hit) => ({ session: id, ...hit })))
+    .toSorted((one, other) => other.at - one.at)
+  const more = hits.length > MOST_HITS
+  return Response.json({ ok: true, ...named, hits: hits.slice(0, MOST_HITS), more })
+}
+
+/** The newest sessions of a principal, as the lobby shows them. */
+export const readLobby = async (
+  host: Pick<HttpApiHost, "directory" | "liveStatus">,
+  principal: Principal,
+): Promise<readonly ListedSession[]> => {
+  const sub = principal.kind === "person" ? principal.sub : undefined
+  const { sessions } = await host.directory.listSessions(
+    { owners: ownersOf(principal), ...(sub !== undefined && { sub }), limit: LOBBY_SESSIONS },
+    readerOf(principal),
+  )
+  return sessions.map((row) => sessionRow(host, row))
+}
+
+const LOBBY_SESSIONS = 200
+
+const sessionRow = (
+  host: Pick<HttpApiHost, "liveStatus">,
+  { live, ...row }: IndexedRow,
+): ListedSession => ({ ...live, ...host.liveStatus(row.id), ...row })
 
 const numberOf = (url: URL, name: string): number | undefined => {
   const text = url.searchParams.get(name) ?? ""

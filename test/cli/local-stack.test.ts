@@ -2,8 +2,13 @@
 import { expect, test } from "bun:test"
 import { linksOf } from "../../src/cli/local-stack.ts"
 
+const place = {
+  origin: "http://box.sandpiper.localhost:9000",
+  token: "the.token",
+  hasTerminals: false,
+}
 const shown = (...missing: Parameters<typeof linksOf>[1]) =>
-  linksOf(["vnc", "vscode", "ttyd"], missing, "http://box.sandpiper.localhost:9000", "the.token")
+  linksOf(["vnc", "vscode", "ttyd"], missing, place)
 
 test("each requested and installed service has a link with a token", () => {
   expect(shown()).toEqual([
@@ -25,7 +30,12 @@ test("a service with missing programs has a line that names them instead of a li
 })
 
 test("a service that was not requested has no line", () => {
-  expect(
-    linksOf([], [{ group: "ttyd", program: "ttyd" }], "http://localhost:9000", "the.token"),
-  ).toEqual([])
+  expect(linksOf([], [{ group: "ttyd", program: "ttyd" }], place)).toEqual([])
+})
+
+test("the terminal is the runner's own where the gateway serves it, and needs no program", () => {
+  const missing = [{ group: "ttyd", program: "ttyd" }] as const
+  expect(linksOf(["ttyd"], missing, { ...place, hasTerminals: true })).toEqual([
+    "Terminal  http://box.sandpiper.localhost:9000/terminal/?token=the.token",
+  ])
 })

@@ -79,8 +79,9 @@ test("up in a terminal runs a working chat and prints links that open the servic
   await seen("Ready. The agent works in")
   expect(screen).toContain(sandbox.workDir)
   const link = await seen(/http:\/\/box\.sandpiper\.localhost:\d+\/vscode\/\?token=[\w.-]+/)
-  await seen("Terminal  not available: install ttyd and restart")
-  expect(screen).not.toContain("/ttyd/")
+  // ttyd is not installed: the terminal is the runner's own.
+  const terminal = await seen(/http:\/\/box\.sandpiper\.localhost:\d+\/terminal\/\?token=[\w.-]+/)
+  expect(screen).not.toContain("ttyd")
   const open = async (address: string) => {
     const { host } = new URL(address)
     const answer = await fetch(address.replace("box.sandpiper.localhost", "127.0.0.1"), {
@@ -89,6 +90,10 @@ test("up in a terminal runs a working chat and prints links that open the servic
     return { status: answer.status, text: await answer.text() }
   }
   expect(await open(link)).toEqual({ status: 200, text: "the editor" })
+  expect(await open(terminal)).toMatchObject({
+    status: 200,
+    text: expect.stringContaining('id="screen"'),
+  })
   expect((await open(link.replace(/token=.*/, ""))).status).toBe(401)
   const forged = link.replace(/\.([^.])([^.]*)$/, (_all, first, rest) =>
     [".", first === "A" ? "B" : "A", rest].join(""),

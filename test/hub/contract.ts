@@ -15,6 +15,8 @@ export interface ContractHost {
   readonly clientToken: string
   /** What the host may do between any two frames without an effect on clients and runner, for example sleep. */
   readonly disturb: () => Promise<void>
+  /** The same for the list of sessions. */
+  readonly disturbLobby?: () => Promise<void>
   /** Crashes and starts again with what it has written. */
   readonly restart: () => Promise<void>
   readonly stop: () => Promise<void>

@@ -4,6 +4,7 @@ import { jwtVerify } from "jose"
 import type { Artifact, MessageWithParts, SearchHit } from "../../src/wire/clients/conversation.ts"
 import type { PageKit } from "./page-contract.ts"
 import { connectClient } from "./kit/client.ts"
+import { connectLobby } from "./kit/lobby-client.ts"
 import { until } from "./kit/until.ts"
 
 /** The head of a PNG of 3 by 2 pixels. */
@@ -148,6 +149,75 @@ export const testPanels = ({ open, prompt, startTurn, request, host }: PageKit):
     })
   })
 
+  test("a search over sessions finds messages of those that the caller may read, and sessions by their title", async () => {
+    const [one, two] = [await open(), await open()]
+    await prompt(one, "a bittern booms")
+    await prompt(two, "the Bittern hides")
+    await one.client.ask({ type: "rename", title: "Bitterns of the marsh" })
+    const find = async (token: string, query: string) => {
+      const response = await fetch(`${host().url}/search?q=${encodeURIComponent(query)}`, {
+        headers: { Authorization: `Bearer ${token}` },
+      })
+      return (await response.json()) as {
+        sessions: readonly { id: string }[]
+        hits: readonly (SearchHit & { session: string })[]
+      }
+    }
+    const { hits } = await find(host().clientToken, "BITTERN")
+    expect(hits.map(({ session, text }) => [session, text])).toEqual([
+      [two.session, "echo the Bittern hides"],
+      [two.session, "the Bittern hides"],
+      [one.session, "echo a bittern booms"],
+      [one.session, "a bittern booms"],
+    ])
+    const titled = async () => (await find(host().clientToken, "of the marsh")).sessions
+    // A Durable Object reports its title to the list at most once a second.
+    while ((await titled()).length === 0);
+    expect((await titled()).map(({ id }) => id)).toEqual([one.session])
+    const made = await request("POST", "/keys?owner=user:eve", { scopes: ["sessions:read"] })
+    const { key } = (await made.json()) as { key: string }
+    expect(await find(key, "bittern")).toMatchObject({ sessions: [], hits: [] })
+    expect((await request("GET", "/search")).status).toBe(400)
+  })
+
+  test("the lobby shows new sessions, their conversations and their end, and to a person only their own", async () => {
+    const { url, clientToken, disturbLobby } = host()
+    const mine = await request("POST", "/keys?owner=user:ada", {
+      scopes: ["sessions:read", "sessions:write"],
+    })
+    const { key } = (await mine.json()) as { key: string }
+    const all = await connectLobby(url, clientToken)
+    const own = await connectLobby(url, key)
+    expect(own.sessions()).toEqual([])
+    const house = await open()
+    await until(() => all.find(house.session)?.connected === true, "the new session")
+    await disturbLobby?.()
+    await prompt(house, "hello lobby")
+    await until(
+      () => all.find(house.session)?.channels?.[0]?.lastText === "echo hello lobby",
+      "the newest words",
+    )
+    await house.client.ask({ type: "rename", title: "Waders" })
+    await house.client.ask({ type: "end" })
+    await until(() => all.find(house.session)?.status === "ended", "the end")
+    expect(all.find(house.session)).toMatchObject({ title: "Waders", waiting: 0, working: 0 })
+    const made = await fetch(`${url}/sessions`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${key}` },
+      body: JSON.stringify({ title: "Ada's" }),
+    })
+    const { session } = (await made.json()) as { session: string }
+    await until(() => own.find(session)?.title === "Ada's", "the person's own session")
+    expect(own.sessions().map(({ id }) => id)).toEqual([session])
+    const revoked = await request("DELETE", `/keys/${key.split("_")[1]}?owner=user:ada`)
+    expect(revoked.status).toBe(200)
+    await until(() => own.closeCode() === 1008, "the end of the access")
+    all.close()
+    const knock = (token: string) =>
+      fetch(`${url}/lobby/ws`, { headers: { Authorization: `Bearer ${token}` } })
+    expect([(await knock("wrong")).status, (await knock(clientToken)).status]).toEqual([401, 426])
+  })
+
   test("a session that one client ends is ended for another client and for its runner", async () => {
     const house = await open()
     const other = await connectClient(host().url, host().clientToken, { session: house.session })
@@ -225,6 +295,5 @@ export const testPanels = ({ open, prompt, startTurn, request, host }: PageKit):
     runner.send({ type: "reverted", messageIds: [origin.messageId] })
     await client.until(() => client.messages().length === 0, "nothing left")
     expect([await find("kingfisher"), await find("near(b*)")]).toEqual([[], []])
-    expect(await request("GET", "/health").then(({ status }) => status)).toBe(200)
   })
 }

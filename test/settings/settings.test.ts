@@ -219,6 +219,14 @@ describe("printed settings and help", () => {
       expect(helpPage(name as CommandName, "1.2.3")).toContain(`\n  sandpiper ${name}`)
   })
 
+  test("the help of each command lists the flags that its row names, and no others", () => {
+    for (const [name, { settings }] of Object.entries(commands)) {
+      const page = helpPage(name as CommandName, "1.2.3")
+      const listed = [...page.matchAll(/^ {2}--([a-z-]+) +(?!is )/gm)].map(([, flag]) => flag)
+      expect([name, new Set(listed)]).toEqual([name, new Set(settings)])
+    }
+  })
+
   test("the help names variables of the settings table", () => {
     const help = helpPage("settings", "1.2.3")
     for (const name of ["DO_WS_URL", "RUNNER_TOKEN", "SANDPIPER_STATE_DIR", "LOG_FORMAT"]) {

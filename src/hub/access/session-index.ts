@@ -1,4 +1,6 @@
 /** The index of all sessions: owner, parent and the facts of a list. One per deployment; sessions report changes to it. */
+import type { LiveStatus } from "../../wire/clients/lobby.ts"
+import { addColumns } from "../session/add-columns.ts"
 import { one, type Sql, type SqlValue } from "../session/ports.ts"
 import type { Spent } from "./budgets.ts"
 import { type Owner, parseOwner } from "./ownership.ts"
@@ -13,13 +15,16 @@ export interface SessionFacts {
   readonly dollars: number
   readonly tokens: number
   readonly bytes: number
+  readonly live: LiveStatus
 }
 
-export interface IndexedSession extends SessionFacts {
+export interface IndexedSession extends Omit<SessionFacts, "live"> {
   readonly id: string
   readonly owner: Owner
   readonly parent?: string
   readonly createdAt: number
+  /** As the session last reported it. */
+  readonly live?: LiveStatus
 }
 
 export interface SessionQuery {
@@ -66,6 +71,7 @@ interface Row {
   dollars: number
   tokens: number
   bytes: number
+  live: string | null
 }
 
 const MOST_LISTED = 200
@@ -79,6 +85,7 @@ const columns: Readonly<Record<keyof SessionFacts, string>> = {
   dollars: "dollars",
   tokens: "tokens",
   bytes: "bytes",
+  live: "live",
 }
 
 const statements = [
@@ -94,6 +101,7 @@ const statements = [
 
 export const createSessionIndex = (sql: Sql, now: () => number): SessionIndex => {
   for (const statement of statements) sql.run(statement)
+  addColumns(sql, [["session_index", "live", "TEXT"]])
   const rowOf = (id: string) => one(sql.all<Row>("SELECT * FROM session_index WHERE id = ?", id))
 
   const add: SessionIndex["add"] = (id, owner, parent) =>
@@ -130,7 +138,8 @@ export const createSessionIndex = (sql: Sql, now: () => number): SessionIndex =>
       for (const [name, column] of Object.entries(columns)) {
         const value = facts[name as keyof SessionFacts]
         if (value !== undefined) {
-          sql.run(`UPDATE session_index SET ${column} = ? WHERE id = ?`, value, id)
+          const stored = typeof value === "object" ? JSON.stringify(value) : value
+          sql.run(`UPDATE session_index SET ${column} = ? WHERE id = ?`, stored, id)
         }
       }
     },
@@ -209,6 +218,8 @@ const viewOf = (row: Row | undefined): readonly IndexedSession[] => {
       dollars: row.dollars,
       tokens: row.tokens,
       bytes: row.bytes,
+      // Written by the session of this deployment.
+      ...(row.live !== null && { live: JSON.parse(row.live) as LiveStatus }),
     },
   ]
 }

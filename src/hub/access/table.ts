@@ -66,6 +66,7 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
     doc: "`POST /channels/:chat`, signed by the chat service",
   },
   "route:list": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /sessions`"),
+  "route:lobby": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /lobby/ws`"),
   "route:search": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /search`"),
   "route:create": row(
     "owner",

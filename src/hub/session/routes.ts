@@ -26,7 +26,15 @@ export type PersonaRoute =
 
 /** Routes about an owner as a whole: its sessions, keys and audit log. */
 interface OwnerRoute {
-  readonly to: "list" | "search" | "create" | "keys-list" | "keys-create" | "keys-rotate" | "audit"
+  readonly to:
+    | "list"
+    | "lobby"
+    | "search"
+    | "create"
+    | "keys-list"
+    | "keys-create"
+    | "keys-rotate"
+    | "audit"
 }
 
 export type Route =
@@ -96,6 +104,7 @@ const ownerRoute = (
     const to = ({ PUT: "personas-put", DELETE: "personas-remove" } as const)[method]
     return to && { to, slug: id }
   }
+  if (first === "lobby" && id === "ws" && method === "GET") return { to: "lobby" }
   if (first === "hooks" && method === "POST") return { to: "hook", trigger: id }
   if (first === "channels" && method === "POST") return { to: "chat", chat: id }
   if (first === "keys" && id === "rotate" && method === "POST") return { to: "keys-rotate" }

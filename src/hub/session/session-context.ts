@@ -38,7 +38,14 @@ export interface SessionContext {
 }
 
 /** Changes of these kinds change the session's row in the list of sessions. */
-const LISTED: readonly ChangeKind[] = ["message", "state", "usage", "artifact"]
+const LISTED: readonly ChangeKind[] = [
+  "message",
+  "state",
+  "usage",
+  "artifact",
+  "channel",
+  "interaction",
+]
 
 export const createSessionContext = (ports: Ports, config?: string): SessionContext => {
   const { sql, sockets, now, newId } = ports

@@ -2,7 +2,8 @@
 import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
-import type { ChannelSummary, MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
+import type { LiveStatus } from "../../wire/clients/lobby.ts"
+import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
 import { type ChildReport, childState, reportPrompt } from "./child-reports.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot, readUsage } from "./client-views.ts"
@@ -25,6 +26,7 @@ import {
 import type { Prompt } from "./queue.ts"
 import { readChannelKeys, readChannels } from "./channel-summaries.ts"
 import { readRow } from "./rows.ts"
+import { type SearchResult, searchText } from "./search.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
@@ -80,10 +82,11 @@ export interface Session {
   readonly recover: (connections: readonly string[]) => void
   /** With a channel, the messages are those of this channel only. */
   readonly snapshot: (channel?: string) => Snapshot
+  readonly search: (query: string, limit: number) => SearchResult
   readonly recent: (limit: number) => readonly MessageWithParts[]
   readonly status: () => SessionStatus
-  /** Its row in the list of sessions: its status, its open questions and its conversations. */
-  readonly listed: () => ListedStatus
+  /** What its row in the list of sessions shows of the present: its work, its open questions and its conversations. */
+  readonly live: () => LiveStatus
   /** What the list of sessions shows. */
   readonly facts: () => SessionFacts
   readonly budget: () => { readonly limits: Budget; readonly state: BudgetState }
@@ -123,6 +126,7 @@ export interface SessionFacts {
   readonly rev: number
   readonly dollars: number
   readonly tokens: number
+  readonly live: LiveStatus
 }
 
 export const sessionStatus = z.object({
@@ -133,12 +137,6 @@ export const sessionStatus = z.object({
   title: z.string().optional(),
 })
 export type SessionStatus = Readonly<z.output<typeof sessionStatus>>
-
-export interface ListedStatus extends SessionStatus {
-  /** Open questions and permissions. */
-  readonly waiting: number
-  readonly channels: readonly ChannelSummary[]
-}
 
 /** The newest ones: the named value is sent as a whole. Agents read older ones with `mailbox_check`. */
 const MAX_NOTIFICATIONS = 50
@@ -162,6 +160,13 @@ export const createSession = (ports: Ports, config?: string): Session => {
       queued: queue.countQueued(),
       title: typeof title === "string" ? title : undefined,
     }
+  }
+
+  const live = (): LiveStatus => {
+    const { connected, working, queued } = status()
+    const channels = readChannels(ports.sql)
+    const waiting = channels.reduce((sum, channel) => sum + channel.waiting, 0)
+    return { connected, working, queued, waiting, channels }
   }
 
   return {
@@ -286,20 +291,17 @@ export const createSession = (ports: Ports, config?: string): Session => {
       runner.flush()
       return readSnapshot(ports.sql, context.changes.rev(), channel)
     },
+    search: (query, limit) => {
+      runner.flush()
+      return searchText(ports.sql, { query, limit })
+    },
     recent: (limit) => {
       runner.flush()
       return readMessages(ports.sql, { limit }).messages
     },
     status,
-    listed: () => {
-      const channels = readChannels(ports.sql)
-      return {
-        ...status(),
-        waiting: channels.reduce((sum, { waiting }) => sum + waiting, 0),
-        channels,
-      }
-    },
-    facts: () => readFacts(context),
+    live,
+    facts: () => ({ ...readFacts(context), live: live() }),
     budget: () => ({ limits: context.budget.limits(), state: context.budget.state() }),
     setBudget: (limits) =>
       commit(() => {
@@ -326,7 +328,7 @@ const connectedRunner = z.object({ connected: z.literal(true), gatewayUrl: z.str
 
 const lastMessageRow = z.object({ rev: z.number().nullable(), at: z.number().nullable() })
 
-const readFacts = ({ ports, values }: SessionContext): SessionFacts => {
+const readFacts = ({ ports, values }: SessionContext): Omit<SessionFacts, "live"> => {
   const last = readRow(
     ports.sql,
     lastMessageRow,

@@ -20,6 +20,7 @@ export interface TestClient {
   readonly answerTo: (promptId: string) => string
   readonly queue: () => readonly QueuedPrompt[]
   readonly state: (name: string) => unknown
+  readonly states: () => ReadonlyMap<string, unknown>
   readonly events: readonly Record<string, unknown>[]
   readonly cursor: () => number
   /** Number of deltas whose offset is beyond the text that the client has. */
@@ -41,8 +42,9 @@ export const connectClient = async (
   )
   const events: Record<string, unknown>[] = []
   const replies = new Map<string, (reply: Record<string, unknown>) => void>()
-  const state = new Map<string, unknown>()
-  let queue: readonly QueuedPrompt[] = []
+  const state = new Map<string, unknown>(from?.states())
+  // The changes since the cursor contain the queue only if it has changed.
+  let queue: readonly QueuedPrompt[] = from?.queue() ?? []
   let cursor = options.cursor ?? from?.cursor() ?? 0
   let gaps = 0
   let requests = 0
@@ -135,6 +137,7 @@ export const connectClient = async (
         .join(""),
     queue: () => queue,
     state: (name) => state.get(name),
+    states: () => state,
     events,
     cursor: () => cursor,
     gaps: () => gaps,

@@ -11,6 +11,8 @@ export interface Workerd {
   readonly clientToken: string
   /** The object loses its memory; its WebSockets stay open. */
   readonly hibernate: (session?: string) => Promise<void>
+  /** The same for the directory and its lobby. */
+  readonly hibernateDirectory: () => Promise<void>
   readonly restart: () => Promise<void>
   /** Number of blobs of all sessions, read from the objects' database files. */
   readonly blobs: () => number
@@ -77,6 +79,8 @@ export const startWorkerd = async (
         name: session,
         webSockets: "hibernate",
       }),
+    hibernateDirectory: () =>
+      current.unsafeEvictDurableObject("", "Directory", { name: "", webSockets: "hibernate" }),
     restart: async () => {
       await current.dispose()
       current = await launch()

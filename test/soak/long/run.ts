@@ -108,13 +108,14 @@ const runTurn = async (channelId: string, kind: string, name: string): Promise<v
   })
   const id = String(messageId)
   const limit = Date.now() + TURN_LIMIT_MS
-  const isOver = () =>
-    client.isOpen() &&
-    !client.queue().some((one) => one.id === id) &&
-    client.messages().some((one) => one.promptId === id && one.role !== "user")
+  const isOver = () => {
+    const own = client.messages().filter((one) => one.promptId === id && one.role !== "user")
+    const isQueued = client.queue().some((one) => one.id === id)
+    // The last event of a turn may follow the change of the queue.
+    const isEnded = own.length > 0 && own.every(({ status }) => status !== "streaming")
+    return client.isOpen() && !isQueued && isEnded
+  }
   while (!isOver() && Date.now() < limit) await Bun.sleep(50)
-  // The last event of a turn may follow the change of the queue.
-  await Bun.sleep(300)
   const verdict = checkTurn(turn, id, client.messages())
   count("is" in verdict ? `${kind}: ${verdict.is}` : `${kind}: MISMATCH`)
   if ("mismatch" in verdict) {

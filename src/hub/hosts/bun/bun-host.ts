@@ -26,6 +26,9 @@ import {
   type Sender,
 } from "../../access/guarded-clients.ts"
 import type { Owner } from "../../access/ownership.ts"
+import { watchDirectory } from "../../access/watch-directory.ts"
+import { createLobby } from "../../lobby.ts"
+import { readLobby } from "../../owner-routes.ts"
 import { createFactsReporter } from "../../access/report-facts.ts"
 import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
 import { createJwtVerifier, type JwtSettings } from "../../access/verify-jwt.ts"
@@ -116,7 +119,8 @@ interface OpenSession extends HostedSession {
 
 interface SocketData {
   readonly id: string
-  readonly session: string
+  /** Absent: it watches the list of sessions. */
+  readonly session: string | undefined
   /** Absent: the session's runner. */
   readonly sender: Sender | undefined
   guard?: GuardedSocket
@@ -134,7 +138,13 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   const open = new Map<string, OpenSession>()
   let stopped = false
   const accessSql = openBunSql(join(folder, "access.db"))
-  const directory = createDirectory(accessSql, clock.now)
+  const directory = watchDirectory(createDirectory(accessSql, clock.now), () => lobby.changed())
+  const lobby = createLobby({
+    list: (principal) => readLobby({ directory, liveStatus }, principal),
+    now: clock.now,
+    later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
+    failed: (error) => log.warn("hub.lobby-failed", { error: String(error) }),
+  })
   const keyring = await openHostKeyring(options.encryptionKey, join(folder, "encryption.key"))
   const verifyJwt = createJwtVerifier(options.jwt ?? {}, { now: clock.now, fetch })
 
@@ -235,6 +245,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     void directory.adoptSession(id, owner)
   }
   const find = (id: string): OpenSession | undefined => open.get(id)
+  const liveStatus = (id: string) => find(id)?.session.live()
   const create: Hub["create"] = (id, owner = LOCAL_OWNER, ancestors = [], creator) => {
     const known = find(id)
     if (known) return known.session
@@ -277,10 +288,12 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     listPersonas: (owner) => options.personas?.(owner).list() ?? [],
     putPersona: (owner, persona) => options.personas?.(owner).put(persona) ?? false,
     removePersona: (owner, slug) => options.personas?.(owner).remove(slug) ?? false,
-    liveStatus: (id) => find(id)?.session.listed(),
+    liveStatus,
+    search: async (id, query, limit) => find(id)?.session.search(query, limit),
     from: (request) => server.requestIP(request)?.address,
     checkConnections,
     keyRevoked: async (_owner, prefix) => {
+      lobby.keyRevoked(prefix)
       for (const { connections } of open.values()) {
         for (const { id, principal } of connections.people()) {
           if (principal.kind === "person" && principal.key === prefix)
@@ -309,10 +322,8 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       })
     },
     artifact: (session, id) => readArtifact(blobsFolder(session), id, find(session)?.session),
-    upgrade: (request, session, sender) =>
-      server.upgrade(request, { data: { id: crypto.randomUUID(), session, sender } })
-        ? undefined
-        : new Response("this route is a WebSocket", { status: 426 }),
+    upgrade: (request, session, sender) => upgrade(server, request, { session, sender }),
+    upgradeLobby: (request, sender) => upgrade(server, request, { session: undefined, sender }),
     stream: (session, { principal }, begin) => {
       const connections = find(session)?.connections ?? createConnections()
       const response = eventStream(connections, crypto.randomUUID(), principal, begin)
@@ -321,7 +332,8 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     },
   })
 
-  const openSessionOf = ({ data }: ServerWebSocket<SocketData>) => open.get(data.session)
+  const openSessionOf = ({ data: { session } }: ServerWebSocket<SocketData>) =>
+    session === undefined ? undefined : open.get(session)
   const paced = new Map<string, PacedMessages>()
   const clientMessages = (socket: ServerWebSocket<SocketData>): PacedMessages => {
     const { id } = socket.data
@@ -329,8 +341,9 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     if (known) return known
     const made = createPacedMessages({
       handle: (text) => {
-        const { sender, guard } = socket.data
+        const { sender, guard, session } = socket.data
         if (stopped || !sender) return
+        if (session === undefined) return lobby.receive(id, text)
         guard?.receive(text, sender).catch((error: unknown) => {
           log.warn("hub.client-message-failed", { error: String(error) })
           socket.close(1011, "the message could not be handled")
@@ -363,13 +376,19 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       backpressureLimit: MAX_UNSENT_BYTES,
       closeOnBackpressureLimit: true,
       open: (socket) => {
-        const { id, sender } = socket.data
+        const { id, sender, session } = socket.data
+        if (session === undefined && sender)
+          return lobby.add(id, {
+            principal: sender.principal,
+            send: (text) => void socket.send(text),
+            close: (code, reason) => socket.close(code, reason),
+          })
         const opened = openSessionOf(socket)
-        if (!opened) return
+        if (!opened || session === undefined) return
         opened.connections.add(id, {
           send: (text) => void socket.send(text),
           close: (code, reason) => socket.close(code, reason),
-          subscribe: () => socket.subscribe(socket.data.session),
+          subscribe: () => socket.subscribe(session),
           principal: sender?.principal,
         })
         if (!sender) return failures.contain(socket, () => opened.session.runner.opened(id))
@@ -389,6 +408,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         const { id, sender } = socket.data
         const opened = openSessionOf(socket)
         opened?.connections.remove(id)
+        lobby.remove(id)
         paced.get(id)?.stop()
         paced.delete(id)
         if (stopped || !opened) return
@@ -414,6 +434,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       await chatCalls.drain()
       for (const { session } of open.values()) session.runner.flush()
       stopped = true
+      lobby.closeAll(1001, "the hub is shutting down")
       for (const { connections } of open.values())
         connections.closeAll(1001, "the hub is shutting down")
       await server.stop(true)
@@ -423,6 +444,15 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     },
   }
 }
+
+const upgrade = (
+  server: Server<SocketData>,
+  request: Request,
+  data: Omit<SocketData, "id" | "guard">,
+): Response | undefined =>
+  server.upgrade(request, { data: { id: crypto.randomUUID(), ...data } })
+    ? undefined
+    : new Response("this route is a WebSocket", { status: 426 })
 
 /** Blob ids are the hub's own; a name that could leave the folder is a fault of the program. */
 const blobName = (id: string): string => {

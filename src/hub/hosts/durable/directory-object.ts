@@ -6,21 +6,78 @@ import type { JwtVerifier } from "../../access/verify-jwt.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { doorOf, verifierOf } from "./environment.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
-import type { DurableEnvironment, DurableState } from "./runtime-types.ts"
+import { type DurableSockets, durableSockets } from "./sockets.ts"
+import type {
+  DurableEnvironment,
+  DurableSocket,
+  DurableState,
+  WorkersGlobals,
+} from "./runtime-types.ts"
+import { createLobby, type Lobby } from "../../lobby.ts"
+import { readLobby } from "../../owner-routes.ts"
+import type { SearchResult } from "../../session/search.ts"
+import { watchDirectory } from "../../access/watch-directory.ts"
+import { consoleReport } from "./console-report.ts"
 import { storeNameOf } from "./shared-store-object.ts"
 import { durableSql } from "./sql.ts"
 
+const workers = globalThis as unknown as WorkersGlobals
+const report = consoleReport(() => "directory")
 const personaList = z.array(z.record(z.string(), z.unknown()))
 
 export class Directory {
   readonly #environment: DurableEnvironment
   readonly #store: Store
   readonly #verifyJwt: JwtVerifier | undefined
+  readonly #sockets: DurableSockets
+  readonly #lobby: Lobby
 
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#environment = environment
-    this.#store = createDirectory(durableSql(state), () => Date.now())
+    const store = createDirectory(durableSql(state), () => Date.now())
+    this.#lobby = createLobby({
+      list: (principal) => readLobby({ directory: store, liveStatus: () => undefined }, principal),
+      now: () => Date.now(),
+      later: (ms, run) => {
+        const timer = setTimeout(run, ms)
+        return () => clearTimeout(timer)
+      },
+      failed: (error) => report("hub.lobby-failed", { error: String(error) }),
+    })
+    this.#store = watchDirectory(store, this.#lobby.changed)
     this.#verifyJwt = verifierOf(environment)
+    this.#sockets = durableSockets(state)
+    // WebSockets that survived a sleep of this object.
+    for (const socket of state.getWebSockets("client")) this.#enter(socket)
+    state.setWebSocketAutoResponse(
+      new workers.WebSocketRequestResponsePair('{"type":"ping"}', '{"type":"pong"}'),
+    )
+  }
+
+  #enter(socket: DurableSocket): void {
+    const { id, sender, subscribed } = this.#sockets.attachmentOf(socket)
+    if (!sender) return
+    const connection = {
+      principal: sender.principal,
+      send: (text: string) => this.#sockets.send(id, text),
+      close: (code: number, reason: string) => this.#sockets.close(id, code, reason),
+      onSubscribed: () => this.#sockets.subscribe(id),
+    }
+    this.#lobby.add(id, connection, subscribed)
+  }
+
+  webSocketMessage(socket: DurableSocket, data: string | ArrayBuffer): void {
+    if (typeof data === "string") this.#lobby.receive(this.#sockets.attachmentOf(socket).id, data)
+  }
+
+  webSocketClose(socket: DurableSocket, code: number, reason: string): void {
+    const { id } = this.#sockets.attachmentOf(socket)
+    this.#lobby.remove(id)
+    this.#sockets.close(id, code === 1005 || code === 1006 ? 1000 : code, reason)
+  }
+
+  webSocketError(socket: DurableSocket): void {
+    this.webSocketClose(socket, 1011, "")
   }
 
   async fetch(request: Request): Promise<Response> {
@@ -67,8 +124,16 @@ export class Directory {
       provision: (session, owner, fields) =>
         this.#call(session, "provision", session, owner, fields),
       liveStatus: () => undefined,
-      keyRevoked: async (owner, prefix) =>
-        void (await this.#callAll(await directory.sessionsOf(owner), "keyRevoked", prefix)),
+      // The result was written by a session of the same deployment.
+      search: (session, query, limit) =>
+        callObject(this.#environment.SESSIONS, session, z.unknown(), "search", [
+          query,
+          limit,
+        ]) as Promise<SearchResult>,
+      keyRevoked: async (owner, prefix) => {
+        this.#lobby.keyRevoked(prefix)
+        await this.#callAll(await directory.sessionsOf(owner), "keyRevoked", prefix)
+      },
       ownerChanged: async (owner, account) =>
         void (await this.#callAll(await directory.sessionsOf(owner), "ownerAccount", account)),
       rotateKeys: async () => this.#callAll(await directory.sessionsOf("all"), "encryptAgain"),
@@ -80,6 +145,12 @@ export class Directory {
       hook: noSession,
       chat: noSession,
       upgrade: noSession,
+      upgradeLobby: (_request, sender) => {
+        const pair = new workers.WebSocketPair()
+        this.#sockets.accept(pair[1], sender)
+        this.#enter(pair[1])
+        return new Response(null, { status: 101, webSocket: pair[0] } as ResponseInit)
+      },
       stream: noSession,
       checkConnections: noSession,
       gatewayKey: noSession,

@@ -193,6 +193,7 @@ export class SessionAgent {
         return run(...(args as never[]))
       },
       status: () => session().status(),
+      search: (query: string, limit: number) => session().search(query, limit),
       recent: (limit: number) => session().recent(limit),
       channels: () => session().channels(),
       prompt: (...args: Parameters<Session["prompt"]>) => session().prompt(...args),
@@ -321,6 +322,8 @@ export class SessionAgent {
         else if (sender.principal.expiresAt !== undefined) this.#checkConnections()
         return new Response(null, { status: 101, webSocket: pair[0] } as ResponseInit)
       },
+      upgradeLobby: notHere,
+      search: notHere,
       stream: (_session, { principal }, begin) => {
         const { streams } = this.#sockets
         const response = eventStream(streams, crypto.randomUUID(), principal, begin)

@@ -21,7 +21,11 @@ testPageProtocol("the page of the hub in a Durable Object", async () => {
   const workerd = await startWorkerd(script, {
     HUB_GATEWAY_SECRET: "a-gateway-secret-of-the-tests",
   })
-  return { ...workerd, disturb: () => workerd.hibernate() }
+  return {
+    ...workerd,
+    disturb: () => workerd.hibernate(),
+    disturbLobby: workerd.hibernateDirectory,
+  }
 })
 
 testEffects("effects of the hub in a Durable Object", (environment) =>

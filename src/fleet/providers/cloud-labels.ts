@@ -1,0 +1,37 @@
+/** Labels of sandboxes in a cloud: what the fleet wrote at the create, read back from a list. */
+import type { SandboxInfo, SandboxLabels } from "./contract.ts"
+
+export type CloudLabels = Readonly<Record<string, string>>
+
+export const toCloudLabels = (labels: SandboxLabels): CloudLabels => ({
+  "sandpiper-deployment": labels.deployment,
+  "sandpiper-tenant": labels.tenant,
+  "sandpiper-session": labels.session,
+  "sandpiper-generation": labels.generation,
+})
+
+/** The labels that a list is filtered by. */
+export const labelsToFind = (by: {
+  readonly deployment: string
+  readonly session?: string
+}): CloudLabels => ({
+  "sandpiper-deployment": by.deployment,
+  ...(by.session !== undefined && { "sandpiper-session": by.session }),
+})
+
+export const hasLabels = (labels: CloudLabels, wanted: CloudLabels): boolean =>
+  Object.entries(wanted).every(([name, value]) => labels[name] === value)
+
+export const ownerOf = (labels: CloudLabels): Pick<SandboxInfo, "session" | "generation"> => {
+  const generation = labels["sandpiper-generation"] ?? ""
+  return {
+    session: labels["sandpiper-session"],
+    generation: /^\d{1,9}$/.test(generation) ? Number(generation) : undefined,
+  }
+}
+
+/**
+ * How long a provider waits before it stops an idle sandbox by itself: longer than the fleet, so that it only acts if the
+ * fleet does not.
+ */
+export const withIdleBuffer = (idleMs: number): number => idleMs + 30 * 60_000

@@ -1,0 +1,169 @@
+/** Sandboxes of E2B: the contract against a double that E2B's SDK has validated, and what is special about E2B. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { Sandbox } from "e2b"
+import type { SandboxSpec } from "../../../src/fleet/providers/contract.ts"
+import { createE2bProvider } from "../../../src/fleet/providers/e2b.ts"
+import { CLOUD_IMAGE } from "../kit/cloud.ts"
+import { E2B_KEY, type E2bDouble, startE2bDouble } from "../kit/e2b-double.ts"
+import { describeProvider } from "../provider-contract.ts"
+
+const providerOf = (double: E2bDouble) =>
+  createE2bProvider({
+    apiKey: E2B_KEY,
+    apiUrl: double.url,
+    domain: "sandboxes.test",
+    sandboxUrl: double.url,
+    clock: double.clock,
+  })
+
+describeProvider({
+  name: "e2b",
+  can: {
+    supportsPause: true,
+    supportsAutoPause: true,
+    snapshot: "pause",
+    supportsMemorySnapshot: false,
+    volumes: true,
+    uniqueNames: false,
+    limits: false,
+    exec: true,
+    startsRunner: true,
+    maxLifeMs: undefined,
+    snapshotLifeMs: undefined,
+  },
+  hasDisk: true,
+  hasFaults: true,
+  setup: async () => {
+    const double = await startE2bDouble()
+    return {
+      provider: providerOf(double),
+      image: { kind: "image", id: CLOUD_IMAGE },
+      missingRef: "i0none",
+      missingSnapshot: "snap0none",
+      writes: () => double.calls.filter(({ method }) => method !== "GET").length,
+      faults: double.faults,
+      stop: double.stop,
+    }
+  },
+})
+
+const spec: SandboxSpec = {
+  session: "orchestrator:u1:77 & more",
+  generation: 4,
+  name: "sp-1-4",
+  labels: { deployment: "d", tenant: "t", session: "orchestrator:u1:77 & more", generation: "4" },
+  image: { kind: "image", id: CLOUD_IMAGE },
+  environment: { RUNNER_TOKEN: "token-of-the-runner" },
+  volumes: [],
+  ports: [9000],
+  resources: {},
+  idleMs: 900_000,
+  lifeMs: 86_400_000,
+}
+const limit = () => AbortSignal.timeout(30_000)
+
+describe("sandboxes of E2B", () => {
+  let double: E2bDouble
+  beforeAll(async () => {
+    double = await startE2bDouble()
+  })
+  afterAll(() => double.stop())
+  const create = async () => {
+    const made = await providerOf(double).create(spec, limit())
+    if (made.is !== "ok") throw new Error(JSON.stringify(made))
+    return made.value.ref
+  }
+  const bodyOf = (path: string) =>
+    double.calls.findLast((call) => call.path === path && call.method === "POST")?.json
+
+  test("a create sends the fields that E2B's SDK sends, pauses at the end of its time, and starts the runner once", async () => {
+    await Sandbox.create(CLOUD_IMAGE, {
+      apiKey: E2B_KEY,
+      apiUrl: double.url,
+      sandboxUrl: double.url,
+      metadata: { a: "b" },
+      envs: { c: "d" },
+      timeoutMs: 60_000,
+      lifecycle: { onTimeout: "pause" },
+    })
+    const sdk = bodyOf("/v2/sandboxes")
+    const ref = await create()
+    const own = bodyOf("/v2/sandboxes")
+    expect(Object.keys(own ?? {}).toSorted()).toEqual(Object.keys(sdk ?? {}).toSorted())
+    expect(own).toMatchObject({ autoPause: true, timeout: 900 + 1800, envVars: spec.environment })
+    expect(double.cloud.runnerStarts).toEqual([ref])
+  })
+
+  test("a session whose name has special characters is found by its label", async () => {
+    const ref = await create()
+    const provider = providerOf(double)
+    const found = await Array.fromAsync(provider.list({ deployment: "d", session: spec.session }))
+    expect(found.map((one) => one.ref)).toContain(ref)
+    expect(found.every((one) => one.session === spec.session && one.generation === 4)).toBe(true)
+    expect(
+      await Array.fromAsync(provider.list({ deployment: "d", session: "orchestrator" })),
+    ).toEqual([])
+  })
+
+  test("the address of a port is a host of the sandbox, without headers", async () => {
+    const ref = await create()
+    const options = { apiKey: E2B_KEY, apiUrl: double.url, clock: double.clock }
+    const provider = createE2bProvider({ ...options, domain: "e2b.test" })
+    expect(await provider.address(ref, 9000)).toEqual({
+      is: "ok",
+      value: { url: `https://9000-${ref}.e2b.test`, headers: {} },
+    })
+  })
+
+  test("a restart of the runner ends before the runner does", async () => {
+    const ref = await create()
+    const before = double.cloud.runnerStarts.length
+    const result = await providerOf(double).exec(ref, { argv: ["/start.sh"] }, limit())
+    expect(result).toMatchObject({ is: "ok", value: { exitCode: 0 } })
+    expect(double.cloud.runnerStarts.slice(before)).toEqual([ref])
+  })
+
+  test("a command that is not done at its limit is killed in the sandbox", async () => {
+    const ref = await create()
+    const controller = new AbortController()
+    const result = providerOf(double).exec(ref, { argv: ["sleep", "600"] }, controller.signal)
+    while (double.cloud.running().length === 0) await Bun.sleep(5)
+    controller.abort()
+    expect(await result).toMatchObject({ is: "unknown" })
+    while (double.cloud.running().length > 0) await Bun.sleep(5)
+  })
+
+  test("an unknown template, limits and a read-only volume are refused, and no sandbox is left", async () => {
+    const provider = providerOf(double)
+    const before = double.cloud.boxes.size
+    const changes = [
+      { image: { kind: "image", id: "none" } },
+      { resources: { cpu: 2 } },
+      { volumes: [{ name: "models", path: "/models", readOnly: true }] },
+    ] as const
+    for (const change of changes)
+      expect(await provider.create({ ...spec, ...change }, limit())).toMatchObject({
+        is: "refused",
+      })
+    expect(double.cloud.boxes.size).toBe(before)
+  })
+
+  test("a wrong key is refused, and no error contains a key or a value of the environment", async () => {
+    const apiKey = `e2b_${"9f".repeat(20)}`
+    const options = { apiUrl: double.url, domain: "e2b.test", clock: double.clock }
+    const provider = createE2bProvider({ ...options, apiKey })
+    const results = [await provider.create(spec, limit()), await provider.health()]
+    const list = Array.fromAsync(provider.list({ deployment: "d" }))
+    const listed = await list.then(
+      () => "a list",
+      (error: unknown) => String(error),
+    )
+    const texts = [...results.map((one) => JSON.stringify(one)), listed]
+    expect(results).toMatchObject([{ is: "refused" }, { is: "refused" }])
+    for (const text of texts) {
+      expect(text).toContain("401")
+      expect(text).not.toContain(apiKey)
+      expect(text).not.toContain("token-of-the-runner")
+    }
+  })
+})
