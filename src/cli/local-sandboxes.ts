@@ -64,7 +64,7 @@ const egressHosts = (settings: Settings, environment: Variables): readonly strin
 const machineProxy = (environment: Settings["environment"]): string | undefined =>
   ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"]
     .map((name) => environment[name])
-    .find((value) => value !== undefined && /^http:\/\//.test(value))
+    .find((value) => value?.startsWith("http://"))
 
 /** The demo model's port is known after its start, so it is read when a sandbox starts. */
 const demoPort = (stateDir: string): readonly number[] => {

@@ -38,6 +38,8 @@ export interface Cgroup {
   /** The shell command that puts the process into the group before it starts. */
   readonly prefix: (resources: Resources) => readonly string[]
   readonly freeze: () => void
+  /** False while a process of a group that is being frozen still runs. */
+  readonly isFrozen: () => boolean
   readonly thaw: () => void
   readonly kill: () => void
   /** Throws while processes are in it. */
@@ -170,6 +172,8 @@ export const cgroupOf = (cgroups: Cgroups, root: string, name: string): Cgroup =
       return ["/bin/sh", "-c", `${joins} && exec "$@"`, "sh"]
     },
     freeze: () => write("cgroup.freeze", "1"),
+    isFrozen: () =>
+      !existsSync(main) || /^frozen 1$/m.test(readFileSync(join(main, "cgroup.events"), "utf8")),
     thaw: () => write("cgroup.freeze", "0"),
     kill: () => {
       write("cgroup.freeze", "0")

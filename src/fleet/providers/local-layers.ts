@@ -70,8 +70,24 @@ const copyTree = (from: string, to: string, limit?: AbortSignal): Promise<void> 
 /** The empty directories and links of a root file system, and a user for the processes in it. */
 const writeBase = (folder: string): void => {
   const directories = [
-    ...["usr", "etc", "proc", "dev", "run", "tmp", "root", "opt", "srv", "mnt", "workspace"],
-    ...["var", "var/lib", "var/lib/sandpiper", "var/tmp", "var/log", "home", "home/agent"],
+    "usr",
+    "etc",
+    "proc",
+    "dev",
+    "run",
+    "tmp",
+    "root",
+    "opt",
+    "srv",
+    "mnt",
+    "workspace",
+    "var",
+    "var/lib",
+    "var/lib/sandpiper",
+    "var/tmp",
+    "var/log",
+    "home",
+    "home/agent",
   ]
   for (const name of directories) mkdirSync(join(folder, name), { mode: 0o755 })
   for (const name of ["tmp", "var/tmp"]) chmodSync(join(folder, name), 0o1777)

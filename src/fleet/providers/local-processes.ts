@@ -11,6 +11,8 @@ export interface ProcessIdentity {
 interface ProcessEntry extends ProcessIdentity {
   readonly parent: number
   readonly isZombie: boolean
+  /** Stopped by a signal, or ended. */
+  readonly isStopped: boolean
 }
 
 const readProcess = (pid: number): ProcessEntry | undefined => {
@@ -23,6 +25,7 @@ const readProcess = (pid: number): ProcessEntry | undefined => {
       parent: Number(fields[1]),
       startTime: fields[19] ?? "",
       isZombie: fields[0] === "Z",
+      isStopped: /^[TtZX]$/.test(fields[0] ?? ""),
     }
   } catch {
     return undefined
@@ -65,6 +68,8 @@ export interface ProcessGroup {
   /** The shell command that puts the process into the group before it starts. */
   readonly prefix: (resources: Resources) => readonly string[]
   readonly freeze: (roots: readonly ProcessIdentity[]) => void
+  /** False while a process of a group that is being frozen still runs. */
+  readonly isFrozen: (roots: readonly ProcessIdentity[]) => boolean
   readonly thaw: (roots: readonly ProcessIdentity[]) => void
   readonly kill: (roots: readonly ProcessIdentity[]) => void
   /** After all its processes have ended. Throws before. */
@@ -122,6 +127,7 @@ const descendants: ProcessGroup = {
   prepare: () => {},
   prefix: () => [],
   freeze: (roots) => signal(living(roots), "SIGSTOP"),
+  isFrozen: (roots) => living(roots).every((pid) => readProcess(pid)?.isStopped !== false),
   thaw: (roots) => signal(living(roots), "SIGCONT"),
   kill: (roots) => signal(living(roots), "SIGKILL"),
   remove: () => {},

@@ -34,6 +34,7 @@ export interface LocalProviderOptions {
 }
 
 const KILL_MS = 5000
+const FREEZE_MS = 5000
 
 export const createLocalProvider = (options: LocalProviderOptions): SandboxProvider => {
   const { root, self, clock, isolated } = options
@@ -97,6 +98,20 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
     write(started)
     return own.untilStarted(started)
   }
+
+  /** Resolves when no process runs any more. False: some still do after the time limit. */
+  const freeze = async (box: Box): Promise<boolean> => {
+    const group = groupOf(box.name)
+    const roots = rootsOf(box)
+    const until = clock.now() + FREEZE_MS
+    group.freeze(roots)
+    while (!group.isFrozen(roots)) {
+      if (clock.now() > until) return false
+      await sleep(clock, 2)
+    }
+    return true
+  }
+  const thaw = (box: Box) => groupOf(box.name).thaw(rootsOf(box))
 
   const kill = async (box: Box): Promise<boolean> => {
     const group = groupOf(box.name)
@@ -204,7 +219,8 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
     pause: async (ref) => {
       const box = read(ref)
       if (!box) return missing
-      if (isRunning(box)) groupOf(ref).freeze(rootsOf(box))
+      if (isRunning(box) && !(await freeze(box)))
+        return { is: "unknown", why: "its processes have not stopped yet" }
       write({ ...box, isFrozen: true })
       return ok
     },
@@ -212,7 +228,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       const box = read(ref)
       if (!box) return missing
       if (isRunning(box)) {
-        groupOf(ref).thaw(rootsOf(box))
+        thaw(box)
         write({ ...box, isFrozen: false })
         return { is: "ok", value: {} }
       }
@@ -227,11 +243,12 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       const id = `${ref}-${clock.now()}`
       const isWorking = isRunning(box) && !box.isFrozen
       // Frozen while it is copied: the copy is one moment of the disk.
-      if (isWorking) groupOf(ref).freeze(rootsOf(box))
       try {
+        if (isWorking && !(await freeze(box)))
+          return { is: "unknown", why: "its processes have not stopped yet" }
         await modeOf(box).takeSnapshot(box, id, limit)
       } finally {
-        if (isWorking) groupOf(ref).thaw(rootsOf(box))
+        if (isWorking) thaw(box)
       }
       return { is: "ok", value: { id } }
     },
