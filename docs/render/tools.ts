@@ -35,9 +35,8 @@ const effectTable = (effects: Readonly<Record<string, Effect>>): string =>
     "| --- | --- | --- |",
     ...Object.entries(effects)
       .toSorted(([a], [b]) => a.localeCompare(b))
-      .map(([name, { effect, seenBy, onDurableObject }]) => {
-        const instead = onDurableObject === undefined ? "" : ` _Durable Object: ${onDurableObject}_`
-        return `| [${name}](#${name}) | ${effect}${instead} | ${seenBy} |`
+      .map(([name, { effect, seenBy }]) => {
+        return `| [${name}](#${name}) | ${effect} | ${seenBy} |`
       }),
   ].join("\n")
 

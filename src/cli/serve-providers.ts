@@ -3,6 +3,11 @@ import type { ProviderMakers } from "../fleet/providers/choose.ts"
 import { elsewhere } from "../fleet/providers/elsewhere.ts"
 import { createNoopProvider } from "../fleet/providers/noop.ts"
 import { systemClock } from "../lib/clock.ts"
+<<<<<<< HEAD
+=======
+import { digestOf } from "../lib/digest.ts"
+import { selfCommand } from "../lib/self-command.ts"
+>>>>>>> main
 import type { Settings } from "../settings/settings.ts"
 import { SettingsError } from "../settings/settings-error.ts"
 import { createLocalSandboxes } from "./local-sandboxes.ts"
@@ -31,6 +36,23 @@ export const providerMakers = (
           : hubUrlFor(settings, "containers (except with DOCKER_NETWORK=host)")
       const { createDockerProvider } = await import("../fleet/providers/docker.ts")
       const provider = createDockerProvider({ socket, network, clock: systemClock })
+      return elsewhere(provider, { image, hubUrl })
+    },
+    kubernetes: async () => {
+      const { kubernetesUrl: url } = settings
+      if (url === undefined)
+        throw new SettingsError("KUBERNETES_URL is missing: the address of the Kubernetes API")
+      const hubUrl = hubUrlFor(settings, "pods")
+      const { createKubernetesProvider } = await import("../fleet/providers/kubernetes.ts")
+      const provider = createKubernetesProvider({
+        url: url.replace(/\/+$/, ""),
+        namespace: settings.kubernetesNamespace,
+        tokenFile: settings.kubernetesTokenFile,
+        caFile: settings.kubernetesCaFile,
+        volumeSize: settings.kubernetesVolumeSize,
+        digest: digestOf,
+        clock: systemClock,
+      })
       return elsewhere(provider, { image, hubUrl })
     },
     noop: () => createNoopProvider(Date.now),

@@ -1,4 +1,5 @@
 /** The hub and the fleet in one process: what the hub reports about a session decides about its sandbox. */
+<<<<<<< HEAD
 import { createDoor } from "../fleet/door.ts"
 import { createKeeper, type Keeper } from "../fleet/keeper.ts"
 import { createSweeper, type Sweeper } from "../fleet/sweeper.ts"
@@ -7,15 +8,26 @@ import { labelsOf, sandboxName } from "../fleet/core/names.ts"
 import type { SandboxProvider, SandboxSpec } from "../fleet/providers/contract.ts"
 import type { FleetStore, StoredSession } from "../fleet/store/ports.ts"
 import { childEnvironment } from "../hub/hosts/bun/child-environment.ts"
+=======
+import { createFleet, type Fleet, type FleetOptions } from "../fleet/fleet.ts"
+import { type HubPort, HubRefusal } from "../fleet/hub-port.ts"
+>>>>>>> main
 import { type LocalHub, type LocalHubOptions, startLocalHub } from "../hub/hosts/bun/local-hub.ts"
 import type { SessionActivity } from "../hub/session/ports.ts"
+import type { Session } from "../hub/session/session.ts"
+import { LOCAL_OWNER } from "../hub/access/session-access.ts"
+import { parseOwner } from "../hub/access/ownership.ts"
 import { hashOf } from "../hub/keys.ts"
 import { sameText } from "../lib/constant-time.ts"
-import { digestOf } from "../lib/digest.ts"
 import { channelAddress } from "../wire/channel.ts"
+import { sandboxEnvironment } from "./sandbox-environment.ts"
 
-export interface ServeStackOptions {
+export interface ServeStackOptions extends Pick<
+  FleetOptions,
+  "provider" | "store" | "version" | "idleMs" | "pausedMs" | "minimumVersion"
+> {
   readonly hub: LocalHubOptions
+<<<<<<< HEAD
   readonly provider: SandboxProvider
   readonly store: FleetStore
   readonly version: string
@@ -24,52 +36,70 @@ export interface ServeStackOptions {
   readonly minimumVersion: string | undefined
   /** The limits of each sandbox. */
   readonly resources?: SandboxSpec["resources"]
+=======
+>>>>>>> main
   /** The config of a session that gets its first sandbox. */
   readonly configure: (session: string, hub: LocalHub) => Promise<void>
 }
 
-export interface ServeStack {
+export interface ServeStack extends Pick<Fleet, "keeper" | "sweeper"> {
   readonly hub: LocalHub
-  readonly keeper: Keeper
-  readonly sweeper: Sweeper
   readonly stop: () => Promise<void>
 }
 
-const BOOT_MS = 120_000
-const RELINK_MS = 60_000
-const LIFE_MS = 86_400_000
 const THREAD_CHANNEL = "web:default"
 
-/** Child sessions have a runner process that the hub starts itself. */
-const isChild = (session: string): boolean => session.startsWith("child-")
+/** Whether a request carries this token as a bearer token. */
+export const bearerOf =
+  (token: string) =>
+  async (request: Request): Promise<boolean> => {
+    const given = /^Bearer (.+)$/.exec(request.headers.get("authorization") ?? "")?.[1]
+    return given !== undefined && sameText(await hashOf(given), await hashOf(token))
+  }
+
+const hubPortOf = (hub: LocalHub): HubPort => {
+  const mustFind = (id: string): Session => {
+    const session = hub.find(id)
+    if (!session) throw new HubRefusal(`the hub has no session ${id}`)
+    return session
+  }
+  return {
+    admitRunner: async (id, generation, tokenHash) => {
+      mustFind(id).setRunnerToken(tokenHash, generation)
+      return {
+        runnerUrl: hub.runnerUrl(id),
+        gatewayKey: await hub.gatewayKey(id, generation),
+      }
+    },
+    note: async (session, id, content) => hub.find(session)?.note({ id, role: "system", content }),
+    open: async (id, owner) => void hub.create(id, parseOwner(owner) ?? LOCAL_OWNER),
+    prompt: async (id, messageId, content) =>
+      mustFind(id).prompt(
+        { type: "prompt", messageId, content, ...channelAddress(THREAD_CHANNEL) },
+        THREAD_CHANNEL,
+      ),
+    stop: async (id) => hub.find(id)?.stop(THREAD_CHANNEL),
+    end: (id, why) => hub.end(id, why),
+  }
+}
 
 export const startServeStack = async (options: ServeStackOptions): Promise<ServeStack> => {
-  const { provider, store } = options
+  const { store } = options
   const { clock, log, clientToken } = options.hub
-  const tokenHash = await hashOf(clientToken)
-  const deployment = await store.deployment()
-  const replica = crypto.randomUUID()
-  // The hub opens its sessions before the keeper exists; what they report then is handled afterwards.
+  // The hub opens its sessions before the fleet exists; what they report then is handled afterwards.
   const early: (readonly [string, SessionActivity])[] = []
   let handle = (session: string, now: SessionActivity): void => void early.push([session, now])
-
-  const isOperator = async (request: Request): Promise<boolean> => {
-    const token = /^Bearer (.+)$/.exec(request.headers.get("authorization") ?? "")?.[1]
-    return token !== undefined && sameText(await hashOf(token), tokenHash)
-  }
 
   const hub: LocalHub = await startLocalHub({
     ...options.hub,
     activity: (session, now) => handle(session, now),
-    routes: (request) => door(request),
+    routes: (request) => fleet.door(request),
   })
-
-  const keeper = createKeeper({
-    store,
-    provider,
-    deployment,
-    replica,
+  const fleet = await createFleet({
+    ...options,
+    hub: hubPortOf(hub),
     clock,
+<<<<<<< HEAD
     log: log.child({ component: "fleet" }),
     version: options.version,
     idleMs: options.idleMs,
@@ -117,96 +147,34 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
         lifeMs: LIFE_MS,
       }
     },
+=======
+    log,
+    isOperator: bearerOf(clientToken),
+    environmentOf: sandboxEnvironment(options.hub.environment),
+    added: (session) => options.configure(session, hub),
+>>>>>>> main
   })
-
-  const record = async (id: string, threadKey?: string): Promise<StoredSession> => {
-    const owner = hub.hosted(id)?.access.owner() ?? "user:local"
-    const known = await store.find(id)
-    const stored =
-      known ??
-      (await keeper.add({
-        id,
-        tenant: owner,
-        threadKey,
-        provider: provider.name,
-        environment: {},
-      }))
-    if (!known) await options.configure(id, hub)
-    return stored
+  handle = (session, activity) => {
+    const owner = hub.hosted(session)?.access.owner() ?? LOCAL_OWNER
+    // A failure is logged by the follower; the next report repeats the state.
+    fleet.follower.follow({ session, owner, activity }).catch(() => {})
   }
-
-  const follow = async (id: string, now: SessionActivity): Promise<void> => {
-    const waits = now.queued > 0 || now.working > 0
-    const known = await store.find(id)
-    if (!known && (now.hasEnded || !waits)) return
-    const { life } = known ?? (await record(id))
-    if (now.hasEnded) return void (await keeper.want(id, "ended"))
-    if (waits && (life.wanted !== "running" || life.failed)) await keeper.want(id, "running")
-    const { generation, connected: linked, working } = now
-    await keeper.runner(id, { generation, linked, busy: working > 0 })
-  }
-
-  // The reports of one session are handled in their order.
-  const lanes = new Map<string, Promise<void>>()
-  handle = (session, now) => {
-    if (isChild(session)) return
-    const before = lanes.get(session) ?? Promise.resolve()
-    const next = before
-      .then(() => follow(session, now))
-      .catch((error: unknown) => log.warn("fleet.follow-failed", { session, error: String(error) }))
-    lanes.set(session, next)
-  }
-
-  const sweeper = createSweeper({ store, provider, keeper, deployment, replica, clock, log })
-  const door = createDoor({
-    keeper,
-    sweeper,
-    store,
-    provider,
-    isOperator,
-    openThread: async (threadKey) => {
-      const id = `thread-${digestOf(threadKey).replace(/^.*:/, "").slice(0, 24)}`
-      hub.create(id)
-      return record(id, threadKey)
-    },
-    prompt: (session, content, messageId) =>
-      hub
-        .find(session)
-        ?.prompt(
-          { type: "prompt", messageId, content, ...channelAddress(THREAD_CHANNEL) },
-          THREAD_CHANNEL,
-        ),
-    stop: (session) => hub.find(session)?.stop(THREAD_CHANNEL),
-  })
-
   for (const [session, now] of early) handle(session, now)
   // Sandboxes of before a restart: their runners connect again, or are found missing.
   for (const { id, life } of await store.list()) {
     const session = hub.find(id)
-    if (!session) continue
-    const { connected, working, queued, status } = session.status()
-    handle(id, {
-      generation: life.generation,
-      connected,
-      working,
-      queued,
-      hasEnded: status === "ended",
-    })
+    if (session) handle(id, { ...session.activity(), generation: life.generation })
   }
   await hub.resume()
-  keeper.start()
-  sweeper.start()
+  fleet.start()
   return {
     hub,
-    keeper,
-    sweeper,
+    keeper: fleet.keeper,
+    sweeper: fleet.sweeper,
     stop: async () => {
-      sweeper.stop()
       handle = () => {}
-      await Promise.all(lanes.values())
-      await keeper.stop()
+      await fleet.stop()
       await hub.stop()
-      await store.close()
     },
   }
 }

@@ -2,16 +2,16 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { chooseProvider } from "../fleet/providers/choose.ts"
-import { openPostgresStore } from "../fleet/store/postgres-store.ts"
-import { openSqliteStore } from "../fleet/store/sqlite-store.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
-import type { Settings } from "../settings/settings.ts"
 import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { demoProvider, hasClientModels } from "./host-config.ts"
+import { sandboxEnvironment } from "./sandbox-environment.ts"
+import { startServedFleet } from "./serve-fleet.ts"
 import { providerMakers } from "./serve-providers.ts"
 import { startServeStack } from "./serve-stack.ts"
+import { openStore } from "./serve-store.ts"
 import { modelsOfStack } from "./stack-models.ts"
 
 /** The same port after a restart: the runners of running sandboxes connect to it again. */
@@ -26,6 +26,7 @@ const readToken = (stateDir: string): string => {
   return readFileSync(file, "utf8").trim()
 }
 
+<<<<<<< HEAD
 const openStore = (settings: Settings) =>
   settings.databaseUrl === undefined
     ? openSqliteStore(join(settings.stateDir, "fleet", "fleet.db"))
@@ -41,6 +42,8 @@ const resourcesOf = ({
   ...(pids !== undefined && { pids }),
 })
 
+=======
+>>>>>>> main
 export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
@@ -54,18 +57,50 @@ export const serve: Command = async ({ settings: given, log }) => {
   log.hide([clientToken])
   const { startDemoModel } = await import("../demo/demo.ts")
   const { startOnStablePort } = await import("../demo/stable-port.ts")
-  const demo = models.needsDemo
-    ? await startOnStablePort(join(stateDir, "demo-port"), (port) => startDemoModel({ port }))
-    : undefined
-  const stack = await startServeStack({
+  const fleetOptions = {
     provider,
-    store: await openStore(settings),
+    store: await openStore(settings, provider, log),
     version,
     idleMs: settings.sandboxIdleSeconds * 1000,
     pausedMs:
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
     minimumVersion: settings.snapshotMinimumVersion,
+<<<<<<< HEAD
     resources: resourcesOf(settings),
+=======
+  }
+  const port = settings.hubPort || readPort(stateDir)
+  if (settings.hubUrl !== undefined) {
+    if (settings.fleetKey === undefined)
+      throw new Error("FLEET_KEY is missing: HUB_URL needs the key that the hub has, too")
+    const served = await startServedFleet({
+      ...fleetOptions,
+      hubUrl: settings.hubUrl,
+      fleetKey: settings.fleetKey,
+      hostname: "127.0.0.1",
+      port,
+      operatorToken: clientToken,
+      clock: systemClock,
+      log,
+      environmentOf: sandboxEnvironment(settings.environment),
+    })
+    writeFileSync(portFile(stateDir), String(served.port))
+    mkdirSync(join(stateDir, "hub"), { recursive: true, mode: 0o700 })
+    writeAddress(stateDir, { url: served.url, token: clientToken })
+    print(`Fleet: ${served.url}\nHub: ${settings.hubUrl}\nSandboxes: ${provider.name}\n`)
+    await signalled
+    removeAddress(stateDir)
+    await within(systemClock, STOP_LIMIT_MS, served.stop())
+    return 0
+  }
+  const demo = models.needsDemo
+    ? await startOnStablePort(join(stateDir, "demo-port"), (demoPort) =>
+        startDemoModel({ port: demoPort }),
+      )
+    : undefined
+  const stack = await startServeStack({
+    ...fleetOptions,
+>>>>>>> main
     configure: async (id, hub) => {
       const session = hub.find(id)
       if (!session) return
@@ -79,7 +114,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     hub: {
       stateDir,
       workDir: settings.workDir,
-      port: settings.hubPort || readPort(stateDir),
+      port,
       environment: settings.environment,
       clock: systemClock,
       log: log.child({ component: "hub" }),

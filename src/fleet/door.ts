@@ -1,5 +1,6 @@
 /** The HTTP API of the fleet. A path outside of it is answered by the hub. */
 import { z } from "zod"
+import type { HubPort } from "./hub-port.ts"
 import type { Keeper } from "./keeper.ts"
 import type { SandboxProvider } from "./providers/contract.ts"
 import { statusOf } from "./core/statuses.ts"
@@ -15,11 +16,11 @@ export interface DoorOptions {
   readonly isOperator: (request: Request) => Promise<boolean>
   /** Opens the hub's session of a thread and records it in the fleet. Repeating it changes nothing. */
   readonly openThread: (threadKey: string) => Promise<StoredSession>
-  /** Puts a prompt into the queue of a session. A repeated message id changes nothing. */
-  readonly prompt: (session: string, content: string, messageId: string) => void
-  /** Stops what the agent of this session does. */
-  readonly stop: (session: string) => void
+  readonly hub: HubPort
 }
+
+/** Undefined: the path is not the fleet's. */
+export type Door = (request: Request) => Promise<Response | undefined>
 
 const MAX_WAIT_MS = 120_000
 
@@ -57,8 +58,8 @@ const verbs = {
 
 const promptBody = z.object({ message: z.string().min(1), messageId: z.string().min(1).optional() })
 
-export const createDoor = (options: DoorOptions) => {
-  const { keeper, sweeper, store, provider } = options
+export const createDoor = (options: DoorOptions): Door => {
+  const { keeper, sweeper, store, provider, hub } = options
 
   const mustFind = async (id: string): Promise<StoredSession> => {
     const found = await store.find(id)
@@ -71,6 +72,7 @@ export const createDoor = (options: DoorOptions) => {
     if (before.life.phase === "ended" && verb !== "terminate")
       throw new ApiError(409, "already-finished", `the session ${id} has ended`)
     const { wanted, deep, holds } = verbs[verb]
+    if (verb === "terminate") await hub.end(id, "ended by a caller of the fleet")
     const changed = await keeper.want(id, wanted, deep)
     if (!url.searchParams.has("wait")) return view(changed ?? before)
     const limit = AbortSignal.timeout(MAX_WAIT_MS)
@@ -83,12 +85,13 @@ export const createDoor = (options: DoorOptions) => {
     const session = await options.openThread(key)
     if (session.life.phase === "ended")
       throw new ApiError(409, "already-finished", `the session of thread ${key} has ended`)
-    if (verb === "stop") options.stop(session.id)
+    if (verb === "stop") await hub.stop(session.id)
     if (verb === "prompt") {
       const body = promptBody.safeParse(await request.json().catch(() => undefined))
       if (!body.success)
         throw new ApiError(400, "bad-request", "send {message, messageId?} as JSON")
-      options.prompt(session.id, body.data.message, body.data.messageId ?? crypto.randomUUID())
+      const { message, messageId = crypto.randomUUID() } = body.data
+      await hub.prompt(session.id, messageId, message)
     }
     if (verb === "resolve") await keeper.want(session.id, "running")
     return view((await store.find(session.id)) ?? session)
@@ -122,8 +125,7 @@ export const createDoor = (options: DoorOptions) => {
     return undefined
   }
 
-  /** Undefined: the path is not the fleet's. */
-  return async (request: Request): Promise<Response | undefined> => {
+  return async (request) => {
     const url = new URL(request.url)
     if (!/^\/api\/(sandboxes|sandbox|sweep|providers|threads)(\/|$)/.test(url.pathname))
       return undefined

@@ -45,6 +45,8 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   /** A webhook call of a chat service; 404 when the service is not configured. */
   readonly chat: (chat: string, request: Request) => Promise<Response>
+  /** A call of the fleet about a session; absent on a host without a fleet in another process. */
+  readonly fleet?: (session: string, call: string, request: Request) => Promise<Response>
   /** Turns the request into a WebSocket. A runner has no sender: its token is checked by the session. */
   readonly upgrade: (
     request: Request,
@@ -82,7 +84,7 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly allowedOrigins: readonly string[]
 }
 
-type SessionRoute = Extract<Route, { readonly session: string }>
+type SessionRoute = Exclude<Extract<Route, { readonly session: string }>, { readonly to: "fleet" }>
 
 /** `undefined` when the host has turned the request into a WebSocket. */
 export const handleRequest = async (
@@ -107,6 +109,8 @@ const answerRequest = async (
     return errorResponse(403, "web pages of this origin may not call the hub")
   if (route.to === "hook") return host.hook(route.trigger, request)
   if (route.to === "chat") return host.chat(route.chat, request)
+  if (route.to === "fleet")
+    return host.fleet?.(route.session, route.call, request) ?? errorResponse(404, "no such route")
   const token = tokenOf(request, url)
   if (route.to === "socket" && route.role === "runner") {
     return openRunnerSocket(host, route.session, request, token)

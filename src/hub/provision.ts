@@ -8,6 +8,7 @@ import { clientConfig } from "../wire/frames/shapes.ts"
 import type { HttpApiHost } from "./http-api.ts"
 import { errorResponse, parseBody } from "./http-responses.ts"
 import { hashOf } from "./keys.ts"
+import type { SandboxWish } from "./session/ports.ts"
 import type { Session } from "./session/session.ts"
 
 export interface Provision {
@@ -21,6 +22,8 @@ export interface Provision {
   readonly config?: object | undefined
   /** The runner's token itself is never stored. */
   readonly runnerTokenHash?: string | undefined
+  /** What the sandbox of a new session is made with. */
+  readonly wish?: SandboxWish | undefined
 }
 
 const MAX_CONFIG = 500_000
@@ -61,8 +64,9 @@ const provisionOf = async ({
 /** Applies a provision to a session of this process. */
 export const applyProvision = async (
   session: Session,
-  { ancestors, title, config, runnerTokenHash }: Provision,
+  { ancestors, title, config, runnerTokenHash, wish }: Provision,
 ): Promise<void> => {
+  if (wish) session.setWish(wish)
   const [parent] = ancestors ?? []
   if (parent !== undefined) session.setParent(parent)
   if (config !== undefined && Object.keys(config).length > 0) {

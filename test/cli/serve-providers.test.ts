@@ -25,6 +25,15 @@ describe("the sandbox provider of serve", () => {
     expect(provider.can.supportsPause).toBe(true)
   })
 
+  test("kubernetes is found in a cluster and needs the address at which pods reach the hub", async () => {
+    const type = { SANDBOX_PROVIDER: "kubernetes" }
+    const hub = { SANDBOX_HUB_URL: "wss://hub.example.com" }
+    const cluster = { KUBERNETES_SERVICE_HOST: "fd00::1", KUBERNETES_SERVICE_PORT: "6443" }
+    expect(choose({ ...type, ...hub })).rejects.toThrow("KUBERNETES_URL is missing")
+    expect(choose({ ...type, ...cluster })).rejects.toThrow("SANDBOX_HUB_URL is missing")
+    expect((await choose({ ...type, ...hub, ...cluster })).name).toBe("kubernetes")
+  })
+
   test("an address of the hub without TLS is refused", () => {
     expect(choose({ SANDBOX_HUB_URL: "ws://hub.example.com" })).rejects.toThrow("wss://")
   })

@@ -42,7 +42,7 @@ const start = () =>
       stateDir: join(place.root, "hub"),
       workDir: place.workDir,
       port: 0,
-      environment: place.environment,
+      environment: { ...place.environment, SANDPIPER_TOOLS: "all" },
       clock: systemClock,
       log: silentLog,
       clientToken: CLIENT_TOKEN,
@@ -166,6 +166,36 @@ describe("a thread of conversation", () => {
         ?.messages.map((one) => JSON.stringify(one))
         .join("") ?? ""
     expect(shown).toContain("kept")
+  })
+
+  test("a child session has a sandbox of its own, works in it and reports to its parent", async () => {
+    model.on("child-task", [
+      tool("bash", { command: "echo twig > nest.txt", description: "write" }),
+      text("The nest is built."),
+    ])
+    model.on("spawn", [
+      tool("spawn_session", { task: "@@child-task@@", workspace: "nest" }),
+      text("I have asked a child."),
+    ])
+    expect(await say("p6", "@@spawn@@")).toBe("I have asked a child.")
+    const isReport = (part: { readonly text?: string | undefined }) =>
+      part.text?.endsWith("has finished its work. Its answer:\n\nThe nest is built.") === true
+    await client.until(
+      () => client.messages().some(({ role, parts }) => role === "user" && parts.some(isReport)),
+      "the report of the child",
+      50_000,
+    )
+    const { sandboxes } = (await call("GET", "/api/sandboxes")).body as {
+      sandboxes: readonly { readonly sessionId: string }[]
+    }
+    const child = sandboxes.map(({ sessionId }) => sessionId).find((id) => id !== session) ?? ""
+    const nest = join(localRoot(), "files", encodeURIComponent(child), "workspace", "nest.txt")
+    expect(readFileSync(nest, "utf8")).toBe("twig\n")
+    expect(existsSync(workspace("nest.txt"))).toBe(false)
+    const ended = await call("POST", `/api/sandbox/${child}/terminate?wait=1`)
+    expect(ended.body).toMatchObject({ status: "terminated" })
+    expect(existsSync(nest)).toBe(false)
+    await call("DELETE", `/api/sandbox/${child}`)
   })
 
   test("a new process of the fleet keeps the running sandbox", async () => {

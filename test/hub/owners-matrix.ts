@@ -78,6 +78,7 @@ const elsewhere: readonly Action[] = [
   "route:health",
   "route:hook",
   "route:chat",
+  "route:fleet",
   "route:socket-runner",
   "route:create-named",
 ]

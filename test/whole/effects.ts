@@ -17,28 +17,21 @@ export type SeenBy =
 export interface Effect {
   readonly effect: string
   readonly seenBy: SeenBy
-  /** What happens instead on a Durable Object, which cannot start sandboxes. */
-  readonly onDurableObject?: string
 }
-
-const NO_SANDBOX = "Refused: the deployment cannot start sandboxes."
 
 export const effects = {
   spawn_session: {
     effect:
       "A runner with its own workspace works on the task and reports its answer to the parent.",
     seenBy: "process",
-    onDurableObject: NO_SANDBOX,
   },
   list_sessions: {
     effect: "The model reads the title and the state of each child session.",
     seenBy: "model",
-    onDurableObject: "The list is empty.",
   },
   terminate_session: {
     effect: "The runner of the child ends, and the child takes no prompt any more.",
     seenBy: "process",
-    onDurableObject: NO_SANDBOX,
   },
   get_session_status: {
     effect: "The model reads the title and the state of the other session.",

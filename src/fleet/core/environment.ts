@@ -1,4 +1,4 @@
-/** The environment of a sandbox. What the fleet itself sets comes last and cannot be replaced by a caller. */
+/** The environment of a sandbox. The fleet's own variables come last, so that they cannot be replaced by a caller. */
 
 type Variables = Readonly<Record<string, string>>
 
@@ -34,4 +34,23 @@ export const assembleEnvironment = (sources: EnvironmentSources): Record<string,
   ...sources.github,
   ...sources.caller,
   ...sources.core,
+})
+
+/** What a session asks of its sandbox, as variables of its runner. */
+export const variablesOf = (
+  parent: string | undefined,
+  wish:
+    | {
+        readonly repoUrl?: string | undefined
+        readonly branch?: string | undefined
+        readonly ref?: string | undefined
+        readonly model?: string | undefined
+      }
+    | undefined,
+): Record<string, string> => ({
+  ...(parent !== undefined && { PARENT_SESSION_ID: parent }),
+  ...(wish?.repoUrl !== undefined && { REPO_URL: wish.repoUrl }),
+  ...(wish?.branch !== undefined && { REPO_BRANCH: wish.branch }),
+  ...(wish?.ref !== undefined && { REPO_REF: wish.ref }),
+  ...(wish?.model !== undefined && { SANDPIPER_MODEL: wish.model }),
 })

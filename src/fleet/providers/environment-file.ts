@@ -6,6 +6,8 @@
 /** Where the file lies in a sandbox. Its directory is not part of snapshots. */
 export const ENVIRONMENT_FOLDER = "/run/sandpiper"
 export const ENVIRONMENT_FILE = "environment"
+/** In memory, in every container. */
+const MARKS = "/dev/shm"
 const PATH = `${ENVIRONMENT_FOLDER}/${ENVIRONMENT_FILE}`
 
 const quote = (value: string): string => `'${value.replaceAll("'", String.raw`'\''`)}'`
@@ -39,16 +41,26 @@ export const commandWithEnvironment = (
   "/bin/sh",
   "-c",
   // The shell stays: it removes the mark, and it leads the process group.
-  `mark=${ENVIRONMENT_FOLDER}/$1 && echo $$ > "$mark" && shift && set -a && . ${PATH} && set +a && "$@"; code=$?; rm -f "$mark"; exit $code`,
+  `mark=${MARKS}/$1 && echo $$ > "$mark" && shift && set -a && . ${PATH} && set +a && "$@"; code=$?; rm -f "$mark"; exit $code`,
   "sh",
   mark,
+  ...argv,
+]
+
+/** The command in another directory. */
+export const commandIn = (directory: string, argv: readonly string[]): readonly string[] => [
+  "/bin/sh",
+  "-c",
+  'cd "$1" && shift && exec "$@"',
+  "sh",
+  directory,
   ...argv,
 ]
 
 export const killCommand = (mark: string): readonly string[] => [
   "/bin/sh",
   "-c",
-  `mark=${ENVIRONMENT_FOLDER}/$1 && read -r pid < "$mark" && rm -f "$mark" && kill -s KILL -- "-$pid"`,
+  `mark=${MARKS}/$1 && read -r pid < "$mark" && rm -f "$mark" && kill -s KILL -- "-$pid"`,
   "sh",
   mark,
 ]

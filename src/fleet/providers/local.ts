@@ -13,6 +13,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { type Clock, sleep } from "../../lib/clock.ts"
+import { digestOf } from "../../lib/digest.ts"
 import { freePort } from "../../lib/free-port.ts"
 import { type SandboxInfo, type SandboxProvider, UnsupportedError } from "./contract.ts"
 import { type Cgroups, findCgroups } from "./local-cgroups.ts"
@@ -48,7 +49,9 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
 
   const boxFolder = (name: string) => join(boxesFolder, name)
   const boxFile = (name: string) => join(boxFolder(name), "box.json")
-  const groupOf = (name: string) => processGroup(cgroups, name)
+  // Groups of two fleets on one machine have different names.
+  const fleetId = digestOf(root).replace(/^.*:/, "").slice(0, 10)
+  const groupOf = (name: string) => processGroup(cgroups, `${fleetId}-${name}`)
   const rootsOf = (box: Box): readonly ProcessIdentity[] => [
     ...(box.process ? [box.process] : []),
     ...box.helpers,

@@ -65,6 +65,10 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
     guard: "hook-secret",
     doc: "`POST /channels/:chat`, signed by the chat service",
   },
+  "route:fleet": {
+    guard: "hook-secret",
+    doc: "`POST /fleet/sessions/:id/:call`, signed by the fleet",
+  },
   "route:list": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /sessions`"),
   "route:lobby": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /lobby/ws`"),
   "route:search": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /search`"),

@@ -15,7 +15,7 @@ import {
   type Received,
   refused,
 } from "./adapter.ts"
-import { hmacOf } from "../keys.ts"
+import { hmacOf } from "../../lib/hmac.ts"
 import { SendError } from "../session/chat-services.ts"
 import { fromSlack, toSlack } from "./slack-text.ts"
 

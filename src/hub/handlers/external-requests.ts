@@ -1,7 +1,7 @@
 /** Handlers of the requests that need more than the shared store: other sessions, child sessions, the git host. */
 import { channelAddress, channelKey } from "../../wire/channel.ts"
 import type { Session, SessionStatus } from "../session/session.ts"
-import type { Children } from "../hosts/bun/children.ts"
+import type { Children } from "./children-port.ts"
 import type { GitHost } from "./git-host.ts"
 import { type ExternalHandlers, nameOfRequest, Refusal } from "./handler-table.ts"
 
@@ -18,7 +18,7 @@ type Recent = ReturnType<Session["recent"]>
 
 export interface ExternalHandlerOptions {
   readonly find: (session: string) => Promise<OtherSession | undefined>
-  readonly children: Children
+  readonly children: Pick<Children, "spawn" | "of" | "mustOwn" | "terminate">
   readonly git: GitHost
   /** Why nothing can be sent to channels of this type. */
   readonly chatProblem: (channelType: string) => string | undefined
@@ -40,12 +40,12 @@ export const createExternalHandlers = ({
       childSessionId: await children.spawn(session, requestId, task),
     }),
     "terminate-child": async ({ childSessionId }, { session }) => {
-      children.mustOwn(session, childSessionId)
+      await children.mustOwn(session, childSessionId)
       await children.terminate(childSessionId, "ended by its parent session", { quiet: true })
       return { success: true }
     },
     "list-child-sessions": async (_fields, { session }) => ({
-      children: [...children.of(session)],
+      children: [...(await children.of(session))],
     }),
     "get-session-status": async ({ targetSessionId }) => {
       const target = await mustFind(targetSessionId)

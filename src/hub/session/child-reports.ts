@@ -178,6 +178,28 @@ export const createChildReports = (
   }
 }
 
+export interface KnownChild {
+  readonly id: string
+  readonly title: string
+  readonly status: "running" | "ended"
+}
+
+const childValue = jsonColumn(
+  z.object({ childSessionId: z.string(), title: z.string(), status: z.string() }),
+)
+
+/** The child sessions that this session has started, as its own database knows them. */
+export const readChildren = (sql: Ports["sql"]): readonly KnownChild[] =>
+  readRows(
+    sql,
+    z.object({ value: childValue }),
+    "SELECT value FROM state WHERE name LIKE 'child:%' ORDER BY rowid",
+  ).map(({ value: { childSessionId, title, status } }) => ({
+    id: childSessionId,
+    title,
+    status: status === "ended" ? "ended" : "running",
+  }))
+
 /** The child as clients of its parent see it, in the named value `child:<id>`. */
 export const childState = (
   child: string,

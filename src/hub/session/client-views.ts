@@ -1,14 +1,15 @@
 /** The entities of a session as clients read them: the same in a snapshot, in a replay and live. */
 import type { z } from "zod"
-import type {
-  Interaction,
-  Message,
-  MessagePage,
-  MessagePart,
-  QueuedPrompt,
-  SessionEvent,
-  Snapshot,
-  Usage,
+import {
+  type Interaction,
+  type Message,
+  type MessagePage,
+  type MessagePart,
+  type QueuedPrompt,
+  type SessionEvent,
+  type Snapshot,
+  type Usage,
+  usage,
 } from "../../wire/clients/conversation.ts"
 import { readJson } from "../../lib/json.ts"
 import { artifactOf } from "./artifacts.ts"
@@ -28,7 +29,6 @@ import {
   readRow,
   readRows,
   stateRow,
-  usageRow,
 } from "./rows.ts"
 
 /** The newest state of an entity, or `undefined` when it is deleted. `start` is where a delta begins. */
@@ -117,8 +117,8 @@ const usageOf = (sql: Sql, messageId: string): Pick<Message, "model" | "usage"> 
     messageId,
   )
   if (!row) return {}
-  const { model, ...usage } = row
-  return { model, usage }
+  const { model, ...used } = row
+  return { model, usage: used }
 }
 
 export const textOf = ({ text, half }: { text: string; half: number | null }): string =>
@@ -185,7 +185,7 @@ const USAGE = `coalesce(sum(input), 0) AS input, coalesce(sum(output), 0) AS out
   coalesce(sum(cache_write), 0) AS cacheWrite, coalesce(sum(cost), 0) AS cost`
 
 export const readUsage = (sql: Sql): Usage =>
-  readRow(sql, usageRow, `SELECT ${USAGE} FROM usage`) ?? NO_USAGE
+  readRow(sql, usage, `SELECT ${USAGE} FROM usage`) ?? NO_USAGE
 
 export interface PageRequest {
   readonly limit: number

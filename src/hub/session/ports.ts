@@ -1,4 +1,5 @@
 /** What a session needs of its host: a database, sockets, blobs, a clock and one alarm. */
+import { z } from "zod"
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
 import type { ChildReport } from "./child-reports.ts"
 import type { ChatServices } from "./chat-services.ts"
@@ -49,16 +50,32 @@ export type DecisionOutcome =
   | { readonly ok: true; readonly status: string }
   | { readonly ok: false; readonly isUnknown: boolean; readonly message: string }
 
-/** What a control plane needs to know to start and stop the session's sandbox. */
-export interface SessionActivity {
+/** What a session asks of its sandbox. Set once, when the session is made. */
+export const sandboxWish = z.object({
+  repoUrl: z.string().optional(),
+  branch: z.string().optional(),
+  ref: z.string().optional(),
+  model: z.string().optional(),
+  /** The session exists for one run of a workflow and ends with it. */
+  isForWorkflow: z.boolean().optional(),
+})
+export type SandboxWish = Readonly<z.output<typeof sandboxWish>>
+
+/** What a control plane needs to know to start and stop the session's sandbox. Levels, not events. */
+export const sessionActivity = z.object({
   /** The generation of the runner's token. */
-  readonly generation: number
-  readonly connected: boolean
-  /** Running and queued prompts. */
-  readonly working: number
-  readonly queued: number
-  readonly hasEnded: boolean
-}
+  generation: z.number(),
+  connected: z.boolean(),
+  /** Running prompts and open orders of workflows, and queued prompts. */
+  working: z.number(),
+  queued: z.number(),
+  hasEnded: z.boolean(),
+  /** The runner was started by another program, which set its token: the control plane starts none. */
+  hasOtherRunner: z.boolean(),
+  parent: z.string().optional(),
+  wish: sandboxWish.optional(),
+})
+export type SessionActivity = Readonly<z.output<typeof sessionActivity>>
 
 export interface Ports {
   readonly sql: Sql
@@ -97,6 +114,8 @@ export interface Ports {
   readonly chats?: ChatServices | undefined
   /** After every commit, also without a change. */
   readonly activity?: ((now: SessionActivity) => void) | undefined
+  /** Tells a control plane in another process. Rejects if it did not store the report; it is repeated then. */
+  readonly tellFleet?: ((now: SessionActivity) => Promise<void>) | undefined
   /** Logs an event. The fields never hold values out of frames. */
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }

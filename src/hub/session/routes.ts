@@ -51,6 +51,8 @@ export type Route =
   | { readonly to: "hook"; readonly trigger: string }
   /** The service signs its calls; its adapter checks them. */
   | { readonly to: "chat"; readonly chat: string }
+  /** The fleet signs its calls. */
+  | { readonly to: "fleet"; readonly session: string; readonly call: string }
 
 /** A valid session id. It is also a file name and the name of a Durable Object. */
 const SESSION_ID = /^[A-Za-z0-9._:-]{1,128}$/
@@ -84,6 +86,11 @@ export const routeOf = (method: string, path: string, role: string | null): Rout
   if (more.length > 0) return undefined
   if (first === "sessions" && id !== undefined) {
     return SESSION_ID.test(id) ? sessionRoute(method, id, next, last, role) : undefined
+  }
+  if (first === "fleet" && id === "sessions" && method === "POST") {
+    return next !== undefined && SESSION_ID.test(next) && last !== undefined
+      ? { to: "fleet", session: next, call: last }
+      : undefined
   }
   return ownerRoute(method, first, id, next, last)
 }

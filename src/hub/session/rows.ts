@@ -10,6 +10,7 @@ import {
   interactionStatus,
   messageRole,
   messageStatus,
+  usage,
 } from "../../wire/clients/conversation.ts"
 import { jsonColumn, optionalJsonColumn, readJson } from "../../lib/json.ts"
 import type { Sql, SqlValue } from "./ports.ts"
@@ -77,15 +78,7 @@ export const messageRow = z.object({
   client_request_id: z.string().nullable(),
 })
 /** What one message has used, over all answers of the model. */
-export const messageUsageRow = z.object({
-  model: z.string(),
-  input: z.number(),
-  output: z.number(),
-  reasoning: z.number(),
-  cacheRead: z.number(),
-  cacheWrite: z.number(),
-  cost: z.number(),
-})
+export const messageUsageRow = usage.extend({ model: z.string() })
 export const placeRow = z.object({ place: z.number() })
 
 export const partRow = z.object({
@@ -196,15 +189,6 @@ export const artifactRow = z.object({
   height: z.number().nullable(),
 })
 
-export const usageRow = z.object({
-  input: z.number(),
-  output: z.number(),
-  reasoning: z.number(),
-  cacheRead: z.number(),
-  cacheWrite: z.number(),
-  cost: z.number(),
-})
-
 export const stateRow = z.object({ name: z.string(), value: jsonColumn(z.unknown()) })
 
 /**
@@ -222,7 +206,17 @@ export const runnerConnectionRow = z.object({
 export const epochRow = z.object({ last_seq: z.number() })
 
 export const deadlineRow = z.object({
-  kind: z.enum(["stop", "prompt", "barrier", "ask", "access", "send", "report", "workflow"]),
+  kind: z.enum([
+    "stop",
+    "prompt",
+    "barrier",
+    "ask",
+    "access",
+    "send",
+    "report",
+    "workflow",
+    "fleet",
+  ]),
   ref: z.string(),
 })
 export const deadlineTimeRow = z.object({ at: z.number().nullable() })

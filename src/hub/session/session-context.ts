@@ -10,8 +10,10 @@ import { createRunnerConnection, type RunnerConnection } from "./runner-connecti
 import { createMessages, type Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { createQueue, type Queue } from "./queue.ts"
+import { createNamedValues, type NamedValues } from "./named-values.ts"
+import { readActivity } from "./activity.ts"
+import { createFleetReports, type FleetReports } from "./fleet-reports.ts"
 import { createSearchIndex } from "./search-index.ts"
-import { createNamedValues, hasEnded, type NamedValues } from "./named-values.ts"
 import { createBudget, type SessionBudget } from "./budget.ts"
 import { createWorkflowReports, type WorkflowReports } from "./workflow-reports.ts"
 import { createDeltaBatches, type DeltaBatches } from "./delta-batches.ts"
@@ -31,6 +33,7 @@ export interface SessionContext {
   readonly workflowReports: WorkflowReports
   readonly budget: SessionBudget
   readonly chatSends: ChatSends
+  readonly fleetReports: FleetReports
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
   /** Sends a frame to the runner after the commit; dropped when no runner is connected. */
@@ -59,6 +62,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
   const childReports = createChildReports(ports, values, deadlines)
   const workflowReports = createWorkflowReports(ports, messages, deadlines)
   const chatSends = createChatSends(ports, messages, deadlines)
+  const fleetReports = createFleetReports(ports, values, messages, deadlines)
   let outgoing: InboundFrame[] = []
   const context: SessionContext = {
     ports,
@@ -75,6 +79,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
     workflowReports,
     budget: createBudget(sql, values),
     chatSends,
+    fleetReports,
     commit: (work) => {
       try {
         const result = sql.transaction(() => {
@@ -93,13 +98,8 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
         attachments.deleteReleased()
         childReports.send()
         if (LISTED.some((kind) => kinds.has(kind))) ports.changed(kinds.has("usage"))
-        ports.activity?.({
-          generation: Number(values.getPrivate("generation") ?? 0),
-          connected: runnerConnection.state().connection !== null,
-          working: context.queue.processing().length,
-          queued: context.queue.countQueued(),
-          hasEnded: hasEnded(values),
-        })
+        if (ports.activity) ports.activity(readActivity(context))
+        fleetReports.send(() => readActivity(context), context.commit)
         workflowReports.send(context.commit)
         chatSends.sendDue(context.commit)
         return result

@@ -4,7 +4,13 @@ import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
 import type { LiveStatus } from "../../wire/clients/lobby.ts"
 import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
-import { type ChildReport, childState, reportPrompt } from "./child-reports.ts"
+import {
+  type ChildReport,
+  childState,
+  type KnownChild,
+  readChildren,
+  reportPrompt,
+} from "./child-reports.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot, readUsage } from "./client-views.ts"
 import { type Configure, createConfigure } from "./session-config.ts"
@@ -13,7 +19,8 @@ import { type Budget, type BudgetState, spentOf } from "../access/budgets.ts"
 import { storeArtifact } from "./artifacts.ts"
 import { addOrder, cancelExecution } from "./workflow-orders.ts"
 import { createSessionContext, type SessionContext } from "./session-context.ts"
-import type { Ports } from "./ports.ts"
+import { readActivity, readWish } from "./activity.ts"
+import type { Ports, SandboxWish, SessionActivity } from "./ports.ts"
 import { answerFromChat } from "./chat-questions.ts"
 import {
   abandonPrompt,
@@ -41,6 +48,12 @@ export interface Session {
    * With a given number the connection of an earlier runner ends.
    */
   readonly setRunnerToken: (hash: string, generation?: number) => void
+  /** What its sandbox is made with. */
+  readonly setWish: (wish: SandboxWish) => void
+  readonly wish: () => SandboxWish | undefined
+  readonly activity: () => SessionActivity
+  /** The child sessions that were started from this one. */
+  readonly children: () => readonly KnownChild[]
   /** The HTTP status that refuses a runner with this token's hash; `undefined` when it may connect. */
   readonly refuseRunner: (hash: string) => 401 | 410 | 503 | undefined
   /** Merges into the stored config, which the runner gets when it connects. An empty change encrypts it again. */
@@ -181,8 +194,13 @@ export const createSession = (ports: Ports, config?: string): Session => {
       commit(() => {
         values.setPrivate("runner-token", hash)
         values.setPrivate("generation", String(next ?? generation() + 1))
+        values.setPrivate("runner-of", next === undefined ? "other" : "fleet")
       })
     },
+    setWish: (wish) => commit(() => values.setPrivate("wish", JSON.stringify(wish))),
+    wish: () => readWish(values),
+    activity: () => readActivity(context),
+    children: () => readChildren(ports.sql),
     refuseRunner: (hash) => {
       const expected = values.getPrivate("runner-token")
       if (expected === undefined) return 503
@@ -286,6 +304,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
       context.childReports.send()
       context.workflowReports.send(commit)
       context.chatSends.sendDue(commit)
+      context.fleetReports.send(() => readActivity(context), commit)
     },
     snapshot: (channel) => {
       runner.flush()
@@ -368,6 +387,9 @@ const meetDeadlines = (context: SessionContext): void => {
         break
       case "send":
         context.chatSends.wake()
+        break
+      case "fleet":
+        context.fleetReports.retry()
         break
       case "ask":
         ports.sql.run("UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'", ref)

@@ -11,6 +11,19 @@ export const fleetSettings = {
     schema: someText,
     fallback: () => "local",
   },
+  hubUrl: {
+    env: "HUB_URL",
+    doc: "`serve` without a hub of its own: the address of the hub, for example the Worker's; needs FLEET_KEY",
+    schema: urlWith("must be an http:// or https:// URL", ({ protocol }) =>
+      /^https?:$/.test(protocol),
+    ),
+  },
+  fleetKey: {
+    env: "FLEET_KEY",
+    doc: "signs the requests between `serve` and the hub of HUB_URL; both have the same",
+    schema: z.string().min(32, "must have at least 32 characters"),
+    secret: true,
+  },
   databaseUrl: {
     env: "DATABASE_URL",
     doc: "PostgreSQL for many replicas of `serve`; SQLite in the state directory if it is not set",

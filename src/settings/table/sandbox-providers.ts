@@ -61,6 +61,12 @@ export const sandboxProviderSettings = {
     schema: file,
     fallback: () => `${SERVICE_ACCOUNT}/ca.crt`,
   },
+  kubernetesVolumeSize: {
+    env: "KUBERNETES_VOLUME_SIZE",
+    doc: "the size of each sandbox's volume in Kubernetes",
+    schema: z.string().regex(/^\d+(Mi|Gi|Ti)$/, "must be a size such as 10Gi"),
+    fallback: () => "10Gi",
+  },
   redisUrl: {
     env: "REDIS_URL",
     doc: "Redis in which `serve` publishes the sandbox of each session for other programs",

@@ -24,7 +24,7 @@ const messagePart = z.object({
 })
 
 /** Tokens and cost, of a message or of the whole session. */
-const usage = z.object({
+export const usage = z.object({
   input: z.number(),
   output: z.number(),
   reasoning: z.number(),

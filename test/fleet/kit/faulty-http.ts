@@ -1,6 +1,8 @@
 /** An HTTP service on loopback or on a unix socket whose requests fail as the contract suite asks. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { createHash } from "node:crypto"
 import type { AddressInfo, Socket } from "node:net"
+import type { Duplex } from "node:stream"
 import type { FaultKind, FaultSwitch } from "../provider-faults.ts"
 
 export interface FaultyHttp {
@@ -19,6 +21,40 @@ export interface FaultyHttpOptions {
   /** Lets the deadlines of the provider pass. */
   readonly expire: () => void
   readonly isWrite?: (request: Request) => boolean
+  /** A WebSocket: the messages that it sends before it closes, or a refusal of the handshake. */
+  readonly connect?: (
+    url: URL,
+    headers: IncomingMessage["headers"],
+  ) => Promise<readonly Uint8Array[] | Response>
+}
+
+const frameOf = (opcode: number, payload: Uint8Array): Uint8Array => {
+  const isLong = payload.length > 125
+  const head = Buffer.alloc(isLong ? 4 : 2)
+  head.writeUInt8(0x80 + opcode, 0)
+  head.writeUInt8(isLong ? 126 : payload.length, 1)
+  if (isLong) head.writeUInt16BE(payload.length, 2)
+  return Buffer.concat([head, payload])
+}
+
+const handshake = (incoming: IncomingMessage): string => {
+  const key = `${incoming.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`
+  return [
+    "HTTP/1.1 101 Switching Protocols",
+    "Upgrade: websocket",
+    "Connection: Upgrade",
+    `Sec-WebSocket-Accept: ${createHash("sha1").update(key).digest("base64")}`,
+    `Sec-WebSocket-Protocol: ${incoming.headers["sec-websocket-protocol"]}`,
+    "\r\n",
+  ].join("\r\n")
+}
+
+const refuse = async (socket: Duplex, answer: Response): Promise<void> => {
+  const body = await answer.text()
+  const lines = [...answer.headers].map(([name, value]) => `${name}: ${value}\r\n`).join("")
+  socket.end(
+    `HTTP/1.1 ${answer.status} Refused\r\n${lines}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
 }
 
 const readBody = async (incoming: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> => {
@@ -36,7 +72,7 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
   const count = { requests: 0, writes: 0 }
   let fault: { readonly kind: FaultKind; skip: number } | undefined
   let reached = Promise.withResolvers<void>()
-  const hanging = new Set<Socket>()
+  const hanging = new Set<Socket | Duplex>()
 
   const faultOfNext = (): FaultKind | undefined => {
     if (!fault) return undefined
@@ -60,6 +96,13 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
     return options.handle(request)
   }
 
+  /** A careless service repeats what it has received. */
+  const failure = (kind: "too-many" | "error", incoming: IncomingMessage, text: string) =>
+    Response.json(
+      { message: `failed: ${JSON.stringify(incoming.headers)} ${text}` },
+      kind === "error" ? { status: 500 } : { status: 429, headers: { "retry-after": "7" } },
+    )
+
   const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await readBody(incoming)
     count.requests += 1
@@ -67,11 +110,7 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
     if (kind === undefined) return write(await carryOut(incoming, body), response)
     if (kind === "too-many" || kind === "error") {
       reached.resolve()
-      const status = kind === "error" ? 500 : 429
-      // A careless service repeats what it has received.
-      const message = `failed: ${JSON.stringify(incoming.headers)} ${new TextDecoder().decode(body)}`
-      const headers = kind === "error" ? {} : { "retry-after": "7" }
-      return write(Response.json({ message }, { status, headers }), response)
+      return write(failure(kind, incoming, new TextDecoder().decode(body)), response)
     }
     if (kind.endsWith("-after")) await carryOut(incoming, body)
     if (kind.startsWith("cut")) incoming.socket.destroy()
@@ -84,6 +123,31 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
       response.writeHead(500)
       response.end(String(error))
     })
+  })
+  const upgrade = async (incoming: IncomingMessage, socket: Duplex): Promise<void> => {
+    count.requests += 1
+    const kind = faultOfNext()
+    if (kind === "too-many" || kind === "error") {
+      reached.resolve()
+      return refuse(socket, failure(kind, incoming, ""))
+    }
+    const url = new URL(incoming.url ?? "/", "http://service")
+    const result =
+      kind?.endsWith("-before") === true
+        ? undefined
+        : await options.connect?.(url, incoming.headers)
+    if (kind !== undefined) {
+      if (kind.startsWith("cut")) socket.destroy()
+      else hanging.add(socket)
+      return reached.resolve()
+    }
+    if (result instanceof Response) return refuse(socket, result)
+    socket.write(handshake(incoming))
+    for (const message of result ?? []) socket.write(frameOf(2, message))
+    socket.end(frameOf(8, Uint8Array.of(3, 232)))
+  }
+  server.on("upgrade", (incoming, socket) => {
+    upgrade(incoming, socket).catch(() => socket.destroy())
   })
   await new Promise<void>((resolve) => {
     if (options.unix === undefined) server.listen(0, "127.0.0.1", resolve)

@@ -1,11 +1,14 @@
 /** The two hosts of the hub behind one shape, each with the sessions `main` and `other`. */
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { startLocalHub } from "../../../src/hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../../hub/kit/hub.ts"
+import { freePort } from "../../hub/kit/free-port.ts"
 import { bundleWorker, startWorkerd } from "../../hub/kit/workerd.ts"
 import { silentLog } from "../../kit/log.ts"
 import { requireBinary, type Sandbox } from "../../kit/runner.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 export type HostName = "bun" | "workerd"
 
@@ -36,7 +39,73 @@ export const hubHosts: Readonly<Record<HostName, (options: HostOptions) => Promi
     await hub.resume()
     return { url: hub.url, clientToken: CLIENT_TOKEN, stop: hub.stop }
   },
-  workerd: async ({ variables }) => startWorkerd(await bundleWorker(), variables),
+  workerd: async ({ sandbox, variables }) => {
+    const port = await freePort()
+    const workerd = await startWorkerd(await bundleWorker(), {
+      ...variables,
+      FLEET_URL: `http://127.0.0.1:${port}`,
+      FLEET_KEY,
+      HUB_GATEWAY_SECRET: "a gateway secret of the tests",
+    })
+    const fleet = await startFleetProcess(sandbox, { url: workerd.url, port })
+    return {
+      url: workerd.url,
+      clientToken: workerd.clientToken,
+      stop: async () => {
+        await fleet.stop()
+        await workerd.stop()
+      },
+    }
+  },
+}
+
+const FLEET_KEY = "a key of the fleet for tests only"
+
+/** The compiled `serve` as the fleet of a hub elsewhere. Its sandboxes are ended before it is stopped. */
+const startFleetProcess = async (
+  sandbox: Sandbox,
+  hub: { readonly url: string; readonly port: number },
+) => {
+  const stateDir = join(sandbox.root, "fleet-state")
+  const child = Bun.spawn([requireBinary(), "serve", "--state-dir", stateDir], {
+    cwd: sandbox.root,
+    env: {
+      ...sandbox.environment,
+      SANDBOX_PROVIDER: "local",
+      HUB_URL: hub.url,
+      HUB_PORT: String(hub.port),
+      FLEET_KEY,
+    },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: Bun.file(join(sandbox.root, "fleet.log")),
+  })
+  const url = `http://127.0.0.1:${hub.port}`
+  const healthy = () =>
+    fetch(`${url}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  await untilTrue(healthy, "start of the fleet", 60_000)
+  const call = async (method: string, path: string) => {
+    const token = readFileSync(join(stateDir, "fleet", "operator-token"), "utf8")
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+    })
+    return response.json()
+  }
+  return {
+    stop: async () => {
+      const { sandboxes } = (await call("GET", "/api/sandboxes")) as {
+        sandboxes: readonly { readonly sessionId: string }[]
+      }
+      for (const { sessionId } of sandboxes)
+        await call("POST", `/api/sandbox/${sessionId}/terminate?wait=1`)
+      child.kill("SIGTERM")
+      await child.exited
+    },
+  }
 }
 
 /** Creates a session, or changes its title or config, as an operator of the hub does. */

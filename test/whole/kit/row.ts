@@ -2,6 +2,7 @@
 import { expect } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
 import { until } from "../../hub/kit/until.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 import type { ToolName } from "../effects.ts"
 import type { House, ToolCallResult } from "./house.ts"
 
@@ -30,17 +31,7 @@ export const untilFile = async (path: string): Promise<string> => {
   return readFileSync(path, "utf8")
 }
 
-export const untilTrue = async (
-  holds: () => Promise<boolean> | boolean,
-  what: string,
-  ms = 30_000,
-): Promise<void> => {
-  const deadline = Date.now() + ms
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`no ${what} within ${ms} ms`)
-    await Bun.sleep(25)
-  }
-}
+export { untilTrue } from "../../kit/until-true.ts"
 
 /** A workflow that another session has stored; its one step writes a file into the workspace of the run. */
 export const storeWorkflow = async (

@@ -27,12 +27,6 @@ export const describeTools = (host: HostName): void =>
     describeConversation(() => house)
 
     for (const name of Object.keys(rows) as ToolName[]) {
-      test(titleOf(name, host), () => rows[name](house), ROW_MS)
+      test(`${name}: ${effects[name].effect}`, () => rows[name](house), ROW_MS)
     }
   })
-
-const titleOf = (name: ToolName, host: HostName): string => {
-  const row = effects[name]
-  const instead = "onDurableObject" in row && host === "workerd" ? row.onDurableObject : undefined
-  return `${name}: ${instead ?? row.effect}`
-}

@@ -1,19 +1,8 @@
 /** Clones a repository into a child session's workspace and checks out the given commit and branch. */
-import {
-  GIT_NAME_RULE,
-  GIT_URL_RULE,
-  hideCredentials,
-  isGitName,
-  isGitUrl,
-} from "../../../lib/git-url.ts"
+import { hideCredentials } from "../../../lib/git-url.ts"
 import { runCommand } from "../../../lib/run-command.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
-
-interface Source {
-  readonly repoUrl?: string | undefined
-  readonly branch?: string | undefined
-  readonly ref?: string | undefined
-}
+import { checkSource, type Source } from "../../handlers/repository-source.ts"
 
 const GIT_MS = 50_000
 
@@ -22,11 +11,7 @@ export const checkOut = async (
   { repoUrl = "", branch, ref }: Source,
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<void> => {
-  // The agent names the repository and the hub reads it with its own rights: a path of this machine is not a repository.
-  if (!isGitUrl(repoUrl) || /^file:/i.test(repoUrl)) throw new Refusal(`repoUrl: ${GIT_URL_RULE}`)
-  for (const [field, name] of Object.entries({ ref, branch })) {
-    if (name !== undefined && !isGitName(name)) throw new Refusal(`${field}: ${GIT_NAME_RULE}`)
-  }
+  checkSource({ repoUrl, branch, ref })
   const git = async (...args: string[]) => {
     const { exitCode, stderr } = await runCommand("git", args, {
       cwd: workspace,

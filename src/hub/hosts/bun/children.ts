@@ -1,4 +1,7 @@
-/** Child sessions: each is a runner process with its own workspace, connected to this hub. */
+/**
+ * Child sessions: each has a runner of its own, connected to this hub. The fleet starts it in a sandbox, or this process
+ * starts it with a workspace of its own.
+ */
 import type { Subprocess } from "bun"
 import { chmod, mkdir } from "node:fs/promises"
 import { dirname, join } from "node:path"
@@ -12,17 +15,9 @@ import type { Session } from "../../session/session.ts"
 import { gatewayKey, hashOf } from "../../keys.ts"
 import { childEnvironment } from "./child-environment.ts"
 import { checkOut } from "./check-out-repository.ts"
+import { type Children, type Task, wishOf, workspaceOf } from "../../handlers/children-port.ts"
+import { checkSource } from "../../handlers/repository-source.ts"
 import { nameOfRequest, Refusal } from "../../handlers/handler-table.ts"
-
-export interface Task {
-  readonly task: string
-  readonly workspace: string
-  readonly repoUrl?: string | undefined
-  readonly branch?: string | undefined
-  readonly ref?: string | undefined
-  readonly title?: string | undefined
-  readonly model?: string | undefined
-}
 
 export interface ChildrenOptions {
   readonly sql: Sql
@@ -43,28 +38,8 @@ export interface ChildrenOptions {
   /** How many child sessions may run at the same time, and how deep below the first session. */
   readonly maxChildren?: number | undefined
   readonly maxDepth?: number | undefined
-}
-
-export interface Children {
-  /** Idempotent: the same request is the same child. */
-  readonly spawn: (parent: string, requestId: string, task: Task) => Promise<string>
-  /** Ends the child session that was made for this execution, if there is one. Its parent is told. */
-  readonly executionEnded: (executionId: string, status: string) => Promise<void>
-  readonly of: (parent: string) => readonly Record<string, unknown>[]
-  /** Throws a Refusal unless `child` is a child of `parent`. */
-  readonly mustOwn: (parent: string, child: string) => void
-  /** Ends a session and its runner, after those of its descendants. */
-  readonly terminate: (
-    session: string,
-    why: string,
-    options?: { readonly quiet?: boolean },
-  ) => Promise<void>
-  /** The session has ended: ends its children too. */
-  readonly ended: (session: string) => Promise<void>
-  /** Starts the runners again that ran before a restart of the hub. */
-  readonly resume: () => Promise<void>
-  /** Stops every runner. Their sessions stay, to be resumed. */
-  readonly stop: () => Promise<void>
+  /** A fleet gives every session with work a sandbox: no process is started here. */
+  readonly hasFleet?: boolean | undefined
 }
 
 type Child = Subprocess<"pipe", "ignore", Bun.BunFile>
@@ -99,6 +74,8 @@ export const createChildren = (options: ChildrenOptions): Children => {
   const running = () => readRows(sql, childRow, RUNNING)
 
   const launch = async ({ id, parent, model }: ChildRow) => {
+    // Its queued task is what starts the sandbox.
+    if (options.hasFleet === true) return
     const session = options.create(id)
     const token = crypto.randomUUID()
     session.setRunnerToken(await hashOf(token))
@@ -179,6 +156,16 @@ export const createChildren = (options: ChildrenOptions): Children => {
       )
   }
 
+  const makeFolders = async (id: string, task: Task) => {
+    const workspace = join(folderOf(id), "workspace")
+    // A user that the agent runs as must be able to reach its workspace; it cannot list these folders.
+    await mkdir(folderOf(id), { recursive: true, mode: 0o711 })
+    await chmod(dirname(folderOf(id)), 0o711)
+    await mkdir(join(folderOf(id), "state"), { mode: 0o700 })
+    await mkdir(workspace, { recursive: true })
+    if (task.repoUrl !== undefined) await checkOut(workspace, task, options.environment)
+  }
+
   return {
     terminate,
     spawn: async (parent, requestId, task) => {
@@ -187,13 +174,8 @@ export const createChildren = (options: ChildrenOptions): Children => {
       const id = `child-${name}`
       if (findChild(id)) return id
       checkLimits(parent)
-      const workspace = join(folderOf(id), "workspace")
-      // A user that the agent runs as must be able to reach its workspace; it cannot list these folders.
-      await mkdir(folderOf(id), { recursive: true, mode: 0o711 })
-      await chmod(dirname(folderOf(id)), 0o711)
-      await mkdir(join(folderOf(id), "state"), { mode: 0o700 })
-      await mkdir(workspace, { recursive: true })
-      if (task.repoUrl !== undefined) await checkOut(workspace, task, options.environment)
+      if (options.hasFleet === true) checkSource(task)
+      else await makeFolders(id, task)
       const row: ChildRow = {
         id,
         parent,
@@ -207,6 +189,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
       await session.configure(options.find(parent)?.config() ?? {})
       session.setTitle(row.title)
       session.setParent(parent)
+      session.setWish(wishOf(task))
       // Without a task it waits for a workflow order.
       if (task.task !== "")
         session.prompt(
@@ -262,6 +245,3 @@ export const createChildren = (options: ChildrenOptions): Children => {
     },
   }
 }
-
-/** The name of the workspace of a child session that exists for one execution of a workflow. */
-export const workspaceOf = (executionId: string): string => `workflow:${executionId}`

@@ -15,7 +15,7 @@ import { withGitRetries } from "../../handlers/git-retries.ts"
 import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
-import { runWorkflowInCheckout } from "./workflow-in-checkout.ts"
+import { runWorkflowInCheckout } from "../../handlers/workflow-in-checkout.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 import { mailReaderOf } from "../../access/mail-reader.ts"
@@ -49,7 +49,7 @@ export interface LocalHubOptions {
   readonly chatSession?: (() => string) | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
-  /** The control plane in the same process, if there is one. */
+  /** The control plane in the same process, if there is one: it also starts the sandboxes of child sessions. */
   readonly activity?: HubOptions["activity"]
   readonly routes?: HubOptions["routes"]
 }
@@ -61,6 +61,8 @@ export interface LocalHub extends Hub {
   readonly toolSwitches: () => Readonly<Record<string, boolean>>
   /** The key that the gateway of this session's sandbox checks. */
   readonly gatewayKey: (session: string, generation: number) => Promise<string>
+  /** Ends a session and its child sessions. */
+  readonly end: (session: string, why: string) => Promise<void>
 }
 
 export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub> => {
@@ -93,6 +95,8 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       workDir: (session) => {
         const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
         if (existsSync(own)) return own
+        // With a fleet every checkout is in a sandbox.
+        if (options.activity) return undefined
         // The working directory belongs to the operator's session. Other owners' runners are elsewhere.
         return owner === LOCAL_OWNER ? options.workDir : undefined
       },
@@ -169,7 +173,10 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       return hub.create(id, owner, added.ok ? added.ancestors : [parent], access?.creator())
     },
     refusalOf: (parent) =>
-      hub.hosted(parent)?.access.owner() === LOCAL_OWNER ? undefined : OPERATOR_ONLY,
+      options.activity || hub.hosted(parent)?.access.owner() === LOCAL_OWNER
+        ? undefined
+        : OPERATOR_ONLY,
+    hasFleet: options.activity !== undefined,
     runnerUrl: hub.runnerUrl,
     maxChildren: options.maxChildren,
     maxDepth: options.maxChildDepth,
@@ -188,6 +195,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   return {
     ...hub,
     gatewayKey: gatewayKeyOf,
+    end: (session, why) => children.terminate(session, why),
     toolSwitches: () =>
       toolSwitchesOf({
         hasGitHost: hasGitHost(environment),

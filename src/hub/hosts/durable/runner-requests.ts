@@ -11,13 +11,19 @@ import { storeNameOf } from "./shared-store-object.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 import { durableGit } from "./git.ts"
 import { withGitRetries } from "../../handlers/git-retries.ts"
-import type { SessionAccess } from "../../access/session-access.ts"
-import { type OtherSession, createExternalHandlers } from "../../handlers/external-requests.ts"
+import type { Directory } from "../../access/directory.ts"
+import type { HostedSession } from "../../access/guarded-clients.ts"
+import {
+  createExternalHandlers,
+  type ExternalHandlerOptions,
+  type OtherSession,
+} from "../../handlers/external-requests.ts"
+import { runWorkflowInCheckout } from "../../handlers/workflow-in-checkout.ts"
+import { durableChildren, NO_SANDBOXES } from "./children.ts"
+import { hasFleet } from "./fleet.ts"
 import { durableChats } from "./chats.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 
-const NO_SANDBOXES =
-  "this deployment cannot start sandboxes: create a session and start a runner for it"
 const NO_OTHER_CHECKOUT =
   "repoUrl, branch, ref: this deployment cannot start sandboxes: check the repository out in this session and run the workflow without them"
 
@@ -34,13 +40,11 @@ const optionalTarget = z
   .nullable()
 const optionalResult = z.record(z.string(), z.unknown()).nullable()
 
-type Access = Pick<SessionAccess, "runner" | "creator">
-
 export const answerRunnerRequest = (
   environment: DurableEnvironment,
-): ((access: Access, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
+  directory: Directory,
+): ((hosted: HostedSession, frame: RequestFrame) => Promise<Record<string, unknown>>) => {
   const { SESSIONS, SHARED_STORE } = environment
-  const refuseSandbox = () => Promise.reject(new Refusal(NO_SANDBOXES))
   const otherSession = (session: string): OtherSession => {
     const call =
       <Schema extends z.ZodType>(name: string, result: Schema) =>
@@ -54,54 +58,54 @@ export const answerRunnerRequest = (
       channels: call("channels", z.array(z.string())),
     }
   }
-  const externalHandlersOf = (owner: Owner) =>
+  const externalHandlersOf = (owner: Owner, children: ExternalHandlerOptions["children"]) =>
     createExternalHandlers({
       find: async (session) =>
         (await callObject(SESSIONS, session, z.boolean(), "exists", []))
           ? otherSession(session)
           : undefined,
-      children: {
-        spawn: refuseSandbox,
-        of: () => [],
-        mustOwn: () => {
-          throw new Refusal(NO_SANDBOXES)
-        },
-        terminate: refuseSandbox,
-        ended: async () => {},
-        resume: async () => {},
-        stop: async () => {},
-        executionEnded: async () => {},
-      },
+      children,
       git: withGitRetries(durableGit(environment, owner), (caller, change) =>
         callObject(SHARED_STORE, storeNameOf(owner), nothing, "retryGit", [owner, caller, change]),
       ),
       chatProblem: durableChats(environment).problemOf,
     })
-  return async (access, frame) => {
+  return async (hosted, frame) => {
+    const { access } = hosted
     const runner = access.runner()
     const { session, owner } = runner
-    // Ending a child is refused for every id, because this host has no children.
-    if (frame.type !== "terminate-child") {
-      await guardRequest(
-        runner,
-        frame,
-        async (id) => (await callObject(SESSIONS, id, optionalTarget, "target", [])) ?? undefined,
-      )
-    }
-    if (frame.type === "workflow-run" && (frame.repoUrl ?? frame.branch ?? frame.ref) !== undefined)
-      throw new Refusal(NO_OTHER_CHECKOUT)
+    if (frame.type === "terminate-child" && !hasFleet(environment)) throw new Refusal(NO_SANDBOXES)
+    await guardRequest(
+      runner,
+      frame,
+      async (id) => (await callObject(SESSIONS, id, optionalTarget, "target", [])) ?? undefined,
+    )
+    const children = durableChildren(environment, directory, hosted)
     const store = storeNameOf(owner)
-    return (
+    const reader = mailReaderOf(owner, access.creator())
+    const inStore = async (of: string, asked: RequestFrame) =>
       (await callObject(SHARED_STORE, store, optionalResult, "answer", [
         store,
+        of,
+        asked,
+        reader,
+      ])) ?? undefined
+    if (namesCheckout(frame) && !hasFleet(environment)) throw new Refusal(NO_OTHER_CHECKOUT)
+    return (
+      // The checkout of a session is in its sandbox: its origin is not known here.
+      (await runWorkflowInCheckout(
+        { children, origin: async () => undefined, answer: inStore },
         session,
         frame,
-        mailReaderOf(owner, access.creator()),
-      ])) ??
-      answerExternalRequest(externalHandlersOf(owner), frame, {
+      )) ??
+      (await inStore(session, frame)) ??
+      answerExternalRequest(externalHandlersOf(owner, children), frame, {
         session,
         requestId: frame.requestId,
       })
     )
   }
 }
+
+const namesCheckout = (frame: RequestFrame): boolean =>
+  frame.type === "workflow-run" && (frame.repoUrl ?? frame.branch ?? frame.ref) !== undefined

@@ -65,6 +65,13 @@ export interface DurableEnvironment {
   readonly TELEGRAM_BOT_TOKEN?: string
   readonly TELEGRAM_SESSION?: string
   readonly TELEGRAM_API_URL?: string
+  /** The fleet that starts sandboxes: its address, or a service binding to it, and the key that signs the calls. */
+  readonly FLEET_URL?: string
+  readonly FLEET?: { readonly fetch: (request: Request) => Promise<Response> }
+  readonly FLEET_KEY?: string
+  /** How many child sessions of one session may run at the same time (20), and how deep below the first one (3). */
+  readonly MAX_CHILDREN?: string
+  readonly MAX_CHILD_DEPTH?: string
   /** Origins of web pages that may call the hub, separated by commas. */
   readonly ALLOWED_ORIGINS?: string
 }

@@ -39,7 +39,9 @@ import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts
 import type { JwtVerifier } from "../../access/verify-jwt.ts"
 import { gatewayKey } from "../../keys.ts"
 import { applyProvision, type Provision } from "../../provision.ts"
+import { durableChildren } from "./children.ts"
 import { doorOf, keyringOf, verifierOf } from "./environment.ts"
+import { handleFleetCall, hasFleet, tellFleet } from "./fleet.ts"
 import { DIRECTORY_NAME, remoteDirectory } from "./remote-directory.ts"
 import { storeNameOf, storeOfTrigger } from "./shared-store-object.ts"
 import type { EffectReceiver } from "../../shared-store/session-deliveries.ts"
@@ -129,10 +131,21 @@ export class SessionAgent {
     return {
       directory: this.#directory,
       now: () => Date.now(),
-      terminate: async () => this.#hosted?.session.terminate("ended by a client"),
+      terminate: () => this.#end("ended by a client"),
       gatewayKey: async ({ id, session }) =>
         HUB_GATEWAY_SECRET ? gatewayKey(HUB_GATEWAY_SECRET, id, session.generation()) : undefined,
     }
+  }
+
+  /** Descendants first: a parent that has ended cannot end them any more. */
+  async #end(why: string, quiet = false): Promise<void> {
+    if (!this.#hosted) return
+    await this.#children(this.#hosted).endAll()
+    this.#hosted.session.terminate(why, { quiet })
+  }
+
+  #children(hosted: HostedSession) {
+    return durableChildren(this.#environment, this.#directory, hosted)
   }
 
   #checkConnections(): void {
@@ -198,6 +211,12 @@ export class SessionAgent {
       channels: () => session().channels(),
       prompt: (...args: Parameters<Session["prompt"]>) => session().prompt(...args),
       note: (...args: Parameters<Session["note"]>) => session().note(...args),
+      /** By the parent session, which has the same owner. */
+      terminate: (owner: Owner, why: string, quiet: boolean) => {
+        if (this.#hosted?.access.owner() !== owner)
+          throw new FinalFailure("the session does not exist")
+        return this.#end(why, quiet)
+      },
       /** A report of a child, which has the same owner. */
       childReported: (store: string, ...args: Parameters<Session["childReported"]>) => {
         if (storeNameOf(this.#hosted?.access.owner() ?? LOCAL_OWNER) !== store)
@@ -263,15 +282,24 @@ export class SessionAgent {
         report(urgent)
       },
       checkConnections: () => this.#checkConnections(),
-      answer: (frame) => answerRunnerRequest(this.#environment)(hosted().access, frame),
-      workflowReported: (...result) =>
-        callObject(
-          this.#environment.SHARED_STORE,
-          storeNameOf(hosted().access.owner()),
-          nothing,
-          "executed",
-          result,
-        ),
+      answer: (frame) => answerRunnerRequest(this.#environment, this.#directory)(hosted(), frame),
+      workflowReported: async (...result) => {
+        const { session, access } = hosted()
+        const store = storeNameOf(access.owner())
+        await callObject(this.#environment.SHARED_STORE, store, nothing, "executed", result)
+        const [execution, { status }] = result
+        // The session was made for this run and has nothing else to do.
+        if (session.wish()?.isForWorkflow === true && status !== "needs_approval")
+          later(0, () =>
+            state.waitUntil(this.#end(`The workflow run ${execution} has ended: ${status}.`)),
+          )
+      },
+      tellFleet: hasFleet(this.#environment)
+        ? (activity) => {
+            const { id, access } = hosted()
+            return tellFleet(this.#environment, { session: id, owner: access.owner(), activity })
+          }
+        : undefined,
       tellParent: (parent, childReport) =>
         callObject(this.#environment.SESSIONS, parent, nothing, "childReported", [
           storeNameOf(hosted().access.owner()),
@@ -286,7 +314,7 @@ export class SessionAgent {
           "decide",
           [hosted().id, decision],
         ),
-      ended: () => {},
+      ended: () => state.waitUntil(this.#children(hosted()).endAll()),
       chats: this.#chats.port,
       report: consoleReport(() => this.#name()),
     }
@@ -303,6 +331,27 @@ export class SessionAgent {
       find: () => this.#hosted,
       provision: (name, owner, fields) => this.#provision(name, owner, fields),
       liveStatus: () => undefined,
+      fleet: (session, call, request) =>
+        handleFleetCall(
+          {
+            environment: this.#environment,
+            sql: durableSql(this.#state),
+            session,
+            find: () => this.#hosted,
+            create: async (owner) => {
+              if (this.#hosted) return
+              await this.#directory.addSession(session, owner)
+              await this.#provision(session, owner, {})
+            },
+            end: (why) => this.#end(why),
+            gatewayKey: async (generation) => {
+              const { HUB_GATEWAY_SECRET: secret } = this.#environment
+              return secret ? gatewayKey(secret, session, generation) : undefined
+            },
+          },
+          call,
+          request,
+        ),
       artifact: (_session, id) => this.#blobs.find(id),
       hook: async () => new Response("", { status: 404 }),
       chat: async (type, request) => {

@@ -1,13 +1,18 @@
 /** Runs a workflow in a child session with its own clone, when the request names a repository, a branch or a commit. */
-import type { RequestFrame } from "../../../wire/frames/index.ts"
-import { Refusal } from "../../handlers/handler-table.ts"
-import { type Children, workspaceOf } from "./children.ts"
+import type { RequestFrame } from "../../wire/frames/index.ts"
+import { Refusal } from "./handler-table.ts"
+import { type Children, workspaceOf } from "./children-port.ts"
+
+type Result = Record<string, unknown>
 
 export interface WorkflowInCheckoutOptions {
   readonly children: Pick<Children, "spawn" | "terminate">
   /** The `origin` URL of a session's checkout. */
   readonly origin: (session: string) => Promise<string | undefined>
-  readonly answer: (session: string, frame: RequestFrame) => Record<string, unknown> | undefined
+  readonly answer: (
+    session: string,
+    frame: RequestFrame,
+  ) => Result | undefined | Promise<Result | undefined>
 }
 
 /** Undefined when the workflow runs in the session's own checkout. */
@@ -31,7 +36,7 @@ export const runWorkflowInCheckout = async (
     ref,
   })
   try {
-    return answer(child, frame)
+    return await answer(child, frame)
   } catch (error) {
     await children.terminate(child, "its workflow could not be started", { quiet: true })
     throw error

@@ -1,0 +1,31 @@
+/**
+ * The variables of the deployment that the sandboxes of an owner get. The keys of model providers are for all owners; the
+ * accounts of the operator (git host, password manager) are for the operator's own sessions only.
+ */
+import type { EnvironmentOf } from "../fleet/sandbox-spec.ts"
+import { parseOwner } from "../hub/access/ownership.ts"
+import { LOCAL_OWNER } from "../hub/access/session-access.ts"
+import { gitTokenOf } from "../hub/handlers/git-tokens.ts"
+import { childEnvironment } from "../hub/hosts/bun/child-environment.ts"
+
+const CREDENTIALS = /^(?:OP_SERVICE_ACCOUNT_TOKEN|SANDPIPER_SECRETS_FILE)$/
+const OF_GIT = /^(?:GITHUB_TOKEN|GIT_USER_NAME|GIT_USER_EMAIL|GIT_AUTHOR_.*|GIT_COMMITTER_.*)$/
+
+export const sandboxEnvironment =
+  (environment: Readonly<Record<string, string | undefined>>): EnvironmentOf =>
+  (tenant) => {
+    const all = Object.entries(childEnvironment(environment))
+    const only = (isWanted: (name: string) => boolean) =>
+      Object.fromEntries(all.filter(([name]) => isWanted(name)))
+    const isOperators = tenant === LOCAL_OWNER
+    const owner = parseOwner(tenant)
+    const token = owner && gitTokenOf(environment, owner)
+    return {
+      providerKeys: only((name) => !CREDENTIALS.test(name) && !OF_GIT.test(name)),
+      credentials: isOperators ? only((name) => CREDENTIALS.test(name)) : {},
+      github: {
+        ...(isOperators && only((name) => OF_GIT.test(name))),
+        ...(token !== undefined && { GITHUB_TOKEN: token }),
+      },
+    }
+  }

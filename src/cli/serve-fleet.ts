@@ -1,0 +1,65 @@
+/** `sandpiper serve` with HUB_URL: only the fleet, for a hub in another process such as Durable Objects. */
+import { createFleet, type FleetOptions } from "../fleet/fleet.ts"
+import { createHubDoor } from "../fleet/hub-door.ts"
+import { createRemoteHub } from "../fleet/remote-hub.ts"
+import { bearerOf } from "./serve-stack.ts"
+
+export interface ServeFleetOptions extends Omit<FleetOptions, "hub" | "isOperator" | "added"> {
+  readonly hubUrl: string
+  readonly fleetKey: string
+  readonly hostname: string
+  readonly port: number
+  readonly operatorToken: string
+}
+
+export interface ServedFleet {
+  readonly url: string
+  readonly port: number
+  readonly stop: () => Promise<void>
+}
+
+const MAX_BODY = 8 * 1024 * 1024
+
+export const startServedFleet = async (options: ServeFleetOptions): Promise<ServedFleet> => {
+  const { clock, log, store } = options
+  const fleet = await createFleet({
+    ...options,
+    hub: createRemoteHub({ url: options.hubUrl, key: options.fleetKey, clock, log }),
+    isOperator: bearerOf(options.operatorToken),
+    // The config of a session is the hub's.
+    added: async () => {},
+  })
+  const { follower } = fleet
+  const hubDoor = createHubDoor({ key: options.fleetKey, follower, store, clock })
+  const server = Bun.serve({
+    hostname: options.hostname,
+    port: options.port,
+    idleTimeout: 0,
+    maxRequestBodySize: MAX_BODY,
+    fetch: async (request) => {
+      if (new URL(request.url).pathname === "/health") return Response.json({ ok: true })
+      return (
+        (await hubDoor(request)) ??
+        (await fleet.door(request)) ??
+        new Response("no such route", { status: 404 })
+      )
+    },
+    error: (error) => {
+      log.error("fleet.request-failed", { error: String(error) })
+      return Response.json(
+        { error: "the request failed; the log of the server has the reason", code: "failed" },
+        { status: 500 },
+      )
+    },
+  })
+  fleet.start()
+  const port = server.port ?? 0
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    stop: async () => {
+      await server.stop()
+      await fleet.stop()
+    },
+  }
+}

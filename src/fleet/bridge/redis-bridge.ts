@@ -1,0 +1,132 @@
+/**
+ * Publishes the sandbox of each session in Redis for other programs. It only writes: the store is the truth, and a Redis
+ * that is down, slow or wrong changes nothing but what those programs see.
+ */
+import type { Clock } from "../../lib/clock.ts"
+import { describeError, type Log } from "../../lib/log.ts"
+import { bridgeEntry, bridgeKey, bridgeMark, usableRef } from "../core/bridge-entry.ts"
+import { redactError } from "../core/redact.ts"
+import type { SandboxProvider } from "../providers/contract.ts"
+import type { FleetStore, StoredSession } from "../store/ports.ts"
+import type { Bridge } from "./bridge.ts"
+import { openRedis, type RedisConnection } from "./redis-connection.ts"
+
+export interface RedisBridgeOptions {
+  readonly url: string
+  readonly store: Pick<FleetStore, "find" | "list" | "lease">
+  readonly provider: Pick<SandboxProvider, "name" | "address">
+  /** The name of this process among the replicas. */
+  readonly replica: string
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const KEEP_SECONDS = 86_400
+const REFRESH_MS = 3_600_000
+const RETRY_MS = { min: 1000, max: 60_000 }
+const GATEWAY_PORT = 9000
+
+export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
+  const { store, provider, clock, log } = options
+  const dirty = new Set<string>()
+  /** What was written last about each session that has an entry. */
+  const written = new Map<string, string>()
+  let connection: RedisConnection | undefined
+  let running: Promise<void> | undefined
+  let failures = 0
+  let stopped = false
+  let cancelRetry: (() => void) | undefined
+  let cancelRefresh = () => {}
+
+  const addressOf = async ({ life }: StoredSession): Promise<string | null> => {
+    if (life.phase !== "running" || life.ref === undefined) return null
+    const found = await provider.address(life.ref, GATEWAY_PORT)
+    return found.is === "ok" ? found.value.url : null
+  }
+
+  const publish = async (redis: RedisConnection, id: string): Promise<void> => {
+    // Read now: what the session was when it changed may be out of date.
+    const session = await store.find(id)
+    const url = session && usableRef(session.life) !== undefined ? await addressOf(session) : null
+    const entry = session && bridgeEntry(session.life, provider.name, url)
+    // A change during the writes has another mark, and is written again.
+    if (session && entry) written.set(id, bridgeMark(session.life))
+    else written.delete(id)
+    const key = bridgeKey(id)
+    const text = entry ? JSON.stringify(entry) : ""
+    if (entry) await redis.send("SET", [key, text, "EX", String(KEEP_SECONDS)])
+    else await redis.send("DEL", [key])
+    await redis.send("PUBLISH", [key, text])
+  }
+
+  const flush = async (): Promise<void> => {
+    for (;;) {
+      const [id] = dirty
+      if (id === undefined || stopped) return
+      dirty.delete(id)
+      try {
+        connection ??= await openRedis(options.url, clock)
+        await publish(connection, id)
+        if (failures > 0) log.info("bridge.redis-back")
+        failures = 0
+      } catch (error) {
+        dirty.add(id)
+        written.delete(id)
+        connection?.close()
+        connection = undefined
+        const why = redactError(describeError(error), [options.url])
+        // Once per outage.
+        if (failures === 0) log.warn("bridge.redis-down", { error: why })
+        failures += 1
+        const wait = Math.min(RETRY_MS.max, RETRY_MS.min * 2 ** Math.min(failures - 1, 10))
+        cancelRetry = clock.after(wait, () => {
+          cancelRetry = undefined
+          work()
+        })
+        return
+      }
+    }
+  }
+
+  /** One writer at a time, and none while it waits for its next attempt. */
+  const work = (): void => {
+    if (running || cancelRetry || stopped) return
+    running = flush().finally(() => {
+      running = undefined
+      if (dirty.size > 0) work()
+    })
+  }
+
+  const write = (id: string): void => {
+    dirty.add(id)
+    work()
+  }
+
+  /** Entries end after a day: one replica writes all of them again every hour. */
+  const refresh = async (): Promise<void> => {
+    const at = clock.now()
+    try {
+      if (await store.lease("bridge", options.replica, at, at + REFRESH_MS / 2))
+        for (const { id, life } of await store.list()) if (usableRef(life) !== undefined) write(id)
+    } catch (error) {
+      log.warn("bridge.refresh-failed", { error: describeError(error) })
+    }
+    if (!stopped) cancelRefresh = clock.after(REFRESH_MS, () => void refresh())
+  }
+
+  return {
+    changed: ({ id, life }) => {
+      if (written.get(id) !== bridgeMark(life)) write(id)
+    },
+    forgotten: write,
+    start: () => void refresh(),
+    stop: async () => {
+      stopped = true
+      cancelRefresh()
+      cancelRetry?.()
+      connection?.close()
+      await running
+      connection?.close()
+    },
+  }
+}

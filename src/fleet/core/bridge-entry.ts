@@ -1,0 +1,33 @@
+/** What the bridge says about a session's sandbox. Pure. */
+import type { ProviderName } from "../providers/contract.ts"
+import type { Life } from "./life.ts"
+
+export interface BridgeEntry {
+  readonly providerSandboxId: string
+  readonly provider: ProviderName
+  /** The address of the gateway; null while the sandbox does not run. */
+  readonly containerUrl: string | null
+  /** An earlier sandbox of this session had files that this one does not have. */
+  readonly isNewProvision: boolean
+}
+
+export const bridgeKey = (session: string): string => `sandbox:${session}`
+
+/** The sandbox that other programs may use: its runner has connected, or it sleeps. Undefined: there is none. */
+export const usableRef = (life: Life): string | undefined =>
+  life.phase === "running" || life.phase === "paused" || life.touched ? life.ref : undefined
+
+export const bridgeEntry = (
+  life: Life,
+  provider: ProviderName,
+  containerUrl: string | null,
+): BridgeEntry | undefined => {
+  const ref = usableRef(life)
+  if (ref === undefined) return undefined
+  const isNewProvision = life.generation > 1 && life.snapshot === undefined
+  return { providerSandboxId: ref, provider, containerUrl, isNewProvision }
+}
+
+/** Changes of a life that do not change this do not change the entry either, except for an address that has expired. */
+export const bridgeMark = (life: Life): string =>
+  [usableRef(life) ?? "", life.phase === "running", life.snapshot === undefined].join(" ")

@@ -1,0 +1,121 @@
+/** The parts of the fleet, joined: keeper, sweeper, the follower of the hub's reports and the HTTP API. */
+import type { Clock } from "../lib/clock.ts"
+import { digestOf } from "../lib/digest.ts"
+import type { Log } from "../lib/log.ts"
+import { createDoor, type Door } from "./door.ts"
+import { type HubFollower, followHub } from "./follow-hub.ts"
+import type { HubPort } from "./hub-port.ts"
+import { createKeeper, type Keeper } from "./keeper.ts"
+import type { SandboxProvider } from "./providers/contract.ts"
+import { createSandboxSpec, type EnvironmentOf } from "./sandbox-spec.ts"
+import type { FleetStore } from "./store/ports.ts"
+import { createSweeper, type Sweeper } from "./sweeper.ts"
+
+export interface FleetOptions {
+  readonly hub: HubPort
+  readonly provider: SandboxProvider
+  readonly store: FleetStore
+  readonly clock: Clock
+  readonly log: Log
+  readonly version: string
+  readonly idleMs: number
+  readonly pausedMs: number | undefined
+  readonly minimumVersion: string | undefined
+  readonly environmentOf: EnvironmentOf
+  /** Whether the request carries the operator's token. */
+  readonly isOperator: (request: Request) => Promise<boolean>
+  /** Called once for a session, before its first sandbox. */
+  readonly added: (session: string) => Promise<void>
+}
+
+export interface Fleet {
+  readonly keeper: Keeper
+  readonly sweeper: Sweeper
+  readonly follower: HubFollower
+  readonly door: Door
+  readonly start: () => void
+  readonly stop: () => Promise<void>
+}
+
+const BOOT_MS = 120_000
+const RELINK_MS = 60_000
+const LIFE_MS = 86_400_000
+/** Sessions of threads belong to the operator, whose token the callers of the API have. */
+const THREAD_OWNER = "user:local"
+
+export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
+  const { hub, provider, store, clock } = options
+  const log = options.log.child({ component: "fleet" })
+  const deployment = await store.deployment()
+  const replica = crypto.randomUUID()
+  const keeper = createKeeper({
+    store,
+    provider,
+    deployment,
+    replica,
+    clock,
+    log,
+    version: options.version,
+    idleMs: options.idleMs,
+    lifeMs: LIFE_MS,
+    policy: {
+      can: provider.can,
+      bootMs: BOOT_MS,
+      relinkMs: RELINK_MS,
+      idleMs: options.idleMs,
+      pausedMs: options.pausedMs,
+      minimumVersion: options.minimumVersion,
+    },
+    note: (session, text) => {
+      const written = hub.note(session, `fleet-${crypto.randomUUID()}`, text)
+      written.catch((error: unknown) =>
+        log.warn("fleet.note-lost", { session, error: String(error) }),
+      )
+    },
+    specOf: createSandboxSpec({
+      hub,
+      deployment,
+      version: options.version,
+      environmentOf: options.environmentOf,
+      idleMs: options.idleMs,
+      lifeMs: LIFE_MS,
+    }),
+  })
+  const follower = followHub({
+    store,
+    keeper,
+    provider: provider.name,
+    log,
+    added: options.added,
+  })
+  const sweeper = createSweeper({ store, provider, keeper, deployment, replica, clock, log })
+  const door = createDoor({
+    keeper,
+    sweeper,
+    store,
+    provider,
+    hub,
+    isOperator: options.isOperator,
+    openThread: async (threadKey) => {
+      const id = `thread-${digestOf(threadKey).replace(/^.*:/, "").slice(0, 24)}`
+      await hub.open(id, THREAD_OWNER)
+      return follower.record(id, THREAD_OWNER, { threadKey })
+    },
+  })
+  return {
+    keeper,
+    sweeper,
+    follower,
+    door,
+    start: () => {
+      keeper.start()
+      sweeper.start()
+    },
+    stop: async () => {
+      sweeper.stop()
+      await follower.idle()
+      await keeper.stop()
+      await store.close()
+    },
+  }
+}

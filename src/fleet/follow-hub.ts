@@ -1,0 +1,83 @@
+/** Follows the hub's reports: work wants a running sandbox, the runner's state goes to the keeper, an end ends the sandbox. */
+import type { Log } from "../lib/log.ts"
+import { variablesOf } from "./core/environment.ts"
+import type { HubReport } from "./hub-port.ts"
+import type { Keeper } from "./keeper.ts"
+import type { ProviderName } from "./providers/contract.ts"
+import type { FleetStore, StoredSession } from "./store/ports.ts"
+
+export interface FollowOptions {
+  readonly store: FleetStore
+  readonly keeper: Keeper
+  readonly provider: ProviderName
+  readonly log: Log
+  /** Called once for a session, before its first sandbox. */
+  readonly added: (session: string) => Promise<void>
+}
+
+export interface HubFollower {
+  /** Records a session of the hub, unless it is known. */
+  readonly record: (
+    session: string,
+    owner: string,
+    more?: Partial<Pick<StoredSession, "threadKey" | "environment">>,
+  ) => Promise<StoredSession>
+  /** Resolves when the report is stored. The reports of one session are handled in their order. */
+  readonly follow: (report: HubReport) => Promise<void>
+  /** Resolves when nothing is being handled. */
+  readonly idle: () => Promise<void>
+}
+
+export const followHub = (options: FollowOptions): HubFollower => {
+  const { store, keeper } = options
+  const lanes = new Map<string, Promise<void>>()
+
+  const record: HubFollower["record"] = async (id, owner, more = {}) => {
+    const known = await store.find(id)
+    if (known) return known
+    const stored = await keeper.add({
+      id,
+      tenant: owner,
+      threadKey: more.threadKey,
+      provider: options.provider,
+      environment: more.environment ?? {},
+    })
+    await options.added(stored.id)
+    return stored
+  }
+
+  const handle = async ({ session, owner, activity }: HubReport): Promise<void> => {
+    const { queued, working, generation, connected, hasEnded } = activity
+    const waits = queued > 0 || working > 0
+    const known = await store.find(session)
+    if (!known && (hasEnded || !waits || activity.hasOtherRunner)) return
+    const environment = variablesOf(activity.parent, activity.wish)
+    const { life } = known ?? (await record(session, owner, { environment }))
+    if (hasEnded) return void (await keeper.want(session, "ended"))
+    // Another program has taken the session over: its sandbox of before is not needed.
+    if (activity.hasOtherRunner) return void (await keeper.want(session, "asleep"))
+    if (waits && (life.wanted !== "running" || life.failed)) await keeper.want(session, "running")
+    await keeper.runner(session, { generation, linked: connected, busy: working > 0 })
+  }
+
+  return {
+    record,
+    follow: (report) => {
+      const { session } = report
+      const before = lanes.get(session) ?? Promise.resolve()
+      const handled = before.then(() => handle(report))
+      const settled = handled
+        .catch((error: unknown) =>
+          options.log.warn("fleet.follow-failed", { session, error: String(error) }),
+        )
+        .finally(() => {
+          if (lanes.get(session) === settled) lanes.delete(session)
+        })
+      lanes.set(session, settled)
+      return handled
+    },
+    idle: async () => {
+      while (lanes.size > 0) await Promise.all(lanes.values())
+    },
+  }
+}

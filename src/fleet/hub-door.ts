@@ -1,0 +1,49 @@
+/** The route by which a hub in another process reports its sessions. Each report is signed and accepted once. */
+import { z } from "zod"
+import { sessionActivity } from "../hub/session/ports.ts"
+import type { Clock } from "../lib/clock.ts"
+import { parseJson } from "../lib/json.ts"
+import { problemOfSignature } from "../lib/signed-request.ts"
+import type { Door } from "./door.ts"
+import type { HubFollower } from "./follow-hub.ts"
+import type { FleetStore } from "./store/ports.ts"
+
+export interface HubDoorOptions {
+  readonly key: string
+  readonly follower: HubFollower
+  readonly store: FleetStore
+  readonly clock: Clock
+}
+
+const MAX_BODY = 64 * 1024
+
+const report = z.object({
+  session: z.string().regex(/^[A-Za-z0-9._:-]{1,128}$/),
+  owner: z.string().regex(/^(user|org):[\x21-\x7e][\x20-\x7e]{0,254}$/),
+  activity: sessionActivity,
+})
+
+export const createHubDoor =
+  ({ key, follower, store, clock }: HubDoorOptions): Door =>
+  async (request) => {
+    const { pathname } = new URL(request.url)
+    if (pathname !== "/api/hub/activity" || request.method !== "POST") return undefined
+    const refuse = (status: number, code: string, error: string) =>
+      Response.json({ error, code, requestId: crypto.randomUUID() }, { status })
+    const body = await request.text()
+    if (body.length > MAX_BODY) return refuse(413, "too-large", "the report is too large")
+    const problem = await problemOfSignature({
+      key,
+      now: clock.now(),
+      request,
+      body,
+      // A lease of a random owner exists once, for all replicas and after a restart.
+      isNew: (nonce, until) =>
+        store.lease(`nonce:${nonce}`, crypto.randomUUID(), clock.now(), until),
+    })
+    if (problem !== undefined) return refuse(401, "unauthorized", problem)
+    const parsed = report.safeParse(parseJson(body))
+    if (!parsed.success) return refuse(400, "bad-request", "the report is malformed")
+    await follower.follow(parsed.data)
+    return Response.json({ ok: true })
+  }

@@ -1,0 +1,40 @@
+/** What the fleet needs of the hub, which is in the same process or behind signed HTTP requests. */
+import type { SessionActivity } from "../hub/session/ports.ts"
+
+export interface RunnerAdmission {
+  /** The WebSocket URL for the session's runner. */
+  readonly runnerUrl: string
+  /** The key that the sandbox's gateway checks; undefined if the hub has none to give. */
+  readonly gatewayKey: string | undefined
+}
+
+export interface HubPort {
+  /** From now on only the runner with this token and generation may connect. */
+  readonly admitRunner: (
+    session: string,
+    generation: number,
+    tokenHash: string,
+  ) => Promise<RunnerAdmission>
+  /** A line in the conversation. A repeated id changes nothing. */
+  readonly note: (session: string, id: string, text: string) => Promise<void>
+  /** Makes the session if it does not exist. */
+  readonly open: (session: string, owner: string) => Promise<void>
+  /** Queues a prompt. A repeated message id changes nothing. */
+  readonly prompt: (session: string, messageId: string, content: string) => Promise<void>
+  /** Stops what the agent does. */
+  readonly stop: (session: string) => Promise<void>
+  /** Ends the session: it takes no prompt any more. */
+  readonly end: (session: string, why: string) => Promise<void>
+}
+
+/** What the hub reports about a session, repeated until the fleet has stored it. */
+export interface HubReport {
+  readonly session: string
+  readonly owner: string
+  readonly activity: SessionActivity
+}
+
+/** The hub answered that it cannot do this, now or later. */
+export class HubRefusal extends Error {
+  override readonly name = "HubRefusal"
+}

@@ -1,0 +1,59 @@
+/** The hub of another process, for example Durable Objects: calls over HTTP, signed with the key of the fleet. */
+import { z } from "zod"
+import { type Clock, sleep } from "../lib/clock.ts"
+import { parseJson } from "../lib/json.ts"
+import type { Log } from "../lib/log.ts"
+import { signedPost } from "../lib/signed-request.ts"
+import { type HubPort, HubRefusal } from "./hub-port.ts"
+
+export interface RemoteHubOptions {
+  readonly url: string
+  readonly key: string
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const CALL_MS = 20_000
+const NOTE_ATTEMPTS = 6
+
+const answer = z.object({ gatewayKey: z.string().optional() })
+const refusal = z.object({ error: z.object({ message: z.string() }) })
+
+export const createRemoteHub = ({ url, key, clock, log }: RemoteHubOptions): HubPort => {
+  const base = url.replace(/\/$/, "")
+  const call = async (session: string, name: string, body: object): Promise<unknown> => {
+    const target = `${base}/fleet/sessions/${encodeURIComponent(session)}/${name}`
+    const request = await signedPost(key, target, body, clock.now())
+    const response = await fetch(request, { signal: AbortSignal.timeout(CALL_MS) })
+    const text = await response.text()
+    if (response.ok) return parseJson(text)
+    const said = refusal.safeParse(parseJson(text)).data?.error.message
+    const why = `the hub answered ${response.status} to ${name}: ${said ?? "no reason given"}`
+    throw response.status < 500 ? new HubRefusal(why) : new Error(why)
+  }
+  return {
+    admitRunner: async (session, generation, tokenHash) => {
+      const { gatewayKey } = answer.parse(await call(session, "admit", { generation, tokenHash }))
+      const socket = `${base.replace(/^http/, "ws")}/sessions/${encodeURIComponent(session)}/ws`
+      return { runnerUrl: socket, gatewayKey }
+    },
+    note: async (session, id, text) => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return void (await call(session, "note", { id, text }))
+        } catch (error) {
+          if (error instanceof HubRefusal || attempt >= NOTE_ATTEMPTS) {
+            log.warn("fleet.note-lost", { session, error: String(error) })
+            return
+          }
+          await sleep(clock, 1000 * 2 ** attempt)
+        }
+      }
+    },
+    open: async (session, owner) => void (await call(session, "open", { owner })),
+    prompt: async (session, messageId, content) =>
+      void (await call(session, "prompt", { messageId, content })),
+    stop: async (session) => void (await call(session, "stop", {})),
+    end: async (session, why) => void (await call(session, "end", { why })),
+  }
+}

@@ -1,0 +1,65 @@
+/** The spec of a session's next sandbox. Its runner token is made here and valid from now on. */
+import { digestOf } from "../lib/digest.ts"
+import { hex } from "../lib/hmac.ts"
+import type { Call } from "./core/life.ts"
+import { assembleEnvironment, type EnvironmentSources } from "./core/environment.ts"
+import { labelsOf, sandboxName } from "./core/names.ts"
+import type { HubPort } from "./hub-port.ts"
+import type { SandboxSpec } from "./providers/contract.ts"
+import type { StoredSession } from "./store/ports.ts"
+
+export type EnvironmentOf = (
+  tenant: string,
+) => Pick<EnvironmentSources, "providerKeys" | "credentials" | "github">
+
+export interface SandboxSpecOptions {
+  readonly hub: HubPort
+  readonly deployment: string
+  /** The version of this program, which names the image. */
+  readonly version: string
+  readonly environmentOf: EnvironmentOf
+  readonly idleMs: number
+  readonly lifeMs: number
+}
+
+const GATEWAY_PORT = 9000
+
+const randomHex = (): string => hex(crypto.getRandomValues(new Uint8Array(32)).buffer)
+const hashOf = async (text: string): Promise<string> =>
+  hex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)))
+
+export const createSandboxSpec =
+  ({ hub, deployment, version, environmentOf, idleMs, lifeMs }: SandboxSpecOptions) =>
+  async (
+    { id, tenant, environment }: StoredSession,
+    { generation, snapshot }: Call & { readonly do: "create" },
+  ): Promise<SandboxSpec> => {
+    const token = randomHex()
+    const { runnerUrl, gatewayKey } = await hub.admitRunner(id, generation, await hashOf(token))
+    return {
+      session: id,
+      generation,
+      name: sandboxName(id, generation, digestOf),
+      labels: labelsOf(deployment, tenant, id, generation),
+      image:
+        snapshot === undefined
+          ? { kind: "image", id: version }
+          : { kind: "snapshot", id: snapshot },
+      environment: assembleEnvironment({
+        ...environmentOf(tenant),
+        caller: environment,
+        core: {
+          DO_WS_URL: runnerUrl,
+          RUNNER_TOKEN: token,
+          SESSION_ID: id,
+          JWT_SECRET: gatewayKey ?? randomHex(),
+          ...(id.startsWith("orchestrator:") && { IS_ORCHESTRATOR: "true" }),
+        },
+      }),
+      volumes: [],
+      ports: [GATEWAY_PORT],
+      resources: {},
+      idleMs,
+      lifeMs,
+    }
+  }

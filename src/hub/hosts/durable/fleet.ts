@@ -1,0 +1,154 @@
+/** Durable Objects and a fleet elsewhere: reports of sessions to the fleet, and the fleet's calls about a session. */
+import { z } from "zod"
+import { problemOfSignature, signedPost } from "../../../lib/signed-request.ts"
+import { channelAddress } from "../../../wire/channel.ts"
+import type { HostedSession } from "../../access/guarded-clients.ts"
+import { type Owner, parseOwner } from "../../access/ownership.ts"
+import { errorResponse } from "../../http-responses.ts"
+import { parseJson } from "../../../lib/json.ts"
+import type { SessionActivity, Sql } from "../../session/ports.ts"
+import type { DurableEnvironment } from "./runtime-types.ts"
+
+export const hasFleet = ({ FLEET, FLEET_URL, FLEET_KEY }: DurableEnvironment): boolean =>
+  Boolean(FLEET_KEY && (FLEET ?? FLEET_URL))
+
+/** Rejects unless the fleet has stored the report. */
+export const tellFleet = async (
+  { FLEET, FLEET_URL, FLEET_KEY = "" }: DurableEnvironment,
+  report: { readonly session: string; readonly owner: Owner; readonly activity: SessionActivity },
+): Promise<void> => {
+  const base = (FLEET_URL || "http://fleet").replace(/\/$/, "")
+  const request = await signedPost(FLEET_KEY, `${base}/api/hub/activity`, report, Date.now())
+  const response = await (FLEET ? FLEET.fetch(request) : fetch(request))
+  // The body must be read: the runtime allows a few open responses only.
+  await response.text()
+  if (!response.ok) throw new Error(`the fleet answered ${response.status}`)
+}
+
+export interface FleetCallHost {
+  readonly environment: DurableEnvironment
+  readonly sql: Sql
+  readonly session: string
+  readonly find: () => HostedSession | undefined
+  readonly create: (owner: Owner) => Promise<void>
+  readonly end: (why: string) => Promise<void>
+  readonly gatewayKey: (generation: number) => Promise<string | undefined>
+}
+
+const CHANNEL = "web:default"
+
+const bodies = {
+  open: z.object({ owner: z.string() }),
+  admit: z.object({
+    generation: z.int().positive(),
+    tokenHash: z.string().regex(/^[0-9a-f]{64}$/),
+  }),
+  note: z.object({ id: z.string().min(1).max(100), text: z.string().min(1).max(4000) }),
+  prompt: z.object({ messageId: z.string().min(1).max(200), content: z.string().min(1) }),
+  stop: z.object({}),
+  end: z.object({ why: z.string().max(500) }),
+} as const
+
+type CallName = keyof typeof bodies
+type Calls = {
+  readonly [Name in CallName]: (
+    body: z.output<(typeof bodies)[Name]>,
+    host: FleetCallHost,
+    session: HostedSession,
+  ) => object | Promise<object>
+}
+
+class CallError extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+const calls: Omit<Calls, "open"> = {
+  admit: async ({ generation, tokenHash }, { gatewayKey }, { session }) => {
+    const { hasEnded, hasOtherRunner, generation: now } = session.activity()
+    if (hasEnded) throw new CallError(410, "the session has ended")
+    if (hasOtherRunner) throw new CallError(409, "another program started this session's runner")
+    // A late call of an earlier generation must not shut the present runner out.
+    if (generation <= now) throw new CallError(409, `generation ${now} is in use already`)
+    session.setRunnerToken(tokenHash, generation)
+    return { gatewayKey: await gatewayKey(generation) }
+  },
+  note: ({ id, text }, _host, { session }) => {
+    session.note({ id, role: "system", content: text })
+    return {}
+  },
+  prompt: ({ messageId, content }, _host, { session }) => {
+    if (session.status().status === "ended") throw new CallError(410, "the session has ended")
+    session.prompt({ type: "prompt", messageId, content, ...channelAddress(CHANNEL) }, CHANNEL)
+    return {}
+  },
+  stop: (_body, _host, { session }) => {
+    session.stop(CHANNEL)
+    return {}
+  },
+  end: async ({ why }, { end }) => {
+    await end(why)
+    return {}
+  },
+}
+
+const isCall = (name: string): name is CallName => Object.hasOwn(bodies, name)
+
+const run = async (name: CallName, text: string, host: FleetCallHost): Promise<object> => {
+  const parsed = bodies[name].safeParse(parseJson(text))
+  if (!parsed.success) throw new CallError(400, `the body of ${name} is malformed`)
+  if (name === "open") {
+    const { owner } = parsed.data as z.output<typeof bodies.open>
+    const known = parseOwner(owner)
+    if (known === undefined) throw new CallError(400, "owner: expected user:<sub> or org:<id>")
+    await host.create(known)
+    return {}
+  }
+  const found = host.find()
+  if (!found) throw new CallError(404, `session ${host.session} does not exist`)
+  // The schema of this name has read the body.
+  const call = calls[name] as (body: unknown, host: FleetCallHost, session: HostedSession) => object
+  return call(parsed.data, host, found)
+}
+
+/** A number is stored until its signature expires, so that a restart of the object does not forget it. */
+const isNewIn = (sql: Sql) => (nonce: string, until: number) => {
+  sql.run(
+    "CREATE TABLE IF NOT EXISTS fleet_nonces (nonce TEXT PRIMARY KEY, until INTEGER NOT NULL)",
+  )
+  sql.run("DELETE FROM fleet_nonces WHERE until <= ?", Date.now())
+  const added = sql.all(
+    "INSERT OR IGNORE INTO fleet_nonces (nonce, until) VALUES (?, ?) RETURNING nonce",
+    nonce,
+    until,
+  )
+  return added.length > 0
+}
+
+export const handleFleetCall = async (
+  host: FleetCallHost,
+  name: string,
+  request: Request,
+): Promise<Response> => {
+  const { FLEET_KEY } = host.environment
+  if (!FLEET_KEY) return errorResponse(404, "no such route")
+  const body = await request.text()
+  const problem = await problemOfSignature({
+    key: FLEET_KEY,
+    now: Date.now(),
+    request,
+    body,
+    isNew: isNewIn(host.sql),
+  })
+  if (problem !== undefined) return errorResponse(401, problem)
+  if (!isCall(name)) return errorResponse(404, `the call ${name} does not exist`)
+  try {
+    return Response.json(await run(name, body, host))
+  } catch (error) {
+    if (error instanceof CallError) return errorResponse(error.status, error.message)
+    throw error
+  }
+}

@@ -1,0 +1,36 @@
+/** What a session tells the control plane about itself, read from its tables. */
+import { readJson } from "../../lib/json.ts"
+import { hasEnded, type NamedValues } from "./named-values.ts"
+import { type SandboxWish, sandboxWish, type SessionActivity } from "./ports.ts"
+import { countRow, readRow } from "./rows.ts"
+import type { SessionContext } from "./session-context.ts"
+
+export const readWish = (values: NamedValues): SandboxWish | undefined => {
+  const text = values.getPrivate("wish")
+  return text === undefined ? undefined : readJson(sandboxWish, text)
+}
+
+export const readActivity = ({
+  ports,
+  values,
+  queue,
+  runnerConnection,
+  childReports,
+}: Pick<
+  SessionContext,
+  "ports" | "values" | "queue" | "runnerConnection" | "childReports"
+>): SessionActivity => {
+  const orders = readRow(ports.sql, countRow, "SELECT count(*) AS count FROM orders")?.count ?? 0
+  const parent = childReports.parent()
+  const wish = readWish(values)
+  return {
+    generation: Number(values.getPrivate("generation") ?? 0),
+    connected: runnerConnection.state().connection !== null,
+    working: queue.processing().length + orders,
+    queued: queue.countQueued(),
+    hasEnded: hasEnded(values),
+    hasOtherRunner: values.getPrivate("runner-of") === "other",
+    ...(parent !== undefined && { parent }),
+    ...(wish && { wish }),
+  }
+}

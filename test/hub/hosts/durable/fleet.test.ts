@@ -1,0 +1,322 @@
+/** Durable Objects on workerd and a fleet behind FLEET_URL: sandboxes for prompts and child sessions, signed calls. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { type ServedFleet, startServedFleet } from "../../../../src/cli/serve-fleet.ts"
+import type { FleetStore } from "../../../../src/fleet/store/ports.ts"
+import { openSqliteStore } from "../../../../src/fleet/store/sqlite-store.ts"
+import { systemClock } from "../../../../src/lib/clock.ts"
+import { SIGNATURE_HEADER, signedPost } from "../../../../src/lib/signed-request.ts"
+import { runnerProvider, type RunnerProvider } from "../../../fleet/kit/runner-provider.ts"
+import { silentLog } from "../../../kit/log.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
+import { connectClient, type TestClient } from "../../kit/client.ts"
+import { freePort } from "../../kit/free-port.ts"
+import { until } from "../../kit/until.ts"
+import { bundleWorker, startWorkerd, type Workerd } from "../../kit/workerd.ts"
+
+const FLEET_KEY = "a key of the fleet for tests only"
+const script = await bundleWorker()
+let workerd: Workerd
+let provider: RunnerProvider
+let store: FleetStore
+let fleet: ServedFleet
+let fleetPort = 0
+const clients: TestClient[] = []
+
+const startFleet = async () => {
+  fleet = await startServedFleet({
+    hubUrl: workerd.url,
+    fleetKey: FLEET_KEY,
+    hostname: "127.0.0.1",
+    port: fleetPort,
+    operatorToken: "operator-of-the-fleet",
+    provider,
+    // The store of the sandboxes outlives a restart of the fleet in these tests.
+    store: { ...store, close: async () => {} },
+    clock: systemClock,
+    log: silentLog,
+    version: "0.2.0",
+    idleMs: 900_000,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+    environmentOf: () => ({ providerKeys: {}, credentials: {}, github: {} }),
+  })
+}
+
+beforeAll(async () => {
+  fleetPort = await freePort()
+  workerd = await startWorkerd(script, {
+    FLEET_URL: `http://127.0.0.1:${fleetPort}`,
+    FLEET_KEY,
+    HUB_GATEWAY_SECRET: "a gateway secret of the tests",
+    MAX_CHILDREN: "2",
+    MAX_CHILD_DEPTH: "1",
+  })
+  provider = runnerProvider()
+  store = openSqliteStore(":memory:")
+  await startFleet()
+})
+afterAll(async () => {
+  for (const client of clients) client.close()
+  await provider.stop()
+  await fleet.stop()
+  await store.close()
+  await workerd.stop()
+})
+
+const put = (session: string, body: object = {}) =>
+  fetch(`${workerd.url}/sessions/${session}`, {
+    method: "PUT",
+    headers: { Authorization: `Bearer ${workerd.clientToken}` },
+    body: JSON.stringify(body),
+  })
+const ask = (session: string, content: string) =>
+  fetch(`${workerd.url}/sessions/${session}/prompt`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${workerd.clientToken}` },
+    body: JSON.stringify({ content }),
+  })
+const watch = async (session: string): Promise<TestClient> => {
+  const client = await connectClient(workerd.url, workerd.clientToken, { session })
+  clients.push(client)
+  return client
+}
+const textsOf = (client: TestClient, role: string): readonly string[] =>
+  client
+    .messages()
+    .filter((message) => message.role === role)
+    .map(({ parts }) => parts.map((part) => part.text ?? "").join(""))
+const says = (client: TestClient, role: string, part: string) =>
+  client.until(
+    () => textsOf(client, role).some((said) => said.includes(part)),
+    `${role}: ${part}`,
+    40_000,
+  )
+const lifeOf = async (session: string) => (await store.find(session))?.life
+
+describe("a session without a runner", () => {
+  test("a prompt makes a sandbox, and its runner answers", async () => {
+    await put("first")
+    const client = await watch("first")
+    expect((await ask("first", "hello")).status).toBe(200)
+    await says(client, "assistant", "heard: hello")
+    const [spec] = provider.specs.filter(({ session }) => session === "first")
+    expect(spec).toMatchObject({
+      generation: 1,
+      labels: { tenant: "user:local", session: "first" },
+      environment: {
+        SESSION_ID: "first",
+        DO_WS_URL: expect.stringContaining("/sessions/first/ws"),
+      },
+    })
+    await until(() => provider.runnerOf("first")?.busy() === 0, "end of the turn")
+    await untilTrue(
+      async () => (await lifeOf("first"))?.phase === "running",
+      "report of the connection",
+    )
+  })
+
+  test("after its sandbox is gone the next prompt makes another one, and the conversation says so", async () => {
+    const client = await watch("first")
+    const before = await lifeOf("first")
+    await provider.terminate(String(before?.ref))
+    await store.change("first", Date.now(), (row) => ({
+      ...row,
+      life: { ...row.life, unsure: true, touched: true, saved: false },
+      dueAt: Date.now(),
+    }))
+    expect((await ask("first", "again")).status).toBe(200)
+    await says(client, "assistant", "heard: again")
+    await says(client, "system", "The sandbox of this session is gone")
+    expect((await lifeOf("first"))?.generation).toBe(2)
+  })
+
+  test("a session whose runner another program has started gets no sandbox", async () => {
+    await put("own", { runnerToken: "runner-token-of-the-operator" })
+    expect((await ask("own", "hello")).status).toBe(200)
+    // A later prompt of another session has reached the fleet, this one never does.
+    await put("later")
+    const client = await watch("later")
+    await ask("later", "hi")
+    await says(client, "assistant", "heard: hi")
+    expect(await store.find("own")).toBeUndefined()
+  })
+
+  test("a prompt while the fleet is away is kept and answered when the fleet is back", async () => {
+    await fleet.stop()
+    await put("patient")
+    const client = await watch("patient")
+    expect((await ask("patient", "are you there?")).status).toBe(200)
+    await workerd.hibernate("patient")
+    await startFleet()
+    await says(client, "assistant", "heard: are you there?")
+  })
+
+  test("an ended session ends its sandbox", async () => {
+    const { ref } = (await lifeOf("later")) ?? {}
+    expect((await provider.look(String(ref))).is).toBe("ok")
+    await fetch(`${workerd.url}/sessions/later`, {
+      method: "DELETE",
+      headers: { Authorization: `Bearer ${workerd.clientToken}` },
+    })
+    await untilTrue(async () => (await lifeOf("later"))?.phase === "ended", "end of the sandbox")
+    expect((await provider.look(String(ref))).is).toBe("missing")
+  })
+})
+
+describe("child sessions", () => {
+  const parent = async () => {
+    const client = await watch("first")
+    if (!provider.runnerOf("first")) await ask("first", "wake up")
+    await until(() => provider.runnerOf("first") !== undefined, "runner of the parent", 30_000)
+    const { request } = provider.runnerOf("first")?.uplink ?? {}
+    if (!request) throw new Error("the parent has no runner")
+    return { client, request }
+  }
+
+  test("a child has a sandbox of its own, works on its task and reports to its parent once", async () => {
+    const { client, request } = await parent()
+    const { childSessionId: child } = await request("spawn-child", {
+      task: "build a nest",
+      workspace: "nest",
+      repoUrl: "https://github.com/birds/heron",
+      ref: "main",
+    })
+    await says(client, "user", "heard: build a nest")
+    const spec = provider.specs.find(({ session }) => session === child)
+    expect(spec?.environment).toMatchObject({
+      SESSION_ID: child,
+      PARENT_SESSION_ID: "first",
+      REPO_URL: "https://github.com/birds/heron",
+      REPO_REF: "main",
+    })
+    const reports = textsOf(client, "user").filter((said) => said.includes("heard: build a nest"))
+    expect(reports).toHaveLength(1)
+    const { children } = await request("list-child-sessions", {})
+    expect(children).toMatchObject([{ id: child, title: "nest", status: "running" }])
+    expect(await request("terminate-child", { childSessionId: child })).toMatchObject({
+      success: true,
+    })
+    await untilTrue(
+      async () => (await lifeOf(child))?.phase === "ended",
+      "end of the child's sandbox",
+    )
+    expect(provider.runnerOf(child)).toBeUndefined()
+  })
+
+  test("number and depth of children are limited, and a path of a machine is not a repository", async () => {
+    const { request } = await parent()
+    const spawn = (task: string) => request("spawn-child", { task, workspace: task })
+    const refusal = (asked: Promise<unknown>) => asked.then(() => "not refused", String)
+    expect(
+      await refusal(request("spawn-child", { task: "x", workspace: "w", repoUrl: "file:///etc" })),
+    ).toContain("repoUrl")
+    const one = await spawn("one")
+    await spawn("two")
+    expect(await refusal(spawn("three"))).toContain("2 child sessions are running already")
+    await until(
+      () => provider.runnerOf(one.childSessionId) !== undefined,
+      "runner of the child",
+      30_000,
+    )
+    const grandchild = provider
+      .runnerOf(one.childSessionId)
+      ?.uplink.request("spawn-child", { task: "deeper", workspace: "w" })
+    expect(await refusal(grandchild ?? Promise.resolve())).toContain("cannot start child sessions")
+  })
+
+  test("children end with their parent", async () => {
+    const { request } = await parent()
+    const { children } = await request("list-child-sessions", {})
+    const ids = children
+      .filter((child) => (child as { status?: string }).status === "running")
+      .map((child) => String((child as { id?: string }).id))
+    expect(ids).toHaveLength(2)
+    await fetch(`${workerd.url}/sessions/first`, {
+      method: "DELETE",
+      headers: { Authorization: `Bearer ${workerd.clientToken}` },
+    })
+    for (const id of ["first", ...ids])
+      await untilTrue(async () => (await lifeOf(id))?.phase === "ended", `end of ${id}`)
+    expect(ids.map((id) => provider.runnerOf(id))).toEqual([undefined, undefined])
+  })
+})
+
+describe("calls between hub and fleet", () => {
+  const callHub = async (call: string, body: object, key = FLEET_KEY) =>
+    fetch(await signedPost(key, `${workerd.url}/fleet/sessions/guarded/${call}`, body, Date.now()))
+
+  test("a call without a valid signature is refused on both sides, and a valid one works once", async () => {
+    await put("guarded")
+    const note = { id: "n1", text: "a line of the fleet" }
+    const unsigned = await fetch(`${workerd.url}/fleet/sessions/guarded/note`, {
+      method: "POST",
+      body: JSON.stringify(note),
+    })
+    expect(unsigned.status).toBe(401)
+    expect((await callHub("note", note, "another key with more than 32 letters")).status).toBe(401)
+    const url = `${workerd.url}/fleet/sessions/guarded/note`
+    const { headers } = await signedPost(FLEET_KEY, url, note, Date.now())
+    const send = () => fetch(url, { method: "POST", headers, body: JSON.stringify(note) })
+    expect((await send()).status).toBe(200)
+    // The object has lost its memory; the number is stored.
+    await workerd.hibernate("guarded")
+    expect((await send()).status).toBe(401)
+    expect((await callHub("fly", {})).status).toBe(404)
+    const client = await watch("guarded")
+    expect(textsOf(client, "system")).toEqual(["a line of the fleet"])
+
+    const report = {
+      session: "forged",
+      owner: "user:local",
+      activity: {
+        generation: 0,
+        connected: false,
+        working: 0,
+        queued: 1,
+        hasEnded: false,
+        hasOtherRunner: false,
+      },
+    }
+    const target = `${fleet.url}/api/hub/activity`
+    const forged = await signedPost(
+      "another key with more than 32 letters",
+      target,
+      report,
+      Date.now(),
+    )
+    expect((await fetch(forged)).status).toBe(401)
+    const old = await signedPost(FLEET_KEY, target, report, Date.now() - 600_000)
+    expect((await fetch(old)).status).toBe(401)
+    expect(await store.find("forged")).toBeUndefined()
+    expect(forged.headers.get(SIGNATURE_HEADER)).not.toBeNull()
+  })
+
+  test("a late call of an earlier generation does not shut the present runner out", async () => {
+    const admit = (generation: number) =>
+      callHub("admit", { generation, tokenHash: "a".repeat(64) })
+    expect((await admit(3)).status).toBe(200)
+    expect((await admit(3)).status).toBe(409)
+    expect((await admit(2)).status).toBe(409)
+    expect(await (await admit(4)).json()).toMatchObject({ gatewayKey: expect.any(String) })
+  })
+
+  test("a session of a thread is made by the fleet in the hub, answered, and ended for good", async () => {
+    const call = async (path: string, body: object = {}) => {
+      const response = await fetch(`${fleet.url}${path}`, {
+        method: "POST",
+        headers: { authorization: "Bearer operator-of-the-fleet" },
+        body: JSON.stringify(body),
+      })
+      return (await response.json()) as { readonly sessionId: string; readonly status: string }
+    }
+    const { sessionId } = await call("/api/threads/C1:1/prompt", {
+      message: "ping",
+      messageId: "m",
+    })
+    const client = await watch(sessionId)
+    await says(client, "assistant", "heard: ping")
+    const ended = await call(`/api/sandbox/${sessionId}/terminate?wait=1`)
+    expect(ended.status).toBe("terminated")
+    expect((await ask(sessionId, "more")).status).toBe(409)
+  })
+})
