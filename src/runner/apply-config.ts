@@ -4,6 +4,7 @@ import type { Channels } from "./channels/channels.ts"
 import type { Link } from "./link/link.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
+import { fillModels } from "./opencode/config/fill-models.ts"
 
 export interface ApplyConfigOptions {
   readonly agent: Pick<Agent, "configure">
@@ -13,11 +14,16 @@ export interface ApplyConfigOptions {
 }
 
 /** Without MCP servers in the change, the report does not wait for them. */
-export const createApplyConfig =
-  ({ agent, channels, send, log }: ApplyConfigOptions) =>
-  async (change: RuntimeConfig, requestId: string | undefined): Promise<void> => {
+export const createApplyConfig = ({ agent, channels, send, log }: ApplyConfigOptions) => {
+  // One after the other: an endpoint that is asked for its models must not let a later change overtake.
+  let last: Promise<unknown> = Promise.resolve()
+  return async (wanted: RuntimeConfig, requestId: string | undefined): Promise<void> => {
+    const filling = last.then(() => fillModels(wanted))
+    last = filling.catch(() => undefined)
+    const { change, problem } = await filling
     const applied = {
       ...(await agent.configure(change)),
+      ...(problem !== undefined && { error: problem }),
       ...(requestId !== undefined && { requestId }),
     }
     const client = channels.agent()?.client
@@ -31,3 +37,4 @@ export const createApplyConfig =
     const error = `MCP servers do not start: ${failed.join(", ")}. Their tools are missing`
     send({ type: "opencode-config-applied", ...applied, ...(failed.length > 0 && { error }) })
   }
+}

@@ -105,6 +105,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   let gateway: Gateway | undefined
 
   const gatewayPort = () => gateway?.port ?? config.gatewayPort
+  const workDir = plannedDirectory(config.workDir, config.repositories)
   const publicUrl = () => gatewayUrlOf(config, gateway?.port, options.page)
   const { link, metrics: linkMetrics } = joinLink({
     config,
@@ -113,6 +114,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     db,
     joined,
     gatewayUrl: publicUrl,
+    directory: workDir,
     announceTunnels: () => gateway?.announceTunnels(),
     isStopping: () => stopped.signal.aborted,
     onEnd: (code, why) => done.resolve({ code, why }),
@@ -122,7 +124,6 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const self = options.self ?? selfCommand()
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
-  const workDir = plannedDirectory(config.workDir, config.repositories)
   const sandbox = joinSandbox({
     config,
     db,

@@ -34,6 +34,7 @@ export interface JoinLinkOptions {
   readonly db: Database
   readonly joined: Late<Joined>
   readonly gatewayUrl: () => string | undefined
+  readonly directory: string
   readonly announceTunnels: () => void
   readonly isStopping: () => boolean
   readonly onEnd: (code: number, why: string) => void
@@ -74,6 +75,7 @@ export const joinLink = (
     clock,
     log,
     gatewayUrl: options.gatewayUrl,
+    directory: options.directory,
     active: () => joined.get().channels.active(),
     onFrame: (frame) => {
       // A frame that arrives during shutdown is not acknowledged: the next runner receives it again.

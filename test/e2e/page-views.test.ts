@@ -1,11 +1,8 @@
 /** The views of the page have no violation that axe-core finds, in light and in dark, on a desktop and on a phone. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { join } from "node:path"
 import type { Page } from "playwright-core"
+import { violations } from "../kit/axe.ts"
 import { type PageStage, startPage, until } from "../kit/page.ts"
-
-const AXE = join(import.meta.dir, "../node_modules/axe-core/axe.min.js")
-const axe = await Bun.file(AXE).text()
 
 let stage: PageStage
 beforeAll(async () => {
@@ -20,21 +17,6 @@ beforeAll(async () => {
   await context.close()
 })
 afterAll(() => stage.stop())
-
-interface Found {
-  readonly id: string
-  readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[]
-}
-
-const violations = async (page: Page): Promise<readonly string[]> => {
-  // The browser's debugger may evaluate; a script element would violate the policy of the page.
-  const found = (await page.evaluate(`${axe};
-    axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] })
-      .then((result) => result.violations)`)) as readonly Found[]
-  return found.map(
-    ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`,
-  )
-}
 
 const views: readonly (readonly [string, (page: Page) => Promise<unknown>])[] = [
   ["a question", (page) => page.locator("[data-option='1']").waitFor()],

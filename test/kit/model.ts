@@ -43,7 +43,15 @@ export interface ScriptedModel {
   readonly stop: () => Promise<void>
 }
 
-export async function startScriptedModel(): Promise<ScriptedModel> {
+export async function startScriptedModel({
+  title = "Scripted title",
+  moreModels = [],
+}: {
+  /** The title of every conversation. */
+  readonly title?: string
+  /** Further ids that the server lists. */
+  readonly moreModels?: readonly string[]
+} = {}): Promise<ScriptedModel> {
   const requests: ChatRequest[] = []
   const titleRequests: ChatRequest[] = []
   const queue: Reply[] = []
@@ -53,7 +61,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   const respond = (request: ChatRequest): Reply => {
     if (isTitleRequest(request)) {
       titleRequests.push(request)
-      return text("Scripted title")
+      return text(title)
     }
     requests.push(request)
     const name = nameOf(request)
@@ -64,7 +72,8 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     return next ?? text("Nothing is scripted for this call.")
   }
 
-  const server = await startModelServer({ apiKey: API_KEY, models: Object.keys(MODELS), respond })
+  const models = [...Object.keys(MODELS), ...moreModels]
+  const server = await startModelServer({ apiKey: API_KEY, models, respond })
   return {
     url: server.url,
     apiKey: API_KEY,

@@ -2,6 +2,7 @@
 import type { Browser, BrowserContext, Page } from "playwright-core"
 import { launchBrowser } from "./browser.ts"
 import { freePort } from "./free-port.ts"
+import type { ScriptedModel } from "./model.ts"
 import { createSandbox, requireBinary, type Sandbox } from "./runner.ts"
 
 export interface PageStage {
@@ -22,9 +23,21 @@ export interface OpenedPage {
   readonly problems: readonly string[]
 }
 
-export const startPage = async (extra: Record<string, string> = {}): Promise<PageStage> => {
+export const startPage = async (
+  extra: Record<string, string> = {},
+  {
+    model,
+    furnish = async () => {},
+  }: {
+    /** Replies instead of the demo model. */
+    readonly model?: ScriptedModel
+    /** Prepares the workspace before the start. */
+    readonly furnish?: (sandbox: Sandbox) => Promise<unknown>
+  } = {},
+): Promise<PageStage> => {
   const binary = requireBinary()
   const sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
+  await furnish(sandbox)
   const { PATH = "", HOME = "", OPENCODE_BIN = "" } = sandbox.environment
   const port = await freePort()
   const env = {
@@ -34,6 +47,7 @@ export const startPage = async (extra: Record<string, string> = {}): Promise<Pag
     GATEWAY_PORT: String(port),
     SANDPIPER_SERVICES: "",
     AGENT_USER: "root",
+    ...(model && { OPENAI_BASE_URL: model.url, OPENAI_API_KEY: model.apiKey }),
     ...extra,
   }
   const [up, browser] = await Promise.all([
@@ -88,7 +102,7 @@ const openPage = async (
 ): Promise<OpenedPage> => {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
   const page = await context.newPage()
-  page.setDefaultTimeout(20_000)
+  page.setDefaultTimeout(30_000)
   const problems: string[] = []
   page.on("pageerror", (error) => problems.push(String(error)))
   page.on("console", (message) => {
@@ -99,8 +113,35 @@ const openPage = async (
   return { context, page, problems }
 }
 
+/** Opens a conversation of its own, so that tests on one stage do not see each other's turns. */
+export const openConversation = async (
+  page: Page,
+  { origin }: PageStage,
+  name: string,
+): Promise<void> => {
+  await page.goto(`${origin}/c/local/web:${name}`)
+  await page.getByText("What should be done?").waitFor()
+}
+
+export const sendPrompt = async (page: Page, text: string): Promise<void> => {
+  await page.locator("#prompt").fill(text)
+  await page.locator("#prompt").press("Enter")
+}
+
+/** The last turn of the page is the one of this prompt, and it is over. Turns far from the view are not in the document. */
+export const turnIsOver = (page: Page, prompt: string): Promise<void> =>
+  until(
+    page,
+    `(() => {
+      const turn = [...document.querySelectorAll(".turn")].at(-1)
+      return !document.querySelector(".status, .is-pending, .is-asking") &&
+        turn?.querySelector(".bubble-text")?.textContent === ${JSON.stringify(prompt)} &&
+        turn.querySelector(".turn-foot, .failed, .stopped")
+    })()`,
+  )
+
 /** Waits until an expression is true in the page. The page's policy forbids to evaluate text; the debugger may do it. */
-export const until = async (page: Page, expression: string, limitMs = 20_000): Promise<void> => {
+export const until = async (page: Page, expression: string, limitMs = 30_000): Promise<void> => {
   const deadline = Date.now() + limitMs
   while (!(await page.evaluate<boolean>(`Boolean(${expression})`))) {
     if (Date.now() > deadline) throw new Error(`not true in time: ${expression}`)

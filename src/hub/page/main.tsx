@@ -5,6 +5,7 @@ import { redeemLink } from "./client/login.ts"
 import { watchAddress } from "./client/navigation.ts"
 import { watchForNotifications } from "./client/notify.ts"
 import { start } from "./client/store.ts"
+import { watchSwipes } from "./client/swipe.ts"
 import { watchTheme } from "./client/theme.ts"
 import { watchTitle } from "./client/title.ts"
 import { watchViewport } from "./client/viewport.ts"
@@ -20,6 +21,7 @@ const run = async () => {
   watchTitle()
   watchForNotifications()
   watchKeys()
+  watchSwipes()
   if (root) render(<App />, root)
 }
 

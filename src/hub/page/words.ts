@@ -59,6 +59,14 @@ export const words = {
     away: "away",
   },
 
+  rowMenu: (title: string) => `Actions for ${title}`,
+  markUnseen: "Mark as unseen",
+  stopWork: "Stop",
+  endSession: "End the session",
+  endAsk: (title: string) => `End the session of "${title}"?`,
+  endText: "Its sandbox stops, and all its conversations take no more prompts. They stay readable.",
+  renameAct: "Rename",
+
   // Bar
   rename: "Rename the conversation",
   renameLabel: "Title of the conversation",
@@ -288,7 +296,8 @@ export const words = {
   endpointName: "Name",
   endpointUrl: "Address",
   endpointKey: "Key, if it needs one",
-  endpointModels: "Models, separated by commas",
+  endpointModels: "Models, separated by commas; empty: all that it lists",
+  endpointNone: "no models yet",
   endpointAdd: "Add the endpoint",
   instructions: "Instructions",
   instructionsText: "The agent reads them with every prompt.",

@@ -15,6 +15,15 @@ export const addPending = (
   return { ...view, outbox: [...others, pending] }
 }
 
+/** Adds requests of an earlier page in the order in which the person sent them, except those that have arrived since. */
+export const restore = (view: View, stored: readonly Pending[]): View => {
+  const known = new Set(view.outbox.map(({ clientRequestId }) => clientRequestId))
+  const added = stored.filter(({ clientRequestId }) => !known.has(clientRequestId))
+  if (added.length === 0) return view
+  const outbox = [...added, ...view.outbox].toSorted((a, b) => a.at - b.at)
+  return dropArrived({ ...view, outbox })
+}
+
 /** What to send on a new connection, in order. */
 export const unanswered = (view: View): readonly Pending[] =>
   view.outbox.filter(({ error }) => error === undefined)

@@ -1,5 +1,6 @@
 /** The sentence above the composer: what the agent does now, and for how long. */
 import type { MessageWithParts } from "../../wire/clients/conversation.ts"
+import { workspaceOf } from "./paths.ts"
 import { activityOf, toolOf } from "./tool-words.ts"
 import { childOf, planItems } from "./turns.ts"
 import type { View } from "./view.ts"
@@ -25,7 +26,8 @@ export const statusOf = (view: View, channel: string): Status | undefined => {
   if (running.status === "stopping") return { kind: "stopping", sentence: "Stopping", ...rest }
   if (view.interactions.some((interaction) => interaction.channel === channel))
     return { kind: "waiting", sentence: "Waiting for your answer", ...rest }
-  return { kind: "working", sentence: reply ? activity(reply) : "Thinking", ...rest }
+  const workspace = workspaceOf(view.state)
+  return { kind: "working", sentence: reply ? activity(reply, workspace) : "Thinking", ...rest }
 }
 
 const waitingStatus = (view: View): Status => {
@@ -48,10 +50,10 @@ const streamingReply = (view: View, channel: string): MessageWithParts | undefin
   return id === undefined ? undefined : view.messages.get(id)
 }
 
-const activity = ({ parts }: MessageWithParts): string => {
+const activity = ({ parts }: MessageWithParts, workspace: string): string => {
   const own = parts.filter((part) => childOf(part) === undefined)
   const running = own.map(toolOf).findLast((tool) => tool?.status === "running")
-  if (running) return activityOf(running)
+  if (running) return activityOf(running, workspace)
   return own.at(-1)?.kind === "text" ? "Writing" : "Thinking"
 }
 

@@ -1,7 +1,7 @@
 /** The reducer of a client's view: `step(view, action)` returns the next view. Pure. */
 import type { Message, MessagePart, NumberedEvent } from "../../wire/clients/conversation.ts"
 import { applyDelta } from "./deltas.ts"
-import { addPending, countTries, dropArrived, forget, settle } from "./outbox.ts"
+import { addPending, countTries, dropArrived, forget, restore, settle } from "./outbox.ts"
 import { addNewer, addOlder, applySnapshot, showAround } from "./snapshot.ts"
 import type { Action, Answer, HubEvent, View } from "./view.ts"
 
@@ -15,6 +15,8 @@ export const step = (view: View, action: Action): View => {
     }
     case "ask":
       return addPending(view, action)
+    case "restore":
+      return restore(view, action.pending)
     case "reply":
       return settle(view, action.clientRequestId, action.reply)
     case "forget":

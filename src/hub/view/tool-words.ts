@@ -1,5 +1,6 @@
 /** What a tool call is called on the screen: verb, subject and icon, from its name and its arguments. */
 import type { MessagePart, ToolData } from "../../wire/clients/conversation.ts"
+import { relativePath } from "./paths.ts"
 
 export type ToolKind =
   | "command"
@@ -70,6 +71,8 @@ const subjects: Readonly<Record<Exclude<ToolKind, "other">, readonly string[]>> 
   plan: [],
 }
 
+const PATHS: readonly ToolKind[] = ["edit", "write", "read", "list"]
+
 /** The data of a tool part; `undefined` for every other part, and for data that is not a tool call. */
 export const toolOf = ({ kind, data }: MessagePart): ToolData | undefined => {
   if (kind !== "tool" || typeof data !== "object" || data === null) return undefined
@@ -84,19 +87,22 @@ const isStatus = (value: unknown): value is ToolData["status"] =>
 export const kindOf = (toolName: string): ToolKind =>
   Object.hasOwn(kinds, toolName) ? (kinds[toolName] ?? "other") : "other"
 
-export const toolWords = ({ toolName, args, files }: ToolData): ToolWords => {
+/** Paths below `workspace` are shown without it. */
+export const toolWords = ({ toolName, args, files }: ToolData, workspace = ""): ToolWords => {
   const kind = kindOf(toolName)
   if (kind === "other") return { kind, verb: toolName, subject: json(args) }
   const [first] = files ?? []
   const named = subjects[kind].map((name) => textOf(args, name)).find((text) => text !== "")
-  return { kind, verb: verbs[kind], subject: named ?? first?.path ?? "" }
+  const subject = named ?? first?.path ?? ""
+  const isPath = PATHS.includes(kind)
+  return { kind, verb: verbs[kind], subject: isPath ? relativePath(subject, workspace) : subject }
 }
 
 /** What the person reads while the tool runs: its description, else what it does. */
-export const activityOf = (tool: ToolData): string => {
+export const activityOf = (tool: ToolData, workspace = ""): string => {
   const description = textOf(tool.args, "description")
   if (description !== "") return description
-  const { kind, verb, subject } = toolWords(tool)
+  const { kind, verb, subject } = toolWords(tool, workspace)
   if (kind === "other") return `Using ${verb}`
   return subject === "" ? activities[kind] : `${activities[kind]} ${firstLine(subject)}`
 }

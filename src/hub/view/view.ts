@@ -73,6 +73,8 @@ export type Action =
       readonly message: ClientMessage
       readonly at: number
     }
+  /** Requests of an earlier page that were stored before it closed. */
+  | { readonly type: "restore"; readonly pending: readonly Pending[] }
   | { readonly type: "reply"; readonly clientRequestId: string; readonly reply: Reply }
   /** A page of `history` with `before`. */
   | { readonly type: "older"; readonly page: MessagePage }

@@ -32,6 +32,8 @@ export interface LinkOptions {
   readonly version: string
   /** The public address of the gateway, if it is known, for links that the session agent makes. */
   readonly gatewayUrl?: () => string | undefined
+  /** Where the agent works. */
+  readonly directory?: string
   readonly epoch: string
   readonly outbox: Outbox
   readonly clock: Clock
@@ -160,14 +162,18 @@ export const createLink = (options: LinkOptions): Link => {
     connection = mine
   }
 
-  const gatewayField = () => {
+  const places = () => {
+    const { directory } = options
     const gatewayUrl = options.gatewayUrl?.()
-    return gatewayUrl === undefined ? {} : { gatewayUrl }
+    return {
+      ...(gatewayUrl !== undefined && { gatewayUrl }),
+      ...(directory !== undefined && { directory }),
+    }
   }
   const hello = (): Outbound<"hello"> => ({
     type: "hello",
     protocol: 2,
-    runner: { name: "sandpiper", version: options.version, ...gatewayField() },
+    runner: { name: "sandpiper", version: options.version, ...places() },
     sessionId: options.sessionId,
     epoch: options.epoch,
     nextSeq: outbox.headSeq(),

@@ -18,6 +18,8 @@ const linkRows = [
         name: z.string(),
         version: z.string(),
         gatewayUrl: z.string().optional(),
+        /** Where the agent works: clients show paths below it without it. */
+        directory: z.string().optional(),
       }),
       sessionId: z.string(),
       epoch: z.string(),

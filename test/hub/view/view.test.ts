@@ -100,6 +100,24 @@ describe("the outbox", () => {
     expect(view.outbox.map(({ clientRequestId }) => clientRequestId)).toEqual(["r1"])
   })
 
+  test("prompts of an earlier page come back in their order, except those that have arrived; a refused one stays refused", () => {
+    const error = { code: "too-many", message: "100 prompts are queued already" } as const
+    const before = run(emptyView, ask("r1", "first"), ask("r2", "second"), ask("r3", "third"), {
+      type: "reply",
+      clientRequestId: "r3",
+      reply: { ok: false, error },
+    }).outbox.map((pending, index) => ({ ...pending, at: index - 3 }))
+    const after = run(
+      emptyView,
+      put("p1", 1, { role: "user", clientRequestId: "r1" }),
+      ask("r4", "typed before the store was read"),
+      { type: "restore", pending: before },
+      { type: "restore", pending: before },
+    )
+    expect(after.outbox.map(({ clientRequestId }) => clientRequestId)).toEqual(["r2", "r3", "r4"])
+    expect(unanswered(after).map(({ clientRequestId }) => clientRequestId)).toEqual(["r2", "r4"])
+  })
+
   test("a refused prompt keeps its text and its error until it is dropped, and is not sent again", () => {
     const error = { code: "too-many", message: "100 prompts are queued already" } as const
     const refused = run(emptyView, ask("r1"), {

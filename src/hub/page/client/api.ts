@@ -1,7 +1,12 @@
 /** The hub over HTTP: what is read once, not watched. */
+import type { ClientMessage } from "../../../wire/clients/verbs.ts"
 import type { ListedSession } from "../../view/sidebar-rows.ts"
 import { words } from "../words.ts"
 import { keyHeader, refuse } from "./login.ts"
+
+/** A verb and its fields; what sends it adds the id of the request. */
+export type Request = WithoutId<ClientMessage>
+type WithoutId<Message> = Message extends ClientMessage ? Omit<Message, "clientRequestId"> : never
 
 /** A request to the hub. `undefined` when there is no connection or the hub refuses it. */
 const get = async (path: string): Promise<Response | undefined> => {
@@ -16,6 +21,24 @@ export const listSessions = async (): Promise<readonly ListedSession[] | undefin
     | { readonly sessions?: readonly ListedSession[] }
     | undefined
   return body?.sessions
+}
+
+/** Runs a verb in any session; `undefined` when it was done, else the reason. */
+export const postVerb = async (
+  session: string,
+  { type, ...fields }: Request,
+): Promise<string | undefined> => {
+  const response = await fetch(`/hub/sessions/${encodeURIComponent(session)}/${type}`, {
+    method: "POST",
+    headers: { ...keyHeader(), "content-type": "application/json" },
+    body: JSON.stringify(fields),
+  }).catch(() => undefined)
+  if (response === undefined) return words.reconnecting
+  if (response.status === 401) refuse()
+  const body = (await response.json().catch(() => ({}))) as {
+    readonly error?: { readonly message?: string }
+  }
+  return response.ok ? undefined : (body.error?.message ?? `HTTP ${response.status}`)
 }
 
 const IMAGE = /^image\/(png|jpeg|gif|webp)$/

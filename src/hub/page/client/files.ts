@@ -1,4 +1,5 @@
-/** Files of drafts, in the browser's database: a reload before sending keeps them. */
+/** Files of drafts and requests that wait for a reply, in the browser's database: a reload keeps them. */
+import type { Pending } from "../../view/view.ts"
 
 export interface DraftFile {
   readonly id: string
@@ -45,6 +46,26 @@ export const writeFiles = async (
 ): Promise<void> => {
   if (files.length === 0) await run("readwrite", (store) => store.delete(conversation))
   else await run("readwrite", (store) => store.put(files, conversation))
+}
+
+const OUTBOX = "outbox:"
+const outboxName = (session: string, id: string): string => `${OUTBOX}${session}/${id}`
+
+/** Requests of the session that have no reply yet, or that were refused. */
+export const readOutbox = async (session: string): Promise<readonly Pending[]> => {
+  const first = outboxName(session, "")
+  const range = IDBKeyRange.bound(first, `${first}\uFFFF`)
+  const found = await run("readonly", (store) => store.getAll(range))
+  return (found as readonly Pending[] | undefined) ?? []
+}
+
+export const writePending = async (session: string, pending: Pending): Promise<void> => {
+  const name = outboxName(session, pending.clientRequestId)
+  await run("readwrite", (store) => store.put(pending, name))
+}
+
+export const deletePending = async (session: string, clientRequestId: string): Promise<void> => {
+  await run("readwrite", (store) => store.delete(outboxName(session, clientRequestId)))
 }
 
 export const draftFile = (file: Blob, name: string): DraftFile => ({

@@ -34,6 +34,14 @@ export const setPanelWidth = (width: number): void => {
   writeStored("panel-width", String(panelWidth.value))
 }
 
+/** The changes in two columns, where there is room for them. */
+export const isSideBySide = signal(readStored("diff") === "sides")
+
+export const toggleSideBySide = (): void => {
+  isSideBySide.value = !isSideBySide.value
+  writeStored("diff", isSideBySide.value ? "sides" : undefined)
+}
+
 export const openSettings = (page: string): void => {
   settingsPage.value = page
   layer.value = "settings"

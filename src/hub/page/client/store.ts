@@ -1,6 +1,6 @@
 /** What the page knows: the view of the open session, the list of sessions, and the actions of the person. */
 import { batch, computed, effect, signal } from "@preact/signals"
-import type { Client, ClientMessage, ClientVerb, Reply } from "../../../wire/clients/verbs.ts"
+import type { Client, ClientMessage, Reply } from "../../../wire/clients/verbs.ts"
 import { dockOf } from "../../view/dock.ts"
 import { unanswered } from "../../view/outbox.ts"
 import type { ListedSession } from "../../view/sidebar-rows.ts"
@@ -8,9 +8,11 @@ import { step } from "../../view/step.ts"
 import { createTurns, pendingPrompts } from "../../view/turns.ts"
 import { type Action, emptyView, type View } from "../../view/view.ts"
 import { channelFields, pathOf } from "../routes.ts"
-import { listSessions } from "./api.ts"
+import { listSessions, type Request } from "./api.ts"
+import { keepOutbox, type KeptOutbox } from "./keep-outbox.ts"
 import { login, refuse } from "./login.ts"
 import { go, newChannel, route } from "./navigation.ts"
+import { checkVersion } from "./new-version.ts"
 import { openSocket, type Socket } from "./socket.ts"
 import { readJson, writeStored } from "./storage.ts"
 
@@ -21,7 +23,7 @@ export const sessions = signal<readonly ListedSession[] | undefined>(undefined)
 /** When the next attempt to connect starts. */
 export const retryAt = signal<number | undefined>(undefined)
 /** The newest change that the person has seen, by `<session>/<channel>`. */
-export const seen = signal<Readonly<Record<string, number>>>(readJson("seen", {}))
+const seen = signal<Readonly<Record<string, number>>>(readJson("seen", {}))
 
 const turnsOf = createTurns()
 export const turns = computed(() => turnsOf(view.value, route.value.channel))
@@ -59,6 +61,7 @@ const dispatch = (action: Action) => {
 interface Connection {
   readonly session: string
   readonly socket: Socket
+  readonly kept: KeptOutbox
 }
 const connection = signal<Connection | undefined>(undefined)
 /** Replies that a caller waits for; they are not part of the view. */
@@ -75,18 +78,32 @@ const subscribe = () => {
   })
 }
 
+const sendUnanswered = () => {
+  for (const { message, clientRequestId } of unanswered(view.value))
+    connection.value?.socket.send({ ...message, clientRequestId })
+}
+
+/** Prompts of an earlier page. The hub knows a repeated one by its id, so sending it again does no harm. */
+const openOutbox = (id: string): KeptOutbox =>
+  keepOutbox(id, (restored) => {
+    if (connection.value?.session !== id) return
+    dispatch({ type: "restore", pending: restored })
+    sendUnanswered()
+  })
+
 const connect = (id: string): Socket =>
   openSocket(`/hub/sessions/${encodeURIComponent(id)}/ws?role=client`, {
     onOpen: () => {
+      const wasCut = view.value.link.state === "closed"
       batch(() => {
         retryAt.value = undefined
         login.value = "in"
         dispatch({ type: "link", link: { state: "open" } })
       })
       subscribe()
-      for (const { message, clientRequestId } of unanswered(view.value))
-        connection.value?.socket.send({ ...message, clientRequestId })
+      sendUnanswered()
       void refreshSessions()
+      if (wasCut) void checkVersion()
     },
     onClosed: (wait) => {
       retryAt.value = Date.now() + wait
@@ -115,7 +132,7 @@ const NO_CONNECTION: Reply = {
   error: { code: "no-runner", message: "there is no connection" },
 }
 
-const refreshSessions = async (): Promise<void> => {
+export const refreshSessions = async (): Promise<void> => {
   const found = await listSessions()
   if (found) sessions.value = found
   if (found && login.value === "unknown") login.value = "in"
@@ -134,9 +151,10 @@ export const start = (): void => {
     batch(() => {
       view.value = emptyView
       isLoaded.value = false
-      connection.value = { session: id, socket: connect(id) }
+      connection.value = { session: id, socket: connect(id), kept: openOutbox(id) }
     })
   })
+  effect(() => connection.value?.kept.keep(view.value.outbox))
   effect(() => {
     const { place, channel: wanted } = route.value
     const { channel: known } = view.peek()
@@ -169,26 +187,20 @@ const lastConversation = (
 
 export const retryNow = (): void => connection.value?.socket.retryNow()
 
-type Fields<Verb extends ClientVerb> = Omit<Client<Verb>, "type" | "clientRequestId">
-
 /** Sends a verb once and waits for its reply. Without a connection it is refused at once. */
-export const request = <Verb extends ClientVerb>(
-  type: Verb,
-  fields: Fields<Verb>,
-): Promise<Reply> =>
+export const request = (message: Request): Promise<Reply> =>
   new Promise((resolve) => {
     const clientRequestId = crypto.randomUUID()
     waiters.set(clientRequestId, resolve)
-    const message = { type, ...fields, clientRequestId } as unknown as ClientMessage
-    if (connection.value?.socket.send(message)) return
+    if (connection.value?.socket.send({ ...message, clientRequestId })) return
     waiters.delete(clientRequestId)
     resolve(NO_CONNECTION)
   })
 
 /** Sends a verb that must arrive: it waits for a connection, and is sent again until the hub has replied. */
-export const deliver = <Verb extends ClientVerb>(type: Verb, fields: Fields<Verb>): string => {
+export const deliver = (wanted: Request): string => {
   const clientRequestId = crypto.randomUUID()
-  const message = { type, ...fields, clientRequestId } as unknown as ClientMessage
+  const message: ClientMessage = { ...wanted, clientRequestId }
   dispatch({ type: "ask", clientRequestId, message, at: Date.now() })
   connection.value?.socket.send(message)
   return clientRequestId
@@ -201,10 +213,11 @@ export const sendPrompt = (
   content: string,
   more: Pick<Partial<Client<"prompt">>, "model" | "attachments" | "steer"> = {},
 ): void => {
-  deliver("prompt", { content, ...channelFields(route.value.channel), ...more })
+  deliver({ type: "prompt", content, ...channelFields(route.value.channel), ...more })
 }
 
-export const stopTurn = (): void => void request("abort", channelFields(route.value.channel))
+export const stopTurn = (): void =>
+  void request({ type: "abort", ...channelFields(route.value.channel) })
 
 const isLoadingOlder = signal(false)
 export const loadOlder = async (): Promise<void> => {
@@ -212,7 +225,8 @@ export const loadOlder = async (): Promise<void> => {
   if (before === undefined || isLoadingOlder.value) return
   isLoadingOlder.value = true
   const wanted = route.value.channel
-  const reply = await request("history", {
+  const reply = await request({
+    type: "history",
     before,
     limit: 100,
     channel: wanted,
@@ -223,7 +237,8 @@ export const loadOlder = async (): Promise<void> => {
 
 export const showMessage = async (messageId: string): Promise<boolean> => {
   if (view.value.messages.has(messageId)) return true
-  const reply = await request("history", {
+  const reply = await request({
+    type: "history",
     around: messageId,
     limit: 60,
     channel: route.value.channel,
@@ -242,13 +257,24 @@ export const showNewest = (): void => {
   })
 }
 
+/** The newest change that the person has seen: of the open session as the hub knows it, from every browser. */
+export const seenRev = (id: string, key: string): number => {
+  const stored = id === route.value.session ? view.value.state[`seen:${key}`] : undefined
+  const rev = (stored as { readonly rev?: unknown } | undefined)?.rev
+  return typeof rev === "number" ? rev : (seen.value[`${id}/${key}`] ?? 0)
+}
+
+export const keepSeen = (id: string, key: string, rev: number): void => {
+  seen.value = { ...seen.value, [`${id}/${key}`]: rev }
+  writeStored("seen", JSON.stringify(seen.value))
+}
+
 export const markSeen = (): void => {
   const { session: id, channel: key } = route.value
   const rev = view.value.channels.find((one) => one.key === key)?.rev
-  const name = `${id}/${key}`
-  if (rev === undefined || (seen.value[name] ?? 0) >= rev || document.hidden) return
-  seen.value = { ...seen.value, [name]: rev }
-  writeStored("seen", JSON.stringify(seen.value))
+  if (rev === undefined || seenRev(id, key) >= rev || document.hidden) return
+  keepSeen(id, key, rev)
+  void request({ type: "seen", rev, channel: key })
 }
 
 export const openNewConversation = (): void => {

@@ -5,6 +5,7 @@ import { attachmentOf, draftFile } from "../client/files.ts"
 import { droppedFiles } from "../client/dropped.ts"
 import { composerFocus } from "../client/focus.ts"
 import { isTouch } from "../client/layout.ts"
+import { changedPaths } from "../client/open-path.ts"
 import {
   channel,
   dock,
@@ -14,7 +15,6 @@ import {
   session,
   stopTurn,
   turns,
-  view,
 } from "../client/store.ts"
 import { textOfMessage } from "../log/message-text.ts"
 import { Button } from "../ui/button.tsx"
@@ -55,7 +55,7 @@ export const Composer = () => {
   const isTooLong = text.length > MAX_CHARACTERS
   const isEmpty = text.trim() === "" && draft.files.length === 0
   const canStop = isWorking.value && isEmpty && !isAnswer
-  const suggestions = isDismissed ? [] : suggestionsFor({ text, cursor, files: changedPaths() })
+  const suggestions = isDismissed ? [] : suggestionsFor({ text, cursor, files: changedPaths.value })
 
   useLayoutEffect(() => {
     const element = field.current
@@ -78,7 +78,7 @@ export const Composer = () => {
     setRecalled(-1)
     if (question && draft.files.length === 0) {
       draft.clear()
-      const reply = await request("answer", { id: question.id, answer: content })
+      const reply = await request({ type: "answer", id: question.id, answer: content })
       if (!reply.ok) {
         draft.setText(content)
         setNote(reply.error.code === "too-late" ? words.tooLate : reply.error.message)
@@ -88,12 +88,13 @@ export const Composer = () => {
     if (draft.files.length === 0 && runCommand(content)) return draft.clear()
     const attachments = await Promise.all(draft.files.map(attachmentOf))
     const { model } = draft
-    draft.clear()
     sendPrompt(content === "" ? attachments.map(({ filename }) => filename).join(", ") : content, {
       ...(model !== undefined && { model }),
       ...(attachments.length > 0 && { attachments }),
       ...(isFirst && isWorking.value && { steer: true }),
     })
+    // Only now, so that the text is always in the draft or in the outbox.
+    draft.clear()
   }
 
   const add = (files: readonly File[]) => {
@@ -281,13 +282,4 @@ export const Composer = () => {
       </div>
     </form>
   )
-}
-
-const changedPaths = (): readonly string[] => {
-  const files = view.value.state["files"]
-  if (!Array.isArray(files)) return []
-  return files.flatMap((file: unknown) => {
-    const path = (file as { readonly path?: unknown } | null)?.path
-    return typeof path === "string" ? [path] : []
-  })
 }

@@ -20,7 +20,7 @@ export const Permission = ({
   const [problem, setProblem] = useState("")
   const decide = async (reply: PermissionReply) => {
     setSending(true)
-    const result = await request("permission", { id: interaction.id, reply })
+    const result = await request({ type: "permission", id: interaction.id, reply })
     setSending(false)
     if (!result.ok)
       setProblem(result.error.code === "too-late" ? words.tooLate : result.error.message)

@@ -25,7 +25,7 @@ export const Question = ({
   const isMultiple = interaction.multiple === true
   const answer = async (text: string) => {
     setSending(text)
-    const reply = await request("answer", { id: interaction.id, answer: text })
+    const reply = await request({ type: "answer", id: interaction.id, answer: text })
     setSending(undefined)
     if (!reply.ok) setProblem(reply.error.code === "too-late" ? words.tooLate : reply.error.message)
   }

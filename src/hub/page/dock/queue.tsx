@@ -12,7 +12,7 @@ const Row = ({ prompt }: { readonly prompt: QueuedPrompt }) => {
   const { id, content } = prompt
   const hasQuestion = dock.value.interactions.some(({ kind }) => kind === "question")
   const takeBack = async () => {
-    const reply = await request("withdraw", { id })
+    const reply = await request({ type: "withdraw", id })
     if (reply.ok) insertText(content)
   }
   return (
@@ -22,14 +22,14 @@ const Row = ({ prompt }: { readonly prompt: QueuedPrompt }) => {
         small
         icon="send"
         label={hasQuestion ? words.useAsAnswer : words.sendFirst}
-        onClick={() => void request("promote", { id })}
+        onClick={() => void request({ type: "promote", id })}
       />
       <IconButton small icon="pencil" label={words.takeBack} onClick={() => void takeBack()} />
       <IconButton
         small
         icon="close"
         label={words.removeQueued}
-        onClick={() => void request("withdraw", { id })}
+        onClick={() => void request({ type: "withdraw", id })}
       />
     </li>
   )
@@ -41,7 +41,7 @@ export const Queue = () => {
   if (queue.length === 0) return null
   const empty = () => {
     setAsks(false)
-    for (const { id } of queue) void request("withdraw", { id })
+    for (const { id } of queue) void request({ type: "withdraw", id })
   }
   return (
     <section class="card queue" aria-label={words.queued}>

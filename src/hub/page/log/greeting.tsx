@@ -1,6 +1,7 @@
 /** An empty conversation: where the agent works, and ideas for a start. */
 import { insertText } from "../client/drafts.ts"
 import { openSettings } from "../client/layout.ts"
+import { workspace } from "../client/open-path.ts"
 import { view } from "../client/store.ts"
 import { isDemo } from "../dock/models.ts"
 import { Icon } from "../ui/icon.tsx"
@@ -9,15 +10,13 @@ import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
 
 export const Greeting = () => {
-  const git = view.value.state["git"] as
-    | { readonly branch?: string; readonly directory?: string }
-    | undefined
-  const directory = view.value.state["directory"] ?? git?.directory
+  const git = view.value.state["git"] as { readonly branch?: string } | undefined
+  const directory = workspace.value
   return (
     <div class="greeting">
       <Mark size={40} />
       <h2>{words.greeting}</h2>
-      {typeof directory === "string" && (
+      {directory !== "" && (
         <p>
           {words.worksIn} <code>{visible(directory)}</code>
           {git?.branch && (

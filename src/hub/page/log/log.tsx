@@ -102,7 +102,12 @@ export const Log = () => {
       >
         <div class="column" ref={content}>
           {!isLoaded.value ? (
-            <Skeleton />
+            <>
+              <Skeleton />
+              {unsent.map((one) => (
+                <PendingPrompt key={one.clientRequestId} pending={one} />
+              ))}
+            </>
           ) : isEmpty ? (
             <Greeting />
           ) : (

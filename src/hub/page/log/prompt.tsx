@@ -70,7 +70,7 @@ export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
   }).length
   const undo = () => {
     setAsks(false)
-    void request("revert", { messageId: message.id })
+    void request({ type: "revert", messageId: message.id })
   }
   return (
     <div class="prompt" tabIndex={-1} data-prompt={message.id} data-anchor>
@@ -106,10 +106,10 @@ export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
 export const PendingPrompt = ({ pending }: { readonly pending: Pending }) => {
   const { message, error, clientRequestId } = pending
   if (message.type !== "prompt") return null
-  const again = () => {
-    const { type: _type, clientRequestId: _id, ...fields } = message
+  const sendAgain = () => {
+    const { clientRequestId: _id, ...again } = message
     dropPending(clientRequestId)
-    deliver("prompt", fields)
+    deliver(again)
   }
   const edit = () => {
     dropPending(clientRequestId)
@@ -125,7 +125,7 @@ export const PendingPrompt = ({ pending }: { readonly pending: Pending }) => {
       {error ? (
         <div class="prompt-ask is-bad" role="group">
           <span>{words.notSent(error.message)}</span>
-          <Button small onClick={again}>
+          <Button small onClick={sendAgain}>
             {words.sendAgain}
           </Button>
           <Button small kind="ghost" onClick={edit}>

@@ -4,7 +4,8 @@
  */
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { type Anchor, driftOf, findAnchor } from "./anchor.ts"
-import { type FollowEvent, initialFollow, stepFollow } from "./follow.ts"
+import { type Follow, type FollowEvent, initialFollow, stepFollow } from "./follow.ts"
+import { type Place, readPlace, writePlace } from "./kept-place.ts"
 import { isSameRange, offsetOf, windowRange, type WindowRange } from "./window.ts"
 
 export interface Scroll {
@@ -37,6 +38,8 @@ export const useScroll = (options: ScrollOptions): Scroll => {
   const follow = useRef(initialFollow)
   const anchor = useRef<Anchor | undefined>(undefined)
   const lastTop = useRef(0)
+  const wanted = useRef<Place | undefined>(undefined)
+  const restored = useRef<unknown>(undefined)
   const latest = useRef({ ids, onNearTop })
   latest.current = { ids, onNearTop }
   const [shown, setShown] = useState(initialFollow)
@@ -100,14 +103,37 @@ export const useScroll = (options: ScrollOptions): Scroll => {
   useLayoutEffect(() => {
     heights.current.clear()
     anchor.current = undefined
+    wanted.current = readPlace(conversation)
     act({ type: "joined" })
+    const keep = () => writePlace(conversation, placeOf(follow.current, anchor.current))
+    addEventListener("pagehide", keep)
+    return () => {
+      removeEventListener("pagehide", keep)
+      keep()
+    }
   }, [conversation])
+
+  // The person returns to a conversation: once its turns are here, to the place that was read last.
+  useLayoutEffect(() => {
+    const place = wanted.current
+    const element = scroller.current
+    if (!place || !element || ids.length === 0) return
+    wanted.current = undefined
+    restored.current = version
+    const top = offsetOf(ids, heights.current, place.turn)
+    if (top === undefined) return
+    act({ type: "left", toEnd: 0 })
+    moveTo(element, top - place.top)
+    updateRange()
+    toPlace(element, place, () => (anchor.current = findAnchor(element)))
+  }, [conversation, ids.length])
 
   // Every render may have changed the layout; a changed range renders again and settles again.
   useLayoutEffect(() => settleRef.current())
 
   useEffect(() => {
-    act({ type: "grew" })
+    // What arrives with the place is not news.
+    if (restored.current !== version) act({ type: "grew" })
   }, [version])
 
   useEffect(() => {
@@ -171,6 +197,21 @@ export const useScroll = (options: ScrollOptions): Scroll => {
     }
   }, [])
 
+  /** The turn is in the document after the next render; then its real place is known. */
+  const toPlace = (element: HTMLElement, { turn: id, top }: Place, then: () => void) => {
+    requestAnimationFrame(() => {
+      const turn = [...element.querySelectorAll<HTMLElement>("[data-turn]")].find(
+        (one) => one.dataset["turn"] === id,
+      )
+      if (turn) {
+        const now = turn.getBoundingClientRect().top - element.getBoundingClientRect().top
+        moveTo(element, element.scrollTop + now - top)
+      }
+      lastTop.current = element.scrollTop
+      then()
+    })
+  }
+
   return {
     range: clampRange(range, ids.length),
     isAway: !shown.follows,
@@ -188,18 +229,13 @@ export const useScroll = (options: ScrollOptions): Scroll => {
       anchor.current = undefined
       moveTo(element, top)
       updateRange()
-      // The turn is in the document after the next render; then its real place is known.
-      requestAnimationFrame(() => {
-        const turn = [...element.querySelectorAll<HTMLElement>("[data-turn]")].find(
-          (one) => one.dataset["turn"] === id,
-        )
-        turn?.scrollIntoView({ block: "start" })
-        lastTop.current = element.scrollTop
-        anchor.current = findAnchor(element)
-      })
+      toPlace(element, { turn: id, top: 0 }, () => (anchor.current = findAnchor(element)))
     },
   }
 }
+
+const placeOf = ({ follows }: Follow, anchor: Anchor | undefined): Place | undefined =>
+  follows || !anchor ? undefined : { turn: anchor.turn, top: anchor.turnTop }
 
 const canScrollUp = (element: Element): boolean => element.scrollTop > 0
 

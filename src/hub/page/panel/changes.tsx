@@ -1,16 +1,34 @@
 /** The changes of the workspace: every file with its diff. Selected lines can be asked about. */
 import { useEffect, useRef, useState } from "preact/hooks"
+import { isSideBySide, toggleSideBySide } from "../client/layout.ts"
 import { showPanel } from "../client/navigation.ts"
 import { view } from "../client/store.ts"
 import { Button } from "../ui/button.tsx"
 import { Delta } from "../ui/delta.tsx"
 import { Icon } from "../ui/icon.tsx"
+import { IconButton } from "../ui/icon-button.tsx"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
 import { base, changedFiles } from "./changed-files.ts"
 import { Empty } from "./empty.tsx"
 import { FileChange, type DiffFile } from "./file-change.tsx"
 import { useAnswer } from "./use-answer.ts"
+
+/** Two columns need this much. */
+const WIDE = 900
+
+/** Whether the element is wide enough for two columns; it is measured again when its size changes. */
+const useIsWide = (): readonly [(element: HTMLElement | null) => void, boolean] => {
+  const [isWide, setWide] = useState(false)
+  const [element, setElement] = useState<HTMLElement | null>(null)
+  useEffect(() => {
+    if (!element) return
+    const observer = new ResizeObserver(() => setWide(element.clientWidth >= WIDE))
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [element])
+  return [setElement, isWide]
+}
 
 const filesOf = (result: unknown): readonly DiffFile[] | undefined => {
   const files =
@@ -20,7 +38,8 @@ const filesOf = (result: unknown): readonly DiffFile[] | undefined => {
 }
 
 export const Changes = () => {
-  const diff = useAnswer("diff", {})
+  const diff = useAnswer({ type: "diff" })
+  const [place, isWide] = useIsWide()
   const listed = changedFiles.value
   // The former diff stays on the screen while the next one is made, so that nothing jumps.
   const last = useRef<readonly DiffFile[] | undefined>(undefined)
@@ -61,7 +80,7 @@ export const Changes = () => {
     { added: 0, removed: 0 },
   )
   return (
-    <div class="changes">
+    <div class="changes" ref={place}>
       <div class="changes-sum">
         {branch !== undefined && (
           <span class="changes-branch">
@@ -74,12 +93,21 @@ export const Changes = () => {
         )}
         {total.added + total.removed > 0 && <Delta {...total} />}
         <span class="grow" />
+        {isWide && (
+          <IconButton
+            small
+            icon="columns"
+            label={words.sideBySide}
+            pressed={isSideBySide.value}
+            onClick={toggleSideBySide}
+          />
+        )}
         <Button small onClick={() => showPanel("review")}>
           {words.review}
         </Button>
       </div>
       {shown.map((file) => (
-        <FileChange key={file.path} file={file} />
+        <FileChange key={file.path} file={file} isSideBySide={isWide && isSideBySide.value} />
       ))}
     </div>
   )

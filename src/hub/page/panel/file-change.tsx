@@ -1,7 +1,8 @@
 /** One changed file: a head that sticks, and its diff. A large one is closed until the person opens it. */
-import { useMemo, useState } from "preact/hooks"
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { parseDiff } from "../../view/patch.ts"
 import { insertText } from "../client/drafts.ts"
+import { wantedPlace } from "../client/open-path.ts"
 import { DiffLines } from "../parts/diff-lines.tsx"
 import { languageOfPath } from "../parts/highlight.ts"
 import { Button } from "../ui/button.tsx"
@@ -26,12 +27,27 @@ const LETTERS: Readonly<Record<string, string>> = {
 
 type Range = readonly [from: number, to: number]
 
-export const FileChange = ({ file }: { readonly file: DiffFile }) => {
+export const FileChange = ({
+  file,
+  isSideBySide,
+}: {
+  readonly file: DiffFile
+  readonly isSideBySide: boolean
+}) => {
   const { path, status, diff = "" } = file
   const parsed = useMemo(() => parseDiff(diff), [diff])
   const lines = diff.split("\n").length
   const [isOpen, setOpen] = useState(lines <= LARGE_LINES)
   const [selected, setSelected] = useState<Range | undefined>(undefined)
+  const section = useRef<HTMLElement>(null)
+  const wanted = wantedPlace.value
+  useLayoutEffect(() => {
+    if (wanted?.path !== path) return
+    wantedPlace.value = undefined
+    setOpen(true)
+    if (wanted.line !== undefined) setSelected([wanted.line, wanted.line])
+    section.current?.scrollIntoView({ block: "start" })
+  }, [wanted])
   const counts = parsed?.reduce(
     (sum, { added, removed }) => ({ added: sum.added + added, removed: sum.removed + removed }),
     { added: 0, removed: 0 },
@@ -49,7 +65,7 @@ export const FileChange = ({ file }: { readonly file: DiffFile }) => {
     setSelected(undefined)
   }
   return (
-    <section class={`file ${isOpen ? "is-open" : ""}`} aria-label={path}>
+    <section ref={section} class={`file ${isOpen ? "is-open" : ""}`} aria-label={path}>
       <button
         type="button"
         class="file-head"
@@ -74,6 +90,7 @@ export const FileChange = ({ file }: { readonly file: DiffFile }) => {
               language={languageOfPath(path)}
               onSelect={select}
               selected={selected}
+              isSideBySide={isSideBySide}
             />
           ))}
           {!parsed && diff === "" && <p class="file-note">{words.binary}</p>}

@@ -17,7 +17,7 @@ export const Memories = () => {
   const [asks, setAsks] = useState<string | undefined>(undefined)
   const forget = async (id: string) => {
     setAsks(undefined)
-    await request("forget", { id })
+    await request({ type: "forget", id })
     list.reload()
   }
   return (

@@ -1,5 +1,6 @@
 /** A review of the changes: findings by severity, each with a way to have it fixed. */
 import { insertText } from "../client/drafts.ts"
+import { openPlace } from "../client/open-path.ts"
 import { Elapsed } from "../parts/elapsed.tsx"
 import { Markdown } from "../parts/markdown.tsx"
 import { Button } from "../ui/button.tsx"
@@ -32,7 +33,7 @@ const textOf = (result: unknown): string | undefined => {
 }
 
 export const Review = () => {
-  const review = useAnswer("review", {})
+  const review = useAnswer({ type: "review" })
   if (review.isWaiting)
     return (
       <Empty icon="eye" title={words.reviewing} isBusy>
@@ -84,7 +85,15 @@ const FindingView = ({ finding }: { readonly finding: Finding }) => {
   const place = line === undefined ? file : `${file}:${line}`
   return (
     <div class="finding">
-      {file !== "" && <Path path={place} />}
+      {file !== "" && (
+        <button
+          type="button"
+          class="path-link"
+          onClick={() => openPlace({ path: file, ...(line !== undefined && { line }) })}
+        >
+          <Path path={place} />
+        </button>
+      )}
       <Markdown text={text} />
       <Button small onClick={() => insertText(`${words.reviewFix}: ${place} ${text}`)}>
         {words.reviewFix}

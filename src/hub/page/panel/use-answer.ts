@@ -1,6 +1,6 @@
 /** A request whose result comes later, as an `answer` event: ask, wait, read. */
 import { useState } from "preact/hooks"
-import type { Client, ClientVerb } from "../../../wire/clients/verbs.ts"
+import type { Request } from "../client/api.ts"
 import { request, view } from "../client/store.ts"
 
 export interface Asked {
@@ -11,10 +11,7 @@ export interface Asked {
   readonly ask: () => void
 }
 
-export const useAnswer = <Verb extends ClientVerb>(
-  verb: Verb,
-  fields: Omit<Client<Verb>, "type" | "clientRequestId">,
-): Asked => {
+export const useAnswer = (message: Request): Asked => {
   const [id, setId] = useState<string | undefined>(undefined)
   const [since, setSince] = useState<number | undefined>(undefined)
   const [refusal, setRefusal] = useState<string | undefined>(undefined)
@@ -22,7 +19,7 @@ export const useAnswer = <Verb extends ClientVerb>(
   const ask = async () => {
     setRefusal(undefined)
     setSince(Date.now())
-    const reply = await request(verb, fields)
+    const reply = await request(message)
     if (!reply.ok) {
       setRefusal(reply.error.message)
       setSince(undefined)

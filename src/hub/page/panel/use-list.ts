@@ -13,7 +13,7 @@ export const useList = <Row>(verb: "tasks" | "memories"): ListState<Row> => {
   const [problem, setProblem] = useState<string | undefined>(undefined)
   const load = async () => {
     setProblem(undefined)
-    const reply = await request(verb, {})
+    const reply = await request({ type: verb })
     if (!reply.ok) return setProblem(reply.error.message)
     const list = reply[verb]
     setRows(Array.isArray(list) ? (list as readonly Row[]) : [])

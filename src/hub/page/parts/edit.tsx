@@ -1,6 +1,7 @@
 /** A changed file: its path, the number of lines, and the diff. */
 import type { ToolData } from "../../../wire/clients/conversation.ts"
 import { toolWords } from "../../view/tool-words.ts"
+import { workspace } from "../client/open-path.ts"
 import { Delta } from "../ui/delta.tsx"
 import { Fold } from "../ui/fold.tsx"
 import { Path } from "../ui/path.tsx"
@@ -12,7 +13,7 @@ import { toolIcons } from "./tool-icon.ts"
 const Diff = lazy(async () => (await import("./diff.tsx")).Diff)
 
 export const Edit = ({ tool, isOpen }: { readonly tool: ToolData; readonly isOpen: boolean }) => {
-  const { kind, verb, subject } = toolWords(tool)
+  const { kind, verb, subject } = toolWords(tool, workspace.value)
   const state = foldState(tool)
   const content = argOf(tool, "content")
   const written = kind === "write" && typeof content === "string" ? content : undefined

@@ -1,10 +1,11 @@
 /** A text of the agent. Blocks are keyed by their position; only the last ones are rendered again as the text grows. */
 import type { Token, Tokens } from "marked"
 import { memo } from "../ui/memo.ts"
-import { useMemo, useRef } from "preact/hooks"
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks"
 import { heal } from "./heal.ts"
 import { Code } from "./code.tsx"
 import { emptyLexed, hasDefinitions, lexMore, lexWhole } from "./lexer.ts"
+import { linkPaths } from "./link-paths.ts"
 import { proseHtml } from "./prose-html.ts"
 import { sanitizeProse } from "./sanitize.ts"
 
@@ -53,5 +54,11 @@ const Prose = ({ block, isGrowing }: { readonly block: Token; readonly isGrowing
     () => sanitizeProse(proseHtml(isGrowing ? healed(block) : block)),
     [block, isGrowing],
   )
-  return <div class="prose-block" data-anchor dangerouslySetInnerHTML={{ __html: html }} />
+  const ref = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    if (!isGrowing && ref.current) linkPaths(ref.current)
+  }, [html, isGrowing])
+  return (
+    <div ref={ref} class="prose-block" data-anchor dangerouslySetInnerHTML={{ __html: html }} />
+  )
 }

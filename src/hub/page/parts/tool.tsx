@@ -1,6 +1,7 @@
 /** One call of a tool, by kind. An unknown tool shows its arguments and its result. */
 import type { ToolData } from "../../../wire/clients/conversation.ts"
 import { toolWords } from "../../view/tool-words.ts"
+import { workspace } from "../client/open-path.ts"
 import { Fold } from "../ui/fold.tsx"
 import { Path } from "../ui/path.tsx"
 import { visible } from "../ui/visible.ts"
@@ -20,7 +21,7 @@ export interface ToolProps {
 }
 
 export const Tool = ({ tool, output, isLast }: ToolProps) => {
-  const { kind, verb, subject } = toolWords(tool)
+  const { kind, verb, subject } = toolWords(tool, workspace.value)
   if (kind === "command") return <Bash tool={tool} {...(output !== undefined && { output })} />
   if (kind === "edit" || kind === "write") return <Edit tool={tool} isOpen={isLast} />
   const state = foldState(tool)

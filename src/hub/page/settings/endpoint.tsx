@@ -1,14 +1,24 @@
 /** An endpoint that speaks the API of OpenAI: its address, its key if it needs one, and its models. */
 import { useState } from "preact/hooks"
+import { models } from "../dock/models.ts"
 import { Button } from "../ui/button.tsx"
+import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
-import { changeConfig } from "./config.ts"
+import { changeConfig, endpoints } from "./config.ts"
 
 const idOf = (name: string): string =>
   name
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, "-")
     .replaceAll(/^-|-$/g, "")
+
+/** The models of an endpoint, as the runner offers them. */
+const namesOf = (provider: string): string => {
+  const names = models.value
+    .filter(({ id }) => id.startsWith(`${provider}/`))
+    .map(({ id }) => id.slice(provider.length + 1))
+  return names.length === 0 ? words.endpointNone : names.join(", ")
+}
 
 interface Fields {
   readonly name: string
@@ -33,12 +43,11 @@ export const Endpoint = () => {
       />
     </label>
   )
-  const models = fields.models
+  const named = fields.models
     .split(",")
     .map((id) => id.trim())
     .filter((id) => id !== "")
-  const isComplete =
-    idOf(fields.name) !== "" && /^https?:\/\/.+/.test(fields.url) && models.length > 0
+  const isComplete = idOf(fields.name) !== "" && /^https?:\/\/.+/.test(fields.url)
   const add = async () => {
     setNote(words.saving)
     const refused = await changeConfig({
@@ -48,7 +57,7 @@ export const Endpoint = () => {
           displayName: fields.name,
           baseUrl: fields.url,
           ...(fields.key !== "" && { apiKey: fields.key }),
-          models: models.map((id) => ({ id })),
+          models: named.map((id) => ({ id })),
         },
       ],
     })
@@ -68,6 +77,12 @@ export const Endpoint = () => {
         <small>{words.endpointText}</small>
       </div>
       <div class="setting-fields">
+        {endpoints.value.map(({ id, name }) => (
+          <p key={id} class="setting-endpoint">
+            <b>{visible(name)}</b>
+            <span>{visible(namesOf(id))}</span>
+          </p>
+        ))}
         {field("name", words.endpointName, "text")}
         {field("url", words.endpointUrl, "text")}
         {field("key", words.endpointKey, "password")}

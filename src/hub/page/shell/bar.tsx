@@ -1,6 +1,7 @@
 /** Above the conversation: its title, branch and pull requests; context and cost, notifications, panel. */
 import { useState } from "preact/hooks"
 import { hasSide, isDrawerOpen, toggleSide } from "../client/layout.ts"
+import { hasNewVersion } from "../client/new-version.ts"
 import { route, showPanel } from "../client/navigation.ts"
 import { notifications, toggleNotifications } from "../client/notify.ts"
 import { request, view } from "../client/store.ts"
@@ -17,7 +18,7 @@ const Title = () => {
     setEditing(false)
     const wanted = text.trim()
     if (wanted === "" || wanted === title.value) return
-    void request("rename", { title: wanted, channel: route.value.channel })
+    void request({ type: "rename", title: wanted, channel: route.value.channel })
   }
   if (isEditing)
     return (
@@ -97,6 +98,12 @@ export const Bar = () => {
       )}
       <PullRequests />
       <span class="grow" />
+      {hasNewVersion.value && (
+        <button type="button" class="chip is-new" onClick={() => location.reload()}>
+          <Icon name="reload" size={14} />
+          {words.updated}
+        </button>
+      )}
       <Meter />
       <IconButton
         icon={bell === "on" ? "bell" : "bellOff"}

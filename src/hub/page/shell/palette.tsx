@@ -81,7 +81,7 @@ const useHits = (query: string): { readonly hits: readonly Hit[]; readonly state
     let isCurrent = true
     setState("busy")
     const timer = setTimeout(async () => {
-      const reply = await request("search", { query, limit: 20 })
+      const reply = await request({ type: "search", query, limit: 20 })
       if (!isCurrent) return
       setState(reply.ok ? "done" : "failed")
       setHits(reply.ok && Array.isArray(reply["hits"]) ? (reply["hits"] as readonly Hit[]) : [])

@@ -6,6 +6,7 @@ import { Icon, type IconName } from "../ui/icon.tsx"
 import { Spinner } from "../ui/spinner.tsx"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
+import { RowMenu } from "./row-menu.tsx"
 
 const channelIcons: Readonly<Record<string, IconName>> = {
   telegram: "telegram",
@@ -27,7 +28,7 @@ export const SessionRow = ({
   const shown = isCurrent && state === "unseen" ? "idle" : state
   const icon = channelIcons[channelType]
   return (
-    <li>
+    <li class="row-place">
       <a
         class={`row is-${shown} ${depth === 1 ? "is-child" : ""}`}
         href={pathOf(row)}
@@ -41,6 +42,7 @@ export const SessionRow = ({
         {words.rowState[shown] !== "" && <span class="unseen">, {words.rowState[shown]}</span>}
         {updatedAt > 0 && <span class="row-age">{age(updatedAt, Date.now())}</span>}
       </a>
+      <RowMenu row={row} />
     </li>
   )
 }

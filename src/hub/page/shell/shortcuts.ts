@@ -36,23 +36,26 @@ const modKeys: Readonly<Record<string, () => void>> = {
   "shift+c": copyLast,
 }
 
-const REGIONS = [
-  "#side a[aria-current], #side",
-  "#log",
-  "#prompt",
-  "#panel [role=tab][aria-selected=true]",
+/** Each region and what gets the focus in it; the first that is there. */
+const REGIONS: readonly (readonly [area: string, ...entries: string[]])[] = [
+  ["#side", "#side a[aria-current]", "#side .side-new"],
+  ["#log", "#log"],
+  ["#dock", "#prompt", "#dock button"],
+  ["#panel", "#panel [role=tab][aria-selected=true]"],
 ]
 
 /** F6 goes round the regions of the page. */
 const moveRegion = (by: 1 | -1) => {
-  const found = REGIONS.flatMap((selector) => {
-    const element = document.querySelector<HTMLElement>(selector)
-    return element ? [element] : []
+  const found = REGIONS.flatMap(([area, ...entries]) => {
+    const entry = entries
+      .map((selector) => document.querySelector<HTMLElement>(selector))
+      .find((element) => element !== null)
+    return entry ? [{ area: document.querySelector(area), entry }] : []
   })
-  const at = found.findIndex((element) =>
-    element.closest("nav, main, aside, form")?.contains(document.activeElement),
-  )
-  found[(at + by + found.length) % found.length]?.focus()
+  const at = found.findIndex(({ area }) => area?.contains(document.activeElement))
+  // Outside of every region, the first key goes to the first or the last one.
+  const next = at === -1 && by === -1 ? -1 : at + by
+  found.at(next % found.length)?.entry.focus()
 }
 
 export const watchKeys = (): void => {

@@ -11,7 +11,7 @@ import {
   toggleSide,
 } from "../client/layout.ts"
 import { go, isPlainClick, route } from "../client/navigation.ts"
-import { openNewConversation, seen, session, sessions, view } from "../client/store.ts"
+import { openNewConversation, seenRev, session, sessions, view } from "../client/store.ts"
 import { pathOf } from "../routes.ts"
 import { Icon } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
@@ -38,7 +38,7 @@ const midnight = (): number => new Date().setHours(0, 0, 0, 0)
 const groups = computed(() =>
   sidebarGroups({
     sessions: listed.value,
-    seen: (id, channel) => seen.value[`${id}/${channel}`] ?? 0,
+    seen: seenRev,
     today: midnight(),
   }),
 )

@@ -1,0 +1,151 @@
+/** What can be done with a conversation of the side: rename it, mark it as unseen, stop it, end its session. */
+import { useRef, useState } from "preact/hooks"
+import type { SidebarRow } from "../../view/sidebar-rows.ts"
+import { postVerb } from "../client/api.ts"
+import { keepSeen, refreshSessions } from "../client/store.ts"
+import { channelFields } from "../routes.ts"
+import { Button } from "../ui/button.tsx"
+import { IconButton } from "../ui/icon-button.tsx"
+import { useDismiss } from "../ui/use-dismiss.ts"
+import { visible } from "../ui/visible.ts"
+import { words } from "../words.ts"
+import { Layer } from "./layer.tsx"
+
+export const RowMenu = ({ row }: { readonly row: SidebarRow }) => {
+  const { session, channel, state } = row
+  const title = visible(row.title)
+  const [shown, setShown] = useState<"menu" | "rename" | "end" | undefined>(undefined)
+  const [problem, setProblem] = useState("")
+  const [name, setName] = useState(row.title)
+  const ref = useRef<HTMLSpanElement>(null)
+  const close = () => setShown(undefined)
+  useDismiss(ref, shown === "menu", close)
+  const run = async (message: Parameters<typeof postVerb>[1]) => {
+    const refused = await postVerb(session, message)
+    setProblem(refused ?? "")
+    void refreshSessions()
+    if (refused === undefined) close()
+  }
+  const items: readonly (readonly [label: string, act: () => void])[] = [
+    [words.renameAct, () => setShown("rename")],
+    [
+      words.markUnseen,
+      () => {
+        keepSeen(session, channel, 0)
+        void run({ type: "seen", rev: 0, channel })
+      },
+    ],
+    ...(state === "working" || state === "waits"
+      ? [[words.stopWork, () => void run({ type: "abort", ...channelFields(channel) })] as const]
+      : []),
+    ...(state === "ended" ? [] : [[words.endSession, () => setShown("end")] as const]),
+  ]
+  return (
+    <span class={`row-menu ${shown === "menu" ? "is-open" : ""}`} ref={ref}>
+      <IconButton
+        small
+        icon="more"
+        label={words.rowMenu(title)}
+        expanded={shown === "menu"}
+        onClick={() => setShown(shown === "menu" ? undefined : "menu")}
+      />
+      {shown === "menu" && <Items items={items} />}
+      {shown === "rename" && (
+        <Layer label={words.rename} class="ask" onClose={close}>
+          <form
+            onSubmit={(event) => {
+              event.preventDefault()
+              const wanted = name.trim()
+              if (wanted !== "") void run({ type: "rename", title: wanted, channel })
+            }}
+          >
+            <label class="ask-field">
+              {words.renameLabel}
+              <input
+                maxLength={200}
+                autocomplete="off"
+                value={name}
+                onInput={({ currentTarget }) => setName(currentTarget.value)}
+              />
+            </label>
+            <Answer problem={problem} label={words.save} kind="primary" onCancel={close} />
+          </form>
+        </Layer>
+      )}
+      {shown === "end" && (
+        <Layer label={words.endSession} class="ask" onClose={close}>
+          <form
+            onSubmit={(event) => {
+              event.preventDefault()
+              void run({ type: "end" })
+            }}
+          >
+            <h2>{words.endAsk(title)}</h2>
+            <p>{words.endText}</p>
+            <Answer problem={problem} label={words.endSession} kind="bad" onCancel={close} />
+          </form>
+        </Layer>
+      )}
+    </span>
+  )
+}
+
+/** Arrow keys move between the items; the first one has the focus when the menu opens. */
+const Items = ({
+  items,
+}: {
+  readonly items: readonly (readonly [label: string, act: () => void])[]
+}) => {
+  const onKey = (event: KeyboardEvent & { readonly currentTarget: HTMLElement }) => {
+    const steps: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1 }
+    const by = steps[event.key]
+    if (by === undefined) return
+    event.preventDefault()
+    const all = [...event.currentTarget.querySelectorAll("button")]
+    const at = all.findIndex((one) => one === document.activeElement)
+    all.at((at + by) % all.length)?.focus()
+  }
+  return (
+    <div class="menu" role="menu" onKeyDown={onKey}>
+      {items.map(([label, act], index) => (
+        <button
+          key={label}
+          type="button"
+          role="menuitem"
+          class="menu-item"
+          ref={(element) => {
+            if (index === 0 && !element?.parentElement?.contains(document.activeElement))
+              element?.focus()
+          }}
+          onClick={act}
+        >
+          {label}
+        </button>
+      ))}
+    </div>
+  )
+}
+
+const Answer = ({
+  problem,
+  label,
+  kind,
+  onCancel,
+}: {
+  readonly problem: string
+  readonly label: string
+  readonly kind: "primary" | "bad"
+  readonly onCancel: () => void
+}) => (
+  <div class="ask-foot">
+    <span class="setting-bad" role="alert">
+      {problem}
+    </span>
+    <Button kind="ghost" onClick={onCancel}>
+      {words.cancel}
+    </Button>
+    <Button type="submit" kind={kind}>
+      {label}
+    </Button>
+  </div>
+)
