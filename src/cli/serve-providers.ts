@@ -3,11 +3,7 @@ import type { ProviderMakers } from "../fleet/providers/choose.ts"
 import { elsewhere } from "../fleet/providers/elsewhere.ts"
 import { createNoopProvider } from "../fleet/providers/noop.ts"
 import { systemClock } from "../lib/clock.ts"
-<<<<<<< HEAD
-=======
 import { digestOf } from "../lib/digest.ts"
-import { selfCommand } from "../lib/self-command.ts"
->>>>>>> main
 import type { Settings } from "../settings/settings.ts"
 import { SettingsError } from "../settings/settings-error.ts"
 import { createLocalSandboxes } from "./local-sandboxes.ts"

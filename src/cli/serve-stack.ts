@@ -1,17 +1,6 @@
 /** The hub and the fleet in one process: what the hub reports about a session decides about its sandbox. */
-<<<<<<< HEAD
-import { createDoor } from "../fleet/door.ts"
-import { createKeeper, type Keeper } from "../fleet/keeper.ts"
-import { createSweeper, type Sweeper } from "../fleet/sweeper.ts"
-import { assembleEnvironment } from "../fleet/core/environment.ts"
-import { labelsOf, sandboxName } from "../fleet/core/names.ts"
-import type { SandboxProvider, SandboxSpec } from "../fleet/providers/contract.ts"
-import type { FleetStore, StoredSession } from "../fleet/store/ports.ts"
-import { childEnvironment } from "../hub/hosts/bun/child-environment.ts"
-=======
 import { createFleet, type Fleet, type FleetOptions } from "../fleet/fleet.ts"
 import { type HubPort, HubRefusal } from "../fleet/hub-port.ts"
->>>>>>> main
 import { type LocalHub, type LocalHubOptions, startLocalHub } from "../hub/hosts/bun/local-hub.ts"
 import type { SessionActivity } from "../hub/session/ports.ts"
 import type { Session } from "../hub/session/session.ts"
@@ -24,20 +13,9 @@ import { sandboxEnvironment } from "./sandbox-environment.ts"
 
 export interface ServeStackOptions extends Pick<
   FleetOptions,
-  "provider" | "store" | "version" | "idleMs" | "pausedMs" | "minimumVersion"
+  "provider" | "store" | "version" | "idleMs" | "pausedMs" | "minimumVersion" | "resources"
 > {
   readonly hub: LocalHubOptions
-<<<<<<< HEAD
-  readonly provider: SandboxProvider
-  readonly store: FleetStore
-  readonly version: string
-  readonly idleMs: number
-  readonly pausedMs: number | undefined
-  readonly minimumVersion: string | undefined
-  /** The limits of each sandbox. */
-  readonly resources?: SandboxSpec["resources"]
-=======
->>>>>>> main
   /** The config of a session that gets its first sandbox. */
   readonly configure: (session: string, hub: LocalHub) => Promise<void>
 }
@@ -99,60 +77,10 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     ...options,
     hub: hubPortOf(hub),
     clock,
-<<<<<<< HEAD
-    log: log.child({ component: "fleet" }),
-    version: options.version,
-    idleMs: options.idleMs,
-    lifeMs: LIFE_MS,
-    policy: {
-      can: provider.can,
-      bootMs: BOOT_MS,
-      relinkMs: RELINK_MS,
-      idleMs: options.idleMs,
-      pausedMs: options.pausedMs,
-      minimumVersion: options.minimumVersion,
-    },
-    note: (session, content) =>
-      hub.find(session)?.note({ id: `fleet-${crypto.randomUUID()}`, role: "system", content }),
-    specOf: async (stored, { generation, snapshot }) => {
-      const session = hub.find(stored.id)
-      if (!session) throw new Error(`the hub has no session ${stored.id}`)
-      const token = crypto.randomUUID()
-      session.setRunnerToken(await hashOf(token), generation)
-      return {
-        session: stored.id,
-        generation,
-        name: sandboxName(stored.id, generation, digestOf),
-        labels: labelsOf(deployment, stored.tenant, stored.id, generation),
-        image:
-          snapshot === undefined
-            ? { kind: "image", id: options.version }
-            : { kind: "snapshot", id: snapshot },
-        environment: assembleEnvironment({
-          providerKeys: childEnvironment(options.hub.environment),
-          credentials: {},
-          github: {},
-          caller: stored.environment,
-          core: {
-            DO_WS_URL: hub.runnerUrl(stored.id),
-            RUNNER_TOKEN: token,
-            SESSION_ID: stored.id,
-            JWT_SECRET: await hub.gatewayKey(stored.id, generation),
-          },
-        }),
-        volumes: [],
-        ports: [9000],
-        resources: options.resources ?? {},
-        idleMs: options.idleMs,
-        lifeMs: LIFE_MS,
-      }
-    },
-=======
     log,
     isOperator: bearerOf(clientToken),
     environmentOf: sandboxEnvironment(options.hub.environment),
     added: (session) => options.configure(session, hub),
->>>>>>> main
   })
   handle = (session, activity) => {
     const owner = hub.hosted(session)?.access.owner() ?? LOCAL_OWNER

@@ -5,6 +5,7 @@ import { chooseProvider } from "../fleet/providers/choose.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
+import type { Settings } from "../settings/settings.ts"
 import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { demoProvider, hasClientModels } from "./host-config.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
@@ -26,12 +27,6 @@ const readToken = (stateDir: string): string => {
   return readFileSync(file, "utf8").trim()
 }
 
-<<<<<<< HEAD
-const openStore = (settings: Settings) =>
-  settings.databaseUrl === undefined
-    ? openSqliteStore(join(settings.stateDir, "fleet", "fleet.db"))
-    : openPostgresStore(settings.databaseUrl)
-
 const resourcesOf = ({
   sandboxCpus: cpu,
   sandboxMemoryMiB: memoryMiB,
@@ -42,8 +37,6 @@ const resourcesOf = ({
   ...(pids !== undefined && { pids }),
 })
 
-=======
->>>>>>> main
 export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
@@ -65,9 +58,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     pausedMs:
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
     minimumVersion: settings.snapshotMinimumVersion,
-<<<<<<< HEAD
     resources: resourcesOf(settings),
-=======
   }
   const port = settings.hubPort || readPort(stateDir)
   if (settings.hubUrl !== undefined) {
@@ -100,7 +91,6 @@ export const serve: Command = async ({ settings: given, log }) => {
     : undefined
   const stack = await startServeStack({
     ...fleetOptions,
->>>>>>> main
     configure: async (id, hub) => {
       const session = hub.find(id)
       if (!session) return

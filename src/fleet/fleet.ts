@@ -6,7 +6,7 @@ import { createDoor, type Door } from "./door.ts"
 import { type HubFollower, followHub } from "./follow-hub.ts"
 import type { HubPort } from "./hub-port.ts"
 import { createKeeper, type Keeper } from "./keeper.ts"
-import type { SandboxProvider } from "./providers/contract.ts"
+import type { SandboxProvider, SandboxSpec } from "./providers/contract.ts"
 import { createSandboxSpec, type EnvironmentOf } from "./sandbox-spec.ts"
 import type { FleetStore } from "./store/ports.ts"
 import { createSweeper, type Sweeper } from "./sweeper.ts"
@@ -21,6 +21,8 @@ export interface FleetOptions {
   readonly idleMs: number
   readonly pausedMs: number | undefined
   readonly minimumVersion: string | undefined
+  /** The limits of each sandbox. */
+  readonly resources?: SandboxSpec["resources"] | undefined
   readonly environmentOf: EnvironmentOf
   /** Whether the request carries the operator's token. */
   readonly isOperator: (request: Request) => Promise<boolean>
@@ -76,6 +78,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       hub,
       deployment,
       version: options.version,
+      resources: options.resources ?? {},
       environmentOf: options.environmentOf,
       idleMs: options.idleMs,
       lifeMs: LIFE_MS,

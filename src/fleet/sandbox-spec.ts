@@ -17,6 +17,7 @@ export interface SandboxSpecOptions {
   readonly deployment: string
   /** The version of this program, which names the image. */
   readonly version: string
+  readonly resources: SandboxSpec["resources"]
   readonly environmentOf: EnvironmentOf
   readonly idleMs: number
   readonly lifeMs: number
@@ -29,7 +30,7 @@ const hashOf = async (text: string): Promise<string> =>
   hex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)))
 
 export const createSandboxSpec =
-  ({ hub, deployment, version, environmentOf, idleMs, lifeMs }: SandboxSpecOptions) =>
+  ({ hub, deployment, version, resources, environmentOf, idleMs, lifeMs }: SandboxSpecOptions) =>
   async (
     { id, tenant, environment }: StoredSession,
     { generation, snapshot }: Call & { readonly do: "create" },
@@ -58,7 +59,7 @@ export const createSandboxSpec =
       }),
       volumes: [],
       ports: [GATEWAY_PORT],
-      resources: {},
+      resources,
       idleMs,
       lifeMs,
     }
