@@ -1,5 +1,6 @@
 /** Renders docs/protocol.md: every frame of the link. */
 import { z } from "zod"
+import { ownRequests } from "../../src/wire/frames/own-requests.ts"
 import { wireRequests } from "../../src/wire/operations/index.ts"
 import { inboundMessages, outboundMessages } from "../../src/wire/frames/index.ts"
 import { fieldNames, fieldsOf, heading, table } from "./markdown.ts"
@@ -10,8 +11,10 @@ interface Row {
   readonly schema: z.ZodType
 }
 
+const allRequests = [...wireRequests, ...ownRequests]
+
 export const renderProtocol = (): string => {
-  const requests = new Set<string>(wireRequests.map(({ type }) => type))
+  const requests = new Set<string>(allRequests.map(({ type }) => type))
   const results = new Set([...requests].map((type) => `${type}-result`))
   return `${[
     heading("Frames of the link", intro, "`src/wire/frames` and `src/wire/operations`"),
@@ -29,7 +32,7 @@ export const renderProtocol = (): string => {
     "The response is `<type>-result` with the same `requestId` and either the fields of the result or `error`. `opencodeSessionId` is the agent session whose tool sent the request.",
     table(
       ["request", "fields", "result", "deadline"],
-      wireRequests.map(({ type, fields, result, deadlineMs }) => [
+      allRequests.map(({ type, fields, result, deadlineMs }) => [
         `\`${type}\``,
         fieldNames(fieldsOf(fields, "output")),
         fieldNames(fieldsOf(result, "output")),

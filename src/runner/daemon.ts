@@ -197,6 +197,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       write: (name, value) => writeFact(db, name, value),
     },
     setComponent: readiness.setComponent,
+    issueGitToken: (origin, repositories) =>
+      link.request("git-token", { origin, repositories: [...repositories] }),
     hasTerminals: options.pageFiles !== undefined,
     setServices: readiness.setServices,
     runHook: (hook) => joined.get().hibernation.runHook(hook),

@@ -65,6 +65,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     reserved: options.reserved,
     opencodeReserved: Number(new URL(config.opencodeUrl).port) || undefined,
     opencodePort: readiness.opencodePort,
+    opencodePassword: config.opencodePassword,
     components: readiness.components,
     details: () => ({ agent: agent.status() }),
     gauges: () => linkMetrics.read(link.counters(), readiness.components()["agent"]?.restarts ?? 0),

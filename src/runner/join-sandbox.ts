@@ -1,5 +1,6 @@
 /** Joins what the runner does in the sandbox beside the agent: its environment, git, secrets, terminals, services, files. */
 import type { Database } from "bun:sqlite"
+import { delimiter } from "node:path"
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { factOf } from "../lib/state-db.ts"
@@ -7,6 +8,7 @@ import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
 import type { OutboundFrame } from "../wire/frames/index.ts"
 import { readBootId } from "./host/boot-id.ts"
+import { wrapperFolder } from "./host/gh-wrapper.ts"
 import type { User } from "./host/users.ts"
 import { joinEgress } from "./join-egress.ts"
 import { joinServices } from "./join-services.ts"
@@ -38,6 +40,14 @@ export interface JoinSandboxOptions {
 
 const EGRESS_FACT = "agent.egress"
 
+/** In a sandbox the runner's `gh` comes before the installed one. On a person's machine `gh` is theirs. */
+const pathWithGh = ({ command, stateDir, environment }: Settings): Record<string, string> => {
+  const path = environment["PATH"]
+  return command === "run" && path !== undefined
+    ? { PATH: [wrapperFolder(stateDir), path].join(delimiter) }
+    : {}
+}
+
 export const joinSandbox = (options: JoinSandboxOptions) => {
   const { config, db, self, user, workDir, apiToken, send, clock, log } = options
   const egress = joinEgress({
@@ -49,7 +59,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     log: log.child({ component: "egress" }),
   })
   /** The variables from which the agent's environment is taken. */
-  const variables = { ...config.environment, ...egress.variables }
+  const variables = { ...config.environment, ...egress.variables, ...pathWithGh(config) }
   const environment = agentEnvironment({
     environment: variables,
     allow: config.agentEnvAllow ?? [],

@@ -39,6 +39,7 @@ const requestsOf = (of: Things): Readonly<Record<RequestType, readonly Fields[]>
   "inspect-pull-request": [{ ...repository, prNumber: 1 }],
   "list-repos": [{}],
   "read-repo-file": [{ ...repository, path: "a" }],
+  "git-token": [{ origin: "https://github.com", repositories: ["birds/heron"] }],
   "memory-read": [{ query: "vault" }, {}],
   "memory-write": [],
   "memory-delete": [{ memoryId: of.memory }],

@@ -3,6 +3,7 @@
  * with GitHub's status codes and response shapes. A call without the token is refused.
  */
 import { rm } from "node:fs/promises"
+import { jwtVerify } from "jose"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
@@ -26,11 +27,30 @@ export interface GithubRepository {
   readonly pulls: GithubPull[]
 }
 
+/** An App whose installation tokens this GitHub accepts until they expire. */
+export interface GithubApp {
+  readonly id: string
+  readonly publicKey: CryptoKey
+  readonly installation: string
+  readonly lifeMs: number
+}
+
+export interface IssuedByApp {
+  readonly token: string
+  readonly repositories: readonly string[]
+  readonly expiresAt: number
+}
+
 export interface GithubApi {
   readonly url: string
   /** A Unix socket with the same API, for `gh`. */
   readonly socket: string
   readonly calls: string[]
+  readonly issued: readonly IssuedByApp[]
+  /** What every issued token was used for: the token's number and the call. */
+  readonly used: readonly string[]
+  /** Ends the validity of all tokens that were issued. */
+  readonly expire: () => void
   readonly repository: (fullName: string) => GithubRepository
   readonly openPull: (fullName: string, head: string, title: string) => GithubPull
   readonly stop: () => Promise<void>
@@ -40,8 +60,37 @@ export const GITHUB_TOKEN = "ghp_token_of_the_tests_0123456789abcdef"
 
 type Fields = Readonly<Record<string, unknown>>
 
-export const startGithubApi = (given: readonly Omit<GithubRepository, "pulls">[]): GithubApi => {
+export const startGithubApi = (
+  given: readonly Omit<GithubRepository, "pulls">[],
+  { app }: { readonly app?: GithubApp } = {},
+): GithubApi => {
   const calls: string[] = []
+  const issued: IssuedByApp[] = []
+  const used: string[] = []
+  let valid: readonly IssuedByApp[] = []
+
+  const issueToken = async (request: Request, bearer: string): Promise<Response> => {
+    const verified =
+      app && (await jwtVerify(bearer, app.publicKey, { issuer: app.id }).catch(() => undefined))
+    if (!app || !verified) return refuse(401, "A JSON web token could not be decoded")
+    const { repositories: names = [] } = (await request.json()) as { repositories?: string[] }
+    const token = {
+      token: `ghs_${crypto.randomUUID()}`,
+      repositories: names,
+      expiresAt: Date.now() + app.lifeMs,
+    }
+    issued.push(token)
+    valid = [...valid, token]
+    return Response.json(
+      { token: token.token, expires_at: new Date(token.expiresAt).toISOString() },
+      { status: 201 },
+    )
+  }
+  const isAccepted = (bearer: string, call: string): boolean => {
+    const found = valid.find(({ token, expiresAt }) => token === bearer && Date.now() < expiresAt)
+    if (found) used.push(`${issued.indexOf(found) + 1} ${call}`)
+    return found !== undefined || bearer === GITHUB_TOKEN
+  }
   const repositories = new Map(
     given.map((repository): [string, GithubRepository] => [
       repository.fullName,
@@ -135,8 +184,10 @@ export const startGithubApi = (given: readonly Omit<GithubRepository, "pulls">[]
     const { pathname, search, searchParams } = new URL(request.url)
     calls.push(`${request.method} ${pathname}${search}`)
     const authorization = request.headers.get("authorization") ?? ""
-    if (!/^(Bearer|token) /.test(authorization) || !authorization.endsWith(` ${GITHUB_TOKEN}`))
-      return refuse(401, "Bad credentials")
+    const [, bearer = ""] = /^(?:Bearer|token) (.+)$/.exec(authorization) ?? []
+    if (app && pathname === `/app/installations/${app.installation}/access_tokens`)
+      return issueToken(request, bearer)
+    if (!isAccepted(bearer, `${request.method} ${pathname}`)) return refuse(401, "Bad credentials")
     if (pathname === "/user/repos")
       return Response.json([...repositories.values()].map(showRepository))
     const [, fullName = "", rest = ""] = /^\/repos\/([^/]+\/[^/]+)\/?(.*)$/.exec(pathname) ?? []
@@ -153,6 +204,11 @@ export const startGithubApi = (given: readonly Omit<GithubRepository, "pulls">[]
     url: server.url.origin,
     socket,
     calls,
+    issued,
+    used,
+    expire: () => {
+      valid = []
+    },
     repository,
     openPull: (fullName, head, title) =>
       addPull(repository(fullName), { head, title, base: repository(fullName).defaultBranch }),

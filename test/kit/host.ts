@@ -56,6 +56,7 @@ export const startHost = async (
       parts.set(name, { state, why })
       if (name === "workspace" && state === "starting" && why) progress.push(why)
     },
+    issueGitToken: () => Promise.reject(new Error("no session agent")),
     hasTerminals: true,
     setServices: (services) => void panels.push(services),
     runHook: async (hook) => ({ ran: hook }),

@@ -46,13 +46,13 @@ const floods = [
   {
     what: "were refused and send a byte every 0.35 s",
     sent: ["X\r\n\r\n", "GET /health HTTP/1.1\r\nHost: x\r\nA: ", `POST /vscode/ ${ENDLESS}`],
-    everyTick: 1,
   },
   {
-    // The gateway forwards these bytes: with more of them the test would measure the CPU.
-    what: "have no token and send a byte of an endless body every 3.5 s",
-    sent: [`POST /opencode/x ${ENDLESS}`],
-    everyTick: 10,
+    what: "have no password and send a byte of an endless body for OpenCode every 0.35 s",
+    sent: [
+      `POST /opencode/x ${ENDLESS}`,
+      `POST /opencode/x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic ${btoa("opencode:guess")}\r\nContent-Length: 1000000\r\n\r\n`,
+    ],
   },
 ] as const
 
@@ -82,7 +82,7 @@ const isHealthy = async (): Promise<boolean> => {
   return response?.status === 200
 }
 
-const flood = async ({ sent, everyTick }: (typeof floods)[number]) => {
+const flood = async ({ sent }: (typeof floods)[number]) => {
   const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/vscode/ws`, {
     headers: { cookie: gateway.cookie },
   })
@@ -101,11 +101,8 @@ const flood = async ({ sent, everyTick }: (typeof floods)[number]) => {
   for (let index = 0; index < SOCKETS; index += 100) {
     await Promise.all(Array.from({ length: 100 }, (_, offset) => attack(sent, index + offset)))
   }
-  let ticks = 0
   dribble = setInterval(() => {
-    ticks += 1
-    const due = [...attackers].filter((_, index) => (index + ticks) % everyTick === 0)
-    for (const attacker of due) attacker.write("x")
+    for (const attacker of attackers) attacker.write("x")
     // The attackers come back when they are thrown out.
     const missing = Math.min(RETURNING, SOCKETS - attackers.size)
     for (let index = 0; index < missing; index += 1) void attack(sent, index)

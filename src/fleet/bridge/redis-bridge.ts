@@ -28,8 +28,9 @@ const GATEWAY_PORT = 9000
 
 export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
   const { store, provider, clock, log } = options
-  const dirty = new Set<string>()
-  /** What was written last about each session that has an entry. */
+  /** Sessions to be written, and whether this happens although nothing has changed. */
+  const dirty = new Map<string, boolean>()
+  /** What was written last about each session that has not ended. */
   const written = new Map<string, string>()
   let connection: RedisConnection | undefined
   let running: Promise<void> | undefined
@@ -44,13 +45,14 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
     return found.is === "ok" ? found.value.url : null
   }
 
-  const publish = async (redis: RedisConnection, id: string): Promise<void> => {
+  const publish = async (redis: RedisConnection, id: string, always: boolean): Promise<void> => {
     // Read now: what the session was when it changed may be out of date.
     const session = await store.find(id)
+    if (session && !always && written.get(id) === bridgeMark(session.life)) return
     const url = session && usableRef(session.life) !== undefined ? await addressOf(session) : null
     const entry = session && bridgeEntry(session.life, provider.name, url)
     // A change during the writes has another mark, and is written again.
-    if (session && entry) written.set(id, bridgeMark(session.life))
+    if (session && session.life.phase !== "ended") written.set(id, bridgeMark(session.life))
     else written.delete(id)
     const key = bridgeKey(id)
     const text = entry ? JSON.stringify(entry) : ""
@@ -61,16 +63,17 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
 
   const flush = async (): Promise<void> => {
     for (;;) {
-      const [id] = dirty
-      if (id === undefined || stopped) return
+      const [next] = dirty
+      if (next === undefined || stopped) return
+      const [id, always] = next
       dirty.delete(id)
       try {
         connection ??= await openRedis(options.url, clock)
-        await publish(connection, id)
+        await publish(connection, id, always)
         if (failures > 0) log.info("bridge.redis-back")
         failures = 0
       } catch (error) {
-        dirty.add(id)
+        dirty.set(id, true)
         written.delete(id)
         connection?.close()
         connection = undefined
@@ -97,8 +100,8 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
     })
   }
 
-  const write = (id: string): void => {
-    dirty.add(id)
+  const write = (id: string, always: boolean): void => {
+    dirty.set(id, always || dirty.get(id) === true)
     work()
   }
 
@@ -107,7 +110,8 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
     const at = clock.now()
     try {
       if (await store.lease("bridge", options.replica, at, at + REFRESH_MS / 2))
-        for (const { id, life } of await store.list()) if (usableRef(life) !== undefined) write(id)
+        for (const { id, life } of await store.list())
+          if (usableRef(life) !== undefined) write(id, true)
     } catch (error) {
       log.warn("bridge.refresh-failed", { error: describeError(error) })
     }
@@ -116,9 +120,9 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
 
   return {
     changed: ({ id, life }) => {
-      if (written.get(id) !== bridgeMark(life)) write(id)
+      if (written.get(id) !== bridgeMark(life)) write(id, false)
     },
-    forgotten: write,
+    forgotten: (id) => write(id, true),
     start: () => void refresh(),
     stop: async () => {
       stopped = true

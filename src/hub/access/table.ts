@@ -178,6 +178,7 @@ const requests: Readonly<Record<RequestAction, Rule>> = {
   "request:inspect-pull-request": runnerStore("git host"),
   "request:list-repos": runnerStore("git host"),
   "request:read-repo-file": runnerStore("git host"),
+  "request:git-token": runnerStore("git host"),
   "request:memory-read": runnerStore("shared store"),
   "request:memory-write": runnerStore("shared store"),
   "request:memory-delete": runnerStore("shared store"),

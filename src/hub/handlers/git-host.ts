@@ -10,19 +10,34 @@ export type GitHost = Pick<
   | "inspect-pull-request"
   | "list-repos"
   | "read-repo-file"
+  | "git-token"
 >
+
+export interface IssuedToken {
+  readonly token: string
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number
+}
+
+/** Issues a token that is valid for a short time, for the named repositories of an origin. */
+export type IssueToken = (origin: string, repositories: readonly string[]) => Promise<IssuedToken>
 
 export interface GitHostOptions {
   /** One API call. Throws a Refusal with the reason when the git host rejects it. */
   readonly call: (method: string, path: string, body?: object) => Promise<unknown>
   /** The `origin` URL of the session's checkout. */
   readonly origin: (session: string) => Promise<string | undefined>
+  /** Absent if the owner has no installation of a GitHub App. */
+  readonly issueToken?: IssueToken | undefined
   /** Waits between attempts; a timer of the runtime if it is not given. */
   readonly wait?: (ms: number) => Promise<void>
 }
 
 export const NO_GIT_HOST =
   "no git host is set up: set GITHUB_TOKEN, or install gh and sign in with `gh auth login`"
+const NO_GITHUB_APP =
+  "no short-lived git tokens are issued for this session: the operator sets GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY and GITHUB_APP_INSTALLATIONS"
+const FULL_NAME = /^[\w.-]+\/[\w.-]+$/
 const API_TIMEOUT_MS = 25_000
 
 /** The git host or the way to it failed. `retryable`: the same call may succeed later. */
@@ -53,6 +68,7 @@ const RETRY_MS = [400, 1600] as const
 export const createGitHost = ({
   call: callOnce,
   origin,
+  issueToken = () => Promise.reject(new Refusal(NO_GITHUB_APP)),
   wait = sleep,
 }: GitHostOptions): GitHost => {
   /** For a call that may be repeated: `again` runs before each retry and may find that the work is done. */
@@ -146,6 +162,11 @@ export const createGitHost = ({
       return {
         data: { ...shown, checks, reviews: list(reviews).map(showReview), files, comments },
       }
+    },
+    "git-token": async ({ origin: of, repositories }) => {
+      const isNamed = repositories.length > 0 && repositories.every((name) => FULL_NAME.test(name))
+      if (!isNamed) throw new Refusal("repositories: must name at least one, as owner/name")
+      return issueToken(of, repositories)
     },
     "list-repos": async () => ({
       repos: list(await call("GET", "/user/repos?per_page=100&sort=pushed")).map((entry) => {

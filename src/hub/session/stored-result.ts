@@ -3,11 +3,14 @@
 const LOST_SECRET =
   "the secret was in the first result only; if it is lost, update the trigger with a new config.secret"
 
+const LOST_TOKEN = "the token was in the first result only: ask for another one"
+
 /** The secret of a new webhook is stored nowhere but as a hash. */
 export const storedResult = (
   type: string,
   result: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> => {
+  if (type === "git-token" && "token" in result) return { error: LOST_TOKEN }
   const data = recordOf(result["data"])
   const trigger = recordOf(data["trigger"])
   if (type !== "trigger-api" || !Object.hasOwn(trigger, "secret")) return result

@@ -36,6 +36,8 @@ export interface GatewayOptions {
   readonly log: Log
   /** OpenCode's port while it runs. */
   readonly opencodePort: () => number | undefined
+  /** Of the settings. If absent it is random, and no client outside knows it. */
+  readonly opencodePassword?: string | undefined
   /** OpenCode's configured port, which no tunnel may use even if OpenCode does not run. */
   readonly opencodeReserved?: number | undefined
   /** Ports of other servers of this sandbox, with their owners: no tunnel may use them. */
@@ -156,6 +158,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     sandboxOrigin: options.sandboxOrigin,
     allowSharedOrigin: options.allowSharedOrigin ?? false,
     opencodePort: options.opencodePort,
+    opencodePassword: options.opencodePassword,
     serviceLog: options.services.services.logOf,
     v1Server: options.v1Server ?? (async () => undefined),
     report,

@@ -13,6 +13,7 @@ import { type Backend, backendOf, type BackendPorts } from "./proxy/backends.ts"
 import { hasBasicAuthorization, isLocal, isPage, schemeOf } from "./http/request-info.ts"
 import { HttpError } from "./http/fields.ts"
 import { isAgentContent, originOfTunnel } from "./http/isolation.ts"
+import { hasBody, hasOpenCodePassword } from "./http/opencode-password.ts"
 import type { RequestHead } from "./http/head.ts"
 import { errorResponse } from "./error-response.ts"
 import type { HttpResponse } from "./http/response.ts"
@@ -46,6 +47,7 @@ export interface RequestHandlerOptions {
   readonly allowSharedOrigin: boolean
   /** OpenCode's port while it runs. */
   readonly opencodePort: () => number | undefined
+  readonly opencodePassword: string | undefined
   readonly serviceLog: (name: string) => ServiceLog | undefined
   /** The server of `/v1`, which is started if necessary; undefined if there is none. */
   readonly v1Server: () => Promise<V1Address | undefined>
@@ -299,6 +301,10 @@ export const createRequestHandler = (
     const upgrade = asksForWebSocket(head)
     if (upgrade && !isOriginAllowed(head, options.allowedOrigins)) {
       return exchange.respond(refusal(head, "origin"))
+    }
+    if (hasBody(head) && !hasOpenCodePassword(head, target, options.opencodePassword)) {
+      const why = "a body needs OpenCode's password (OPENCODE_SERVER_PASSWORD, user opencode)"
+      return exchange.respond(errorResponse(401, "unauthorized", why))
     }
     const rest = target.path.slice("/opencode".length) || "/"
     forwardRequest(

@@ -14,7 +14,7 @@ type SharedAccess = "tool+control" | "person+control" | "tool+person+control"
 
 /**
  * Who may call a route: the holder of a key or of one of several. `open`: anyone. `observer`: the API token or a person's
- * token. `opencode`: anyone, because OpenCode itself checks its password.
+ * token. `opencode`: anyone, because OpenCode itself checks its password; a body is forwarded only with it.
  */
 export type Access = Key | SharedAccess | "open" | "observer" | "opencode"
 

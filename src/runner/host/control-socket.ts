@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { z } from "zod"
 import { sameText } from "../../lib/constant-time.ts"
 import { describeError, type Log } from "../../lib/log.ts"
-import { type Credential, credentialFor } from "./repository-rules.ts"
+import type { GitTokens } from "./git-tokens.ts"
 
 const hooks = ["pre-snapshot", "post-snapshot"] as const
 export type Hook = (typeof hooks)[number]
@@ -13,8 +13,7 @@ export interface ControlOptions {
   readonly stateDir: string
   /** The token of the agent's tools: grants git credentials and workflows, but not hooks. */
   readonly apiToken: string
-  /** The current credentials: a restored sandbox may have new ones. */
-  readonly credentials: () => readonly Credential[]
+  readonly credentialFor: GitTokens["credentialFor"]
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
   /** Aborted when the caller disconnects. */
   readonly runWorkflow: (
@@ -47,7 +46,7 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
     if (request.method !== "POST") return refusal(405, "only POST")
     if (pathname === "/git-credential" && (isOwner || hasToken(request, options.apiToken))) {
       const asked = credentialRequest.safeParse(await request.json().catch(() => undefined))
-      const found = asked.success ? credentialFor(options.credentials(), asked.data) : undefined
+      const found = asked.success ? await options.credentialFor(asked.data) : undefined
       if (found === undefined) return refusal(404, "no credential for that host")
       return Response.json({ username: found.username, password: found.password })
     }

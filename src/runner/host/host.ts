@@ -9,10 +9,12 @@ import { describeError, type Log } from "../../lib/log.ts"
 import { type Control, type Hook, startControl } from "./control-socket.ts"
 import { writeGitConfig } from "./clone-repository.ts"
 import { shellQuoted } from "./git-config.ts"
+import { writeGhWrapper } from "./gh-wrapper.ts"
+import { createGitTokens, type IssuedToken } from "./git-tokens.ts"
 import { clearChromiumLock, ownerOf } from "./stale-locks.ts"
 import { writePersona } from "./persona.ts"
 import { withoutCredentials } from "../../lib/git-url.ts"
-import { credentialsOf } from "./repository-rules.ts"
+import { credentialsOf, repositoriesAt, tokenOrigins } from "./repository-rules.ts"
 import { type PanelServices, panelServices } from "./panel-services.ts"
 import type { ServiceState } from "./service-state.ts"
 import { prepareSockets, serviceSockets } from "./service-sockets.ts"
@@ -47,6 +49,8 @@ export interface HostOptions {
   readonly hasTerminals: boolean
   /** A service that people open has another state. */
   readonly setServices: (services: PanelServices) => void
+  /** Asks the session agent for a short-lived token. */
+  readonly issueGitToken: (origin: string, repositories: readonly string[]) => Promise<IssuedToken>
   readonly runHook: (hook: Hook) => Promise<Readonly<Record<string, unknown>>>
   readonly runWorkflow: (
     order: unknown,
@@ -82,6 +86,16 @@ export const createHost = (options: HostOptions): Host => {
     const now = options.current()
     return credentialsOf(now.repositories, now.githubToken)
   }
+  const issuedFor = (): readonly string[] =>
+    config.gitTokens === "session" ? tokenOrigins(options.current().repositories) : []
+  const tokens = createGitTokens({
+    credentials,
+    issuedFor,
+    issue: (origin) =>
+      options.issueGitToken(origin, repositoriesAt(origin, options.current().repositories)),
+    clock,
+    log,
+  })
   const ownHome = config.environment["HOME"] || "/root"
   const home = options.user?.home ?? ownHome
   const environment = {
@@ -153,16 +167,19 @@ export const createHost = (options: HostOptions): Host => {
     setComponent("workspace", "starting")
     if (options.user) await handOver(config.workDir, options.user)
     if (config.command === "run" || repositories.length > 0) {
+      const helper = [...options.self, "git-credential", "--state-dir", config.stateDir]
+        .map(shellQuoted)
+        .join(" ")
+      if (config.command === "run")
+        await attempt("gh.not-wrapped", () => writeGhWrapper(config.stateDir, helper))
       await attempt("git.not-configured", () =>
         writeGitConfig(
           join(config.stateDir, "git"),
           {
             userName: config.gitUserName,
             userEmail: config.gitUserEmail,
-            origins: credentials().map(({ origin }) => origin),
-            helper: [...options.self, "git-credential", "--state-dir", config.stateDir]
-              .map(shellQuoted)
-              .join(" "),
+            origins: [...new Set([...credentials().map(({ origin }) => origin), ...issuedFor()])],
+            helper,
           },
           [
             { path: ownHome, user: undefined },
@@ -230,7 +247,11 @@ export const createHost = (options: HostOptions): Host => {
   return {
     start: async () => {
       await mkdir(config.workDir, { recursive: true })
-      control = await startControl({ ...options, stateDir: config.stateDir, credentials })
+      control = await startControl({
+        ...options,
+        stateDir: config.stateDir,
+        credentialFor: tokens.credentialFor,
+      })
       void clearBrowserLocks()
       reportServices()
       void startServices()

@@ -1,5 +1,5 @@
 /** Which git host receives which token. Pure; the rules for addresses are in lib/git-url.ts. */
-import { webOrigin } from "../../lib/git-url.ts"
+import { ownerAndName, webOrigin } from "../../lib/git-url.ts"
 
 export interface Repository {
   readonly url: string
@@ -20,7 +20,7 @@ export interface Credential {
 }
 
 /** The user name that goes with a token; GitHub and GitLab accept it. */
-const TOKEN_USER = "oauth2"
+export const TOKEN_USER = "oauth2"
 const GITHUB = "https://github.com"
 
 /**
@@ -47,6 +47,18 @@ export const credentialsOf = (
   add(first === undefined ? GITHUB : webOrigin(first.url), TOKEN_USER, token)
   return [...found.values()]
 }
+
+/** The origins of a session's repositories: tokens are issued for these only. */
+export const tokenOrigins = (repositories: readonly Repository[]): readonly string[] => [
+  ...new Set(repositories.flatMap(({ url }) => webOrigin(url) ?? [])),
+]
+
+/** owner/name of the session's repositories of an origin. */
+export const repositoriesAt = (
+  origin: string,
+  repositories: readonly Repository[],
+): readonly string[] =>
+  repositories.flatMap(({ url }) => (webOrigin(url) === origin ? (ownerAndName(url) ?? []) : []))
 
 /** Only an exact match of protocol and host gets a credential. */
 export const credentialFor = (

@@ -73,6 +73,12 @@ export const workspaceSettings = {
     schema: z.string().min(1).optional(),
     secret: true,
   },
+  gitTokens: {
+    env: "GIT_TOKENS",
+    doc: "where git and gh get passwords: settings (GITHUB_TOKEN, REPO_URL), or session: also short-lived tokens that the session agent issues",
+    schema: z.enum(["settings", "session"], { error: "must be settings or session" }),
+    fallback: () => "settings",
+  },
   gitPullOnRestore: {
     env: "GIT_PULL_ON_RESTORE",
     doc: "when a clean clone is fast-forwarded: never, restore (after a snapshot or reboot), always (at every start)",

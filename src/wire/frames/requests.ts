@@ -1,10 +1,13 @@
-/** The runner's requests and their results as frames, derived from the operations table. */
+/** The runner's requests and their results as frames, derived from the operations table and the runner's own requests. */
 import { z } from "zod"
 import { operations, wireRequests } from "../operations/index.ts"
+import { ownRequestDocs, ownRequests } from "./own-requests.ts"
 import { type MessageRow, row, streamed } from "./row.ts"
 import { requestId } from "./shapes.ts"
 
-type AnyRequest = (typeof wireRequests)[number]
+const allRequests = [...wireRequests, ...ownRequests] as const
+
+type AnyRequest = (typeof allRequests)[number]
 
 export type RequestType = AnyRequest["type"]
 
@@ -42,13 +45,13 @@ export type ResultFrame<Type extends RequestType = RequestType> = ResultFrames[T
 const agentSession = { opencodeSessionId: z.string().optional() }
 
 export const requestRows = rowsOf<RequestFrame>(
-  wireRequests.map(({ type, fields }) =>
+  allRequests.map(({ type, fields }) =>
     streamed(type, docOf(type), { ...fields.shape, requestId, ...agentSession }),
   ),
 )
 
 export const resultRows = rowsOf<ResultFrame>(
-  wireRequests.map(({ type, result }) =>
+  allRequests.map(({ type, result }) =>
     row(`${type}-result`, `Result of \`${type}\`.`, {
       ...result.partial().shape,
       requestId,
@@ -58,7 +61,7 @@ export const resultRows = rowsOf<ResultFrame>(
 )
 
 const deadlines: ReadonlyMap<string, number> = new Map(
-  wireRequests.map(({ type, deadlineMs }) => [type, deadlineMs]),
+  allRequests.map(({ type, deadlineMs }) => [type, deadlineMs]),
 )
 
 /** After this time without a result the request fails with a timeout. */
@@ -93,6 +96,7 @@ export const isResult = <Frame extends { readonly type: string }>(
 
 /** The docs of all operations that use the request. */
 function docOf(type: RequestType): string {
+  if (type === "git-token") return ownRequestDocs[type]
   return operations
     .filter(({ served }) => served.by === "session" && served.request.type === type)
     .map(({ doc }) => doc)

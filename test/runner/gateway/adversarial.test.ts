@@ -53,6 +53,7 @@ beforeAll(async () => {
   gateway = startTestGateway({
     backends: { vscode: port, vnc: port, ttyd: port },
     opencodePort: () => opencode.port ?? 0,
+    opencodePassword: "pw",
   })
   cookie = await logIn(gateway)
   await api(gateway, "POST", "/tunnels", { name: "app", port: tunnelled.port })
@@ -486,6 +487,22 @@ describe("/opencode", () => {
     expect(statusOf(await get("/opencode/session", `Cookie: ${cookie}`))).toBe(401)
     const basic = `Authorization: Basic ${btoa("opencode:pw")}`
     expect(statusOf(await get("/opencode/session", basic))).toBe(200)
+  })
+
+  test("a body is forwarded only with OpenCode's password, in a header or in the query", async () => {
+    const post = (query: string, headers: Record<string, string>) =>
+      fetch(`${gateway.url}/opencode/session${query}`, { method: "POST", headers, body: "{}" })
+    const basic = (password: string) => ({ authorization: `Basic ${btoa(`opencode:${password}`)}` })
+    const refused = await post("", basic("guess"))
+    expect([refused.status, await refused.text()]).toEqual([
+      401,
+      expect.stringContaining("a body needs OpenCode's password"),
+    ])
+    expect((await post("", {})).status).toBe(401)
+    expect(await (await post("", basic("pw"))).text()).toBe("in")
+    // The fake OpenCode answers: it reads no token from the query.
+    const query = `?auth_token=${encodeURIComponent(btoa("opencode:pw"))}`
+    expect(await (await post(query, {})).text()).toBe("password?")
   })
 })
 

@@ -12,6 +12,7 @@ import {
 } from "../../../src/runner/host/control-socket.ts"
 import { credentialsOf, parseCredentialRequest } from "../../../src/runner/host/repository-rules.ts"
 import { describeError } from "../../../src/lib/log.ts"
+import { credentialFor } from "../../../src/runner/host/repository-rules.ts"
 import { silentLog as log } from "../../kit/log.ts"
 
 let stateDir: string
@@ -24,7 +25,11 @@ beforeEach(async () => {
   control = await startControl({
     stateDir,
     apiToken: "the-agents-token",
-    credentials: () => [{ origin: "https://git.example", username: "oauth2", password: "secret" }],
+    credentialFor: async (asked) =>
+      credentialFor(
+        [{ origin: "https://git.example", username: "oauth2", password: "secret" }],
+        asked,
+      ),
     runWorkflow: async (order, caller) => ({ ran: order, caller }),
     runHook: async (hook) => {
       ran.push(hook)

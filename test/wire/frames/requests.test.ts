@@ -9,12 +9,20 @@ import {
   type RequestResult,
   type RequestType,
 } from "../../../src/wire/frames/index.ts"
+import { ownRequestDocs, ownRequests } from "../../../src/wire/frames/own-requests.ts"
 import { wireRequests } from "../../../src/wire/operations/index.ts"
 import { wireDeadlines } from "../operations/spec.ts"
 
 test("every request has its specified deadline", () => {
   for (const { type } of wireRequests) {
     expect<number | undefined>(requestDeadlineMs(type)).toBe(wireDeadlines[type])
+  }
+})
+
+test("the runner's own requests have a deadline of 15 seconds and a doc", () => {
+  for (const { type } of ownRequests) {
+    expect(requestDeadlineMs(type)).toBe(15_000)
+    expect(ownRequestDocs[type]).toMatch(/\.$/)
   }
 })
 

@@ -235,12 +235,22 @@ const sessionRequests = operations.flatMap(({ name, input, served }) => {
   return [{ type: served.request.type, fields, result: sample.result ?? {} }]
 })
 
+/** The requests that the runner makes for itself. */
+const ownRequests = [
+  {
+    type: "git-token",
+    fields: { origin: "https://github.com", repositories: ["birds/heron"] },
+    result: { token: "ghs_1", expiresAt: 1_700_000_000_000 },
+  },
+]
+const requests = [...sessionRequests, ...ownRequests]
+
 const seq = { seq: 3 }
 const unplaced = ["hello", "ping"]
 
 export const inboundSamples: readonly Sample[] = [
   ...Object.entries(commands).map(([type, fields]) => ({ type, ...fields })),
-  ...sessionRequests.map(({ type, result }) => ({
+  ...requests.map(({ type, result }) => ({
     type: `${type}-result`,
     requestId: "r1",
     ...result,
@@ -253,5 +263,5 @@ export const outboundSamples: readonly Sample[] = [
     ...fields,
     ...(unplaced.includes(type) ? {} : seq),
   })),
-  ...sessionRequests.map(({ type, fields }) => ({ type, requestId: "r1", ...seq, ...fields })),
+  ...requests.map(({ type, fields }) => ({ type, requestId: "r1", ...seq, ...fields })),
 ]

@@ -1,7 +1,7 @@
 /** The frame types as literals, so that a change of the tables fails a test. */
 import { wireDeadlines } from "../operations/spec.ts"
 
-export const requestNames: readonly string[] = Object.keys(wireDeadlines)
+export const requestNames: readonly string[] = [...Object.keys(wireDeadlines), "git-token"]
 
 export const inboundNames: readonly string[] = [
   "prompt",

@@ -6,6 +6,7 @@ import {
   type GitHostOptions,
   NO_GIT_HOST,
 } from "../../handlers/git-host.ts"
+import { githubAppOf } from "../../handlers/github-app.ts"
 import { gitTokenOf, NO_TOKEN_OF_OWNER } from "../../handlers/git-tokens.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
 import type { Owner } from "../../access/ownership.ts"
@@ -40,6 +41,7 @@ export const localGit = ({ owner, workDir, environment }: LocalGitOptions): GitH
         : gh
           ? callGh(gh, environment)
           : () => Promise.reject(new Refusal(NO_GIT_HOST)),
+    issueToken: githubAppOf(environment, owner, Date.now),
     origin: async (session) => {
       const cwd = workDir(session)
       if (cwd === undefined) return undefined

@@ -7,6 +7,7 @@ import {
   type GitHostOptions,
   githubApi,
 } from "../../handlers/git-host.ts"
+import { githubAppOf } from "../../handlers/github-app.ts"
 import { gitTokenOf, NO_TOKEN_OF_OWNER } from "../../handlers/git-tokens.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
@@ -14,7 +15,11 @@ import type { DurableEnvironment } from "./runtime-types.ts"
 const NO_GIT = "no git host is configured: set the worker's secret GITHUB_TOKEN"
 
 export const durableGit = (environment: DurableEnvironment, owner: Owner): GitHost =>
-  createGitHost({ call: callOf(environment, owner), origin: async () => undefined })
+  createGitHost({
+    call: callOf(environment, owner),
+    origin: async () => undefined,
+    issueToken: githubAppOf(environment, owner, Date.now),
+  })
 
 const callOf = (environment: DurableEnvironment, owner: Owner): GitHostOptions["call"] => {
   const token = gitTokenOf(environment, owner)

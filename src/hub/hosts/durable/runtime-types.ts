@@ -55,8 +55,13 @@ export interface DurableEnvironment {
   readonly GITHUB_TOKEN?: string
   /** JSON object from owner to token, for the sessions of other owners. */
   readonly GITHUB_TOKENS?: string
+  /** A GitHub App that issues short-lived tokens: see `handlers/github-app.ts`. */
+  readonly GITHUB_APP_ID?: string
+  readonly GITHUB_APP_PRIVATE_KEY?: string
+  readonly GITHUB_APP_INSTALLATIONS?: string
   /** Address of GitHub's API; default: https://api.github.com. */
   readonly GITHUB_API_URL?: string
+  readonly GITHUB_SERVER_URL?: string
   readonly SLACK_SIGNING_SECRET?: string
   readonly SLACK_BOT_TOKEN?: string
   readonly SLACK_SESSION?: string
