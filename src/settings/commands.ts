@@ -213,6 +213,7 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   "egress-proxy": {
     group: "internal",
     doc: "the only way to the network for a sandbox with a network policy (`serve` calls it)",
+    settings: LOG,
   },
   "read-pdf": {
     group: "internal",

@@ -146,7 +146,7 @@ describe("processes", () => {
     const counted = async () => Number((await place.shell(ref, "wc -l < /workspace/beats")).text)
     await place.shell(
       ref,
-      "setsid -f sh -c 'while :; do echo >> /workspace/beats; sleep 0.02; done'",
+      "setsid -f sh -c 'while :; do echo >> /workspace/beats; sleep 0.02; done' >/dev/null 2>&1",
     )
     const beats = join(place.root, "fleet/boxes", ref, "disk/upper/workspace/beats")
     const size = () => (existsSync(beats) ? readFileSync(beats).length : 0)
