@@ -6,6 +6,7 @@ import { operations } from "../src/wire/operations/index.ts"
 import { effects } from "../test/whole/effects.ts"
 import { tools } from "../tools/index.ts"
 import { renderApi } from "./render/api.ts"
+import { withFleetRoutes } from "./render/fleet-routes.ts"
 import { renderProtocol } from "./render/protocol.ts"
 import { renderTools } from "./render/tools.ts"
 
@@ -16,6 +17,7 @@ export const generatedDocs = (): ReadonlyMap<string, string> =>
     ["tools.md", renderTools(tools, effects)],
     ["protocol.md", renderProtocol()],
     ["clients.md", withAccessTable(readFileSync(join(import.meta.dir, "clients.md"), "utf8"))],
+    ["deploy.md", withFleetRoutes(readFileSync(join(import.meta.dir, "deploy.md"), "utf8"))],
   ])
 
 const START = "<!-- Generated from src/hub/access/table.ts by docs/build.ts -->"

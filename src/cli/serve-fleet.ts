@@ -2,14 +2,17 @@
 import { createFleet, type FleetOptions } from "../fleet/fleet.ts"
 import { createHubDoor } from "../fleet/hub-door.ts"
 import { createRemoteHub } from "../fleet/remote-hub.ts"
-import { bearerOf } from "./serve-stack.ts"
+import type { JwtVerifier } from "../hub/access/verify-jwt.ts"
+import { fleetAccess, tokensOnly } from "./fleet-access.ts"
 
-export interface ServeFleetOptions extends Omit<FleetOptions, "hub" | "isOperator" | "added"> {
+export interface ServeFleetOptions extends Omit<FleetOptions, "hub" | "authorize" | "added"> {
   readonly hubUrl: string
   readonly fleetKey: string
   readonly hostname: string
   readonly port: number
   readonly operatorToken: string
+  /** How people prove who they are; undefined: only the operator's token counts. */
+  readonly verifyJwt?: JwtVerifier | undefined
 }
 
 export interface ServedFleet {
@@ -25,7 +28,10 @@ export const startServedFleet = async (options: ServeFleetOptions): Promise<Serv
   const fleet = await createFleet({
     ...options,
     hub: createRemoteHub({ url: options.hubUrl, key: options.fleetKey, clock, log }),
-    isOperator: bearerOf(options.operatorToken),
+    authorize: fleetAccess({
+      authenticate: tokensOnly(options.operatorToken, options.verifyJwt),
+      targetOf: () => undefined,
+    }),
     // The config of a session is the hub's.
     added: async () => {},
   })

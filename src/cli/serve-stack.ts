@@ -6,9 +6,8 @@ import type { SessionActivity } from "../hub/session/ports.ts"
 import type { Session } from "../hub/session/session.ts"
 import { LOCAL_OWNER } from "../hub/access/session-access.ts"
 import { parseOwner } from "../hub/access/ownership.ts"
-import { hashOf } from "../hub/keys.ts"
-import { sameText } from "../lib/constant-time.ts"
 import { channelAddress } from "../wire/channel.ts"
+import { fleetAccess } from "./fleet-access.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
 
 export interface ServeStackOptions extends Pick<
@@ -27,14 +26,6 @@ export interface ServeStack extends Pick<Fleet, "keeper" | "sweeper"> {
 
 const THREAD_CHANNEL = "web:default"
 
-/** Whether a request carries this token as a bearer token. */
-export const bearerOf =
-  (token: string) =>
-  async (request: Request): Promise<boolean> => {
-    const given = /^Bearer (.+)$/.exec(request.headers.get("authorization") ?? "")?.[1]
-    return given !== undefined && sameText(await hashOf(given), await hashOf(token))
-  }
-
 const hubPortOf = (hub: LocalHub): HubPort => {
   const mustFind = (id: string): Session => {
     const session = hub.find(id)
@@ -49,6 +40,7 @@ const hubPortOf = (hub: LocalHub): HubPort => {
         gatewayKey: await hub.gatewayKey(id, generation),
       }
     },
+    gatewayKey: (id, generation) => hub.gatewayKey(id, generation),
     note: async (session, id, content) => hub.find(session)?.note({ id, role: "system", content }),
     open: async (id, owner) => void hub.create(id, parseOwner(owner) ?? LOCAL_OWNER),
     prompt: async (id, messageId, content) =>
@@ -63,7 +55,7 @@ const hubPortOf = (hub: LocalHub): HubPort => {
 
 export const startServeStack = async (options: ServeStackOptions): Promise<ServeStack> => {
   const { store } = options
-  const { clock, log, clientToken } = options.hub
+  const { clock, log } = options.hub
   // The hub opens its sessions before the fleet exists; what they report then is handled afterwards.
   const early: (readonly [string, SessionActivity])[] = []
   let handle = (session: string, now: SessionActivity): void => void early.push([session, now])
@@ -78,7 +70,10 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     hub: hubPortOf(hub),
     clock,
     log,
-    isOperator: bearerOf(clientToken),
+    authorize: fleetAccess({
+      authenticate: hub.authenticate,
+      targetOf: (id) => hub.hosted(id)?.access.target(),
+    }),
     environmentOf: sandboxEnvironment(options.hub.environment),
     added: (session) => options.configure(session, hub),
   })

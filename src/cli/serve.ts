@@ -11,6 +11,9 @@ import { demoProvider, hasClientModels } from "./host-config.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
 import { startServedFleet } from "./serve-fleet.ts"
 import { providerMakers } from "./serve-providers.ts"
+import { loadBuiltPage } from "./load-page-files.ts"
+import { servePage } from "./serve-page.ts"
+import { originFor } from "../runner/gateway/hosts.ts"
 import { startServeStack } from "./serve-stack.ts"
 import { openStore } from "./serve-store.ts"
 import { modelsOfStack } from "./stack-models.ts"
@@ -89,6 +92,7 @@ export const serve: Command = async ({ settings: given, log }) => {
         startDemoModel({ port: demoPort }),
       )
     : undefined
+  const page = servePage(settings, await loadBuiltPage(), clientToken)
   const stack = await startServeStack({
     ...fleetOptions,
     configure: async (id, hub) => {
@@ -119,11 +123,20 @@ export const serve: Command = async ({ settings: given, log }) => {
         audience: settings.hubJwtAudience,
       },
       encryptionKey: settings.hubEncryptionKey,
+      page,
     },
   })
   writeFileSync(portFile(stateDir), String(stack.hub.port))
-  writeAddress(stateDir, { url: stack.hub.url, token: clientToken })
+  const pageOrigin = page && originFor(page.origin, `:${stack.hub.port}`)
+  writeAddress(stateDir, {
+    url: stack.hub.url,
+    token: clientToken,
+    ...(pageOrigin !== undefined && { page: pageOrigin }),
+  })
   print(`Session agent: ${stack.hub.url}\nSandboxes: ${provider.name}\n`)
+  // A login link is a secret: it is not printed to a log.
+  if (page && process.stdout.isTTY) print(`Open the page: ${page.newLink(stack.hub.port)}\n`)
+  if (page) print(`Page: ${pageOrigin}; \`sandpiper link\` prints a login link for it\n`)
   print(`The operator's token is in ${join(stateDir, "fleet", "operator-token")}\n`)
   await signalled
   removeAddress(stateDir)

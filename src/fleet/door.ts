@@ -1,147 +1,163 @@
-/** The HTTP API of the fleet. A path outside of it is answered by the hub. */
-import { z } from "zod"
-import type { HubPort } from "./hub-port.ts"
-import type { Keeper } from "./keeper.ts"
-import type { SandboxProvider } from "./providers/contract.ts"
-import { statusOf } from "./core/statuses.ts"
-import type { Sweeper } from "./sweeper.ts"
-import type { FleetStore, StoredSession } from "./store/ports.ts"
+/** The HTTP API of the fleet: the route, who calls, a repeated call, the handler, and the form of errors. */
+import { hideCredentials } from "../lib/git-url.ts"
+import { hex } from "../lib/hmac.ts"
+import { adminRoutes } from "./api/admin-routes.ts"
+import { type ApiCall, ApiError, type ApiParts, type Handler } from "./api/api-call.ts"
+import { backendRoutes } from "./api/backend-routes.ts"
+import { conversationRoutes } from "./api/conversation-routes.ts"
+import { gatewayRoutes } from "./api/gateway-routes.ts"
+import { sandboxRoutes } from "./api/sandbox-routes.ts"
+import { redactError } from "./core/redact.ts"
+import { isFleetPath, matchRoute, type RouteAccess, type RouteName } from "./core/routes.ts"
+import { HubRefusal } from "./hub-port.ts"
+import type { StoredSession } from "./store/ports.ts"
 
-export interface DoorOptions {
-  readonly keeper: Keeper
-  readonly sweeper: Sweeper
-  readonly store: FleetStore
-  readonly provider: SandboxProvider
-  /** Whether the request carries the operator's token. */
-  readonly isOperator: (request: Request) => Promise<boolean>
-  /** Opens the hub's session of a thread and records it in the fleet. Repeating it changes nothing. */
-  readonly openThread: (threadKey: string) => Promise<StoredSession>
-  readonly hub: HubPort
+export type Authorization =
+  /** `owner`: whose sessions the caller means when its request names none. */
+  | { readonly ok: true; readonly owner: string }
+  | { readonly ok: false; readonly status: number; readonly message: string }
+
+export interface DoorOptions extends ApiParts {
+  /** Who calls, and whether the caller may do this. `session`: the one that the request is about. */
+  readonly authorize: (
+    request: Request,
+    access: Exclude<RouteAccess, "open">,
+    session: Pick<StoredSession, "id" | "tenant"> | undefined,
+  ) => Promise<Authorization>
 }
 
 /** Undefined: the path is not the fleet's. */
 export type Door = (request: Request) => Promise<Response | undefined>
 
-const MAX_WAIT_MS = 120_000
-
-class ApiError extends Error {
-  readonly status: number
-  readonly code: string
-  constructor(status: number, code: string, message: string) {
-    super(message)
-    this.status = status
-    this.code = code
-  }
+const MAX_BODY = 8 * 1024 * 1024
+const CODES: Readonly<Record<number, string>> = {
+  401: "unauthorized",
+  403: "forbidden",
+  404: "not-found",
 }
+/** The body of an upload is not text; storing the same files again changes nothing. */
+const STREAMED: readonly RouteName[] = ["upload"]
 
-const view = (session: StoredSession) => {
-  const { status, threadStatus, providerSandboxId } = statusOf(session.life)
-  return {
-    sessionId: session.id,
-    ...(session.threadKey !== undefined && { threadKey: session.threadKey }),
-    provider: session.provider,
-    status,
-    threadStatus,
-    providerSandboxId,
-    generation: session.life.generation,
-    ...(session.life.lastError !== undefined && { lastError: session.life.lastError }),
-    updatedAt: session.updatedAt,
-  }
-}
-
-const verbs = {
-  pause: { wanted: "asleep", deep: false, holds: ["paused", "absent"] },
-  hibernate: { wanted: "asleep", deep: true, holds: ["absent"] },
-  resume: { wanted: "running", deep: false, holds: ["running"] },
-  terminate: { wanted: "ended", deep: false, holds: ["ended"] },
-} as const
-
-const promptBody = z.object({ message: z.string().min(1), messageId: z.string().min(1).optional() })
+const digestOf = async (text: string): Promise<string> =>
+  hex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)))
 
 export const createDoor = (options: DoorOptions): Door => {
-  const { keeper, sweeper, store, provider, hub } = options
+  const { store, log, now } = options
+  const handlers: Readonly<Record<RouteName, Handler>> = {
+    ...sandboxRoutes(options),
+    ...conversationRoutes(options),
+    ...backendRoutes(options),
+    ...gatewayRoutes(options),
+    ...adminRoutes(options),
+  }
+  const noSession = (id: string) => new ApiError(404, "not-found", `there is no session ${id}`)
 
-  const mustFind = async (id: string): Promise<StoredSession> => {
-    const found = await store.find(id)
-    if (!found) throw new ApiError(404, "not-found", `there is no session ${id}`)
-    return found
+  const authorized = async (
+    request: Request,
+    access: RouteAccess,
+    session: StoredSession | undefined,
+  ): Promise<string> => {
+    if (access === "open") return ""
+    const result = await options.authorize(request, access, session)
+    if (result.ok) return result.owner
+    throw new ApiError(result.status, CODES[result.status] ?? "refused", result.message)
   }
 
-  const change = async (id: string, verb: keyof typeof verbs, url: URL) => {
-    const before = await mustFind(id)
-    if (before.life.phase === "ended" && verb !== "terminate")
-      throw new ApiError(409, "already-finished", `the session ${id} has ended`)
-    const { wanted, deep, holds } = verbs[verb]
-    if (verb === "terminate") await hub.end(id, "ended by a caller of the fleet")
-    const changed = await keeper.want(id, wanted, deep)
-    if (!url.searchParams.has("wait")) return view(changed ?? before)
-    const limit = AbortSignal.timeout(MAX_WAIT_MS)
-    const reached = ({ life }: StoredSession) =>
-      !life.pending && (holds as readonly string[]).includes(life.phase)
-    return view((await keeper.waitFor(id, reached, limit)) ?? before)
+  /** The session of the path. A caller without rights learns nothing about which sessions exist. */
+  const sessionOf = async (request: Request, access: RouteAccess, id: string) => {
+    const session = await store.find(id)
+    const owner = await authorized(request, access, session).catch((error: unknown) => {
+      if (error instanceof ApiError && error.status === 404) throw noSession(id)
+      throw error
+    })
+    if (!session) throw noSession(id)
+    return { session, owner }
   }
 
-  const thread = async (key: string, verb: string, request: Request) => {
-    const session = await options.openThread(key)
-    if (session.life.phase === "ended")
-      throw new ApiError(409, "already-finished", `the session of thread ${key} has ended`)
-    if (verb === "stop") await hub.stop(session.id)
-    if (verb === "prompt") {
-      const body = promptBody.safeParse(await request.json().catch(() => undefined))
-      if (!body.success)
-        throw new ApiError(400, "bad-request", "send {message, messageId?} as JSON")
-      const { message, messageId = crypto.randomUUID() } = body.data
-      await hub.prompt(session.id, messageId, message)
+  const answer = async (request: Request, url: URL): Promise<Response> => {
+    const route = matchRoute(request.method, url.pathname)
+    if (!route)
+      throw new ApiError(404, "not-found", `${request.method} ${url.pathname} does not exist`)
+    const id = route.params["session"]
+    const found =
+      id === undefined
+        ? { session: undefined, owner: await authorized(request, route.access, undefined) }
+        : await sessionOf(request, route.access, id)
+    const isStreamed = STREAMED.includes(route.name)
+    const body = request.method === "POST" && !isStreamed ? await request.text() : ""
+    if (body.length > MAX_BODY)
+      throw new ApiError(413, "too-large", "the body may have 8 MB at most")
+    const call: ApiCall = {
+      request,
+      url,
+      params: route.params,
+      owner: found.owner,
+      // Handlers of routes without a session in the path do not read it.
+      session: found.session as StoredSession,
+      body,
+      mustReach: async (session) => (await sessionOf(request, "change", session)).session,
     }
-    if (verb === "resolve") await keeper.want(session.id, "running")
-    return view((await store.find(session.id)) ?? session)
+    const run = async () => responseOf(await handlers[route.name](call))
+    const key =
+      request.method === "POST" && !isStreamed ? request.headers.get("idempotency-key") : null
+    return key === null
+      ? run()
+      : once(found.owner, key, `${url.pathname}${url.search}\n${body}`, run)
   }
 
-  const route = async (request: Request, url: URL): Promise<unknown> => {
-    const [, first, second, third, ...rest] = url.pathname
-      .split("/")
-      .slice(1)
-      .map(decodeURIComponent)
-    const at = `${request.method} ${first ?? ""}`
-    if (rest.length > 0) return undefined
-    if (at === "GET sandboxes" && second === undefined)
-      return { sandboxes: (await store.list()).map(view) }
-    if (at === "GET providers" && second === undefined)
-      return { providers: [{ name: provider.name, capabilities: provider.can }] }
-    if (at === "POST sweep" && second === undefined)
-      return sweeper.sweep(url.searchParams.has("dryRun"))
-    if (first === "sandbox" && second !== undefined) {
-      if (request.method === "GET" && third === "status") return view(await mustFind(second))
-      if (request.method === "DELETE" && third === undefined) {
-        await mustFind(second)
-        await store.forget(second)
-        return { forgotten: second }
-      }
-      const verb = (Object.keys(verbs) as (keyof typeof verbs)[]).find((name) => name === third)
-      if (request.method === "POST" && verb) return change(second, verb, url)
-    }
-    if (at === "POST threads" && second && third && ["resolve", "prompt", "stop"].includes(third))
-      return thread(second, third, request)
-    return undefined
+  /** The first answer to this key again, also a failure; another request with the same key is refused. */
+  const once = async (
+    tenant: string,
+    key: string,
+    text: string,
+    run: () => Promise<Response>,
+  ): Promise<Response> => {
+    if (!/^[\x21-\x7e]{1,200}$/.test(key))
+      throw new ApiError(400, "bad-request", "Idempotency-Key: expected 1 to 200 printable letters")
+    const known = await store.remember(tenant, key, await digestOf(text), now())
+    if (known.is === "other")
+      throw new ApiError(422, "key-reused", "this Idempotency-Key was used for another request")
+    if (known.is === "running")
+      throw new ApiError(409, "in-progress", "the first request with this key is still running", 2)
+    if (known.is === "known")
+      return new Response(known.body, {
+        status: known.status,
+        headers: { "content-type": "application/json", "idempotent-replay": "true" },
+      })
+    const response = await run().catch((error: unknown) => errorResponse(error))
+    const body = await response.clone().text()
+    // The server may be better the next time: only what it decided is kept.
+    await store.settle(tenant, key, response.status, body, response.status < 500)
+    return response
+  }
+
+  const errorResponse = (error: unknown): Response => {
+    const requestId = crypto.randomUUID()
+    const reply = (status: number, code: string, message: string, retryAfter?: number) =>
+      Response.json(
+        { error: redactError(hideCredentials(message), []), code, requestId },
+        {
+          status,
+          ...(retryAfter !== undefined && { headers: { "retry-after": String(retryAfter) } }),
+        },
+      )
+    if (error instanceof ApiError)
+      return reply(error.status, error.code, error.message, error.retryAfterSeconds)
+    if (error instanceof HubRefusal) return reply(409, "refused-by-hub", error.message)
+    log.error("fleet.request-failed", { requestId, error: redactError(String(error), []) })
+    return reply(500, "failed", "the request failed; the log of the server has the reason")
   }
 
   return async (request) => {
     const url = new URL(request.url)
-    if (!/^\/api\/(sandboxes|sandbox|sweep|providers|threads)(\/|$)/.test(url.pathname))
-      return undefined
-    const requestId = crypto.randomUUID()
-    const refuse = (status: number, code: string, error: string) =>
-      Response.json({ error, code, requestId }, { status })
-    if (!(await options.isOperator(request)))
-      return refuse(401, "unauthorized", "send the operator's token as a bearer token")
+    if (!isFleetPath(url.pathname)) return undefined
     try {
-      const body = await route(request, url)
-      return body === undefined
-        ? refuse(404, "not-found", `${request.method} ${url.pathname} does not exist`)
-        : Response.json(body)
+      return await answer(request, url)
     } catch (error) {
-      if (error instanceof ApiError) return refuse(error.status, error.code, error.message)
-      return refuse(500, "failed", "the request failed; the log of the server has the reason")
+      return errorResponse(error)
     }
   }
 }
+
+const responseOf = (result: object | Response): Response =>
+  result instanceof Response ? result : Response.json(result)

@@ -1,11 +1,11 @@
 /** The parts of the fleet, joined: keeper, sweeper, the follower of the hub's reports and the HTTP API. */
 import type { Clock } from "../lib/clock.ts"
-import { digestOf } from "../lib/digest.ts"
 import type { Log } from "../lib/log.ts"
-import { createDoor, type Door } from "./door.ts"
+import { createDoor, type Door, type DoorOptions } from "./door.ts"
 import { type HubFollower, followHub } from "./follow-hub.ts"
 import type { HubPort } from "./hub-port.ts"
 import { createKeeper, type Keeper } from "./keeper.ts"
+import { createMetrics } from "./metrics.ts"
 import type { SandboxProvider, SandboxSpec } from "./providers/contract.ts"
 import { createSandboxSpec, type EnvironmentOf } from "./sandbox-spec.ts"
 import type { FleetStore } from "./store/ports.ts"
@@ -24,8 +24,7 @@ export interface FleetOptions {
   /** The limits of each sandbox. */
   readonly resources?: SandboxSpec["resources"] | undefined
   readonly environmentOf: EnvironmentOf
-  /** Whether the request carries the operator's token. */
-  readonly isOperator: (request: Request) => Promise<boolean>
+  readonly authorize: DoorOptions["authorize"]
   /** Called once for a session, before its first sandbox. */
   readonly added: (session: string) => Promise<void>
 }
@@ -42,15 +41,15 @@ export interface Fleet {
 const BOOT_MS = 120_000
 const RELINK_MS = 60_000
 const LIFE_MS = 86_400_000
-/** Sessions of threads belong to the operator, whose token the callers of the API have. */
-const THREAD_OWNER = "user:local"
 
 export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
   const { hub, provider, store, clock } = options
   const log = options.log.child({ component: "fleet" })
   const deployment = await store.deployment()
   const replica = crypto.randomUUID()
+  const metrics = createMetrics()
   const keeper = createKeeper({
+    metrics,
     store,
     provider,
     deployment,
@@ -89,21 +88,30 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     keeper,
     provider: provider.name,
     log,
+    metrics,
     added: options.added,
   })
-  const sweeper = createSweeper({ store, provider, keeper, deployment, replica, clock, log })
+  const sweeper = createSweeper({
+    store,
+    provider,
+    keeper,
+    deployment,
+    replica,
+    clock,
+    log,
+    metrics,
+  })
   const door = createDoor({
     keeper,
     sweeper,
     store,
     provider,
     hub,
-    isOperator: options.isOperator,
-    openThread: async (threadKey) => {
-      const id = `thread-${digestOf(threadKey).replace(/^.*:/, "").slice(0, 24)}`
-      await hub.open(id, THREAD_OWNER)
-      return follower.record(id, THREAD_OWNER, { threadKey })
-    },
+    follower,
+    metrics,
+    log,
+    now: clock.now,
+    authorize: options.authorize,
   })
   return {
     keeper,

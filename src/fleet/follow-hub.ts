@@ -3,6 +3,7 @@ import type { Log } from "../lib/log.ts"
 import { variablesOf } from "./core/environment.ts"
 import type { HubReport } from "./hub-port.ts"
 import type { Keeper } from "./keeper.ts"
+import type { Metrics } from "./metrics.ts"
 import type { ProviderName } from "./providers/contract.ts"
 import type { FleetStore, StoredSession } from "./store/ports.ts"
 
@@ -11,6 +12,7 @@ export interface FollowOptions {
   readonly keeper: Keeper
   readonly provider: ProviderName
   readonly log: Log
+  readonly metrics?: Pick<Metrics, "add"> | undefined
   /** Called once for a session, before its first sandbox. */
   readonly added: (session: string) => Promise<void>
 }
@@ -28,9 +30,32 @@ export interface HubFollower {
   readonly idle: () => Promise<void>
 }
 
+const COUNTED = [
+  ["done", "sandbox.prompt.ok", "prompts_total", { result: "ok" }],
+  ["failed", "sandbox.prompt.fatal_fail", "prompts_total", { result: "failed" }],
+  ["retried", "sandbox.prompt.recoverable_fail", "prompt_retries_total", {}],
+  ["replaced", "sandbox.session.replaced", "session_replacements_total", {}],
+] as const
+
 export const followHub = (options: FollowOptions): HubFollower => {
   const { store, keeper } = options
   const lanes = new Map<string, Promise<void>>()
+  /** The counters of sessions with a sandbox, as they were last reported to this process. */
+  const counted = new Map<string, HubReport["activity"]["counts"]>()
+
+  /** Logs and counts what has happened to prompts since the last report. */
+  const count = (session: string, { counts, hasEnded }: HubReport["activity"]): void => {
+    const before = counted.get(session)
+    if (hasEnded) counted.delete(session)
+    else counted.set(session, counts)
+    if (!before) return
+    for (const [name, event, counter, labels] of COUNTED) {
+      const times = counts[name] - before[name]
+      if (times <= 0) continue
+      options.metrics?.add(counter, labels, times)
+      options.log.info(event, { session, times })
+    }
+  }
 
   const record: HubFollower["record"] = async (id, owner, more = {}) => {
     const known = await store.find(id)
@@ -48,6 +73,7 @@ export const followHub = (options: FollowOptions): HubFollower => {
 
   const handle = async ({ session, owner, activity }: HubReport): Promise<void> => {
     const { queued, working, generation, connected, hasEnded } = activity
+    count(session, activity)
     const waits = queued > 0 || working > 0
     const known = await store.find(session)
     if (!known && (hasEnded || !waits || activity.hasOtherRunner)) return

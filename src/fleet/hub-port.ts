@@ -15,6 +15,8 @@ export interface HubPort {
     generation: number,
     tokenHash: string,
   ) => Promise<RunnerAdmission>
+  /** The key that the gateway of this sandbox checks; undefined if the hub has none to give. */
+  readonly gatewayKey: (session: string, generation: number) => Promise<string | undefined>
   /** A line in the conversation. A repeated id changes nothing. */
   readonly note: (session: string, id: string, text: string) => Promise<void>
   /** Makes the session if it does not exist. */

@@ -8,6 +8,7 @@ import { afterAnswer, blockedFor, closedBreaker } from "./core/breaker.ts"
 import type { Answer, Call, Life, LifeEffect, LifeEvent, LifePolicy } from "./core/life.ts"
 import { newLife } from "./core/life.ts"
 import { dueAt, step } from "./core/life-state.ts"
+import type { Metrics } from "./metrics.ts"
 import { perform, type PerformOptions } from "./perform.ts"
 import type { SandboxInfo } from "./providers/contract.ts"
 import type { FleetStore, NewSession, StoredSession } from "./store/ports.ts"
@@ -21,12 +22,17 @@ export interface KeeperOptions extends PerformOptions {
   readonly replica: string
   /** Writes into the conversation of a session. */
   readonly note: (session: string, text: string) => void
+  readonly metrics?: Pick<Metrics, "called"> | undefined
   /** After every stored change. */
   readonly changed?: (session: StoredSession) => void
 }
 
 export interface Keeper {
-  readonly add: (session: NewSession) => Promise<StoredSession>
+  /** `generation`: of the last sandbox of a record that was deleted. `snapshot`: the first sandbox is made from it. */
+  readonly add: (
+    session: NewSession,
+    from?: { readonly generation?: number; readonly snapshot?: string },
+  ) => Promise<StoredSession>
   readonly want: (
     session: string,
     wanted: Life["wanted"],
@@ -56,9 +62,20 @@ const RENEW_MS = 10_000
 const TICK_MS = 1000
 const POLL_MS = 300
 const DUE_AT_ONCE = 200
+const NEVER_MS = 100 * 365 * 86_400_000
 
 export const createKeeper = (options: KeeperOptions): Keeper => {
-  const { store, policy, clock, log, replica } = options
+  const { store, clock, log, replica } = options
+  // Nothing is heard of the runner of another session agent, which also decides when its sandbox sleeps.
+  const external: LifePolicy = {
+    ...options.policy,
+    can: { ...options.policy.can, startsRunner: false, supportsPause: false },
+    idleMs: NEVER_MS,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+  }
+  const policyOf = ({ kind }: StoredSession): LifePolicy =>
+    kind === "external" ? external : options.policy
   let breaker = closedBreaker
   let stopped = false
   let cancelTick = () => {}
@@ -75,6 +92,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     const session = await store.change(id, at, (stored) => {
       const event = eventOf(stored)
       if (!event) return undefined
+      const policy = policyOf(stored)
       const [life, made] = step(stored.life, event, policy)
       effects = made
       before = stored.life.phase
@@ -117,6 +135,9 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     log.info(`${name}.start`, fields)
     const answer = await perform(options, session, call)
     const ms = clock.now() - at
+    options.metrics?.called(options.provider.name, call.do, answer.is, ms)
+    if (call.do === "restart" || (call.do === "probe" && session.life.phase === "booting"))
+      log.info("sandbox.health.retry", fields)
     if (answer.is === "ok" || answer.is === "missing")
       log.info(`${name}.ok`, { ...fields, ms, is: answer.is })
     else log.warn(`${name}.failed`, { ...fields, ms, is: answer.is, why: answer.why })
@@ -167,7 +188,11 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
 
   return {
     tick,
-    add: (session) => store.add(session, newLife, clock.now()),
+    add: (session, { generation = 0, snapshot } = {}) => {
+      const known =
+        snapshot === undefined ? {} : { snapshot: { id: snapshot, version: options.version } }
+      return store.add(session, { ...newLife, generation, ...known }, clock.now())
+    },
     want: (id, wanted, deep = false) =>
       feed(id, () => ({ type: "want", wanted, deep, at: clock.now() })),
     runner: (id, now) => feed(id, () => ({ type: "runner", ...now, at: clock.now() })),

@@ -37,6 +37,8 @@ export const createRemoteHub = ({ url, key, clock, log }: RemoteHubOptions): Hub
       const socket = `${base.replace(/^http/, "ws")}/sessions/${encodeURIComponent(session)}/ws`
       return { runnerUrl: socket, gatewayKey }
     },
+    gatewayKey: async (session, generation) =>
+      answer.parse(await call(session, "key", { generation })).gatewayKey,
     note: async (session, id, text) => {
       for (let attempt = 1; ; attempt++) {
         try {

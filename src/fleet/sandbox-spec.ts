@@ -29,14 +29,20 @@ const randomHex = (): string => hex(crypto.getRandomValues(new Uint8Array(32)).b
 const hashOf = async (text: string): Promise<string> =>
   hex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)))
 
+/** The address and the secrets of the runner's link to the hub. */
+const makeLink = async (hub: HubPort, id: string, generation: number) => {
+  const token = randomHex()
+  const { runnerUrl, gatewayKey } = await hub.admitRunner(id, generation, await hashOf(token))
+  return { DO_WS_URL: runnerUrl, RUNNER_TOKEN: token, JWT_SECRET: gatewayKey ?? randomHex() }
+}
+
 export const createSandboxSpec =
   ({ hub, deployment, version, resources, environmentOf, idleMs, lifeMs }: SandboxSpecOptions) =>
   async (
-    { id, tenant, environment }: StoredSession,
+    { id, tenant, kind, environment }: StoredSession,
     { generation, snapshot }: Call & { readonly do: "create" },
   ): Promise<SandboxSpec> => {
-    const token = randomHex()
-    const { runnerUrl, gatewayKey } = await hub.admitRunner(id, generation, await hashOf(token))
+    const link = kind === "external" ? {} : await makeLink(hub, id, generation)
     return {
       session: id,
       generation,
@@ -50,10 +56,8 @@ export const createSandboxSpec =
         ...environmentOf(tenant),
         caller: environment,
         core: {
-          DO_WS_URL: runnerUrl,
-          RUNNER_TOKEN: token,
+          ...link,
           SESSION_ID: id,
-          JWT_SECRET: gatewayKey ?? randomHex(),
           ...(id.startsWith("orchestrator:") && { IS_ORCHESTRATOR: "true" }),
         },
       }),

@@ -2,6 +2,7 @@
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import type { Keeper } from "./keeper.ts"
+import type { Metrics } from "./metrics.ts"
 import type { SandboxInfo, SandboxProvider } from "./providers/contract.ts"
 import type { FleetStore } from "./store/ports.ts"
 
@@ -13,6 +14,7 @@ export interface SweeperOptions {
   readonly replica: string
   readonly clock: Clock
   readonly log: Log
+  readonly metrics?: Pick<Metrics, "add"> | undefined
 }
 
 export interface SweepResult {
@@ -62,6 +64,9 @@ export const createSweeper = (options: SweeperOptions): Sweeper => {
     }
     const ended = await Promise.all(leaked.map((ref) => provider.terminate(ref)))
     const terminated = ended.filter(({ is }) => is === "ok").length
+    if (terminated > 0)
+      options.metrics?.add("strays_total", { provider: provider.name }, terminated)
+    await store.purge(clock.now())
     log.info("sweep.done", { seen, leaked: leaked.length, terminated })
     return { seen, leaked, terminated }
   }

@@ -1,5 +1,5 @@
 /** The hub's HTTP API, the same in every host: authentication, the access table, then one handler per route. */
-import { authenticate } from "./access/authenticate.ts"
+import { authenticate, type Authentication } from "./access/authenticate.ts"
 import type { OwnerAccount } from "./access/directory.ts"
 import {
   type GuardPorts,
@@ -59,6 +59,10 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
     query: string,
     limit: number,
   ) => Promise<SearchResult | undefined>
+  /** A link that logs a browser in to the page, once; `undefined` when this host serves no page. */
+  readonly loginLink: (
+    url: URL,
+  ) => Promise<{ readonly url: string; readonly expiresAt: number } | undefined>
   /** Turns the request into a WebSocket of the lobby. */
   readonly upgradeLobby: (request: Request, sender: Sender) => Response | undefined
   /** A response of server-sent events: everything sent to the new connection is an event. */
@@ -137,6 +141,10 @@ const authenticateAt = (host: HttpApiHost, token: string, session: string | unde
     token,
     session,
   )
+
+/** Who sends a request with a token in its header. Share links are for one session and not accepted. */
+export const authenticateRequest = (host: HttpApiHost, request: Request): Promise<Authentication> =>
+  authenticateAt(host, bearerOf(request) ?? "", undefined)
 
 /** The same for a session that does not exist and for one that the caller may not know of. */
 const missing = (session: string): Response =>
@@ -267,9 +275,10 @@ const runVerb = async (
 
 /** The header comes first, because URLs end up in logs. A browser's WebSocket and EventSource can only use the URL. */
 const tokenOf = (request: Request, url: URL): string =>
-  /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ??
-  url.searchParams.get("token") ??
-  ""
+  bearerOf(request) ?? url.searchParams.get("token") ?? ""
+
+const bearerOf = (request: Request): string | undefined =>
+  /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1]
 
 /** Keeps other websites from using the token of a browser. Programs send no origin. */
 const isAllowedOrigin = (request: Request, url: URL, allowed: readonly string[]): boolean => {

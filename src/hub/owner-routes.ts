@@ -60,6 +60,11 @@ export const handleOwnerRoute = async (
       return searchSessions(host, url, principal)
     case "lobby":
       return isUpgrade(request) ? host.upgradeLobby(request, sender) : notUpgrade()
+    case "login-link": {
+      const link = await host.loginLink(url)
+      if (!link) return errorResponse(404, "this hub serves no page")
+      return Response.json({ ok: true, ...link }, { status: 201 })
+    }
     case "create":
       return createSession(host, owner, request, sender)
     case "keys-list":

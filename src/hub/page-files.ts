@@ -1,16 +1,7 @@
 /** The files of the web page, read from the pack that `src/hub/page/build.ts` makes and the binary contains. */
 import { z } from "zod"
+import type { PageFiles } from "../lib/page/asset-response.ts"
 import pack from "../../dist/page.pack" with { type: "file" }
-
-export interface PageFile {
-  readonly type: string
-  /** Of the content: a strong ETag. */
-  readonly hash: string
-  /** Its name contains the hash of its content, so a browser may keep it for a year. */
-  readonly isImmutable: boolean
-  readonly br: Uint8Array<ArrayBuffer>
-  readonly gz: Uint8Array<ArrayBuffer>
-}
 
 const range = z.tuple([z.int(), z.int()])
 const index = z.record(
@@ -19,7 +10,7 @@ const index = z.record(
 )
 
 /** By path without the leading slash: `index.html`, `assets/main-<hash>.js`, `terminal/index.html`, ... */
-export const loadPageFiles = async (): Promise<ReadonlyMap<string, PageFile>> => {
+export const loadPageFiles = async (): Promise<PageFiles> => {
   const bytes = await Bun.file(pack).bytes()
   const start = 4 + new DataView(bytes.buffer, bytes.byteOffset).getUint32(0)
   const rows = index.parse(JSON.parse(new TextDecoder().decode(bytes.subarray(4, start))))

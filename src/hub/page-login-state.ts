@@ -9,6 +9,8 @@ export interface PageLogin {
   readonly usedAt: number
 }
 
+/** How long the code of a login link is valid. */
+export const LOGIN_CODE_MS = 10 * 60_000
 export const IDLE_MS = 12 * 3_600_000
 export const MOST_MS = 30 * 24 * 3_600_000
 /** A use within this time of the stored one is not stored. */

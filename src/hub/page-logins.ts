@@ -7,23 +7,15 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join } from "node:path"
 import { z } from "zod"
 import { readJson } from "../lib/json.ts"
-import { cookieSeconds, findLogin, type PageLogin, withLogin, withUse } from "./page-login-state.ts"
-
-export interface PageLogins {
-  /** A login for a valid code, which becomes invalid. */
-  readonly redeem: (
-    code: string,
-  ) => { readonly cookie: string; readonly key: string; readonly maxAgeSeconds: number } | undefined
-  /** Undefined if cookie and key are not of one valid login. `renewSeconds`: the cookie is to be sent again. */
-  readonly use: (
-    cookie: string,
-    key: string,
-  ) => { readonly renewSeconds: number | undefined } | undefined
-  /** Ends every login and makes every code invalid. */
-  readonly endAll: () => void
-}
-
-const CODE_MS = 10 * 60_000
+import type { PageLogins } from "../lib/page/page-logins.ts"
+import {
+  cookieSeconds,
+  findLogin,
+  LOGIN_CODE_MS,
+  type PageLogin,
+  withLogin,
+  withUse,
+} from "./page-login-state.ts"
 
 const stored = z.array(
   z.object({
@@ -44,7 +36,7 @@ export const issueLoginCode = (stateDir: string, now: number): string => {
     if (!isFresh(folder, name, now)) rmSync(join(folder, name), { force: true })
   }
   const code = randomBytes(32).toString("base64url")
-  writeFileSync(join(folder, hashOf(code)), String(now + CODE_MS), { mode: 0o600 })
+  writeFileSync(join(folder, hashOf(code)), String(now + LOGIN_CODE_MS), { mode: 0o600 })
   return code
 }
 

@@ -168,6 +168,28 @@ describe("a thread of conversation", () => {
     expect(shown).toContain("kept")
   })
 
+  test("files and programs of a paused sandbox are reached through the API, which wakes it", async () => {
+    await call("POST", `/api/sandbox/${session}/pause?wait=1`)
+    const form = new FormData()
+    form.append("file", new File(["of the user"], "../../photo of a heron.txt"))
+    const uploaded = await fetch(`${stack.hub.url}/api/sandbox/${session}/uploads`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+      body: form,
+    })
+    expect(await uploaded.json()).toEqual({ paths: ["uploads/photo_of_a_heron.txt"] })
+    const command = { command: "cat", args: ["uploads/photo_of_a_heron.txt"] }
+    const ran = await call("POST", `/api/sandbox/${session}/exec`, command)
+    expect(ran.body).toMatchObject({ exitCode: 0, stdout: "of the user" })
+    const content = await fetch(
+      `${stack.hub.url}/api/sandbox/${session}/files/content?path=work.txt`,
+      { headers: { authorization: `Bearer ${CLIENT_TOKEN}` } },
+    )
+    expect(await content.text()).toBe("kept\n")
+    const outside = await call("GET", `/api/sandbox/${session}/files/content?path=/etc/passwd`)
+    expect(outside.status).toBeGreaterThanOrEqual(400)
+  })
+
   test("a child session has a sandbox of its own, works in it and reports to its parent", async () => {
     model.on("child-task", [
       tool("bash", { command: "echo twig > nest.txt", description: "write" }),

@@ -2,8 +2,16 @@
 import type { Life } from "../core/life.ts"
 import type { ProviderName } from "../providers/contract.ts"
 
+/**
+ * `hub`: a session of this deployment's hub. `external`: another session agent starts and stops its sandbox over the API,
+ * and the fleet hears nothing of its runner.
+ */
+export const sessionKinds = ["hub", "external"] as const
+export type SessionKind = (typeof sessionKinds)[number]
+
 export interface NewSession {
   readonly id: string
+  readonly kind?: SessionKind
   /** The owner of the session: another tenant does not see it. */
   readonly tenant: string
   /** The conversation that it belongs to; unique per tenant. */
@@ -15,6 +23,7 @@ export interface NewSession {
 }
 
 export interface StoredSession extends NewSession {
+  readonly kind: SessionKind
   readonly life: Life
   /** Increases with every change. */
   readonly rev: number
@@ -27,6 +36,12 @@ export interface StoredSession extends NewSession {
 }
 
 export type SessionChange = Pick<StoredSession, "life" | "caller" | "callUntil" | "dueAt">
+
+export type RememberedCall =
+  | { readonly is: "new" }
+  | { readonly is: "running" }
+  | { readonly is: "other" }
+  | { readonly is: "known"; readonly status: number; readonly body: string }
 
 export interface FleetStore {
   /** Random and stored once: the label of every sandbox that belongs to this deployment. */
@@ -56,6 +71,26 @@ export interface FleetStore {
   readonly due: (at: number, limit: number) => Promise<readonly string[]>
   /** True if this replica has the lease of that name until `until`. */
   readonly lease: (name: string, owner: string, at: number, until: number) => Promise<boolean>
+  /**
+   * The first request with this key is `new`; another one with it gets its answer, or is refused if it asks something else.
+   * A first request without an answer after two minutes counts as lost.
+   */
+  readonly remember: (
+    tenant: string,
+    key: string,
+    digest: string,
+    at: number,
+  ) => Promise<RememberedCall>
+  /** Stores the answer to the key for a day, or with `keep: false` forgets the key. */
+  readonly settle: (
+    tenant: string,
+    key: string,
+    status: number,
+    body: string,
+    keep: boolean,
+  ) => Promise<void>
+  /** Deletes leases that have ended and answers that are older than a day. */
+  readonly purge: (at: number) => Promise<void>
   /** Deletes the row. Sandboxes that still exist are left to the sweep. */
   readonly forget: (id: string) => Promise<void>
   readonly close: () => Promise<void>

@@ -3,8 +3,8 @@
  * milliseconds of a read and a write, never across a provider's call, so a connection pool in transaction mode works too.
  */
 import type { SQL } from "bun"
-import type { FleetStore, StoredSession } from "./ports.ts"
-import { changed, readSession } from "./row.ts"
+import type { FleetStore, RememberedCall, StoredSession } from "./ports.ts"
+import { changed, KEEP_ANSWER_MS, LOST_CALL_MS, readCall, readSession } from "./row.ts"
 
 const setUp = `
 CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL);
@@ -12,6 +12,10 @@ CREATE TABLE IF NOT EXISTS sandbox_sessions (
   id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
   life TEXT NOT NULL, rev BIGINT NOT NULL, caller TEXT, call_until BIGINT, due_at BIGINT,
   created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, UNIQUE (tenant, thread_key));
+ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS kind TEXT NOT NULL DEFAULT 'hub';
+CREATE TABLE IF NOT EXISTS idempotency (
+  tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at BIGINT NOT NULL,
+  PRIMARY KEY (tenant, key));
 CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at);
 CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until BIGINT NOT NULL);
 `
@@ -47,9 +51,10 @@ export const openPostgresStore = async (url: string, maxConnections = 4): Promis
     add: (session, life, at) =>
       sql.begin(async (transaction) => {
         await transaction`INSERT INTO sandbox_sessions
-            (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at)
+            (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at, kind)
           VALUES (${session.id}, ${session.tenant}, ${session.threadKey ?? null}, ${session.provider},
-            ${JSON.stringify(session.environment)}, ${JSON.stringify(life)}, 0, ${at}, ${at}) ON CONFLICT DO NOTHING`
+            ${JSON.stringify(session.environment)}, ${JSON.stringify(life)}, 0, ${at}, ${at}, ${session.kind ?? "hub"})
+          ON CONFLICT DO NOTHING`
         const stored =
           (await byThread(session.tenant, session.threadKey, transaction)) ??
           (await byId(session.id, transaction))
@@ -91,6 +96,26 @@ export const openPostgresStore = async (url: string, maxConnections = 4): Promis
         ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
         WHERE leases.owner = excluded.owner OR leases.until <= ${at} RETURNING name`) as unknown[]
       return rows.length > 0
+    },
+    remember: (tenant, key, digest, at) =>
+      sql.begin(async (transaction): Promise<RememberedCall> => {
+        await transaction`DELETE FROM idempotency WHERE tenant = ${tenant} AND key = ${key}
+          AND (at <= ${at - KEEP_ANSWER_MS} OR (status IS NULL AND at <= ${at - LOST_CALL_MS}))`
+        const added = (await transaction`INSERT INTO idempotency (tenant, key, digest, at)
+          VALUES (${tenant}, ${key}, ${digest}, ${at}) ON CONFLICT DO NOTHING RETURNING key`) as unknown[]
+        if (added.length > 0) return { is: "new" }
+        const rows = (await transaction`SELECT digest, status, body FROM idempotency
+          WHERE tenant = ${tenant} AND key = ${key}`) as unknown[]
+        return rows.length === 0 ? { is: "running" } : readCall(rows[0], digest)
+      }),
+    settle: async (tenant, key, status, body, keep) => {
+      if (keep)
+        await sql`UPDATE idempotency SET status = ${status}, body = ${body} WHERE tenant = ${tenant} AND key = ${key}`
+      else await sql`DELETE FROM idempotency WHERE tenant = ${tenant} AND key = ${key}`
+    },
+    purge: async (at) => {
+      await sql`DELETE FROM leases WHERE until <= ${at}`
+      await sql`DELETE FROM idempotency WHERE at <= ${at - KEEP_ANSWER_MS}`
     },
     forget: async (id) => {
       await sql`DELETE FROM sandbox_sessions WHERE id = ${id}`

@@ -2,7 +2,12 @@
 import { z } from "zod"
 import { lifeSchema } from "../core/life.ts"
 import { providerNames } from "../providers/contract.ts"
-import type { SessionChange, StoredSession } from "./ports.ts"
+import {
+  type RememberedCall,
+  type SessionChange,
+  sessionKinds,
+  type StoredSession,
+} from "./ports.ts"
 
 const time = z.coerce.number().nullable()
 const json = z.string().transform((text): unknown => JSON.parse(text))
@@ -11,6 +16,7 @@ const rowSchema = z.object({
   id: z.string(),
   tenant: z.string(),
   thread_key: z.string().nullable(),
+  kind: z.enum(sessionKinds),
   provider: z.enum(providerNames),
   environment: json.pipe(z.record(z.string(), z.string())),
   life: json.pipe(lifeSchema),
@@ -27,6 +33,7 @@ export const readSession = (row: unknown): StoredSession => {
   return {
     id: read.id,
     tenant: read.tenant,
+    kind: read.kind,
     threadKey: read.thread_key ?? undefined,
     provider: read.provider,
     environment: read.environment,
@@ -50,3 +57,22 @@ export const changed = (
   rev: session.rev + 1,
   updatedAt: at,
 })
+
+/** How long a first request may run before another one with its key is carried out. */
+export const LOST_CALL_MS = 120_000
+export const KEEP_ANSWER_MS = 86_400_000
+
+const callRow = z.object({
+  digest: z.string(),
+  status: z.coerce.number().nullable(),
+  body: z.string().nullable(),
+})
+
+/** What an existing row of a key means for a request with this digest. */
+export const readCall = (row: unknown, digest: string): RememberedCall => {
+  const read = callRow.parse(row)
+  if (read.digest !== digest) return { is: "other" }
+  return read.status === null
+    ? { is: "running" }
+    : { is: "known", status: read.status, body: read.body ?? "" }
+}

@@ -2,8 +2,8 @@
 import { Database } from "bun:sqlite"
 import { chmodSync, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
-import type { FleetStore, StoredSession } from "./ports.ts"
-import { changed, readSession } from "./row.ts"
+import type { FleetStore, RememberedCall, StoredSession } from "./ports.ts"
+import { changed, KEEP_ANSWER_MS, LOST_CALL_MS, readCall, readSession } from "./row.ts"
 
 const setUp = [
   "PRAGMA journal_mode = WAL",
@@ -13,8 +13,12 @@ const setUp = [
   `CREATE TABLE IF NOT EXISTS sandbox_sessions (
     id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
     life TEXT NOT NULL, rev INTEGER NOT NULL, caller TEXT, call_until INTEGER, due_at INTEGER,
-    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, UNIQUE (tenant, thread_key)) STRICT`,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, kind TEXT NOT NULL DEFAULT 'hub',
+    UNIQUE (tenant, thread_key)) STRICT`,
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at)",
+  `CREATE TABLE IF NOT EXISTS idempotency (
+    tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key)) STRICT`,
   "CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) STRICT",
 ]
 
@@ -24,6 +28,10 @@ export const openSqliteStore = (path: string): FleetStore => {
   // The environments of sandboxes may hold secrets.
   if (path !== ":memory:") chmodSync(path, 0o600)
   for (const statement of setUp) db.run(statement)
+  // A database of before there were kinds.
+  const columns = db.query<{ name: string }, []>("PRAGMA table_info(sandbox_sessions)").all()
+  if (columns.every(({ name }) => name !== "kind"))
+    db.run("ALTER TABLE sandbox_sessions ADD COLUMN kind TEXT NOT NULL DEFAULT 'hub'")
   db.query("INSERT OR IGNORE INTO deployment VALUES (1, ?)").run(crypto.randomUUID())
 
   const one = (
@@ -44,7 +52,8 @@ export const openSqliteStore = (path: string): FleetStore => {
     add: async (session, life, at) => {
       db.query(
         `INSERT OR IGNORE INTO sandbox_sessions
-          (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)`,
+          (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at, kind)
+          VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?)`,
       ).run(
         session.id,
         session.tenant,
@@ -54,6 +63,7 @@ export const openSqliteStore = (path: string): FleetStore => {
         JSON.stringify(life),
         at,
         at,
+        session.kind ?? "hub",
       )
       const stored = byThread(session.tenant, session.threadKey) ?? byId(session.id)
       if (!stored) throw new Error(`the session ${session.id} was not stored`)
@@ -102,6 +112,39 @@ export const openSqliteStore = (path: string): FleetStore => {
             WHERE leases.owner = excluded.owner OR leases.until <= ?`,
         )
         .run(name, owner, until, at).changes > 0,
+    remember: async (tenant, key, digest, at) =>
+      db
+        .transaction((): RememberedCall => {
+          db.query(
+            "DELETE FROM idempotency WHERE tenant = ? AND key = ? AND (at <= ? OR (status IS NULL AND at <= ?))",
+          ).run(tenant, key, at - KEEP_ANSWER_MS, at - LOST_CALL_MS)
+          const row = db
+            .query("SELECT digest, status, body FROM idempotency WHERE tenant = ? AND key = ?")
+            .get(tenant, key)
+          if (row !== null) return readCall(row, digest)
+          db.query("INSERT INTO idempotency (tenant, key, digest, at) VALUES (?, ?, ?, ?)").run(
+            tenant,
+            key,
+            digest,
+            at,
+          )
+          return { is: "new" }
+        })
+        .immediate(),
+    settle: async (tenant, key, status, body, keep) => {
+      if (keep)
+        db.query("UPDATE idempotency SET status = ?, body = ? WHERE tenant = ? AND key = ?").run(
+          status,
+          body,
+          tenant,
+          key,
+        )
+      else db.query("DELETE FROM idempotency WHERE tenant = ? AND key = ?").run(tenant, key)
+    },
+    purge: async (at) => {
+      db.query("DELETE FROM leases WHERE until <= ?").run(at)
+      db.query("DELETE FROM idempotency WHERE at <= ?").run(at - KEEP_ANSWER_MS)
+    },
     forget: async (id) => void db.query("DELETE FROM sandbox_sessions WHERE id = ?").run(id),
     close: async () => db.close(),
   }

@@ -8,6 +8,7 @@ const sections = [
   { title: "Verbs", prefix: "verb:" },
   { title: "Events", prefix: "event:" },
   { title: "Requests of a runner", prefix: "request:" },
+  { title: "Calls of the fleet's API", prefix: "fleet:" },
 ] as const
 
 const kindNames: Readonly<Record<PrincipalKind, string>> = {

@@ -18,7 +18,10 @@ export type VerbAction = `verb:${ClientVerb}`
 export type EventAction = `event:${ChangeKind | "snapshot" | "changes"}`
 export type RequestAction = `request:${RequestType}`
 
-export type Action = RouteAction | VerbAction | EventAction | RequestAction
+/** Calls of the fleet's HTTP API, by what they reach. */
+export type FleetAction = `fleet:${"read" | "change" | "service" | "admin"}`
+
+export type Action = RouteAction | VerbAction | EventAction | RequestAction | FleetAction
 
 /** Allowed for a principal of one of `kinds` that has `role` on the target and holds `scope`. */
 interface Guarded {
@@ -71,6 +74,9 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
   },
   "route:list": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /sessions`"),
   "route:lobby": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /lobby/ws`"),
+  "route:login-link": row("owner", "owner", "sessions:admin", ["operator"])(
+    "`POST /login-links`: a login link of the page",
+  ),
   "route:search": row("owner", "viewer", "sessions:read", PEOPLE)("`GET /search`"),
   "route:create": row(
     "owner",
@@ -198,7 +204,20 @@ const requests: Readonly<Record<RequestAction, Rule>> = {
   "request:list-personas": runnerStore("shared store"),
 }
 
+const fleet: Readonly<Record<FleetAction, Rule>> = {
+  "fleet:read": read("status and files of a sandbox", PEOPLE),
+  "fleet:change": admin("pause, resume, end a sandbox; run programs in it"),
+  "fleet:service": row(
+    "owner",
+    "editor",
+    "sessions:write",
+    PEOPLE,
+  )("sandboxes of an owner's chats and threads"),
+  "fleet:admin": row("owner", "owner", "sessions:admin", ["operator"])("all sandboxes, the sweep"),
+}
+
 export const accessTable: Readonly<Record<Action, Rule>> = {
+  ...fleet,
   ...routes,
   ...verbs,
   ...events,

@@ -1,5 +1,6 @@
 /** What a session tells the control plane about itself, read from its tables. */
 import { readJson } from "../../lib/json.ts"
+import { readCounts } from "./counts.ts"
 import { hasEnded, type NamedValues } from "./named-values.ts"
 import { type SandboxWish, sandboxWish, type SessionActivity } from "./ports.ts"
 import { countRow, readRow } from "./rows.ts"
@@ -30,6 +31,7 @@ export const readActivity = ({
     queued: queue.countQueued(),
     hasEnded: hasEnded(values),
     hasOtherRunner: values.getPrivate("runner-of") === "other",
+    counts: readCounts(values),
     ...(parent !== undefined && { parent }),
     ...(wish && { wish }),
   }

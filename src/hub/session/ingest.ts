@@ -14,6 +14,7 @@ import {
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
 import { hasEnded } from "./named-values.ts"
+import { addCount } from "./counts.ts"
 import { hasRow, pathRow, readRow } from "./rows.ts"
 import { checkBudget } from "./budget.ts"
 import { storeDisplayFiles } from "./display-files.ts"
@@ -261,12 +262,15 @@ const tableOf = (context: SessionContext): IngestTable => {
       // A title that a person has given stays.
       if (values.getPrivate("renamed") === undefined) values.setPublic("title", title)
     },
-    "channel-session-created": ({ channelKey: key, opencodeSessionId }) =>
+    "channel-session-created": ({ channelKey: key, opencodeSessionId }) => {
+      const isOther = "SELECT 1 FROM channels WHERE key = ? AND agent_session <> ?"
+      if (hasRow(sql, isOther, key, opencodeSessionId)) addCount(values, "replaced")
       sql.run(
         "INSERT OR REPLACE INTO channels (key, agent_session) VALUES (?, ?)",
         key,
         opencodeSessionId,
-      ),
+      )
+    },
     "audio-transcript": ({ messageId, transcript }) =>
       messages.setPart(messageId, "transcript", "transcript", { transcript }),
     "self-terminate": () => {

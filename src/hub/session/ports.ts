@@ -74,6 +74,13 @@ export const sessionActivity = z.object({
   hasOtherRunner: z.boolean(),
   parent: z.string().optional(),
   wish: sandboxWish.optional(),
+  /** Since the session exists: ended prompts, those given to a runner again, and replaced agent sessions. */
+  counts: z.object({
+    done: z.number(),
+    failed: z.number(),
+    retried: z.number(),
+    replaced: z.number(),
+  }),
 })
 export type SessionActivity = Readonly<z.output<typeof sessionActivity>>
 

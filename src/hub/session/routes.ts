@@ -29,6 +29,7 @@ interface OwnerRoute {
   readonly to:
     | "list"
     | "lobby"
+    | "login-link"
     | "search"
     | "create"
     | "keys-list"
@@ -65,6 +66,7 @@ const ownerRoutes: ReadonlyMap<string, "health" | "personas-list" | OwnerRoute["
   ["GET keys", "keys-list"],
   ["POST keys", "keys-create"],
   ["GET audit", "audit"],
+  ["POST login-links", "login-link"],
   ["GET personas", "personas-list"],
 ])
 

@@ -12,6 +12,7 @@ import type { Ports } from "./ports.ts"
 import { createQueue, type Queue } from "./queue.ts"
 import { createNamedValues, type NamedValues } from "./named-values.ts"
 import { readActivity } from "./activity.ts"
+import { countingQueue } from "./counts.ts"
 import { createFleetReports, type FleetReports } from "./fleet-reports.ts"
 import { createSearchIndex } from "./search-index.ts"
 import { createBudget, type SessionBudget } from "./budget.ts"
@@ -72,7 +73,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
     runnerConnection,
     deadlines,
     attachments,
-    queue: createQueue(ports, changes, attachments),
+    queue: countingQueue(createQueue(ports, changes, attachments), values),
     interactions: createInteractions(sql, changes, now),
     values,
     childReports,

@@ -8,9 +8,10 @@ import type { Clock } from "../../lib/clock.ts"
 import { parseJson } from "../../lib/json.ts"
 import type { Terminals } from "../sandbox/terminals.ts"
 import { errorResponse } from "./error-response.ts"
+import { valueOf } from "./http/request-info.ts"
 import { queryValue, type Target } from "./http/target.ts"
-import { assetResponse, type PageFiles } from "./page/asset-response.ts"
-import { assetHeaders, terminalHeaders } from "./page/page-headers.ts"
+import { assetResponse, type PageFiles } from "../../lib/page/asset-response.ts"
+import { assetHeaders, terminalHeaders } from "../../lib/page/page-headers.ts"
 import { methodNotAllowed, notFound } from "./pages.ts"
 import { asksForWebSocket } from "./proxy/ws.ts"
 import { readSmallBody } from "./read-small-body.ts"
@@ -93,7 +94,9 @@ export const createTerminalRoutes = (options: ServeTerminalsOptions) => {
       name === "" ? terminalHeaders(options.framedBy(exchange.head.host)) : assetHeaders
     const cookie: Record<string, string> =
       setCookie === undefined ? {} : { "set-cookie": setCookie }
-    exchange.respond(assetResponse(exchange.head, file, { ...headers, ...cookie }))
+    exchange.respond(
+      assetResponse((header) => valueOf(exchange.head, header), file, { ...headers, ...cookie }),
+    )
   }
 
   return (exchange: HttpExchange, target: Target, visit: TerminalVisit): void => {

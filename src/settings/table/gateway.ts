@@ -43,14 +43,15 @@ export const gatewaySettings = {
   },
   pageOrigin: {
     env: "PAGE_ORIGIN",
-    doc: "origin of the page of `up`, if it is not on this machine; needs SANDBOX_ORIGIN on another host",
+    doc: "origin of the page of `up` or `serve`, if it is not on this machine; `up` needs SANDBOX_ORIGIN on another host",
     schema: z
       .string()
       .refine((text) => URL.canParse(text) && new URL(text).origin === text, {
         error: "must be an origin, such as https://sandpiper.example.com",
       })
       .optional(),
-    fallback: ({ command }) => (command === "up" ? "http://sandpiper.localhost" : ""),
+    fallback: ({ command }) =>
+      command === "up" || command === "serve" ? "http://sandpiper.localhost" : "",
   },
   allowSharedOrigin: {
     env: "ALLOW_SHARED_ORIGIN",

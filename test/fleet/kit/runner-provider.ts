@@ -9,6 +9,8 @@ import { type FakeRunner, startFakeRunner } from "../../hub/kit/fake-runner.ts"
 export interface RunnerProvider extends SandboxProvider {
   /** The specs of all sandboxes that were created, in order. */
   readonly specs: readonly SandboxSpec[]
+  readonly snapshots: ReadonlySet<string>
+  readonly removedVolumes: readonly string[]
   /** The runner of a session's present sandbox. */
   readonly runnerOf: (session: string) => FakeRunner | undefined
   readonly stop: () => Promise<void>
@@ -19,6 +21,8 @@ export const runnerProvider = (): RunnerProvider => {
   const folder = mkdtempSync(join(tmpdir(), "runner-provider-"))
   const specs: SandboxSpec[] = []
   const runners = new Map<string, FakeRunner>()
+  const snapshots = new Set<string>()
+  const removedVolumes: string[] = []
   const stopRunner = async (ref: string) => {
     const runner = runners.get(ref)
     runners.delete(ref)
@@ -26,14 +30,17 @@ export const runnerProvider = (): RunnerProvider => {
   }
   return {
     ...inner,
-    can: { ...inner.can, startsRunner: true },
+    can: { ...inner.can, startsRunner: true, snapshot: "copy", volumes: true },
     specs,
+    snapshots,
+    removedVolumes,
     runnerOf: (session) =>
       specs
         .filter((spec) => spec.session === session)
         .map(({ name }) => runners.get(name))
         .find((runner) => runner !== undefined),
     create: async (spec, limit) => {
+      if (spec.image.kind === "snapshot" && !snapshots.has(spec.image.id)) return { is: "missing" }
       specs.push(spec)
       const made = await inner.create(spec, limit)
       const { DO_WS_URL = "", RUNNER_TOKEN = "" } = spec.environment
@@ -48,6 +55,23 @@ export const runnerProvider = (): RunnerProvider => {
         }),
       )
       return made
+    },
+    address: async (ref) => ({
+      is: "ok",
+      value: { url: `https://${ref}.sandboxes.example/`, headers: {} },
+    }),
+    snapshot: async (ref) => {
+      const id = `snapshot-of-${ref}`
+      snapshots.add(id)
+      return { is: "ok", value: { id } }
+    },
+    removeSnapshot: async (id) => {
+      snapshots.delete(id)
+      return { is: "ok", value: undefined }
+    },
+    removeVolume: async (name) => {
+      removedVolumes.push(name)
+      return { is: "ok", value: undefined }
     },
     terminate: async (ref) => {
       await stopRunner(ref)

@@ -53,6 +53,42 @@ for (const [name, open] of Object.entries(databases)) {
       await other.close()
     })
 
+    test("a request's key has one first request, and its answer is kept for a day", async () => {
+      const at = 1_000_000_000
+      const asked = await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          (index % 2 === 0 ? store : other).remember("user:a", "k", "d1", at),
+        ),
+      )
+      expect(asked.filter(({ is }) => is === "new")).toHaveLength(1)
+      expect(asked.filter(({ is }) => is === "running")).toHaveLength(19)
+      expect(await other.remember("user:b", "k", "d1", at)).toEqual({ is: "new" })
+      expect(await other.remember("user:a", "k", "d2", at)).toEqual({ is: "other" })
+      await store.settle("user:a", "k", 200, "{}", true)
+      expect(await other.remember("user:a", "k", "d1", at + 1)).toEqual({
+        is: "known",
+        status: 200,
+        body: "{}",
+      })
+      expect(await other.remember("user:a", "k", "d1", at + 86_400_001)).toEqual({ is: "new" })
+      await store.settle("user:a", "k", 500, "", false)
+      expect(await store.remember("user:a", "k", "d3", at + 86_400_002)).toEqual({ is: "new" })
+    })
+
+    test("a first request that never ended is carried out again after two minutes", async () => {
+      expect(await store.remember("user:a", "lost", "d", 5000)).toEqual({ is: "new" })
+      expect(await other.remember("user:a", "lost", "d", 124_000)).toEqual({ is: "running" })
+      expect(await other.remember("user:a", "lost", "d", 125_000)).toEqual({ is: "new" })
+    })
+
+    test("a purge deletes leases that have ended and answers that are old", async () => {
+      expect(await store.lease("nonce:1", "x", 1000, 2000)).toBe(true)
+      expect(await store.lease("nonce:2", "x", 1000, 9000)).toBe(true)
+      await store.purge(5000)
+      expect(await other.lease("nonce:1", "y", 1500, 2000)).toBe(true)
+      expect(await other.lease("nonce:2", "y", 5000, 9000)).toBe(false)
+    })
+
     test("every connection sees the same deployment", async () => {
       expect(await store.deployment()).toMatch(/^[\da-f-]{36}$/)
       expect(await other.deployment()).toBe(await store.deployment())

@@ -40,15 +40,22 @@ export const readDeployment = async () =>
   Bun.JSONC.parse(await Bun.file(join(import.meta.dir, "../../../wrangler.jsonc")).text()) as {
     readonly compatibility_date: string
     readonly compatibility_flags: string[]
+    readonly assets: {
+      readonly directory: string
+      readonly binding: string
+      readonly html_handling: "none"
+      readonly run_worker_first: boolean
+    }
   }
 
 export const startWorkerd = async (
   script: string,
   bindings: Readonly<Record<string, string>> = {},
+  { page = false } = {},
 ): Promise<Workerd> => {
   const folder = await mkdtemp(join(tmpdir(), "workerd-"))
   const port = await freePort()
-  const { compatibility_date, compatibility_flags } = await readDeployment()
+  const { compatibility_date, compatibility_flags, assets } = await readDeployment()
   const launch = async () => {
     const started = new Miniflare({
       modules: true,
@@ -64,6 +71,15 @@ export const startWorkerd = async (
         DIRECTORY: { className: "Directory", useSQLite: true },
       },
       durableObjectsPersist: folder,
+      ...(page && {
+        assets: {
+          workerName: "",
+          directory: join(import.meta.dir, "../../..", assets.directory),
+          binding: assets.binding,
+          assetConfig: { html_handling: assets.html_handling },
+          routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: true },
+        },
+      }),
       bindings: { CLIENT_TOKEN, HUB_ENCRYPTION_KEY, ...bindings },
     })
     await started.ready

@@ -2,7 +2,8 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import { loadPageFiles, type PageFile } from "../../../src/hub/page-files.ts"
+import { loadPageFiles } from "../../../src/hub/page-files.ts"
+import type { PageFile } from "../../../src/lib/page/asset-response.ts"
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 

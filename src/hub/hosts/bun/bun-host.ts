@@ -14,6 +14,7 @@ import type { Clock } from "../../../lib/clock.ts"
 import { isLoopback } from "../../../lib/git-url.ts"
 import type { Log } from "../../../lib/log.ts"
 import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
+import type { Authentication } from "../../access/authenticate.ts"
 import { ACCESS_ENDED, closeLostConnections } from "../../access/close-connections.ts"
 import { openConfig, sealConfig } from "../../access/config-at-rest.ts"
 import { createDirectory, type Directory } from "../../access/directory.ts"
@@ -29,6 +30,8 @@ import type { Owner } from "../../access/ownership.ts"
 import { watchDirectory } from "../../access/watch-directory.ts"
 import { createLobby } from "../../lobby.ts"
 import { readLobby } from "../../owner-routes.ts"
+import { handlePage, type HubPage } from "../../page-door.ts"
+import { LOGIN_CODE_MS } from "../../page-login-state.ts"
 import { createFactsReporter } from "../../access/report-facts.ts"
 import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
 import { createJwtVerifier, type JwtSettings } from "../../access/verify-jwt.ts"
@@ -49,7 +52,7 @@ import type {
 } from "../../session/ports.ts"
 import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
-import { type HttpApiHost, handleRequest } from "../../http-api.ts"
+import { authenticateRequest, type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { hashOf } from "../../keys.ts"
 import { createChatCalls } from "./chat-calls.ts"
 import { createFailures } from "./failures.ts"
@@ -89,6 +92,10 @@ export interface HubOptions {
   readonly chats?: ConfiguredChats | undefined
   /** Called when the activity of a session has changed, and once after it was opened. */
   readonly activity?: ((session: string, now: SessionActivity) => void) | undefined
+  /** The page on a host name of its own; `newLink` makes a login link. */
+  readonly page?:
+    | (HubPage & { readonly host: string; readonly newLink: (port: number) => string })
+    | undefined
   /** Routes of another module in the same server. Undefined: the request is the hub's. */
   readonly routes?: ((request: Request) => Promise<Response | undefined>) | undefined
 }
@@ -101,6 +108,8 @@ export interface Hub {
   readonly find: (id: string) => Session | undefined
   readonly hosted: (id: string) => HostedSession | undefined
   readonly directory: Directory
+  /** Who sends this request: the operator, or a person with a JWT or an API key. */
+  readonly authenticate: (request: Request) => Promise<Authentication>
   /** The existing session, or a new one of this owner; `ancestors` begins with its parent. */
   readonly create: (
     id: string,
@@ -275,7 +284,12 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     gatewayKey: async ({ id, session }) => options.gatewayKey?.(id, session.generation()),
     terminate: options.terminate,
   }
-  const httpApi = (server: Server<SocketData>): HttpApiHost => ({
+  /** `original`: the browser's request, when the page's door has made another one of it. */
+  const httpApi = (
+    server: Server<SocketData>,
+    original?: Request,
+    socketProtocol?: string,
+  ): HttpApiHost => ({
     ...guardPorts,
     clientTokenHash,
     verifyJwt,
@@ -290,7 +304,12 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     removePersona: (owner, slug) => options.personas?.(owner).remove(slug) ?? false,
     liveStatus,
     search: async (id, query, limit) => find(id)?.session.search(query, limit),
-    from: (request) => server.requestIP(request)?.address,
+    from: (request) => server.requestIP(original ?? request)?.address,
+    loginLink: async () =>
+      options.page && {
+        url: options.page.newLink(server.port ?? 0),
+        expiresAt: clock.now() + LOGIN_CODE_MS,
+      },
     checkConnections,
     keyRevoked: async (_owner, prefix) => {
       lobby.keyRevoked(prefix)
@@ -322,8 +341,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       })
     },
     artifact: (session, id) => readArtifact(blobsFolder(session), id, find(session)?.session),
-    upgrade: (request, session, sender) => upgrade(server, request, { session, sender }),
-    upgradeLobby: (request, sender) => upgrade(server, request, { session: undefined, sender }),
+    upgrade: (request, session, sender) =>
+      upgrade(server, original ?? request, { session, sender }, socketProtocol),
+    upgradeLobby: (request, sender) =>
+      upgrade(server, original ?? request, { session: undefined, sender }, socketProtocol),
     stream: (session, { principal }, begin) => {
       const connections = find(session)?.connections ?? createConnections()
       const response = eventStream(connections, crypto.randomUUID(), principal, begin)
@@ -365,6 +386,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       // Only loopback host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
       // A chat service calls through a proxy with a public name; its adapter checks the signature.
       const { hostname, pathname } = new URL(request.url)
+      if (options.page?.host === hostname)
+        return handlePage(options.page, request, (inner, protocol) =>
+          handleRequest(httpApi(self, request, protocol), inner),
+        )
       if (!isLoopback(hostname) && !pathname.startsWith("/channels/"))
         return new Response("", { status: 421 })
       return (await options.routes?.(request)) ?? handleRequest(httpApi(self), request)
@@ -429,6 +454,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     find: (id) => find(id)?.session,
     hosted: find,
     directory,
+    authenticate: (request) => authenticateRequest(httpApi(server), request),
     create,
     stop: async () => {
       await chatCalls.drain()
@@ -449,8 +475,12 @@ const upgrade = (
   server: Server<SocketData>,
   request: Request,
   data: Omit<SocketData, "id" | "guard">,
+  protocol: string | undefined,
 ): Response | undefined =>
-  server.upgrade(request, { data: { id: crypto.randomUUID(), ...data } })
+  server.upgrade(request, {
+    data: { id: crypto.randomUUID(), ...data },
+    ...(protocol !== undefined && { headers: { "sec-websocket-protocol": protocol } }),
+  })
     ? undefined
     : new Response("this route is a WebSocket", { status: 426 })
 

@@ -52,6 +52,7 @@ export interface LocalHubOptions {
   /** The control plane in the same process, if there is one: it also starts the sandboxes of child sessions. */
   readonly activity?: HubOptions["activity"]
   readonly routes?: HubOptions["routes"]
+  readonly page?: HubOptions["page"]
 }
 
 export interface LocalHub extends Hub {
@@ -145,6 +146,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     gatewayKey: gatewayKeyOf,
     activity: options.activity,
     routes: options.routes,
+    page: options.page,
     workflowReported: (owner, id, envelope, reportId) => {
       stores.of(owner).executed(id, envelope, reportId)
       if (envelope.status !== "needs_approval") void children.executionEnded(id, envelope.status)

@@ -16,6 +16,8 @@ import type {
 import { createLobby, type Lobby } from "../../lobby.ts"
 import { readLobby } from "../../owner-routes.ts"
 import type { SearchResult } from "../../session/search.ts"
+import { createStoredPageLogins, type StoredPageLogins } from "../../access/stored-page-logins.ts"
+import { pageCalls } from "./page.ts"
 import { watchDirectory } from "../../access/watch-directory.ts"
 import { consoleReport } from "./console-report.ts"
 import { storeNameOf } from "./shared-store-object.ts"
@@ -31,6 +33,7 @@ export class Directory {
   readonly #verifyJwt: JwtVerifier | undefined
   readonly #sockets: DurableSockets
   readonly #lobby: Lobby
+  readonly #logins: StoredPageLogins
 
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#environment = environment
@@ -46,6 +49,7 @@ export class Directory {
     })
     this.#store = watchDirectory(store, this.#lobby.changed)
     this.#verifyJwt = verifierOf(environment)
+    this.#logins = createStoredPageLogins(durableSql(state), () => Date.now())
     this.#sockets = durableSockets(state)
     // WebSockets that survived a sleep of this object.
     for (const socket of state.getWebSockets("client")) this.#enter(socket)
@@ -82,7 +86,7 @@ export class Directory {
 
   async fetch(request: Request): Promise<Response> {
     const response =
-      (await handleCall(request, { ...this.#store })) ??
+      (await handleCall(request, { ...this.#store, ...pageCalls(this.#logins) })) ??
       (await handleRequest(await this.#httpApi(), request))
     return response ?? new Response("", { status: 500 })
   }
@@ -145,6 +149,11 @@ export class Directory {
       hook: noSession,
       chat: noSession,
       upgrade: noSession,
+      loginLink: async ({ origin }) => {
+        if (!this.#environment.ASSETS) return undefined
+        const { code, expiresAt } = await this.#logins.issueCode()
+        return { url: `${origin}/#login=${code}`, expiresAt }
+      },
       upgradeLobby: (_request, sender) => {
         const pair = new workers.WebSocketPair()
         this.#sockets.accept(pair[1], sender)

@@ -43,6 +43,7 @@ const bodies = {
     generation: z.int().positive(),
     tokenHash: z.string().regex(/^[0-9a-f]{64}$/),
   }),
+  key: z.object({ generation: z.int().positive() }),
   note: z.object({ id: z.string().min(1).max(100), text: z.string().min(1).max(4000) }),
   prompt: z.object({ messageId: z.string().min(1).max(200), content: z.string().min(1) }),
   stop: z.object({}),
@@ -76,6 +77,7 @@ const calls: Omit<Calls, "open"> = {
     session.setRunnerToken(tokenHash, generation)
     return { gatewayKey: await gatewayKey(generation) }
   },
+  key: async ({ generation }, { gatewayKey }) => ({ gatewayKey: await gatewayKey(generation) }),
   note: ({ id, text }, _host, { session }) => {
     session.note({ id, role: "system", content: text })
     return {}

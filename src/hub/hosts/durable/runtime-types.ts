@@ -70,6 +70,10 @@ export interface DurableEnvironment {
   readonly TELEGRAM_BOT_TOKEN?: string
   readonly TELEGRAM_SESSION?: string
   readonly TELEGRAM_API_URL?: string
+  /** The built files of the page (`dist/page`). Without it the hub serves no page. */
+  readonly ASSETS?: { readonly fetch: (request: Request) => Promise<Response> }
+  /** Origins of sandboxes' gateways that the page may show in frames, separated by commas; may begin with `https://*.`. */
+  readonly SANDBOX_ORIGINS?: string
   /** The fleet that starts sandboxes: its address, or a service binding to it, and the key that signs the calls. */
   readonly FLEET_URL?: string
   readonly FLEET?: { readonly fetch: (request: Request) => Promise<Response> }

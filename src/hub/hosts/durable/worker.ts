@@ -43,6 +43,9 @@ import { durableChildren } from "./children.ts"
 import { doorOf, keyringOf, verifierOf } from "./environment.ts"
 import { handleFleetCall, hasFleet, tellFleet } from "./fleet.ts"
 import { DIRECTORY_NAME, remoteDirectory } from "./remote-directory.ts"
+import { durablePage, withProtocol } from "./page.ts"
+import { handlePage } from "../../page-door.ts"
+import { findPageRoute } from "../../../lib/page/page-routes.ts"
 import { storeNameOf, storeOfTrigger } from "./shared-store-object.ts"
 import type { EffectReceiver } from "../../shared-store/session-deliveries.ts"
 import { FinalFailure } from "../../session/final-failure.ts"
@@ -373,6 +376,7 @@ export class SessionAgent {
       },
       upgradeLobby: notHere,
       search: notHere,
+      loginLink: notHere,
       stream: (_session, { principal }, begin) => {
         const { streams } = this.#sockets
         const response = eventStream(streams, crypto.randomUUID(), principal, begin)
@@ -398,21 +402,30 @@ const decisionOutcome = z.discriminatedUnion("ok", [
 const objectOf = (namespace: DurableNamespace, name: string) =>
   namespace.get(namespace.idFromName(name))
 
-/** The worker: forwards each request to the object that its route names. */
+/** The worker: serves the page, and forwards each other request to the object that its route names. */
 export default {
   fetch: async (request: Request, environment: DurableEnvironment): Promise<Response> => {
-    const url = new URL(request.url)
-    const route = routeOf(request.method, url.pathname, url.searchParams.get("role"))
-    if (!route) return new Response("no such route", { status: 404 })
-    if ("session" in route) return objectOf(environment.SESSIONS, route.session).fetch(request)
-    if (route.to === "health") return Response.json({ ok: true })
-    if (route.to === "chat") {
-      const chat = durableChats(environment).find(route.chat)
-      if (!chat) return new Response("no such route", { status: 404 })
-      return objectOf(environment.SESSIONS, chat.session).fetch(request)
-    }
-    if (route.to === "hook")
-      return objectOf(environment.SHARED_STORE, storeOfTrigger(route.trigger)).fetch(request)
-    return objectOf(environment.DIRECTORY, DIRECTORY_NAME).fetch(request)
+    const page = findPageRoute(new URL(request.url).pathname) && durablePage(environment)
+    if (!page) return forward(request, environment)
+    const response = await handlePage(page, request, async (inner, protocol) =>
+      withProtocol(await forward(inner, environment), protocol),
+    )
+    return response ?? new Response("", { status: 500 })
   },
+}
+
+const forward = async (request: Request, environment: DurableEnvironment): Promise<Response> => {
+  const url = new URL(request.url)
+  const route = routeOf(request.method, url.pathname, url.searchParams.get("role"))
+  if (!route) return new Response("no such route", { status: 404 })
+  if ("session" in route) return objectOf(environment.SESSIONS, route.session).fetch(request)
+  if (route.to === "health") return Response.json({ ok: true })
+  if (route.to === "chat") {
+    const chat = durableChats(environment).find(route.chat)
+    if (!chat) return new Response("no such route", { status: 404 })
+    return objectOf(environment.SESSIONS, chat.session).fetch(request)
+  }
+  if (route.to === "hook")
+    return objectOf(environment.SHARED_STORE, storeOfTrigger(route.trigger)).fetch(request)
+  return objectOf(environment.DIRECTORY, DIRECTORY_NAME).fetch(request)
 }

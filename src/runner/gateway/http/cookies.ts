@@ -1,9 +1,8 @@
 /** The gateway's own cookie: finds it, renders it, and keeps it apart from the backends' cookies. Pure. */
+import { PAGE_COOKIE_NAME } from "../../../lib/page/page-cookie.ts"
 import type { Header } from "./fields.ts"
 
 const COOKIE_NAME = "gateway_session"
-/** The login of the page, which is on another host of the same port. */
-const PAGE_COOKIE_NAME = "sandpiper_page"
 
 /**
  * All values are returned: a page can set any number of cookies of this name at longer paths, which browsers send before
@@ -87,7 +86,3 @@ export const makeCookie = ({ value, path, maxAgeSeconds, local }: CookieSettings
   const where = local ? "SameSite=Lax" : "Secure; SameSite=None; Partitioned"
   return `${COOKIE_NAME}=${value}; Path=${path}; Max-Age=${maxAgeSeconds}; HttpOnly; ${where}`
 }
-
-/** Sent to `/hub` only, and never with a request that another site has caused. */
-export const makePageCookie = (value: string, maxAgeSeconds: number, secure: boolean): string =>
-  `${PAGE_COOKIE_NAME}=${value}; Path=/hub; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${secure ? "; Secure" : ""}`

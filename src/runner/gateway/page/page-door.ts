@@ -5,10 +5,20 @@
  */
 import { z } from "zod"
 import { parseJson } from "../../../lib/json.ts"
+import { assetResponse, type PageFiles } from "../../../lib/page/asset-response.ts"
+import {
+  KEY_HEADER,
+  KEY_PROTOCOL,
+  makePageCookie,
+  SOCKET_PROTOCOL,
+} from "../../../lib/page/page-cookie.ts"
+import { assetHeaders, pageHeaders } from "../../../lib/page/page-headers.ts"
+import type { PageLogins } from "../../../lib/page/page-logins.ts"
+import { findPageRoute, type PageRoute, type PageRouteName } from "../../../lib/page/page-routes.ts"
 import type { Attempts } from "../failed-attempts.ts"
 import { errorResponse } from "../error-response.ts"
 import { frameSources, type PageOrigins } from "../hosts.ts"
-import { makePageCookie, pageCookies } from "../http/cookies.ts"
+import { pageCookies } from "../http/cookies.ts"
 import type { RequestHead } from "../http/head.ts"
 import { schemeOf, valueOf } from "../http/request-info.ts"
 import { type Target, withoutQuery } from "../http/target.ts"
@@ -17,23 +27,6 @@ import { forwardRequest, type ProxyPorts } from "../proxy/http.ts"
 import { asksForWebSocket, isOriginAllowed } from "../proxy/ws.ts"
 import { readSmallBody } from "../read-small-body.ts"
 import type { HttpExchange } from "../tcp/http-exchange.ts"
-import { assetResponse, type PageFiles } from "./asset-response.ts"
-import { assetHeaders, pageHeaders } from "./page-headers.ts"
-import { findPageRoute, type PageRoute, type PageRouteName } from "./page-routes.ts"
-
-/** Logins of browsers. The hub stores them; codes and keys are stored as hashes only. */
-export interface PageLogins {
-  /** A new login for a valid code, which becomes invalid. */
-  readonly redeem: (
-    code: string,
-  ) => { readonly cookie: string; readonly key: string; readonly maxAgeSeconds: number } | undefined
-  /** Undefined if cookie and key are not of one valid login. `renewSeconds`: the cookie is to be sent again. */
-  readonly use: (
-    cookie: string,
-    key: string,
-  ) => { readonly renewSeconds: number | undefined } | undefined
-  readonly endAll: () => void
-}
 
 export interface PageOptions extends PageOrigins {
   readonly files: PageFiles
@@ -53,9 +46,6 @@ export interface PageDoorOptions extends ProxyPorts {
 
 type Handler = (exchange: HttpExchange, target: Target, setCookie: string | undefined) => void
 
-const KEY_HEADER = "x-sandpiper-key"
-const SOCKET_PROTOCOL = "sandpiper.1"
-const KEY_PROTOCOL = /(?:^|,)\s*key\.([A-Za-z0-9_-]{1,128})\s*(?:,|$)/
 const loginBody = z.object({ code: z.string().min(1).max(128) })
 
 export const createPageDoor = (
@@ -87,13 +77,13 @@ export const createPageDoor = (
     const file = page.files.get("index.html")
     if (file === undefined) return exchange.respond(notFound(exchange.head, NOT_BUILT))
     const headers = pageHeaders(frameSources(page, exchange.head.host))
-    exchange.respond(assetResponse(exchange.head, file, headers))
+    exchange.respond(assetResponse(headerOf(exchange), file, headers))
   }
 
   const serveFile = (exchange: HttpExchange, { path }: Target): void => {
     const file = page.files.get(path.slice(1))
     if (file === undefined) return exchange.respond(notFound(exchange.head))
-    exchange.respond(assetResponse(exchange.head, file, assetHeaders))
+    exchange.respond(assetResponse(headerOf(exchange), file, assetHeaders))
   }
 
   const logIn = (exchange: HttpExchange, text: string): void => {
@@ -194,6 +184,11 @@ const keyOf = (head: RequestHead): string | undefined =>
   asksForWebSocket(head)
     ? KEY_PROTOCOL.exec(valueOf(head, "sec-websocket-protocol") ?? "")?.[1]
     : valueOf(head, KEY_HEADER)
+
+const headerOf =
+  ({ head }: HttpExchange) =>
+  (name: string) =>
+    valueOf(head, name)
 
 const cookieFor = (exchange: HttpExchange, value: string, maxAgeSeconds: number): string =>
   makePageCookie(value, maxAgeSeconds, schemeOf(exchange.head) === "https")

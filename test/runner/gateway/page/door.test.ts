@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { issueLoginCode, openPageLogins } from "../../../../src/hub/page-logins.ts"
-import { pageRoutes } from "../../../../src/runner/gateway/page/page-routes.ts"
+import { pageRoutes } from "../../../../src/lib/page/page-routes.ts"
 import { routes } from "../../../../src/runner/gateway/routes.ts"
 import {
   api,

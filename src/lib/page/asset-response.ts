@@ -1,7 +1,4 @@
 /** Serves one file of the page: compressed as the client accepts, with an ETag, and 304 if the client has it. */
-import type { RequestHead } from "../http/head.ts"
-import { valueOf } from "../http/request-info.ts"
-import type { HttpResponse } from "../http/response.ts"
 
 export interface PageFile {
   readonly type: string
@@ -16,11 +13,18 @@ export interface PageFile {
 /** The built files by path without the leading slash, such as `index.html`. */
 export type PageFiles = ReadonlyMap<string, PageFile>
 
+export interface AssetResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: Uint8Array<ArrayBuffer>
+}
+
+/** `header` reads a header of the request. */
 export const assetResponse = (
-  head: RequestHead,
+  header: (name: string) => string | undefined,
   file: PageFile,
   headers: Readonly<Record<string, string>>,
-): HttpResponse => {
+): AssetResponse => {
   const etag = `"${file.hash}"`
   const common = {
     ...headers,
@@ -28,8 +32,8 @@ export const assetResponse = (
     "cache-control": file.isImmutable ? "public, max-age=31536000, immutable" : "no-cache",
     vary: "accept-encoding",
   }
-  if (matches(valueOf(head, "if-none-match"), etag)) return { status: 304, headers: common }
-  const encoding = encodingFor(valueOf(head, "accept-encoding") ?? "")
+  if (matches(header("if-none-match"), etag)) return { status: 304, headers: common }
+  const encoding = encodingFor(header("accept-encoding") ?? "")
   return {
     status: 200,
     headers: {
@@ -65,7 +69,7 @@ const matches = (condition: string | undefined, etag: string): boolean =>
   (condition.trim() === "*" ||
     condition.split(",").some((one) => one.trim().replace(/^W\//, "") === etag))
 
-const bodyOf = (file: PageFile, encoding: Encoding): Uint8Array => {
+const bodyOf = (file: PageFile, encoding: Encoding): Uint8Array<ArrayBuffer> => {
   if (encoding === "br") return file.br
   return encoding === "gzip" ? file.gz : Bun.gunzipSync(file.gz)
 }

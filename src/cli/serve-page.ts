@@ -1,0 +1,42 @@
+/** The page of `serve`: the hub serves it on a host name of its own. Sandboxes are on other hosts or ports. */
+import { openPageLogins } from "../hub/page-logins.ts"
+import type { HubOptions } from "../hub/hosts/bun/bun-host.ts"
+import { assetResponse, type PageFiles } from "../lib/page/asset-response.ts"
+import { originFor } from "../runner/gateway/hosts.ts"
+import type { Settings } from "../settings/settings.ts"
+import { newLoginLink } from "./page-link.ts"
+
+/** Sandboxes on this machine have ports that are not known before they start. */
+const LOCAL_SANDBOXES = "http://127.0.0.1:*"
+
+/** Undefined where the page is not built. */
+export const servePage = (
+  {
+    pageOrigin,
+    sandboxOrigin,
+    stateDir,
+  }: Pick<Settings, "pageOrigin" | "sandboxOrigin" | "stateDir">,
+  files: PageFiles | undefined,
+  token: string,
+): (NonNullable<HubOptions["page"]> & { readonly origin: string }) | undefined => {
+  if (pageOrigin === undefined || files === undefined) return undefined
+  const { hostname } = new URL(pageOrigin)
+  return {
+    origin: pageOrigin,
+    host: hostname,
+    token,
+    logins: openPageLogins(stateDir, Date.now),
+    frames: [
+      // A policy can only leave out whole labels of a host.
+      ...(sandboxOrigin === undefined ? [] : [sandboxOrigin.replace(/\*--[^.:/]+/, "*")]),
+      ...(hostname.endsWith(".localhost") ? [LOCAL_SANDBOXES] : []),
+    ],
+    newLink: (port) => newLoginLink(stateDir, originFor(pageOrigin, `:${port}`), Date.now()),
+    file: async ({ headers }, path) => {
+      const file = files.get(path)
+      if (!file) return undefined
+      const answer = assetResponse((name) => headers.get(name) ?? undefined, file, {})
+      return new Response(answer.body, { status: answer.status, headers: answer.headers })
+    },
+  }
+}

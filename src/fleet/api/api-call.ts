@@ -1,0 +1,116 @@
+/** What a handler of the fleet's HTTP API gets, and the forms of answers and errors that several handlers share. */
+import type { z } from "zod"
+import { parseJson } from "../../lib/json.ts"
+import { redactError } from "../core/redact.ts"
+import { statusOf } from "../core/statuses.ts"
+import type { HubFollower } from "../follow-hub.ts"
+import type { HubPort } from "../hub-port.ts"
+import type { Keeper } from "../keeper.ts"
+import type { Metrics } from "../metrics.ts"
+import type { SandboxProvider } from "../providers/contract.ts"
+import type { FleetStore, StoredSession } from "../store/ports.ts"
+import type { Sweeper } from "../sweeper.ts"
+import type { Log } from "../../lib/log.ts"
+
+export interface ApiParts {
+  readonly keeper: Keeper
+  readonly sweeper: Sweeper
+  readonly store: FleetStore
+  readonly provider: SandboxProvider
+  readonly hub: HubPort
+  readonly follower: HubFollower
+  readonly metrics: Metrics
+  readonly log: Log
+  readonly now: () => number
+}
+
+export interface ApiCall {
+  readonly request: Request
+  readonly url: URL
+  readonly params: Readonly<Record<string, string>>
+  /** The owner that the caller acts for. */
+  readonly owner: string
+  /** The session that the path names; the caller may reach it. */
+  readonly session: StoredSession
+  readonly body: string
+  /** Whether the caller may reach another session, which its body names. Throws a 404 if not. */
+  readonly mustReach: (session: string) => Promise<StoredSession>
+}
+
+export type Handler = (call: ApiCall) => Promise<object | Response>
+
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly retryAfterSeconds: number | undefined
+  constructor(status: number, code: string, message: string, retryAfterSeconds?: number) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+export const MAX_WAIT_MS = 120_000
+
+/** The body as its schema reads it. The message names the field, never its value. */
+export const readBody = <Schema extends z.ZodType>(
+  schema: Schema,
+  text: string,
+): z.output<Schema> => {
+  const parsed = schema.safeParse(text === "" ? {} : parseJson(text))
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const path = issue?.path.join(".") ?? ""
+  throw new ApiError(
+    400,
+    "bad-request",
+    `${path === "" ? "the body" : path}: ${issue?.message ?? "malformed"}`,
+  )
+}
+
+export const viewOf = (session: StoredSession) => {
+  const { status, threadStatus, providerSandboxId } = statusOf(session.life)
+  return {
+    sessionId: session.id,
+    ...(session.threadKey !== undefined && { threadKey: session.threadKey }),
+    provider: session.provider,
+    status,
+    threadStatus,
+    providerSandboxId,
+    generation: session.life.generation,
+    ...(session.life.lastError !== undefined && {
+      lastError: redactError(session.life.lastError, []),
+    }),
+    updatedAt: session.updatedAt,
+  }
+}
+
+const GATEWAY_PORT = 9000
+
+/** The address of the sandbox's gateway, fresh; null while there is none. */
+export const gatewayUrlOf = async (
+  provider: SandboxProvider,
+  { life }: StoredSession,
+): Promise<string | null> => {
+  if (life.ref === undefined || life.phase !== "running") return null
+  const address = await provider.address(life.ref, GATEWAY_PORT)
+  return address.is === "ok" ? address.value.url.replace(/\/$/, "") : null
+}
+
+/** What the sandbox serves to people: the tunnel `preview`. */
+export const containerUrlOf = async (provider: SandboxProvider, session: StoredSession) => {
+  const gateway = await gatewayUrlOf(provider, session)
+  return gateway === null ? null : `${gateway}/t/preview/`
+}
+
+/** The conversation is older than this sandbox, and no snapshot brought its files. */
+export const isNewProvision = ({ life }: StoredSession): boolean => {
+  const isMade = life.ref !== undefined || life.pending?.call.do === "create"
+  return life.snapshot === undefined && life.generation + (isMade ? 0 : 1) > 1
+}
+
+export const refuseEnded = ({ id, life }: StoredSession): void => {
+  if (life.phase === "ended" || life.wanted === "ended")
+    throw new ApiError(409, "already-finished", `the session ${id} has ended`)
+}

@@ -1,0 +1,161 @@
+/**
+ * Routes for another session agent that starts and stops sandboxes itself: it names the address and the tokens of the
+ * runner's link, so these sessions are not in the hub, and nothing but these calls puts them to sleep.
+ */
+import type { z } from "zod"
+import { bodies, restoreBody } from "../core/bodies.ts"
+import { refuseVariables } from "../core/environment.ts"
+import { workspaceVolume } from "../core/names.ts"
+import type { RouteName } from "../core/routes.ts"
+import type { StoredSession } from "../store/ports.ts"
+import {
+  ApiError,
+  type ApiParts,
+  gatewayUrlOf,
+  type Handler,
+  MAX_WAIT_MS,
+  readBody,
+} from "./api-call.ts"
+
+type Name = Extract<
+  RouteName,
+  | "create-session"
+  | "restore-session"
+  | "terminate-session"
+  | "hibernate-session"
+  | "session-status"
+  | "delete-workspace"
+>
+
+/** Set by the fleet or by the fields of the body; a caller cannot give them as variables. */
+const RESERVED: ReadonlySet<string> = new Set([
+  "DO_WS_URL",
+  "RUNNER_TOKEN",
+  "RUNNER_SECRETS_FILE",
+  "SESSION_ID",
+  "PARENT_SESSION_ID",
+  "IS_ORCHESTRATOR",
+  "JWT_SECRET",
+  "OPENCODE_SERVER_PASSWORD",
+  "PERSONA_FILES_JSON",
+  "SANDPIPER_PUBLIC_URL",
+  "SANDPIPER_STATE_DIR",
+  "WORK_DIR",
+  "GATEWAY_HOST",
+  "GATEWAY_PORT",
+  "OPENCODE_URL",
+  "STOP_WITH_STDIN",
+])
+
+export const backendRoutes = ({
+  keeper,
+  store,
+  provider,
+}: ApiParts): Readonly<Record<Name, Handler>> => {
+  const withSandbox = async (sandboxId: string): Promise<StoredSession> => {
+    const found = (await store.list()).find(
+      ({ kind, life }) => kind === "external" && life.ref === sandboxId,
+    )
+    if (found) return found
+    throw new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
+  }
+
+  const until = async (
+    session: string,
+    holds: (session: StoredSession) => boolean,
+    what: string,
+  ): Promise<StoredSession> => {
+    const limit = AbortSignal.timeout(MAX_WAIT_MS)
+    const found = await keeper.waitFor(session, (row) => holds(row) || row.life.failed, limit)
+    if (found && holds(found)) return found
+    const why = found?.life.lastError ?? "it takes longer than expected"
+    throw new ApiError(503, "not-done", `${what}: ${why}`, 10)
+  }
+
+  const start = async (
+    given: z.output<(typeof bodies)["create-session"]>,
+    snapshot: string | undefined,
+  ) => {
+    const refusal = refuseVariables(given.envVars, RESERVED)
+    if (refusal !== undefined) throw new ApiError(400, "bad-request", `envVars: ${refusal}`)
+    const session = {
+      id: given.sessionId,
+      tenant: `user:${given.userId}`,
+      kind: "external" as const,
+      provider: provider.name,
+      environment: {
+        ...given.envVars,
+        DO_WS_URL: given.doWsUrl,
+        RUNNER_TOKEN: given.runnerToken,
+        JWT_SECRET: given.jwtSecret,
+        ...(given.personaFiles && { PERSONA_FILES_JSON: JSON.stringify(given.personaFiles) }),
+      },
+    }
+    const known = await store.find(session.id)
+    if (known && (known.kind !== "external" || known.tenant !== session.tenant))
+      throw new ApiError(409, "taken", `the session ${session.id} belongs to another session agent`)
+    const generation = known?.life.generation ?? 0
+    // Without a sandbox the record is made anew, with the tokens of this call. The numbers of sandboxes go on.
+    if (known && known.life.ref === undefined && !known.life.pending) await store.forget(known.id)
+    await keeper.add(session, { generation, ...(snapshot !== undefined && { snapshot }) })
+    await keeper.want(session.id, "running")
+    const made = await until(
+      session.id,
+      ({ life }) => life.phase === "running" && life.ref !== undefined,
+      "the sandbox was not started",
+    )
+    const gateway = (await gatewayUrlOf(provider, made)) ?? ""
+    return {
+      sandboxId: made.life.ref,
+      tunnelUrls: {
+        opencode: `${gateway}/opencode`,
+        gateway,
+        vscode: `${gateway}/vscode`,
+        vnc: `${gateway}/vnc`,
+        ttyd: `${gateway}/ttyd`,
+      },
+    }
+  }
+
+  return {
+    "create-session": async ({ body }) =>
+      start(readBody(bodies["create-session"], body), undefined),
+    "restore-session": async ({ body }) => {
+      const { snapshotImageId, ...given } = readBody(restoreBody, body)
+      return start(given, snapshotImageId)
+    },
+    "terminate-session": async ({ body }) => {
+      const { sandboxId } = readBody(bodies.sandboxId, body)
+      const { id } = await withSandbox(sandboxId)
+      await keeper.want(id, "ended")
+      await until(id, ({ life }) => life.phase === "ended", "the sandbox was not ended")
+      return { success: true }
+    },
+    "hibernate-session": async ({ body }) => {
+      const { sandboxId } = readBody(bodies.sandboxId, body)
+      const { id } = await withSandbox(sandboxId)
+      await keeper.want(id, "asleep", true)
+      const gone = await until(id, ({ life }) => life.ref !== sandboxId, "no snapshot was made")
+      // It ended by itself before the snapshot.
+      if (!gone.life.snapshot)
+        throw new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
+      return { snapshotImageId: gone.life.snapshot.id }
+    },
+    "session-status": async ({ body }) => {
+      const { sandboxId } = readBody(bodies.sandboxId, body)
+      const look = await provider.look(sandboxId)
+      if (look.is === "unknown")
+        throw new ApiError(503, "unknown", "the sandbox provider does not answer", 5)
+      return {
+        status: look.is === "ok" && look.value.state === "running" ? "running" : "terminated",
+      }
+    },
+    "delete-workspace": async ({ body }) => {
+      const { sessionId } = readBody(bodies["delete-workspace"], body)
+      const removed = await provider.removeVolume(workspaceVolume(sessionId))
+      if (removed.is !== "ok" && removed.is !== "missing")
+        throw new ApiError(503, "not-done", `the volume was not deleted: ${removed.why}`, 30)
+      return { success: true }
+    },
+  }
+}

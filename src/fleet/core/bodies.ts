@@ -1,0 +1,57 @@
+/** The bodies of the fleet's HTTP API. */
+import { z } from "zod"
+
+const id = z
+  .string()
+  .regex(/^[A-Za-z0-9._:-]{1,128}$/, "expected 1 to 128 letters, digits or . _ : -")
+const message = z.string().min(1).max(1_000_000)
+const messageId = z.string().min(1).max(200)
+const variables = z.record(z.string(), z.string())
+
+export const bodies = {
+  "prepare-invoke": z.object({
+    expertIdentifier: z.string().optional(),
+    chatSessionId: z.string().min(1).max(200),
+    projectId: z.string().max(200).optional(),
+  }),
+  "agent-invoke": z
+    .object({
+      sandbox_session_id: id.nullish(),
+      provider_sandbox_id: z.string().nullish(),
+      sandbox_provider: z.string().nullish(),
+      sandbox_url: z.string().nullish(),
+      sandbox_mode: z.enum(["cloud", "local", "none"]),
+      message,
+      message_id: messageId.optional(),
+    })
+    .refine(
+      ({ sandbox_mode, sandbox_session_id }) => sandbox_mode !== "cloud" || sandbox_session_id,
+      { path: ["sandbox_session_id"], message: "is required for the mode cloud" },
+    ),
+  "agent-resume": z.object({
+    sandbox_session_id: id,
+    provider_sandbox_id: z.string().nullish(),
+    sandbox_provider: z.string().nullish(),
+    message: message.optional(),
+    message_id: messageId.optional(),
+  }),
+  "thread-prompt": z.object({ message, messageId: messageId.optional() }),
+  "create-session": z.object({
+    sessionId: id,
+    userId: z.string().min(1).max(200),
+    workspace: z.string().max(200).optional(),
+    imageType: z.literal("base").optional(),
+    doWsUrl: z.url({ protocol: /^wss?$/ }),
+    runnerToken: z.string().min(16).max(500),
+    jwtSecret: z.string().min(16).max(500),
+    idleTimeoutSeconds: z.number().int().min(60).max(86_400).optional(),
+    envVars: variables.default({}),
+    personaFiles: z.array(z.unknown()).optional(),
+  }),
+  sandboxId: z.object({ sandboxId: z.string().min(1).max(300) }),
+  "delete-workspace": z.object({ sessionId: id }),
+} as const
+
+export const restoreBody = bodies["create-session"].extend({
+  snapshotImageId: z.string().min(1).max(300),
+})

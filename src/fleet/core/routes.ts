@@ -1,0 +1,232 @@
+/** The routes of the fleet's HTTP API. A request that matches no row is not the fleet's. Pure. */
+
+/**
+ * Who may call a route. `read` and `change` are about one session and decided by its owner, members and scopes; `service` is
+ * about an owner's sessions as a whole; `admin` is for the operator; `open` needs no token.
+ */
+export type RouteAccess = "open" | "read" | "change" | "service" | "admin"
+
+interface RouteRow {
+  readonly method: "GET" | "POST" | "DELETE"
+  /** `:name` matches one segment. */
+  readonly path: string
+  readonly access: RouteAccess
+  readonly doc: string
+}
+
+export const fleetRoutes = {
+  "prepare-invoke": {
+    method: "POST",
+    path: "/api/marketplace/expert/prepare-invoke",
+    access: "service",
+    doc: "`{chatSessionId, projectId?}`: the sandbox of a chat; starts it and does not wait",
+  },
+  "by-chat": {
+    method: "GET",
+    path: "/api/sandbox/by-chat/:chat",
+    access: "service",
+    doc: "the sandbox of a chat; `?waitSeconds=60` waits until it runs",
+  },
+  status: {
+    method: "GET",
+    path: "/api/sandbox/:session/status",
+    access: "read",
+    doc: "status, provider, sandbox, generation",
+  },
+  pause: {
+    method: "POST",
+    path: "/api/sandbox/:session/pause",
+    access: "change",
+    doc: "`?wait=1` answers when it is done",
+  },
+  hibernate: {
+    method: "POST",
+    path: "/api/sandbox/:session/hibernate",
+    access: "change",
+    doc: "saves the files and ends the sandbox",
+  },
+  resume: {
+    method: "POST",
+    path: "/api/sandbox/:session/resume",
+    access: "change",
+    doc: "starts or wakes it",
+  },
+  terminate: {
+    method: "POST",
+    path: "/api/sandbox/:session/terminate",
+    access: "change",
+    doc: "ends the session and its sandbox for good",
+  },
+  forget: {
+    method: "DELETE",
+    path: "/api/sandbox/:session",
+    access: "admin",
+    doc: "deletes the record; the sweep ends the sandbox",
+  },
+  "file-list": {
+    method: "GET",
+    path: "/api/sandbox/:session/files",
+    access: "read",
+    doc: "`?path=`: entries of a directory of the workspace; wakes a sleeping sandbox",
+  },
+  "file-read": {
+    method: "GET",
+    path: "/api/sandbox/:session/files/content",
+    access: "read",
+    doc: "`?path=`: the content of a file",
+  },
+  upload: {
+    method: "POST",
+    path: "/api/sandbox/:session/uploads",
+    access: "change",
+    doc: "multipart files into `uploads/`; answers with their paths",
+  },
+  exec: {
+    method: "POST",
+    path: "/api/sandbox/:session/exec",
+    access: "change",
+    doc: "`{command, args?, cwd?, env?, timeoutMs?}`: runs a program in the workspace",
+  },
+  "agent-invoke": {
+    method: "POST",
+    path: "/api/agent/invoke",
+    access: "service",
+    doc: "`{sandbox_session_id?, sandbox_mode, message, message_id?}`: a prompt; `none` and `local` need no sandbox",
+  },
+  "agent-resume": {
+    method: "POST",
+    path: "/api/agent/resume",
+    access: "service",
+    doc: "`{sandbox_session_id, message?, message_id?}`: the same for a session that exists",
+  },
+  "thread-resolve": {
+    method: "POST",
+    path: "/api/threads/:thread/resolve",
+    access: "service",
+    doc: "starts or wakes the sandbox of a thread; `?wait=1` answers when it runs",
+  },
+  "thread-prompt": {
+    method: "POST",
+    path: "/api/threads/:thread/prompt",
+    access: "service",
+    doc: "`{message, messageId?}`: a prompt for the session of this thread; the first one creates it",
+  },
+  "thread-stop": {
+    method: "POST",
+    path: "/api/threads/:thread/stop",
+    access: "service",
+    doc: "stops what its agent does",
+  },
+  "create-session": {
+    method: "POST",
+    path: "/create-session",
+    access: "admin",
+    doc: "a sandbox for a session of another session agent, which starts and stops it by these six routes",
+  },
+  "restore-session": {
+    method: "POST",
+    path: "/restore-session",
+    access: "admin",
+    doc: "the same from `snapshotImageId`",
+  },
+  "terminate-session": {
+    method: "POST",
+    path: "/terminate-session",
+    access: "admin",
+    doc: "`{sandboxId}`",
+  },
+  "hibernate-session": {
+    method: "POST",
+    path: "/hibernate-session",
+    access: "admin",
+    doc: "`{sandboxId}` -> `{snapshotImageId}`; 409 `already-finished` if the sandbox has ended",
+  },
+  "session-status": {
+    method: "POST",
+    path: "/session-status",
+    access: "admin",
+    doc: "`{sandboxId}` -> `{status}`",
+  },
+  "delete-workspace": {
+    method: "POST",
+    path: "/delete-workspace",
+    access: "admin",
+    doc: "`{sessionId}`: deletes the volume of its workspace",
+  },
+  sandboxes: { method: "GET", path: "/api/sandboxes", access: "admin", doc: "all sandboxes" },
+  providers: {
+    method: "GET",
+    path: "/api/providers",
+    access: "admin",
+    doc: "the sandbox provider and its capabilities",
+  },
+  sweep: {
+    method: "POST",
+    path: "/api/sweep",
+    access: "admin",
+    doc: "`?dryRun=1`: ends sandboxes that no session knows, or only lists them",
+  },
+  metrics: { method: "GET", path: "/metrics", access: "admin", doc: "counters, for Prometheus" },
+  ready: {
+    method: "GET",
+    path: "/ready",
+    access: "admin",
+    doc: "whether database and sandbox provider answer; 503 if not",
+  },
+} as const satisfies Readonly<Record<string, RouteRow>>
+
+export type RouteName = keyof typeof fleetRoutes
+
+export interface MatchedRoute {
+  readonly name: RouteName
+  readonly access: RouteAccess
+  readonly params: Readonly<Record<string, string>>
+}
+
+const names = Object.keys(fleetRoutes) as readonly RouteName[]
+
+const decode = (segment: string): string | undefined => {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return undefined
+  }
+}
+
+const match = (pattern: string, path: string): Record<string, string> | undefined => {
+  const wanted = pattern.split("/")
+  const given = path.split("/")
+  if (wanted.length !== given.length) return undefined
+  const params: Record<string, string> = {}
+  for (const [index, part] of wanted.entries()) {
+    const segment = given[index] ?? ""
+    if (!part.startsWith(":")) {
+      if (part !== segment) return undefined
+      continue
+    }
+    const value = decode(segment)
+    if (value === undefined || value === "") return undefined
+    params[part.slice(1)] = value
+  }
+  return params
+}
+
+/** `by-chat` is a word, not the id of a session: a literal path comes before one with a parameter. */
+const ordered = names.toSorted(
+  (a, b) => fleetRoutes[a].path.split(":").length - fleetRoutes[b].path.split(":").length,
+)
+
+export const matchRoute = (method: string, path: string): MatchedRoute | undefined => {
+  for (const name of ordered) {
+    const row = fleetRoutes[name]
+    if (row.method !== method) continue
+    const params = match(row.path, path)
+    if (params) return { name, access: row.access, params }
+  }
+  return undefined
+}
+
+/** A path below one of these is the fleet's also if no row matches: it is answered with 404 in the fleet's form. */
+export const isFleetPath = (path: string): boolean =>
+  /^\/api\/(sandbox|sandboxes|sweep|providers|threads|agent|marketplace)(\/|$)/.test(path) ||
+  names.some((name) => fleetRoutes[name].path === path)

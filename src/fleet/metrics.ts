@@ -1,0 +1,116 @@
+/** Counters of the fleet in the text form of Prometheus. They begin at zero with every process. */
+import type { Answer, Call } from "./core/life.ts"
+import type { StoredSession } from "./store/ports.ts"
+
+const counters = {
+  creates_total: "Sandboxes created.",
+  resumes_total: "Sandboxes resumed.",
+  session_replacements_total: "Agent sessions that were replaced by new ones.",
+  health_retries_total: "Looks at sandboxes whose runner was not connected.",
+  prompts_total: "Prompts that ended, by result.",
+  prompt_retries_total: "Prompts that were given to a runner again.",
+  snapshots_total: "Snapshots, by outcome.",
+  strays_total: "Sandboxes ended because no session knew them.",
+  seconds_total: "Seconds that sandboxes ran, by provider and tenant.",
+} as const
+
+export type CounterName = keyof typeof counters
+type Labels = Readonly<Record<string, string>>
+
+export interface Metrics {
+  readonly add: (name: CounterName, labels?: Labels, amount?: number) => void
+  /** A call to the provider was answered. */
+  readonly called: (provider: string, call: Call["do"], answer: Answer["is"], ms: number) => void
+  /** All counters, and the sandboxes that exist now. */
+  readonly text: (sessions: readonly StoredSession[]) => string
+}
+
+/** Upper bounds of the histogram of calls, in seconds. */
+const BOUNDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const
+
+const escape = (value: string): string =>
+  value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
+
+const lineOf = (name: string, labels: Labels, value: number): string => {
+  const inner = Object.entries(labels)
+    .map(([label, text]) => `${label}="${escape(text)}"`)
+    .join(",")
+  return `sandpiper_${name}${inner === "" ? "" : `{${inner}}`} ${value}`
+}
+
+interface Histogram {
+  readonly labels: Labels
+  readonly buckets: number[]
+  sum: number
+  count: number
+}
+
+export const createMetrics = (): Metrics => {
+  const values = new Map<string, { name: CounterName; labels: Labels; value: number }>()
+  const calls = new Map<string, Histogram>()
+
+  const add: Metrics["add"] = (name, labels = {}, amount = 1) => {
+    const key = lineOf(name, labels, 0)
+    const known = values.get(key) ?? { name, labels, value: 0 }
+    known.value += amount
+    values.set(key, known)
+  }
+
+  const observe = (labels: Labels, seconds: number) => {
+    const key = JSON.stringify(labels)
+    const known = calls.get(key) ?? { labels, buckets: BOUNDS.map(() => 0), sum: 0, count: 0 }
+    known.sum += seconds
+    known.count += 1
+    for (const [index, bound] of BOUNDS.entries())
+      if (seconds <= bound) known.buckets[index] = (known.buckets[index] ?? 0) + 1
+    calls.set(key, known)
+  }
+
+  return {
+    add,
+    called: (provider, call, answer, ms) => {
+      observe({ provider, call }, ms / 1000)
+      if (call === "create" && answer === "ok") add("creates_total", { provider })
+      if (call === "resume" && answer === "ok") add("resumes_total", { provider })
+      if (call === "snapshot")
+        add("snapshots_total", { provider, outcome: answer === "ok" ? "ok" : "failed" })
+      if (call === "restart" || call === "probe") add("health_retries_total", { provider })
+    },
+    text: (sessions) => {
+      const phases = new Map<string, number>()
+      for (const { provider, life } of sessions) {
+        const line = JSON.stringify({ provider, phase: life.phase })
+        phases.set(line, (phases.get(line) ?? 0) + 1)
+      }
+      const lines = [
+        "# HELP sandpiper_sandboxes Sessions by the phase of their sandbox.",
+        "# TYPE sandpiper_sandboxes gauge",
+        ...[...phases].map(([labels, count]) =>
+          lineOf("sandboxes", JSON.parse(labels) as Labels, count),
+        ),
+      ]
+      for (const [name, help] of Object.entries(counters)) {
+        lines.push(`# HELP sandpiper_${name} ${help}`, `# TYPE sandpiper_${name} counter`)
+        const known = [...values.values()].filter((one) => one.name === name)
+        if (known.length === 0) lines.push(lineOf(name, {}, 0))
+        for (const { labels, value } of known) lines.push(lineOf(name, labels, value))
+      }
+      lines.push(
+        "# HELP sandpiper_call_seconds Duration of calls to the sandbox provider.",
+        "# TYPE sandpiper_call_seconds histogram",
+      )
+      for (const { labels, buckets, sum, count } of calls.values()) {
+        for (const [index, bound] of BOUNDS.entries())
+          lines.push(
+            lineOf("call_seconds_bucket", { ...labels, le: String(bound) }, buckets[index] ?? 0),
+          )
+        lines.push(
+          lineOf("call_seconds_bucket", { ...labels, le: "+Inf" }, count),
+          lineOf("call_seconds_sum", labels, sum),
+          lineOf("call_seconds_count", labels, count),
+        )
+      }
+      return `${lines.join("\n")}\n`
+    },
+  }
+}

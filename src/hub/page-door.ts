@@ -1,0 +1,187 @@
+/**
+ * The page where the hub itself serves it (`serve`, Durable Object): the built files, login codes, and `/hub/*`, which is
+ * the hub's API with the operator's token for a browser that has logged in. A login needs the cookie and the key together:
+ * cookies are shared by all ports of a host, storage is not.
+ */
+import { z } from "zod"
+import {
+  KEY_HEADER,
+  KEY_PROTOCOL,
+  makePageCookie,
+  PAGE_COOKIE_NAME,
+  SOCKET_PROTOCOL,
+} from "../lib/page/page-cookie.ts"
+import { assetHeaders, pageHeaders } from "../lib/page/page-headers.ts"
+import type { RemotePageLogins } from "../lib/page/page-logins.ts"
+import { findPageRoute } from "../lib/page/page-routes.ts"
+import { errorResponse, isUpgrade, parseBody } from "./http-responses.ts"
+
+export interface HubPage {
+  /** A built file by its path without the leading slash, with its type and its cache headers. */
+  readonly file: (request: Request, path: string) => Promise<Response | undefined>
+  readonly logins: RemotePageLogins
+  /** Origins of sandboxes, which the page may show in frames. */
+  readonly frames: readonly string[]
+  /** The operator's token, which the browser never has. */
+  readonly token: string
+}
+
+/** The API answers this request; `undefined` when it has become a WebSocket. */
+export type CallApi = (
+  inner: Request,
+  socketProtocol: string | undefined,
+) => Promise<Response | undefined>
+
+const loginBody = z.object({ code: z.string().min(1).max(128) })
+const NO_FRAMES = ["'none'"]
+
+export const handlePage = async (
+  page: HubPage,
+  request: Request,
+  callApi: CallApi,
+): Promise<Response | undefined> => {
+  const url = publicUrl(request)
+  const route = findPageRoute(url.pathname)
+  if (!route) return errorResponse(404, "no such route")
+  const methods: readonly string[] = route.methods
+  if (!methods.includes(request.method)) return errorResponse(405, `use ${methods.join(" or ")}`)
+  if (route.sameOrigin && !isSameOrigin(request, url))
+    return errorResponse(403, "only the page itself may call this")
+  switch (route.name) {
+    case "page":
+    case "conversation": {
+      const frames = page.frames.length === 0 ? NO_FRAMES : page.frames
+      return sendFile(page, request, "index.html", pageHeaders(frames))
+    }
+    case "page-asset":
+    case "page-file":
+      return sendFile(page, request, url.pathname.slice(1), assetHeaders)
+    case "login":
+      return logIn(page, request, url)
+    case "logout":
+    case "hub":
+      break
+  }
+  const login = await checkLogin(page, request, url)
+  if (!login) return errorResponse(401, "this browser is not logged in")
+  if (route.name === "logout") {
+    await page.logins.endAll()
+    return withHeaders(Response.json({ ok: true }), { "set-cookie": cookieFor(url, "", 0) })
+  }
+  return relay(page, request, url, login.setCookie, callApi)
+}
+
+const sendFile = async (
+  page: HubPage,
+  request: Request,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<Response> => {
+  const file = await page.file(request, path)
+  if (!file) return errorResponse(404, "no such file")
+  return withHeaders(file, { ...headers, "x-content-type-options": "nosniff" })
+}
+
+const logIn = async (page: HubPage, request: Request, url: URL): Promise<Response> => {
+  const type = request.headers.get("content-type") ?? ""
+  if (!/^application\/json\s*(?:;|$)/i.test(type))
+    return errorResponse(400, "the body must be JSON")
+  const body = await parseBody(request, loginBody)
+  if (body instanceof Response) return body
+  const login = await page.logins.redeem(body.data.code)
+  if (!login) return errorResponse(401, "the code is not valid, or it was used before")
+  return withHeaders(Response.json({ key: login.key }), {
+    "set-cookie": cookieFor(url, login.cookie, login.maxAgeSeconds),
+    "cache-control": "no-store",
+  })
+}
+
+const checkLogin = async (
+  { logins }: HubPage,
+  request: Request,
+  url: URL,
+): Promise<{ readonly setCookie: string | undefined } | undefined> => {
+  const key = keyOf(request)
+  if (key === undefined) return undefined
+  for (const cookie of cookiesOf(request)) {
+    const login = await logins.use(cookie, key)
+    if (!login) continue
+    const { renewSeconds: seconds } = login
+    return { setCookie: seconds === undefined ? undefined : cookieFor(url, cookie, seconds) }
+  }
+  return undefined
+}
+
+const relay = async (
+  page: HubPage,
+  request: Request,
+  url: URL,
+  setCookie: string | undefined,
+  callApi: CallApi,
+): Promise<Response | undefined> => {
+  const target = new URL(url)
+  target.pathname = url.pathname.slice("/hub".length)
+  target.searchParams.delete("token")
+  const headers = new Headers(request.headers)
+  headers.delete("cookie")
+  headers.delete(KEY_HEADER)
+  headers.delete("sec-websocket-protocol")
+  // It was compared with the host above. The API would compare the scheme too, which a proxy may have changed.
+  headers.delete("origin")
+  headers.set("authorization", `Bearer ${page.token}`)
+  const { method, body } = request
+  const isSocket = isUpgrade(request)
+  const inner = new Request(target.href, { method, headers, ...(!isSocket && body && { body }) })
+  const response = await callApi(inner, isSocket ? SOCKET_PROTOCOL : undefined)
+  if (!response || response.status === 101) return response
+  return withHeaders(response, {
+    ...(setCookie !== undefined && { "set-cookie": setCookie }),
+    "x-content-type-options": "nosniff",
+    // What the hub stores may come from the agent. No browser shows it as a page of this origin.
+    "content-security-policy": "default-src 'none'; sandbox",
+    "cross-origin-resource-policy": "same-origin",
+    vary: "cookie",
+  })
+}
+
+const withHeaders = (response: Response, added: Readonly<Record<string, string>>): Response => {
+  const headers = new Headers(response.headers)
+  for (const [name, value] of Object.entries(added)) headers.set(name, value)
+  return new Response(response.body, { status: response.status, headers })
+}
+
+/** Browsers state where a request comes from; a program states nothing and needs a login all the same. */
+const isSameOrigin = (request: Request, url: URL): boolean => {
+  const origin = request.headers.get("origin")
+  const site = request.headers.get("sec-fetch-site")
+  // Behind a proxy that ends TLS the hub sees http: only the host is compared.
+  const isOwn = origin === null || (URL.canParse(origin) && new URL(origin).host === url.host)
+  return isOwn && (site === null || site === "same-origin")
+}
+
+const keyOf = (request: Request): string | undefined =>
+  isUpgrade(request)
+    ? KEY_PROTOCOL.exec(request.headers.get("sec-websocket-protocol") ?? "")?.[1]
+    : (request.headers.get(KEY_HEADER) ?? undefined)
+
+/** Other programs on this host can set cookies of this name too; the browser sends at most a few. */
+const MOST_COOKIES = 10
+
+const cookiesOf = (request: Request): readonly string[] =>
+  (request.headers.get("cookie") ?? "")
+    .split(";")
+    .flatMap((pair) => {
+      const [name, value] = pair.trim().split("=")
+      return name === PAGE_COOKIE_NAME && value !== undefined ? [value] : []
+    })
+    .slice(0, MOST_COOKIES)
+
+const cookieFor = (url: URL, value: string, maxAgeSeconds: number): string =>
+  makePageCookie(value, maxAgeSeconds, url.protocol === "https:")
+
+/** The address as the browser knows it: a proxy that ends TLS says so. */
+const publicUrl = (request: Request): URL => {
+  const url = new URL(request.url)
+  if (request.headers.get("x-forwarded-proto") === "https") url.protocol = "https:"
+  return url
+}

@@ -1,0 +1,399 @@
+/** The fleet's HTTP API with a real hub; its sandboxes are runners without an agent in this process. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { SignJWT } from "jose"
+import { type ServeStack, startServeStack } from "../../src/cli/serve-stack.ts"
+import { fleetRoutes, matchRoute, type RouteName } from "../../src/fleet/core/routes.ts"
+import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
+import { recordingLog } from "../kit/log.ts"
+import { untilTrue } from "../kit/until-true.ts"
+import { runnerProvider, type RunnerProvider } from "./kit/runner-provider.ts"
+
+const JWT_SECRET = "a secret for the tokens of people"
+const folder = mkdtempSync(join(tmpdir(), "fleet-api-"))
+const log: string[] = []
+let provider: RunnerProvider
+let stack: ServeStack
+let alice = ""
+let bob = ""
+
+const tokenOf = (sub: string, scope = "sessions:admin") =>
+  new SignJWT({ scope })
+    .setProtectedHeader({ alg: "HS256" })
+    .setSubject(sub)
+    .setExpirationTime("1h")
+    .sign(new TextEncoder().encode(JWT_SECRET))
+
+beforeAll(async () => {
+  provider = runnerProvider()
+  stack = await startServeStack({
+    provider,
+    store: openSqliteStore(":memory:"),
+    version: "0.2.0",
+    idleMs: 900_000,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+    configure: async () => {},
+    hub: {
+      stateDir: folder,
+      workDir: folder,
+      port: 0,
+      environment: {},
+      clock: systemClock,
+      log: recordingLog(log),
+      clientToken: CLIENT_TOKEN,
+      jwt: { secret: JWT_SECRET },
+    },
+  })
+  alice = await tokenOf("alice")
+  bob = await tokenOf("bob")
+})
+afterAll(async () => {
+  await provider.stop()
+  await stack.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Answer {
+  readonly status: number
+  readonly body: Record<string, unknown>
+  readonly headers: Headers
+}
+
+const call = async (
+  method: string,
+  path: string,
+  body?: object,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> => {
+  const response = await fetch(`${stack.hub.url}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${CLIENT_TOKEN}`, ...headers },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    body: text.startsWith("{") ? (JSON.parse(text) as Record<string, unknown>) : { text },
+    headers: response.headers,
+  }
+}
+const as = (token: string) => ({ authorization: `Bearer ${token}` })
+
+describe("who may call", () => {
+  const pathOf = (name: RouteName, session: string) =>
+    fleetRoutes[name].path
+      .replace(":session", session)
+      .replace(":chat", "no-chat")
+      .replace(":thread", "no-thread")
+
+  test("every route refuses a request without a token and one with a wrong token", async () => {
+    for (const name of Object.keys(fleetRoutes) as RouteName[]) {
+      const { method } = fleetRoutes[name]
+      for (const headers of [{ authorization: "" }, as("wrong")]) {
+        const { status, body } = await call(method, pathOf(name, "s"), undefined, headers)
+        expect(`${name}: ${status} ${String(body["code"])}`).toBe(`${name}: 401 unauthorized`)
+      }
+    }
+  })
+
+  test("for a person the routes of the operator and the sessions of another owner do not exist", async () => {
+    const { body } = await call("POST", "/api/threads/T:1/resolve", undefined, as(alice))
+    const session = String(body["sessionId"])
+    for (const name of Object.keys(fleetRoutes) as RouteName[]) {
+      const { method, access } = fleetRoutes[name]
+      if (access === "service") continue
+      const { status } = await call(method, pathOf(name, session), undefined, as(bob))
+      expect(`${name}: ${status}`).toBe(`${name}: 404`)
+    }
+    expect((await call("GET", `/api/sandbox/${session}/status`, undefined, as(alice))).status).toBe(
+      200,
+    )
+    expect((await call("GET", `/api/sandbox/none/status`, undefined, as(bob))).body["error"]).toBe(
+      "there is no session none",
+    )
+  })
+
+  test("the scopes of a token count", async () => {
+    const reader = await tokenOf("alice", "sessions:read")
+    const { status } = await call("POST", "/api/threads/T:1/resolve", undefined, as(reader))
+    expect(status).toBe(403)
+  })
+
+  test("a path below the API that no row has is 404 in the form of the API", async () => {
+    for (const path of [
+      "/api/sandbox/s/fly",
+      "/api/threads/x",
+      "/api/agent/none",
+      "/api/sandboxes/x",
+    ]) {
+      const { status, body } = await call("POST", path)
+      expect(status).toBe(404)
+      expect(body).toMatchObject({ code: "not-found", requestId: expect.any(String) })
+    }
+    expect(matchRoute("GET", "/api/sandbox/by-chat/c1")).toMatchObject({ name: "by-chat" })
+    expect(matchRoute("GET", "/api/sandbox/%E0%A4%A/status")).toBeUndefined()
+  })
+})
+
+describe("chats", () => {
+  const prepare = (chatSessionId: string, headers = {}) =>
+    call("POST", "/api/marketplace/expert/prepare-invoke", { chatSessionId }, headers)
+  const sessionIn = ({ body }: Answer) =>
+    (body["data"] as { sandboxSession: Record<string, unknown> }).sandboxSession
+
+  test("prepare-invoke starts the sandbox of a chat once, and by-chat waits until it runs", async () => {
+    const first = sessionIn(await prepare("c1"))
+    expect(first).toMatchObject({ status: "warm", provider: "noop", isNewProvision: false })
+    const again = sessionIn(await prepare("c1"))
+    expect(again["id"]).toBe(first["id"])
+    const { body } = await call("GET", "/api/sandbox/by-chat/c1?waitSeconds=60")
+    expect(body).toMatchObject({ sessionId: first["id"], status: "running", provider: "noop" })
+    expect(body["containerUrl"]).toBe(
+      `https://${String(body["providerSandboxId"])}.sandboxes.example/t/preview/`,
+    )
+    expect(provider.specs.filter(({ session }) => session === first["id"])).toHaveLength(1)
+    expect((await call("GET", "/api/sandbox/by-chat/unknown")).status).toBe(404)
+  })
+
+  test("the same chat id of two owners is two sessions", async () => {
+    const ofAlice = sessionIn(await prepare("shared", { "x-user-id": "alice" }))["id"]
+    const ofBob = sessionIn(await prepare("shared", { "x-user-id": "bob" }))["id"]
+    expect(ofAlice).not.toBe(ofBob)
+    expect(
+      (await call("GET", `/api/sandbox/${String(ofAlice)}/status`, undefined, as(alice))).status,
+    ).toBe(200)
+    expect(
+      (await call("GET", `/api/sandbox/${String(ofAlice)}/status`, undefined, as(bob))).status,
+    ).toBe(404)
+    // The header counts with the operator's token only.
+    const { body } = await call("GET", "/api/sandbox/by-chat/shared", undefined, {
+      ...as(bob),
+      "x-user-id": "alice",
+    })
+    expect(body["sessionId"]).toBe(ofBob)
+  })
+
+  test("an invocation is a prompt for the session, and modes without a cloud need none", async () => {
+    const { id } = sessionIn(await prepare("c2")) as { readonly id: string }
+    const asked = await call("POST", "/api/agent/invoke", {
+      sandbox_session_id: id,
+      sandbox_mode: "cloud",
+      message: "hello",
+      message_id: "m1",
+    })
+    expect(asked.body).toMatchObject({ sandbox_session_id: id, message_id: "m1" })
+    await untilTrue(() => provider.runnerOf(id)?.prompts.length === 1, "prompt of the runner")
+    expect(provider.runnerOf(id)?.prompts[0]).toMatchObject({ messageId: "m1", content: "hello" })
+    const none = { sandbox_mode: "none", message: "hello" }
+    expect((await call("POST", "/api/agent/invoke", none)).body).toEqual({
+      sandbox_mode: "none",
+      sandbox_session_id: null,
+    })
+    const missing = { sandbox_mode: "cloud", message: "hello" }
+    expect((await call("POST", "/api/agent/invoke", missing)).body["error"]).toBe(
+      "sandbox_session_id: is required for the mode cloud",
+    )
+    const other = {
+      sandbox_session_id: id,
+      sandbox_provider: "e2b",
+      sandbox_mode: "cloud",
+      message: "x",
+    }
+    expect((await call("POST", "/api/agent/invoke", other)).status).toBe(409)
+  })
+
+  test("a paused session is resumed by agent/resume and takes the message", async () => {
+    const { id } = sessionIn(await prepare("c3")) as { readonly id: string }
+    await call("GET", "/api/sandbox/by-chat/c3?waitSeconds=60")
+    expect((await call("POST", `/api/sandbox/${id}/pause?wait=1`)).body["status"]).toBe("paused")
+    const resumed = { sandbox_session_id: id, message: "go on", message_id: "m2" }
+    expect((await call("POST", "/api/agent/resume", resumed)).status).toBe(200)
+    await untilTrue(
+      () => provider.runnerOf(id)?.prompts.some(({ messageId }) => messageId === "m2") === true,
+      "prompt of the woken runner",
+    )
+  })
+})
+
+describe("repeated requests", () => {
+  test("the same key gets the same answer, and another body with it is refused", async () => {
+    const key = { "idempotency-key": "key-1" }
+    const path = "/api/threads/I:1/prompt"
+    const first = await call("POST", path, { message: "once" }, key)
+    const again = await call("POST", path, { message: "once" }, key)
+    expect(again.body).toEqual(first.body)
+    expect(again.headers.get("idempotent-replay")).toBe("true")
+    const id = String(first.body["sessionId"])
+    await untilTrue(() => provider.runnerOf(id)?.prompts.length === 1, "one prompt")
+    const other = await call("POST", path, { message: "another" }, key)
+    expect(other).toMatchObject({ status: 422, body: { code: "key-reused" } })
+    // Another owner's key of the same text is another key.
+    const elsewhere = await call("POST", path, { message: "another" }, { ...key, ...as(alice) })
+    expect(elsewhere.status).toBe(200)
+    expect(provider.runnerOf(id)?.prompts).toHaveLength(1)
+  })
+
+  test("fifty parallel requests with one key are carried out once, and the others get its answer or are asked to wait", async () => {
+    const path = "/api/threads/I:2/prompt"
+    const key = { "idempotency-key": "key-2" }
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => call("POST", path, { message: "once" }, key)),
+    )
+    const statuses = new Set(answers.map(({ status }) => status))
+    expect([...statuses].every((status) => status === 200 || status === 409)).toBe(true)
+    const waiting = answers.find(({ status }) => status === 409)
+    if (waiting) expect(waiting.headers.get("retry-after")).toBe("2")
+    const id = String(answers.find(({ status }) => status === 200)?.body["sessionId"])
+    await untilTrue(() => provider.runnerOf(id)?.prompts.length === 1, "one prompt")
+  })
+
+  test("fifty parallel resolves of one thread make one sandbox", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => call("POST", "/api/threads/P:1/resolve")),
+    )
+    const [id] = new Set(answers.map(({ body }) => String(body["sessionId"])))
+    const ready = await call("POST", "/api/threads/P:1/resolve?wait=1")
+    expect(ready.body).toMatchObject({ sessionId: id, status: "running" })
+    expect(provider.specs.filter(({ session }) => session === id)).toHaveLength(1)
+  })
+})
+
+describe("the six routes of another session agent", () => {
+  const body = {
+    sessionId: "external-1",
+    userId: "carol",
+    workspace: "w",
+    imageType: "base",
+    doWsUrl: "ws://127.0.0.1:1/sessions/external-1/ws",
+    runnerToken: "a runner token of the caller",
+    jwtSecret: "a gateway key of the caller",
+    idleTimeoutSeconds: 900,
+    envVars: { REPO_URL: "https://github.com/birds/heron", ANTHROPIC_API_KEY: "sk-of-carol" },
+    personaFiles: [{ path: "SOUL.md", content: "calm" }],
+  }
+
+  test("a sandbox is created, saved, restored and ended with the tokens of the caller", async () => {
+    const created = await call("POST", "/create-session", body)
+    expect(created.status).toBe(200)
+    const sandboxId = String(created.body["sandboxId"])
+    expect(created.body["tunnelUrls"]).toMatchObject({
+      gateway: `https://${sandboxId}.sandboxes.example`,
+      vscode: `https://${sandboxId}.sandboxes.example/vscode`,
+    })
+    const [spec] = provider.specs.filter(({ session }) => session === body.sessionId)
+    expect(spec).toMatchObject({
+      labels: { tenant: "user:carol" },
+      environment: {
+        SESSION_ID: "external-1",
+        DO_WS_URL: body.doWsUrl,
+        RUNNER_TOKEN: body.runnerToken,
+        JWT_SECRET: body.jwtSecret,
+        ANTHROPIC_API_KEY: "sk-of-carol",
+        PERSONA_FILES_JSON: JSON.stringify(body.personaFiles),
+      },
+    })
+    // The same request again is the same sandbox.
+    expect((await call("POST", "/create-session", body)).body["sandboxId"]).toBe(sandboxId)
+    expect((await call("POST", "/session-status", { sandboxId })).body).toEqual({
+      status: "running",
+    })
+    const saved = await call("POST", "/hibernate-session", { sandboxId })
+    const snapshotImageId = String(saved.body["snapshotImageId"])
+    expect(provider.snapshots.has(snapshotImageId)).toBe(true)
+    expect((await call("POST", "/session-status", { sandboxId })).body).toEqual({
+      status: "terminated",
+    })
+    expect(await call("POST", "/hibernate-session", { sandboxId })).toMatchObject({
+      status: 409,
+      body: { code: "already-finished" },
+    })
+    const restored = await call("POST", "/restore-session", {
+      ...body,
+      runnerToken: "another runner token of the caller",
+      snapshotImageId,
+    })
+    const next = String(restored.body["sandboxId"])
+    expect(next).not.toBe(sandboxId)
+    expect(provider.specs.at(-1)).toMatchObject({
+      image: { kind: "snapshot", id: snapshotImageId },
+      environment: { RUNNER_TOKEN: "another runner token of the caller" },
+    })
+    expect((await call("POST", "/terminate-session", { sandboxId: next })).body).toEqual({
+      success: true,
+    })
+    expect((await call("POST", "/delete-workspace", { sessionId: body.sessionId })).body).toEqual({
+      success: true,
+    })
+    expect(provider.removedVolumes).toEqual(["workspace-external-1"])
+  })
+
+  test("variables that the fleet sets are refused by name, and an unknown image type is refused", async () => {
+    const forged = { ...body, envVars: { RUNNER_TOKEN: "forged", JWT_SECRET: "forged" } }
+    const refused = await call("POST", "/create-session", forged)
+    expect(refused.status).toBe(400)
+    expect(refused.body["error"]).toContain("RUNNER_TOKEN, JWT_SECRET")
+    expect(JSON.stringify(refused.body)).not.toContain("forged")
+    expect((await call("POST", "/create-session", { ...body, imageType: "gpu" })).status).toBe(400)
+  })
+})
+
+describe("what an operator reads", () => {
+  test("the counters count creates, resumes, snapshots and prompts by the names of the runbook", async () => {
+    const { body } = await call("GET", "/metrics")
+    const text = String(body["text"])
+    for (const name of [
+      "sandpiper_sandboxes",
+      "sandpiper_creates_total",
+      "sandpiper_resumes_total",
+      "sandpiper_session_replacements_total",
+      "sandpiper_health_retries_total",
+      "sandpiper_prompt_retries_total",
+      "sandpiper_snapshots_total",
+      "sandpiper_strays_total",
+      "sandpiper_call_seconds_bucket",
+    ])
+      expect(text).toContain(name)
+    expect(Number(/sandpiper_creates_total\{provider="noop"\} (\d+)/.exec(text)?.[1])).toBe(
+      provider.specs.length,
+    )
+    expect(text).toContain('sandpiper_resumes_total{provider="noop"} 1')
+    expect(text).toContain('sandpiper_snapshots_total{provider="noop",outcome="ok"} 1')
+    expect(text).toMatch(/sandpiper_prompts_total\{result="ok"\} \d+/)
+    expect((await call("GET", "/ready")).body).toMatchObject({ ready: true })
+  })
+
+  test("the log names the events of the runbook and holds no token", () => {
+    const all = log.join("\n")
+    for (const event of [
+      "sandbox.resolve.start",
+      "sandbox.resolve.reuse",
+      "sandbox.resolve.recreate",
+      "sandbox.prompt.ok",
+      "sandbox.phase",
+      "provider.create.start",
+      "provider.create.ok",
+    ])
+      expect(all).toContain(`"${event}"`)
+    expect(all).not.toContain("a runner token of the caller")
+  })
+
+  test("a provider's error reaches the caller without keys", async () => {
+    const real = provider.removeVolume
+    const failing = provider as { removeVolume: RunnerProvider["removeVolume"] }
+    failing.removeVolume = async () => ({
+      is: "unknown",
+      why: "401 for key sk-ant-abcdefgh12345678 at https://user:password@api.example/",
+    })
+    const { status, body, headers } = await call("POST", "/delete-workspace", { sessionId: "x" })
+    failing.removeVolume = real
+    expect(status).toBe(503)
+    expect(headers.get("retry-after")).toBe("30")
+    expect(body["error"]).not.toContain("sk-ant")
+    expect(body["error"]).not.toContain("password")
+  })
+})

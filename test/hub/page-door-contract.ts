@@ -1,0 +1,167 @@
+/** The page where the hub serves it itself: files, login and the way to the API. Every host with a page runs these tests. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+
+export interface PageHost {
+  /** Where the server listens, on loopback. */
+  readonly url: string
+  /** Where the page is, as the browser names it. */
+  readonly pageOrigin: string
+  readonly clientToken: string
+  readonly stop: () => Promise<void>
+}
+
+interface Login {
+  readonly cookie: string
+  readonly key: string
+}
+
+export const testPageDoor = (name: string, start: () => Promise<PageHost>): void => {
+  let host: PageHost
+  beforeAll(async () => {
+    host = await start()
+    await api("PUT", "/sessions/s1", { title: "First" })
+  })
+  afterAll(() => host.stop())
+
+  const api = (method: string, path: string, body: object, token = host.clientToken) =>
+    fetch(`${host.url}${path}`, {
+      // A server may close a connection after a request whose body it did not read.
+      keepalive: false,
+      method,
+      headers: { Authorization: `Bearer ${token}` },
+      body: JSON.stringify(body),
+    })
+  /** A request of a browser: the connection goes to loopback, the host is the page's. */
+  const browse = (
+    path: string,
+    init: Omit<RequestInit, "headers"> & { headers?: Record<string, string> } = {},
+  ) =>
+    fetch(`${host.url}${path}`, {
+      redirect: "manual",
+      keepalive: false,
+      ...init,
+      headers: { Host: new URL(host.pageOrigin).host, ...init.headers },
+    })
+  const postCode = (code: string) =>
+    browse("/login", {
+      method: "POST",
+      headers: { "content-type": "application/json", Origin: host.pageOrigin },
+      body: JSON.stringify({ code }),
+    })
+  const newCode = async (): Promise<string> => {
+    const response = await api("POST", "/login-links", {})
+    expect(response.status).toBe(201)
+    const { url } = (await response.json()) as { url: string }
+    expect(url.startsWith(`${host.pageOrigin}/#login=`)).toBeTrue()
+    return url.slice(url.indexOf("=") + 1)
+  }
+  const logIn = async (): Promise<Login> => {
+    const response = await postCode(await newCode())
+    expect(response.status).toBe(200)
+    const { key } = (await response.json()) as { key: string }
+    return { key, cookie: /^[^;]+/.exec(response.headers.get("set-cookie") ?? "")?.[0] ?? "" }
+  }
+  const headersOf = ({ cookie, key }: Login) => ({ Cookie: cookie, "x-sandpiper-key": key })
+
+  describe(name, () => {
+    test("the document has the page's policy, and its files are kept by their hash", async () => {
+      const page = await browse("/")
+      expect(page.status).toBe(200)
+      const policy = page.headers.get("content-security-policy") ?? ""
+      for (const part of ["script-src 'self'", "frame-ancestors 'none'", "connect-src 'self'"])
+        expect(policy).toContain(part)
+      expect(page.headers.get("x-content-type-options")).toBe("nosniff")
+      const script = /src="(\/assets\/[^"]+\.js)"/.exec(await page.text())?.[1] ?? ""
+      const asset = await browse(script)
+      expect(asset.headers.get("content-type")).toContain("javascript")
+      expect(asset.headers.get("cache-control")).toContain("immutable")
+      const etag = asset.headers.get("etag") ?? ""
+      const again = await browse(script, { headers: { "if-none-match": etag } })
+      expect([etag !== "", again.status]).toEqual([true, 304])
+      expect((await browse("/c/s1/web:default")).status).toBe(200)
+      for (const path of ["/assets/missing.js", "/terminal/", "/missing.svg"])
+        expect([path, (await browse(path)).status]).toEqual([path, 404])
+    })
+
+    test("a code logs in once, and the cookie has the page's path and no script can read it", async () => {
+      const code = await newCode()
+      const [first, second] = [await postCode(code), await postCode(code)]
+      expect([first.status, second.status]).toEqual([200, 401])
+      const cookie = first.headers.get("set-cookie") ?? ""
+      for (const part of ["Path=/hub", "HttpOnly", "SameSite=Strict"])
+        expect(cookie).toContain(part)
+      expect((await postCode("wrong")).status).toBe(401)
+      expect((await api("POST", "/login-links", {}, "wrong")).status).toBe(401)
+    })
+
+    test("the API needs the cookie and the key of one login, and a request of the page itself", async () => {
+      const login = await logIn()
+      const other = await logIn()
+      const status = async (headers: Record<string, string>) =>
+        (await browse("/hub/sessions", { headers })).status
+      expect(await status({})).toBe(401)
+      expect(await status({ Cookie: login.cookie })).toBe(401)
+      expect(await status({ "x-sandpiper-key": login.key })).toBe(401)
+      expect(await status(headersOf({ ...login, key: other.key }))).toBe(401)
+      expect(await status({ Authorization: `Bearer ${host.clientToken}` })).toBe(401)
+      expect(await status(headersOf(login))).toBe(200)
+      for (const foreign of [{ Origin: "http://evil.example" }, { "Sec-Fetch-Site": "same-site" }])
+        expect(await status({ ...headersOf(login), ...foreign })).toBe(403)
+      const own = { Origin: host.pageOrigin, "Sec-Fetch-Site": "same-origin" }
+      expect(await status({ ...headersOf(login), ...own })).toBe(200)
+      const list = await browse("/hub/sessions?token=wrong", { headers: headersOf(login) })
+      expect(await list.json()).toMatchObject({ ok: true, sessions: [{ id: "s1" }] })
+    })
+
+    test("a WebSocket with the login reads the session, and one without is refused", async () => {
+      const { cookie, key } = await logIn()
+      const dial = (protocols: readonly string[]) => {
+        const socket = new WebSocket(
+          `${host.url.replace(/^http/, "ws")}/hub/sessions/s1/ws?role=client`,
+          {
+            protocols: [...protocols],
+            headers: { Cookie: cookie, Host: new URL(host.pageOrigin).host },
+          },
+        )
+        const received = Promise.withResolvers<string>()
+        socket.addEventListener("open", () => socket.send('{"type":"subscribe"}'))
+        socket.addEventListener("message", ({ data }) => {
+          received.resolve(`${socket.protocol} ${JSON.parse(String(data)).type}`)
+          socket.close()
+        })
+        socket.addEventListener("close", () => received.resolve("refused"))
+        socket.addEventListener("error", () => received.resolve("refused"))
+        return received.promise
+      }
+      expect(await dial(["sandpiper.1", `key.${key}`])).toBe("sandpiper.1 snapshot")
+      expect(await dial(["sandpiper.1", "key.wrong"])).toBe("refused")
+      expect(await dial(["sandpiper.1"])).toBe("refused")
+    })
+
+    test("what is written through the page is there for another client, and logging out ends every login", async () => {
+      const login = await logIn()
+      const renamed = await browse("/hub/sessions/s1/rename", {
+        method: "POST",
+        headers: {
+          ...headersOf(login),
+          Origin: host.pageOrigin,
+          "content-type": "application/json",
+        },
+        body: JSON.stringify({ title: "By the page" }),
+      })
+      expect(renamed.status).toBe(200)
+      const snapshot = await fetch(`${host.url}/sessions/s1`, {
+        headers: { Authorization: `Bearer ${host.clientToken}` },
+      })
+      expect(await snapshot.json()).toMatchObject({ state: { title: "By the page" } })
+      const other = await logIn()
+      const out = await browse("/hub/logout", {
+        method: "POST",
+        headers: { ...headersOf(login), Origin: host.pageOrigin },
+      })
+      expect(out.status).toBe(200)
+      for (const ended of [login, other])
+        expect((await browse("/hub/sessions", { headers: headersOf(ended) })).status).toBe(401)
+    })
+  })
+}
