@@ -6,7 +6,7 @@ import { type IsolatedPlace, openIsolated } from "./isolated-kit.ts"
 import { until } from "./kit.ts"
 
 let place: IsolatedPlace
-let outside: ReturnType<typeof Bun.listen>
+let outside: Bun.TCPSocketListener
 let host: ReturnType<typeof Bun.serve>
 let ref = ""
 const asked: string[] = []
