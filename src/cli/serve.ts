@@ -48,7 +48,10 @@ export const serve: Command = async ({ settings: given, log }) => {
   for (const problem of models.problems) print(`${problem}\n`)
   const { settings } = models
   const modelUrls = models.endpoints.flatMap(({ baseUrl }) => baseUrl ?? [])
-  const provider = await chooseProvider(given.sandboxProvider, providerMakers(settings, modelUrls))
+  const provider = await chooseProvider(
+    given.sandboxProvider,
+    providerMakers(settings, log, modelUrls),
+  )
   const clientToken = readToken(stateDir)
   log.hide([clientToken])
   const { startDemoModel } = await import("../demo/demo.ts")

@@ -9,6 +9,7 @@ import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
 import { localSandboxSettings } from "./table/local-sandboxes.ts"
 import { processSettings } from "./table/process.ts"
+import { sandboxCloudSettings } from "./table/sandbox-clouds.ts"
 import { sandboxProviderSettings } from "./table/sandbox-providers.ts"
 import { secretSettings } from "./table/secrets.ts"
 import { serviceSettings } from "./table/services.ts"
@@ -27,6 +28,7 @@ export const settingGroups = {
   Sandboxes: fleetSettings,
   "Local sandboxes": localSandboxSettings,
   "Sandbox providers": sandboxProviderSettings,
+  "Sandbox clouds": sandboxCloudSettings,
   Process: processSettings,
 } as const
 
@@ -42,6 +44,7 @@ export const settingsTable = {
   ...fleetSettings,
   ...localSandboxSettings,
   ...sandboxProviderSettings,
+  ...sandboxCloudSettings,
   ...processSettings,
 }
 
