@@ -74,7 +74,7 @@ const etcFiles = [
   "timezone",
 ]
 
-export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 const line = (...words: readonly string[]): string => words.map(quote).join(" ")
 
 const layerPath = (index: number) => `${MOUNTS}/l${index}`

@@ -26,7 +26,7 @@ import {
 } from "./local-box.ts"
 import { runCommand } from "./local-command.ts"
 import { openLayers, removeDisk } from "./local-layers.ts"
-import { isAlive, killLaunchers, namespaceInit } from "./local-processes.ts"
+import { isAlive, killLaunchers, namespaceInit, parentOf } from "./local-processes.ts"
 import { type Box, type BoxMode, missing } from "./local-record.ts"
 
 export interface Isolation {
@@ -176,6 +176,18 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
   const initOf = (box: Box): number | undefined =>
     box.process && isAlive(box.process) ? namespaceInit(box.process.pid) : undefined
 
+  /** The command that runs another one in the namespaces of a sandbox, as its user. */
+  const enterCommand = (init: number): readonly string[] => {
+    const spaces = ["--user", "--mount", "--pid", "--ipc", "--uts"]
+    const network = isolation.network === "own" ? ["--net"] : []
+    const enter = ["nsenter", "--target", String(init), ...spaces, ...network]
+    if (becomes !== undefined)
+      return [...enter, "--setuid", String(BOX_UID), "--setgid", String(BOX_UID), "--"]
+    // Only the owner of the outer user namespace, in which bubblewrap runs, may enter the others.
+    const outer = ["nsenter", "--target", String(parentOf(init)), "--user"]
+    return [...outer, "--preserve-credentials", "--", ...enter, "--preserve-credentials", "--"]
+  }
+
   const makeVolume = (name: string) => {
     const folder = join(volumesFolder, name)
     mkdirSync(folder, { recursive: true, mode: 0o755 })
@@ -239,25 +251,11 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       const init = initOf(box)
       if (init === undefined)
         return { is: "unknown", why: "the sandbox has no process that a command could join" }
-      const spaces = isolation.network === "own" ? ["--net"] : []
       const script = '. /dev/stdin; cd "$1" && shift && exec "$@" </dev/null'
       return runCommand({
         argv: [
           ...prefix,
-          "nsenter",
-          "--target",
-          String(init),
-          "--user",
-          "--mount",
-          "--pid",
-          "--ipc",
-          "--uts",
-          ...spaces,
-          "--setuid",
-          String(BOX_UID),
-          "--setgid",
-          String(BOX_UID),
-          "--",
+          ...enterCommand(init),
           "/bin/sh",
           "-c",
           script,

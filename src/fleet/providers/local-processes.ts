@@ -90,6 +90,9 @@ export const namespaceInit = (root: number): number | undefined =>
     return namespaceStatus(own.parent).name === LAUNCHER
   })
 
+/** The parent of a process, as this machine numbers it. */
+export const parentOf = (pid: number): number => namespaceStatus(pid).parent
+
 const LAUNCHER = "bwrap"
 
 const namespaceStatus = (pid: number) => {
