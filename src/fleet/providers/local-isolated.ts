@@ -123,6 +123,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       SHELL: "/bin/bash",
       ...options.variables,
       ...(box.proxyPort !== undefined && {
+        SANDBOX_EGRESS_BOUNDARY: "1",
         HTTP_PROXY: proxy,
         HTTPS_PROXY: proxy,
         http_proxy: proxy,
