@@ -16,12 +16,12 @@ import { digestOf } from "../src/lib/digest.ts"
 import { startScriptedModel } from "../test/kit/model.ts"
 import { findOpenCode } from "../src/runner/opencode/launch/binaries.ts"
 import { requireBinary, scriptedConfig } from "../test/kit/runner.ts"
-import { startTestSessionAgent } from "../test/kit/session-agent.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../test/kit/session-agent.ts"
 import { startPodman } from "../test/stack/podman.ts"
 import { percentile, say } from "./measure.ts"
 
-const RUNS = 15
-const IDLE_RUNS = 5
+const RUNS = 10
+const IDLE_RUNS = 3
 const MANY = 50
 const limit = () => AbortSignal.timeout(120_000)
 const root = mkdtempSync(join(tmpdir(), "bench-fleet-"))
@@ -53,10 +53,13 @@ interface Subject {
   readonly provider: SandboxProvider
   readonly image: ImageChoice
   readonly environment: Readonly<Record<string, string>>
+  /** Absent: one session agent, which keeps one runner connected. */
+  readonly agentFor?: (session: string) => TestSessionAgent
 }
 
 const specOf = (subject: Subject, session: string, change: Partial<SandboxSpec>): SandboxSpec => {
   const generation = change.generation ?? 1
+  const to = subject.agentFor?.(session) ?? agent
   return {
     session,
     generation,
@@ -65,8 +68,8 @@ const specOf = (subject: Subject, session: string, change: Partial<SandboxSpec>)
     image: subject.image,
     environment: {
       ...subject.environment,
-      DO_WS_URL: agent.url,
-      RUNNER_TOKEN: agent.token,
+      DO_WS_URL: to.url,
+      RUNNER_TOKEN: to.token,
       SESSION_ID: session,
       JWT_SECRET: "secret-of-the-bench-0123456789",
       SANDPIPER_SERVICES: "none",
@@ -239,7 +242,13 @@ const memoryOf = (group: string): number =>
 
 const many = async (): Promise<void> => {
   const provider = local("many", standIn)
-  const subject = { name: "many", provider, image, environment }
+  const agents = new Map<string, TestSessionAgent>()
+  const agentFor = (session: string): TestSessionAgent => {
+    const own = agents.get(session) ?? startTestSessionAgent()
+    agents.set(session, own)
+    return own
+  }
+  const subject = { name: "many", provider, image, environment, agentFor }
   const groups = findCgroups().root ?? ""
   const fleetId = digestOf(join(root, "many")).replace(/^.*:/, "").slice(0, 10)
   const refs: string[] = []
@@ -268,6 +277,7 @@ const many = async (): Promise<void> => {
   say(`${MANY} sandboxes: sleep of all`, `${asleep.toFixed(0)} ms`)
   say(`${MANY} sandboxes: wake of all, each healthy`, `${awake.toFixed(0)} ms`)
   await Promise.all(refs.map((ref) => provider.terminate(ref)))
+  for (const one of agents.values()) await one.stop()
 }
 if (isolation) await many()
 await agent.stop()
