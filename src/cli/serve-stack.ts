@@ -12,7 +12,19 @@ import { sandboxEnvironment } from "./sandbox-environment.ts"
 
 export interface ServeStackOptions extends Pick<
   FleetOptions,
+<<<<<<< HEAD
   "provider" | "store" | "version" | "idleMs" | "pausedMs" | "minimumVersion" | "resources"
+=======
+  | "provider"
+  | "store"
+  | "version"
+  | "idleMs"
+  | "pausedMs"
+  | "minimumVersion"
+  | "quota"
+  | "volumeMs"
+  | "whisperVolume"
+>>>>>>> main
 > {
   readonly hub: LocalHubOptions
   /** The config of a session that gets its first sandbox. */

@@ -1,6 +1,7 @@
 /** The parts of the fleet, joined: keeper, sweeper, the follower of the hub's reports and the HTTP API. */
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
+import { createCaretaker } from "./caretaker.ts"
 import { createDoor, type Door, type DoorOptions } from "./door.ts"
 import { type HubFollower, followHub } from "./follow-hub.ts"
 import type { HubPort } from "./hub-port.ts"
@@ -24,6 +25,12 @@ export interface FleetOptions {
   /** The limits of each sandbox. */
   readonly resources?: SandboxSpec["resources"] | undefined
   readonly environmentOf: EnvironmentOf
+  /** How many sandboxes of one owner may run at the same time; undefined: any number. */
+  readonly quota?: number | undefined
+  /** The volume of an ended session is removed after this time; a week if it is not given. */
+  readonly volumeMs?: number | undefined
+  /** A volume with speech models, mounted read-only at /models/whisper. */
+  readonly whisperVolume?: string | undefined
   readonly authorize: DoorOptions["authorize"]
   /** Called once for a session, before its first sandbox. */
   readonly added: (session: string) => Promise<void>
@@ -41,6 +48,7 @@ export interface Fleet {
 const BOOT_MS = 120_000
 const RELINK_MS = 60_000
 const LIFE_MS = 86_400_000
+const VOLUME_MS = 7 * 86_400_000
 
 export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
   const { hub, provider, store, clock } = options
@@ -59,6 +67,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     version: options.version,
     idleMs: options.idleMs,
     lifeMs: LIFE_MS,
+    quota: options.quota,
     policy: {
       can: provider.can,
       bootMs: BOOT_MS,
@@ -81,6 +90,8 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       environmentOf: options.environmentOf,
       idleMs: options.idleMs,
       lifeMs: LIFE_MS,
+      hasVolumes: provider.can.volumes,
+      whisperVolume: options.whisperVolume,
     }),
   })
   const follower = followHub({
@@ -100,6 +111,16 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     clock,
     log,
     metrics,
+  })
+  const caretaker = createCaretaker({
+    store,
+    keeper,
+    provider,
+    replica,
+    clock,
+    log,
+    idleMs: options.idleMs,
+    volumeMs: options.volumeMs ?? VOLUME_MS,
   })
   const door = createDoor({
     keeper,
@@ -121,9 +142,11 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     start: () => {
       keeper.start()
       sweeper.start()
+      caretaker.start()
     },
     stop: async () => {
       sweeper.stop()
+      caretaker.stop()
       await follower.idle()
       await keeper.stop()
       await store.close()

@@ -7,6 +7,8 @@ import type { Log } from "../lib/log.ts"
 import { afterAnswer, blockedFor, closedBreaker } from "./core/breaker.ts"
 import type { Answer, Call, Life, LifeEffect, LifeEvent, LifePolicy } from "./core/life.ts"
 import { newLife } from "./core/life.ts"
+import { notes } from "./core/life-notes.ts"
+import { isWithinQuota } from "./core/quota.ts"
 import { dueAt, step } from "./core/life-state.ts"
 import type { Metrics } from "./metrics.ts"
 import { perform, type PerformOptions } from "./perform.ts"
@@ -23,6 +25,8 @@ export interface KeeperOptions extends PerformOptions {
   /** Writes into the conversation of a session. */
   readonly note: (session: string, text: string) => void
   readonly metrics?: Pick<Metrics, "called"> | undefined
+  /** How many sandboxes of one owner may run at the same time; undefined: any number. */
+  readonly quota?: number | undefined
   /** After every stored change. */
   readonly changed?: (session: StoredSession) => void
 }
@@ -50,6 +54,8 @@ export interface Keeper {
     holds: (session: StoredSession) => boolean,
     limit: AbortSignal,
   ) => Promise<StoredSession | undefined>
+  /** True if the owner of this session has as many sandboxes as it may have, without the one of this session. */
+  readonly isQuotaFull: (session: Pick<StoredSession, "id" | "tenant">) => Promise<boolean>
   /** Handles what is due now, also calls of replicas that died. */
   readonly tick: () => Promise<void>
   readonly start: () => void
@@ -62,6 +68,7 @@ const RENEW_MS = 10_000
 const TICK_MS = 1000
 const POLL_MS = 300
 const DUE_AT_ONCE = 200
+const QUOTA_RETRY_MS = 5000
 const NEVER_MS = 100 * 365 * 86_400_000
 
 export const createKeeper = (options: KeeperOptions): Keeper => {
@@ -89,6 +96,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     const at = clock.now()
     let effects: readonly LifeEffect[] = []
     let before: Life["phase"] | undefined
+    let known: string | undefined
     const session = await store.change(id, at, (stored) => {
       const event = eventOf(stored)
       if (!event) return undefined
@@ -96,6 +104,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
       const [life, made] = step(stored.life, event, policy)
       effects = made
       before = stored.life.phase
+      known = stored.life.snapshot?.id
       const isNew = life.pending !== undefined && life.number !== stored.life.number
       return {
         life,
@@ -105,6 +114,9 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
       }
     })
     if (!session) return undefined
+    const { snapshot } = session.life
+    if (snapshot && snapshot.id !== known)
+      await store.addSnapshot({ id: snapshot.id, session: id, createdAt: at })
     if (before !== undefined && before !== session.life.phase)
       log.info("sandbox.phase", { session: id, from: before, to: session.life.phase })
     for (const effect of effects) {
@@ -121,11 +133,32 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     void call.finally(() => calls.delete(call))
   }
 
+  const isQuotaFull: Keeper["isQuotaFull"] = async ({ id, tenant }) => {
+    const { quota } = options
+    if (quota === undefined) return false
+    const ofOwner = (await store.list()).filter((one) => one.tenant === tenant)
+    return !isWithinQuota(id, ofOwner, quota)
+  }
+
+  /** The sandbox waits, and the conversation is told once. */
+  const refuseAboveQuota = async (session: StoredSession) => {
+    const { id, tenant, life } = session
+    const { quota = 0 } = options
+    if (!(await isQuotaFull(session))) return undefined
+    const why = `all ${quota} sandboxes of this owner are in use`
+    log.warn("fleet.quota-full", { session: id, tenant, quota })
+    if (life.lastError !== why) options.note(id, notes.waitsForQuota(quota))
+    return { is: "blocked", why, afterMs: QUOTA_RETRY_MS } as const
+  }
+
   const answerOf = async (session: StoredSession, call: Call): Promise<Answer> => {
     const at = clock.now()
     const blocked = call.do === "create" ? blockedFor(breaker, at) : 0
     if (blocked > 0)
       return { is: "blocked", why: "the sandbox provider refuses new sandboxes", afterMs: blocked }
+    const starts = call.do === "create" || call.do === "resume"
+    const full = starts ? await refuseAboveQuota(session) : undefined
+    if (full) return full
     const name = `provider.${call.do}`
     const fields = {
       provider: options.provider.name,
@@ -188,6 +221,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
 
   return {
     tick,
+    isQuotaFull,
     add: (session, { generation = 0, snapshot } = {}) => {
       const known =
         snapshot === undefined ? {} : { snapshot: { id: snapshot, version: options.version } }

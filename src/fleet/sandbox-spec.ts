@@ -3,7 +3,7 @@ import { digestOf } from "../lib/digest.ts"
 import { hex } from "../lib/hmac.ts"
 import type { Call } from "./core/life.ts"
 import { assembleEnvironment, type EnvironmentSources } from "./core/environment.ts"
-import { labelsOf, sandboxName } from "./core/names.ts"
+import { labelsOf, sandboxName, workspaceVolume } from "./core/names.ts"
 import type { HubPort } from "./hub-port.ts"
 import type { SandboxSpec } from "./providers/contract.ts"
 import type { StoredSession } from "./store/ports.ts"
@@ -21,6 +21,8 @@ export interface SandboxSpecOptions {
   readonly environmentOf: EnvironmentOf
   readonly idleMs: number
   readonly lifeMs: number
+  readonly hasVolumes: boolean
+  readonly whisperVolume: string | undefined
 }
 
 const GATEWAY_PORT = 9000
@@ -28,6 +30,14 @@ const GATEWAY_PORT = 9000
 const randomHex = (): string => hex(crypto.getRandomValues(new Uint8Array(32)).buffer)
 const hashOf = async (text: string): Promise<string> =>
   hex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)))
+
+/** The workspace outlives sandboxes; everything else of a sandbox is in its snapshots. */
+const volumesOf = (id: string, whisperVolume: string | undefined): SandboxSpec["volumes"] => [
+  { name: workspaceVolume(id), path: "/workspace" },
+  ...(whisperVolume === undefined
+    ? []
+    : [{ name: whisperVolume, path: "/models/whisper", readOnly: true } as const]),
+]
 
 /** The address and the secrets of the runner's link to the hub. */
 const makeLink = async (hub: HubPort, id: string, generation: number) => {
@@ -37,7 +47,20 @@ const makeLink = async (hub: HubPort, id: string, generation: number) => {
 }
 
 export const createSandboxSpec =
+<<<<<<< HEAD
   ({ hub, deployment, version, resources, environmentOf, idleMs, lifeMs }: SandboxSpecOptions) =>
+=======
+  ({
+    hub,
+    deployment,
+    version,
+    environmentOf,
+    idleMs,
+    lifeMs,
+    hasVolumes,
+    whisperVolume,
+  }: SandboxSpecOptions) =>
+>>>>>>> main
   async (
     { id, tenant, kind, environment }: StoredSession,
     { generation, snapshot }: Call & { readonly do: "create" },
@@ -61,7 +84,7 @@ export const createSandboxSpec =
           ...(id.startsWith("orchestrator:") && { IS_ORCHESTRATOR: "true" }),
         },
       }),
-      volumes: [],
+      volumes: hasVolumes ? volumesOf(id, whisperVolume) : [],
       ports: [GATEWAY_PORT],
       resources,
       idleMs,

@@ -13,6 +13,7 @@ import { sandboxCloudSettings } from "./table/sandbox-clouds.ts"
 import { sandboxProviderSettings } from "./table/sandbox-providers.ts"
 import { secretSettings } from "./table/secrets.ts"
 import { serviceSettings } from "./table/services.ts"
+import { storageSettings } from "./table/storage.ts"
 import { workspaceSettings } from "./table/workspace.ts"
 
 /** In the order of `--help`. */
@@ -28,6 +29,7 @@ export const settingGroups = {
   Sandboxes: fleetSettings,
   "Local sandboxes": localSandboxSettings,
   "Sandbox providers": sandboxProviderSettings,
+  "Object storage": storageSettings,
   "Sandbox clouds": sandboxCloudSettings,
   Process: processSettings,
 } as const
@@ -44,6 +46,7 @@ export const settingsTable = {
   ...fleetSettings,
   ...localSandboxSettings,
   ...sandboxProviderSettings,
+  ...storageSettings,
   ...sandboxCloudSettings,
   ...processSettings,
 }

@@ -1,6 +1,6 @@
 /** Hub, fleet and local sandboxes with real OpenCode and the scripted model: what a client sees of them. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { startServeStack, type ServeStack } from "../../src/cli/serve-stack.ts"
 import { createLocalProvider } from "../../src/fleet/providers/local.ts"
@@ -68,7 +68,9 @@ const call = async (method: string, path: string, body?: object, token = CLIENT_
     headers: { authorization: `Bearer ${token}` },
     ...(body && { body: JSON.stringify(body) }),
   })
-  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+  const said = await response.text()
+  const parsed = said.startsWith("{") ? (JSON.parse(said) as object) : { text: said }
+  return { status: response.status, body: parsed as Record<string, unknown> }
 }
 /** Sends a prompt to the thread and resolves with the agent's answer. */
 const say = async (messageId: string, message: string): Promise<string> => {
@@ -78,15 +80,36 @@ const say = async (messageId: string, message: string): Promise<string> => {
     session = String(sent.body["sessionId"])
     client = await connectClient(stack.hub.url, CLIENT_TOKEN, { session })
   }
-  const answered = () =>
-    client
-      .messages()
-      .some(
-        ({ role, promptId, status }) =>
-          role !== "user" && promptId === messageId && status !== "streaming",
-      )
-  await client.until(answered, `the answer to ${messageId}`, 50_000)
+  await answered(messageId)
   return client.answerTo(messageId)
+}
+const answered = (messageId: string): Promise<void> =>
+  client.until(
+    () =>
+      client
+        .messages()
+        .some(
+          ({ role, promptId, status }) =>
+            role !== "user" && promptId === messageId && status !== "streaming",
+        ),
+    `the answer to ${messageId}`,
+    50_000,
+  )
+/** OpenCode of a session's sandbox, behind the sandbox's gateway. */
+const opencodeOf = async (id: string) => {
+  const { ref } = await life()
+  const { port } = boxOf(String(ref))
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    const read = (file: string) => Bun.file(`/proc/${pid}/${file}`).text()
+    const command = await read("cmdline").catch(() => "")
+    if (!command.includes("opencode\0serve")) continue
+    const environment = (await read("environ").catch(() => "")).split("\0")
+    if (!environment.some((one) => one.includes(encodeURIComponent(id)))) continue
+    const name = "OPENCODE_SERVER_PASSWORD="
+    const password = environment.find((one) => one.startsWith(name))?.slice(name.length) ?? ""
+    return { url: `http://127.0.0.1:${port}/opencode`, password }
+  }
+  throw new Error("no OpenCode runs in the sandbox")
 }
 const life = async () => {
   const store = openStore()
@@ -96,6 +119,7 @@ const life = async () => {
 }
 const boxOf = (ref: string) =>
   JSON.parse(readFileSync(join(localRoot(), "boxes", ref, "box.json"), "utf8")) as {
+    readonly port: number
     readonly process: { readonly pid: number }
   }
 const workspace = (file: string) =>
@@ -166,6 +190,72 @@ describe("a thread of conversation", () => {
         ?.messages.map((one) => JSON.stringify(one))
         .join("") ?? ""
     expect(shown).toContain("kept")
+  })
+
+  test("after the agent's session was deleted in OpenCode the next prompt is answered in a new one", async () => {
+    const { url, password } = await opencodeOf(session)
+    const headers = { authorization: `Basic ${btoa(`opencode:${password}`)}` }
+    const list = async () =>
+      (
+        (await (await fetch(`${url}/session`, { headers })).json()) as readonly { id: string }[]
+      ).map(({ id }) => id)
+    const before = await list()
+    expect(before.length).toBeGreaterThan(0)
+    for (const id of before) await fetch(`${url}/session/${id}`, { method: "DELETE", headers })
+    model.on("replaced", [text("In a new session.")])
+    expect(await say("p7", "@@replaced@@")).toBe("In a new session.")
+    const after = await list()
+    expect(after.filter((id) => before.includes(id))).toEqual([])
+    // The conversation that people see goes on.
+    expect(client.answerTo("p1")).toBe("Hello from the sandbox.")
+    const { body } = await call("GET", "/metrics", undefined, CLIENT_TOKEN)
+    expect(String(body["text"])).toMatch(/sandpiper_session_replacements_total [1-9]/)
+  })
+
+  test("a file of a prompt is in the sandbox, and the agent's programs can read it", async () => {
+    model.on("attached", [
+      tool("bash", {
+        command: "cat $(find . -name heron.txt | head -n 1)",
+        description: "read the attachment",
+      }),
+      text("Read."),
+    ])
+    const url = `data:text/plain;base64,${btoa("grey and patient\n")}`
+    const reply = await client.ask({
+      type: "prompt",
+      content: "@@attached@@",
+      attachments: [{ type: "file", mime: "text/plain", url, filename: "heron.txt" }],
+    })
+    const promptId = String(reply["messageId"])
+    await answered(promptId)
+    expect(client.answerTo(promptId)).toBe("Read.")
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("grey and patient")
+  })
+
+  test("a picture in output/display reaches the client once", async () => {
+    const png =
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    model.on("display", [
+      tool("bash", {
+        command: `mkdir -p output/display && echo ${png} | base64 -d > output/display/x.png`,
+        description: "draw",
+      }),
+      text("Drawn."),
+    ])
+    expect(await say("p8", "@@display@@")).toBe("Drawn.")
+    const shown = () =>
+      client.events.flatMap((event) =>
+        event["type"] === "artifact" ? [event["artifact"] as { id: string; mime: string }] : [],
+      )
+    await client.until(() => shown().length > 0, "the picture")
+    model.on("quiet", [text("Nothing new.")])
+    expect(await say("p9", "@@quiet@@")).toBe("Nothing new.")
+    expect(shown()).toHaveLength(1)
+    const stored = await fetch(
+      `${stack.hub.url}/sessions/${session}/artifacts/${String(shown()[0]?.id)}`,
+      { headers: { authorization: `Bearer ${CLIENT_TOKEN}` } },
+    )
+    expect(Buffer.from(await stored.arrayBuffer()).toString("base64")).toBe(png)
   })
 
   test("files and programs of a paused sandbox are reached through the API, which wakes it", async () => {

@@ -14,6 +14,7 @@ import { untilTrue } from "../kit/until-true.ts"
 import { runnerProvider, type RunnerProvider } from "./kit/runner-provider.ts"
 
 const JWT_SECRET = "a secret for the tokens of people"
+const QUOTA = 8
 const folder = mkdtempSync(join(tmpdir(), "fleet-api-"))
 const log: string[] = []
 let provider: RunnerProvider
@@ -37,6 +38,8 @@ beforeAll(async () => {
     idleMs: 900_000,
     pausedMs: undefined,
     minimumVersion: undefined,
+    quota: QUOTA,
+    whisperVolume: "whisper-models",
     configure: async () => {},
     hub: {
       stateDir: folder,
@@ -158,6 +161,25 @@ describe("chats", () => {
     )
     expect(provider.specs.filter(({ session }) => session === first["id"])).toHaveLength(1)
     expect((await call("GET", "/api/sandbox/by-chat/unknown")).status).toBe(404)
+    expect(provider.specs.find(({ session }) => session === first["id"])?.volumes).toEqual([
+      { name: `workspace-${String(first["id"])}`, path: "/workspace" },
+      { name: "whisper-models", path: "/models/whisper", readOnly: true },
+    ])
+  })
+
+  test("above the quota of its owner a chat is refused with a time to wait, and starts when another one sleeps", async () => {
+    const dora = { "x-user-id": "dora" }
+    const chats = Array.from({ length: QUOTA }, (_, index) => `d${index}`)
+    for (const chat of chats) {
+      expect((await prepare(chat, dora)).status).toBe(200)
+      await call("GET", `/api/sandbox/by-chat/${chat}?waitSeconds=60`, undefined, dora)
+    }
+    const refused = await prepare("one-more", dora)
+    expect(refused).toMatchObject({ status: 429, body: { code: "quota" } })
+    expect(refused.headers.get("retry-after")).toBe("30")
+    const { body } = await call("GET", "/api/sandbox/by-chat/d0", undefined, dora)
+    await call("POST", `/api/sandbox/${String(body["sessionId"])}/pause?wait=1`)
+    expect((await prepare("one-more", dora)).status).toBe(200)
   })
 
   test("the same chat id of two owners is two sessions", async () => {

@@ -110,6 +110,20 @@ export const isNewProvision = ({ life }: StoredSession): boolean => {
   return life.snapshot === undefined && life.generation + (isMade ? 0 : 1) > 1
 }
 
+/** A caller that waits for a sandbox is told when there cannot be one, in place of waiting. */
+export const refuseAboveQuota = async (
+  keeper: Keeper,
+  session: Pick<StoredSession, "id" | "tenant">,
+): Promise<void> => {
+  if (await keeper.isQuotaFull(session))
+    throw new ApiError(
+      429,
+      "quota",
+      "all sandboxes of this owner are in use: pause or end one, or try again later",
+      30,
+    )
+}
+
 export const refuseEnded = ({ id, life }: StoredSession): void => {
   if (life.phase === "ended" || life.wanted === "ended")
     throw new ApiError(409, "already-finished", `the session ${id} has ended`)

@@ -15,6 +15,7 @@ import {
   type Handler,
   MAX_WAIT_MS,
   readBody,
+  refuseAboveQuota,
 } from "./api-call.ts"
 
 type Name = Extract<
@@ -94,6 +95,7 @@ export const backendRoutes = ({
     const known = await store.find(session.id)
     if (known && (known.kind !== "external" || known.tenant !== session.tenant))
       throw new ApiError(409, "taken", `the session ${session.id} belongs to another session agent`)
+    await refuseAboveQuota(keeper, session)
     const generation = known?.life.generation ?? 0
     // Without a sandbox the record is made anew, with the tokens of this call. The numbers of sandboxes go on.
     if (known && known.life.ref === undefined && !known.life.pending) await store.forget(known.id)

@@ -12,6 +12,7 @@ import {
   isNewProvision,
   MAX_WAIT_MS,
   readBody,
+  refuseAboveQuota,
   refuseEnded,
   viewOf,
 } from "./api-call.ts"
@@ -53,6 +54,7 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
 
   const start = async (session: StoredSession): Promise<StoredSession> => {
     refuseEnded(session)
+    await refuseAboveQuota(keeper, session)
     const { id, life } = session
     log.info("sandbox.resolve.start", { session: id })
     const isThere = life.ref !== undefined

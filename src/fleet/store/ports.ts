@@ -1,5 +1,6 @@
 /** What the fleet needs of its database. SQLite serves one process, PostgreSQL serves many replicas. */
 import type { Life } from "../core/life.ts"
+import type { StoredSnapshot } from "../core/snapshots.ts"
 import type { ProviderName } from "../providers/contract.ts"
 
 /**
@@ -89,6 +90,10 @@ export interface FleetStore {
     body: string,
     keep: boolean,
   ) => Promise<void>
+  /** Remembers a snapshot until it is removed at its provider. A known id changes nothing. */
+  readonly addSnapshot: (snapshot: StoredSnapshot) => Promise<void>
+  readonly snapshots: () => Promise<readonly StoredSnapshot[]>
+  readonly dropSnapshot: (id: string) => Promise<void>
   /** Deletes leases that have ended and answers that are older than a day. */
   readonly purge: (at: number) => Promise<void>
   /** Deletes the row. Sandboxes that still exist are left to the sweep. */

@@ -4,7 +4,14 @@
  */
 import type { SQL } from "bun"
 import type { FleetStore, RememberedCall, StoredSession } from "./ports.ts"
-import { changed, KEEP_ANSWER_MS, LOST_CALL_MS, readCall, readSession } from "./row.ts"
+import {
+  changed,
+  KEEP_ANSWER_MS,
+  LOST_CALL_MS,
+  readCall,
+  readSession,
+  readSnapshot,
+} from "./row.ts"
 
 const setUp = `
 CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL);
@@ -17,6 +24,7 @@ CREATE TABLE IF NOT EXISTS idempotency (
   tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at BIGINT NOT NULL,
   PRIMARY KEY (tenant, key));
 CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at);
+CREATE TABLE IF NOT EXISTS snapshots (id TEXT PRIMARY KEY, session TEXT NOT NULL, created_at BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until BIGINT NOT NULL);
 `
 
@@ -112,6 +120,17 @@ export const openPostgresStore = async (url: string, maxConnections = 4): Promis
       if (keep)
         await sql`UPDATE idempotency SET status = ${status}, body = ${body} WHERE tenant = ${tenant} AND key = ${key}`
       else await sql`DELETE FROM idempotency WHERE tenant = ${tenant} AND key = ${key}`
+    },
+    addSnapshot: async ({ id, session, createdAt }) => {
+      await sql`INSERT INTO snapshots (id, session, created_at) VALUES (${id}, ${session}, ${createdAt})
+        ON CONFLICT DO NOTHING`
+    },
+    snapshots: async () => {
+      const rows = (await sql`SELECT * FROM snapshots ORDER BY created_at`) as unknown[]
+      return rows.map(readSnapshot)
+    },
+    dropSnapshot: async (id) => {
+      await sql`DELETE FROM snapshots WHERE id = ${id}`
     },
     purge: async (at) => {
       await sql`DELETE FROM leases WHERE until <= ${at}`

@@ -1,6 +1,7 @@
 /** The row of a session, as both databases return it. */
 import { z } from "zod"
 import { lifeSchema } from "../core/life.ts"
+import type { StoredSnapshot } from "../core/snapshots.ts"
 import { providerNames } from "../providers/contract.ts"
 import {
   type RememberedCall,
@@ -61,6 +62,17 @@ export const changed = (
 /** How long a first request may run before another one with its key is carried out. */
 export const LOST_CALL_MS = 120_000
 export const KEEP_ANSWER_MS = 86_400_000
+
+const snapshotRow = z.object({
+  id: z.string(),
+  session: z.string(),
+  created_at: z.coerce.number(),
+})
+
+export const readSnapshot = (row: unknown): StoredSnapshot => {
+  const { id, session, created_at: createdAt } = snapshotRow.parse(row)
+  return { id, session, createdAt }
+}
 
 const callRow = z.object({
   digest: z.string(),

@@ -3,7 +3,14 @@ import { Database } from "bun:sqlite"
 import { chmodSync, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import type { FleetStore, RememberedCall, StoredSession } from "./ports.ts"
-import { changed, KEEP_ANSWER_MS, LOST_CALL_MS, readCall, readSession } from "./row.ts"
+import {
+  changed,
+  KEEP_ANSWER_MS,
+  LOST_CALL_MS,
+  readCall,
+  readSession,
+  readSnapshot,
+} from "./row.ts"
 
 const setUp = [
   "PRAGMA journal_mode = WAL",
@@ -19,6 +26,7 @@ const setUp = [
   `CREATE TABLE IF NOT EXISTS idempotency (
     tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at INTEGER NOT NULL,
     PRIMARY KEY (tenant, key)) STRICT`,
+  "CREATE TABLE IF NOT EXISTS snapshots (id TEXT PRIMARY KEY, session TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT",
   "CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) STRICT",
 ]
 
@@ -141,6 +149,13 @@ export const openSqliteStore = (path: string): FleetStore => {
         )
       else db.query("DELETE FROM idempotency WHERE tenant = ? AND key = ?").run(tenant, key)
     },
+    addSnapshot: async ({ id, session, createdAt }) =>
+      void db
+        .query("INSERT OR IGNORE INTO snapshots (id, session, created_at) VALUES (?, ?, ?)")
+        .run(id, session, createdAt),
+    snapshots: async () =>
+      db.query("SELECT * FROM snapshots ORDER BY created_at").all().map(readSnapshot),
+    dropSnapshot: async (id) => void db.query("DELETE FROM snapshots WHERE id = ?").run(id),
     purge: async (at) => {
       db.query("DELETE FROM leases WHERE until <= ?").run(at)
       db.query("DELETE FROM idempotency WHERE at <= ?").run(at - KEEP_ANSWER_MS)

@@ -21,9 +21,15 @@ const BACKOFF = { min: 500, max: 60_000 }
 /** After this many failures the conversation gets a note; with the backoff that is about a quarter of a minute. */
 const FAILURES_BEFORE_NOTE = 5
 
-/** A session that never had work needs no sandbox, and a runner of another program no control plane. */
-const isNeeded = ({ working, queued, hasEnded, hasOtherRunner }: SessionActivity): boolean =>
-  !hasOtherRunner && !hasEnded && working + queued > 0
+/** Work needs a sandbox, and a runner that the control plane has started is always reported. */
+const isNeeded = ({
+  generation,
+  working,
+  queued,
+  hasEnded,
+  hasOtherRunner,
+}: SessionActivity): boolean =>
+  !hasOtherRunner && (generation > 0 || (!hasEnded && working + queued > 0))
 
 export const createFleetReports = (
   ports: Ports,

@@ -38,6 +38,29 @@ export const fleetSettings = {
     schema: seconds,
     fallback: () => "900",
   },
+  sandboxQuota: {
+    env: "SANDBOX_QUOTA",
+    doc: "how many sandboxes of one owner may run at the same time; 0: any number",
+    schema: z.coerce
+      .number("must be a number")
+      .int("must be a whole number")
+      .min(0, "must not be negative"),
+    fallback: () => "0",
+  },
+  sandboxVolumeDays: {
+    env: "SANDBOX_VOLUME_DAYS",
+    doc: "the volume of an ended session is removed after this many days",
+    schema: z.coerce
+      .number("must be a number of days")
+      .min(0, "must not be negative")
+      .max(3650, "must be at most ten years"),
+    fallback: () => "7",
+  },
+  whisperVolume: {
+    env: "WHISPER_VOLUME",
+    doc: "volume with speech models, mounted read-only at /models/whisper, such as whisper-models",
+    schema: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "must be the name of a volume"),
+  },
   sandboxPausedSeconds: {
     env: "SANDBOX_PAUSED_SECONDS",
     doc: "a paused sandbox is saved to disk and ended after this time; 0: never",

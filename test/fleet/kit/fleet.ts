@@ -1,5 +1,5 @@
 /** A keeper on a store with a provider in memory, whose faults a test sets. */
-import { createKeeper, type Keeper } from "../../../src/fleet/keeper.ts"
+import { createKeeper, type Keeper, type KeeperOptions } from "../../../src/fleet/keeper.ts"
 import type { Capabilities, SandboxProvider } from "../../../src/fleet/providers/contract.ts"
 import { createNoopProvider } from "../../../src/fleet/providers/noop.ts"
 import type { FleetStore } from "../../../src/fleet/store/ports.ts"
@@ -60,6 +60,7 @@ export const keeperOn = async (
   store: FleetStore,
   provider: SandboxProvider,
   replica = "r1",
+  more: Partial<KeeperOptions> = {},
 ): Promise<TestFleet> => {
   const notes: string[] = []
   const deployment = await store.deployment()
@@ -96,6 +97,7 @@ export const keeperOn = async (
       idleMs: 900_000,
       lifeMs: 86_400_000,
     }),
+    ...more,
   })
   return { keeper, notes }
 }

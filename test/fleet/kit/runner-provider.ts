@@ -42,7 +42,7 @@ export const runnerProvider = (): RunnerProvider => {
     create: async (spec, limit) => {
       if (spec.image.kind === "snapshot" && !snapshots.has(spec.image.id)) return { is: "missing" }
       specs.push(spec)
-      const made = await inner.create(spec, limit)
+      const made = await inner.create({ ...spec, volumes: [] }, limit)
       const { DO_WS_URL = "", RUNNER_TOKEN = "" } = spec.environment
       runners.set(
         spec.name,

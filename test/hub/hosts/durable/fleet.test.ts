@@ -300,6 +300,14 @@ describe("calls between hub and fleet", () => {
     expect(await (await admit(4)).json()).toMatchObject({ gatewayKey: expect.any(String) })
   })
 
+  test("a sandbox that a caller of the fleet wants runs when its runner has connected, without a prompt", async () => {
+    const response = await fetch(`${fleet.url}/api/threads/C2:1/resolve?wait=1`, {
+      method: "POST",
+      headers: { authorization: "Bearer operator-of-the-fleet" },
+    })
+    expect(await response.json()).toMatchObject({ status: "running", generation: 1 })
+  })
+
   test("a session of a thread is made by the fleet in the hub, answered, and ended for good", async () => {
     const call = async (path: string, body: object = {}) => {
       const response = await fetch(`${fleet.url}${path}`, {

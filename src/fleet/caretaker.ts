@@ -1,0 +1,113 @@
+/**
+ * What has to be done from time to time for sandboxes that nothing happens to: busy ones are kept alive, snapshots and
+ * volumes that are not needed are removed, a snapshot that ends soon is renewed. One replica does it at a time.
+ */
+import type { Clock } from "../lib/clock.ts"
+import type { Log } from "../lib/log.ts"
+import { workspaceVolume } from "./core/names.ts"
+import { mustRenew, snapshotsToRemove, type StoredSnapshot } from "./core/snapshots.ts"
+import type { Keeper } from "./keeper.ts"
+import type { SandboxProvider } from "./providers/contract.ts"
+import type { FleetStore, StoredSession } from "./store/ports.ts"
+
+export interface CaretakerOptions {
+  readonly store: FleetStore
+  readonly keeper: Pick<Keeper, "want">
+  readonly provider: SandboxProvider
+  readonly replica: string
+  readonly clock: Clock
+  readonly log: Log
+  readonly idleMs: number
+  /** The volume of an ended session is removed after this time. */
+  readonly volumeMs: number
+}
+
+export interface Caretaker {
+  readonly round: () => Promise<void>
+  readonly start: () => void
+  readonly stop: () => void
+}
+
+const EVERY_MS = 60_000
+const LEASE_MS = 3 * 60_000
+const KEEP_ALIVE_MS = 10 * 60_000
+/** The provider must not stop a sandbox before the fleet does. */
+const BUFFER_MS = 30 * 60_000
+
+export const createCaretaker = (options: CaretakerOptions): Caretaker => {
+  const { store, provider, clock, log } = options
+  let cancel = () => {}
+  let isStopped = false
+
+  /** Once in this time for all replicas. */
+  const isDue = (name: string, ms: number): Promise<boolean> =>
+    store.lease(name, crypto.randomUUID(), clock.now(), clock.now() + ms)
+
+  const keepAlive = async ({ id, life }: StoredSession): Promise<void> => {
+    if (life.ref === undefined || life.phase !== "running" || !life.busy) return
+    if (!(await isDue(`keep-alive:${id}`, KEEP_ALIVE_MS))) return
+    const kept = await provider.keepAlive(life.ref, options.idleMs + BUFFER_MS)
+    if (kept.is !== "ok") log.warn("fleet.keep-alive-failed", { session: id, is: kept.is })
+  }
+
+  const tidySnapshots = async (
+    { id, life }: StoredSession,
+    stored: readonly StoredSnapshot[],
+  ): Promise<void> => {
+    const state = {
+      current: life.snapshot?.id,
+      hasEnded: life.phase === "ended",
+      lifeMs: provider.can.snapshotLifeMs,
+    }
+    for (const snapshot of snapshotsToRemove(stored, state, clock.now())) {
+      const removed = await provider.removeSnapshot(snapshot)
+      if (removed.is === "ok" || removed.is === "missing") await store.dropSnapshot(snapshot)
+      else log.warn("fleet.snapshot-not-removed", { session: id, snapshot, why: removed.why })
+    }
+    const current = stored.find((one) => one.id === life.snapshot?.id)
+    const isAsleep = life.wanted === "asleep" && life.ref === undefined
+    // It runs until it is idle and is saved again.
+    if (current && isAsleep && mustRenew(current.createdAt, state.lifeMs, clock.now()))
+      await options.keeper.want(id, "running")
+  }
+
+  const removeVolume = async ({ id, life, updatedAt }: StoredSession): Promise<void> => {
+    const name = workspaceVolume(id)
+    // The sessions of an orchestrator share one volume, which outlives each of them.
+    if (life.phase !== "ended" || name !== `workspace-${id}` || !provider.can.volumes) return
+    if (clock.now() < updatedAt + options.volumeMs) return
+    if (!(await isDue(`volume:${id}`, 365 * 86_400_000))) return
+    const removed = await provider.removeVolume(name)
+    if (removed.is === "ok" || removed.is === "missing") return
+    log.warn("fleet.volume-not-removed", { session: id, why: removed.why })
+  }
+
+  const round = async (): Promise<void> => {
+    const snapshots = await store.snapshots()
+    for (const session of await store.list()) {
+      await keepAlive(session)
+      const own = snapshots.filter((one) => one.session === session.id)
+      if (own.length > 0) await tidySnapshots(session, own)
+      await removeVolume(session)
+    }
+  }
+
+  const loop = async () => {
+    const at = clock.now()
+    try {
+      if (await store.lease("caretaker", options.replica, at, at + LEASE_MS)) await round()
+    } catch (error) {
+      log.warn("fleet.caretaker-failed", { error: String(error) })
+    }
+    if (!isStopped) cancel = clock.after(EVERY_MS, () => void loop())
+  }
+
+  return {
+    round,
+    start: () => void loop(),
+    stop: () => {
+      isStopped = true
+      cancel()
+    },
+  }
+}

@@ -1,0 +1,196 @@
+/** Quotas, keep-alives, snapshots and volumes: the rules, and the calls that the provider gets. */
+import { describe, expect, test } from "bun:test"
+import * as fc from "fast-check"
+import { createCaretaker } from "../../src/fleet/caretaker.ts"
+import { type Life, newLife } from "../../src/fleet/core/life.ts"
+import { isWithinQuota } from "../../src/fleet/core/quota.ts"
+import { mustRenew, snapshotsToRemove } from "../../src/fleet/core/snapshots.ts"
+import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
+import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import type { FleetStore, StoredSession } from "../../src/fleet/store/ports.ts"
+import { createManualClock } from "../kit/clock.ts"
+import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
+
+const DAY = 86_400_000
+
+describe("the quota of an owner", () => {
+  const lifeOf = (phase: Life["phase"], since?: number): Life => ({
+    ...newLife,
+    phase,
+    ...(phase === "running" || phase === "paused" ? { ref: "r" } : {}),
+    ...(since !== undefined && {
+      pending: { number: 1, call: { do: "create", generation: 1 }, since, dirty: false },
+    }),
+  })
+
+  test("whatever exists and is asked for, at most the quota is allowed, and exactly it if enough are asked for", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom<Life["phase"]>("running", "paused", "ended", "absent"), {
+          maxLength: 6,
+        }),
+        fc.array(fc.nat(3), { maxLength: 8 }),
+        fc.integer({ min: 1, max: 5 }),
+        (phases, asked, quota) => {
+          const there = phases.map((phase, index) => ({ id: `e${index}`, life: lifeOf(phase) }))
+          const coming = asked.map((since, index) => ({
+            id: `n${index}`,
+            life: lifeOf("absent", since + 1),
+          }))
+          const all = [...there, ...coming]
+          const running = phases.filter((phase) => phase === "running").length
+          const allowed = coming.filter(({ id }) => isWithinQuota(id, all, quota)).length
+          expect(allowed).toBe(Math.min(coming.length, Math.max(0, quota - running)))
+        },
+      ),
+    )
+  })
+
+  test("a third sandbox waits until one of two is paused, and the conversation says so once", async () => {
+    const store = openSqliteStore(":memory:")
+    const provider = memoryProvider()
+    const { keeper, notes } = await keeperOn(store, provider, "r1", { quota: 2 })
+    for (const id of ["a", "b", "c"])
+      await keeper.add({ id, tenant: "user:a", provider: "noop", environment: {} })
+    await keeper.add({ id: "other", tenant: "user:b", provider: "noop", environment: {} })
+    const limit = AbortSignal.timeout(20_000)
+    const runs = ({ life }: StoredSession) => life.phase === "running"
+    for (const id of ["a", "b"]) {
+      await keeper.want(id, "running")
+      await keeper.waitFor(id, runs, limit)
+    }
+    await keeper.want("c", "running")
+    await keeper.waitFor("c", ({ life }) => life.lastError !== undefined, limit)
+    expect((await store.find("c"))?.life.ref).toBeUndefined()
+    await keeper.want("other", "running")
+    expect((await keeper.waitFor("other", runs, limit))?.life.phase).toBe("running")
+    // A second attempt is refused too, without a second note.
+    await store.change("c", Date.now(), (row) => ({
+      ...row,
+      life: { ...row.life, retryAt: Date.now() },
+      dueAt: Date.now(),
+    }))
+    await keeper.tick()
+    await keeper.waitFor("c", ({ life }) => !life.pending && life.number === 2, limit)
+    expect(notes).toEqual([expect.stringContaining("All 2 sandboxes")])
+    await keeper.want("a", "asleep")
+    await keeper.waitFor("a", ({ life }) => life.phase === "paused", limit)
+    await store.change("c", Date.now(), (row) => ({
+      ...row,
+      life: { ...row.life, retryAt: Date.now() },
+      dueAt: Date.now(),
+    }))
+    await keeper.tick()
+    expect((await keeper.waitFor("c", runs, limit))?.life.phase).toBe("running")
+    await keeper.stop()
+  })
+})
+
+describe("snapshots that are not needed", () => {
+  const at = 100 * DAY
+  const snapshot = (id: string, age: number) => ({ id, session: "s", createdAt: at - age })
+  const state = { current: "new", hasEnded: false, lifeMs: undefined }
+
+  test("the current one and one younger than a day stay; older and third ones go", () => {
+    expect(snapshotsToRemove([snapshot("new", 1), snapshot("old", 2)], state, at)).toEqual([])
+    const three = [snapshot("new", 1), snapshot("old", 2), snapshot("older", 3)]
+    expect(snapshotsToRemove(three, state, at)).toEqual(["older"])
+    const replacedLongAgo = [snapshot("new", 2 * DAY), snapshot("old", 3 * DAY)]
+    expect(snapshotsToRemove(replacedLongAgo, state, at)).toEqual(["old"])
+  })
+
+  test("an ended session keeps none after a day, and one that the provider has deleted is forgotten", () => {
+    const ended = { ...state, hasEnded: true }
+    expect(snapshotsToRemove([snapshot("new", 2 * DAY)], ended, at)).toEqual(["new"])
+    expect(snapshotsToRemove([snapshot("new", 1000)], ended, at)).toEqual([])
+    const expired = { ...state, lifeMs: 30 * DAY }
+    expect(snapshotsToRemove([snapshot("new", 30 * DAY)], expired, at)).toEqual(["new"])
+  })
+
+  test("the current snapshot of a living session is never removed while the provider keeps it", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.nat(400), { minLength: 1, maxLength: 8 }),
+        fc.nat(7),
+        (ages, pick) => {
+          const stored = ages.map((age, index) => snapshot(`s${index}`, age * 3_600_000))
+          const current = stored[pick % stored.length]?.id
+          expect(snapshotsToRemove(stored, { ...state, current }, at)).not.toContain(current)
+        },
+      ),
+    )
+  })
+
+  test("a snapshot is renewed in the five days before its end", () => {
+    expect(mustRenew(0, 30 * DAY, 24 * DAY)).toBe(false)
+    expect(mustRenew(0, 30 * DAY, 25 * DAY)).toBe(true)
+    expect(mustRenew(0, 30 * DAY, 30 * DAY)).toBe(false)
+    expect(mustRenew(0, undefined, 300 * DAY)).toBe(false)
+  })
+})
+
+describe("a round of the caretaker", () => {
+  const put = async (store: FleetStore, id: string, life: Partial<Life>, at: number) =>
+    store.add(
+      { id, tenant: "user:a", provider: "noop", environment: {} },
+      { ...newLife, ...life },
+      at,
+    )
+
+  test("busy sandboxes are kept alive every ten minutes by one replica, snapshots and volumes are removed in time", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    const now = clock.now()
+    const calls: string[] = []
+    const inner = memoryProvider({ volumes: true, snapshotLifeMs: 30 * DAY })
+    const ok = { is: "ok", value: undefined } as const
+    const provider: SandboxProvider = {
+      ...inner,
+      keepAlive: async (ref, ms) => {
+        calls.push(`keep ${ref} ${ms}`)
+        return ok
+      },
+      removeSnapshot: async (id) => {
+        calls.push(`snapshot ${id}`)
+        return ok
+      },
+      removeVolume: async (name) => {
+        calls.push(`volume ${name}`)
+        return ok
+      },
+    }
+    await put(store, "busy", { phase: "running", ref: "box", busy: true }, now)
+    await put(store, "idle", { phase: "running", ref: "box2" }, now)
+    await put(store, "ended", { phase: "ended", wanted: "ended" }, now - 8 * DAY)
+    await put(store, "orchestrator:ann:1", { phase: "ended", wanted: "ended" }, now - 8 * DAY)
+    await put(store, "lately", { phase: "ended", wanted: "ended" }, now - DAY)
+    await put(store, "saved", { snapshot: { id: "two" } }, now)
+    await store.addSnapshot({ id: "one", session: "saved", createdAt: now - 27 * DAY })
+    await store.addSnapshot({ id: "two", session: "saved", createdAt: now - 26 * DAY })
+    const wanted: string[] = []
+    const caretakerOf = (replica: string) =>
+      createCaretaker({
+        store,
+        provider,
+        replica,
+        clock,
+        log: silentLog,
+        idleMs: 900_000,
+        volumeMs: 7 * DAY,
+        keeper: {
+          want: async (id, what) => {
+            wanted.push(`${id} ${what}`)
+            return undefined
+          },
+        },
+      })
+    await caretakerOf("r1").round()
+    await caretakerOf("r2").round()
+    expect(calls.toSorted()).toEqual(["keep box 2700000", "snapshot one", "volume workspace-ended"])
+    expect(wanted).toContain("saved running")
+    expect((await store.snapshots()).map(({ id }) => id)).toEqual(["two"])
+    clock.advance(11 * 60_000)
+    await caretakerOf("r2").round()
+    expect(calls.filter((one) => one.startsWith("keep"))).toHaveLength(2)
+  })
+})
