@@ -12,9 +12,6 @@ import { sandboxEnvironment } from "./sandbox-environment.ts"
 
 export interface ServeStackOptions extends Pick<
   FleetOptions,
-<<<<<<< HEAD
-  "provider" | "store" | "version" | "idleMs" | "pausedMs" | "minimumVersion" | "resources"
-=======
   | "provider"
   | "store"
   | "version"
@@ -24,7 +21,7 @@ export interface ServeStackOptions extends Pick<
   | "quota"
   | "volumeMs"
   | "whisperVolume"
->>>>>>> main
+  | "resources"
 > {
   readonly hub: LocalHubOptions
   /** The config of a session that gets its first sandbox. */

@@ -64,13 +64,10 @@ export const serve: Command = async ({ settings: given, log }) => {
     pausedMs:
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
     minimumVersion: settings.snapshotMinimumVersion,
-<<<<<<< HEAD
     resources: resourcesOf(settings),
-=======
     quota: settings.sandboxQuota === 0 ? undefined : settings.sandboxQuota,
     volumeMs: settings.sandboxVolumeDays * 86_400_000,
     whisperVolume: settings.whisperVolume,
->>>>>>> main
   }
   const port = settings.hubPort || readPort(stateDir)
   if (settings.hubUrl !== undefined) {

@@ -47,20 +47,17 @@ const makeLink = async (hub: HubPort, id: string, generation: number) => {
 }
 
 export const createSandboxSpec =
-<<<<<<< HEAD
-  ({ hub, deployment, version, resources, environmentOf, idleMs, lifeMs }: SandboxSpecOptions) =>
-=======
   ({
     hub,
     deployment,
     version,
+    resources,
     environmentOf,
     idleMs,
     lifeMs,
     hasVolumes,
     whisperVolume,
   }: SandboxSpecOptions) =>
->>>>>>> main
   async (
     { id, tenant, kind, environment }: StoredSession,
     { generation, snapshot }: Call & { readonly do: "create" },

@@ -69,7 +69,7 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 const RESOLVER = "169.254.53.53"
 const START_MS = 30_000
 const START_POLL_MS = 5
-const VOLUME = /^[\w.-]{1,200}$/
+const MOST_NAME = 250
 const isLoopback = (host: string) => /^(?:127\.[\d.]+|localhost|\[?::1\]?)$/.test(host)
 
 /** The ports of URLs that lead to this machine's loopback. */
@@ -139,6 +139,13 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     }
   }
 
+  /** Names contain ids of sessions, which may have any character. */
+  const volumeFolder = (name: string): string | undefined => {
+    const file = encodeURIComponent(name)
+    const isName = file !== "" && file !== "." && file !== ".." && file.length <= MOST_NAME
+    return isName ? join(volumesFolder, file) : undefined
+  }
+
   const planOf = (box: Box): BoxPlan => ({
     disk: diskOf(box.name),
     diskKind: box.disk,
@@ -147,7 +154,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       ...programs,
       ...(hasResolver ? [{ ...readOnly(resolverFile), target: "/etc/resolv.conf" }] : []),
       ...box.volumes.map((volume) => ({
-        source: join(volumesFolder, volume.name),
+        source: volumeFolder(volume.name) ?? "",
         target: volume.path,
         isDirectory: true,
         isReadOnly: volume.readOnly,
@@ -190,13 +197,16 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
   }
 
   const makeVolume = (name: string) => {
-    const folder = join(volumesFolder, name)
+    const folder = volumeFolder(name)
+    if (folder === undefined) return
     mkdirSync(folder, { recursive: true, mode: 0o755 })
     if (becomes !== undefined) chownSync(folder, becomes, becomes)
   }
 
   const prepare: BoxMode["prepare"] = async (spec, box) => {
-    const bad = spec.volumes.find(({ name, path }) => !VOLUME.test(name) || !path.startsWith("/"))
+    const bad = spec.volumes.find(
+      ({ name, path }) => volumeFolder(name) === undefined || !path.startsWith("/"),
+    )
     if (bad) return { is: "refused", why: `${bad.name} at ${bad.path} is not a volume` }
     const snapshot = spec.image.kind === "snapshot" ? spec.image.id : undefined
     if (snapshot !== undefined && !layers.hasSnapshot(snapshot)) return missing
@@ -281,8 +291,8 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       layers.collect(boxes.flatMap((box) => box.layers))
     },
     removeVolume: (name) => {
-      if (VOLUME.test(name) && name !== "." && name !== "..")
-        rmSync(join(volumesFolder, name), { recursive: true, force: true })
+      const folder = volumeFolder(name)
+      if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
     },
     removeFiles: (box, others) => {
       killLaunchers(diskOf(box.name))
