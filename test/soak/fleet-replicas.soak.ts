@@ -45,7 +45,7 @@ const spawn = (port: number): Bun.Subprocess =>
       PATH: process.env["PATH"] ?? "",
       HOME: join(folder, "home"),
       SANDBOX_PROVIDER: "local",
-      SANDBOX_ISOLATION: "process",
+      SANDBOX_ISOLATION: "none",
       DATABASE_URL: postgres.url,
       HUB_URL: workerd.url,
       HUB_PORT: String(port),
