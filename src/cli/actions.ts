@@ -4,11 +4,21 @@ import { sleep, systemClock } from "../lib/clock.ts"
 import { SettingsError } from "../settings/settings-error.ts"
 import { type Method, type Operation, operations } from "../wire/operations/index.ts"
 import { type Command, print } from "./command.ts"
-import { gatewayClient } from "./gateway-client.ts"
+import { type GatewayClient, gatewayClient } from "./gateway-client.ts"
 import { table } from "./table.ts"
 
 const started = z.object({ executionId: z.string() })
 const execution = z.looseObject({ status: z.string() })
+
+const waiting = z.object({ approval: z.string() })
+const polled = z.discriminatedUnion("status", [
+  z.object({ status: z.literal("waiting") }),
+  z.object({
+    status: z.literal("done"),
+    reply: z.object({ status: z.number(), body: z.unknown() }),
+  }),
+])
+const refused = z.object({ error: z.string() })
 
 const POLL_MS = 1000
 const OVER = new Set(["completed", "failed", "cancelled", "canceled", "ok"])
@@ -30,7 +40,7 @@ export const actions: Command = async ({ settings, args }) => {
   }
   const { path, body } = requestOf(operation, inputOf(text))
   const client = gatewayClient(settings)
-  const result = await client.call(z.unknown(), operation.method, path, body)
+  const result = await carryOut(client, operation.method, path, body)
   print(`${JSON.stringify(result, null, json ? 0 : 2)}\n`)
   const id = started.safeParse(result).data?.executionId
   if (id === undefined) return 0
@@ -41,6 +51,28 @@ export const actions: Command = async ({ settings, args }) => {
       return now.status === "completed" || now.status === "ok" ? 0 : 1
     }
     if (now.status.includes("approval") && !json) process.stderr.write("Waiting for approval.\n")
+    await sleep(systemClock, POLL_MS)
+  }
+}
+
+/** An action that needs an approval is polled until a person has answered and it is carried out. */
+const carryOut = async (
+  client: GatewayClient,
+  method: Method,
+  path: string,
+  body: object | undefined,
+): Promise<unknown> => {
+  const response = await client.open(method, path, body, { prefer: "respond-async" })
+  const reply: unknown = await response.json()
+  if (response.status !== 202) return reply
+  const { approval } = waiting.parse(reply)
+  process.stderr.write("Waiting for a person to allow it.\n")
+  for (;;) {
+    const now = await client.call(polled, "GET", `/api/approvals/${encodeURIComponent(approval)}`)
+    if (now.status === "done") {
+      if (now.reply.status < 400) return now.reply.body
+      throw new Error(refused.safeParse(now.reply.body).data?.error ?? "the action failed")
+    }
     await sleep(systemClock, POLL_MS)
   }
 }

@@ -2,6 +2,7 @@
 import { rename, rm } from "node:fs/promises"
 import { z } from "zod"
 import type { Arguments } from "../settings/arguments.ts"
+import { savedWorkspace } from "../wire/operations/workspace.ts"
 import { SettingsError } from "../settings/settings-error.ts"
 import { type Command, print } from "./command.ts"
 import { type GatewayClient, gatewayClient } from "./gateway-client.ts"
@@ -91,6 +92,13 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     if (oldText === undefined || newText === undefined) throw wrongUse(usage)
     const request = { path, oldText, newText, replaceAll: switches.has("all") }
     return said(await client.open("POST", "/v1/fs/edit", request), "edited")
+  },
+  save: async (client, { paths }) => {
+    exactly(paths, 0, "save")
+    const response = await client.open("POST", "/api/workspace/save", {})
+    const saved = savedWorkspace.parse(await response.json())
+    const text = `saved: ${saved.files} files, ${saved.uploaded} sent, ${saved.leftOut} left out\n`
+    return { json: saved, text }
   },
 }
 

@@ -13,7 +13,12 @@ export interface GatewayClient {
     body?: object,
   ) => Promise<z.output<Schema>>
   /** The response itself, for streams. */
-  readonly open: (method: string, path: string, body?: object | Blob) => Promise<Response>
+  readonly open: (
+    method: string,
+    path: string,
+    body?: object | Blob,
+    headers?: Readonly<Record<string, string>>,
+  ) => Promise<Response>
 }
 
 const RETRY_MS = 10_000
@@ -40,13 +45,14 @@ export const gatewayClient = (
       "SANDPIPER_API_TOKEN is not set: run this command in the sandbox, in the agent's shell",
     )
   }
-  const request = async (method: string, path: string, body?: object | Blob): Promise<Response> => {
+  const request: GatewayClient["open"] = async (method, path, body, headers = {}) => {
     const until = clock.now() + RETRY_MS
     for (;;) {
       try {
         return await fetch(`${url}${path}`, {
           method,
           headers: {
+            ...headers,
             authorization: `Bearer ${token}`,
             ...(body && !(body instanceof Blob) && { "content-type": "application/json" }),
           },
@@ -60,8 +66,8 @@ export const gatewayClient = (
       }
     }
   }
-  const open: GatewayClient["open"] = async (method, path, body) => {
-    const response = await request(method, path, body)
+  const open: GatewayClient["open"] = async (method, path, body, headers) => {
+    const response = await request(method, path, body, headers)
     if (response.ok) return response
     const text = await response.text()
     throw new Error(sentenceOf(text) ?? `the runner responded with HTTP ${response.status}`)

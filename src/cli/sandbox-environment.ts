@@ -6,10 +6,16 @@ import type { EnvironmentOf } from "../fleet/sandbox-spec.ts"
 import { parseOwner } from "../hub/access/ownership.ts"
 import { LOCAL_OWNER } from "../hub/access/session-access.ts"
 import { gitTokenOf } from "../hub/handlers/git-tokens.ts"
+import { configureObjectStorage } from "../hub/object-storage.ts"
 import { childEnvironment } from "../hub/hosts/bun/child-environment.ts"
 
 const CREDENTIALS = /^(?:OP_SERVICE_ACCOUNT_TOKEN|SANDPIPER_SECRETS_FILE)$/
 const OF_GIT = /^(?:GITHUB_TOKEN|GIT_USER_NAME|GIT_USER_EMAIL|GIT_AUTHOR_.*|GIT_COMMITTER_.*)$/
+
+/** The hub of this deployment has object storage, or is elsewhere and has it. */
+const savesWorkspaces = (environment: Readonly<Record<string, string | undefined>>): boolean =>
+  environment["WORKSPACE_SYNC"] === "1" ||
+  configureObjectStorage(environment, Date.now) !== undefined
 
 export const sandboxEnvironment =
   (environment: Readonly<Record<string, string | undefined>>): EnvironmentOf =>
@@ -21,7 +27,10 @@ export const sandboxEnvironment =
     const owner = parseOwner(tenant)
     const token = owner && gitTokenOf(environment, owner)
     return {
-      providerKeys: only((name) => !CREDENTIALS.test(name) && !OF_GIT.test(name)),
+      providerKeys: {
+        ...only((name) => !CREDENTIALS.test(name) && !OF_GIT.test(name)),
+        ...(savesWorkspaces(environment) && { WORKSPACE_SYNC: "1" }),
+      },
       credentials: isOperators ? only((name) => CREDENTIALS.test(name)) : {},
       github: {
         ...(isOperators && only((name) => OF_GIT.test(name))),

@@ -6,6 +6,7 @@ import { createLocalProvider } from "../fleet/providers/local.ts"
 import { createNoopProvider } from "../fleet/providers/noop.ts"
 import { systemClock } from "../lib/clock.ts"
 import { digestOf } from "../lib/digest.ts"
+import type { Log } from "../lib/log.ts"
 import { selfCommand } from "../lib/self-command.ts"
 import type { Settings } from "../settings/settings.ts"
 import { SettingsError } from "../settings/settings-error.ts"
@@ -18,7 +19,13 @@ const hubUrlFor = ({ sandboxHubUrl }: Settings, sandboxes: string): string => {
   )
 }
 
-export const providerMakers = (settings: Settings): ProviderMakers => {
+/** A setting that only this sandbox provider needs. */
+const needed = (value: string | undefined, variable: string, provider: string): string => {
+  if (value !== undefined) return value
+  throw new SettingsError(`${variable} is missing: the sandbox provider ${provider} needs it`)
+}
+
+export const providerMakers = (settings: Settings, log: Log): ProviderMakers => {
   const { stateDir, sandboxImage: image } = settings
   return {
     local: () =>
@@ -36,6 +43,38 @@ export const providerMakers = (settings: Settings): ProviderMakers => {
       const { createDockerProvider } = await import("../fleet/providers/docker.ts")
       const provider = createDockerProvider({ socket, network, clock: systemClock })
       return elsewhere(provider, { image, hubUrl })
+    },
+    modal: async () => {
+      const options = {
+        tokenId: needed(settings.modalTokenId, "MODAL_TOKEN_ID", "modal"),
+        tokenSecret: needed(settings.modalTokenSecret, "MODAL_TOKEN_SECRET", "modal"),
+        app: settings.modalApp,
+        environment: settings.modalEnvironment,
+      }
+      const hubUrl = hubUrlFor(settings, "sandboxes at Modal")
+      const { createModalProvider } = await import("../fleet/providers/modal.ts")
+      return elsewhere(createModalProvider({ ...options, clock: systemClock, log }), {
+        image,
+        hubUrl,
+      })
+    },
+    e2b: async () => {
+      const apiKey = needed(settings.e2bApiKey, "E2B_API_KEY", "e2b")
+      const { e2bDomain: domain, e2bSandboxUrl: sandboxUrl } = settings
+      const apiUrl = settings.e2bApiUrl ?? `https://api.${domain}`
+      const hubUrl = hubUrlFor(settings, "sandboxes at E2B")
+      const { createE2bProvider } = await import("../fleet/providers/e2b.ts")
+      const options = { apiKey, apiUrl, domain, sandboxUrl, clock: systemClock }
+      return elsewhere(createE2bProvider(options), { image, hubUrl })
+    },
+    daytona: async () => {
+      const apiKey = needed(settings.daytonaApiKey, "DAYTONA_API_KEY", "daytona")
+      const { daytonaApiUrl, daytonaTarget: target } = settings
+      const hubUrl = hubUrlFor(settings, "sandboxes at Daytona")
+      const { createDaytonaProvider } = await import("../fleet/providers/daytona.ts")
+      const apiUrl = daytonaApiUrl.replace(/\/$/, "")
+      const options = { apiKey, apiUrl, target, clock: systemClock }
+      return elsewhere(createDaytonaProvider(options), { image, hubUrl })
     },
     kubernetes: async () => {
       const { kubernetesUrl: url } = settings

@@ -33,7 +33,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
   mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
-  const provider = await chooseProvider(given.sandboxProvider, providerMakers(given))
+  const provider = await chooseProvider(given.sandboxProvider, providerMakers(given, log))
   const models = await modelsOfStack(given)
   for (const problem of models.problems) print(`${problem}\n`)
   const { settings } = models

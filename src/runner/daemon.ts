@@ -27,6 +27,7 @@ import type { MissingProgram } from "./host/services.ts"
 import { createHibernation } from "./host/snapshot-hooks.ts"
 import { chooseAgentUser } from "./host/users.ts"
 import { joinAgent, secretAgentFacts } from "./join-agent.ts"
+import { joinApprovals } from "./join-approvals.ts"
 import { joinChannels } from "./join-channels.ts"
 import { joinGateway } from "./join-gateway.ts"
 import { type Joined, joinLink } from "./join-link.ts"
@@ -91,6 +92,8 @@ const PROCESSES_MS = 3000
 const FLUSH_MS = 1500
 const CLOSE_MS = 500
 const SYNC_MS = 30_000
+/** For the copy of the workspace, before a snapshot. */
+const SAVE_MS = 30_000
 const API_TOKEN_FACT = "agent.api-token"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
@@ -134,24 +137,21 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     gatewayPort,
     secretsToken: () => settings.get().secretsToken,
     send: link.send,
+    request: link.request,
     clock,
     log,
   })
-  const {
-    changes,
-    display,
-    egress,
-    environment,
-    git,
-    secrets,
-    services,
-    terminals,
-    v1,
-    workspace,
-  } = sandbox
+  const { changes, display, egress, environment, git, secrets, services, sync } = sandbox
+  const { terminals, v1, workspace } = sandbox
   const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
+  const approvals = joinApprovals({
+    actions: config.approveActions ?? [],
+    channels: () => channels,
+    send: link.send,
+    clock,
+  })
   const channels = joinChannels({
     mayFetch: options.mayFetch,
     config,
@@ -160,7 +160,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     link,
     send: link.send,
     onTurnFiles: changes.turnEnded,
-    onTurnOver: display.turnEnded,
+    onTurnOver: (turn) => {
+      approvals.promptEnded(turn.messageId)
+      display.turnEnded(turn)
+    },
     workDir,
     self,
     user,
@@ -197,6 +200,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       write: (name, value) => writeFact(db, name, value),
     },
     setComponent: readiness.setComponent,
+    ...(sync && { restoreWorkspace: sync.restore }),
     issueGitToken: (origin, repositories) =>
       link.request("git-token", { origin, repositories: [...repositories] }),
     hasTerminals: options.pageFiles !== undefined,
@@ -229,6 +233,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log,
   })
   const inbound = createCommandHandler({
+    replyApproval: approvals.reply,
     channels,
     workflows,
     jobs,
@@ -256,7 +261,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       void workflows.stop(undefined, why)
       void channels.stop(undefined, why)
     },
-    flush: link.flush,
+    flush: async (ms) => {
+      if (sync) await within(clock, SAVE_MS, sync.settle())
+      return link.flush(ms)
+    },
     scrub: () => scrubSecrets(config.stateDir, db, [API_TOKEN_FACT, ...secretAgentFacts]),
     sync: async () => {
       writeOut(db)
@@ -296,6 +304,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
           ]),
         git,
         secrets,
+        workspace: sync,
+        approvals,
         services: {
           ...services,
           isSetup: config.sessionKind === "setup",
@@ -306,6 +316,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         },
         v1,
         page: options.page,
+        terminals,
         terminal: options.pageFiles && { terminals, files: options.pageFiles },
         onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
         clock,
@@ -341,9 +352,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       stopWatching()
       changes.stop()
       hibernation.stop()
+      sync?.stop()
       const why = "the runner is shutting down"
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
-      await within(clock, SETTLE_MS, Promise.all(turns).then(display.settled))
+      await within(clock, SETTLE_MS, Promise.all(turns).then(display.settled).then(sync?.settle))
       terminals.stop()
       await within(
         clock,

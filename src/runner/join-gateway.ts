@@ -34,9 +34,13 @@ export interface JoinGatewayOptions {
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
   readonly services: GatewayOptions["services"]
+  /** Undefined where the workspace is not saved. */
+  readonly workspace: GatewayOptions["workspace"]
+  readonly approvals: GatewayOptions["approvals"]
   readonly v1: V1Supervisor
   readonly page: PageOptions | undefined
   readonly terminal: TerminalPorts | undefined
+  readonly terminals: GatewayOptions["terminals"]
   /** The agent has completed the session. */
   readonly onCompleted: () => void
   readonly clock: Clock
@@ -81,9 +85,12 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     }),
     secrets,
     services: options.services,
+    workspace: options.workspace,
+    approvals: options.approvals,
     v1Server: options.v1.address,
     page: options.page,
     terminal: options.terminal,
+    terminals: options.terminals,
   })
 }
 

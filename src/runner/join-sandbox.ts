@@ -12,6 +12,8 @@ import { wrapperFolder } from "./host/gh-wrapper.ts"
 import type { User } from "./host/users.ts"
 import { joinEgress } from "./join-egress.ts"
 import { joinServices } from "./join-services.ts"
+import { joinSync } from "./join-sync.ts"
+import type { Link } from "./link/link.ts"
 import { agentEnvironment } from "./opencode/launch/environment.ts"
 import { openDisplayStore } from "./sandbox/display/display-store.ts"
 import { createDisplayReporter } from "./sandbox/display/report-display.ts"
@@ -34,6 +36,7 @@ export interface JoinSandboxOptions {
   /** The current token of the secrets provider: a restored sandbox may have a new one. */
   readonly secretsToken: () => string | undefined
   readonly send: (frame: OutboundFrame) => void
+  readonly request: Link["request"]
   readonly clock: Clock
   readonly log: Log
 }
@@ -77,6 +80,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     git,
     workspace,
     send,
+    onChange: () => sync?.changed(),
     clock,
     log: log.child({ component: "workspace" }),
   })
@@ -117,6 +121,14 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     clock,
     log: log.child({ component: "v1" }),
   })
+  const sync = joinSync({
+    isOn: config.workspaceSync,
+    db,
+    request: options.request,
+    v1,
+    clock,
+    log: log.child({ component: "workspace" }),
+  })
   const runCommand = createRunCommand({
     workDir,
     environment: { ...userEnvironment, SANDPIPER_API_TOKEN: apiToken },
@@ -135,6 +147,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     terminals,
     services,
     v1,
+    sync,
     runCommand,
   }
 }

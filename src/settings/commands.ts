@@ -145,14 +145,15 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   },
   files: {
     group: "In a sandbox",
-    doc: "ls, cat, put, get, rm, mv, edit: files of the workspace, as the agent's user",
+    doc: "ls, cat, put, get, rm, mv, edit, save: files of the workspace, as the agent's user",
     settings: GATEWAY,
     usage: [
       "files ls [PATH] | cat PATH | put LOCAL PATH | get PATH LOCAL",
       "files mv FROM TO [--overwrite] | rm PATH [--recursive]",
       "files edit PATH --old TEXT --new TEXT [--all]",
+      "files save",
     ],
-    operands: ["ls", "cat", "put", "get", "rm", "mv", "edit"],
+    operands: ["ls", "cat", "put", "get", "rm", "mv", "edit", "save"],
     argument: "paths",
     switches: ["json", "recursive", "overwrite", "all"],
     flags: ["old", "new"],

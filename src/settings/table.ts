@@ -8,9 +8,11 @@ import { fleetSettings } from "./table/fleet.ts"
 import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
 import { processSettings } from "./table/process.ts"
+import { sandboxCloudSettings } from "./table/sandbox-clouds.ts"
 import { sandboxProviderSettings } from "./table/sandbox-providers.ts"
 import { secretSettings } from "./table/secrets.ts"
 import { serviceSettings } from "./table/services.ts"
+import { storageSettings } from "./table/storage.ts"
 import { workspaceSettings } from "./table/workspace.ts"
 
 /** In the order of `--help`. */
@@ -25,6 +27,8 @@ export const settingGroups = {
   Chats: chatSettings,
   Sandboxes: fleetSettings,
   "Sandbox providers": sandboxProviderSettings,
+  "Object storage": storageSettings,
+  "Sandbox clouds": sandboxCloudSettings,
   Process: processSettings,
 } as const
 
@@ -39,6 +43,8 @@ export const settingsTable = {
   ...chatSettings,
   ...fleetSettings,
   ...sandboxProviderSettings,
+  ...storageSettings,
+  ...sandboxCloudSettings,
   ...processSettings,
 }
 

@@ -49,3 +49,17 @@ test("a caller replaces neither the link nor the session's keys", () => {
     SESSION_ID: "s1",
   })
 })
+
+test("sandboxes of a deployment with object storage save their workspace and get no key of the storage", () => {
+  const storage = {
+    S3_ENDPOINT: "https://s3.example",
+    S3_ACCESS_KEY_ID: "key",
+    S3_SECRET_ACCESS_KEY: "secret",
+  }
+  const { providerKeys } = sandboxEnvironment(storage)("user:alice")
+  expect(providerKeys).toEqual({ WORKSPACE_SYNC: "1" })
+  expect(sandboxEnvironment({})("user:alice").providerKeys).toEqual({})
+  expect(sandboxEnvironment({ WORKSPACE_SYNC: "1" })("user:alice").providerKeys).toEqual({
+    WORKSPACE_SYNC: "1",
+  })
+})

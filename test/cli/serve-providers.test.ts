@@ -4,12 +4,13 @@ import { providerMakers } from "../../src/cli/serve-providers.ts"
 import { chooseProvider } from "../../src/fleet/providers/choose.ts"
 import { readInvocation } from "../../src/settings/settings.ts"
 import type { Environment } from "../../src/settings/setting.ts"
+import { silentLog } from "../fleet/kit/fleet.ts"
 
 const choose = async (env: Environment) => {
   const invocation = readInvocation(["serve"], { HOME: "/tmp", ...env }, "/tmp")
   if (invocation.want !== "command") throw new Error(`got ${invocation.want}`)
   const { settings } = invocation
-  return chooseProvider(settings.sandboxProvider, providerMakers(settings))
+  return chooseProvider(settings.sandboxProvider, providerMakers(settings, silentLog))
 }
 
 describe("the sandbox provider of serve", () => {
@@ -37,6 +38,28 @@ describe("the sandbox provider of serve", () => {
   test("an address of the hub without TLS is refused", () => {
     expect(choose({ SANDBOX_HUB_URL: "ws://hub.example.com" })).rejects.toThrow("wss://")
   })
+
+  const clouds = {
+    modal: { MODAL_TOKEN_ID: "ak-id", MODAL_TOKEN_SECRET: "as-secret" },
+    e2b: { E2B_API_KEY: "e2b_key" },
+    daytona: { DAYTONA_API_KEY: "dtn_key" },
+  } as const
+  for (const [name, keys] of Object.entries(clouds)) {
+    const hub = { SANDBOX_PROVIDER: name, SANDBOX_HUB_URL: "wss://hub.example.com" }
+
+    test(`${name} is made from its keys and the address of the hub`, async () => {
+      expect<string>((await choose({ ...hub, ...keys })).name).toBe(name)
+    })
+
+    test(`${name} without one of its keys, or without the address of the hub, is refused by the name of the setting`, async () => {
+      for (const key of Object.keys(keys)) {
+        const rest = Object.fromEntries(Object.entries(keys).filter(([one]) => one !== key))
+        expect(choose({ ...hub, ...rest })).rejects.toThrow(`${key} is missing`)
+      }
+      const alone = choose({ SANDBOX_PROVIDER: name, ...keys })
+      expect(alone).rejects.toThrow("SANDBOX_HUB_URL is missing")
+    })
+  }
 
   test("a type that does not exist fails with the list of types", () => {
     expect(choose({ SANDBOX_PROVIDER: "mars" })).rejects.toThrow("set it to one of local, docker")

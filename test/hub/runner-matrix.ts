@@ -28,6 +28,7 @@ const requestsOf = (of: Things): Readonly<Record<RequestType, readonly Fields[]>
   "terminate-child": [{ childSessionId: of.session }],
   "list-child-sessions": [{}],
   "list-channels": [{}],
+  "workspace-urls": [{ manifest: "get" }],
   "channel-reply": [{ channelType: "slack", channelId: "C1", message: "hi" }],
   "get-session-status": [{ targetSessionId: of.session }],
   "session-messages": [{ targetSessionId: of.session }],

@@ -27,6 +27,8 @@ export interface SlackApi {
   readonly calls: string[]
   /** The next `times` API calls fail. */
   readonly fail: (failure: Failure, times?: number) => void
+  /** The next message is posted, then `did` is called, and no answer is sent. */
+  readonly loseAnswer: (did: () => void) => void
   /** A file that only the bot's token can read; the result is its `url_private`. */
   readonly addFile: (name: string, bytes: Uint8Array<ArrayBuffer>) => string
   /** An Events API request, signed now unless `at` (seconds) says otherwise. */
@@ -44,6 +46,9 @@ export const startSlackApi = (): SlackApi => {
   const files = new Map<string, Uint8Array<ArrayBuffer>>()
   const pending = new Map<string, { name: string; mime: string; bytes: Uint8Array }>()
   const failures: Failure[] = []
+  /** Where each post is, and the metadata that Slack shows to the app that posted it. */
+  const metadata: { channel: string; thread: string | undefined; metadata: unknown }[] = []
+  let onLost: (() => void) | undefined
 
   const method = async (name: string, request: Request): Promise<Response> => {
     calls.push(name)
@@ -71,9 +76,28 @@ export const startSlackApi = (): SlackApi => {
         const text = field("text") ?? ""
         if (text === "") return Response.json({ ok: false, error: "no_text" })
         posts.push({ channel, thread: field("thread_ts"), text })
+        metadata.push({ channel, thread: field("thread_ts"), metadata: fields["metadata"] })
+        if (onLost) {
+          onLost()
+          onLost = undefined
+          return new Promise(() => {})
+        }
         const ts = `17000000${posts.length}.000100`
         return Response.json({ ok: true, channel, ts, message: { text, ts } })
       }
+      case "conversations.replies":
+      case "conversations.history":
+        return Response.json({
+          ok: true,
+          messages: metadata
+            .filter((one) => one.channel === field("channel") && one.thread === field("ts"))
+            .map((one, index) => ({
+              type: "message",
+              bot_id: "B1",
+              ts: `17000000${index + 1}.000100`,
+              ...(field("include_all_metadata") === "true" && { metadata: one.metadata }),
+            })),
+        })
       case "files.getUploadURLExternal": {
         const id = `F${pending.size + 1}`
         pending.set(id, { name: field("filename") ?? "", mime: "", bytes: new Uint8Array() })
@@ -129,6 +153,9 @@ export const startSlackApi = (): SlackApi => {
     uploads,
     calls,
     fail: (failure, times = 1) => failures.push(...Array.from({ length: times }, () => failure)),
+    loseAnswer: (did) => {
+      onLost = did
+    },
     addFile: (name, bytes) => {
       files.set(name, bytes)
       return `${origin}/files/${name}`

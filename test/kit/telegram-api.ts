@@ -19,6 +19,8 @@ export interface TelegramApi {
   readonly posts: TelegramPost[]
   readonly calls: string[]
   readonly fail: (code: number, options?: { retryAfter?: number; times?: number }) => void
+  /** The next message is sent to its chat, then `did` is called, and no answer is sent. */
+  readonly loseAnswer: (did: () => void) => void
   readonly addFile: (id: string, bytes: Uint8Array<ArrayBuffer>) => void
   /** A webhook call with the secret token. */
   readonly update: (to: string, message: object, secret?: string) => Request
@@ -34,6 +36,7 @@ export const startTelegramApi = (): TelegramApi => {
   const files = new Map<string, Uint8Array<ArrayBuffer>>()
   const failures: { code: number; retryAfter?: number }[] = []
   let updates = 0
+  let onLost: (() => void) | undefined
 
   const refuse = (code: number, description: string, retryAfter?: number) =>
     Response.json(
@@ -79,7 +82,10 @@ export const startTelegramApi = (): TelegramApi => {
       if (text === "") return refuse(400, "Bad Request: message text is empty")
       if (text.length > 4096) return refuse(400, "Bad Request: message is too long")
       posts.push({ ...place, text })
-      return sent()
+      if (!onLost) return sent()
+      onLost()
+      onLost = undefined
+      return new Promise(() => {})
     }
     const kind = name === "sendPhoto" ? "photo" : name === "sendDocument" ? "document" : undefined
     if (kind === undefined) return refuse(404, "Not Found")
@@ -121,6 +127,9 @@ export const startTelegramApi = (): TelegramApi => {
           ...(retryAfter !== undefined && { retryAfter }),
         })),
       ),
+    loseAnswer: (did) => {
+      onLost = did
+    },
     addFile: (id, bytes) => void files.set(id, bytes),
     update: (to, message, secret = TELEGRAM_SECRET) =>
       new Request(to, {

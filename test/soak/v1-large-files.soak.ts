@@ -8,7 +8,7 @@ import { z } from "zod"
 import { makeControlToken } from "../runner/gateway/kit.ts"
 
 /** Of the runner, and of the server that it starts while `/v1` is used. */
-const MOST_GROWTH_MB = [30, 60]
+const MOST_GROWTH_MB = [30, 30]
 const place = z.object({ url: z.string(), root: z.string(), serverPid: z.int() })
 
 let child: Bun.Subprocess<"pipe", "pipe", "inherit">
@@ -38,7 +38,7 @@ const curl = (...args: string[]) =>
 const digestOf = async (path: string): Promise<string> =>
   (await Bun.$`sha256sum < ${path}`.text()).slice(0, 64)
 
-test("1 GB up and down is the same file, and the memory of the runner grows by less than 30 MB", async () => {
+test("1 GB up and down is the same file, and the memory of the runner and of its server grows by less than 30 MB", async () => {
   const address = `${stage.url}/v1/fs/file?path=large`
   const small = join(local, "small")
   await Bun.$`head -c 20M ${join(local, "source")} > ${small}`

@@ -17,10 +17,15 @@ const programs: Readonly<Record<string, string>> = {
   make: "make",
   python3: "python3",
   "pkg-config": "pkg-config",
+  podman: "podman",
+  runc: "runc",
+  iptables: "iptables",
+  "redis-server": "redis-server",
 }
 /** Packages without a program, detected by a file they contain. */
 const files: Readonly<Record<string, string>> = {
   "/usr/share/novnc/vnc.html": "novnc",
+  "/usr/lib/podman/netavark": "netavark",
   "/usr/include/X11/extensions/XKBfile.h": "libxkbfile-dev",
   "/usr/include/krb5.h": "libkrb5-dev",
   "/usr/include/libsecret-1/libsecret/secret.h": "libsecret-1-dev",

@@ -1,5 +1,5 @@
 /** Podman's Engine API on a socket of its own, with its own storage, and a small image made of this machine's programs. */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { chownSync, mkdirSync, writeFileSync } from "node:fs"
 import { cp } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { start, temporaryDirectory, until } from "./kit.ts"
@@ -79,7 +79,13 @@ export const startPodman = async (): Promise<Podman> => {
         for (const library of librariesOf(from)) await copy(library, library)
       }
       await copy("/bin/sh", "/bin/sh")
-      writeFileSync(join(root, "etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n")
+      writeFileSync(
+        join(root, "etc/passwd"),
+        "root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000:agent:/home/agent:/bin/sh\n",
+      )
+      writeFileSync(join(root, "etc/group"), "root:x:0:\nagent:x:1000:\n")
+      mkdirSync(join(root, "home/agent"), { recursive: true })
+      chownSync(join(root, "home/agent"), 1000, 1000)
       writeFileSync(join(root, "start.sh"), startScript, { mode: 0o755 })
       const archive = join(folder.path, "image.tar")
       Bun.spawnSync(["tar", "-C", root, "-cf", archive, "."])

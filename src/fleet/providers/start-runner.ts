@@ -32,6 +32,9 @@ const script = startScript({
 /** Ends as soon as the runner has been started. */
 export const startRunner: readonly string[] = ["/bin/sh", "-c", script]
 
+/** The main process of a sandbox that would end with its main process: a restart of the runner must not end it. */
+export const startAndStay: readonly string[] = ["/bin/sh", "-c", `${script}exec sleep infinity`]
+
 /** The fleet restarts a runner by running the entry point, which would not end before the runner does. */
 export const argvOf = ({ argv }: SandboxCommand): readonly string[] =>
   argv[0] === START ? startRunner : argv

@@ -173,6 +173,7 @@ const requests: Readonly<Record<RequestAction, Rule>> = {
   "request:list-child-sessions": runnerSelf("own session"),
   "request:list-channels": runnerSelf("own session"),
   "request:channel-reply": runnerSelf("own session"),
+  "request:workspace-urls": runnerSelf("own session"),
   "request:get-session-status": runnerRead("`targetSessionId`"),
   "request:session-messages": runnerRead("`targetSessionId`"),
   "request:forward-messages": runnerRead("`targetSessionId`"),

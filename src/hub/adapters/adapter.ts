@@ -39,7 +39,9 @@ export interface ChannelAdapter {
   /** Checks the sender of a webhook call and reads its messages. */
   readonly receive: (request: Request) => Promise<Received>
   /** Sends one message. Rejects with a `SendError`. */
-  readonly send: (channelId: string, text: string) => Promise<void>
+  readonly send: (channelId: string, text: string, id: string) => Promise<void>
+  /** Looks for a message of this id that was sent before; absent if the service cannot tell. Rejects with a `SendError`. */
+  readonly wasSent?: (channelId: string, id: string) => Promise<boolean | "unknown">
   readonly attach: (channelId: string, file: OutgoingFile) => Promise<void>
 }
 
@@ -59,6 +61,13 @@ export const readBody = async (request: Request): Promise<string | undefined> =>
   return bytes && new TextDecoder().decode(bytes)
 }
 
+/** Errors of a connection that was never made: the service has seen nothing. */
+const NEVER_SENT = /ConnectionRefused|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|FailedToOpenSocket/
+
+/** Whether a failed `fetch` may have reached the service. */
+export const mayHaveArrived = (error: unknown): boolean =>
+  !(error instanceof Error && "code" in error && NEVER_SENT.test(String(error.code)))
+
 /** One HTTP call to the service. `what` names it in errors: an address may hold a token and is never shown. */
 export const callService = async (
   what: string,
@@ -74,7 +83,10 @@ export const callService = async (
     })
   } catch (error) {
     const why = error instanceof Error && error.name === "TimeoutError" ? "timed out" : "failed"
-    throw new SendError(`${what}: the request ${why}`, { retryable: true })
+    throw new SendError(`${what}: the request ${why}`, {
+      retryable: true,
+      mayHaveArrived: mayHaveArrived(error),
+    })
   }
   if (response.ok) return response
   const retryAfter = Number(response.headers.get("retry-after"))

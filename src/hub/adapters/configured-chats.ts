@@ -78,9 +78,11 @@ export const configureChats = ({
     find,
     port: {
       maxTextLength: (type) => find(type)?.adapter.maxTextLength,
-      send: async (type, channelId, { text, image }) => {
+      wasSent: async (type, channelId, { id, image }) =>
+        (image ? undefined : await find(type)?.adapter.wasSent?.(channelId, id)) ?? "unknown",
+      send: async (type, channelId, { id, text, image }) => {
         const adapter = find(type)?.adapter
-        if (!image) return adapter?.send(channelId, text)
+        if (!image) return adapter?.send(channelId, text, id)
         const bytes = Uint8Array.from(atob(image.base64), (byte) => byte.charCodeAt(0))
         const name = image.name ?? `image.${image.mime.split("/")[1] ?? "png"}`
         await adapter?.attach(channelId, { name, mime: image.mime, bytes, caption: text })

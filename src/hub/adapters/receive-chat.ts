@@ -31,7 +31,11 @@ export const receiveChat = async (
     if ((await deliver(session, prompt, channel)) === "delivered") continue
     // Without this, the person would wait for an answer that never comes.
     await adapter
-      .send(message.channelId, "This session has ended and takes no messages.")
+      .send(
+        message.channelId,
+        "This session has ended and takes no messages.",
+        `${message.id}/ended`,
+      )
       .catch(() => {})
   }
   return response

@@ -77,16 +77,29 @@ export const createSlackAdapter = (options: SlackOptions): ChannelAdapter => {
       },
       body: "json" in body ? JSON.stringify(body.json) : new URLSearchParams(body.form),
     })
-    const data = parseJson(await response.text())
+    const unreadable = () =>
+      new SendError(`${what}: unreadable response`, { retryable: true, mayHaveArrived: true })
+    const data = parseJson(await response.text().catch(() => ""))
     const reply = apiReply.safeParse(data)
-    if (!reply.success) throw new SendError(`${what}: unreadable response`, { retryable: true })
+    if (!reply.success) throw unreadable()
     if (!reply.data.ok) {
       const error = reply.data.error ?? "unknown_error"
-      throw new SendError(`${what}: ${error}`, { retryable: TEMPORARY.has(error) })
+      throw new SendError(`${what}: ${error}`, {
+        retryable: TEMPORARY.has(error),
+        mayHaveArrived: HALF_DONE.has(error),
+      })
     }
     const parsed = schema.safeParse(data)
     if (parsed.success) return parsed.data
-    throw new SendError(`${what}: unreadable response`, { retryable: true })
+    throw unreadable()
+  }
+  /** For the steps before a message is posted: repeating them posts nothing twice. */
+  const callBefore: typeof call = async (method, body, schema) => {
+    try {
+      return await call(method, body, schema)
+    } catch (error) {
+      throw error instanceof SendError ? beforePosting(error) : error
+    }
   }
 
   const fileOf = ({ mimetype, name, url_private }: z.output<typeof slackFile>): IncomingFile[] =>
@@ -137,15 +150,36 @@ export const createSlackAdapter = (options: SlackOptions): ChannelAdapter => {
         return { response: Response.json({ challenge: parsed.data.challenge }), messages: [] }
       return { response: Response.json({ ok: true }), messages: messagesOf(parsed.data.event) }
     },
-    send: async (channelId, text) => {
+    send: async (channelId, text, id) => {
+      const metadata = { event_type: SENT_EVENT, event_payload: { id } }
       await call(
         "chat.postMessage",
-        { json: { ...placeOf(channelId), text: toSlack(text) } },
+        { json: { ...placeOf(channelId), text: toSlack(text), metadata } },
         apiReply,
       )
     },
+    // Slack has no idempotency key, but shows the metadata of a message to the app that posted it.
+    wasSent: async (channelId, id) => {
+      const { channel, thread_ts: thread } = placeOf(channelId)
+      const form = {
+        channel,
+        limit: "100",
+        include_all_metadata: "true",
+        oldest: String(Math.floor(now() / 1000) - LOOK_BACK_SECONDS),
+        ...(thread !== undefined && { ts: thread }),
+      }
+      const method = thread === undefined ? "conversations.history" : "conversations.replies"
+      try {
+        const { messages } = await callBefore(method, { form }, history)
+        return messages.some(({ metadata }) => metadata?.event_payload?.["id"] === id)
+      } catch (error) {
+        // An app without the right to read the conversation cannot tell.
+        if (error instanceof SendError && !error.retryable) return "unknown"
+        throw error
+      }
+    },
     attach: async (channelId, { name, mime, bytes, caption }) => {
-      const { upload_url, file_id } = await call(
+      const { upload_url, file_id } = await callBefore(
         "files.getUploadURLExternal",
         { form: { filename: name, length: String(bytes.length) } },
         z.object({ upload_url: z.url(), file_id: z.string() }),
@@ -154,6 +188,8 @@ export const createSlackAdapter = (options: SlackOptions): ChannelAdapter => {
         method: "POST",
         headers: { "content-type": mime },
         body: bytes,
+      }).catch((error: unknown) => {
+        throw error instanceof SendError ? beforePosting(error) : error
       })
       const { channel, thread_ts } = placeOf(channelId)
       await call(
@@ -180,6 +216,27 @@ const TEMPORARY = new Set([
   "service_unavailable",
   "request_timeout",
 ])
+
+/** Slack says of these that a part of the work may have been done. */
+const HALF_DONE = new Set(["fatal_error", "internal_error", "request_timeout"])
+
+/** Marks the messages of this app. */
+const SENT_EVENT = "sandpiper_reply"
+/** Older than the last attempt of any message. */
+const LOOK_BACK_SECONDS = 12 * 60 * 60
+
+const history = z.object({
+  messages: z.array(
+    z.object({
+      metadata: z
+        .object({ event_payload: z.record(z.string(), z.unknown()).optional() })
+        .optional(),
+    }),
+  ),
+})
+
+const beforePosting = ({ message, retryable, retryAfterMs }: SendError): SendError =>
+  new SendError(message, { retryable, retryAfterMs })
 
 const placeOf = (channelId: string): { channel: string; thread_ts?: string } => {
   const [channel = "", thread] = channelId.split(":")

@@ -9,6 +9,7 @@ import { sameText } from "../../lib/constant-time.ts"
 import {
   type ChannelAdapter,
   downloadFile,
+  mayHaveArrived,
   type IncomingFile,
   type IncomingMessage,
   readBody,
@@ -85,13 +86,19 @@ export const createTelegramAdapter = (options: TelegramOptions): ChannelAdapter 
         redirect: "manual",
         signal: AbortSignal.timeout(CALL_MS),
       })
-    } catch {
+    } catch (error) {
       // The error of fetch names the address, and the address holds the token.
-      throw new SendError(`${what}: the request failed`, { retryable: true })
+      throw new SendError(`${what}: the request failed`, {
+        retryable: true,
+        mayHaveArrived: mayHaveArrived(error),
+      })
     }
-    const parsed = apiReply.safeParse(parseJson(await response.text()))
+    const parsed = apiReply.safeParse(parseJson(await response.text().catch(() => "")))
     if (!parsed.success)
-      throw new SendError(`${what}: HTTP ${response.status}`, { retryable: response.status >= 500 })
+      throw new SendError(`${what}: HTTP ${response.status}`, {
+        retryable: response.ok || response.status >= 500,
+        mayHaveArrived: response.ok,
+      })
     const { ok, result, description, error_code: code = response.status, parameters } = parsed.data
     if (ok) return result
     const seconds = parameters?.retry_after

@@ -3,6 +3,8 @@ import { channelAddress, channelKey } from "../../wire/channel.ts"
 import type { Session, SessionStatus } from "../session/session.ts"
 import type { Children } from "./children-port.ts"
 import type { GitHost } from "./git-host.ts"
+import type { ObjectStorage } from "../object-storage.ts"
+import { workspaceUrls } from "./workspace-urls.ts"
 import { type ExternalHandlers, nameOfRequest, Refusal } from "./handler-table.ts"
 
 /** Another session of the hub: in this process (Bun) or in its own Durable Object, where each call is asynchronous. */
@@ -20,6 +22,8 @@ export interface ExternalHandlerOptions {
   readonly find: (session: string) => Promise<OtherSession | undefined>
   readonly children: Pick<Children, "spawn" | "of" | "mustOwn" | "terminate">
   readonly git: GitHost
+  /** Where workspaces are stored; undefined if the deployment has none. */
+  readonly storage: ObjectStorage | undefined
   /** Why nothing can be sent to channels of this type. */
   readonly chatProblem: (channelType: string) => string | undefined
 }
@@ -28,6 +32,7 @@ export const createExternalHandlers = ({
   find,
   children,
   git,
+  storage,
   chatProblem,
 }: ExternalHandlerOptions): ExternalHandlers => {
   const mustFind = async (id: string): Promise<OtherSession> => {
@@ -36,6 +41,7 @@ export const createExternalHandlers = ({
     return session
   }
   return {
+    "workspace-urls": workspaceUrls(storage),
     "spawn-child": async (task, { session, requestId }) => ({
       childSessionId: await children.spawn(session, requestId, task),
     }),

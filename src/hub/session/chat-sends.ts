@@ -2,10 +2,11 @@
  * Messages for chat services outside (Slack, Telegram). They are rows, stored in the transaction that causes them, and are
  * sent one after the other per channel. A failed one is retried with backoff; when it is given up, the conversation says so.
  * The services have no idempotency key: a row says that its call was begun before the call. If the host dies during the
- * call, the message is not sent a second time; the conversation says that it may not have arrived.
+ * call, or the answer is lost, the service is asked whether it has the message. Where it cannot tell, the message is not sent
+ * a second time; the conversation says that it may not have arrived.
  */
 import { channelAddress } from "../../wire/channel.ts"
-import { type ChatServices, SendError } from "./chat-services.ts"
+import { type ChatMessage, type ChatServices, SendError } from "./chat-services.ts"
 import { retryInMs } from "./chat-retry.ts"
 import type { Deadlines } from "./deadlines.ts"
 import type { Messages } from "./messages.ts"
@@ -37,6 +38,10 @@ export interface ChatSends {
 
 type PromptEnd = { readonly text: string } | { readonly error: string }
 type Commit = (work: () => void) => void
+type Outcome =
+  | { readonly is: "sent" }
+  | { readonly is: "unknown" }
+  | { readonly is: "failed"; readonly failure: unknown }
 
 /** A longer text is a message before the image. */
 const MAX_CAPTION = 1000
@@ -89,25 +94,40 @@ export const createChatSends = (
   const setReplied = (promptId: string) =>
     sql.run("INSERT OR IGNORE INTO chat_replies (prompt) VALUES (?)", promptId)
 
-  const deliver = async ({ channel, text, artifact, mime }: SendRow): Promise<void> => {
-    const { channelType, channelId } = channelAddress(channel)
+  const messageOf = ({ id, text, artifact, mime }: SendRow): ChatMessage => {
     const base64 = artifact === null ? undefined : blobs.get(artifact)
     const shown = readRow(sql, pathRow, "SELECT path FROM display_files WHERE id = ?", artifact)
     const name = shown?.path.split("/").at(-1)
     const image = { base64: base64 ?? "", mime: mime ?? "image/png", ...(name && { name }) }
-    await chats?.send(channelType, channelId, {
-      text,
-      ...(base64 !== undefined && { image }),
-    })
+    return { id, text, ...(base64 !== undefined && { image }) }
   }
 
-  /** Resolves with the failure, if there is one. */
-  const trySending = async (row: SendRow): Promise<unknown> => {
+  /** Resolves to false if an earlier attempt may have arrived and the service cannot tell. */
+  const deliver = async (row: SendRow): Promise<boolean> => {
+    const { channelType, channelId } = channelAddress(row.channel)
+    const message = messageOf(row)
+    if (row.started_at !== null) {
+      const arrived = await chats?.wasSent(channelType, channelId, message).catch(stillUnknown)
+      if (arrived === true || arrived === undefined) return true
+      if (arrived === "unknown") return false
+    }
+    sql.run("UPDATE sends SET started_at = ? WHERE id = ?", now(), row.id)
+    await chats?.send(channelType, channelId, message)
+    return true
+  }
+
+  /** The look has failed: the next attempt must look again. */
+  const stillUnknown = (error: unknown): never => {
+    if (!(error instanceof SendError)) throw error
+    const { message, retryable, retryAfterMs } = error
+    throw new SendError(message, { retryable, retryAfterMs, mayHaveArrived: true })
+  }
+
+  const trySending = async (row: SendRow): Promise<Outcome> => {
     try {
-      await deliver(row)
-      return undefined
+      return (await deliver(row)) ? { is: "sent" } : { is: "unknown" }
     } catch (error) {
-      return error ?? new Error("rejected without a reason")
+      return { is: "failed", failure: error }
     }
   }
 
@@ -118,24 +138,29 @@ export const createChatSends = (
     messages.add("system", { channel: row.channel, content: "", error }, ids)
   }
 
-  /** The host died while this message was sent. */
-  const endUnknown = ({ channel, id }: SendRow) => {
+  /** The host died while this message was sent, or the answer of the service was lost. */
+  const endUnknown = ({ channel, id, attempts }: SendRow) => {
     const { channelType } = channelAddress(channel)
     report("hub.chat-send-unknown", { channelType })
     sql.run("DELETE FROM sends WHERE id = ?", id)
-    const error = `the hub stopped while it sent a message to ${channelType}: the message may not have arrived and is not sent again`
+    const cause =
+      attempts === 0
+        ? `the hub stopped while it sent a message to ${channelType}`
+        : `a message to ${channelType} was sent and no answer came`
+    const error = `${cause}: the message may not have arrived and is not sent again`
     messages.add("system", { channel, content: "", error }, { id: `${id}/unknown` })
     lookAgain(channel)
   }
 
-  const settle = (row: SendRow, failure: unknown) => {
+  const settle = (row: SendRow, outcome: Outcome) => {
     const { channel, id } = row
-    if (failure === undefined) {
+    if (outcome.is === "unknown") return endUnknown(row)
+    if (outcome.is === "sent") {
       sql.run("DELETE FROM sends WHERE id = ?", id)
       return lookAgain(channel)
     }
     const attempts = row.attempts + 1
-    const known = failure instanceof SendError ? failure : undefined
+    const known = outcome.failure instanceof SendError ? outcome.failure : undefined
     const retryable = known?.retryable ?? false
     const wait = retryInMs(
       { attempts, retryable, retryAfterMs: known?.retryAfterMs },
@@ -143,14 +168,17 @@ export const createChatSends = (
     )
     const { channelType } = channelAddress(channel)
     report("hub.chat-send-failed", { channelType, attempts, isLast: wait === undefined })
+    const mayHaveArrived = known?.mayHaveArrived === true
     if (wait === undefined) {
+      if (mayHaveArrived) return endUnknown({ ...row, attempts })
       // An error of our own code is logged by its name only; a SendError holds no contents.
       giveUp(row, known?.message ?? "internal error")
       return lookAgain(channel)
     }
     const dueAt = now() + wait
+    // A row whose call was begun is looked for before it is sent again.
     sql.run(
-      "UPDATE sends SET attempts = ?, due_at = ?, started_at = NULL WHERE id = ?",
+      `UPDATE sends SET attempts = ?, due_at = ?${mayHaveArrived ? "" : ", started_at = NULL"} WHERE id = ?`,
       attempts,
       dueAt,
       id,
@@ -159,16 +187,9 @@ export const createChatSends = (
   }
 
   const sendOne = async (row: SendRow, commit: Commit): Promise<void> => {
-    if (row.started_at !== null) {
-      // The caller may be inside another commit.
-      await Promise.resolve()
-      busy.delete(row.channel)
-      return commit(() => endUnknown(row))
-    }
-    sql.run("UPDATE sends SET started_at = ? WHERE id = ?", now(), row.id)
-    const failure = await trySending(row)
+    const outcome = await trySending(row)
     busy.delete(row.channel)
-    commit(() => settle(row, failure))
+    commit(() => settle(row, outcome))
   }
 
   return {

@@ -5,6 +5,7 @@ import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import type { FilePatch } from "./patch.ts"
 import type { SnapshotStore } from "./revert-safely.ts"
+import type { Approvals } from "../gateway/approvals.ts"
 import type { Executions } from "../workflow/executions.ts"
 import type { Inbound, InboundFrame, OutboundFrame } from "../../wire/frames/index.ts"
 
@@ -27,6 +28,8 @@ export interface CommandContext {
   /** Removes the tunnel and sends the list of the remaining ones. */
   readonly deleteTunnel: (name: string) => Promise<void>
   readonly stop: () => void
+  /** An operation waits for this permission; false if there is none. */
+  readonly replyApproval: Approvals["reply"]
   readonly clock: Clock
   readonly log: Log
 }

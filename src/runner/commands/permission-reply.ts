@@ -2,9 +2,10 @@
 import type { Command } from "./command.ts"
 
 export const permissionReply: Command<"permission-reply"> = (
-  { channels, log },
+  { channels, replyApproval, log },
   { permissionId, reply },
 ) => {
+  if (replyApproval(permissionId, reply)) return
   if (!channels.replyPermission(permissionId, reply))
     log.warn("permission-reply.unknown", { permissionId })
 }

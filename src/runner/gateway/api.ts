@@ -14,6 +14,7 @@ import {
 } from "../../wire/operations/index.ts"
 import { openApi } from "../../wire/operations/openapi.ts"
 import { ApiError } from "./api-error.ts"
+import type { Approvals } from "./approvals.ts"
 import { createOnce, KeyReused } from "./idempotency.ts"
 import { findRoute } from "./routes.ts"
 import type { Tickets } from "./tickets.ts"
@@ -36,6 +37,8 @@ export interface ApiPorts {
   /** The operations that the sandbox carries out itself. */
   readonly sandbox: SandboxHandlers
   readonly tickets: Tickets
+  /** Absent where no operation needs an approval. */
+  readonly approvals?: Approvals | undefined
   readonly now: () => number
   readonly log: Log
 }
@@ -76,7 +79,20 @@ export const createApi = (ports: ApiPorts): Api => {
       const request = context.req.raw
       const input = await readInput(operation, request, context.req.param())
       const caller = callerOf(request.headers)
-      const work = () => perform(operation, input, ports, caller)
+      const { approvals } = ports
+      const question = { action: operation.name, input, sessionId: caller.sessionId }
+      const needsApproval = approvals?.needs(operation.name) === true
+      const carryOutAfter = async (allowed: Promise<void> | undefined) => {
+        await allowed
+        return perform(operation, input, ports, caller)
+      }
+      if (approvals && needsApproval && request.headers.get("prefer") === "respond-async") {
+        const approval = approvals.begin(question, (allowed) =>
+          replyOf(() => carryOutAfter(allowed), context.req.path, caller),
+        )
+        return context.json({ approval, status: "waiting" }, 202)
+      }
+      const work = () => carryOutAfter(needsApproval ? approvals?.wait(question) : undefined)
       const run = () => replyOf(work, context.req.path, caller)
       const key = operation.method === "GET" ? null : request.headers.get("idempotency-key")
       const reply =
@@ -84,6 +100,12 @@ export const createApi = (ports: ApiPorts): Api => {
       return context.json(reply.body, reply.status)
     })
   }
+  app.get("/api/approvals/:id", (context) => {
+    const found = ports.approvals?.poll(context.req.param("id"))
+    if (!found) throw new ApiError(404, "not-found", "no action waits under this id")
+    const isOver = found.result !== undefined
+    return context.json(isOver ? { status: "done", reply: found.result } : { status: "waiting" })
+  })
   app.get("/api/openapi.json", (context) => context.json(openApi(operations)))
   app.post("/api/tickets", async (context) => {
     const { path } = parse(ticketInput, await readJson(context.req.raw))

@@ -29,6 +29,8 @@ export const isControlClaims = (
 }
 
 export interface TokenIds {
+  /** True for a token that was accepted before and has not expired: its signature need not be checked again. */
+  readonly isAccepted: (token: string) => boolean
   /** False if another token has used this id. `expiresAt` in milliseconds since the epoch. */
   readonly belongs: (jti: string, token: string, expiresAt: number) => boolean
   readonly clear: () => void
@@ -40,18 +42,28 @@ export interface TokenIds {
  */
 export const createTokenIds = (now: () => number, most = 10_000): TokenIds => {
   const known = new Map<string, { readonly token: string; readonly expiresAt: number }>()
+  const accepted = new Map<string, number>()
   const sweep = () => {
-    for (const [id, { expiresAt }] of known) if (expiresAt <= now()) known.delete(id)
+    for (const [id, { token, expiresAt }] of known) {
+      if (expiresAt > now()) continue
+      known.delete(id)
+      accepted.delete(token)
+    }
   }
   return {
+    isAccepted: (token) => (accepted.get(token) ?? 0) > now(),
     belongs: (jti, token, expiresAt) => {
       const first = known.get(jti)
       if (first !== undefined && first.expiresAt > now()) return first.token === token
       if (known.size >= most) sweep()
       if (known.size >= most) return false
       known.set(jti, { token, expiresAt })
+      accepted.set(token, expiresAt)
       return true
     },
-    clear: () => known.clear(),
+    clear: () => {
+      known.clear()
+      accepted.clear()
+    },
   }
 }

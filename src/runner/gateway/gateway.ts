@@ -10,6 +10,8 @@ import { createMetrics, type Metric } from "./metrics.ts"
 import { createDialer } from "./tcp/backend-connections.ts"
 import { isReady, type Components, readyReport } from "./components.ts"
 import type { PageOptions } from "./page/page-door.ts"
+import type { Approvals } from "./approvals.ts"
+import type { Terminals } from "../sandbox/terminals.ts"
 import type { TerminalPorts } from "./serve-terminals.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
@@ -57,7 +59,12 @@ export interface GatewayOptions {
   readonly secrets?: Secrets | undefined
   /** The sandbox's own terminals and the files of their document. */
   readonly terminal?: TerminalPorts | undefined
+  /** The same terminals, which `/api/terminal` opens also where the document is missing. */
+  readonly terminals?: Terminals | undefined
   readonly services: SandboxOperationPorts["services"]
+  readonly workspace: SandboxOperationPorts["workspace"]
+  /** Absent where no operation needs an approval. */
+  readonly approvals?: Approvals | undefined
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
   readonly v1Server?: () => Promise<V1Address | undefined>
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
@@ -113,6 +120,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
       tunnels,
       isListening: dialer.isListening,
       services: options.services,
+      workspace: options.workspace,
     }),
   })
 
@@ -164,6 +172,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     report,
     page: options.page,
     terminal: options.terminal,
+    terminals: options.terminals ?? options.terminal?.terminals,
     onLoggedOut: () => {
       auth.sessions.clear()
       auth.tickets.clear()

@@ -31,6 +31,8 @@ import { asksForWebSocket, isOriginAllowed } from "./proxy/ws.ts"
 import { forwardRequest } from "./proxy/http.ts"
 import { type AccessOf, findRoute, type RouteName, type RowOf, tunnelHostRoute } from "./routes.ts"
 import { pathOf, type Tunnel, type Tunnels } from "../sandbox/tunnels.ts"
+import { serveApiTerminal } from "./serve-api-terminal.ts"
+import type { Terminals } from "../sandbox/terminals.ts"
 import type { V1Address } from "../sandbox/v1/supervisor.ts"
 
 type ReportName = "health-verbose" | "ready" | "metrics"
@@ -54,6 +56,8 @@ export interface RequestHandlerOptions {
   readonly report: (name: ReportName) => HttpResponse
   /** The sandbox's own terminals; without them there are none. */
   readonly terminal: TerminalPorts | undefined
+  /** The terminals that `/api/terminal` opens. */
+  readonly terminals?: Terminals | undefined
   /** The page and its host; without it every host is the sandbox's. */
   readonly page: PageOptions | undefined
   /** Every login of the page was ended. */
@@ -75,6 +79,9 @@ const HEALTHY: HttpResponse = {
 }
 
 const NO_TUNNEL = "there is no tunnel of this name"
+
+/** Far below the time after which the `/v1` server closes an idle connection. */
+const V1_IDLE_MS = 20_000
 
 /** As sandbox-agent's server answers. */
 const V1_HEALTHY: HttpResponse = { ...HEALTHY, body: '{"status":"ok"}' }
@@ -189,6 +196,22 @@ export const createRequestHandler = (
         const log = options.serviceLog(target.path.split("/")[3] ?? "")
         serveLog(exchange, log, clock, (error) => fail(exchange, error))
       }),
+    "api-terminal": (exchange, target, grant) => {
+      const { head } = exchange
+      const person = grant.by === "person" ? grant.person : undefined
+      if (!asksForWebSocket(head))
+        return exchange.respond(message(head, 426, "not-a-websocket", "this route is a WebSocket"))
+      // A browser sends the cookie by itself; a control token is in a header, which no page can set.
+      if (person && !isOriginAllowed(head, options.allowedOrigins))
+        return exchange.respond(refusal(head, "origin"))
+      if (!options.terminals) return exchange.respond(notFound(head))
+      const search = person?.search ?? target.search
+      serveApiTerminal(exchange, { ...target, search }, options.terminals, clock, {
+        setCookie:
+          person && cookieOf(person.session, clock.now(), isLocal(head, exchange.peer), true),
+        onUpgrade: () => (person ? holdSession(person) : options.onUpgrade()),
+      })
+    },
     "v1-health": (exchange) => exchange.respond(readOnly(exchange.head) ?? V1_HEALTHY),
     git: (exchange, target) => {
       const refused = readOnly(exchange.head)
@@ -352,6 +375,7 @@ export const createRequestHandler = (
         scheme: schemeOf(head),
         passAuthorization: false,
         authorization: `Bearer ${server.token}`,
+        keepsIdleMs: V1_IDLE_MS,
         upgrade: false,
         isolated: false,
         setCookie: undefined,

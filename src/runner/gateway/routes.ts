@@ -87,6 +87,12 @@ export const routes = [
     doc: "the output of a service, as server-sent events",
   },
   { name: "env", path: "/api/env/*", access: "tool+control", doc: "env files: apply, scrub" },
+  {
+    name: "api-terminal",
+    path: "/api/terminal",
+    access: "person+control",
+    doc: 'WebSocket: a shell of the agent\'s user; JSON `{type: "resize", cols, rows}`, bytes both ways',
+  },
   { name: "api", path: "/api/*", access: "tool", doc: "the operations of the agent's tools" },
   {
     name: "git",

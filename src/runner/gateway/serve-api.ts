@@ -70,6 +70,7 @@ const tooLarge = () => errorResponse(413, "too-large", "the body is larger than 
 const PASSED_HEADERS = new Set([
   "content-type",
   "idempotency-key",
+  "prefer",
   "x-opencode-session-id",
   "x-opencode-message-id",
   "x-opencode-call-id",

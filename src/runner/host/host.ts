@@ -45,6 +45,8 @@ export interface HostOptions {
     readonly write: (name: string, value: string) => void
   }
   readonly setComponent: (name: string, state: ComponentState, why?: string) => void
+  /** Brings the saved files into a new sandbox; resolves to a problem, if there is one. */
+  readonly restoreWorkspace?: () => Promise<string | undefined>
   /** The runner itself serves terminals. */
   readonly hasTerminals: boolean
   /** A service that people open has another state. */
@@ -189,6 +191,8 @@ export const createHost = (options: HostOptions): Host => {
         ),
       )
     }
+    // Before the clones: a saved clone has the work that was not pushed.
+    const notRestored = await options.restoreWorkspace?.()
     const { found, problems } = await bringRepositories(restored, (progress) =>
       setComponent("workspace", "starting", progress),
     )
@@ -203,7 +207,8 @@ export const createHost = (options: HostOptions): Host => {
         })),
       ),
     )
-    if (problems.length > 0) setComponent("workspace", "degraded", problems.join("; "))
+    const all = [...(notRestored === undefined ? [] : [notRestored]), ...problems]
+    if (all.length > 0) setComponent("workspace", "degraded", all.join("; "))
     else setComponent("workspace", "ready")
   }
 

@@ -5,8 +5,10 @@ import { serviceOperations, type ServiceOperationPorts } from "./service-operati
 import { secretOperations } from "./secret-operations.ts"
 import type { Secrets } from "./secrets.ts"
 import { setupOperations, type SetupOperationPorts } from "./setup-operations.ts"
+import type { WorkspaceSync } from "./sync/workspace-sync.ts"
 import { tunnelOperations } from "./tunnel-operations.ts"
 import type { Tunnels } from "./tunnels.ts"
+import { workspaceOperations } from "./workspace-operations.ts"
 
 export interface SandboxOperationPorts {
   /** `undefined` when the sandbox has no source of secrets. */
@@ -15,6 +17,8 @@ export interface SandboxOperationPorts {
   /** Whether something listens on a port of the sandbox. */
   readonly isListening: (port: number) => Promise<boolean>
   readonly services: Omit<ServiceOperationPorts, "tunnels"> & SetupOperationPorts
+  /** Undefined where the workspace is not saved. */
+  readonly workspace: Pick<WorkspaceSync, "save"> | undefined
 }
 
 export const createSandboxOperations = ({
@@ -22,10 +26,12 @@ export const createSandboxOperations = ({
   tunnels,
   isListening,
   services,
+  workspace,
 }: SandboxOperationPorts): SandboxHandlers => ({
   ...secretOperations(secrets),
   ...tunnelOperations(tunnels, isListening),
   ...serviceOperations({ ...services, tunnels }),
   ...envFileOperations(services.envFiles),
   ...setupOperations(services),
+  ...workspaceOperations(workspace),
 })

@@ -18,6 +18,8 @@ export interface ChangeReporterOptions {
   readonly git: Git
   readonly workspace: Workspace
   readonly send: (frame: OutboundFrame) => void
+  /** Something may have changed in the tree. */
+  readonly onChange?: () => void
   readonly clock: Clock
   readonly log: Log
 }
@@ -49,6 +51,7 @@ export const createChangeReporter = (options: ChangeReporterOptions): ChangeRepo
 
   const schedule = () => {
     if (isStopped) return
+    options.onChange?.()
     const now = clock.now()
     waitingSince ??= now
     const ms = Math.max(0, Math.min(QUIET_MS, waitingSince + MAX_WAIT_MS - now))

@@ -7,7 +7,7 @@ export const fleetSettings = {
   sandboxProvider: {
     env: "SANDBOX_PROVIDER",
     flag: "provider",
-    doc: "what runs the sandboxes of `serve`: local (processes on this machine), docker (Docker or Podman), kubernetes, or noop (no sandboxes)",
+    doc: "what runs the sandboxes of `serve`: local (processes on this machine), docker (Docker or Podman), kubernetes, modal, e2b, daytona, or noop (no sandboxes)",
     schema: someText,
     fallback: () => "local",
   },

@@ -90,4 +90,15 @@ export const gatewaySettings = {
     schema: port,
     fallback: () => "5900",
   },
+  approveActions: {
+    env: "APPROVE_ACTIONS",
+    doc: "actions (`sandpiper actions list`), separated by commas, that wait for a person's yes",
+    schema: z
+      .string()
+      .transform((text) => text.split(",").flatMap((name) => name.trim() || []))
+      .refine((names) => names.every((name) => /^[a-z][a-z0-9-]*$/.test(name)), {
+        error: "must be names of actions separated by commas",
+      })
+      .optional(),
+  },
 } satisfies SettingGroup

@@ -82,9 +82,10 @@ export const turnRows = [
   streamed("compacted", "The agent's context was compacted.", turn),
   streamed(
     "permission",
-    "The agent asks for a permission; sent only when permissions are relayed.",
+    "The agent asks for a permission, when permissions are relayed or an action needs an approval.",
     {
-      ...turn,
+      ...origin,
+      turnId: z.string().optional(),
       permissionId: z.string(),
       title: z.string(),
       patterns: z.array(z.string()),

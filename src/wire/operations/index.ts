@@ -19,6 +19,7 @@ import * as tasks from "./tasks.ts"
 import * as triggers from "./triggers.ts"
 import * as tunnels from "./tunnels.ts"
 import { checkTable } from "./check-table.ts"
+import * as workspace from "./workspace.ts"
 import * as workflowVersions from "./workflow-versions.ts"
 import * as workflows from "./workflows.ts"
 
@@ -45,6 +46,7 @@ const table = [
   ...services.operations,
   ...envFiles.operations,
   ...setup.operations,
+  ...workspace.operations,
 ] as const
 
 /**
@@ -99,6 +101,7 @@ export const wireRequests = [
   ...tasks.requests,
   ...personas.requests,
   ...channels.requests,
+  ...workspace.requests,
 ] as const satisfies readonly WireRequest[]
 
 checkTable(operations, wireRequests)

@@ -130,7 +130,7 @@ describe("Slack events", () => {
 
 describe("sending to Slack", () => {
   test("a text is posted to its thread", async () => {
-    await adapter.send("C1:1.1", "**done** <!channel>")
+    await adapter.send("C1:1.1", "**done** <!channel>", "m1")
     expect(api.posts.at(-1)).toEqual({
       channel: "C1",
       thread: "1.1",
@@ -159,7 +159,7 @@ describe("sending to Slack", () => {
 
   test("a rate limit is retryable after the time that Slack names", async () => {
     api.fail({ status: 429, retryAfter: 7 })
-    expect(await failureOf(adapter.send("C1", "x"))).toMatchObject({
+    expect(await failureOf(adapter.send("C1", "x", "m1"))).toMatchObject({
       retryable: true,
       retryAfterMs: 7000,
     })
@@ -167,11 +167,11 @@ describe("sending to Slack", () => {
 
   test("a server error is retryable", async () => {
     api.fail({ status: 503 })
-    expect(await failureOf(adapter.send("C1", "x"))).toMatchObject({ retryable: true })
+    expect(await failureOf(adapter.send("C1", "x", "m1"))).toMatchObject({ retryable: true })
   })
 
   test("an unknown channel is not retryable and is named in the error", async () => {
-    const error = await failureOf(adapter.send("nowhere", "x"))
+    const error = await failureOf(adapter.send("nowhere", "x", "m1"))
     expect(error).toMatchObject({ retryable: false })
     expect(error.message).toBe("Slack chat.postMessage: channel_not_found")
   })
@@ -183,7 +183,7 @@ describe("sending to Slack", () => {
       apiUrl: "http://127.0.0.1:1/api",
       now: Date.now,
     })
-    const error = await failureOf(dead.send("C1", "x"))
+    const error = await failureOf(dead.send("C1", "x", "m1"))
     expect(error).toMatchObject({ retryable: true })
     expect(error.message).not.toContain(SLACK_TOKEN)
   })

@@ -92,7 +92,7 @@ describe("sending to Telegram", () => {
     )
 
   test("a text is sent to its chat and topic", async () => {
-    await adapter.send("-1001:9", "done")
+    await adapter.send("-1001:9", "done", "m1")
     expect(api.posts.at(-1)).toEqual({ chat: "-1001", topic: "9", text: "done" })
   })
 
@@ -115,21 +115,21 @@ describe("sending to Telegram", () => {
 
   test("a flood limit is retryable after the time that Telegram names", async () => {
     api.fail(429, { retryAfter: 3 })
-    expect(await failureOf(adapter.send("42", "x"))).toMatchObject({
+    expect(await failureOf(adapter.send("42", "x", "m1"))).toMatchObject({
       retryable: true,
       retryAfterMs: 3000,
     })
   })
 
   test("a refused text is not retryable and the description is in the error", async () => {
-    const error = await failureOf(adapter.send("42", "x".repeat(5000)))
+    const error = await failureOf(adapter.send("42", "x".repeat(5000), "m1"))
     expect(error).toMatchObject({ retryable: false })
     expect(error.message).toBe("Telegram sendMessage: Bad Request: message is too long")
   })
 
   test("an unreachable API is retryable, and the error does not hold the token", async () => {
     const dead = createTelegramAdapter({ ...options, apiUrl: "http://127.0.0.1:1" })
-    const error = await failureOf(dead.send("42", "x"))
+    const error = await failureOf(dead.send("42", "x", "m1"))
     expect(error).toMatchObject({ retryable: true })
     expect(error.message).not.toContain(TELEGRAM_TOKEN)
   })

@@ -86,8 +86,12 @@ const requests: Partial<Record<Route["name"], { path: string; method: string; bo
   expose: { path: "/api/expose", method: "POST", body: '{"port":4999}' },
   website: { path: "/api/website/restart", method: "POST", body: '{"waitSeconds":0}' },
   "service-log": { path: "/api/logs/web", method: "GET" },
+  "api-terminal": { path: "/api/terminal", method: "GET" },
   env: { path: "/api/env/scrub", method: "POST" },
 }
+
+/** A WebSocket: the request is admitted and told to upgrade. */
+const admittedStatus: Partial<Record<Route["name"], number>> = { "api-terminal": 426 }
 
 const call = ({ name, path }: Route, credential: Credential): Promise<Response> => {
   const request = requests[name]
@@ -111,7 +115,7 @@ describe("a route", () => {
       const verb = isAdmitted ? "admits" : "refuses"
       test(`${route.name} (${route.access}) ${verb} a request with ${credential}`, async () => {
         const response = await call(route, credential)
-        if (isAdmitted) expect(response.status).toBe(200)
+        if (isAdmitted) expect(response.status).toBe(admittedStatus[route.name] ?? 200)
         else expect([401, 429]).toContain(response.status)
         await response.body?.cancel()
       })

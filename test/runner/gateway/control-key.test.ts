@@ -39,6 +39,20 @@ describe("a route of the control plane", () => {
     expect(await response.json()).toEqual({ status: "ok" })
   })
 
+  test("an accepted token is refused when it expires and when the key changes", () => {
+    let now = 1_000_000
+    const ids = createTokenIds(() => now)
+    expect(ids.isAccepted("token")).toBe(false)
+    expect(ids.belongs("one", "token", now + 1000)).toBe(true)
+    expect(ids.isAccepted("token")).toBe(true)
+    expect(ids.isAccepted("another")).toBe(false)
+    now += 1000
+    expect(ids.isAccepted("token")).toBe(false)
+    ids.belongs("two", "token two", now + 1000)
+    ids.clear()
+    expect(ids.isAccepted("token two")).toBe(false)
+  })
+
   test("accepts one token for many requests", async () => {
     const token = makeControlToken()
     expect([await health(token), await health(token)]).toEqual([200, 200])

@@ -52,6 +52,7 @@ export const startTestGateway = (change: Partial<GatewayOptions> = {}): TestGate
       memory.tunnels = text
     },
     announceTunnels: (tunnels) => void announced.push(tunnels),
+    workspace: undefined,
     terminal: {
       terminals: createTerminals({
         workDir: "/",

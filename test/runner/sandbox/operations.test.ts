@@ -67,6 +67,7 @@ const handlers = createSandboxOperations({
   }),
   isListening: async () => true,
   services: createTestServices().ports,
+  workspace: undefined,
 })
 
 test("every sandbox operation of the table has a handler", () => {

@@ -190,6 +190,16 @@ export const samples: Readonly<Record<OperationName, Sample>> = {
   "save-service-commands": { input: { services: [{ name: "web", command: "make serve" }] } },
   "save-env-files": { input: { files: [{ path: ".env", variables: { MODE: "test" } }] } },
   "secret-fill": { input: { selector: "#password", secret_ref: "op://v/i/f" } },
+  "sign-workspace-urls": {
+    input: { manifest: "put", get: ["ab".repeat(32)] },
+    result: {
+      manifest: "https://s3.example/m",
+      get: ["https://s3.example/f"],
+      put: [],
+      remove: [],
+    },
+  },
+  "save-workspace": { input: {} },
 }
 
 /** By a name that is only known at run time. */

@@ -70,6 +70,8 @@ export const routes: readonly string[] = [
   "POST /api/env/scrub",
   "POST /api/setup/services",
   "POST /api/setup/env",
+  "POST /api/workspace/urls",
+  "POST /api/workspace/save",
 ]
 
 export const wireDeadlines: Readonly<Record<string, number>> = {
@@ -105,4 +107,5 @@ export const wireDeadlines: Readonly<Record<string, number>> = {
   "task-update": 15_000,
   "task-my": 15_000,
   "channel-reply": 15_000,
+  "workspace-urls": 15_000,
 }

@@ -9,15 +9,15 @@ import { routes, wireDeadlines } from "./spec.ts"
 const routeOf = ({ method, path }: Operation) => `${method} ${path}`
 
 describe("operations table", () => {
-  test("the operations table has exactly the 69 specified routes", () => {
+  test("the operations table has exactly the 71 specified routes", () => {
     expect(operations.map(routeOf).toSorted()).toEqual(routes.toSorted())
-    expect(operations).toHaveLength(69)
+    expect(operations).toHaveLength(71)
   })
 
-  test("the operations table has exactly the 32 specified requests with their deadlines", () => {
+  test("the operations table has exactly the 33 specified requests with their deadlines", () => {
     const deadlines = wireRequests.map(({ type, deadlineMs }) => [type, deadlineMs])
     expect(Object.fromEntries(deadlines)).toEqual(wireDeadlines)
-    expect(wireRequests).toHaveLength(32)
+    expect(wireRequests).toHaveLength(33)
   })
 
   test("every wire request is used by an operation, and every used request is in the list", () => {

@@ -50,11 +50,12 @@ import type {
   Ports,
   SessionActivity,
 } from "../../session/ports.ts"
+import type { ChatServices } from "../../session/chat-services.ts"
 import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { authenticateRequest, type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { hashOf } from "../../keys.ts"
-import { createChatCalls } from "./chat-calls.ts"
+import { type ChatCalls, createChatCalls } from "./chat-calls.ts"
 import { createFailures } from "./failures.ts"
 import { createPacedMessages, type PacedMessages } from "./paced-messages.ts"
 import { timerAlarm } from "./timer-alarm.ts"
@@ -214,10 +215,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       seal: (text) => sealConfig(keyring.current(), access.owner(), id, text),
       changed: (urgent) => reportFacts(urgent),
       checkConnections: () => checkConnections(id),
-      chats: options.chats && {
-        ...options.chats.port,
-        send: (...message) => chatCalls.run(() => options.chats?.port.send(...message)),
-      },
+      chats: options.chats && withCalls(options.chats.port, chatCalls),
       activity: options.activity && onlyChanges((now) => options.activity?.(id, now)),
       report: (event, fields) => log.warn(event, { session: id, ...fields }),
     }
@@ -516,3 +514,9 @@ const onlyChanges = (tell: (now: SessionActivity) => void) => {
     tell(now)
   }
 }
+
+const withCalls = (port: ChatServices, calls: ChatCalls): ChatServices => ({
+  ...port,
+  send: (...message) => calls.run(() => port.send(...message)),
+  wasSent: (...message) => calls.run(() => port.wasSent(...message)),
+})

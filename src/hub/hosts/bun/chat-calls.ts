@@ -3,7 +3,7 @@ import type { Clock } from "../../../lib/clock.ts"
 import { SendError } from "../../session/chat-services.ts"
 
 export interface ChatCalls {
-  readonly run: (call: () => Promise<void> | undefined) => Promise<void>
+  readonly run: <Result>(call: () => Promise<Result>) => Promise<Result>
   /** Refuses new calls, and resolves when the running ones are recorded, at the latest after `STOP_MS`. */
   readonly drain: () => Promise<void>
 }
@@ -12,7 +12,7 @@ export interface ChatCalls {
 const STOP_MS = 3000
 
 export const createChatCalls = (clock: Clock, isStopped: () => boolean): ChatCalls => {
-  const running = new Set<Promise<void>>()
+  const running = new Set<Promise<unknown>>()
   let isDraining = false
   /** Never resolves after the stop: the database is closed, so the result cannot be recorded. */
   const untilOpen = (): Promise<void> => (isStopped() ? new Promise(() => {}) : Promise.resolve())
@@ -21,10 +21,10 @@ export const createChatCalls = (clock: Clock, isStopped: () => boolean): ChatCal
   return {
     run: async (call) => {
       if (isDraining) throw new SendError("the hub is stopping", { retryable: true })
-      const made = Promise.resolve(call())
+      const made = call()
       running.add(made)
       try {
-        await made
+        return await made
       } finally {
         running.delete(made)
         await untilOpen()

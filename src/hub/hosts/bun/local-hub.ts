@@ -14,6 +14,7 @@ import { createGitHost } from "../../handlers/git-host.ts"
 import { withGitRetries } from "../../handlers/git-retries.ts"
 import { hasGitHost, localGit } from "./git-host.ts"
 import { toolSwitchesOf } from "../../tool-switches.ts"
+import { configureObjectStorage } from "../../object-storage.ts"
 import { createExternalHandlers } from "../../handlers/external-requests.ts"
 import { runWorkflowInCheckout } from "../../handlers/workflow-in-checkout.ts"
 import { takeHook } from "../../shared-store/webhook.ts"
@@ -132,6 +133,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     now: clock.now,
     defaultSession: options.chatSession,
   })
+  const storage = configureObjectStorage(environment, clock.now)
   const gatewayKeyOf = async (session: string, generation: number) =>
     options.gatewayKey?.(session) ?? gatewayKey(master, session, generation)
   const hub = await startHub({
@@ -194,6 +196,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       find: async (session) => hub.find(session),
       children,
       git: withGitRetries(createGitHost(gitOf(owner)), stores.of(owner).retryGit),
+      storage,
       chatProblem: chats.problemOf,
     }),
   )

@@ -2,6 +2,7 @@
 import { type Keyring, readKeyring } from "../../access/encrypt.ts"
 import { createJwtVerifier, type JwtVerifier } from "../../access/verify-jwt.ts"
 import { hashOf } from "../../keys.ts"
+import { configureObjectStorage, type ObjectStorage } from "../../object-storage.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 
 export const verifierOf = (environment: DurableEnvironment): JwtVerifier | undefined => {
@@ -20,6 +21,12 @@ export const verifierOf = (environment: DurableEnvironment): JwtVerifier | undef
 export const keyringOf = async (environment: DurableEnvironment): Promise<Keyring | undefined> => {
   const { HUB_ENCRYPTION_KEY } = environment
   return HUB_ENCRYPTION_KEY ? readKeyring(HUB_ENCRYPTION_KEY) : undefined
+}
+
+export const durableStorage = (environment: DurableEnvironment): ObjectStorage | undefined => {
+  const { S3_ENDPOINT, S3_REGION, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = environment
+  const variables = { S3_ENDPOINT, S3_REGION, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY }
+  return configureObjectStorage(variables, () => Date.now())
 }
 
 export const doorOf = async ({ CLIENT_TOKEN, ALLOWED_ORIGINS }: DurableEnvironment) => ({

@@ -22,6 +22,7 @@ import { runWorkflowInCheckout } from "../../handlers/workflow-in-checkout.ts"
 import { durableChildren, NO_SANDBOXES } from "./children.ts"
 import { hasFleet } from "./fleet.ts"
 import { durableChats } from "./chats.ts"
+import { durableStorage } from "./environment.ts"
 import { answerExternalRequest, Refusal } from "../../handlers/handler-table.ts"
 
 const NO_OTHER_CHECKOUT =
@@ -68,6 +69,7 @@ export const answerRunnerRequest = (
       git: withGitRetries(durableGit(environment, owner), (caller, change) =>
         callObject(SHARED_STORE, storeNameOf(owner), nothing, "retryGit", [owner, caller, change]),
       ),
+      storage: durableStorage(environment),
       chatProblem: durableChats(environment).problemOf,
     })
   return async (hosted, frame) => {

@@ -70,6 +70,12 @@ export interface DurableEnvironment {
   readonly TELEGRAM_BOT_TOKEN?: string
   readonly TELEGRAM_SESSION?: string
   readonly TELEGRAM_API_URL?: string
+  /** Object storage for the files of workspaces. */
+  readonly S3_ENDPOINT?: string
+  readonly S3_REGION?: string
+  readonly S3_BUCKET?: string
+  readonly S3_ACCESS_KEY_ID?: string
+  readonly S3_SECRET_ACCESS_KEY?: string
   /** The built files of the page (`dist/page`). Without it the hub serves no page. */
   readonly ASSETS?: { readonly fetch: (request: Request) => Promise<Response> }
   /** Origins of sandboxes' gateways that the page may show in frames, separated by commas; may begin with `https://*.`. */

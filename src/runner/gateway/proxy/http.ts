@@ -17,6 +17,8 @@ export interface ProxyRequest extends ForwardedRequest {
   readonly socketProtocol?: string | undefined
   /** The agent decides about the content. */
   readonly isolated: boolean
+  /** The backend keeps idle connections at least this long, so that any request may use one of them. */
+  readonly keepsIdleMs?: number
   /** `down`: nothing listens on the port. `broken`: the backend's response is not valid HTTP. */
   readonly onFailure: (why: "down" | "broken") => void
   /** A WebSocket was opened; the returned function is called when it is closed. */
@@ -40,8 +42,9 @@ export const forwardRequest = (
   const { head } = exchange
   const bytes = Buffer.from(requestForBackend(head, request), "latin1")
   const isRepeatable = REPEATABLE.has(head.method) && head.framing.kind === "none"
-  const mayReuse = isRepeatable && !request.upgrade && head.version === "1.1"
-  const kept = mayReuse ? ports.dialer.reuse(request.port) : undefined
+  const mayReuse = !request.upgrade && head.version === "1.1"
+  const idleMs = isRepeatable ? undefined : (request.keepsIdleMs ?? -1)
+  const kept = mayReuse ? ports.dialer.reuse(request.port, idleMs) : undefined
   const connectAndForward = async () => {
     const upstream = await ports.dialer.connect(request.port)
     if (!exchange.isOpen()) return upstream?.close()
@@ -50,7 +53,8 @@ export const forwardRequest = (
   }
   const connectAnew = () => void connectAndForward()
   if (kept === undefined) return connectAnew()
-  forwardOver(kept, exchange, request, ports, bytes, connectAnew)
+  const onNoResponse = isRepeatable ? connectAnew : () => request.onFailure("broken")
+  forwardOver(kept, exchange, request, ports, bytes, onNoResponse)
 }
 
 /** `onNoResponse` is called when the connection ends before the first byte of a response. */

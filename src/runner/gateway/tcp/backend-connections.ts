@@ -27,8 +27,8 @@ export interface Upstream {
 }
 
 export interface Dialer {
-  /** An idle connection of an earlier request, if there is one. */
-  readonly reuse: (port: number) => Upstream | undefined
+  /** An idle connection of an earlier request, if there is one; with `mostMs` only one that was just used. */
+  readonly reuse: (port: number, mostMs?: number) => Upstream | undefined
   /** A new connection; `undefined` when nothing listens on the port. */
   readonly connect: (port: number) => Promise<Upstream | undefined>
   /** Keeps a connection for the next request. */
@@ -69,6 +69,7 @@ export const createDialer = (
   sockets: ReadonlyMap<number, string> = new Map(),
 ): Dialer => {
   const idle = new Map<number, Upstream[]>()
+  const keptAt = new WeakMap<Upstream, number>()
 
   const connectTo = async (
     place: { readonly hostname: string } | { readonly unix: string },
@@ -119,11 +120,15 @@ export const createDialer = (
   }
 
   return {
-    reuse: (port) => {
+    reuse: (port, mostMs = Number.POSITIVE_INFINITY) => {
       const waiting = idle.get(port)
       for (;;) {
-        const upstream = waiting?.pop()
-        if (upstream === undefined || upstream.isOpen()) return upstream
+        const upstream = waiting?.at(-1)
+        if (upstream === undefined) return undefined
+        // The last one was used last: the others are older.
+        if (clock.now() - (keptAt.get(upstream) ?? 0) > mostMs) return undefined
+        waiting?.pop()
+        if (upstream.isOpen()) return upstream
       }
     },
     connect,
@@ -137,6 +142,7 @@ export const createDialer = (
       upstream.listen({ data: drop, end: drop, closed: () => forget(upstream), drained: () => {} })
       upstream.resume()
       idle.set(upstream.port, waiting)
+      keptAt.set(upstream, clock.now())
       waiting.push(upstream)
     },
     isListening: async (port) => {

@@ -3,8 +3,23 @@
  * what is opened is inspected first, so that a FIFO or a device is never opened. Runs as the agent's user.
  */
 import { constants, type Stats } from "node:fs"
-import { type FileHandle, lstat, open, opendir, rename, rm, rmdir, unlink } from "node:fs/promises"
-import { type HeldDirectory, holdBelow, holdExisting } from "../../../lib/untrusted-files.ts"
+import {
+  type FileHandle,
+  link,
+  lstat,
+  open,
+  opendir,
+  rename,
+  rm,
+  rmdir,
+  unlink,
+} from "node:fs/promises"
+import {
+  type HeldDirectory,
+  holdBelow,
+  holdExisting,
+  unlessExists,
+} from "../../../lib/untrusted-files.ts"
 import { namesBelow, pathOf } from "./paths.ts"
 import { invalid, Problem, problemOf } from "./problem.ts"
 
@@ -27,6 +42,8 @@ export interface Draft {
   readonly write: (bytes: Uint8Array) => Promise<void>
   /** Gives the file its name. */
   readonly commit: () => Promise<void>
+  /** Gives the file its name, unless the name is taken; then false. */
+  readonly commitIfAbsent: () => Promise<boolean>
   /** Removes the unfinished file; does nothing after `commit`. */
   readonly discard: () => Promise<void>
 }
@@ -51,7 +68,7 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constant
 const O_PATH = 0o10000000
 const MOST_ENTRIES = 20_000
 const DEEPEST = 200
-const DRAFT_PREFIX = ".sandpiper-draft-"
+export const DRAFT_PREFIX = ".sandpiper-draft-"
 
 /** `root` is the real path of the workspace. */
 export const createFiles = (root: string): Files => {
@@ -105,6 +122,12 @@ export const createFiles = (root: string): Files => {
       commit: async () => {
         await rename(draft, parent.entry(name))
         await close()
+      },
+      commitIfAbsent: async () => {
+        const isNew = await link(draft, parent.entry(name)).then(() => true, unlessExists)
+        await unlink(draft)
+        await close()
+        return isNew
       },
       discard: async () => {
         if (!isOpen) return

@@ -48,10 +48,11 @@ export const createLauncher = (
       where: { cwd: string; env: Record<string, string>; detached: true },
     ) => Child,
   ): Promise<Child> => {
-    const directory = await files.hold(request.cwd ?? ".")
+    // The workspace itself cannot be swapped: its parent does not belong to the agent.
+    const directory = request.cwd === undefined ? undefined : await files.hold(request.cwd)
     try {
       return spawn([request.command, ...request.args], {
-        cwd: outsideView(directory),
+        cwd: directory ? outsideView(directory) : files.absolute("."),
         env: {
           ...environment,
           ...request.env,
@@ -64,7 +65,7 @@ export const createLauncher = (
       const why = error instanceof Error ? error.message : String(error)
       throw invalid(`${request.command} cannot be started: ${why}`)
     } finally {
-      await directory.close()
+      await directory?.close()
     }
   }
   return {

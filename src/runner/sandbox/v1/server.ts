@@ -14,6 +14,7 @@ import type { HttpExchange } from "../../gateway/tcp/http-exchange.ts"
 import { startServer } from "../../gateway/tcp/server.ts"
 import { createBackground } from "./background.ts"
 import { createClient } from "./client.ts"
+import { copyRoutes } from "./copy-routes.ts"
 import { type Handler, fileRoutes } from "./file-routes.ts"
 import { createFiles } from "./files.ts"
 import { gitRoutes } from "./git-routes.ts"
@@ -50,6 +51,7 @@ export const startV1Server = async (
     ...fileRoutes({ root, files, clock }),
     ...processRoutes({ launcher, background, clock }),
     ...gitRoutes(files, order.environment),
+    ...copyRoutes(files, order.environment),
   })
 
   const handle = async (exchange: HttpExchange): Promise<void> => {

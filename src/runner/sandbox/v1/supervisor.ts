@@ -37,6 +37,8 @@ export interface V1Supervisor {
 }
 
 const START_MS = 10_000
+/** Bun collects garbage as on a machine of this size: a large transfer then keeps few used buffers. */
+const HEAP_HINT_BYTES = 64 * 1024 * 1024
 const STOP_MS = 1000
 const announcement = z.object({ port: z.int() })
 
@@ -57,7 +59,10 @@ export const createV1Supervisor = (options: V1SupervisorOptions): V1Supervisor =
   const start = (): Running => {
     const token = randomBytes(32).toString("hex")
     const child = Bun.spawn([...options.self, "sandbox-server"], {
-      env: { PATH: options.environment()["PATH"] ?? "/usr/local/bin:/usr/bin:/bin" },
+      env: {
+        PATH: options.environment()["PATH"] ?? "/usr/local/bin:/usr/bin:/bin",
+        BUN_JSC_forceRAMSize: String(HEAP_HINT_BYTES),
+      },
       cwd: "/",
       stdin: "pipe",
       stdout: "pipe",

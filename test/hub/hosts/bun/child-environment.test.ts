@@ -32,6 +32,10 @@ test("a child gets nothing of its parent's runner, even if AGENT_ENV_ALLOW names
     JWT_SECRET: "s",
     DO_WS_URL: "wss://example.com",
     IS_ORCHESTRATOR: "1",
+    E2B_API_KEY: "k",
+    DAYTONA_API_KEY: "k",
+    MODAL_TOKEN_ID: "i",
+    MODAL_TOKEN_SECRET: "k",
     SOMETHING_ELSE: "x",
   }
   const { SOMETHING_ELSE: _other, ...named } = ofParent

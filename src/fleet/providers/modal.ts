@@ -1,0 +1,366 @@
+/**
+ * Sandboxes of Modal, through its SDK. Modal cannot pause: a session sleeps as a snapshot of its disk. A sandbox ends after
+ * 24 hours, and one without commands and connections after its idle time, so a busy one is kept alive.
+ */
+import type { Image, ModalClient, Sandbox } from "modal"
+import { type Clock, sleep } from "../../lib/clock.ts"
+import type { Log } from "../../lib/log.ts"
+import { hasLabels, labelsToFind, ownerOf, toCloudLabels, withIdleBuffer } from "./cloud-labels.ts"
+import {
+  type ProviderResult,
+  type SandboxCommand,
+  type SandboxCommandResult,
+  type SandboxInfo,
+  type SandboxProvider,
+  type SandboxSpec,
+  UnsupportedError,
+} from "./contract.ts"
+import { isModalMissing, mayBeFinished, openModal, resultOfError } from "./modal-client.ts"
+import { argvOf, startAndStay, startRunner } from "./start-runner.ts"
+
+export interface ModalOptions {
+  readonly tokenId: string
+  readonly tokenSecret: string
+  /** The app that owns the sandboxes; it is created. */
+  readonly app: string
+  /** Modal's environment. Absent: the default of the workspace. */
+  readonly environment?: string | undefined
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const MAX_LIFE_MS = 86_400_000
+const SNAPSHOT_LIFE_MS = 30 * MAX_LIFE_MS
+const SNAPSHOT_MS = 10 * 60_000
+const EXEC_MS = 10 * 60_000
+const END_MS = 60_000
+const POLL_MS = 250
+const TUNNELS_MS = 50_000
+const REF = /^sb-[A-Za-z0-9]{1,60}$/
+const MEMORY = "mem:"
+const IMAGE_ID = /^im-[A-Za-z0-9]+$/
+const CREATED = "sandpiper-created"
+const EXPIRES = "sandpiper-expires"
+
+const ok = { is: "ok", value: undefined } as const
+const missing = { is: "missing" } as const
+
+/** Modal takes whole seconds. */
+const wholeSeconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1000)) * 1000
+
+/** Values of tags have few characters. Others are encoded, and a value that looks encoded is encoded again. */
+const PLAIN = /^(?!b64\.)[A-Za-z0-9_.-]{1,63}$/
+const encodeTag = (value: string): string =>
+  PLAIN.test(value) ? value : `b64.${Buffer.from(value).toString("base64url")}`
+const decodeTag = (value: string): string =>
+  value.startsWith("b64.") ? Buffer.from(value.slice(4), "base64url").toString() : value
+
+type Tags = Readonly<Record<string, string>>
+const mapValues = (tags: Tags, change: (value: string) => string): Record<string, string> =>
+  Object.fromEntries(Object.entries(tags).map(([name, value]) => [name, change(value)]))
+
+const timeIn = (text: string | undefined): number | undefined =>
+  text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
+
+const infoOf = (ref: string, encoded: Tags): SandboxInfo => {
+  const tags = mapValues(encoded, decodeTag)
+  return {
+    ref,
+    state: "running",
+    ...ownerOf(tags),
+    createdAt: timeIn(tags[CREATED]),
+    expiresAt: timeIn(tags[EXPIRES]),
+  }
+}
+
+export const createModalProvider = (options: ModalOptions): SandboxProvider => {
+  const { clock, app: appName } = options
+  const secrets = [options.tokenId, options.tokenSecret]
+  let opened: Promise<ModalClient> | undefined
+  const client = (): Promise<ModalClient> =>
+    (opened ??= openModal({ ...options, environment: options.environment }))
+
+  /** Rejects when the limit is reached. What was asked may still be done. */
+  const within = async <T>(limit: AbortSignal | undefined, work: Promise<T>): Promise<T> => {
+    if (!limit) return work
+    const late = Promise.withResolvers<never>()
+    const give = () => late.reject(new Error("no answer in time"))
+    limit.addEventListener("abort", give)
+    if (limit.aborted) give()
+    try {
+      return await Promise.race([work, late.promise])
+    } finally {
+      limit.removeEventListener("abort", give)
+      // Its failure after the limit is of no interest.
+      work.catch(() => {})
+    }
+  }
+
+  /** Runs calls of the SDK; an exception becomes a result. */
+  const attempt = async <T>(
+    run: (modal: ModalClient) => Promise<ProviderResult<T>>,
+    limit?: AbortSignal,
+    more: readonly string[] = [],
+  ): Promise<ProviderResult<T>> => {
+    try {
+      return await within(limit, client().then(run))
+    } catch (error) {
+      return isModalMissing(error) ? missing : resultOfError(error, [...secrets, ...more])
+    }
+  }
+
+  const appOf = (modal: ModalClient) => modal.apps.fromName(appName, { createIfMissing: true })
+
+  /** Runs calls for one sandbox and closes its connection afterwards. A finished sandbox is missing. */
+  const withSandbox = <T>(
+    ref: string,
+    run: (sandbox: Sandbox, modal: ModalClient) => Promise<ProviderResult<T>>,
+    limit?: AbortSignal,
+    more?: readonly string[],
+  ): Promise<ProviderResult<T>> =>
+    REF.test(ref)
+      ? attempt(
+          async (modal) => {
+            const sandbox = await modal.sandboxes.fromId(ref)
+            try {
+              return await run(sandbox, modal)
+            } catch (error) {
+              if (!mayBeFinished(error)) throw error
+              return (await sandbox.poll()) === null
+                ? resultOfError(error, [...secrets, ...(more ?? [])])
+                : missing
+            } finally {
+              sandbox.detach()
+            }
+          },
+          limit,
+          more,
+        )
+      : Promise.resolve(missing)
+
+  const runIn = async (
+    sandbox: Sandbox,
+    command: SandboxCommand,
+  ): Promise<SandboxCommandResult> => {
+    const running = await sandbox.exec([...command.argv], {
+      timeoutMs: EXEC_MS,
+      ...(command.cwd !== undefined && { workdir: command.cwd }),
+      ...(command.environment && { env: { ...command.environment } }),
+    })
+    const [stdout, stderr, exitCode] = await Promise.all([
+      running.stdout.readText(),
+      running.stderr.readText(),
+      running.wait(),
+    ])
+    return { exitCode, stdout, stderr }
+  }
+
+  const imageOf = async (modal: ModalClient, { image }: SandboxSpec): Promise<Image> =>
+    image.kind === "image" && !IMAGE_ID.test(image.id)
+      ? modal.images.fromRegistry(image.id)
+      : modal.images.fromId(image.id)
+
+  const volumesOf = async (modal: ModalClient, { volumes }: SandboxSpec) => {
+    const made = await Promise.all(
+      volumes.map(async ({ name, path, readOnly }) => {
+        const volume = await modal.volumes.fromName(name, { createIfMissing: true })
+        return [path, readOnly ? volume.withMountOptions({ readOnly }) : volume] as const
+      }),
+    )
+    return Object.fromEntries(made)
+  }
+
+  const tagsOf = (spec: SandboxSpec, now: number, lifeMs: number): Record<string, string> => ({
+    ...mapValues(toCloudLabels(spec.labels), encodeTag),
+    [CREATED]: String(now),
+    [EXPIRES]: String(now + lifeMs),
+  })
+
+  const createFromImage = async (
+    modal: ModalClient,
+    spec: SandboxSpec,
+    tags: Record<string, string>,
+    lifeMs: number,
+  ): Promise<Sandbox> => {
+    const { cpu, memoryMiB } = spec.resources
+    const [app, image, volumes] = await Promise.all([
+      appOf(modal),
+      imageOf(modal, spec),
+      volumesOf(modal, spec),
+    ])
+    return modal.sandboxes.create(app, image, {
+      name: spec.name,
+      tags,
+      command: [...startAndStay],
+      env: { ...spec.environment },
+      volumes,
+      encryptedPorts: [...spec.ports],
+      timeoutMs: lifeMs,
+      idleTimeoutMs: wholeSeconds(withIdleBuffer(spec.idleMs)),
+      experimentalEnableSnapshot: true,
+      ...(cpu !== undefined && { cpu, cpuLimit: cpu }),
+      ...(memoryMiB !== undefined && { memoryMiB, memoryLimitMiB: memoryMiB }),
+    })
+  }
+
+  /** The processes of a restored memory have the environment of their time, so the runner is started again. */
+  const createFromMemory = async (
+    modal: ModalClient,
+    spec: SandboxSpec,
+    tags: Record<string, string>,
+  ): Promise<Sandbox> => {
+    const snapshot = await modal.sandboxSnapshots.fromId(spec.image.id.slice(MEMORY.length))
+    const sandbox = await modal.sandboxes.experimentalFromSnapshot(snapshot, { name: spec.name })
+    try {
+      await sandbox.setTags(tags)
+      const command = { argv: startRunner, environment: spec.environment }
+      const { exitCode, stderr } = await runIn(sandbox, command)
+      if (exitCode === 0) return sandbox
+      throw new Error(`the runner did not start: ${stderr.slice(0, 500)}`)
+    } catch (error) {
+      // Without its labels it would not be found again.
+      await sandbox.terminate()
+      throw error
+    }
+  }
+
+  return {
+    name: "modal",
+    can: {
+      supportsPause: false,
+      supportsAutoPause: false,
+      snapshot: "copy",
+      supportsMemorySnapshot: true,
+      volumes: true,
+      uniqueNames: true,
+      limits: true,
+      exec: true,
+      startsRunner: true,
+      maxLifeMs: MAX_LIFE_MS,
+      snapshotLifeMs: SNAPSHOT_LIFE_MS,
+    },
+    list: async function* (by) {
+      const wanted = mapValues(labelsToFind(by), encodeTag)
+      const tags = Object.entries(wanted).map(([tagName, tagValue]) => ({ tagName, tagValue }))
+      const found = await attempt(async (modal) => {
+        const { appId } = await appOf(modal)
+        const all: SandboxInfo[] = []
+        let beforeTimestamp: number | undefined
+        for (;;) {
+          // The SDK's own list leaves the tags out, which would cost a call for each sandbox.
+          const { sandboxes } = await modal.cpClient.sandboxListV2({
+            appId,
+            tags,
+            includeFinished: false,
+            ...(beforeTimestamp !== undefined && { beforeTimestamp }),
+          })
+          if (sandboxes.length === 0) return { is: "ok", value: all }
+          for (const { id, tags: own } of sandboxes) {
+            const known = Object.fromEntries(own.map((tag) => [tag.tagName, tag.tagValue]))
+            if (hasLabels(known, wanted)) all.push(infoOf(id, known))
+          }
+          beforeTimestamp = sandboxes.at(-1)?.createdAt
+        }
+      })
+      if (found.is !== "ok") throw new Error(found.is === "missing" ? "no list" : found.why)
+      yield* found.value
+    },
+    look: (ref) =>
+      withSandbox(ref, async (sandbox) => {
+        if ((await sandbox.poll()) !== null) return missing
+        return { is: "ok", value: infoOf(ref, await sandbox.getTags()) }
+      }),
+    create: async (spec, limit) => {
+      const now = clock.now()
+      const lifeMs = Math.min(wholeSeconds(spec.lifeMs), MAX_LIFE_MS)
+      const isMemory = spec.image.kind === "snapshot" && spec.image.id.startsWith(MEMORY)
+      const made = await attempt<{ readonly ref: string; readonly expiresAt: number }>(
+        async (modal) => {
+          const tags = tagsOf(spec, now, lifeMs)
+          const sandbox = isMemory
+            ? await createFromMemory(modal, spec, tags)
+            : await createFromImage(modal, spec, tags, lifeMs)
+          const ref = sandbox.sandboxId
+          sandbox.detach()
+          return { is: "ok", value: { ref, expiresAt: now + lifeMs } }
+        },
+        limit,
+        Object.values(spec.environment),
+      )
+      return made.is === "missing" && spec.image.kind === "image"
+        ? { is: "refused", why: `Modal has no image ${spec.image.id}` }
+        : made
+    },
+    pause: () => Promise.reject(new UnsupportedError("modal", "pause")),
+    resume: () => Promise.reject(new UnsupportedError("modal", "resume")),
+    snapshot: (ref, kind, limit) =>
+      withSandbox(
+        ref,
+        async (sandbox) => {
+          if (kind === "memory") {
+            const { snapshotId } = await sandbox.experimentalSnapshot()
+            return { is: "ok", value: { id: `${MEMORY}${snapshotId}` } }
+          }
+          // A snapshot right after the start fails unless a command has run.
+          await runIn(sandbox, { argv: ["true"] })
+          const image = await sandbox.snapshotFilesystem({ timeoutMs: SNAPSHOT_MS })
+          return { is: "ok", value: { id: image.imageId } }
+        },
+        limit,
+      ),
+    removeSnapshot: async (snapshot) => {
+      // Modal has no call for those with memory: they expire.
+      if (snapshot.startsWith(MEMORY)) return ok
+      const removed = await attempt<void>(async (modal) => {
+        await modal.images.delete(snapshot)
+        return ok
+      })
+      return removed.is === "missing" ? ok : removed
+    },
+    terminate: async (ref) => {
+      const ended = await withSandbox<void>(ref, async (sandbox) => {
+        await sandbox.terminate()
+        const until = clock.now() + END_MS
+        while ((await sandbox.poll()) === null) {
+          if (clock.now() >= until) return { is: "unknown", why: "the sandbox has not ended yet" }
+          await sleep(clock, POLL_MS)
+        }
+        return ok
+      })
+      return ended.is === "missing" ? ok : ended
+    },
+    /** A command counts as activity. The end of its life cannot be moved. */
+    keepAlive: (ref) =>
+      withSandbox(ref, async (sandbox) => {
+        await runIn(sandbox, { argv: ["true"] })
+        return ok
+      }),
+    address: (ref, port) =>
+      withSandbox(ref, async (sandbox) => {
+        const url = (await sandbox.tunnels(TUNNELS_MS))[port]?.url
+        return url === undefined
+          ? { is: "refused", why: `the port ${port} of the sandbox is not open` }
+          : { is: "ok", value: { url, headers: {} } }
+      }),
+    exec: (ref, command, limit) =>
+      withSandbox(
+        ref,
+        async (sandbox) => ({
+          is: "ok",
+          value: await runIn(sandbox, { ...command, argv: argvOf(command) }),
+        }),
+        limit,
+        Object.values(command.environment ?? {}),
+      ),
+    removeVolume: (name) =>
+      attempt<void>(async (modal) => {
+        await modal.volumes.delete(name, { allowMissing: true })
+        return ok
+      }),
+    health: () =>
+      attempt<void>(async (modal) => {
+        await appOf(modal)
+        return ok
+      }),
+  }
+}

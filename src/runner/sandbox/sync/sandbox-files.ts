@@ -1,0 +1,34 @@
+/** The workspace for the copy in object storage: calls of the server that runs as the agent's user. */
+import type { V1Address } from "../v1/supervisor.ts"
+import { type SavedFile, type Scanned, scanned } from "./manifest-state.ts"
+
+type Body = NonNullable<RequestInit["body"]>
+
+export interface SandboxFiles {
+  readonly scan: () => Promise<Scanned>
+  readonly read: (path: string) => Promise<Response>
+  /** Writes a file that does not exist; an existing one stays. */
+  readonly write: (file: SavedFile, body: Body) => Promise<void>
+}
+
+export const createSandboxFiles = (address: () => Promise<V1Address | undefined>): SandboxFiles => {
+  const call = async (method: string, path: string, body?: Body): Promise<Response> => {
+    const server = await address()
+    if (!server) throw new Error("the server of files does not start")
+    const response = await fetch(`http://127.0.0.1:${server.port}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${server.token}` },
+      ...(body !== undefined && { body }),
+    })
+    if (response.ok) return response
+    throw new Error(`the server of files answered ${response.status} to ${method}`)
+  }
+  return {
+    scan: async () => scanned.parse(await (await call("POST", "/copy/scan")).json()),
+    read: (path) => call("GET", `/v1/fs/file?path=${encodeURIComponent(path)}`),
+    write: async ({ path, sha256, mode }, body) => {
+      const query = new URLSearchParams({ path, sha256, mode: String(mode) })
+      await call("PUT", `/copy/file?${query.toString()}`, body)
+    },
+  }
+}

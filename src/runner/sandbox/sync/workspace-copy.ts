@@ -1,0 +1,158 @@
+/**
+ * Saves the workspace to object storage and restores it. Files come first and the manifest last: until it is replaced, the
+ * former state is complete. Files that the new manifest does not name are deleted after it.
+ */
+import { createHash } from "node:crypto"
+import { parseJson } from "../../../lib/json.ts"
+import type { RequestFields, RequestResult } from "../../../wire/frames/index.ts"
+import { MOST_WORKSPACE_URLS, type SavedWorkspace } from "../../../wire/operations/workspace.ts"
+import {
+  type Manifest,
+  manifest,
+  manifestOf,
+  planRestore,
+  planSave,
+  type SavedFile,
+} from "./manifest-state.ts"
+import { type ObjectCalls, StorageError } from "./object-calls.ts"
+import type { SandboxFiles } from "./sandbox-files.ts"
+
+export interface WorkspaceCopyOptions {
+  readonly urls: (
+    fields: RequestFields<"workspace-urls">,
+  ) => Promise<RequestResult<"workspace-urls">>
+  readonly objects: ObjectCalls
+  readonly files: SandboxFiles
+}
+
+export interface WorkspaceCopy {
+  readonly save: () => Promise<SavedWorkspace>
+  /** Resolves to the number of files that were written. */
+  readonly restore: () => Promise<number>
+}
+
+const CONCURRENT = 8
+/** Larger files are sent in pieces, and their content is checked while it is sent. */
+const MOST_IN_MEMORY = 4 * 1024 * 1024
+
+export const createWorkspaceCopy = (options: WorkspaceCopyOptions): WorkspaceCopy => {
+  const { urls, objects, files } = options
+  /** The manifest in the storage; undefined until it was read or written. */
+  let stored: Manifest | undefined
+
+  const manifestUrl = async (action: "get" | "put"): Promise<string> => {
+    const { manifest: url } = await urls({ manifest: action })
+    if (url === undefined) throw new Error("the session agent signed no URL for the manifest")
+    return url
+  }
+  const readManifest = async (): Promise<Manifest | undefined> => {
+    try {
+      const response = await objects.get(await manifestUrl("get"))
+      return manifest.parse(parseJson(await response.text()))
+    } catch (error) {
+      if (error instanceof StorageError && error.status === 404) return undefined
+      throw error
+    }
+  }
+
+  const upload = async (file: SavedFile, url: string): Promise<void> => {
+    if (file.bytes <= MOST_IN_MEMORY) {
+      const bytes = await (await files.read(file.path)).bytes()
+      if (sha256Of(bytes) !== file.sha256) throw changed(file.path)
+      return objects.put(url, bytes.length, async () => bytes)
+    }
+    let hash = createHash("sha256")
+    await objects.put(url, file.bytes, async () => {
+      hash = createHash("sha256")
+      const { body } = await files.read(file.path)
+      if (!body) throw changed(file.path)
+      return body.pipeThrough(
+        new TransformStream<Uint8Array, Uint8Array>({
+          transform: (piece, controller) => {
+            hash.update(piece)
+            controller.enqueue(piece)
+          },
+        }),
+      )
+    })
+    if (hash.digest("hex") !== file.sha256) throw changed(file.path)
+  }
+
+  const save = async (): Promise<SavedWorkspace> => {
+    stored ??= await readManifest()
+    const now = await files.scan()
+    const { put, remove, isChanged } = planSave(stored, now)
+    for (const batch of batches(put)) {
+      const signed = await urls({ put: batch.map(({ sha256 }) => sha256) })
+      await concurrently(batch, (file, index) => upload(file, mustHave(signed.put[index])))
+    }
+    if (isChanged) {
+      const next = manifestOf(now)
+      const bytes = new TextEncoder().encode(JSON.stringify(next))
+      await objects.put(await manifestUrl("put"), bytes.length, async () => bytes)
+      stored = next
+    }
+    for (const batch of batches(remove)) {
+      const signed = await urls({ remove: [...batch] })
+      await concurrently(batch, (_sha256, index) => objects.remove(mustHave(signed.remove[index])))
+    }
+    return {
+      files: now.files.length,
+      uploaded: put.length,
+      bytes: put.reduce((sum, { bytes }) => sum + bytes, 0),
+      removed: remove.length,
+      leftOut: now.leftOut.length,
+    }
+  }
+
+  const restore = async (): Promise<number> => {
+    const saved = await readManifest()
+    if (!saved) return 0
+    const missing = planRestore(saved, await files.scan())
+    for (const batch of batches(missing)) {
+      const signed = await urls({ get: batch.map(({ sha256 }) => sha256) })
+      await concurrently(batch, async (file, index) => {
+        const response = await objects.get(mustHave(signed.get[index]))
+        await files.write(file, response.body ?? "")
+      })
+    }
+    stored = saved
+    return missing.length
+  }
+
+  return { save, restore }
+}
+
+const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
+
+const changed = (path: string): Error =>
+  new Error(`${path} changed while it was saved: the next save takes it`)
+
+const mustHave = (url: string | undefined): string => {
+  if (url === undefined) throw new Error("the session agent signed too few URLs")
+  return url
+}
+
+const batches = <Item>(items: readonly Item[]): readonly (readonly Item[])[] =>
+  Array.from({ length: Math.ceil(items.length / MOST_WORKSPACE_URLS) }, (_, index) =>
+    items.slice(index * MOST_WORKSPACE_URLS, (index + 1) * MOST_WORKSPACE_URLS),
+  )
+
+/** Stops after the first failure, when the calls in progress have ended. */
+const concurrently = async <Item>(
+  items: readonly Item[],
+  work: (item: Item, index: number) => Promise<void>,
+): Promise<void> => {
+  const entries = items.entries()
+  let failure: { readonly error: unknown } | undefined
+  const lane = async () => {
+    for (const [index, item] of entries) {
+      if (failure) return
+      await work(item, index).catch((error: unknown) => {
+        failure ??= { error }
+      })
+    }
+  }
+  await Promise.all(Array.from({ length: CONCURRENT }, lane))
+  if (failure) throw failure.error
+}

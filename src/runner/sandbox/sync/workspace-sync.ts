@@ -1,0 +1,116 @@
+/**
+ * When the workspace is saved and restored. A new sandbox restores before its first prompt. If that fails, nothing is
+ * saved: a workspace that is not complete must not replace the saved one.
+ */
+import { type Clock, sleep } from "../../../lib/clock.ts"
+import { createInOrder } from "../../../lib/in-order.ts"
+import { describeError, type Log } from "../../../lib/log.ts"
+import { createTimers } from "../../../lib/timer.ts"
+import type { SavedWorkspace } from "../../../wire/operations/workspace.ts"
+import { StorageError } from "./object-calls.ts"
+import type { WorkspaceCopy } from "./workspace-copy.ts"
+
+export interface WorkspaceSyncOptions {
+  readonly copy: WorkspaceCopy
+  /** Says that this sandbox was restored, or was not new. */
+  readonly memory: {
+    readonly read: () => string | undefined
+    readonly write: (text: string) => void
+  }
+  /** True if a call failed because the session agent was not connected. */
+  readonly isOffline: (error: unknown) => boolean
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface WorkspaceSync {
+  /** Before the first prompt. Resolves to a problem that people should know, if there is one. */
+  readonly restore: () => Promise<string | undefined>
+  /** Something in the workspace has changed: it is saved when it has been quiet for a while. */
+  readonly changed: () => void
+  /** Saves now. */
+  readonly save: () => Promise<SavedWorkspace>
+  /** Before the sandbox sleeps or ends: saves if something has changed. It does not throw. */
+  readonly settle: () => Promise<void>
+  readonly stop: () => void
+}
+
+const QUIET_MS = 30_000
+const LONGEST_MS = 300_000
+const TRIES = 4
+const PAUSE_MS = 2000
+
+export const createWorkspaceSync = (options: WorkspaceSyncOptions): WorkspaceSync => {
+  const { copy, memory, clock, log } = options
+  const timers = createTimers<"quiet">(clock.after)
+  const inOrder = createInOrder()
+  let isComplete = memory.read() !== undefined
+  /** When the first change after the last save was noticed. */
+  let changedAt: number | undefined
+  let isStopped = false
+
+  const save = (): Promise<SavedWorkspace> =>
+    inOrder(async () => {
+      if (!isComplete) throw new Error(NOT_RESTORED)
+      timers.cancel("quiet")
+      const since = changedAt
+      changedAt = undefined
+      const saved = await copy.save().catch((error: unknown) => {
+        changedAt = since ?? changedAt
+        throw error
+      })
+      if (saved.uploaded + saved.removed > 0) log.info("workspace.saved", { ...saved })
+      return saved
+    })
+  const trySaving = async (): Promise<void> => {
+    try {
+      await save()
+    } catch (error) {
+      log.warn("workspace.not-saved", { error: describeError(error) })
+      if (isComplete) arm(QUIET_MS)
+    }
+  }
+  const arm = (ms: number) => {
+    if (!isStopped) timers.arm("quiet", ms, () => void trySaving())
+  }
+
+  return {
+    save,
+    restore: async () => {
+      if (isComplete) return undefined
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          const files = await copy.restore()
+          isComplete = true
+          memory.write("restored")
+          if (files > 0) log.info("workspace.restored", { files })
+          return undefined
+        } catch (error) {
+          if (isStopped) return undefined
+          log.warn("workspace.not-restored", { attempt, error: describeError(error) })
+          // Without the session agent there are no prompts either.
+          if (options.isOffline(error)) attempt = 0
+          const mayPass = options.isOffline(error) || error instanceof StorageError
+          if (!mayPass || attempt >= TRIES) return `${describeError(error)}. ${NOT_RESTORED}`
+          await sleep(clock, PAUSE_MS)
+        }
+      }
+    },
+    changed: () => {
+      const now = clock.now()
+      changedAt ??= now
+      arm(Math.max(0, Math.min(QUIET_MS, changedAt + LONGEST_MS - now)))
+    },
+    settle: async () => {
+      if (changedAt !== undefined && isComplete) await trySaving()
+      timers.cancel("quiet")
+    },
+    stop: () => {
+      isStopped = true
+      timers.cancel("quiet")
+    },
+  }
+}
+
+const NOT_RESTORED =
+  "The saved workspace was not restored, so this sandbox does not save its own; restart it to try again"

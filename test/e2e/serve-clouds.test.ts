@@ -1,0 +1,120 @@
+/** The compiled binary with sandboxes in a cloud: `serve` creates them at a double of the cloud and ends them there. */
+import { afterAll, describe, expect, test } from "bun:test"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type Cloud, CLOUD_IMAGE } from "../fleet/kit/cloud.ts"
+import { DAYTONA_KEY, startDaytonaDouble } from "../fleet/kit/daytona-double.ts"
+import { E2B_KEY, startE2bDouble } from "../fleet/kit/e2b-double.ts"
+import { MODAL_TOKEN_ID, MODAL_TOKEN_SECRET, startModalDouble } from "../fleet/kit/modal-double.ts"
+import { requireBinary } from "../kit/runner.ts"
+
+const binary = requireBinary()
+const root = mkdtempSync(join(tmpdir(), "serve-clouds-"))
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+interface Stage {
+  readonly cloud: Cloud
+  readonly environment: Readonly<Record<string, string>>
+  readonly secret: string
+  readonly stop: () => Promise<void>
+}
+
+const stages: Readonly<Record<string, () => Promise<Stage>>> = {
+  modal: async () => {
+    const double = await startModalDouble()
+    const environment = {
+      MODAL_SERVER_URL: double.url,
+      MODAL_TOKEN_ID,
+      MODAL_TOKEN_SECRET,
+    }
+    return { ...double, environment, secret: MODAL_TOKEN_SECRET }
+  },
+  e2b: async () => {
+    const double = await startE2bDouble()
+    const { url } = double
+    const environment = { E2B_API_URL: url, E2B_SANDBOX_URL: url, E2B_API_KEY: E2B_KEY }
+    return { ...double, environment, secret: E2B_KEY }
+  },
+  daytona: async () => {
+    const double = await startDaytonaDouble()
+    const environment = { DAYTONA_API_URL: double.apiUrl, DAYTONA_API_KEY: DAYTONA_KEY }
+    return { ...double, environment, secret: DAYTONA_KEY }
+  },
+}
+
+const until = async <T>(read: () => T | undefined | Promise<T | undefined>): Promise<T> => {
+  for (;;) {
+    const value = await read()
+    if (value !== undefined) return value
+    await Bun.sleep(20)
+  }
+}
+
+const serve = (name: string, environment: Readonly<Record<string, string>>) => {
+  const state = join(root, name)
+  const child = Bun.spawn([binary, "serve", "--provider", name, "--state-dir", state], {
+    cwd: root,
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      HOME: root,
+      SANDBOX_HUB_URL: "wss://hub.example.com",
+      SANDBOX_IMAGE: CLOUD_IMAGE,
+      LOG_LEVEL: "debug",
+      ...environment,
+    },
+    stdout: Bun.file(join(root, `${name}.out`)),
+    stderr: Bun.file(join(root, `${name}.err`)),
+  })
+  const output = () =>
+    [`${name}.out`, `${name}.err`]
+      .map((file) => join(root, file))
+      .map((file) => (existsSync(file) ? readFileSync(file, "utf8") : ""))
+      .join("")
+  const token = () => readFileSync(join(state, "fleet", "operator-token"), "utf8").trim()
+  return { child, output, token }
+}
+
+describe("serve with sandboxes in a cloud", () => {
+  for (const [name, start] of Object.entries(stages))
+    test(`a prompt creates a sandbox at ${name} that knows the hub and no key of ${name}, and a terminate ends it`, async () => {
+      const stage = await start()
+      const { child, output, token } = serve(name, stage.environment)
+      try {
+        const url = await until(() => {
+          if (child.exitCode !== null) throw new Error(`serve has ended: ${output()}`)
+          return /Session agent: (\S+)/.exec(output())?.[1]
+        })
+        const call = (method: string, path: string, body?: unknown) =>
+          fetch(`${url}${path}`, {
+            method,
+            headers: { authorization: `Bearer ${token()}` },
+            ...(body !== undefined && { body: JSON.stringify(body) }),
+          })
+        await call("POST", "/api/threads/C1:1/prompt", { message: "hello" })
+        const box = await until(() => [...stage.cloud.boxes.values()][0])
+        const link = new URL(box.environment["DO_WS_URL"] ?? "")
+        expect(link.host).toBe("hub.example.com")
+        expect(box.environment["RUNNER_TOKEN"]).toBeString()
+        expect(JSON.stringify(box.environment)).not.toContain(stage.secret)
+        const session = box.environment["SESSION_ID"] ?? ""
+        const refOf = async () => {
+          const answer = await call("GET", `/api/sandbox/${session}/status`)
+          const text = await answer.text()
+          return text.includes(box.id) ? box.id : undefined
+        }
+        expect(await until(refOf)).toBe(box.id)
+        await call("POST", `/api/sandbox/${session}/terminate?wait=1`)
+        await until(() => {
+          const now = stage.cloud.boxes.get(box.id)
+          return now === undefined || now.state === "stopped" ? true : undefined
+        })
+        expect(output()).toContain("provider.create.ok")
+        expect(output()).not.toContain(stage.secret)
+      } finally {
+        child.kill("SIGTERM")
+        await child.exited
+        await stage.stop()
+      }
+    })
+})

@@ -1,0 +1,127 @@
+/** The hub signs URLs of the session that asks, on both hosts, and keeps its keys and the URLs to itself. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { startLocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { parseOutbound } from "../../src/wire/frames/index.ts"
+import { silentLog } from "../kit/log.ts"
+import { type S3Server, startS3Server } from "../kit/s3-server.ts"
+import { type FakeRunner, startFakeRunner } from "./kit/fake-runner.ts"
+import { CLIENT_TOKEN, RUNNER_TOKEN } from "./kit/hub.ts"
+import { bundleWorker, startWorkerd } from "./kit/workerd.ts"
+import { failureOf } from "../kit/failure-of.ts"
+
+interface Host {
+  readonly url: string
+  readonly stop: () => Promise<void>
+}
+type Variables = Readonly<Record<string, string>>
+
+const hosts: Readonly<Record<string, (folder: string, variables: Variables) => Promise<Host>>> = {
+  bun: (folder, environment) =>
+    startLocalHub({
+      stateDir: join(folder, "state"),
+      workDir: folder,
+      port: 0,
+      environment: { PATH: "/usr/bin:/bin", ...environment },
+      clock: systemClock,
+      log: silentLog,
+      clientToken: CLIENT_TOKEN,
+    }),
+  workerd: async (_folder, variables) => startWorkerd(await bundleWorker(), variables),
+}
+
+const HASH = "ab".repeat(32)
+
+describe.each(Object.keys(hosts))("object storage with the hub on %s", (name) => {
+  let folder: string
+  let s3: S3Server
+  let host: Host
+  const runners: FakeRunner[] = []
+
+  const start = async (session: string) => {
+    await fetch(`${host.url}/sessions/${session}`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+      body: JSON.stringify({ runnerToken: RUNNER_TOKEN }),
+    })
+    const runner = startFakeRunner({
+      url: `${host.url.replace(/^http/, "ws")}/sessions/${session}/ws`,
+      token: RUNNER_TOKEN,
+      stateDir: join(folder, session),
+    })
+    runners.push(runner)
+    return runner
+  }
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "storage-"))
+    s3 = startS3Server()
+    host = await hosts[name]!(folder, {
+      S3_ENDPOINT: s3.endpoint,
+      S3_REGION: s3.region,
+      S3_ACCESS_KEY_ID: s3.credentials.accessKeyId,
+      S3_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
+    })
+  })
+  afterAll(async () => {
+    for (const runner of runners) await runner.stop()
+    await host.stop()
+    await s3.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  test("a signed URL stores and reads an object of the session that asked", async () => {
+    const runner = await start("s1")
+    const signed = await runner.uplink.request("workspace-urls", {
+      manifest: "put",
+      put: [HASH],
+      get: [HASH],
+      remove: [HASH],
+    })
+    const stored = await fetch(signed.put[0] ?? "", { method: "PUT", body: "content" })
+    expect(stored.status).toBe(200)
+    expect([...s3.objects.keys()]).toEqual([`sandboxes/s1/files/${HASH}`])
+    expect(await (await fetch(signed.get[0] ?? "")).text()).toBe("content")
+    const manifest = await fetch(signed.manifest ?? "", { method: "PUT", body: "{}" })
+    expect(manifest.status).toBe(200)
+    expect((await fetch(signed.remove[0] ?? "", { method: "DELETE" })).status).toBe(204)
+    expect(JSON.stringify(signed)).not.toContain(s3.credentials.secretAccessKey)
+  })
+
+  test("the URLs of another session name other objects", async () => {
+    const other = await start("s2")
+    const signed = await other.uplink.request("workspace-urls", { get: [HASH], manifest: "get" })
+    expect(new URL(signed.manifest ?? "").pathname).toBe("/workspace/sandboxes/s2/manifest.json")
+    expect((await fetch(signed.get[0] ?? "")).status).toBe(404)
+  })
+})
+
+test("a name that is not a hash is refused, so that no URL leaves the session's objects", () => {
+  const request = { type: "workspace-urls", requestId: "r1", put: ["../../s1/manifest.json"] }
+  expect(parseOutbound(JSON.stringify(request)).ok).toBe(false)
+  expect(parseOutbound(JSON.stringify({ ...request, put: [HASH] })).ok).toBe(true)
+})
+
+test("a hub without object storage refuses and names the settings", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "storage-"))
+  const host = await hosts["bun"]!(folder, {})
+  await fetch(`${host.url}/sessions/s1`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+    body: JSON.stringify({ runnerToken: RUNNER_TOKEN }),
+  })
+  const runner = startFakeRunner({
+    url: `${host.url.replace(/^http/, "ws")}/sessions/s1/ws`,
+    token: RUNNER_TOKEN,
+    stateDir: join(folder, "runner"),
+  })
+  expect(await failureOf(runner.uplink.request("workspace-urls", { manifest: "get" }))).toContain(
+    "S3_ENDPOINT",
+  )
+  await runner.stop()
+  await host.stop()
+  await rm(folder, { recursive: true, force: true })
+})

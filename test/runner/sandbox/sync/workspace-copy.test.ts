@@ -1,0 +1,191 @@
+/** A workspace goes to object storage and comes back in another sandbox: real files, real HTTP, checked signatures. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
+import { chmod, readFile, rm, stat, symlink, truncate } from "node:fs/promises"
+import { join } from "node:path"
+import { type S3Server, startS3Server } from "../../../kit/s3-server.ts"
+import { own, type SandboxWorkspace, type S3Place, startWorkspace } from "./kit.ts"
+import { failureOf } from "../../../kit/failure-of.ts"
+
+let s3: S3Server
+let open: SandboxWorkspace[]
+beforeEach(() => {
+  s3 = startS3Server()
+  open = []
+})
+afterEach(async () => {
+  for (const workspace of open) await workspace.stop()
+  await s3.stop()
+})
+
+const workspace = async (place: S3Place = s3, session?: string) => {
+  const started = await startWorkspace(place, session)
+  open.push(started)
+  return started
+}
+const same = async (one: SandboxWorkspace, other: SandboxWorkspace) =>
+  (await Bun.$`diff -r ${one.root} ${other.root}`.nothrow().quiet()).stdout.toString()
+const stored = (key: string) => s3.objects.get(`sandboxes/session%20one/${key}`)
+const manifest = () => JSON.parse(new TextDecoder().decode(stored("manifest.json")))
+
+describe("the copy of a workspace in object storage", () => {
+  test("a saved workspace is equal in the next sandbox, with modes, empty files and odd names", async () => {
+    const first = await workspace()
+    await first.put("a.txt", "alpha")
+    await first.put("deep/ü #%?&+.txt", "beta")
+    await first.put("empty", "")
+    await first.put("run.sh", "#!/bin/sh\n")
+    await chmod(join(first.root, "run.sh"), 0o755)
+    await first.put("large.bin", Buffer.alloc(5 * 1024 * 1024, 7))
+    expect(await first.copy.save()).toEqual({
+      files: 5,
+      uploaded: 5,
+      bytes: 5 + 4 + 10 + 5 * 1024 * 1024,
+      removed: 0,
+      leftOut: 0,
+    })
+    const second = await workspace()
+    expect(await second.copy.restore()).toBe(5)
+    expect(await same(first, second)).toBe("")
+    expect((await stat(join(second.root, "run.sh"))).mode & 0o777).toBe(0o755)
+  })
+
+  test("an unchanged workspace makes no call, and a changed or removed file only its own", async () => {
+    const one = await workspace()
+    for (const name of ["a", "b", "c"]) await one.put(name, `content of ${name}`)
+    await one.copy.save()
+    s3.calls.length = 0
+    expect(await one.copy.save()).toMatchObject({ uploaded: 0, removed: 0 })
+    expect(s3.calls).toEqual([])
+    await one.put("a", "another content")
+    await rm(join(one.root, "b"))
+    expect(await one.copy.save()).toMatchObject({ files: 2, uploaded: 1, removed: 2 })
+    const kinds = s3.calls.map((call) => call.replaceAll(/[0-9a-f]{64}/g, "hash"))
+    expect(kinds).toEqual([
+      "PUT sandboxes/session%20one/files/hash",
+      "PUT sandboxes/session%20one/manifest.json",
+      "DELETE sandboxes/session%20one/files/hash",
+      "DELETE sandboxes/session%20one/files/hash",
+    ])
+    const next = await workspace()
+    await next.copy.restore()
+    expect(await same(one, next)).toBe("")
+    s3.calls.length = 0
+    // A sandbox that has restored knows what is stored.
+    expect(await next.copy.save()).toMatchObject({ uploaded: 0, removed: 0 })
+  })
+
+  test("files that exist in the new sandbox are not overwritten", async () => {
+    const first = await workspace()
+    await first.put("kept.txt", "saved")
+    await first.put("missing.txt", "saved")
+    await first.copy.save()
+    const second = await workspace()
+    await second.put("kept.txt", "newer")
+    expect(await second.copy.restore()).toBe(1)
+    expect(await readFile(join(second.root, "kept.txt"), "utf8")).toBe("newer")
+    expect(await readFile(join(second.root, "missing.txt"), "utf8")).toBe("saved")
+  })
+
+  test("a save that is cut in the middle leaves the former state, which restores completely", async () => {
+    const one = await workspace()
+    for (let index = 0; index < 20; index += 1) await one.put(`f${index}`, `first ${index}`)
+    await one.copy.save()
+    const before = await workspace()
+    await before.copy.restore()
+    for (let index = 0; index < 20; index += 1) await one.put(`f${index}`, `second ${index}`)
+    let left = 10
+    s3.intercept = async (method) => {
+      left -= 1
+      return method === "PUT" && left < 0 ? new Response("", { status: 403 }) : undefined
+    }
+    expect(await failureOf(one.copy.save())).toContain("the object storage answered 403")
+    s3.intercept = undefined
+    const after = await workspace()
+    await after.copy.restore()
+    expect(await same(before, after)).toBe("")
+    await one.copy.save()
+    const last = await workspace()
+    await last.copy.restore()
+    expect(await same(one, last)).toBe("")
+  })
+
+  test("a service that fails for a moment is asked again, and a wrong secret is refused and named", async () => {
+    const one = await workspace()
+    await one.put("a", "alpha")
+    let failures = 2
+    s3.intercept = async () => {
+      failures -= 1
+      return failures >= 0 ? new Response("", { status: 503 }) : undefined
+    }
+    await one.copy.save()
+    expect(manifest().files.length).toBe(1)
+    const wrong = await workspace({
+      ...s3,
+      credentials: { ...s3.credentials, secretAccessKey: "wrong" },
+    })
+    await wrong.put("b", "beta")
+    const failure = await failureOf(wrong.copy.save())
+    expect(failure).toContain("403 (SignatureDoesNotMatch)")
+    expect(failure).not.toContain("X-Amz")
+    expect(manifest().files.map(({ path }: { path: string }) => path)).toEqual(["a"])
+  })
+
+  test("ignored, large and special files are left out and named in the manifest, and .git is saved", async () => {
+    const one = await workspace()
+    await one.put("repo/code.ts", "code")
+    await one.put("repo/.gitignore", "node_modules/\n*.log\n")
+    await one.put("repo/node_modules/dep/index.js", "dependency")
+    await one.put("repo/debug.log", "log")
+    await Bun.$`git init -q ${join(one.root, "repo")}`
+    await one.put("large.bin", "")
+    await truncate(join(one.root, "large.bin"), 100 * 1024 * 1024 + 1)
+    await symlink("/etc/passwd", join(one.root, "link"))
+    await Bun.$`mkfifo ${join(one.root, "pipe")}`
+    await own(one.root)
+    await one.copy.save()
+    expect(manifest().leftOut).toEqual([
+      { path: "large.bin", reason: "too large" },
+      { path: "link", reason: "not a regular file" },
+      { path: "pipe", reason: "not a regular file" },
+      { path: "repo/debug.log", reason: "ignored" },
+      { path: "repo/node_modules", reason: "ignored" },
+    ])
+    const paths = manifest().files.map(({ path }: { path: string }) => path)
+    expect(paths).toContain("repo/code.ts")
+    expect(paths).toContain("repo/.git/HEAD")
+  })
+
+  test("a stored file with another content is not written, and an attack in a path stays in the workspace", async () => {
+    const one = await workspace()
+    await one.put("a", "alpha")
+    await one.copy.save()
+    const [{ sha256 }] = manifest().files
+    const key = `sandboxes/session%20one/files/${sha256}`
+    s3.objects.set(key, new TextEncoder().encode("tampered"))
+    const second = await workspace()
+    expect(await failureOf(second.copy.restore())).toContain("409")
+    expect(await Bun.file(join(second.root, "a")).exists()).toBe(false)
+    s3.objects.set(key, new TextEncoder().encode("alpha"))
+    const evil = { ...manifest(), files: [{ path: "../escaped", sha256, bytes: 5, mode: 0o644 }] }
+    s3.objects.set(
+      "sandboxes/session%20one/manifest.json",
+      new TextEncoder().encode(JSON.stringify(evil)),
+    )
+    const third = await workspace()
+    await third.copy.restore().catch(() => {})
+    expect(await Bun.file(join(third.root, "../escaped")).exists()).toBe(false)
+  })
+
+  test("sessions have separate objects, and no request names another session", async () => {
+    const one = await workspace()
+    await one.put("a", "of one")
+    await one.copy.save()
+    const other = await workspace(s3, "session two")
+    expect(await other.copy.restore()).toBe(0)
+    await other.put("b", "of two")
+    await other.copy.save()
+    const keys = [...s3.objects.keys()]
+    expect(keys.filter((key) => key.startsWith("sandboxes/session%20two/")).length).toBe(2)
+    expect(keys.length).toBe(4)
+  })
+})
