@@ -77,6 +77,8 @@ export interface HubOptions {
   readonly encryptionKey?: string | undefined
   /** The key that a session's gateway checks. */
   readonly gatewayKey?: (session: string, generation: number) => Promise<string>
+  /** The address of the gateway of a session's sandbox, if a control plane knows it. */
+  readonly gatewayUrl?: ((session: string) => Promise<string | undefined>) | undefined
   readonly allowedOrigins?: readonly string[]
   readonly answer: (session: string, frame: RequestFrame) => Promise<Record<string, unknown>>
   readonly workflowReported: (
@@ -284,6 +286,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     directory,
     now: clock.now,
     gatewayKey: async ({ id, session }) => options.gatewayKey?.(id, session.generation()),
+    gatewayUrl: async ({ id }) => options.gatewayUrl?.(id),
     terminate: options.terminate,
   }
   /** `original`: the browser's request, when the page's door has made another one of it. */

@@ -53,6 +53,7 @@ export interface LocalHubOptions {
   /** The control plane in the same process, if there is one: it also starts the sandboxes of child sessions. */
   readonly activity?: HubOptions["activity"]
   readonly routes?: HubOptions["routes"]
+  readonly gatewayUrl?: HubOptions["gatewayUrl"]
   readonly hostname?: HubOptions["hostname"]
   readonly names?: HubOptions["names"]
   readonly page?: HubOptions["page"]
@@ -150,6 +151,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     gatewayKey: gatewayKeyOf,
     activity: options.activity,
     routes: options.routes,
+    gatewayUrl: options.gatewayUrl,
     hostname: options.hostname,
     names: options.names,
     page: options.page,
