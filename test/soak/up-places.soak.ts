@@ -1,7 +1,7 @@
 /** `sandpiper up` in a terminal: one place for each directory, one `up` in each place, a new session after an end. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
 import { existsSync, readdirSync, realpathSync } from "node:fs"
-import { mkdir, readFile, rename, symlink } from "node:fs/promises"
+import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
@@ -49,6 +49,11 @@ test("two ups in two directories and three in the same one: each prompt lands wh
   const a = up("a")
   const b = up("b")
   await Promise.all([ready(a, "a"), ready(b, "b")])
+  // A turn of the first one runs while the others start in the same directory.
+  a.type(
+    "run: touch begun.txt; until [ -e go.txt ]; do sleep 0.2; done; echo not-ended-$((40 + 2))\r",
+  )
+  while (!existsSync(join(sandbox.root, "a/begun.txt"))) await Bun.sleep(50)
   const second = up("a")
   await second.seen(`Another \`up\` runs in ${directory("a")} (pid ${a.child.pid}, since 20`)
   await second.seen("Attach to its session? [Y/n]")
@@ -56,6 +61,8 @@ test("two ups in two directories and three in the same one: each prompt lands wh
   await second.seen(`Attached. The agent works in ${directory("a")}`)
   const third = up("a", "--new")
   await ready(third, "a")
+  await writeFile(join(sandbox.root, "a/go.txt"), "")
+  await a.seen(/^ *not-ended-42$/m)
 
   const write = async (terminal: Terminal, word: string) => {
     terminal.type(`run: echo ${word} >> words.txt; pwd; echo done-${word}\r`)

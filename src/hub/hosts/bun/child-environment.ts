@@ -31,6 +31,7 @@ const PASSED_ON = new Set([
   "LOG_FORMAT",
   // The user's accounts.
   "GITHUB_TOKEN",
+  "GIT_TOKENS",
   "GIT_USER_NAME",
   "GIT_USER_EMAIL",
   "OP_SERVICE_ACCOUNT_TOKEN",

@@ -12,6 +12,7 @@ test("a child gets the machine's variables, the providers' keys and the settings
     AWS_REGION: "eu",
     OPENCODE_BIN: "/opencode",
     GITHUB_TOKEN: "t",
+    GIT_TOKENS: "session",
     LOG_LEVEL: "info",
   }
   expect(childEnvironment(passed)).toEqual(passed)
