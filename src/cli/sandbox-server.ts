@@ -16,6 +16,7 @@ export const sandboxServer: Command = async ({ log }) => {
   const server = await startV1Server(serverOrder.parse(JSON.parse(text)), {
     clock: systemClock,
     log,
+    onProcesses: (processes) => print(`${JSON.stringify({ processes })}\n`),
   })
   print(`${JSON.stringify({ port: server.port })}\n`)
   for (;;) if ((await input.read()).done) break

@@ -4,7 +4,7 @@ import type { Channels } from "./channels/channels.ts"
 import type { Link } from "./link/link.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { RuntimeConfig } from "./opencode/config/compose-config.ts"
-import { fillModels } from "./opencode/config/fill-models.ts"
+import { type Filled, fillModels, lacksModels } from "./opencode/config/fill-models.ts"
 
 export interface ApplyConfigOptions {
   readonly agent: Pick<Agent, "configure">
@@ -15,12 +15,23 @@ export interface ApplyConfigOptions {
 
 /** Without MCP servers in the change, the report does not wait for them. */
 export const createApplyConfig = ({ agent, channels, send, log }: ApplyConfigOptions) => {
-  // One after the other: an endpoint that is asked for its models must not let a later change overtake.
-  let last: Promise<unknown> = Promise.resolve()
+  let last: Promise<Filled> | undefined
+  /** One after the other: a change that waits for an endpoint's models must not be overtaken by a later one. */
+  const fillInOrder = async (wanted: RuntimeConfig): Promise<Filled> => {
+    const former = last
+    const mine = (former ?? Promise.resolve()).then(() => fillModels(wanted))
+    last = mine
+    try {
+      return await mine
+    } finally {
+      if (last === mine) last = undefined
+    }
+  }
   return async (wanted: RuntimeConfig, requestId: string | undefined): Promise<void> => {
-    const filling = last.then(() => fillModels(wanted))
-    last = filling.catch(() => undefined)
-    const { change, problem } = await filling
+    // Applied at once where no endpoint is asked: a prompt that follows must find the config.
+    const isComplete = last === undefined && !lacksModels(wanted)
+    const filled: Filled = isComplete ? { change: wanted } : await fillInOrder(wanted)
+    const { change, problem } = filled
     const applied = {
       ...(await agent.configure(change)),
       ...(problem !== undefined && { error: problem }),

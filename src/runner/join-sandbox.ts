@@ -42,6 +42,7 @@ export interface JoinSandboxOptions {
 }
 
 const EGRESS_FACT = "agent.egress"
+const PROCESSES_FACT = "v1.processes"
 
 /** In a sandbox the runner's `gh` comes before the installed one. On a person's machine `gh` is theirs. */
 const pathWithGh = ({ command, stateDir, environment }: Settings): Record<string, string> => {
@@ -118,6 +119,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
       SANDPIPER_URL: `http://127.0.0.1:${options.gatewayPort()}`,
       SANDPIPER_API_TOKEN: apiToken,
     }),
+    memory: factOf(db, PROCESSES_FACT),
     clock,
     log: log.child({ component: "v1" }),
   })

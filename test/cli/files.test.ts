@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { selfCommand } from "../../src/lib/self-command.ts"
-import { API_TOKEN } from "../runner/gateway/kit.ts"
+import { API_TOKEN, startTestGateway } from "../runner/gateway/kit.ts"
 import { startV1Stage, type V1Stage } from "../runner/sandbox/v1/kit.ts"
 
 let stage: V1Stage
@@ -65,6 +65,20 @@ test("a wrong command line exits with 2, a failure with 1, and both say why", as
   const missing = await run(["cat", "nothing"])
   expect(missing).toMatchObject({ code: 1, stdout: "" })
   expect(missing.stderr).toContain("does not exist")
+})
+
+test("save reports what was saved, and says so where a workspace is not saved", async () => {
+  const refused = await run(["save"])
+  expect(refused).toMatchObject({ code: 1, stdout: "" })
+  expect(refused.stderr).toContain("this sandbox does not save its workspace")
+  const saved = { files: 3, uploaded: 2, bytes: 10, removed: 0, leftOut: 1 }
+  const gateway = startTestGateway({ workspace: { save: async () => saved } })
+  expect(await run(["save"], gateway.url)).toMatchObject({
+    code: 0,
+    stdout: "saved: 3 files, 2 sent, 1 left out\n",
+  })
+  expect(JSON.parse((await run(["save", "--json"], gateway.url)).stdout)).toEqual(saved)
+  await gateway.stop()
 })
 
 test("a refused connection is tried again until the gateway listens", async () => {

@@ -24,6 +24,8 @@ const requestOf = (action: Action, session: string, owner: string): Request | un
   const requests: Readonly<Record<string, Request>> = {
     "route:list": ["GET", `/sessions${asked}`],
     "route:search": ["GET", `/search${asked}`],
+    "route:login-link": ["POST", `/login-links${asked}`],
+    "route:lobby": ["GET", `/lobby/ws${asked}`],
     "route:create": ["POST", `/sessions${asked}`, {}],
     "route:update": ["PUT", own, {}],
     "route:snapshot": ["GET", own],
@@ -67,6 +69,7 @@ const requestOf = (action: Action, session: string, owner: string): Request | un
     "verb:rename": ["POST", `${own}/rename`, { title: "x" }],
     "verb:seen": ["POST", `${own}/seen`, { rev: 1, channel: "web:none" }],
     "verb:forget": ["POST", `${own}/forget`, { id: "none" }],
+    "verb:open": ["POST", `${own}/open`, { what: "vscode" }],
     "verb:history": ["POST", `${own}/history`, { before: 1 }],
   }
   const [kind, name] = action.split(":", 2)
@@ -82,6 +85,9 @@ const elsewhere: readonly Action[] = [
   "route:socket-runner",
   "route:create-named",
 ]
+
+/** Actions that end the session. The others are about a running one, so these come last, in this order. */
+const ENDING: readonly Action[] = ["verb:end", "route:terminate"]
 
 /** What the answer says about access: `allowed`, or the status of the refusal. */
 const verdictOf = ({ status, body }: Answer): "allowed" | number => {
@@ -144,10 +150,9 @@ export const testMatrix = (host: () => OwnersHost, stage: OwnersStage): void => 
     { name: "a wrong token", principal: undefined, token: "wrong-token-of-the-tests" },
     { name: "a runner's token", principal: undefined, token: runnerToken },
   ]
-  /** Ending a session comes last: the others are about a running one. */
   const sent = actions
     .filter((action) => /^(route|verb):/.test(action) && !elsewhere.includes(action))
-    .toSorted((a, b) => Number(a === "route:terminate") - Number(b === "route:terminate"))
+    .toSorted((a, b) => ENDING.indexOf(a) - ENDING.indexOf(b))
 
   for (const owner of ["user:alice", "user:bob", "org:acme"]) {
     test(`every caller may do over HTTP exactly what the table allows on a session of ${owner}`, async () => {

@@ -1,6 +1,7 @@
 /** The first module of the page: it logs in, connects, and renders the app. */
 import { render } from "preact"
 import { App } from "./app.tsx"
+import { loadMarkdown } from "./parts/lazy-markdown.tsx"
 import { redeemLink } from "./client/login.ts"
 import { watchAddress } from "./client/navigation.ts"
 import { watchForNotifications } from "./client/notify.ts"
@@ -12,6 +13,7 @@ import { watchViewport } from "./client/viewport.ts"
 import { watchKeys } from "./shell/shortcuts.ts"
 
 const run = async () => {
+  void loadMarkdown()
   watchTheme()
   watchAddress()
   watchViewport()

@@ -23,6 +23,9 @@ export const PANELS: readonly PanelName[] = [
   "memories",
 ]
 
+/** Tabs that are always there; the others are in a menu beside them. */
+export const MAIN_PANELS: readonly PanelName[] = PANELS.slice(0, 5)
+
 export interface Route {
   readonly place: "start" | "conversation" | "unknown"
   readonly session: string

@@ -116,6 +116,16 @@ export const words = {
   failedTitle: "The turn failed.",
   changeModel: "Change model",
   copyDetails: "Copy details",
+  replyMenu: "More of this answer",
+  copyPlain: "Copy as text",
+  openPlain: "Open as plain text",
+  usageKinds: {
+    input: "Input",
+    output: "Output",
+    reasoning: "Reasoning",
+    cacheRead: "Read from the cache",
+    cacheWrite: "Written to the cache",
+  },
   tokens: (count: string) => `${count} tokens`,
   compacted: "Context compacted",
   retrying: (message: string, seconds: number, attempt: number) =>
@@ -171,6 +181,7 @@ export const words = {
   asks: "The agent asks",
   subAgentAsks: "A sub-agent asks",
   typeBelow: "Or type an answer below.",
+  asksElsewhere: "It is asked in another conversation; there an answer can be typed too.",
   answer: "Answer",
   tooLate: "The agent does not wait for this any more.",
   ofAsked: (at: number, total: number) => `${at} of ${total}`,
@@ -225,6 +236,7 @@ export const words = {
   files: "Files",
 
   // Panel
+  morePanels: "More panels",
   tabs: {
     changes: "Changes",
     terminal: "Terminal",

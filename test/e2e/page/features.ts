@@ -55,15 +55,11 @@ export const testFeatures = (ground: () => Ground): void => {
     await page
       .locator(".file[aria-label='docs/guide.md'] .is-selected", { hasText: "two" })
       .waitFor()
-    // Two columns, where there is room for them.
-    expect(await page.getByRole("button", { name: "Side by side" }).count()).toBe(0)
-    await page.setViewportSize({ width: 1900, height: 900 })
-    await page.locator(".separator").focus()
-    await page.keyboard.press("End")
+    // Two columns: the panel makes room for them.
     await page.getByRole("button", { name: "Side by side" }).click()
     await page.locator(".file[aria-label='docs/guide.md'] .is-sides .diff-none").first().waitFor()
     await page.getByRole("button", { name: "Side by side" }).click()
-    await page.setViewportSize({ width: 1440, height: 900 })
+    await page.locator(".is-sides").first().waitFor({ state: "detached" })
   })
 
   test("the words of a sub-agent stand in its own row, and not in the answer", async () => {

@@ -139,6 +139,11 @@ export const testFilesAndLinks = (ground: () => Ground): void => {
     await first.page.locator("[data-option='1']").waitFor()
     isDeaf.now = true
     const second = await stage.open()
+    // In another conversation the question is shown too, but what is typed there is a prompt.
+    await openConversation(second.page, stage, "not-asked")
+    await second.page.getByText("It is asked in another conversation").waitFor()
+    await sendPrompt(second.page, "a prompt, not an answer")
+    await second.page.locator(".bubble-text", { hasText: "a prompt, not an answer" }).waitFor()
     await second.page.goto(`${stage.origin}/c/local/web:two-browsers`)
     await second.page.locator("[data-option='2']").click()
     await turnIsOver(second.page, "@@two@@")

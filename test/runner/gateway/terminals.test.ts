@@ -71,7 +71,7 @@ const view = async (id: string, keep = true): Promise<View> => {
     bytes: () => bytes,
     type: (typed) => socket.send(Buffer.from(`0${typed}`)),
     seen: async (pattern) => {
-      const until = Date.now() + 10_000
+      const until = Date.now() + 50_000
       const isSeen = () =>
         typeof pattern === "string" ? text.includes(pattern) : pattern.test(text)
       while (!isSeen()) {

@@ -55,7 +55,7 @@ test("a sandbox operation in the table without a handler does not compile", asyn
   const errors = await compile()
   expect(errors).toContain("src/runner/sandbox/operations.ts")
   expect(errors).toContain('"paint-tunnel"')
-}, 60_000)
+}, 180_000)
 
 const handlers = createSandboxOperations({
   secrets: undefined,

@@ -37,8 +37,12 @@ export const setPanelWidth = (width: number): void => {
 /** The changes in two columns, where there is room for them. */
 export const isSideBySide = signal(readStored("diff") === "sides")
 
+const SIDES_WIDTH = 900
+
+/** Two columns need room: the panel gets as much of it as there is. */
 export const toggleSideBySide = (): void => {
   isSideBySide.value = !isSideBySide.value
+  if (isSideBySide.value) setPanelWidth(Math.max(panelWidth.value, SIDES_WIDTH))
   writeStored("diff", isSideBySide.value ? "sides" : undefined)
 }
 

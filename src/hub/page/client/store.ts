@@ -29,6 +29,12 @@ const turnsOf = createTurns()
 export const turns = computed(() => turnsOf(view.value, route.value.channel))
 export const pending = computed(() => pendingPrompts(view.value, route.value.channel))
 export const dock = computed(() => dockOf(view.value, route.value.channel))
+/** The question that a typed text answers: one of this conversation. Others are answered by their buttons. */
+export const openQuestion = computed(() =>
+  dock.value.interactions.find(
+    (one) => one.kind === "question" && one.channel === route.value.channel,
+  ),
+)
 export const isWorking = computed(() => dock.value.canStop || dock.value.isStopping)
 export const session = computed(() => route.value.session)
 export const channel = computed(() => route.value.channel)

@@ -10,6 +10,7 @@ import {
   channel,
   dock,
   isWorking,
+  openQuestion,
   request,
   sendPrompt,
   session,
@@ -50,7 +51,7 @@ export const Composer = () => {
   const [isDismissed, setDismissed] = useState(false)
   const [recalled, setRecalled] = useState(-1)
 
-  const question = dock.value.interactions.find(({ kind }) => kind === "question")
+  const question = openQuestion.value
   const isAnswer = question !== undefined
   const isTooLong = text.length > MAX_CHARACTERS
   const isEmpty = text.trim() === "" && draft.files.length === 0

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import type { Interaction, Option } from "../../../wire/clients/conversation.ts"
-import { request } from "../client/store.ts"
+import { openQuestion, request } from "../client/store.ts"
 import { Button } from "../ui/button.tsx"
 import { Icon } from "../ui/icon.tsx"
 import { Spinner } from "../ui/spinner.tsx"
@@ -69,7 +69,11 @@ export const Question = ({
       </div>
       <div class="card-foot">
         <span class="card-note" role="status">
-          {problem === "" ? words.typeBelow : problem}
+          {problem !== ""
+            ? problem
+            : interaction.id === openQuestion.value?.id
+              ? words.typeBelow
+              : words.asksElsewhere}
         </span>
         {isMultiple && (
           <Button

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks"
 import type { QueuedPrompt } from "../../../wire/clients/conversation.ts"
 import { insertText } from "../client/drafts.ts"
-import { dock, request } from "../client/store.ts"
+import { dock, openQuestion, request } from "../client/store.ts"
 import { Button } from "../ui/button.tsx"
 import { Icon } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
@@ -10,7 +10,7 @@ import { words } from "../words.ts"
 
 const Row = ({ prompt }: { readonly prompt: QueuedPrompt }) => {
   const { id, content } = prompt
-  const hasQuestion = dock.value.interactions.some(({ kind }) => kind === "question")
+  const hasQuestion = openQuestion.value !== undefined
   const takeBack = async () => {
     const reply = await request({ type: "withdraw", id })
     if (reply.ok) insertText(content)

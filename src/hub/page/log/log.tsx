@@ -14,6 +14,7 @@ import {
 } from "../client/store.ts"
 import { route } from "../client/navigation.ts"
 import { scrollTo } from "../client/scroll-request.ts"
+import { isMarkdownLoaded } from "../parts/lazy-markdown.tsx"
 import { Icon } from "../ui/icon.tsx"
 import { words } from "../words.ts"
 import { Greeting } from "./greeting.tsx"
@@ -45,7 +46,8 @@ export const Log = () => {
   const content = useRef<HTMLDivElement>(null)
   const all = turns.value
   const unsent = pending.value
-  const ids = all.map(({ id }) => id)
+  const isReady = isLoaded.value && (all.length === 0 || isMarkdownLoaded.value)
+  const ids = isReady ? all.map(({ id }) => id) : []
   const { range, isAway, hasNew, toEnd, toTurn } = useScroll({
     scroller,
     content,
@@ -101,7 +103,7 @@ export const Log = () => {
         id="log"
       >
         <div class="column" ref={content}>
-          {!isLoaded.value ? (
+          {!isReady ? (
             <>
               <Skeleton />
               {unsent.map((one) => (

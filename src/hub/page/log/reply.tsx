@@ -5,7 +5,7 @@ import { blocksOf } from "../../view/turns.ts"
 import { view } from "../client/store.ts"
 import { Blocks } from "../parts/blocks.tsx"
 import { ArtifactView } from "../parts/artifact.tsx"
-import { Markdown } from "../parts/markdown.tsx"
+import { Markdown } from "../parts/lazy-markdown.tsx"
 import { words } from "../words.ts"
 import { Failed } from "./failed.tsx"
 import { textOfMessage } from "./message-text.ts"
@@ -42,7 +42,11 @@ export const Reply = memo(({ message, prompt, isLast }: ReplyProps) => {
   const isStreaming = status === "streaming"
   const isEmpty = blocks.length === 0
   return (
-    <article class={`reply ${isLast ? "is-last" : ""}`} aria-label={words.agent}>
+    <article
+      class={`reply ${isLast ? "is-last" : ""}`}
+      aria-label={words.agent}
+      data-message={message.id}
+    >
       <Blocks blocks={blocks} isStreaming={isStreaming} isLast={isLast} />
       <Images messageId={message.id} />
       <Notices messageId={message.id} />

@@ -15,7 +15,7 @@ import { FileChange, type DiffFile } from "./file-change.tsx"
 import { useAnswer } from "./use-answer.ts"
 
 /** Two columns need this much. */
-const WIDE = 900
+const WIDE = 720
 
 /** Whether the element is wide enough for two columns; it is measured again when its size changes. */
 const useIsWide = (): readonly [(element: HTMLElement | null) => void, boolean] => {
@@ -93,15 +93,14 @@ export const Changes = () => {
         )}
         {total.added + total.removed > 0 && <Delta {...total} />}
         <span class="grow" />
-        {isWide && (
-          <IconButton
-            small
-            icon="columns"
-            label={words.sideBySide}
-            pressed={isSideBySide.value}
-            onClick={toggleSideBySide}
-          />
-        )}
+        <IconButton
+          small
+          icon="columns"
+          class="not-phone"
+          label={words.sideBySide}
+          pressed={isSideBySide.value}
+          onClick={toggleSideBySide}
+        />
         <Button small onClick={() => showPanel("review")}>
           {words.review}
         </Button>

@@ -2,7 +2,7 @@
 import { insertText } from "../client/drafts.ts"
 import { openPlace } from "../client/open-path.ts"
 import { Elapsed } from "../parts/elapsed.tsx"
-import { Markdown } from "../parts/markdown.tsx"
+import { Markdown } from "../parts/lazy-markdown.tsx"
 import { Button } from "../ui/button.tsx"
 import { Path } from "../ui/path.tsx"
 import { words } from "../words.ts"

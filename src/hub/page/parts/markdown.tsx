@@ -6,7 +6,7 @@ import { heal } from "./heal.ts"
 import { Code } from "./code.tsx"
 import { emptyLexed, hasDefinitions, lexMore, lexWhole } from "./lexer.ts"
 import { linkPaths } from "./link-paths.ts"
-import { proseHtml } from "./prose-html.ts"
+import { headingShift, proseHtml } from "./prose-html.ts"
 import { sanitizeProse } from "./sanitize.ts"
 
 export const Markdown = memo(
@@ -15,10 +15,16 @@ export const Markdown = memo(
     const whole = !isGrowing && hasDefinitions(text)
     lexed.current = whole ? lexWhole(text) : lexMore(lexed.current, text)
     const blocks = lexed.current.blocks.filter(({ type }) => type !== "space" && type !== "def")
+    const shift = headingShift(blocks)
     return (
       <div class="prose">
         {blocks.map((block, index) => (
-          <Block key={index} block={block} isGrowing={isGrowing && index === blocks.length - 1} />
+          <Block
+            key={index}
+            block={block}
+            shift={shift}
+            isGrowing={isGrowing && index === blocks.length - 1}
+          />
         ))}
       </div>
     )
@@ -27,8 +33,14 @@ export const Markdown = memo(
 
 const isCode = (block: Token): block is Tokens.Code => block.type === "code"
 
+interface BlockProps {
+  readonly block: Token
+  readonly shift: number
+  readonly isGrowing: boolean
+}
+
 const Block = memo(
-  ({ block, isGrowing }: { readonly block: Token; readonly isGrowing: boolean }) =>
+  ({ block, shift, isGrowing }: BlockProps) =>
     isCode(block) ? (
       <Code
         code={block.text}
@@ -36,10 +48,11 @@ const Block = memo(
         isGrowing={isGrowing}
       />
     ) : (
-      <Prose block={block} isGrowing={isGrowing} />
+      <Prose block={block} shift={shift} isGrowing={isGrowing} />
     ),
   (before, after) =>
     before.isGrowing === after.isGrowing &&
+    (before.shift === after.shift || after.block.type !== "heading") &&
     before.block.type === after.block.type &&
     before.block.raw === after.block.raw &&
     // A definition elsewhere may have changed the links of the same text.
@@ -49,10 +62,10 @@ const Block = memo(
 /** Half-written emphasis, code and links of the last block are closed, so that it does not flicker. */
 const healed = (block: Token): Token => lexWhole(heal(block.raw)).blocks[0] ?? block
 
-const Prose = ({ block, isGrowing }: { readonly block: Token; readonly isGrowing: boolean }) => {
+const Prose = ({ block, shift, isGrowing }: BlockProps) => {
   const html = useMemo(
-    () => sanitizeProse(proseHtml(isGrowing ? healed(block) : block)),
-    [block, isGrowing],
+    () => sanitizeProse(proseHtml(isGrowing ? healed(block) : block, shift)),
+    [block, shift, isGrowing],
   )
   const ref = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {

@@ -1,5 +1,5 @@
 /** One block of Markdown as HTML. Raw HTML is shown as text, an image as a link to it. Pure; the result is not yet safe. */
-import { Parser, Renderer, type Token } from "marked"
+import { Parser, Renderer, type Token, type Tokens } from "marked"
 
 const escapeHtml = (text: string): string =>
   text
@@ -8,8 +8,16 @@ const escapeHtml = (text: string): string =>
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;")
 
-/** Headings of a reply stand below the headings of the page. */
-const HEADING_SHIFT = 2
+/** Headings of a reply stand below those of the prompts, which are at the second level. */
+const FIRST_LEVEL = 3
+
+/** How far the headings of a text move, so that its highest one is at the first level of a reply. */
+export const headingShift = (blocks: readonly Token[]): number => {
+  const depths = blocks.flatMap((block) => (isHeading(block) ? [block.depth] : []))
+  return depths.length === 0 ? 0 : FIRST_LEVEL - Math.min(...depths)
+}
+
+const isHeading = (block: Token): block is Tokens.Heading => block.type === "heading"
 
 const hostOf = (address: string): string => {
   try {
@@ -33,7 +41,7 @@ const linkHtml = (href: string, inner: string, text: string): string => {
   return `<a href="${escapeHtml(href)}">${inner}</a>${note}`
 }
 
-const createRenderer = (): Renderer => {
+const createRenderer = (shift: number): Renderer => {
   const renderer = new Renderer()
   renderer.html = ({ text }) => escapeHtml(text)
   renderer.image = ({ href, text }) =>
@@ -41,11 +49,11 @@ const createRenderer = (): Renderer => {
   renderer.link = ({ href, text, tokens }) =>
     linkHtml(href, renderer.parser.parseInline(tokens), text)
   renderer.heading = ({ tokens, depth }) => {
-    const level = Math.min(6, depth + HEADING_SHIFT)
+    const level = Math.max(FIRST_LEVEL, Math.min(6, depth + shift))
     return `<h${level}>${renderer.parser.parseInline(tokens)}</h${level}>`
   }
   return renderer
 }
 
-export const proseHtml = (block: Token): string =>
-  Parser.parse([block], { gfm: true, renderer: createRenderer() })
+export const proseHtml = (block: Token, shift = FIRST_LEVEL - 1): string =>
+  Parser.parse([block], { gfm: true, renderer: createRenderer(shift) })

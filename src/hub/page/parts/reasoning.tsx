@@ -1,7 +1,7 @@
 /** What the agent thinks: one line, closed until the person opens it. */
 import { Fold } from "../ui/fold.tsx"
 import { words } from "../words.ts"
-import { Markdown } from "./markdown.tsx"
+import { Markdown } from "./lazy-markdown.tsx"
 
 /** The last bold heading is what the agent thinks about. */
 const subjectOf = (text: string): string | undefined =>

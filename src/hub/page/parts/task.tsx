@@ -6,7 +6,7 @@ import { Fold } from "../ui/fold.tsx"
 import { words } from "../words.ts"
 import { Blocks } from "./blocks.tsx"
 import { Elapsed } from "./elapsed.tsx"
-import { Markdown } from "./markdown.tsx"
+import { Markdown } from "./lazy-markdown.tsx"
 import { argOf, foldState, resultText } from "./tool-state.ts"
 
 const LAST_STEPS = 4

@@ -1,12 +1,11 @@
 /** What can be done with a conversation of the side: rename it, mark it as unseen, stop it, end its session. */
-import { useRef, useState } from "preact/hooks"
+import { useState } from "preact/hooks"
 import type { SidebarRow } from "../../view/sidebar-rows.ts"
 import { postVerb } from "../client/api.ts"
 import { keepSeen, refreshSessions } from "../client/store.ts"
 import { channelFields } from "../routes.ts"
 import { Button } from "../ui/button.tsx"
-import { IconButton } from "../ui/icon-button.tsx"
-import { useDismiss } from "../ui/use-dismiss.ts"
+import { Menu, type MenuItem } from "../ui/menu.tsx"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
 import { Layer } from "./layer.tsx"
@@ -14,19 +13,17 @@ import { Layer } from "./layer.tsx"
 export const RowMenu = ({ row }: { readonly row: SidebarRow }) => {
   const { session, channel, state } = row
   const title = visible(row.title)
-  const [shown, setShown] = useState<"menu" | "rename" | "end" | undefined>(undefined)
+  const [shown, setShown] = useState<"rename" | "end" | undefined>(undefined)
   const [problem, setProblem] = useState("")
   const [name, setName] = useState(row.title)
-  const ref = useRef<HTMLSpanElement>(null)
   const close = () => setShown(undefined)
-  useDismiss(ref, shown === "menu", close)
   const run = async (message: Parameters<typeof postVerb>[1]) => {
     const refused = await postVerb(session, message)
     setProblem(refused ?? "")
     void refreshSessions()
     if (refused === undefined) close()
   }
-  const items: readonly (readonly [label: string, act: () => void])[] = [
+  const items: readonly MenuItem[] = [
     [words.renameAct, () => setShown("rename")],
     [
       words.markUnseen,
@@ -41,15 +38,8 @@ export const RowMenu = ({ row }: { readonly row: SidebarRow }) => {
     ...(state === "ended" ? [] : [[words.endSession, () => setShown("end")] as const]),
   ]
   return (
-    <span class={`row-menu ${shown === "menu" ? "is-open" : ""}`} ref={ref}>
-      <IconButton
-        small
-        icon="more"
-        label={words.rowMenu(title)}
-        expanded={shown === "menu"}
-        onClick={() => setShown(shown === "menu" ? undefined : "menu")}
-      />
-      {shown === "menu" && <Items items={items} />}
+    <>
+      <Menu isSmall class="row-menu" label={words.rowMenu(title)} items={items} />
       {shown === "rename" && (
         <Layer label={words.rename} class="ask" onClose={close}>
           <form
@@ -86,43 +76,7 @@ export const RowMenu = ({ row }: { readonly row: SidebarRow }) => {
           </form>
         </Layer>
       )}
-    </span>
-  )
-}
-
-/** Arrow keys move between the items; the first one has the focus when the menu opens. */
-const Items = ({
-  items,
-}: {
-  readonly items: readonly (readonly [label: string, act: () => void])[]
-}) => {
-  const onKey = (event: KeyboardEvent & { readonly currentTarget: HTMLElement }) => {
-    const steps: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1 }
-    const by = steps[event.key]
-    if (by === undefined) return
-    event.preventDefault()
-    const all = [...event.currentTarget.querySelectorAll("button")]
-    const at = all.findIndex((one) => one === document.activeElement)
-    all.at((at + by) % all.length)?.focus()
-  }
-  return (
-    <div class="menu" role="menu" onKeyDown={onKey}>
-      {items.map(([label, act], index) => (
-        <button
-          key={label}
-          type="button"
-          role="menuitem"
-          class="menu-item"
-          ref={(element) => {
-            if (index === 0 && !element?.parentElement?.contains(document.activeElement))
-              element?.focus()
-          }}
-          onClick={act}
-        >
-          {label}
-        </button>
-      ))}
-    </div>
+    </>
   )
 }
 

@@ -13,13 +13,16 @@ export interface Filled {
 
 type Provider = NonNullable<RuntimeConfig["customProviders"]>[number]
 
+export const lacksModels = ({ customProviders = [] }: RuntimeConfig): boolean =>
+  customProviders.some(({ models }) => models.length === 0)
+
 /** The key of an endpoint is sent to its address and to no other. */
 export const fillModels = async (
   change: RuntimeConfig,
   ask: typeof askForModels = askForModels,
 ): Promise<Filled> => {
+  if (!lacksModels(change)) return { change }
   const providers = change.customProviders ?? []
-  if (providers.every(({ models }) => models.length > 0)) return { change }
   const filled = await Promise.all(providers.map((provider) => fill(provider, ask)))
   const problems = filled.flatMap((one) => ("problem" in one ? [one.problem] : []))
   const customProviders = filled.flatMap((one) => ("provider" in one ? [one.provider] : []))

@@ -9,6 +9,7 @@ import {
   type LogStream,
   selectEntries,
 } from "./log-ring-state.ts"
+import { type FormerProcesses, recordOf } from "./former-processes.ts"
 import { endProgram, type Launcher, signalProgram } from "./program.ts"
 import { invalid, Problem } from "./problem.ts"
 import type { SignalName, StartRequest } from "./requests.ts"
@@ -68,16 +69,69 @@ export interface Background {
   readonly stop: () => Promise<void>
 }
 
-export const createBackground = (launcher: Launcher, clock: Clock): Background => {
+const isRunning = ({ info }: Running): boolean => info.status === "running"
+
+export interface BackgroundOptions {
+  /** Of the server before this one. */
+  readonly former: FormerProcesses
+  /** Called when a process has started or ended. */
+  readonly onProcesses: (now: FormerProcesses) => void
+}
+
+const FORMER_ENDED = new TextEncoder().encode(
+  "The process ended with the server of the sandbox, which was restarted.\n",
+)
+
+export const createBackground = (
+  launcher: Launcher,
+  clock: Clock,
+  { former, onProcesses }: BackgroundOptions,
+): Background => {
   const known = new Map<string, Running>()
-  let started = 0
+  let { started } = former
+  for (const process of former.running) {
+    const { id, command, args, cwd, tty, interactive, createdAtMs } = process
+    const now = clock.now()
+    known.set(id, {
+      info: {
+        id,
+        command,
+        args,
+        ...(cwd !== undefined && { cwd }),
+        tty,
+        interactive,
+        owner: "user",
+        status: "exited",
+        exitCode: null,
+        createdAtMs,
+        exitedAtMs: now,
+      },
+      ring: addEntry(
+        EMPTY_RING,
+        { stream: "stderr", data: FORMER_ENDED, timestampMs: now },
+        BACKGROUND_LIMITS.maxLogBytes,
+      ),
+      mark: "",
+      pid: 0,
+      exited: Promise.resolve(),
+      write: undefined,
+      resize: undefined,
+      listeners: new Set(),
+    })
+  }
+  const report = () =>
+    onProcesses({
+      started,
+      running: [...known.values()]
+        .filter(isRunning)
+        .map(({ info }) => recordOf({ ...info, args: [...info.args] })),
+    })
 
   const find = (id: string): Running => {
     const found = known.get(id)
     if (found === undefined) throw new Problem(404, "not_found", `there is no process ${id}`)
     return found
   }
-  const isRunning = ({ info }: Running): boolean => info.status === "running"
   const notify = (entry: Running) => {
     for (const listener of entry.listeners) listener()
   }
@@ -136,6 +190,7 @@ export const createBackground = (launcher: Launcher, clock: Clock): Background =
       terminal?.close()
       notify(entry)
       forgetOldest()
+      report()
     }
     const entry: Running = {
       info: {
@@ -159,6 +214,7 @@ export const createBackground = (launcher: Launcher, clock: Clock): Background =
       listeners: new Set(),
     }
     known.set(id, entry)
+    report()
     addPty = (data) => add("pty", data)
     for (const data of early) addPty(data)
     if (piped) {

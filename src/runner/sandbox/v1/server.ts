@@ -17,6 +17,7 @@ import { createClient } from "./client.ts"
 import { copyRoutes } from "./copy-routes.ts"
 import { type Handler, fileRoutes } from "./file-routes.ts"
 import { createFiles } from "./files.ts"
+import { type FormerProcesses, formerProcesses } from "./former-processes.ts"
 import { gitRoutes } from "./git-routes.ts"
 import { Problem, problemBody } from "./problem.ts"
 import { processRoutes } from "./process-routes.ts"
@@ -28,6 +29,7 @@ export const serverOrder = z.object({
   root: z.string().min(1),
   mark: z.string().min(16),
   environment: z.record(z.string(), z.string()),
+  former: formerProcesses,
 })
 export type ServerOrder = z.output<typeof serverOrder>
 
@@ -39,14 +41,26 @@ export interface V1Server {
 
 export const startV1Server = async (
   order: ServerOrder,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  {
+    clock,
+    log,
+    onProcesses,
+  }: {
+    readonly clock: Clock
+    readonly log: Log
+    /** The running processes have changed; the runner stores them. */
+    readonly onProcesses: (now: FormerProcesses) => void
+  },
 ): Promise<V1Server> => {
   const root = await realpath(order.root)
   // Programs of a server that was killed.
   await endProgramsOf(order.mark)
   const files = createFiles(root)
   const launcher = createLauncher(files, order.environment, order.mark)
-  const background = createBackground(launcher, clock)
+  const background = createBackground(launcher, clock, {
+    former: order.former,
+    onProcesses,
+  })
   const find = createRouter({
     ...fileRoutes({ root, files, clock }),
     ...processRoutes({ launcher, background, clock }),

@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto"
 import { z } from "zod"
 import { type Clock, within } from "../../../lib/clock.ts"
 import { describeError, type Log } from "../../../lib/log.ts"
+import { type FormerProcesses, formerProcesses } from "./former-processes.ts"
 import type { ServerOrder } from "./server.ts"
 
 export interface V1SupervisorOptions {
@@ -18,6 +19,11 @@ export interface V1SupervisorOptions {
   readonly user: { readonly uid: number; readonly gid: number } | undefined
   /** The environment of the programs that requests start. */
   readonly environment: () => Readonly<Record<string, string>>
+  /** The running background processes, which end with the server: the next one lists them as exited. */
+  readonly memory: {
+    readonly read: () => string | undefined
+    readonly write: (text: string) => void
+  }
   readonly clock: Clock
   readonly log: Log
 }
@@ -41,6 +47,10 @@ const START_MS = 10_000
 const HEAP_HINT_BYTES = 64 * 1024 * 1024
 const STOP_MS = 1000
 const announcement = z.object({ port: z.int() })
+const processReport = z.object({ processes: formerProcesses })
+const NONE: FormerProcesses = { started: 0, running: [] }
+/** Far above any report; the server runs as the agent's user. */
+const LONGEST_LINE = 8 * 1024 * 1024
 
 type Child = Bun.Subprocess<"pipe", "pipe", "inherit">
 
@@ -75,6 +85,7 @@ export const createV1Supervisor = (options: V1SupervisorOptions): V1Supervisor =
       root: options.root,
       mark,
       environment: { ...options.environment() },
+      former: formerProcesses.safeParse(parseJson(options.memory.read() ?? "")).data ?? NONE,
     }
     void child.stdin.write(`${JSON.stringify(order)}\n`)
     void child.stdin.flush()
@@ -83,7 +94,8 @@ export const createV1Supervisor = (options: V1SupervisorOptions): V1Supervisor =
     return entry
   }
   const listening = async (child: Child, token: string): Promise<V1Address | undefined> => {
-    const line = firstLine(child.stdout)
+    const lines = linesOf(child.stdout)
+    const line = lines.next().then(({ value }) => value ?? "")
     if (!(await within(clock, START_MS, line))) {
       child.kill("SIGKILL")
       log.error("v1.not-started", { why: "it did not listen in time" })
@@ -95,7 +107,15 @@ export const createV1Supervisor = (options: V1SupervisorOptions): V1Supervisor =
       return undefined
     }
     if (running?.child === child) running.port = announced.data.port
+    void storeProcesses(lines)
     return { port: announced.data.port, token }
+  }
+  const storeProcesses = async (lines: AsyncGenerator<string>) => {
+    for await (const text of lines) {
+      const report = processReport.safeParse(parseJson(text))
+      // When the runner stops, the ends of its processes must not be stored as if they had been seen.
+      if (report.success && !isStopped) options.memory.write(JSON.stringify(report.data.processes))
+    }
   }
   const awaitEnd = async (entry: Running) => {
     const code = await entry.child.exited
@@ -126,12 +146,14 @@ export const createV1Supervisor = (options: V1SupervisorOptions): V1Supervisor =
   }
 }
 
-const firstLine = async (stream: ReadableStream<Uint8Array>): Promise<string> => {
+async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let text = ""
   for await (const bytes of stream) {
     text += decoder.decode(bytes, { stream: true })
-    if (text.includes("\n")) break
+    const lines = text.split("\n")
+    text = lines.pop() ?? ""
+    yield* lines
+    if (text.length > LONGEST_LINE) return
   }
-  return text
 }

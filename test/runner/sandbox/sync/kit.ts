@@ -37,6 +37,8 @@ export const own = (root: string) =>
 export const startWorkspace = async (
   s3: S3Place,
   session = "session one",
+  /** Called before a file is read for a save. */
+  beforeRead: (path: string) => void = () => {},
 ): Promise<SandboxWorkspace> => {
   const base = await realpath(await mkdtemp(join(tmpdir(), "copy-")))
   const root = join(base, "workspace")
@@ -48,6 +50,7 @@ export const startWorkspace = async (
     root,
     user: otherUser,
     environment: () => ({ PATH: process.env["PATH"] ?? "" }),
+    memory: { read: () => undefined, write: () => {} },
     clock: systemClock,
     log: recordingLog([]),
   })
@@ -62,12 +65,19 @@ export const startWorkspace = async (
     Date.now,
   )
   const sign = workspaceUrls(storage)
+  const files = createSandboxFiles(v1.address)
   return {
     root,
     copy: createWorkspaceCopy({
       urls: (fields) => sign(fields, { session, requestId: "r" }),
       objects: createObjectCalls(systemClock),
-      files: createSandboxFiles(v1.address),
+      files: {
+        ...files,
+        read: (path) => {
+          beforeRead(path)
+          return files.read(path)
+        },
+      },
     }),
     put: async (path, content) => {
       await mkdir(dirname(join(root, path)), { recursive: true })

@@ -23,6 +23,10 @@ export interface CallOptions {
 export interface V1Stage {
   readonly gateway: TestGateway
   readonly supervisor: V1Supervisor
+  /** Ends the server as a runner does that stops, and starts another runner's. */
+  readonly restartRunner: () => Promise<void>
+  /** What the runner has stored about running processes, as JSON. */
+  readonly storedProcesses: () => string
   /** The real path of the workspace. */
   readonly root: string
   /** A directory beside the workspace that only the test's user may use. */
@@ -42,18 +46,34 @@ export const startV1Stage = async (
   await mkdir(outside, { mode: 0o777 })
   await Bun.$`chmod 755 ${base} && chmod 777 ${outside}`
   if (otherUser) await chown(root, otherUser.uid, otherUser.gid)
-  const supervisor = createV1Supervisor({
-    self,
-    root,
-    user: otherUser,
-    environment: () => ({ PATH: process.env["PATH"] ?? "", ...environment }),
-    clock: systemClock,
-    log: recordingLog([]),
-  })
-  const gateway = startTestGateway({ v1Server: supervisor.address })
+  const memory: { fact: string | undefined } = { fact: undefined }
+  const startSupervisor = () =>
+    createV1Supervisor({
+      self,
+      root,
+      user: otherUser,
+      environment: () => ({ PATH: process.env["PATH"] ?? "", ...environment }),
+      memory: {
+        read: () => memory.fact,
+        write: (text) => {
+          memory.fact = text
+        },
+      },
+      clock: systemClock,
+      log: recordingLog([]),
+    })
+  let supervisor = startSupervisor()
+  const gateway = startTestGateway({ v1Server: () => supervisor.address() })
   return {
     gateway,
-    supervisor,
+    get supervisor() {
+      return supervisor
+    },
+    storedProcesses: () => memory.fact ?? "",
+    restartRunner: async () => {
+      await supervisor.stop()
+      supervisor = startSupervisor()
+    },
     root,
     outside,
     call: (method, path, init = {}) =>

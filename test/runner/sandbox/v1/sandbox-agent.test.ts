@@ -202,10 +202,14 @@ describe("background processes through the SDK of sandbox-agent", () => {
 
   test("a killed server is started again, and its programs are ended", async () => {
     await sdk.createProcess({ command: "sleep", args: ["76543"] })
+    while (!stage.storedProcesses().includes("76543")) await Bun.sleep(10)
     const before = stage.supervisor.pid() ?? 0
     process.kill(before, "SIGKILL")
     while (stage.supervisor.pid() === before) await Bun.sleep(10)
-    expect((await sdk.listProcesses()).processes).toEqual([])
+    const { processes } = await sdk.listProcesses()
+    expect(processes.map(({ args, status, exitCode }) => ({ args, status, exitCode }))).toEqual([
+      { args: ["76543"], status: "exited", exitCode: null },
+    ])
     expect(stage.supervisor.pid()).not.toBe(before)
     const { stdout } = Bun.spawnSync(["ps", "-eo", "stat,args"])
     expect(

@@ -1,0 +1,86 @@
+/** The copy of a workspace in a real S3 service: OpenStack Swift with its S3 API. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { mkdir, rm, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { failureOf } from "../kit/failure-of.ts"
+import { startTcpProxy } from "../kit/tcp-proxy.ts"
+import { own, type SandboxWorkspace, startWorkspace } from "../runner/sandbox/sync/kit.ts"
+import { startSwift, type Swift } from "./swift.ts"
+
+let swift: Swift
+const open: SandboxWorkspace[] = []
+beforeAll(async () => {
+  swift = await startSwift()
+}, 240_000)
+afterAll(async () => {
+  for (const workspace of open) await workspace.stop()
+  await swift.stop()
+})
+
+const workspace = async (...args: Parameters<typeof startWorkspace>) => {
+  const started = await startWorkspace(...args)
+  open.push(started)
+  return started
+}
+const difference = async (one: SandboxWorkspace, other: SandboxWorkspace) =>
+  (await Bun.$`diff -r ${one.root} ${other.root}`.nothrow().quiet()).stdout.toString()
+
+test("500 files are saved, an unchanged save is quick, one changed and one removed follow, and a restore is equal", async () => {
+  const one = await workspace(swift, "five hundred")
+  for (let index = 0; index < 500; index += 1) {
+    const folder = join(one.root, `d${index % 20}`)
+    await mkdir(folder, { recursive: true })
+    await writeFile(join(folder, `f${index}`), `content ${index}`)
+  }
+  await own(one.root)
+  const first = performance.now()
+  expect(await one.copy.save()).toMatchObject({ files: 500, uploaded: 500 })
+  const second = performance.now()
+  expect(await one.copy.save()).toMatchObject({ uploaded: 0, removed: 0 })
+  const third = performance.now()
+  await one.put("d1/f1", "another content")
+  await rm(join(one.root, "d2/f2"))
+  expect(await one.copy.save()).toMatchObject({ files: 499, uploaded: 1, removed: 2 })
+  const fourth = performance.now()
+  const next = await workspace(swift, "five hundred")
+  expect(await next.copy.restore()).toBe(499)
+  const fifth = performance.now()
+  expect(await difference(one, next)).toBe("")
+  const times = [second - first, third - second, fourth - third, fifth - fourth]
+  process.stderr.write(
+    `500 files to Swift: first, unchanged, one changed, restore: ${times.map((ms) => `${Math.round(ms)} ms`).join(", ")}\n`,
+  )
+  // 30 ms on an idle machine.
+  expect(third - second).toBeLessThan(1000)
+})
+
+test("a wrong secret is refused by the service, and nothing is stored", async () => {
+  const credentials = { ...swift.credentials, secretAccessKey: "wrong" }
+  const one = await workspace({ ...swift, credentials }, "wrong secret")
+  await one.put("a", "alpha")
+  expect(await failureOf(one.copy.save())).toContain("403 (SignatureDoesNotMatch)")
+  const other = await workspace(swift, "wrong secret")
+  expect(await other.copy.restore()).toBe(0)
+})
+
+test("a connection that is cut in the middle of a save leaves the former state", async () => {
+  const proxy = await startTcpProxy(Number(new URL(swift.endpoint).port))
+  const endpoint = `http://127.0.0.1:${proxy.port}`
+  let cutsAt = ""
+  const one = await workspace({ ...swift, endpoint }, "cut", (path) => {
+    if (path !== cutsAt) return
+    proxy.setDown(true)
+    proxy.reset()
+  })
+  for (let index = 0; index < 40; index += 1) await one.put(`f${index}`, `first ${index}`)
+  await one.copy.save()
+  const before = await workspace(swift, "cut")
+  await before.copy.restore()
+  for (let index = 0; index < 40; index += 1) await one.put(`f${index}`, `second ${index}`)
+  cutsAt = "f30"
+  expect(await failureOf(one.copy.save())).toContain("the object storage cannot be reached")
+  const after = await workspace(swift, "cut")
+  await after.copy.restore()
+  expect(await difference(before, after)).toBe("")
+  await proxy.stop()
+})
