@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { readInvocation } from "../../src/settings/settings.ts"
 import { helpPage } from "../../src/cli/help.ts"
 import { withSecrets, withSecretsFile } from "../../src/settings/secret-sources.ts"
+import { startRunner } from "../../src/fleet/providers/start-runner.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { repositoryRoot } from "../kit/runner.ts"
 
@@ -56,6 +57,19 @@ test("start.sh replaces itself with the runner in the workspace and keeps the pi
   expect(tagged("PID")).toEqual([String(pid)])
   expect(tagged("ARGS")).toEqual(["run"])
   expect(tagged("CWD")).toEqual([join(root, "workspace")])
+})
+
+test("start.sh writes the runner's pid to the file by which the fleet finds a runner that hangs", async () => {
+  const file = "/run/sandpiper-runner.pid"
+  expect(startRunner.join(" ")).toContain(file)
+  await program("sandpiper", `#!/bin/bash\necho "OWN:$$ FILE:$(cat ${file})"\n`)
+  // In a mount namespace: the file of this machine, which other tests write too, is not touched.
+  const script = 'mount -t tmpfs tmpfs /run && exec /bin/bash "$1"'
+  const argv = ["unshare", "--mount", "sh", "-c", script, "sh", join(repositoryRoot, "start.sh")]
+  const { out } = await runToEnd(argv, {
+    env: { PATH: `${root}/bin:/usr/bin:/bin`, HOME: root, WORK_DIR: join(root, "workspace") },
+  })
+  expect(out).toMatch(/^OWN:(\d+) FILE:\1\n$/)
 })
 
 test("start.sh passes its arguments to the runner", async () => {

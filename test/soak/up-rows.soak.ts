@@ -99,14 +99,18 @@ interface Seen {
   }[]
 }
 const snapshot = async () => (await (await hub("")).json()) as Seen
-/** The session when no prompt is queued or running. */
-const settled = async (): Promise<Seen> => {
+/** The session as soon as it fulfils the condition. */
+const sessionWhen = async (condition: (seen: Seen) => boolean, what: string): Promise<Seen> => {
+  const deadline = Date.now() + LONG_MS
   for (;;) {
     const seen = await snapshot()
-    if (seen.queue.length === 0) return seen
+    if (condition(seen)) return seen
+    if (Date.now() > deadline) throw new Error(`no ${what}: ${JSON.stringify(seen)}`)
     await Bun.sleep(50)
   }
 }
+/** The session when no prompt is queued or running. */
+const settled = () => sessionWhen(({ queue }) => queue.length === 0, "empty queue")
 const configure = (config: unknown) =>
   hub("/config", { method: "POST", body: JSON.stringify({ config }) })
 
@@ -174,26 +178,9 @@ test("a reader that ends early ends chat --json without a stack", async () => {
   expect(piped.text().trim()).toBe("1")
 })
 
-test("a model whose address cannot be reached is named with its address in the terminal, not called busy", async () => {
-  const port = await freePort()
-  const away = {
-    providerId: "away",
-    displayName: "Away",
-    baseUrl: `http://127.0.0.1:${port}/v1`,
-    apiKey: "wrong-key",
-    models: [{ id: "m1" }],
-  }
-  expect((await configure({ customProviders: [away] })).status).toBe(200)
-  const chat = start(["chat", "-m", "away/m1", "hello"])
-  await chat.seen(`away/m1: away at 127.0.0.1:${port} cannot be reached (`, LONG_MS)
-  expect(chat.text()).not.toContain("busy")
-  chat.type("\u0003")
-  expect(await chat.exited).not.toBe(0)
-  expect(chat.text()).not.toContain("wrong-key")
-  expect((await configure({ customProviders: [] })).status).toBe(200)
-})
-
 test("a turn of OpenCode's own TUI is shown in the terminal, and a prompt typed there waits for its end", async () => {
+  // A prompt of an earlier test may still run.
+  await settled()
   const gate = Promise.withResolvers<void>()
   model.on("tui", [
     reply(text("First words of the TUI. "), waitFor(gate.promise), text("Last words of the TUI.")),
@@ -219,9 +206,9 @@ test("a turn of OpenCode's own TUI is shown in the terminal, and a prompt typed 
     },
   )
   expect(posted.ok).toBeTrue()
-  const isShown = async () =>
-    (await snapshot()).messages.some(({ parts }) => parts.some((part) => part.text === "@@tui@@"))
-  while (!(await isShown())) await Bun.sleep(50)
+  const isShown = ({ messages }: Seen) =>
+    messages.some(({ parts }) => parts.some((part) => part.text === "@@tui@@"))
+  await sessionWhen(isShown, "the TUI's prompt in the hub")
   terminal.type("@@mine@@\r")
   await terminal.seen(/waiting for the agent, \d+ s/)
   expect(terminal.text()).not.toContain("The terminal's own answer.")
@@ -229,6 +216,25 @@ test("a turn of OpenCode's own TUI is shown in the terminal, and a prompt typed 
   await terminal.seen(
     /First words of the TUI\. Last words of the TUI\.[\s\S]*The terminal's own answer\./,
   )
+})
+
+test("a model whose address cannot be reached is named with its address in the terminal, not called busy", async () => {
+  const port = await freePort()
+  const away = {
+    providerId: "away",
+    displayName: "Away",
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    apiKey: "wrong-key",
+    models: [{ id: "m1" }],
+  }
+  expect((await configure({ customProviders: [away] })).status).toBe(200)
+  const chat = start(["chat", "-m", "away/m1", "hello"])
+  await chat.seen(`away/m1: away at 127.0.0.1:${port} cannot be reached (`, LONG_MS)
+  expect(chat.text()).not.toContain("busy")
+  chat.type("\u0003")
+  expect(await chat.exited).not.toBe(0)
+  expect(chat.text()).not.toContain("wrong-key")
+  expect((await configure({ customProviders: [] })).status).toBe(200)
 })
 
 test("the help of every command is its own page, an argument too many is called an argument, and doctor finds this directory healthy", async () => {

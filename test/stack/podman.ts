@@ -1,5 +1,5 @@
 /** Podman's Engine API on a socket of its own, with its own storage, and a small image made of this machine's programs. */
-import { chownSync, mkdirSync, writeFileSync } from "node:fs"
+import { chownSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cp } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { start, temporaryDirectory, until } from "./kit.ts"
@@ -24,6 +24,31 @@ const librariesOf = (program: string): readonly string[] =>
     .stdout.toString()
     .split("\n")
     .flatMap((line) => /(\/\S+)/.exec(line)?.[1] ?? [])
+
+/** The storage of containers stays mounted after its service has ended. */
+const unmountBelow = (folder: string): void => {
+  const mounted = readFileSync("/proc/mounts", "utf8")
+    .split("\n")
+    .flatMap((line) => line.split(" ")[1] ?? [])
+    .filter((path) => path.startsWith(`${folder}/`))
+  for (const path of mounted.toReversed()) Bun.spawnSync(["umount", "--lazy", path])
+}
+
+/** A process of Podman that cleans up after a container may mount the storage once more. */
+const removeMounted = async (folder: {
+  readonly path: string
+  readonly remove: () => Promise<void>
+}): Promise<void> => {
+  for (let attempt = 1; ; attempt++) {
+    unmountBelow(folder.path)
+    try {
+      return await folder.remove()
+    } catch (error) {
+      if (attempt === 100) throw error
+      await Bun.sleep(100)
+    }
+  }
+}
 
 export const startPodman = async (): Promise<Podman> => {
   const folder = await temporaryDirectory()
@@ -89,14 +114,13 @@ export const startPodman = async (): Promise<Podman> => {
       writeFileSync(join(root, "start.sh"), startScript, { mode: 0o755 })
       const archive = join(folder.path, "image.tar")
       Bun.spawnSync(["tar", "-C", root, "-cf", archive, "."])
-      run("import", "--change", "WORKDIR /workspace", archive, name)
+      const settings = ["WORKDIR /workspace", "ENV SANDPIPER_STATE_DIR=/var/lib/sandpiper"]
+      run("import", ...settings.flatMap((line) => ["--change", line]), archive, name)
     },
     stop: async () => {
       run("rm", "--all", "--force", "--volumes", "--time", "0")
       await service.stop()
-      // The storage of the containers may still be mounted.
-      Bun.spawnSync(["umount", join(folder.path, "storage/overlay")])
-      await folder.remove()
+      await removeMounted(folder)
     },
   }
 }

@@ -1,4 +1,5 @@
-/** Labels of sandboxes in a cloud: what the fleet wrote at the create, read back from a list. */
+/** Labels and names in a cloud: what the fleet writes at the create and reads back from a list. */
+import { digestOf } from "../../lib/digest.ts"
 import type { SandboxInfo, SandboxLabels } from "./contract.ts"
 
 export type CloudLabels = Readonly<Record<string, string>>
@@ -35,3 +36,14 @@ export const ownerOf = (labels: CloudLabels): Pick<SandboxInfo, "session" | "gen
  * fleet does not.
  */
 export const withIdleBuffer = (idleMs: number): number => idleMs + 30 * 60_000
+
+/** A name that every cloud accepts and that is not the result of `cloudVolumeName` for another one. */
+const PLAIN_VOLUME = /^[A-Za-z0-9](?!.*-[0-9a-f]{16}$)[A-Za-z0-9-]{0,62}$/
+
+/** The name of a volume in letters that every cloud accepts. Different names stay different. */
+export const cloudVolumeName = (name: string): string => {
+  if (PLAIN_VOLUME.test(name)) return name
+  const readable = name.replaceAll(/[^A-Za-z0-9]+/g, "-").replaceAll(/^-+|-+$/g, "")
+  const digest = digestOf(name).replace(/^.*:/, "").slice(0, 16)
+  return `${readable.slice(0, 40) || "volume"}-${digest}`
+}

@@ -22,15 +22,8 @@ export const daytonaPage = z.object({
   items: z.array(daytonaSandbox),
   nextCursor: z.string().nullish(),
 })
-export const daytonaVolume = z.object({ id: z.string().regex(DAYTONA_REF), state: z.string() })
 export const daytonaSnapshot = z.object({ id: z.string().regex(DAYTONA_REF), state: z.string() })
 export const daytonaPreview = z.object({ url: z.url(), token: z.string() })
-
-/** Reads the JSON of an answer; an unexpected form is not understood. */
-export const as =
-  <Schema extends z.ZodType>(schema: Schema) =>
-  ({ json }: HttpAnswer): z.output<Schema> | undefined =>
-    schema.safeParse(json).data
 
 const states: Readonly<Record<string, SandboxInfo["state"]>> = {
   started: "running",

@@ -11,7 +11,6 @@ import {
   UnsupportedError,
 } from "./contract.ts"
 import {
-  as,
   type Change,
   changes,
   DAYTONA_REF,
@@ -21,11 +20,12 @@ import {
   type DaytonaSandbox,
   daytonaSandbox,
   daytonaSnapshot,
-  daytonaVolume,
   isGone,
   readToolbox,
   toolboxCommand,
 } from "./daytona-api.ts"
+import { jsonAs } from "./cloud-json.ts"
+import { daytonaVolumes } from "./daytona-volumes.ts"
 import { createHttpApi, type HttpAnswer } from "./http.ts"
 import { argvOf } from "./start-runner.ts"
 
@@ -69,7 +69,10 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
 
   const read = async (ref: string): Promise<ProviderResult<DaytonaSandbox>> => {
     if (!DAYTONA_REF.test(ref)) return missing
-    const found = await api.call({ method: "GET", path: path(ref) }, { read: as(daytonaSandbox) })
+    const found = await api.call(
+      { method: "GET", path: path(ref) },
+      { read: jsonAs(daytonaSandbox) },
+    )
     return found.is === "ok" && isGone(found.value) ? missing : found
   }
 
@@ -123,43 +126,9 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
     return found.is === "ok" ? { is: "unknown", why: "the sandbox is not gone yet" } : found
   }
 
-  const ensureVolume = async (
-    name: string,
-    limit: AbortSignal,
-  ): Promise<ProviderResult<string>> => {
-    const byName = { method: "GET", path: `/volumes/by-name/${encodeURIComponent(name)}` } as const
-    const rules = { read: as(daytonaVolume) }
-    const before = await api.call(byName, rules)
-    if (before.is === "missing") {
-      const made = await api.done({ method: "POST", path: "/volumes", json: { name } })
-      // Another create may have made it in the meantime: the read below decides.
-      if (made.is === "refused") return made
-    }
-    const until = clock.now() + CHANGE_MS
-    for (let seen = before.is === "missing" ? await api.call(byName, rules) : before; ;) {
-      if (seen.is !== "ok")
-        return seen.is === "missing" ? { is: "unknown", why: `no volume ${name}` } : seen
-      if (seen.value.state === "ready") return { is: "ok", value: seen.value.id }
-      if (limit.aborted || clock.now() >= until || seen.value.state === "error")
-        return { is: "unknown", why: `the volume ${name} is ${seen.value.state}` }
-      await sleep(clock, POLL_MS, limit)
-      seen = await api.call(byName, rules)
-    }
-  }
+  const volumes = daytonaVolumes(api, clock)
 
-  const mountsOf = async (spec: SandboxSpec, limit: AbortSignal) => {
-    const mounts: { readonly volumeId: string; readonly mountPath: string }[] = []
-    if (spec.volumes.some(({ readOnly }) => readOnly))
-      return { is: "refused", why: "Daytona has no read-only volumes" } as const
-    for (const volume of spec.volumes) {
-      const made = await ensureVolume(volume.name, limit)
-      if (made.is !== "ok") return made
-      mounts.push({ volumeId: made.value, mountPath: volume.path })
-    }
-    return { is: "ok", value: mounts } as const
-  }
-
-  const bodyOf = (spec: SandboxSpec, volumes: readonly unknown[]) => ({
+  const bodyOf = (spec: SandboxSpec, mounts: readonly unknown[]) => ({
     name: spec.name,
     snapshot: spec.image.id,
     env: spec.environment,
@@ -173,7 +142,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
     autoStopInterval: Math.ceil(withIdleBuffer(spec.idleMs) / 60_000),
     autoArchiveInterval: ARCHIVE_MINUTES,
     autoDeleteInterval: DELETE_MINUTES,
-    ...(volumes.length > 0 && { volumes }),
+    ...(mounts.length > 0 && { volumes: mounts }),
   })
 
   return {
@@ -202,7 +171,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
             path: "/sandbox",
             query: { labels: JSON.stringify(wanted), limit: String(PAGE), cursor },
           },
-          { read: as(daytonaPage) },
+          { read: jsonAs(daytonaPage) },
         )
         if (page.is !== "ok") throw new Error(page.is === "missing" ? "no list" : page.why)
         for (const box of page.value.items)
@@ -215,7 +184,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       return found.is === "ok" ? { is: "ok", value: daytonaInfo(found.value) } : found
     },
     create: async (spec, limit) => {
-      const mounts = await mountsOf(spec, limit)
+      const mounts = await volumes.ensure(spec, limit)
       if (mounts.is !== "ok") return mounts
       const made = await api.call(
         {
@@ -226,7 +195,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
           limit,
           deadlineMs: START_MS,
         },
-        { read: as(daytonaSandbox), isMissing: isSnapshotMissing },
+        { read: jsonAs(daytonaSandbox), isMissing: isSnapshotMissing },
       )
       if (made.is === "missing" && spec.image.kind === "image")
         return { is: "refused", why: `Daytona has no snapshot ${spec.image.id}` }
@@ -267,7 +236,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       if (found.is !== "ok") return found
       const made = await api.call(
         { method: "GET", path: `/snapshots/${id}`, limit },
-        { read: as(daytonaSnapshot) },
+        { read: jsonAs(daytonaSnapshot) },
       )
       if (made.is === "ok" && !["error", "build_failed"].includes(made.value.state))
         return { is: "ok", value: { id } }
@@ -279,7 +248,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       const key = encodeURIComponent(snapshot)
       const found = await api.call(
         { method: "GET", path: `/snapshots/${key}` },
-        { read: as(daytonaSnapshot) },
+        { read: jsonAs(daytonaSnapshot) },
       )
       if (found.is !== "ok") return found.is === "missing" ? ok : found
       const removed = await api.done({ method: "DELETE", path: `/snapshots/${found.value.id}` })
@@ -294,7 +263,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       if (!DAYTONA_REF.test(ref)) return missing
       const preview = await api.call(
         { method: "GET", path: path(ref, `/ports/${port}/preview-url`) },
-        { read: as(daytonaPreview) },
+        { read: jsonAs(daytonaPreview) },
       )
       if (preview.is !== "ok") return preview
       const { url, token } = preview.value
@@ -327,15 +296,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
         { read: readToolbox, isMissing: () => false },
       )
     },
-    removeVolume: async (name) => {
-      const found = await api.call(
-        { method: "GET", path: `/volumes/by-name/${encodeURIComponent(name)}` },
-        { read: as(daytonaVolume) },
-      )
-      if (found.is !== "ok") return found.is === "missing" ? ok : found
-      const removed = await api.done({ method: "DELETE", path: `/volumes/${found.value.id}` })
-      return removed.is === "missing" ? ok : removed
-    },
+    removeVolume: volumes.remove,
     health: () => api.done({ method: "GET", path: "/sandbox", query: { limit: "1" } }),
   }
 }

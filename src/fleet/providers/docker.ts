@@ -48,6 +48,8 @@ const API = "/v1.41"
 const SNAPSHOTS = "localhost/sandpiper-snapshot"
 /** An image that is still used by the container of this name after its snapshot was removed. */
 const IN_USE = "localhost/sandpiper-in-use"
+/** Podman answers 500 for an image that a container uses. */
+const IN_USE_TEXT = /in use|used by|is using/
 const NAME = /^[A-Za-z0-9][\w.-]{0,127}$/
 const SNAPSHOT = /^localhost\/sandpiper-snapshot:[\w.-]{1,128}$/
 const LONG_MS = 10 * 60_000
@@ -322,7 +324,8 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
       if (!SNAPSHOT.test(snapshot)) return ok
       const call = { method: "DELETE", path: image(snapshot) } as const
       const answer = await http.send(call)
-      const isUsed = answer.status === 409 || (answer.status === 500 && /\buse/.test(answer.text))
+      const isUsed =
+        answer.status === 409 || (answer.status === 500 && IN_USE_TEXT.test(answer.text))
       const removed = isUsed
         ? await removeUsed(snapshot)
         : http.resultOf(call, answer, { read: () => true })

@@ -16,10 +16,11 @@ import {
   type ProviderResult,
   type SandboxInfo,
   type SandboxProvider,
-  type SandboxSpec,
   UnsupportedError,
 } from "./contract.ts"
+import { e2bVolumes } from "./e2b-volumes.ts"
 import { ENVD_PORT, runInSandbox } from "./envd.ts"
+import { jsonAs } from "./cloud-json.ts"
 import { createHttpApi, type HttpApi } from "./http.ts"
 import { argvOf, startRunner } from "./start-runner.ts"
 
@@ -61,13 +62,6 @@ const detailSchema = listedSchema.extend({
     .nullish(),
 })
 type Detail = z.output<typeof detailSchema>
-const volumesSchema = z.array(z.object({ name: z.string(), volumeID: z.string().regex(ID) }))
-
-/** Reads the JSON of an answer; an unexpected form is not understood. */
-const as =
-  <Schema extends z.ZodType>(schema: Schema) =>
-  ({ json }: { readonly json: unknown }): z.output<Schema> | undefined =>
-    schema.safeParse(json).data
 
 const infoOf = (box: z.output<typeof listedSchema>): SandboxInfo => {
   const createdAt = Date.parse(box.startedAt)
@@ -106,7 +100,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
 
   const detailOf = (ref: string): Promise<ProviderResult<Detail>> =>
     ID.test(ref)
-      ? api.call({ method: "GET", path: path(ref) }, { read: as(detailSchema) })
+      ? api.call({ method: "GET", path: path(ref) }, { read: jsonAs(detailSchema) })
       : Promise.resolve(missing)
 
   const reach = (box: Detail, port: number) => ({
@@ -125,29 +119,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
     })
   }
 
-  const listVolumes = () =>
-    api.call({ method: "GET", path: "/volumes" }, { read: as(volumesSchema) })
-
-  const ensureVolume = async (name: string): Promise<ProviderResult<void>> => {
-    const before = await listVolumes()
-    if (before.is !== "ok") return before
-    if (before.value.some((one) => one.name === name)) return ok
-    const made = await api.done({ method: "POST", path: "/volumes", json: { name } })
-    if (made.is === "ok") return made
-    // Another create may have made it in the meantime.
-    const after = await listVolumes()
-    return after.is === "ok" && after.value.some((one) => one.name === name) ? ok : made
-  }
-
-  const ensureVolumes = async (spec: SandboxSpec): Promise<ProviderResult<void>> => {
-    if (spec.volumes.some(({ readOnly }) => readOnly))
-      return { is: "refused", why: "E2B has no read-only volumes" }
-    for (const { name } of spec.volumes) {
-      const made = await ensureVolume(name)
-      if (made.is !== "ok") return made
-    }
-    return ok
-  }
+  const volumes = e2bVolumes(api)
 
   /** The processes of a template started before this sandbox and do not know its environment, so the runner starts now. */
   const start = async (ref: string, limit: AbortSignal): Promise<ProviderResult<void>> => {
@@ -219,7 +191,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
           },
         })
         const call = { method: "GET", path: "/v2/sandboxes" } as const
-        const page = api.resultOf(call, answer, { read: as(z.array(listedSchema)) })
+        const page = api.resultOf(call, answer, { read: jsonAs(z.array(listedSchema)) })
         if (page.is !== "ok") throw new Error(page.is === "missing" ? "no list" : page.why)
         // A sandbox that the filter should have left out is not ours.
         for (const box of page.value) if (hasLabels(box.metadata, wanted)) yield infoOf(box)
@@ -234,8 +206,8 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
     create: async (spec, limit) => {
       if (Object.keys(spec.resources).length > 0)
         return { is: "refused", why: "the limits of E2B's sandboxes are those of their template" }
-      const volumes = await ensureVolumes(spec)
-      if (volumes.is !== "ok") return volumes
+      const mounts = await volumes.ensure(spec)
+      if (mounts.is !== "ok") return mounts
       const made = await api.call(
         {
           method: "POST",
@@ -246,15 +218,13 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
             envVars: spec.environment,
             timeout: timeoutOf(withIdleBuffer(spec.idleMs)),
             autoPause: true,
-            ...(spec.volumes.length > 0 && {
-              volumeMounts: spec.volumes.map(({ name, path: at }) => ({ name, path: at })),
-            }),
+            ...(mounts.value.length > 0 && { volumeMounts: mounts.value }),
           },
           secrets: Object.values(spec.environment),
           limit,
           deadlineMs: CREATE_MS,
         },
-        { read: as(createdSchema) },
+        { read: jsonAs(createdSchema) },
       )
       if (made.is === "missing" && spec.image.kind === "image")
         return { is: "refused", why: `E2B has no template ${spec.image.id}` }
@@ -295,7 +265,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
           deadlineMs: SNAPSHOT_MS,
         },
         {
-          read: as(z.object({ snapshotID: z.string().regex(SNAPSHOT_ID) })),
+          read: jsonAs(z.object({ snapshotID: z.string().regex(SNAPSHOT_ID) })),
         },
       )
       if (made.is !== "ok") return made
@@ -342,15 +312,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
         EXEC_MS,
       )
     },
-    removeVolume: async (name) => {
-      const known = await listVolumes()
-      if (known.is !== "ok") return known
-      for (const volume of known.value.filter((one) => one.name === name)) {
-        const removed = await api.done({ method: "DELETE", path: `/volumes/${volume.volumeID}` })
-        if (removed.is !== "ok" && removed.is !== "missing") return removed
-      }
-      return ok
-    },
+    removeVolume: volumes.remove,
     health: () => api.done({ method: "GET", path: "/v2/sandboxes", query: { limit: "1" } }),
   }
 }

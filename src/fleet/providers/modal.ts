@@ -5,7 +5,7 @@
 import type { Image, ModalClient, Sandbox } from "modal"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
-import { hasLabels, labelsToFind, ownerOf, toCloudLabels, withIdleBuffer } from "./cloud-labels.ts"
+import { cloudVolumeName, hasLabels, labelsToFind, withIdleBuffer } from "./cloud-labels.ts"
 import {
   type ProviderResult,
   type SandboxCommand,
@@ -16,6 +16,7 @@ import {
   UnsupportedError,
 } from "./contract.ts"
 import { isModalMissing, mayBeFinished, openModal, resultOfError } from "./modal-client.ts"
+import { encodeTags, modalInfo, modalTags } from "./modal-tags.ts"
 import { argvOf, startAndStay, startRunner } from "./start-runner.ts"
 
 export interface ModalOptions {
@@ -39,39 +40,12 @@ const TUNNELS_MS = 50_000
 const REF = /^sb-[A-Za-z0-9]{1,60}$/
 const MEMORY = "mem:"
 const IMAGE_ID = /^im-[A-Za-z0-9]+$/
-const CREATED = "sandpiper-created"
-const EXPIRES = "sandpiper-expires"
 
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
 
 /** Modal takes whole seconds. */
 const wholeSeconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1000)) * 1000
-
-/** Values of tags have few characters. Others are encoded, and a value that looks encoded is encoded again. */
-const PLAIN = /^(?!b64\.)[A-Za-z0-9_.-]{1,63}$/
-const encodeTag = (value: string): string =>
-  PLAIN.test(value) ? value : `b64.${Buffer.from(value).toString("base64url")}`
-const decodeTag = (value: string): string =>
-  value.startsWith("b64.") ? Buffer.from(value.slice(4), "base64url").toString() : value
-
-type Tags = Readonly<Record<string, string>>
-const mapValues = (tags: Tags, change: (value: string) => string): Record<string, string> =>
-  Object.fromEntries(Object.entries(tags).map(([name, value]) => [name, change(value)]))
-
-const timeIn = (text: string | undefined): number | undefined =>
-  text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
-
-const infoOf = (ref: string, encoded: Tags): SandboxInfo => {
-  const tags = mapValues(encoded, decodeTag)
-  return {
-    ref,
-    state: "running",
-    ...ownerOf(tags),
-    createdAt: timeIn(tags[CREATED]),
-    expiresAt: timeIn(tags[EXPIRES]),
-  }
-}
 
 export const createModalProvider = (options: ModalOptions): SandboxProvider => {
   const { clock, app: appName } = options
@@ -163,18 +137,14 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
   const volumesOf = async (modal: ModalClient, { volumes }: SandboxSpec) => {
     const made = await Promise.all(
       volumes.map(async ({ name, path, readOnly }) => {
-        const volume = await modal.volumes.fromName(name, { createIfMissing: true })
+        const volume = await modal.volumes.fromName(cloudVolumeName(name), {
+          createIfMissing: true,
+        })
         return [path, readOnly ? volume.withMountOptions({ readOnly }) : volume] as const
       }),
     )
     return Object.fromEntries(made)
   }
-
-  const tagsOf = (spec: SandboxSpec, now: number, lifeMs: number): Record<string, string> => ({
-    ...mapValues(toCloudLabels(spec.labels), encodeTag),
-    [CREATED]: String(now),
-    [EXPIRES]: String(now + lifeMs),
-  })
 
   const createFromImage = async (
     modal: ModalClient,
@@ -240,7 +210,7 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
       snapshotLifeMs: SNAPSHOT_LIFE_MS,
     },
     list: async function* (by) {
-      const wanted = mapValues(labelsToFind(by), encodeTag)
+      const wanted = encodeTags(labelsToFind(by))
       const tags = Object.entries(wanted).map(([tagName, tagValue]) => ({ tagName, tagValue }))
       const found = await attempt(async (modal) => {
         const { appId } = await appOf(modal)
@@ -257,7 +227,7 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
           if (sandboxes.length === 0) return { is: "ok", value: all }
           for (const { id, tags: own } of sandboxes) {
             const known = Object.fromEntries(own.map((tag) => [tag.tagName, tag.tagValue]))
-            if (hasLabels(known, wanted)) all.push(infoOf(id, known))
+            if (hasLabels(known, wanted)) all.push(modalInfo(id, known))
           }
           beforeTimestamp = sandboxes.at(-1)?.createdAt
         }
@@ -268,7 +238,7 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
     look: (ref) =>
       withSandbox(ref, async (sandbox) => {
         if ((await sandbox.poll()) !== null) return missing
-        return { is: "ok", value: infoOf(ref, await sandbox.getTags()) }
+        return { is: "ok", value: modalInfo(ref, await sandbox.getTags()) }
       }),
     create: async (spec, limit) => {
       const now = clock.now()
@@ -276,7 +246,7 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
       const isMemory = spec.image.kind === "snapshot" && spec.image.id.startsWith(MEMORY)
       const made = await attempt<{ readonly ref: string; readonly expiresAt: number }>(
         async (modal) => {
-          const tags = tagsOf(spec, now, lifeMs)
+          const tags = modalTags(spec.labels, now, lifeMs)
           const sandbox = isMemory
             ? await createFromMemory(modal, spec, tags)
             : await createFromImage(modal, spec, tags, lifeMs)
@@ -354,7 +324,7 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
       ),
     removeVolume: (name) =>
       attempt<void>(async (modal) => {
-        await modal.volumes.delete(name, { allowMissing: true })
+        await modal.volumes.delete(cloudVolumeName(name), { allowMissing: true })
         return ok
       }),
     health: () =>

@@ -12,7 +12,6 @@ export const sandboxCloudSettings = {
     env: "MODAL_TOKEN_ID",
     doc: "the id of the token for Modal's sandboxes",
     schema: someText.optional(),
-    secret: true,
   },
   modalTokenSecret: {
     env: "MODAL_TOKEN_SECRET",
