@@ -70,7 +70,7 @@ await shoot(
   async (page) => {
     await page.goto(at("default"))
     await page.locator(".turn-foot").waitFor()
-    await page.locator("#log").evaluate("(log) => { log.scrollTop = 0 }")
+    await page.evaluate(`document.querySelector("#log").scrollTop = 0`)
   },
   ["desktop", "phone"],
 )

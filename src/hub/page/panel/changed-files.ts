@@ -12,9 +12,12 @@ export interface ChangedFile {
 const isFile = (value: unknown): value is ChangedFile =>
   typeof value === "object" && value !== null && typeof (value as ChangedFile).path === "string"
 
+/** The same object until the runner reports other files: what depends on it must not run with every event. */
+const reported = computed(() => view.value.state["files"])
+
 /** The state is a list of files, or an object with the list and its base. */
 export const changedFiles = computed((): readonly ChangedFile[] => {
-  const state = view.value.state["files"]
+  const state = reported.value
   const list = Array.isArray(state)
     ? state
     : (state as { readonly files?: unknown } | undefined)?.files

@@ -156,6 +156,8 @@ describe("background processes through the SDK of sandbox-agent", () => {
     expect(pid).toBeGreaterThan(1)
     const seen: ProcessLogEntry[] = []
     const following = await sdk.followProcessLogs(id, (entry) => void seen.push(entry))
+    // Two entries of the log need two reads of the output.
+    while (!decoded(seen).includes("one")) await Bun.sleep(10)
     const input = Buffer.from("hey\n").toString("base64")
     expect(await sdk.sendProcessInput(id, { data: input, encoding: "base64" })).toEqual({
       bytesWritten: 4,
