@@ -72,6 +72,7 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     ...options.hub,
     activity: (session, now) => handle(session, now),
     routes: (request) => fleet.door(request),
+    gatewayUrl: (session) => fleet.gatewayUrl(session),
   })
   const fleet = await createFleet({
     ...options,

@@ -2,6 +2,7 @@
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { createCaretaker } from "./caretaker.ts"
+import { gatewayAddressOf } from "./api/api-call.ts"
 import { createDoor, type Door, type DoorOptions } from "./door.ts"
 import { type HubFollower, followHub } from "./follow-hub.ts"
 import type { HubPort } from "./hub-port.ts"
@@ -39,6 +40,8 @@ export interface Fleet {
   readonly sweeper: Sweeper
   readonly follower: HubFollower
   readonly door: Door
+  /** The address of the gateway of a session's running sandbox, fresh, if a browser can use it as it is. */
+  readonly gatewayUrl: (session: string) => Promise<string | undefined>
   readonly start: () => void
   readonly stop: () => Promise<void>
 }
@@ -136,6 +139,12 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     sweeper,
     follower,
     door,
+    gatewayUrl: async (id) => {
+      const session = await store.find(id)
+      const address = session && (await gatewayAddressOf(provider, session))
+      // A browser cannot send the headers that some providers ask for.
+      return address && Object.keys(address.headers).length === 0 ? address.url : undefined
+    },
     start: () => {
       keeper.start()
       sweeper.start()

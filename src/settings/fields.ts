@@ -30,6 +30,13 @@ export const nameList = z
     error: "must be names of variables separated by commas",
   })
 
+export const hostNames = z
+  .string()
+  .transform(listOf)
+  .refine((names) => names.every((name) => /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(name)), {
+    error: "must be host names without a port, separated by commas",
+  })
+
 const MODEL = /^[^/\s]+\/\S+$/
 
 /** Without a provider it is completed when the endpoints are known. */

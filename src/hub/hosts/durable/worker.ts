@@ -41,7 +41,7 @@ import { gatewayKey } from "../../keys.ts"
 import { applyProvision, type Provision } from "../../provision.ts"
 import { durableChildren } from "./children.ts"
 import { doorOf, keyringOf, verifierOf } from "./environment.ts"
-import { handleFleetCall, hasFleet, tellFleet } from "./fleet.ts"
+import { askGatewayUrl, handleFleetCall, hasFleet, tellFleet } from "./fleet.ts"
 import { DIRECTORY_NAME, remoteDirectory } from "./remote-directory.ts"
 import { durablePage, withProtocol } from "./page.ts"
 import { handlePage } from "../../page-door.ts"
@@ -137,6 +137,7 @@ export class SessionAgent {
       terminate: () => this.#end("ended by a client"),
       gatewayKey: async ({ id, session }) =>
         HUB_GATEWAY_SECRET ? gatewayKey(HUB_GATEWAY_SECRET, id, session.generation()) : undefined,
+      gatewayUrl: ({ id }) => askGatewayUrl(this.#environment, id),
     }
   }
 
