@@ -29,6 +29,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   actions: async () => (await import("./cli/actions.ts")).actions,
   "git-credential": async () => (await import("./cli/git-credential.ts")).gitCredential,
   "key-broker": async () => (await import("./cli/key-broker.ts")).keyBroker,
+  "egress-proxy": async () => (await import("./cli/egress-proxy.ts")).egressProxy,
   files: async () => (await import("./cli/files.ts")).files,
   "sandbox-server": async () => (await import("./cli/sandbox-server.ts")).sandboxServer,
   "read-pdf": async () => (await import("./cli/read-pdf.ts")).readPdf,

@@ -12,6 +12,7 @@ import { writableAncestor } from "./directory-check.ts"
 import { runCommand } from "../lib/run-command.ts"
 import { egressFinding } from "./doctor-egress.ts"
 import { modelFindings } from "./doctor-models.ts"
+import { sandboxFindings } from "./doctor-sandboxes.ts"
 
 /** `bad` prevents the runner from working; `warn` disables a feature. */
 export type Verdict = "ok" | "warn" | "bad"
@@ -39,6 +40,7 @@ export const examine = async (settings: Settings): Promise<Examination> => {
     directories(settings),
     clock(settings),
     modelFindings(settings),
+    sandboxFindings(settings),
   ]
   const findings = [
     ...(await Promise.all(checks)).flat(),

@@ -35,8 +35,8 @@ export const startServedFleet = async (options: ServeFleetOptions): Promise<Serv
     // The config of a session is the hub's.
     added: async () => {},
   })
-  const { follower } = fleet
-  const hubDoor = createHubDoor({ key: options.fleetKey, follower, store, clock })
+  const { follower, gatewayUrl } = fleet
+  const hubDoor = createHubDoor({ key: options.fleetKey, follower, store, clock, gatewayUrl })
   const server = Bun.serve({
     hostname: options.hostname,
     port: options.port,

@@ -1,15 +1,13 @@
 /** The sandbox providers of `serve`, each made from its settings and loaded when it is chosen. */
-import { join } from "node:path"
 import type { ProviderMakers } from "../fleet/providers/choose.ts"
 import { elsewhere } from "../fleet/providers/elsewhere.ts"
-import { createLocalProvider } from "../fleet/providers/local.ts"
 import { createNoopProvider } from "../fleet/providers/noop.ts"
 import { systemClock } from "../lib/clock.ts"
 import { digestOf } from "../lib/digest.ts"
 import type { Log } from "../lib/log.ts"
-import { selfCommand } from "../lib/self-command.ts"
 import type { Settings } from "../settings/settings.ts"
 import { SettingsError } from "../settings/settings-error.ts"
+import { createLocalSandboxes } from "./local-sandboxes.ts"
 
 /** The hub listens on this machine's loopback: a sandbox with a network of its own does not reach it there. */
 const hubUrlFor = ({ sandboxHubUrl }: Settings, sandboxes: string): string => {
@@ -25,15 +23,15 @@ const needed = (value: string | undefined, variable: string, provider: string): 
   throw new SettingsError(`${variable} is missing: the sandbox provider ${provider} needs it`)
 }
 
-export const providerMakers = (settings: Settings, log: Log): ProviderMakers => {
-  const { stateDir, sandboxImage: image } = settings
+/** `modelUrls`: the model endpoints in use. */
+export const providerMakers = (
+  settings: Settings,
+  log: Log,
+  modelUrls: readonly string[] = [],
+): ProviderMakers => {
+  const { sandboxImage: image } = settings
   return {
-    local: () =>
-      createLocalProvider({
-        root: join(stateDir, "fleet", "local"),
-        self: selfCommand(),
-        clock: systemClock,
-      }),
+    local: () => createLocalSandboxes(settings, modelUrls),
     docker: async () => {
       const { dockerSocket: socket, dockerNetwork: network } = settings
       const hubUrl =

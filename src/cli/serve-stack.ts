@@ -21,6 +21,7 @@ export interface ServeStackOptions extends Pick<
   | "quota"
   | "volumeMs"
   | "whisperVolume"
+  | "resources"
 > {
   readonly hub: LocalHubOptions
   /** The config of a session that gets its first sandbox. */
@@ -72,6 +73,7 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     ...options.hub,
     activity: (session, now) => handle(session, now),
     routes: (request) => fleet.door(request),
+    gatewayUrl: (session) => fleet.gatewayUrl(session),
   })
   const fleet = await createFleet({
     ...options,

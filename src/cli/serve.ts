@@ -5,6 +5,7 @@ import { chooseProvider } from "../fleet/providers/choose.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
+import type { Settings } from "../settings/settings.ts"
 import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { demoProvider, hasClientModels } from "./host-config.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
@@ -29,14 +30,28 @@ const readToken = (stateDir: string): string => {
   return readFileSync(file, "utf8").trim()
 }
 
+const resourcesOf = ({
+  sandboxCpus: cpu,
+  sandboxMemoryMiB: memoryMiB,
+  sandboxPids: pids,
+}: Settings) => ({
+  ...(cpu !== undefined && { cpu }),
+  ...(memoryMiB !== undefined && { memoryMiB }),
+  ...(pids !== undefined && { pids }),
+})
+
 export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
   mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
-  const provider = await chooseProvider(given.sandboxProvider, providerMakers(given, log))
   const models = await modelsOfStack(given)
   for (const problem of models.problems) print(`${problem}\n`)
   const { settings } = models
+  const modelUrls = models.endpoints.flatMap(({ baseUrl }) => baseUrl ?? [])
+  const provider = await chooseProvider(
+    given.sandboxProvider,
+    providerMakers(settings, log, modelUrls),
+  )
   const clientToken = readToken(stateDir)
   log.hide([clientToken])
   const { startDemoModel } = await import("../demo/demo.ts")
@@ -49,6 +64,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     pausedMs:
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
     minimumVersion: settings.snapshotMinimumVersion,
+    resources: resourcesOf(settings),
     quota: settings.sandboxQuota === 0 ? undefined : settings.sandboxQuota,
     volumeMs: settings.sandboxVolumeDays * 86_400_000,
     whisperVolume: settings.whisperVolume,
@@ -61,7 +77,7 @@ export const serve: Command = async ({ settings: given, log }) => {
       ...fleetOptions,
       hubUrl: settings.hubUrl,
       fleetKey: settings.fleetKey,
-      hostname: "127.0.0.1",
+      hostname: settings.serveHost,
       port,
       operatorToken: clientToken,
       clock: systemClock,
@@ -99,6 +115,8 @@ export const serve: Command = async ({ settings: given, log }) => {
       stateDir,
       workDir: settings.workDir,
       port,
+      hostname: settings.serveHost,
+      names: settings.serveNames ?? [],
       environment: settings.environment,
       clock: systemClock,
       log: log.child({ component: "hub" }),

@@ -2,12 +2,13 @@
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { createCaretaker } from "./caretaker.ts"
+import { gatewayAddressOf } from "./api/api-call.ts"
 import { createDoor, type Door, type DoorOptions } from "./door.ts"
 import { type HubFollower, followHub } from "./follow-hub.ts"
 import type { HubPort } from "./hub-port.ts"
 import { createKeeper, type Keeper } from "./keeper.ts"
 import { createMetrics } from "./metrics.ts"
-import type { SandboxProvider } from "./providers/contract.ts"
+import type { SandboxProvider, SandboxSpec } from "./providers/contract.ts"
 import { createSandboxSpec, type EnvironmentOf } from "./sandbox-spec.ts"
 import type { FleetStore } from "./store/ports.ts"
 import { createSweeper, type Sweeper } from "./sweeper.ts"
@@ -22,6 +23,8 @@ export interface FleetOptions {
   readonly idleMs: number
   readonly pausedMs: number | undefined
   readonly minimumVersion: string | undefined
+  /** The limits of each sandbox. */
+  readonly resources?: SandboxSpec["resources"] | undefined
   readonly environmentOf: EnvironmentOf
   /** How many sandboxes of one owner may run at the same time; undefined: any number. */
   readonly quota?: number | undefined
@@ -39,6 +42,8 @@ export interface Fleet {
   readonly sweeper: Sweeper
   readonly follower: HubFollower
   readonly door: Door
+  /** The address of the gateway of a session's running sandbox, fresh, if a browser can use it as it is. */
+  readonly gatewayUrl: (session: string) => Promise<string | undefined>
   readonly start: () => void
   readonly stop: () => Promise<void>
 }
@@ -84,6 +89,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       hub,
       deployment,
       version: options.version,
+      resources: options.resources ?? {},
       environmentOf: options.environmentOf,
       idleMs: options.idleMs,
       lifeMs: LIFE_MS,
@@ -136,6 +142,12 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     sweeper,
     follower,
     door,
+    gatewayUrl: async (id) => {
+      const session = await store.find(id)
+      const address = session && (await gatewayAddressOf(provider, session))
+      // A browser cannot send the headers that some providers ask for.
+      return address && Object.keys(address.headers).length === 0 ? address.url : undefined
+    },
     start: () => {
       keeper.start()
       sweeper.start()

@@ -1,4 +1,4 @@
-/** The route by which a hub in another process reports its sessions. Each report is signed and accepted once. */
+/** The routes by which a hub in another process reports its sessions and asks for addresses. Each call is signed and accepted once. */
 import { z } from "zod"
 import { sessionActivity } from "../hub/session/ports.ts"
 import type { Clock } from "../lib/clock.ts"
@@ -13,6 +13,7 @@ export interface HubDoorOptions {
   readonly follower: HubFollower
   readonly store: FleetStore
   readonly clock: Clock
+  readonly gatewayUrl: (session: string) => Promise<string | undefined>
 }
 
 const MAX_BODY = 64 * 1024
@@ -23,11 +24,14 @@ const report = z.object({
   activity: sessionActivity,
 })
 
+const question = z.object({ session: report.shape.session })
+
 export const createHubDoor =
-  ({ key, follower, store, clock }: HubDoorOptions): Door =>
+  ({ key, follower, store, clock, gatewayUrl }: HubDoorOptions): Door =>
   async (request) => {
     const { pathname } = new URL(request.url)
-    if (pathname !== "/api/hub/activity" || request.method !== "POST") return undefined
+    const call = /^\/api\/hub\/(activity|address)$/.exec(pathname)?.[1]
+    if (call === undefined || request.method !== "POST") return undefined
     const refuse = (status: number, code: string, error: string) =>
       Response.json({ error, code, requestId: crypto.randomUUID() }, { status })
     const body = await request.text()
@@ -42,6 +46,11 @@ export const createHubDoor =
         store.lease(`nonce:${nonce}`, crypto.randomUUID(), clock.now(), until),
     })
     if (problem !== undefined) return refuse(401, "unauthorized", problem)
+    if (call === "address") {
+      const asked = question.safeParse(parseJson(body))
+      if (!asked.success) return refuse(400, "bad-request", "the question is malformed")
+      return Response.json({ url: (await gatewayUrl(asked.data.session)) ?? null })
+    }
     const parsed = report.safeParse(parseJson(body))
     if (!parsed.success) return refuse(400, "bad-request", "the report is malformed")
     await follower.follow(parsed.data)

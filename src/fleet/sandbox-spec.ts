@@ -17,6 +17,7 @@ export interface SandboxSpecOptions {
   readonly deployment: string
   /** The version of this program, which names the image. */
   readonly version: string
+  readonly resources: SandboxSpec["resources"]
   readonly environmentOf: EnvironmentOf
   readonly idleMs: number
   readonly lifeMs: number
@@ -50,6 +51,7 @@ export const createSandboxSpec =
     hub,
     deployment,
     version,
+    resources,
     environmentOf,
     idleMs,
     lifeMs,
@@ -81,7 +83,7 @@ export const createSandboxSpec =
       }),
       volumes: hasVolumes ? volumesOf(id, whisperVolume) : [],
       ports: [GATEWAY_PORT],
-      resources: {},
+      resources,
       idleMs,
       lifeMs,
     }

@@ -13,6 +13,7 @@ export type CommandName =
   | "doctor"
   | "git-credential"
   | "key-broker"
+  | "egress-proxy"
   | "read-pdf"
   | "sandbox-server"
   | "hook"
@@ -208,6 +209,11 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   "key-broker": {
     group: "internal",
     doc: "add provider keys to the agent's model calls (the runner calls it)",
+    settings: LOG,
+  },
+  "egress-proxy": {
+    group: "internal",
+    doc: "the only way to the network for a sandbox with a network policy (`serve` calls it)",
     settings: LOG,
   },
   "read-pdf": {

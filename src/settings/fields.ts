@@ -16,18 +16,33 @@ export const port = z.coerce
   .min(0, "must be a port number, 0 to 65535")
   .max(65_535, "must be a port number, 0 to 65535")
 
+const listOf = (text: string): readonly string[] =>
+  text.split(",").flatMap((entry) => entry.trim() || [])
+
+/** `none`, or ports separated by commas. */
+export const portList = z
+  .string()
+  .transform((text) => (text === "none" ? [] : listOf(text).map(Number)))
+  .refine((ports) => ports.every((one) => Number.isInteger(one) && one > 0 && one < 65_536), {
+    error: "must be port numbers separated by commas",
+  })
+
 /** Checked as a URL and kept as text, since a URL object is mutable. */
 export const urlWith = (error: string, isValid: (url: URL) => boolean) =>
   z.string().refine((text) => URL.canParse(text) && isValid(new URL(text)), { error })
-
-const listOf = (text: string): readonly string[] =>
-  text.split(",").flatMap((entry) => entry.trim() || [])
 
 export const nameList = z
   .string()
   .transform(listOf)
   .refine((names) => names.every((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)), {
     error: "must be names of variables separated by commas",
+  })
+
+export const hostNames = z
+  .string()
+  .transform(listOf)
+  .refine((names) => names.every((name) => /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(name)), {
+    error: "must be host names without a port, separated by commas",
   })
 
 const MODEL = /^[^/\s]+\/\S+$/

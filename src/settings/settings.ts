@@ -14,7 +14,9 @@ export interface Settings extends SettingValues {
   /** The word after a command that requires one, such as `pre-snapshot`. */
   readonly operand: string | undefined
   /** The one of REPO_URL first, then those of REPOS_JSON. */
-  readonly repositories: readonly z.output<typeof repositoryList>[number][]
+  readonly repositories: readonly (z.output<typeof repositoryList>[number] & {
+    readonly createsBranch?: boolean
+  })[]
   /** The settings that a flag or a variable sets; all others have their fallback. */
   readonly given: ReadonlySet<string>
   /** The whole environment, from which child processes get a selection; never printed. */
@@ -81,7 +83,9 @@ const readSettings = (context: Context, { flags, operand }: CommandLine): Settin
 
 const repositoriesOf = (values: SettingValues): Settings["repositories"] => {
   const { repoUrl: url, repoBranch: branch, repoRef: ref, repoDepth: depth } = values
-  const first = url === undefined ? [] : [{ url, branch, ref, depth }]
+  const createsBranch = values.repoBranchCreate === "1"
+  const first =
+    url === undefined ? [] : [{ url, branch, ref, depth, ...(createsBranch && { createsBranch }) }]
   return Object.freeze([...first, ...(values.moreRepositories ?? [])])
 }
 

@@ -7,6 +7,7 @@ import { chatSettings } from "./table/chats.ts"
 import { fleetSettings } from "./table/fleet.ts"
 import { gatewaySettings } from "./table/gateway.ts"
 import { linkSettings } from "./table/link.ts"
+import { localSandboxSettings } from "./table/local-sandboxes.ts"
 import { processSettings } from "./table/process.ts"
 import { sandboxCloudSettings } from "./table/sandbox-clouds.ts"
 import { sandboxProviderSettings } from "./table/sandbox-providers.ts"
@@ -26,6 +27,7 @@ export const settingGroups = {
   "Access to the session agent": accessSettings,
   Chats: chatSettings,
   Sandboxes: fleetSettings,
+  "Local sandboxes": localSandboxSettings,
   "Sandbox providers": sandboxProviderSettings,
   "Object storage": storageSettings,
   "Sandbox clouds": sandboxCloudSettings,
@@ -42,6 +44,7 @@ export const settingsTable = {
   ...accessSettings,
   ...chatSettings,
   ...fleetSettings,
+  ...localSandboxSettings,
   ...sandboxProviderSettings,
   ...storageSettings,
   ...sandboxCloudSettings,

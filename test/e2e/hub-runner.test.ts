@@ -96,6 +96,7 @@ describe("files that the agent shows", () => {
     await c.client.until(() => shown().length === 3, "the changed file", 20_000)
     expect(shown().map(({ description }) => description)).toEqual(["a.txt", "b.txt", "a.txt"])
     expect(await contentOf(shown()[2]?.id ?? "")).toBe("three\n")
+    await rm(join(c.sandbox.workDir, "output"), { recursive: true })
   })
 })
 

@@ -242,6 +242,19 @@ describe("chats", () => {
   })
 })
 
+describe("links to a sandbox", () => {
+  test("a link of the hub has the address that the provider gives at that moment", async () => {
+    const { body } = await call("POST", "/api/threads/L:1/resolve?wait=1")
+    const { sessionId, providerSandboxId } = body
+    const link = await call("POST", `/sessions/${String(sessionId)}/links`, { to: "vscode" })
+    const url = new URL(String(link.body["url"]))
+    expect(url.origin + url.pathname).toBe(
+      `https://${String(providerSandboxId)}.sandboxes.example/vscode/`,
+    )
+    expect(url.searchParams.get("token")).toMatch(/^eyJ/)
+  })
+})
+
 describe("repeated requests", () => {
   test("the same key gets the same answer, and another body with it is refused", async () => {
     const key = { "idempotency-key": "key-1" }

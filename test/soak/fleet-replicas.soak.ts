@@ -45,7 +45,7 @@ const spawn = (port: number): Bun.Subprocess =>
       PATH: process.env["PATH"] ?? "",
       HOME: join(folder, "home"),
       SANDBOX_PROVIDER: "local",
-      SANDBOX_ISOLATION: "process",
+      SANDBOX_ISOLATION: "none",
       DATABASE_URL: postgres.url,
       HUB_URL: workerd.url,
       HUB_PORT: String(port),
@@ -82,8 +82,13 @@ const untilUp = (replica: Replica) => untilTrue(() => isUp(replica), "start of a
 const someReplica = () => replicas[random(REPLICAS)] as Replica
 const threadName = (index: number) => `C${index}:1700`
 
-/** The runners that exist, by their session: a sandbox is one process with this variable. */
-const runningSessions = (): readonly string[] =>
+interface Runner {
+  readonly pid: number
+  readonly session: string
+}
+
+/** The runners of this test that exist: a sandbox is one such process. */
+const runners = (): readonly Runner[] =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => {
@@ -92,11 +97,14 @@ const runningSessions = (): readonly string[] =>
         const variables = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0")
         const ours = variables.includes(`HOME=${join(folder, "home")}`)
         const session = variables.find((one) => one.startsWith("SESSION_ID="))
-        return ours && words[1] === "run" && session ? [session.slice("SESSION_ID=".length)] : []
+        return ours && words[1] === "run" && session
+          ? [{ pid: Number(pid), session: session.slice("SESSION_ID=".length) }]
+          : []
       } catch {
         return []
       }
     })
+const runningSessions = (): readonly string[] => runners().map(({ session }) => session)
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "replicas-"))
@@ -119,6 +127,8 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const { process: one } of replicas) one.kill("SIGKILL")
   await Promise.all(replicas.map(({ process: one }) => one.exited))
+  // After a failure sandboxes are left; they outlive the replicas.
+  for (const { pid } of runners()) process.kill(pid, "SIGKILL")
   await workerd.stop()
   await postgres.stop()
   await rm(folder, { recursive: true, force: true })

@@ -7,7 +7,7 @@ import type { HubFollower } from "../follow-hub.ts"
 import type { HubPort } from "../hub-port.ts"
 import type { Keeper } from "../keeper.ts"
 import type { Metrics } from "../metrics.ts"
-import type { SandboxProvider } from "../providers/contract.ts"
+import type { SandboxAddress, SandboxProvider } from "../providers/contract.ts"
 import type { FleetStore, StoredSession } from "../store/ports.ts"
 import type { Sweeper } from "../sweeper.ts"
 import type { Log } from "../../lib/log.ts"
@@ -88,15 +88,21 @@ export const viewOf = (session: StoredSession) => {
 
 const GATEWAY_PORT = 9000
 
-/** The address of the sandbox's gateway, fresh; null while there is none. */
-export const gatewayUrlOf = async (
+/** The address of the sandbox's gateway, fresh; undefined while there is none. */
+export const gatewayAddressOf = async (
   provider: SandboxProvider,
   { life }: StoredSession,
-): Promise<string | null> => {
-  if (life.ref === undefined || life.phase !== "running") return null
+): Promise<SandboxAddress | undefined> => {
+  if (life.ref === undefined || life.phase !== "running") return undefined
   const address = await provider.address(life.ref, GATEWAY_PORT)
-  return address.is === "ok" ? address.value.url.replace(/\/$/, "") : null
+  if (address.is !== "ok") return undefined
+  return { ...address.value, url: address.value.url.replace(/\/$/, "") }
 }
+
+export const gatewayUrlOf = async (
+  provider: SandboxProvider,
+  session: StoredSession,
+): Promise<string | null> => (await gatewayAddressOf(provider, session))?.url ?? null
 
 /** What the sandbox serves to people: the tunnel `preview`. */
 export const containerUrlOf = async (provider: SandboxProvider, session: StoredSession) => {

@@ -6,7 +6,7 @@ import {
   type ApiCall,
   ApiError,
   type ApiParts,
-  gatewayUrlOf,
+  gatewayAddressOf,
   type Handler,
   MAX_WAIT_MS,
   refuseEnded,
@@ -60,8 +60,8 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     body?: string | Blob,
   ): Promise<Response> => {
     const session = await awake(given)
-    const base = await gatewayUrlOf(provider, session)
-    if (base === null)
+    const address = await gatewayAddressOf(provider, session)
+    if (!address)
       throw new ApiError(503, "no-address", "the sandbox has no address at the moment", 5)
     const token = await signControlToken({
       key: await keyOf(session),
@@ -70,11 +70,10 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
       now: now(),
     })
     const type = request.headers.get("content-type")
-    const address = await provider.address(session.life.ref ?? "", 9000)
-    const response = await fetch(`${base}${path}`, {
+    const response = await fetch(`${address.url}${path}`, {
       method,
       headers: {
-        ...(address.is === "ok" && address.value.headers),
+        ...address.headers,
         authorization: `Bearer ${token}`,
         ...(typeof body === "string" && type !== null && { "content-type": type }),
       },

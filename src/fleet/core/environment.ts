@@ -50,7 +50,7 @@ export const variablesOf = (
 ): Record<string, string> => ({
   ...(parent !== undefined && { PARENT_SESSION_ID: parent }),
   ...(wish?.repoUrl !== undefined && { REPO_URL: wish.repoUrl }),
-  ...(wish?.branch !== undefined && { REPO_BRANCH: wish.branch }),
+  ...(wish?.branch !== undefined && { REPO_BRANCH: wish.branch, REPO_BRANCH_CREATE: "1" }),
   ...(wish?.ref !== undefined && { REPO_REF: wish.ref }),
   ...(wish?.model !== undefined && { SANDPIPER_MODEL: wish.model }),
 })

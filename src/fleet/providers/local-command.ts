@@ -1,5 +1,6 @@
 /** Runs a command in a local sandbox and collects its output, up to a limit. */
 import type { ProviderResult, SandboxCommandResult } from "./contract.ts"
+import { killTree } from "./local-processes.ts"
 
 const MAX_OUTPUT = 1024 * 1024
 
@@ -7,23 +8,29 @@ export const runCommand = async (options: {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly environment: Readonly<Record<string, string>>
+  readonly input?: string
   readonly limit: AbortSignal
 }): Promise<ProviderResult<SandboxCommandResult>> => {
+  const { limit, input } = options
   const child = Bun.spawn([...options.argv], {
     cwd: options.cwd,
     env: options.environment,
-    stdin: "ignore",
+    stdin: input === undefined ? "ignore" : new Blob([input]),
     stdout: "pipe",
     stderr: "pipe",
-    signal: options.limit,
     killSignal: "SIGKILL",
     maxBuffer: MAX_OUTPUT,
   })
+  // A program that has entered a sandbox is a child of the one that was started here.
+  const end = () => killTree(child.pid)
+  limit.addEventListener("abort", end)
+  if (limit.aborted) end()
   const [exitCode, stdout, stderr] = await Promise.all([
     child.exited,
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ])
-  if (options.limit.aborted) return { is: "unknown", why: "the command did not end in time" }
+  limit.removeEventListener("abort", end)
+  if (limit.aborted) return { is: "unknown", why: "the command did not end in time" }
   return { is: "ok", value: { exitCode, stdout, stderr } }
 }

@@ -1,6 +1,6 @@
 /** Groups of processes on this machine: a cgroup where that is possible, otherwise the process and its descendants. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { readdirSync, readFileSync } from "node:fs"
+import { type Cgroups, cgroupOf, type Resources } from "./local-cgroups.ts"
 
 export interface ProcessIdentity {
   readonly pid: number
@@ -11,6 +11,8 @@ export interface ProcessIdentity {
 interface ProcessEntry extends ProcessIdentity {
   readonly parent: number
   readonly isZombie: boolean
+  /** Stopped by a signal, or ended. */
+  readonly isStopped: boolean
 }
 
 const readProcess = (pid: number): ProcessEntry | undefined => {
@@ -23,6 +25,7 @@ const readProcess = (pid: number): ProcessEntry | undefined => {
       parent: Number(fields[1]),
       startTime: fields[19] ?? "",
       isZombie: fields[0] === "Z",
+      isStopped: /^[TtZX]$/.test(fields[0] ?? ""),
     }
   } catch {
     return undefined
@@ -60,61 +63,78 @@ const signal = (pids: readonly number[], name: NodeJS.Signals) => {
 }
 
 export interface ProcessGroup {
+  /** Creates the group. Limits need a cgroup. */
+  readonly prepare: (resources: Resources) => void
   /** The shell command that puts the process into the group before it starts. */
-  readonly prefix: readonly string[]
-  readonly freeze: (root: ProcessIdentity) => void
-  readonly thaw: (root: ProcessIdentity) => void
-  readonly kill: (root: ProcessIdentity) => void
-  /** After all its processes have ended. */
+  readonly prefix: (resources: Resources) => readonly string[]
+  readonly freeze: (roots: readonly ProcessIdentity[]) => void
+  /** False while a process of a group that is being frozen still runs. */
+  readonly isFrozen: (roots: readonly ProcessIdentity[]) => boolean
+  readonly thaw: (roots: readonly ProcessIdentity[]) => void
+  readonly kill: (roots: readonly ProcessIdentity[]) => void
+  /** After all its processes have ended. Throws before. */
   readonly remove: () => void
 }
 
-/** The directory of the version 2 hierarchy in which this process may make groups, if there is one. */
-export const findCgroupRoot = (): string | undefined =>
-  ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].find((root) => {
-    if (!existsSync(join(root, "cgroup.procs")) || !existsSync(join(root, "cgroup.controllers")))
-      return false
-    const probe = join(root, `sandpiper-probe-${process.pid}`)
+/** Ends the process and its descendants, children before parents. */
+export const killTree = (pid: number): void => signal(withDescendants(pid).toReversed(), "SIGKILL")
+
+/**
+ * The first process of the sandbox's PID namespace, as this machine numbers it: the child of bubblewrap, once it is no
+ * longer bubblewrap itself, which sets the sandbox up before it becomes the sandbox's program.
+ */
+export const namespaceInit = (root: number): number | undefined =>
+  withDescendants(root).find((pid) => {
+    const own = namespaceStatus(pid)
+    if (own.name === LAUNCHER || own.numbers.length < 2 || own.numbers.at(-1) !== "1") return false
+    return namespaceStatus(own.parent).name === LAUNCHER
+  })
+
+/** The parent of a process, as this machine numbers it. */
+export const parentOf = (pid: number): number => namespaceStatus(pid).parent
+
+const LAUNCHER = "bwrap"
+
+const namespaceStatus = (pid: number) => {
+  try {
+    const text = readFileSync(`/proc/${pid}/status`, "utf8")
+    return {
+      numbers: /^NSpid:\s*(.*)$/m.exec(text)?.[1]?.split(/\s+/) ?? [],
+      name: /^Name:\s*(.*)$/m.exec(text)?.[1] ?? "",
+      parent: Number(/^PPid:\s*(\d+)$/m.exec(text)?.[1]),
+    }
+  } catch {
+    return { numbers: [], name: "", parent: 0 }
+  }
+}
+
+/** Processes with this text on their command line. */
+const withArgument = (text: string): readonly number[] =>
+  readdirSync("/proc").flatMap((name) => {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
     try {
-      mkdirSync(probe)
-      const usable = existsSync(join(probe, "cgroup.freeze"))
-      rmdirSync(probe)
-      return usable
+      return readFileSync(`/proc/${name}/cmdline`, "utf8").includes(text) ? [Number(name)] : []
     } catch {
-      return false
+      return []
     }
   })
 
-/** Freezing and killing a cgroup misses no process, also none that has left its process session. */
-const cgroup = (folder: string): ProcessGroup => {
-  mkdirSync(folder, { recursive: true })
-  const write = (file: string, text: string) => {
-    if (existsSync(folder)) writeFileSync(join(folder, file), text)
-  }
-  return {
-    prefix: ["/bin/sh", "-c", `echo $$ > ${folder}/cgroup.procs && exec "$@"`, "sh"],
-    freeze: () => write("cgroup.freeze", "1"),
-    thaw: () => write("cgroup.freeze", "0"),
-    kill: () => {
-      write("cgroup.freeze", "0")
-      write("cgroup.kill", "1")
-    },
-    remove: () => {
-      if (existsSync(folder)) rmdirSync(folder)
-    },
-  }
-}
+/** Ends launchers that lost their parent: pasta leaves its child behind when it fails. `place` is a path of one sandbox. */
+export const killLaunchers = (place: string): void => signal(withArgument(place), "SIGKILL")
 
-/** Without a cgroup. A process whose parents have all ended is missed. */
+const living = (roots: readonly ProcessIdentity[]): readonly number[] =>
+  roots.filter(isAlive).flatMap(({ pid }) => withDescendants(pid))
+
+/** Without a cgroup. A process whose parents have all ended is missed, unless it is in a PID namespace. */
 const descendants: ProcessGroup = {
-  prefix: [],
-  freeze: ({ pid }) => signal(withDescendants(pid), "SIGSTOP"),
-  thaw: ({ pid }) => signal(withDescendants(pid), "SIGCONT"),
-  kill: (root) => {
-    if (isAlive(root)) signal(withDescendants(root.pid), "SIGKILL")
-  },
+  prepare: () => {},
+  prefix: () => [],
+  freeze: (roots) => signal(living(roots), "SIGSTOP"),
+  isFrozen: (roots) => living(roots).every((pid) => readProcess(pid)?.isStopped !== false),
+  thaw: (roots) => signal(living(roots), "SIGCONT"),
+  kill: (roots) => signal(living(roots), "SIGKILL"),
   remove: () => {},
 }
 
-export const processGroup = (cgroupRoot: string | undefined, name: string): ProcessGroup =>
-  cgroupRoot === undefined ? descendants : cgroup(join(cgroupRoot, `sandpiper-${name}`))
+export const processGroup = (cgroups: Cgroups, name: string): ProcessGroup =>
+  cgroups.root === undefined ? descendants : cgroupOf(cgroups, cgroups.root, name)

@@ -1,10 +1,8 @@
 /**
- * Sandboxes on this machine: each is a runner process with directories of its own. They outlive the fleet's process, which
- * finds them again by the files it wrote. The processes are not isolated from each other; see docs/deploy.md.
+ * Sandboxes on this machine: each is a runner process with a disk of its own. They outlive the fleet's process, which finds
+ * them again by the files it wrote. With `isolated` they neither see each other nor this machine; see docs/deploy.md.
  */
-import { freePort } from "../../lib/free-port.ts"
 import {
-  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -14,17 +12,15 @@ import {
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
-import { z } from "zod"
 import { type Clock, sleep } from "../../lib/clock.ts"
-import { runCommand } from "./local-command.ts"
-import {
-  type ProviderResult,
-  type SandboxInfo,
-  type SandboxProvider,
-  type SandboxSpec,
-  UnsupportedError,
-} from "./contract.ts"
-import { findCgroupRoot, identityOf, isAlive, processGroup } from "./local-processes.ts"
+import { digestOf } from "../../lib/digest.ts"
+import { freePort } from "../../lib/free-port.ts"
+import { type SandboxInfo, type SandboxProvider, UnsupportedError } from "./contract.ts"
+import { type Cgroups, findCgroups } from "./local-cgroups.ts"
+import { isolatedMode, type IsolatedModeOptions } from "./local-isolated.ts"
+import { plainMode } from "./local-plain.ts"
+import { identityOf, isAlive, type ProcessIdentity, processGroup } from "./local-processes.ts"
+import { type Box, type BoxMode, boxSchema, type Launch, missing, ok } from "./local-record.ts"
 
 export interface LocalProviderOptions {
   /** Holds the files of all sandboxes. */
@@ -33,106 +29,104 @@ export interface LocalProviderOptions {
   readonly self: readonly string[]
   readonly clock: Clock
   /** Absent: found on this machine. */
-  readonly cgroupRoot?: string | undefined
+  readonly cgroups?: Cgroups | undefined
+  /** Absent: processes without isolation. */
+  readonly isolated?: Omit<IsolatedModeOptions, "root" | "self" | "clock" | "hasLimits"> | undefined
 }
 
-const boxSchema = z.object({
-  name: z.string(),
-  session: z.string(),
-  generation: z.number(),
-  deployment: z.string(),
-  createdAt: z.number(),
-  port: z.number(),
-  isFrozen: z.boolean(),
-  process: z.object({ pid: z.number(), startTime: z.string() }).optional(),
-  environment: z.record(z.string(), z.string()),
-})
-type Box = z.output<typeof boxSchema>
-
-const ok = { is: "ok", value: undefined } as const
-const missing = { is: "missing" } as const
 const KILL_MS = 5000
+const FREEZE_MS = 5000
 
 export const createLocalProvider = (options: LocalProviderOptions): SandboxProvider => {
-  const { root, self, clock } = options
-  const cgroupRoot = options.cgroupRoot ?? findCgroupRoot()
-  const folders = {
-    boxes: join(root, "boxes"),
-    files: join(root, "files"),
-    snapshots: join(root, "snapshots"),
-  }
-  for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const { root, self, clock, isolated } = options
+  const cgroups = options.cgroups ?? findCgroups()
+  const boxesFolder = join(root, "boxes")
+  mkdirSync(boxesFolder, { recursive: true, mode: 0o700 })
+  const plain = plainMode({ root, self })
+  const mode: BoxMode = isolated
+    ? isolatedMode({ ...isolated, root, self, clock, hasLimits: cgroups.limits !== undefined })
+    : plain
 
-  const boxFile = (name: string) => join(folders.boxes, name, "box.json")
-  const groupOf = (name: string) => processGroup(cgroupRoot, name)
-  /** The same path in every generation of a session: OpenCode's sessions belong to a directory. */
-  const filesOf = (session: string) => join(folders.files, encodeURIComponent(session))
-  const ownerFile = (session: string) => join(filesOf(session), "owner")
+  const boxFolder = (name: string) => join(boxesFolder, name)
+  const boxFile = (name: string) => join(boxFolder(name), "box.json")
+  // Groups of two fleets on one machine have different names.
+  const fleetId = digestOf(root).replace(/^.*:/, "").slice(0, 10)
+  const groupOf = (name: string) => processGroup(cgroups, `${fleetId}-${name}`)
+  const rootsOf = (box: Box): readonly ProcessIdentity[] => [
+    ...(box.process ? [box.process] : []),
+    ...box.helpers,
+  ]
+  /** A sandbox keeps the mode in which it was made, also if the fleet has another one now. */
+  const modeOf = (box: Box): BoxMode => {
+    if (box.mode === mode.kind) return mode
+    if (box.mode === "plain") return plain
+    throw new Error(`${box.name} is isolated, and this fleet runs without isolation`)
+  }
 
   const read = (name: string): Box | undefined => {
     if (!/^[\w-]{1,100}$/.test(name) || !existsSync(boxFile(name))) return undefined
     return boxSchema.parse(JSON.parse(readFileSync(boxFile(name), "utf8")))
   }
+  const all = (): readonly Box[] => readdirSync(boxesFolder).flatMap((name) => read(name) ?? [])
   /** The environment holds tokens, so the file is for this user only. It is replaced as a whole. */
   const write = (box: Box) => {
     writeFileSync(`${boxFile(box.name)}.new`, JSON.stringify(box), { mode: 0o600 })
     renameSync(`${boxFile(box.name)}.new`, boxFile(box.name))
   }
+  const isRunning = (box: Box) => box.process !== undefined && isAlive(box.process)
 
-  const start = (box: Box): Box => {
-    const files = filesOf(box.session)
-    const group = groupOf(box.name)
-    const child = Bun.spawn([...group.prefix, ...self, "run"], {
-      cwd: join(files, "workspace"),
-      env: environmentOf(box),
-      stdin: "ignore",
+  const spawn = (box: Box, { argv, cwd, environment, input }: Launch, log: string) => {
+    const child = Bun.spawn([...groupOf(box.name).prefix(box.resources), ...argv], {
+      cwd,
+      env: environment,
+      stdin: input === undefined ? "ignore" : Bun.file(input),
       stdout: "ignore",
-      stderr: Bun.file(join(folders.boxes, box.name, "runner.log")),
+      stderr: Bun.file(join(boxFolder(box.name), log)),
       // It outlives this process.
       detached: true,
     })
     child.unref()
-    const started = { ...box, isFrozen: false, process: identityOf(child.pid) }
+    return identityOf(child.pid)
+  }
+
+  /** Resolves with a text if the sandbox does not start. */
+  const start = async (box: Box): Promise<string | undefined> => {
+    const own = modeOf(box)
+    groupOf(box.name).prepare(box.resources)
+    const helpers = own.helpers(box).map((launch) => spawn(box, launch, "helper.log"))
+    // Before the sandbox itself: a crash in between leaves processes that are found and ended.
+    write({ ...box, helpers })
+    const process = spawn(box, own.launch(box), "runner.log")
+    const started = { ...box, isFrozen: false, process, helpers }
     write(started)
-    return started
+    return own.untilStarted(started)
   }
 
-  const environmentOf = (box: Box): Record<string, string> => ({
-    ...box.environment,
-    WORK_DIR: join(filesOf(box.session), "workspace"),
-    SANDPIPER_STATE_DIR: join(filesOf(box.session), "state"),
-    GATEWAY_HOST: "127.0.0.1",
-    GATEWAY_PORT: String(box.port),
-    OPENCODE_URL: "http://127.0.0.1:0",
-  })
-
-  const prepareFiles = (spec: SandboxSpec): ProviderResult<void> => {
-    const files = filesOf(spec.session)
-    rmSync(files, { recursive: true, force: true })
-    if (spec.image.kind === "snapshot") {
-      const snapshot = join(folders.snapshots, spec.image.id)
-      if (!/^[\w-]+$/.test(spec.image.id) || !existsSync(snapshot)) return missing
-      cpSync(snapshot, files, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
+  /** Resolves when no process runs any more. False: some still do after the time limit. */
+  const freeze = async (box: Box): Promise<boolean> => {
+    const group = groupOf(box.name)
+    const roots = rootsOf(box)
+    const until = clock.now() + FREEZE_MS
+    group.freeze(roots)
+    while (!group.isFrozen(roots)) {
+      if (clock.now() > until) return false
+      await sleep(clock, 2)
     }
-    mkdirSync(join(files, "workspace"), { recursive: true })
-    mkdirSync(join(files, "state"), { recursive: true, mode: 0o700 })
-    writeFileSync(ownerFile(spec.session), spec.name)
-    return ok
+    return true
   }
+  const thaw = (box: Box) => groupOf(box.name).thaw(rootsOf(box))
 
   const kill = async (box: Box): Promise<boolean> => {
     const group = groupOf(box.name)
-    const identity = box.process
-    if (identity !== undefined) {
-      const until = clock.now() + KILL_MS
-      // Repeated: a process that has just been started may not have joined its group yet.
-      while (isAlive(identity) && clock.now() < until) {
-        group.kill(identity)
-        await sleep(clock, 10)
-      }
-      group.kill(identity)
-      if (isAlive(identity)) return false
+    const roots = rootsOf(box)
+    const until = clock.now() + KILL_MS
+    // Repeated: a process that has just been started may not have joined its group yet.
+    while (roots.some(isAlive) && clock.now() < until) {
+      group.kill(roots)
+      await sleep(clock, 10)
     }
+    if (roots.some(isAlive)) return false
+    group.kill(roots)
     for (let attempt = 0; attempt < 50; attempt++) {
       try {
         group.remove()
@@ -145,9 +139,18 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
     return false
   }
 
+  const remove = (box: Box) => {
+    const own = box.mode === mode.kind ? mode : plain
+    own.removeFiles(
+      box,
+      all().filter(({ name }) => name !== box.name),
+    )
+    rmSync(boxFolder(box.name), { recursive: true, force: true })
+  }
+
   const infoOf = (box: Box): SandboxInfo => ({
     ref: box.name,
-    state: box.process && isAlive(box.process) ? (box.isFrozen ? "paused" : "running") : "stopped",
+    state: isRunning(box) ? (box.isFrozen ? "paused" : "running") : "stopped",
     session: box.session,
     generation: box.generation,
     createdAt: box.createdAt,
@@ -161,32 +164,32 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       supportsAutoPause: false,
       snapshot: "copy",
       supportsMemorySnapshot: false,
-      volumes: false,
+      volumes: mode.can.volumes,
       uniqueNames: true,
-      limits: false,
+      limits: mode.can.limits,
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,
       snapshotLifeMs: undefined,
     },
     list: async function* ({ deployment, session }) {
-      for (const name of readdirSync(folders.boxes)) {
-        const box = read(name)
-        if (box?.deployment === deployment && (session === undefined || box.session === session))
+      for (const box of all())
+        if (box.deployment === deployment && (session === undefined || box.session === session))
           yield infoOf(box)
-      }
     },
     look: async (ref) => {
       const box = read(ref)
       return box ? { is: "ok", value: infoOf(box) } : missing
     },
     create: async (spec) => {
-      if (spec.volumes.length > 0 || Object.keys(spec.resources).length > 0)
-        return { is: "refused", why: "processes without isolation have no volumes and no limits" }
-      const folder = join(folders.boxes, spec.name)
+      if (spec.volumes.length > 0 && !mode.can.volumes)
+        return { is: "refused", why: "local sandboxes have volumes only with isolation" }
+      if (Object.keys(spec.resources).length > 0 && !mode.can.limits)
+        return { is: "refused", why: "local sandboxes have limits only with isolation and cgroups" }
+      const folder = boxFolder(spec.name)
       if (existsSync(folder)) return { is: "unknown", why: `the name ${spec.name} is taken` }
       mkdirSync(folder, { mode: 0o700 })
-      const box: Box = {
+      const empty: Box = {
         name: spec.name,
         session: spec.session,
         generation: spec.generation,
@@ -195,69 +198,73 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
         port: freePort(),
         isFrozen: false,
         environment: spec.environment,
+        mode: mode.kind,
+        resources: { ...spec.resources },
+        disk: "overlay",
+        layers: [],
+        volumes: [],
+        helpers: [],
       }
       // Before the process exists: a crash in between leaves a sandbox that is found and ended.
-      write(box)
-      const prepared = prepareFiles(spec)
+      write(empty)
+      const prepared = await mode.prepare(spec, empty)
       if (prepared.is !== "ok") {
         rmSync(folder, { recursive: true, force: true })
         return prepared
       }
-      start(box)
-      return { is: "ok", value: { ref: spec.name } }
+      const box = { ...empty, ...prepared.value }
+      const problem = await start(box)
+      if (problem === undefined) return { is: "ok", value: { ref: spec.name } }
+      const failed = read(spec.name)
+      if (failed && (await kill(failed))) remove(failed)
+      return { is: "refused", why: problem }
     },
     pause: async (ref) => {
       const box = read(ref)
       if (!box) return missing
-      if (box.process && isAlive(box.process)) groupOf(ref).freeze(box.process)
+      if (isRunning(box) && !(await freeze(box)))
+        return { is: "unknown", why: "its processes have not stopped yet" }
       write({ ...box, isFrozen: true })
       return ok
     },
     resume: async (ref) => {
       const box = read(ref)
       if (!box) return missing
-      if (box.process && isAlive(box.process)) {
-        groupOf(ref).thaw(box.process)
+      if (isRunning(box)) {
+        thaw(box)
         write({ ...box, isFrozen: false })
-      } else start(box)
-      return { is: "ok", value: {} }
+        return { is: "ok", value: {} }
+      }
+      await kill(box)
+      const problem = await start(box)
+      return problem === undefined ? { is: "ok", value: {} } : { is: "unknown", why: problem }
     },
-    snapshot: async (ref, kind) => {
+    snapshot: async (ref, kind, limit) => {
       if (kind === "memory") throw new UnsupportedError("local", "snapshots of memory")
       const box = read(ref)
       if (!box) return missing
       const id = `${ref}-${clock.now()}`
-      const running = box.process && !box.isFrozen && isAlive(box.process) ? box.process : undefined
+      const isWorking = isRunning(box) && !box.isFrozen
       // Frozen while it is copied: the copy is one moment of the disk.
-      if (running) groupOf(ref).freeze(running)
       try {
-        const copy = `${join(folders.snapshots, id)}.part`
-        cpSync(filesOf(box.session), copy, {
-          recursive: true,
-          verbatimSymlinks: true,
-          preserveTimestamps: true,
-          filter: (path) => !path.endsWith(".sock"),
-        })
-        renameSync(copy, join(folders.snapshots, id))
+        if (isWorking && !(await freeze(box)))
+          return { is: "unknown", why: "its processes have not stopped yet" }
+        await modeOf(box).takeSnapshot(box, id, limit)
       } finally {
-        if (running) groupOf(ref).thaw(running)
+        if (isWorking) thaw(box)
       }
       return { is: "ok", value: { id } }
     },
     removeSnapshot: async (snapshot) => {
-      if (/^[\w-]+$/.test(snapshot))
-        rmSync(join(folders.snapshots, snapshot), { recursive: true, force: true })
+      mode.removeSnapshot(snapshot, all())
+      plain.removeSnapshot(snapshot, [])
       return ok
     },
     terminate: async (ref) => {
       const box = read(ref)
       if (!box) return ok
       if (!(await kill(box))) return { is: "unknown", why: "its processes have not ended yet" }
-      // The files belong to the newest sandbox of the session.
-      const owner = ownerFile(box.session)
-      if (existsSync(owner) && readFileSync(owner, "utf8") === ref)
-        rmSync(filesOf(box.session), { recursive: true, force: true })
-      rmSync(join(folders.boxes, ref), { recursive: true, force: true })
+      remove(box)
       return ok
     },
     keepAlive: async (ref) => (read(ref) ? ok : missing),
@@ -273,18 +280,16 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       // The start of an image is the runner of this program here.
       if (command.argv[0] === "/start.sh") {
         await kill(box)
-        start(box)
+        const problem = await start(box)
+        if (problem !== undefined) return { is: "unknown", why: problem }
         return { is: "ok", value: { exitCode: 0, stdout: "", stderr: "" } }
       }
-      const [program = "", ...rest] = command.argv
-      return runCommand({
-        argv: program === "sandpiper" ? [...self, ...rest] : [program, ...rest],
-        cwd: command.cwd ?? join(filesOf(box.session), "workspace"),
-        environment: { ...environmentOf(box), ...command.environment },
-        limit,
-      })
+      return modeOf(box).exec(box, command, limit, groupOf(ref).prefix(box.resources))
     },
-    removeVolume: async () => ok,
+    removeVolume: async (name) => {
+      mode.removeVolume(name)
+      return ok
+    },
     health: async () => ok,
   }
 }

@@ -12,12 +12,12 @@ const refused = (code: RefusalCode, message: string): OpenedLink => ({ ok: false
 
 /** `sub` is the person who opens the link. */
 export const openLink = async (
-  ports: Pick<GuardPorts, "gatewayKey" | "now">,
+  ports: Pick<GuardPorts, "gatewayKey" | "gatewayUrl" | "now">,
   hosted: HostedSession,
   to: GatewayDestination,
   sub: string,
 ): Promise<OpenedLink> => {
-  const gatewayUrl = hosted.session.gatewayUrl()
+  const gatewayUrl = (await ports.gatewayUrl?.(hosted)) ?? hosted.session.gatewayUrl()
   if (gatewayUrl === undefined)
     return refused("no-runner", "the sandbox's gateway is not known: no runner is connected")
   const key = await ports.gatewayKey(hosted)
@@ -39,7 +39,7 @@ const tunnelNames = z.array(z.object({ name: z.string() }))
 
 /** The verb `open`: what it names must exist. */
 export const openByVerb = async (
-  ports: Pick<GuardPorts, "gatewayKey" | "now">,
+  ports: Pick<GuardPorts, "gatewayKey" | "gatewayUrl" | "now">,
   hosted: HostedSession,
   { what, name }: Client<"open">,
   sub: string,

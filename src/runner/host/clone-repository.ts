@@ -82,8 +82,13 @@ export const prepareRepository = async (
 
 /** Clones next to the target and renames when complete, so that a partial clone is never used. */
 const clone = async (directory: string, repository: Repository, options: PrepareOptions) => {
-  const { branch, ref, depth } = repository
+  const { branch: wanted, ref, depth } = repository
   const url = withoutCredentials(repository.url)
+  const isNewBranch =
+    wanted !== undefined &&
+    repository.createsBranch === true &&
+    !(await hasBranch(url, wanted, options))
+  const branch = isNewBranch ? undefined : wanted
   const draft = `${directory}.cloning`
   await rm(draft, { recursive: true, force: true })
   const args = ["clone", "--progress", "--no-recurse-submodules"]
@@ -95,11 +100,17 @@ const clone = async (directory: string, repository: Repository, options: Prepare
       onProgress: options.onProgress,
     })
     if (ref !== undefined) await checkOut(draft, ref, options)
+    if (isNewBranch) await git(["-C", draft, "checkout", "--quiet", "-b", wanted], options)
     await rename(draft, directory)
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
     throw error
   }
+}
+
+const hasBranch = async (url: string, branch: string, options: GitOptions): Promise<boolean> => {
+  const args = ["ls-remote", "--heads", "--", url, `refs/heads/${branch}`]
+  return (await git(args, options, { limitMs: FETCH_LIMIT_MS })).trim() !== ""
 }
 
 const checkOut = async (directory: string, ref: string, options: GitOptions) => {

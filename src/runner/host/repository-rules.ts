@@ -5,6 +5,8 @@ export interface Repository {
   readonly url: string
   readonly branch?: string | undefined
   readonly ref?: string | undefined
+  /** A branch that the repository does not have is created in the clone. */
+  readonly createsBranch?: boolean | undefined
   readonly depth?: number | undefined
   /** The directory below the workspace; derived from the address if absent. */
   readonly name?: string | undefined

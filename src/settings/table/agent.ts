@@ -68,6 +68,12 @@ export const agentSettings = {
     schema: hostList,
     fallback: () => "",
   },
+  egressBoundary: {
+    env: "SANDBOX_EGRESS_BOUNDARY",
+    doc: "1: the network of the sandbox has no way out but HTTPS_PROXY; the fleet sets it where that is so",
+    schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
+    fallback: () => "0",
+  },
   model: {
     env: "SANDPIPER_MODEL",
     flag: "model",

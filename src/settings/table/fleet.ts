@@ -1,6 +1,6 @@
 /** Settings of `serve`: which sandboxes the sessions get, where they are recorded, and when they sleep. */
 import { z } from "zod"
-import { seconds, someText, urlWith } from "../fields.ts"
+import { hostNames, seconds, someText, urlWith } from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
 export const fleetSettings = {
@@ -11,17 +11,28 @@ export const fleetSettings = {
     schema: someText,
     fallback: () => "local",
   },
+  serveHost: {
+    env: "SERVE_HOST",
+    doc: "address that `serve` listens on, such as 0.0.0.0 behind a proxy with TLS",
+    schema: z.string().regex(/^[0-9A-Fa-f.:]+$/, "must be an IP address"),
+    fallback: () => "127.0.0.1",
+  },
+  serveNames: {
+    env: "SERVE_NAMES",
+    doc: "host names of `serve` besides this machine's, separated by commas; requests with others get 421",
+    schema: hostNames.optional(),
+  },
   hubUrl: {
     env: "HUB_URL",
     doc: "`serve` without a hub of its own: the address of the hub, for example the Worker's; needs FLEET_KEY",
     schema: urlWith("must be an http:// or https:// URL", ({ protocol }) =>
       /^https?:$/.test(protocol),
-    ),
+    ).optional(),
   },
   fleetKey: {
     env: "FLEET_KEY",
     doc: "signs the requests between `serve` and the hub of HUB_URL; both have the same",
-    schema: z.string().min(32, "must have at least 32 characters"),
+    schema: z.string().min(32, "must have at least 32 characters").optional(),
     secret: true,
   },
   databaseUrl: {
@@ -59,7 +70,10 @@ export const fleetSettings = {
   whisperVolume: {
     env: "WHISPER_VOLUME",
     doc: "volume with speech models, mounted read-only at /models/whisper, such as whisper-models",
-    schema: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "must be the name of a volume"),
+    schema: z
+      .string()
+      .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "must be the name of a volume")
+      .optional(),
   },
   sandboxPausedSeconds: {
     env: "SANDBOX_PAUSED_SECONDS",

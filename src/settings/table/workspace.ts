@@ -38,6 +38,11 @@ export const workspaceSettings = {
     schema: gitUrl.optional(),
   },
   repoBranch: { env: "REPO_BRANCH", doc: "branch of REPO_URL", schema: gitName.optional() },
+  repoBranchCreate: {
+    env: "REPO_BRANCH_CREATE",
+    doc: "1: a REPO_BRANCH that the repository does not have is created in the clone",
+    schema: z.enum(["0", "1"], "must be 0 or 1").optional(),
+  },
   repoRef: {
     env: "REPO_REF",
     doc: "commit or tag of REPO_URL that a new clone checks out",

@@ -140,6 +140,19 @@ describe("branch, ref and depth", () => {
     expect(await readClone("README.md")).toBe("first\n")
   })
 
+  test("a branch that does not exist is created in the clone if that is wanted", async () => {
+    const wish = { REPO_BRANCH: "agents/new-nest", REPO_BRANCH_CREATE: "1" }
+    await start({ ...project(), ...wish })
+    expect(await readClone(".git/HEAD")).toBe("ref: refs/heads/agents/new-nest\n")
+    expect(await readClone("README.md")).toBe("first\n")
+  })
+
+  test("a branch that exists is checked out also if a missing one would be created", async () => {
+    await server.commit("project", "b.txt", "of the branch\n", "feature")
+    await start({ ...project(), REPO_BRANCH: "feature", REPO_BRANCH_CREATE: "1" })
+    expect(await readClone("b.txt")).toBe("of the branch\n")
+  })
+
   test("a ref that does not exist causes a warning and leaves no partial clone", async () => {
     const { host: running } = await start({ ...project(), REPO_BRANCH: "no-such-branch" })
     expect(running.parts.get("workspace")?.why).toContain("no-such-branch")

@@ -72,6 +72,7 @@ const startFleetProcess = async (
     env: {
       ...sandbox.environment,
       SANDBOX_PROVIDER: "local",
+      SANDBOX_ISOLATION: "none",
       HUB_URL: hub.url,
       HUB_PORT: String(hub.port),
       FLEET_KEY,

@@ -63,6 +63,10 @@ import { timerAlarm } from "./timer-alarm.ts"
 export interface HubOptions {
   readonly stateDir: string
   readonly port?: number
+  /** The address that the server listens on; 127.0.0.1 if it is not given. */
+  readonly hostname?: string | undefined
+  /** Host names besides loopback that requests may have, such as the public one. */
+  readonly names?: readonly string[] | undefined
   readonly clock: Clock
   readonly log: Log
   /** The operator's token. */
@@ -73,6 +77,8 @@ export interface HubOptions {
   readonly encryptionKey?: string | undefined
   /** The key that a session's gateway checks. */
   readonly gatewayKey?: (session: string, generation: number) => Promise<string>
+  /** The address of the gateway of a session's sandbox, if a control plane knows it. */
+  readonly gatewayUrl?: ((session: string) => Promise<string | undefined>) | undefined
   readonly allowedOrigins?: readonly string[]
   readonly answer: (session: string, frame: RequestFrame) => Promise<Record<string, unknown>>
   readonly workflowReported: (
@@ -280,6 +286,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     directory,
     now: clock.now,
     gatewayKey: async ({ id, session }) => options.gatewayKey?.(id, session.generation()),
+    gatewayUrl: async ({ id }) => options.gatewayUrl?.(id),
     terminate: options.terminate,
   }
   /** `original`: the browser's request, when the page's door has made another one of it. */
@@ -377,19 +384,19 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   }
   const failures = createFailures(log, clock)
   const server = Bun.serve<SocketData>({
-    hostname: "127.0.0.1",
+    hostname: options.hostname ?? "127.0.0.1",
     port: options.port ?? 0,
     idleTimeout: 0,
     fetch: async (request, self) => {
-      // Only loopback host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
+      // Only loopback and configured host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
       // A chat service calls through a proxy with a public name; its adapter checks the signature.
       const { hostname, pathname } = new URL(request.url)
       if (options.page?.host === hostname)
         return handlePage(options.page, request, (inner, protocol) =>
           handleRequest(httpApi(self, request, protocol), inner),
         )
-      if (!isLoopback(hostname) && !pathname.startsWith("/channels/"))
-        return new Response("", { status: 421 })
+      const isOwn = isLoopback(hostname) || options.names?.includes(hostname) === true
+      if (!isOwn && !pathname.startsWith("/channels/")) return new Response("", { status: 421 })
       return (await options.routes?.(request)) ?? handleRequest(httpApi(self), request)
     },
     error: failures.response,

@@ -53,6 +53,9 @@ export interface LocalHubOptions {
   /** The control plane in the same process, if there is one: it also starts the sandboxes of child sessions. */
   readonly activity?: HubOptions["activity"]
   readonly routes?: HubOptions["routes"]
+  readonly gatewayUrl?: HubOptions["gatewayUrl"]
+  readonly hostname?: HubOptions["hostname"]
+  readonly names?: HubOptions["names"]
   readonly page?: HubOptions["page"]
 }
 
@@ -148,6 +151,9 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     gatewayKey: gatewayKeyOf,
     activity: options.activity,
     routes: options.routes,
+    gatewayUrl: options.gatewayUrl,
+    hostname: options.hostname,
+    names: options.names,
     page: options.page,
     workflowReported: (owner, id, envelope, reportId) => {
       stores.of(owner).executed(id, envelope, reportId)

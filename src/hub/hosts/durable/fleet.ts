@@ -12,17 +12,36 @@ import type { DurableEnvironment } from "./runtime-types.ts"
 export const hasFleet = ({ FLEET, FLEET_URL, FLEET_KEY }: DurableEnvironment): boolean =>
   Boolean(FLEET_KEY && (FLEET ?? FLEET_URL))
 
-/** Rejects unless the fleet has stored the report. */
-export const tellFleet = async (
+const callFleet = async (
   { FLEET, FLEET_URL, FLEET_KEY = "" }: DurableEnvironment,
-  report: { readonly session: string; readonly owner: Owner; readonly activity: SessionActivity },
-): Promise<void> => {
+  call: "activity" | "address",
+  body: object,
+): Promise<unknown> => {
   const base = (FLEET_URL || "http://fleet").replace(/\/$/, "")
-  const request = await signedPost(FLEET_KEY, `${base}/api/hub/activity`, report, Date.now())
+  const request = await signedPost(FLEET_KEY, `${base}/api/hub/${call}`, body, Date.now())
   const response = await (FLEET ? FLEET.fetch(request) : fetch(request))
   // The body must be read: the runtime allows a few open responses only.
-  await response.text()
+  const text = await response.text()
   if (!response.ok) throw new Error(`the fleet answered ${response.status}`)
+  return parseJson(text)
+}
+
+/** Rejects unless the fleet has stored the report. */
+export const tellFleet = async (
+  environment: DurableEnvironment,
+  report: { readonly session: string; readonly owner: Owner; readonly activity: SessionActivity },
+): Promise<void> => void (await callFleet(environment, "activity", report))
+
+const addressAnswer = z.object({ url: z.string().nullable() })
+
+/** The address of the gateway of a session's sandbox; undefined if the fleet has none, or does not answer. */
+export const askGatewayUrl = async (
+  environment: DurableEnvironment,
+  session: string,
+): Promise<string | undefined> => {
+  if (!hasFleet(environment)) return undefined
+  const answer = await callFleet(environment, "address", { session }).catch(() => undefined)
+  return addressAnswer.safeParse(answer).data?.url ?? undefined
 }
 
 export interface FleetCallHost {

@@ -43,7 +43,7 @@ import { durableChildren } from "./children.ts"
 import { preflightResponse, withCors } from "../../cors.ts"
 import { errorResponse } from "../../http-responses.ts"
 import { doorOf, keyringOf, originsOf, verifierOf } from "./environment.ts"
-import { handleFleetCall, hasFleet, tellFleet } from "./fleet.ts"
+import { askGatewayUrl, handleFleetCall, hasFleet, tellFleet } from "./fleet.ts"
 import { DIRECTORY_NAME, remoteDirectory } from "./remote-directory.ts"
 import { durablePage, withProtocol } from "./page.ts"
 import { handlePage } from "../../page-door.ts"
@@ -139,6 +139,7 @@ export class SessionAgent {
       terminate: () => this.#end("ended by a client"),
       gatewayKey: async ({ id, session }) =>
         HUB_GATEWAY_SECRET ? gatewayKey(HUB_GATEWAY_SECRET, id, session.generation()) : undefined,
+      gatewayUrl: ({ id }) => askGatewayUrl(this.#environment, id),
     }
   }
 

@@ -305,7 +305,16 @@ describe("calls between hub and fleet", () => {
       method: "POST",
       headers: { authorization: "Bearer operator-of-the-fleet" },
     })
-    expect(await response.json()).toMatchObject({ status: "running", generation: 1 })
+    const made = (await response.json()) as Record<string, string>
+    expect(made).toMatchObject({ status: "running", generation: 1 })
+    const link = await fetch(`${workerd.url}/sessions/${made["sessionId"]}/links`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${workerd.clientToken}` },
+      body: JSON.stringify({ to: "terminal" }),
+    })
+    expect(((await link.json()) as { url: string }).url).toStartWith(
+      `https://${made["providerSandboxId"]}.sandboxes.example/terminal/?token=eyJ`,
+    )
   })
 
   test("a session of a thread is made by the fleet in the hub, answered, and ended for good", async () => {

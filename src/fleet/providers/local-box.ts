@@ -1,0 +1,221 @@
+/**
+ * How an isolated sandbox of this machine is started, as text: the mounts, the network and the arguments of bubblewrap. All
+ * mounts are made in a mount namespace of the sandbox, so that none is left when its processes have ended. Pure.
+ */
+
+/** A directory or file of this machine that the sandbox sees. */
+export interface BoxBind {
+  readonly source: string
+  readonly target: string
+  readonly isDirectory: boolean
+  readonly isReadOnly: boolean
+}
+
+export interface BoxNetwork {
+  /** Ports of this machine's loopback that lead to the same ports in the sandbox. */
+  readonly inbound: readonly number[]
+  /** Ports of this machine's loopback that the sandbox reaches on its own loopback. All others do not exist in it. */
+  readonly outbound: readonly number[]
+  /** False: the sandbox has no other network than those ports. */
+  readonly isDirect: boolean
+  /** The address in the sandbox at which this machine's resolver answers, if that is on loopback. */
+  readonly dnsForward?: string | undefined
+}
+
+export interface BoxPlan {
+  /** Holds `upper` and `work`. */
+  readonly disk: string
+  readonly diskKind: DiskKind
+  /** Read-only layers below `upper`, the topmost first. */
+  readonly layers: readonly string[]
+  readonly binds: readonly BoxBind[]
+  /** Undefined: the network of this machine. */
+  readonly network: BoxNetwork | undefined
+  /** The user of this machine whose processes they are, if the fleet is root. */
+  readonly becomes: number | undefined
+  readonly environment: Readonly<Record<string, string>>
+  readonly cwd: string
+  readonly command: readonly string[]
+}
+
+/** `copy`: there are no layers, `upper` is the whole disk. */
+export type DiskKind = "overlay" | "fuse" | "copy"
+
+/** The user in the sandbox, who is not root there either. */
+export const BOX_UID = 1000
+
+/** An empty directory of this machine. The mounts of a sandbox are below it, in its own mount namespace only. */
+const MOUNTS = "/mnt"
+const ROOT = `${MOUNTS}/root`
+
+/** Files of this machine's /etc without which programs do not work. Passwords and keys of hosts are not among them. */
+const etcFiles = [
+  "alternatives",
+  "ca-certificates",
+  "ca-certificates.conf",
+  "debian_version",
+  "fonts",
+  "java-17-openjdk",
+  "ld.so.cache",
+  "ld.so.conf",
+  "ld.so.conf.d",
+  "locale.alias",
+  "localtime",
+  "mime.types",
+  "nsswitch.conf",
+  "os-release",
+  "pki",
+  "profile",
+  "protocols",
+  "python3",
+  "services",
+  "ssl",
+  "terminfo",
+  "timezone",
+]
+
+const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+const line = (...words: readonly string[]): string => words.map(quote).join(" ")
+
+const layerPath = (index: number) => `${MOUNTS}/l${index}`
+const bindPath = (index: number) => `${MOUNTS}/b${index}`
+
+const layoutScript = (plan: BoxPlan): readonly string[] => [
+  line("mount", "-t", "tmpfs", "-o", "mode=755,size=1m", "tmpfs", MOUNTS),
+  line("mkdir", ROOT, `${MOUNTS}/disk`, ...plan.layers.map((_, index) => layerPath(index))),
+  line("mount", "--bind", plan.disk, `${MOUNTS}/disk`),
+  ...plan.layers.map((layer, index) => line("mount", "--bind", layer, layerPath(index))),
+  ...plan.binds.flatMap(({ source, isDirectory }, index) => [
+    line(isDirectory ? "mkdir" : "touch", bindPath(index)),
+    line("mount", "--bind", source, bindPath(index)),
+  ]),
+]
+
+const diskScript = ({ diskKind, layers }: BoxPlan): string => {
+  const parts = [
+    `lowerdir=${layers.map((_, index) => layerPath(index)).join(":")}`,
+    `upperdir=${MOUNTS}/disk/upper`,
+    `workdir=${MOUNTS}/disk/work`,
+  ]
+  if (diskKind === "copy") return line("mount", "--bind", `${MOUNTS}/disk/upper`, ROOT)
+  return diskKind === "overlay"
+    ? line("mount", "-t", "overlay", "-o", ["userxattr", ...parts].join(","), "overlay", ROOT)
+    : line("fuse-overlayfs", "-o", parts.join(","), ROOT)
+}
+
+const networkCommand = ({ network }: BoxPlan): readonly string[] => {
+  if (!network) return ["unshare", "--user", "--map-root-user", "--mount", "--"]
+  const list = (ports: readonly number[]) => (ports.length === 0 ? "none" : ports.join(","))
+  const inbound = network.inbound.length === 0 ? "none" : `127.0.0.1/${network.inbound.join(",")}`
+  return [
+    "pasta",
+    "--foreground",
+    "--quiet",
+    "--no-map-gw",
+    ...(network.isDirect ? ["--config-net"] : ["--no-dhcp", "--no-ra", "--no-ndp"]),
+    ...(network.dnsForward === undefined ? [] : ["--dns-forward", network.dnsForward]),
+    "-t",
+    inbound,
+    "-u",
+    "none",
+    "-T",
+    list(network.outbound),
+    "-U",
+    "none",
+    "--",
+    "unshare",
+    "--mount",
+    "--",
+  ]
+}
+
+/** The command of the launcher. Its standard input is the text of `boxArguments`. */
+export const launchCommand = (plan: BoxPlan): readonly string[] => {
+  const isRoot = plan.becomes !== undefined
+  const inner = [
+    "set -e",
+    line("mount", "--make-rprivate", "/"),
+    ...(isRoot ? [] : layoutScript(plan)),
+    diskScript(plan),
+    "exec 3<&0 </dev/null",
+    `exec bwrap --args 3 -- ${line(...plan.command)}`,
+  ].join("\n")
+  const start = [...networkCommand(plan), "/bin/sh", "-c", inner]
+  if (!isRoot) return start
+  const user = String(plan.becomes)
+  const outer = [
+    "set -e",
+    ...layoutScript(plan),
+    // The devices are for root only on some machines.
+    ...(plan.diskKind === "fuse"
+      ? [
+          line("mknod", "-m", "666", `${MOUNTS}/fuse`, "c", "10", "229"),
+          line("mount", "--bind", `${MOUNTS}/fuse`, "/dev/fuse"),
+        ]
+      : []),
+    ...(plan.network
+      ? [
+          line("mount", "-t", "tmpfs", "-o", "mode=755,size=64k", "tmpfs", "/dev/net"),
+          line("mknod", "-m", "666", "/dev/net/tun", "c", "10", "200"),
+        ]
+      : []),
+    `exec ${line("setpriv", "--reuid", user, "--regid", user, "--clear-groups", ...start)}`,
+  ].join("\n")
+  return ["unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", outer]
+}
+
+/** The arguments of bubblewrap, each followed by a zero byte. They contain the environment, so they are not on a command line. */
+export const boxArguments = (plan: BoxPlan): string => {
+  const environment = Object.entries(plan.environment)
+  const words = [
+    "--unshare-user",
+    "--disable-userns",
+    "--uid",
+    String(BOX_UID),
+    "--gid",
+    String(BOX_UID),
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--hostname",
+    "sandbox",
+    "--as-pid-1",
+    "--die-with-parent",
+    "--new-session",
+    "--bind",
+    ROOT,
+    "/",
+    "--ro-bind",
+    "/usr",
+    "/usr",
+    ...etcFiles.flatMap((name) => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),
+    ...(plan.network?.dnsForward === undefined
+      ? ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
+      : []),
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    "--tmpfs",
+    "/run",
+    ...plan.binds.flatMap(({ target, isReadOnly }, index) => [
+      isReadOnly ? "--ro-bind" : "--bind",
+      bindPath(index),
+      target,
+    ]),
+    "--chdir",
+    plan.cwd,
+    "--clearenv",
+    ...environment.flatMap(([name, value]) => ["--setenv", name, value]),
+  ]
+  const bad = words.find((word) => word.includes("\0"))
+  if (bad !== undefined) throw new Error("a variable of a sandbox contains a zero byte")
+  return words.map((word) => `${word}\0`).join("")
+}
+
+/** A shell script that sets these variables. It is read from standard input. */
+export const exportScript = (environment: Readonly<Record<string, string>>): string =>
+  Object.entries(environment)
+    .map(([name, value]) => `export ${name}=${quote(value)}\n`)
+    .join("")

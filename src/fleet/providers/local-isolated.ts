@@ -1,0 +1,303 @@
+/**
+ * Isolated sandboxes on this machine: a disk of layers, namespaces by bubblewrap, and a network of their own by pasta. The
+ * processes are those of a user without rights, and what they see of this machine is listed in local-box.ts.
+ */
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { join } from "node:path"
+import { type Clock, sleep } from "../../lib/clock.ts"
+import { freePort } from "../../lib/free-port.ts"
+import { imageEnvironment } from "../core/image-environment.ts"
+import {
+  BOX_UID,
+  type BoxBind,
+  boxArguments,
+  type BoxPlan,
+  type DiskKind,
+  exportScript,
+  launchCommand,
+} from "./local-box.ts"
+import { runCommand } from "./local-command.ts"
+import { openLayers, removeDisk } from "./local-layers.ts"
+import { isAlive, killLaunchers, namespaceInit, parentOf } from "./local-processes.ts"
+import { type Box, type BoxMode, missing } from "./local-record.ts"
+
+export interface Isolation {
+  readonly disk: DiskKind
+  /** `shared`: the network of this machine, with every port of its loopback. */
+  readonly network: "own" | "shared"
+  /** The user of this machine whose processes they are, if the fleet is root. */
+  readonly becomes: number | undefined
+}
+
+export interface IsolatedModeOptions {
+  readonly root: string
+  readonly self: readonly string[]
+  readonly clock: Clock
+  readonly isolation: Isolation
+  readonly hasLimits: boolean
+  /** Files and directories outside /usr that the sandboxes may read, at the same path. */
+  readonly programs: readonly string[]
+  /** Variables that every sandbox gets. */
+  readonly variables: Readonly<Record<string, string>>
+  /** Ports of this machine's loopback that the sandboxes may reach, beside the one of the session agent. */
+  readonly hostPorts: () => readonly number[]
+  /**
+   * Present: sandboxes reach no network but through this program, which runs outside them. It reads its port and the
+   * allowed hosts as JSON from standard input.
+   */
+  readonly egress?:
+    | {
+        readonly argv: readonly string[]
+        readonly environment: Readonly<Record<string, string>>
+        /** This machine's own proxy. */
+        readonly via: string | undefined
+        readonly hosts: (environment: Readonly<Record<string, string>>) => readonly string[]
+      }
+    | undefined
+}
+
+const WORKSPACE = "/workspace"
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+const RESOLVER = "169.254.53.53"
+const START_MS = 30_000
+const START_POLL_MS = 5
+const MOST_NAME = 250
+const isLoopback = (host: string) => /^(?:127\.[\d.]+|localhost|\[?::1\]?)$/.test(host)
+
+/** The ports of URLs that lead to this machine's loopback. */
+export const loopbackPorts = (values: readonly (string | undefined)[]): readonly number[] =>
+  values.flatMap((value) => {
+    if (value === undefined || !URL.canParse(value)) return []
+    const { hostname, port, protocol } = new URL(value)
+    if (!isLoopback(hostname)) return []
+    return [Number(port || (/^(?:https|wss):$/.test(protocol) ? 443 : 80))]
+  })
+
+/** A resolver on loopback does not exist in the sandbox's network. */
+const needsResolver = (): boolean => {
+  const text = existsSync("/etc/resolv.conf") ? readFileSync("/etc/resolv.conf", "utf8") : ""
+  const servers = [...text.matchAll(/^nameserver\s+(\S+)/gm)].map(([, address = ""]) => address)
+  return servers.length > 0 && servers.every(isLoopback)
+}
+
+const lastLine = (file: string): string =>
+  existsSync(file) ? (readFileSync(file, "utf8").trim().split("\n").at(-1) ?? "") : ""
+
+export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
+  const { root, self, clock, isolation } = options
+  const { becomes } = isolation
+  const layers = openLayers(join(root, "isolated"), becomes)
+  const volumesFolder = join(root, "isolated", "volumes")
+  mkdirSync(volumesFolder, { recursive: true, mode: 0o700 })
+  const folderOf = (name: string) => join(root, "boxes", name)
+  const diskOf = (name: string) => join(folderOf(name), "disk")
+  const resolverFile = join(root, "isolated", "resolv.conf")
+  const hasResolver = isolation.network === "own" && !options.egress && needsResolver()
+  if (hasResolver) writeFileSync(resolverFile, `nameserver ${RESOLVER}\n`, { mode: 0o644 })
+
+  const readOnly = (path: string): BoxBind => ({
+    source: path,
+    target: path,
+    isDirectory: statSync(path).isDirectory(),
+    isReadOnly: true,
+  })
+  const programs = options.programs.filter((path) => !path.startsWith("/usr/")).map(readOnly)
+
+  const environmentOf = (box: Box): Record<string, string> => {
+    const proxy = `http://127.0.0.1:${box.proxyPort}`
+    const direct = "127.0.0.1,localhost,::1"
+    return {
+      ...imageEnvironment(box.environment),
+      PATH,
+      HOME: "/home/agent",
+      USER: "agent",
+      LOGNAME: "agent",
+      SHELL: "/bin/bash",
+      ...options.variables,
+      ...(box.proxyPort !== undefined && {
+        SANDBOX_EGRESS_BOUNDARY: "1",
+        HTTP_PROXY: proxy,
+        HTTPS_PROXY: proxy,
+        http_proxy: proxy,
+        https_proxy: proxy,
+        NO_PROXY: direct,
+        no_proxy: direct,
+      }),
+      WORK_DIR: WORKSPACE,
+      SANDPIPER_STATE_DIR: "/var/lib/sandpiper",
+      GATEWAY_HOST: "127.0.0.1",
+      GATEWAY_PORT: String(box.port),
+      OPENCODE_URL: "http://127.0.0.1:0",
+    }
+  }
+
+  /** Names contain ids of sessions, which may have any character. */
+  const volumeFolder = (name: string): string | undefined => {
+    const file = encodeURIComponent(name)
+    const isName = file !== "" && file !== "." && file !== ".." && file.length <= MOST_NAME
+    return isName ? join(volumesFolder, file) : undefined
+  }
+
+  const planOf = (box: Box): BoxPlan => ({
+    disk: diskOf(box.name),
+    diskKind: box.disk,
+    layers: layers.pathsOf(box.layers),
+    binds: [
+      ...programs,
+      ...(hasResolver ? [{ ...readOnly(resolverFile), target: "/etc/resolv.conf" }] : []),
+      ...box.volumes.map((volume) => ({
+        source: volumeFolder(volume.name) ?? "",
+        target: volume.path,
+        isDirectory: true,
+        isReadOnly: volume.readOnly,
+      })),
+    ],
+    network:
+      isolation.network === "shared"
+        ? undefined
+        : {
+            inbound: [box.port],
+            outbound: [
+              ...new Set([
+                ...loopbackPorts([box.environment["DO_WS_URL"]]),
+                ...options.hostPorts(),
+                ...(box.proxyPort === undefined ? [] : [box.proxyPort]),
+              ]),
+            ],
+            isDirect: options.egress === undefined,
+            dnsForward: hasResolver ? RESOLVER : undefined,
+          },
+    becomes,
+    environment: environmentOf(box),
+    cwd: WORKSPACE,
+    command: [...self, "run"],
+  })
+
+  const initOf = (box: Box): number | undefined =>
+    box.process && isAlive(box.process) ? namespaceInit(box.process.pid) : undefined
+
+  /** The command that runs another one in the namespaces of a sandbox, as its user. */
+  const enterCommand = (init: number): readonly string[] => {
+    const spaces = ["--user", "--mount", "--pid", "--ipc", "--uts"]
+    const network = isolation.network === "own" ? ["--net"] : []
+    const enter = ["nsenter", "--target", String(init), ...spaces, ...network]
+    if (becomes !== undefined)
+      return [...enter, "--setuid", String(BOX_UID), "--setgid", String(BOX_UID), "--"]
+    // Only the owner of the outer user namespace, in which bubblewrap runs, may enter the others.
+    const outer = ["nsenter", "--target", String(parentOf(init)), "--user"]
+    return [...outer, "--preserve-credentials", "--", ...enter, "--preserve-credentials", "--"]
+  }
+
+  const makeVolume = (name: string) => {
+    const folder = volumeFolder(name)
+    if (folder === undefined) return
+    mkdirSync(folder, { recursive: true, mode: 0o755 })
+    if (becomes !== undefined) chownSync(folder, becomes, becomes)
+  }
+
+  const prepare: BoxMode["prepare"] = async (spec, box) => {
+    const bad = spec.volumes.find(
+      ({ name, path }) => volumeFolder(name) === undefined || !path.startsWith("/"),
+    )
+    if (bad) return { is: "refused", why: `${bad.name} at ${bad.path} is not a volume` }
+    const snapshot = spec.image.kind === "snapshot" ? spec.image.id : undefined
+    if (snapshot !== undefined && !layers.hasSnapshot(snapshot)) return missing
+    const used = await layers.createDisk(diskOf(box.name), isolation.disk, snapshot)
+    if (!used) return missing
+    for (const { name } of spec.volumes) makeVolume(name)
+    return {
+      is: "ok",
+      value: {
+        disk: isolation.disk,
+        layers: [...used],
+        volumes: spec.volumes.map(({ name, path, readOnly: fixed }) => ({
+          name,
+          path,
+          readOnly: fixed === true,
+        })),
+        ...(options.egress && { proxyPort: freePort() }),
+      },
+    }
+  }
+
+  return {
+    kind: "isolated",
+    can: { volumes: true, limits: options.hasLimits },
+    prepare,
+    launch: (box) => {
+      const plan = planOf(box)
+      const input = join(folderOf(box.name), "bwrap.args")
+      writeFileSync(input, boxArguments(plan), { mode: 0o600 })
+      // Nothing of the sandbox's environment: these programs run outside it.
+      return { argv: launchCommand(plan), cwd: "/", environment: { PATH }, input }
+    },
+    helpers: (box) => {
+      const { egress } = options
+      if (!egress || box.proxyPort === undefined) return []
+      const input = join(folderOf(box.name), "egress.json")
+      const order = { port: box.proxyPort, hosts: egress.hosts(box.environment), via: egress.via }
+      writeFileSync(input, JSON.stringify(order), { mode: 0o600 })
+      return [{ argv: egress.argv, cwd: "/", environment: egress.environment, input }]
+    },
+    untilStarted: async (box) => {
+      const until = clock.now() + START_MS
+      while (initOf(box) === undefined) {
+        if (!box.process || !isAlive(box.process))
+          return `the sandbox has not started: ${lastLine(join(folderOf(box.name), "runner.log"))}`
+        if (clock.now() > until) return "the sandbox has not started in time"
+        await sleep(clock, START_POLL_MS)
+      }
+      rmSync(join(folderOf(box.name), "bwrap.args"), { force: true })
+      return undefined
+    },
+    exec: async (box, { argv: [program = "", ...rest], cwd, environment }, limit, prefix) => {
+      const init = initOf(box)
+      if (init === undefined)
+        return { is: "unknown", why: "the sandbox has no process that a command could join" }
+      const script = '. /dev/stdin; cd "$1" && shift && exec "$@" </dev/null'
+      return runCommand({
+        argv: [
+          ...prefix,
+          ...enterCommand(init),
+          "/bin/sh",
+          "-c",
+          script,
+          "sh",
+          cwd ?? WORKSPACE,
+          ...(program === "sandpiper" ? [...self, ...rest] : [program, ...rest]),
+        ],
+        cwd: "/",
+        environment: { PATH },
+        input: exportScript({ ...environmentOf(box), ...environment }),
+        limit,
+      })
+    },
+    takeSnapshot: (box, id, limit) => {
+      const init = initOf(box)
+      const merged = init === undefined ? undefined : `/proc/${init}/root`
+      const from = { disk: diskOf(box.name), layers: box.layers, merged }
+      return layers.takeSnapshot(id, from, limit)
+    },
+    removeSnapshot: (id, boxes) => {
+      layers.removeSnapshot(id)
+      layers.collect(boxes.flatMap((box) => box.layers))
+    },
+    removeVolume: (name) => {
+      const folder = volumeFolder(name)
+      if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+    },
+    removeFiles: (box, others) => {
+      killLaunchers(diskOf(box.name))
+      removeDisk(diskOf(box.name))
+      layers.collect(others.flatMap((other) => other.layers))
+    },
+  }
+}

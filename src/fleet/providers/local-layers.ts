@@ -1,0 +1,187 @@
+/**
+ * The disks of isolated sandboxes: read-only layers, and the snapshots that name them. A snapshot is what a sandbox has
+ * written, as a layer on top of the layers it was started from.
+ */
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  lstatSync,
+  readlinkSync,
+  writeFileSync,
+} from "node:fs"
+import { join } from "node:path"
+import { z } from "zod"
+import { BOX_UID, type DiskKind } from "./local-box.ts"
+
+/** A snapshot on top of so many layers is a copy of all of them. */
+const MOST_LAYERS = 20
+const BASE = "base"
+
+const snapshotSchema = z.object({ layers: z.array(z.string()).readonly() })
+
+export interface Layers {
+  /** Creates the disk of a new sandbox. Returns its layers, the topmost first; undefined: there is no such snapshot. */
+  readonly createDisk: (
+    disk: string,
+    kind: DiskKind,
+    snapshot: string | undefined,
+  ) => Promise<readonly string[] | undefined>
+  readonly pathsOf: (layers: readonly string[]) => readonly string[]
+  readonly takeSnapshot: (
+    id: string,
+    from: {
+      readonly disk: string
+      readonly layers: readonly string[]
+      /** The whole disk as the running sandbox sees it. */
+      readonly merged: string | undefined
+    },
+    limit: AbortSignal,
+  ) => Promise<void>
+  readonly removeSnapshot: (id: string) => void
+  readonly hasSnapshot: (id: string) => boolean
+  /** Deletes layers that neither a snapshot nor one of these sandboxes uses. */
+  readonly collect: (used: readonly string[]) => void
+}
+
+const run = async (argv: readonly string[], limit?: AbortSignal): Promise<void> => {
+  const child = Bun.spawn([...argv], {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
+    ...(limit && { signal: limit, killSignal: "SIGKILL" }),
+  })
+  const errors = await new Response(child.stderr).text()
+  if ((await child.exited) !== 0)
+    throw new Error(`${argv[0]} failed: ${errors.trim().slice(0, 300) || "it was ended"}`)
+}
+
+/** Keeps owners, links, extended attributes and the marks of deleted files. Other mounts are left out. */
+const copyTree = (from: string, to: string, limit?: AbortSignal): Promise<void> =>
+  run(["cp", "-a", "-x", "--reflink=auto", `${from}/.`, to], limit)
+
+/** The empty directories and links of a root file system, and a user for the processes in it. */
+const writeBase = (folder: string): void => {
+  const directories = [
+    "usr",
+    "etc",
+    "proc",
+    "dev",
+    "run",
+    "tmp",
+    "root",
+    "opt",
+    "srv",
+    "mnt",
+    "workspace",
+    "var",
+    "var/lib",
+    "var/lib/sandpiper",
+    "var/tmp",
+    "var/log",
+    "home",
+    "home/agent",
+  ]
+  for (const name of directories) mkdirSync(join(folder, name), { mode: 0o755 })
+  for (const name of ["tmp", "var/tmp"]) chmodSync(join(folder, name), 0o1777)
+  chmodSync(join(folder, "var/lib/sandpiper"), 0o700)
+  for (const name of ["bin", "sbin", "lib", "lib32", "lib64", "libx32"]) {
+    const own = `/${name}`
+    if (!existsSync(own)) continue
+    const target = lstatSync(own).isSymbolicLink() ? readlinkSync(own) : undefined
+    if (target !== undefined) symlinkSync(target, join(folder, name))
+  }
+  const user = `agent:x:${BOX_UID}:${BOX_UID}:agent:/home/agent:/bin/bash`
+  const etc = {
+    passwd: `root:x:0:0:root:/root:/bin/sh\n${user}\nnobody:x:65534:65534:nobody:/:/bin/false\n`,
+    group: `root:x:0:\nagent:x:${BOX_UID}:\nnogroup:x:65534:\n`,
+    hosts: "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    hostname: "sandbox\n",
+  }
+  for (const [name, text] of Object.entries(etc)) writeFileSync(join(folder, "etc", name), text)
+}
+
+export const createBase = async (folder: string, owner: number | undefined): Promise<void> => {
+  mkdirSync(folder, { mode: 0o755 })
+  writeBase(folder)
+  if (owner !== undefined) await run(["chown", "-hR", `${owner}:${owner}`, folder])
+}
+
+/** The kernel's work directory has no permissions, which only root ignores. */
+export const removeDisk = (disk: string): void => {
+  const inner = join(disk, "work", "work")
+  if (existsSync(inner)) chmodSync(inner, 0o700)
+  rmSync(disk, { recursive: true, force: true })
+}
+
+export const openLayers = (root: string, owner: number | undefined): Layers => {
+  const layersFolder = join(root, "layers")
+  const snapshotsFolder = join(root, "snapshots")
+  for (const folder of [layersFolder, snapshotsFolder])
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const layerPath = (id: string) => join(layersFolder, id)
+  const snapshotFile = (id: string) => join(snapshotsFolder, `${id}.json`)
+
+  const base = async (): Promise<string> => {
+    if (existsSync(layerPath(BASE))) return BASE
+    const draft = `${layerPath(BASE)}.${crypto.randomUUID()}.part`
+    await createBase(draft, owner)
+    if (existsSync(layerPath(BASE))) rmSync(draft, { recursive: true, force: true })
+    else renameSync(draft, layerPath(BASE))
+    return BASE
+  }
+  const read = (id: string) => {
+    if (!/^[\w-]+$/.test(id) || !existsSync(snapshotFile(id))) return undefined
+    return snapshotSchema.parse(JSON.parse(readFileSync(snapshotFile(id), "utf8")))
+  }
+  const makeFolder = (path: string) => {
+    mkdirSync(path, { recursive: true, mode: 0o755 })
+    if (owner !== undefined) chownSync(path, owner, owner)
+  }
+  const collect = (used: readonly string[]) => {
+    const named = readdirSync(snapshotsFolder).flatMap(
+      (name) => read(name.replace(/\.json$/, ""))?.layers ?? [],
+    )
+    const kept = new Set([BASE, ...used, ...named])
+    for (const name of readdirSync(layersFolder))
+      if (!kept.has(name) && !name.endsWith(".part"))
+        rmSync(layerPath(name), { recursive: true, force: true })
+  }
+
+  return {
+    createDisk: async (disk, kind, snapshot) => {
+      const layers = snapshot === undefined ? [await base()] : read(snapshot)?.layers
+      if (!layers) return undefined
+      for (const folder of [disk, join(disk, "upper"), join(disk, "work")]) makeFolder(folder)
+      if (kind !== "copy") return layers
+      const [only, ...more] = layers
+      if (only === undefined || more.length > 0)
+        throw new Error("the snapshot has layers, and this machine does not allow overlays")
+      await copyTree(layerPath(only), join(disk, "upper"))
+      return []
+    },
+    pathsOf: (layers) => layers.map(layerPath),
+    takeSnapshot: async (id, { disk, layers, merged }, limit) => {
+      const draft = `${layerPath(id)}.part`
+      const isFlat = layers.length >= MOST_LAYERS && merged !== undefined
+      makeFolder(draft)
+      await copyTree(isFlat ? merged : join(disk, "upper"), draft, limit)
+      renameSync(draft, layerPath(id))
+      const stack = isFlat ? [id] : [id, ...layers]
+      writeFileSync(`${snapshotFile(id)}.new`, JSON.stringify({ layers: stack }))
+      renameSync(`${snapshotFile(id)}.new`, snapshotFile(id))
+    },
+    removeSnapshot: (id) => {
+      if (/^[\w-]+$/.test(id)) rmSync(snapshotFile(id), { force: true })
+    },
+    hasSnapshot: (id) => read(id) !== undefined,
+    collect,
+  }
+}

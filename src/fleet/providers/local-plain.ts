@@ -1,0 +1,91 @@
+/** Sandboxes without isolation: a process with a workspace and a state directory of its own. */
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
+import { join } from "node:path"
+import { runCommand } from "./local-command.ts"
+import { type Box, type BoxMode, missing } from "./local-record.ts"
+
+export const plainMode = (options: {
+  readonly root: string
+  readonly self: readonly string[]
+}): BoxMode => {
+  const { root, self } = options
+  const folders = { files: join(root, "files"), snapshots: join(root, "snapshots") }
+  for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 })
+  /** The same path in every generation of a session: OpenCode's sessions belong to a directory. */
+  const filesOf = (session: string) => join(folders.files, encodeURIComponent(session))
+  const ownerFile = (session: string) => join(filesOf(session), "owner")
+  const workspaceOf = (box: Box) => join(filesOf(box.session), "workspace")
+
+  const environmentOf = (box: Box): Record<string, string> => ({
+    ...box.environment,
+    WORK_DIR: workspaceOf(box),
+    SANDPIPER_STATE_DIR: join(filesOf(box.session), "state"),
+    GATEWAY_HOST: "127.0.0.1",
+    GATEWAY_PORT: String(box.port),
+    OPENCODE_URL: "http://127.0.0.1:0",
+  })
+
+  return {
+    kind: "plain",
+    can: { volumes: false, limits: false },
+    prepare: async (spec) => {
+      const files = filesOf(spec.session)
+      rmSync(files, { recursive: true, force: true })
+      if (spec.image.kind === "snapshot") {
+        const snapshot = join(folders.snapshots, spec.image.id)
+        if (!/^[\w-]+$/.test(spec.image.id) || !existsSync(snapshot)) return missing
+        cpSync(snapshot, files, {
+          recursive: true,
+          verbatimSymlinks: true,
+          preserveTimestamps: true,
+        })
+      }
+      mkdirSync(join(files, "workspace"), { recursive: true })
+      mkdirSync(join(files, "state"), { recursive: true, mode: 0o700 })
+      writeFileSync(ownerFile(spec.session), spec.name)
+      return { is: "ok", value: {} }
+    },
+    launch: (box) => ({
+      argv: [...self, "run"],
+      cwd: workspaceOf(box),
+      environment: environmentOf(box),
+    }),
+    helpers: () => [],
+    untilStarted: async () => undefined,
+    exec: (box, { argv: [program = "", ...rest], cwd, environment }, limit) =>
+      runCommand({
+        argv: program === "sandpiper" ? [...self, ...rest] : [program, ...rest],
+        cwd: cwd ?? workspaceOf(box),
+        environment: { ...environmentOf(box), ...environment },
+        limit,
+      }),
+    takeSnapshot: async (box, id) => {
+      const copy = `${join(folders.snapshots, id)}.part`
+      cpSync(filesOf(box.session), copy, {
+        recursive: true,
+        verbatimSymlinks: true,
+        preserveTimestamps: true,
+        filter: (path) => !path.endsWith(".sock"),
+      })
+      renameSync(copy, join(folders.snapshots, id))
+    },
+    removeSnapshot: (id) => {
+      if (/^[\w-]+$/.test(id)) rmSync(join(folders.snapshots, id), { recursive: true, force: true })
+    },
+    removeVolume: () => {},
+    removeFiles: ({ session, name }) => {
+      // The files belong to the newest sandbox of the session.
+      const owner = ownerFile(session)
+      if (existsSync(owner) && readFileSync(owner, "utf8") === name)
+        rmSync(filesOf(session), { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,76 @@
+/** The record of a local sandbox, and what differs between sandboxes with and without isolation. */
+import { z } from "zod"
+import type {
+  ProviderResult,
+  SandboxCommand,
+  SandboxCommandResult,
+  SandboxSpec,
+} from "./contract.ts"
+
+const identitySchema = z.object({ pid: z.number(), startTime: z.string() })
+
+export const boxSchema = z.object({
+  name: z.string(),
+  session: z.string(),
+  generation: z.number(),
+  deployment: z.string(),
+  createdAt: z.number(),
+  port: z.number(),
+  isFrozen: z.boolean(),
+  process: identitySchema.optional(),
+  environment: z.record(z.string(), z.string()),
+  mode: z.enum(["plain", "isolated"]).default("plain"),
+  resources: z
+    .object({
+      cpu: z.number().optional(),
+      memoryMiB: z.number().optional(),
+      pids: z.number().optional(),
+    })
+    .default({}),
+  /** Of an isolated sandbox. */
+  disk: z.enum(["overlay", "fuse", "copy"]).default("overlay"),
+  layers: z.array(z.string()).default([]),
+  volumes: z
+    .array(z.object({ name: z.string(), path: z.string(), readOnly: z.boolean() }))
+    .default([]),
+  /** The port of its own proxy to the network, if its network has a policy. */
+  proxyPort: z.number().optional(),
+  /** Processes that belong to it and run outside it. */
+  helpers: z.array(identitySchema).default([]),
+})
+export type Box = z.output<typeof boxSchema>
+
+/** A program that is started for a sandbox. */
+export interface Launch {
+  readonly argv: readonly string[]
+  readonly cwd: string
+  readonly environment: Readonly<Record<string, string>>
+  /** The file that is its standard input. */
+  readonly input?: string
+}
+
+export interface BoxMode {
+  readonly kind: Box["mode"]
+  readonly can: { readonly volumes: boolean; readonly limits: boolean }
+  /** Makes the files of a new sandbox. The result is what its record says about them. */
+  readonly prepare: (spec: SandboxSpec, box: Box) => Promise<ProviderResult<Partial<Box>>>
+  readonly launch: (box: Box) => Launch
+  readonly helpers: (box: Box) => readonly Launch[]
+  /** Resolves when the sandbox has its own processes; with a text if it does not start. */
+  readonly untilStarted: (box: Box) => Promise<string | undefined>
+  readonly exec: (
+    box: Box,
+    command: SandboxCommand,
+    limit: AbortSignal,
+    prefix: readonly string[],
+  ) => Promise<ProviderResult<SandboxCommandResult>>
+  readonly takeSnapshot: (box: Box, id: string, limit: AbortSignal) => Promise<void>
+  /** `boxes`: all sandboxes. */
+  readonly removeSnapshot: (id: string, boxes: readonly Box[]) => void
+  readonly removeVolume: (name: string) => void
+  /** After its processes have ended. `others`: all other sandboxes. */
+  readonly removeFiles: (box: Box, others: readonly Box[]) => void
+}
+
+export const ok = { is: "ok", value: undefined } as const
+export const missing = { is: "missing" } as const

@@ -1,0 +1,46 @@
+/** Settings of `serve` for sandboxes on this machine: how they are kept apart, what they reach, what they may use. */
+import { z } from "zod"
+import { portList } from "../fields.ts"
+import type { SettingGroup } from "../setting.ts"
+
+const whole = (most: number) =>
+  z.coerce
+    .number(`must be a whole number, 1 to ${most}`)
+    .int(`must be a whole number, 1 to ${most}`)
+    .min(1, `must be a whole number, 1 to ${most}`)
+    .max(most, `must be a whole number, 1 to ${most}`)
+    .optional()
+
+export const localSandboxSettings = {
+  sandboxIsolation: {
+    env: "SANDBOX_ISOLATION",
+    doc: "local sandboxes: `auto` (as isolated as this machine allows), `required` (or `serve` does not start), `none`",
+    schema: z.enum(["auto", "required", "none"], "must be auto, required or none"),
+    fallback: () => "auto",
+  },
+  sandboxHostPorts: {
+    env: "SANDBOX_HOST_PORTS",
+    doc: "ports of this machine's loopback that isolated sandboxes may reach, separated by commas",
+    schema: portList,
+    fallback: () => "none",
+  },
+  sandboxMemoryMiB: {
+    env: "SANDBOX_MEMORY_MIB",
+    doc: "memory of a sandbox in MiB; no limit if it is not set",
+    schema: whole(1024 * 1024),
+  },
+  sandboxPids: {
+    env: "SANDBOX_PIDS",
+    doc: "processes and threads of a sandbox; no limit if it is not set",
+    schema: whole(1_000_000),
+  },
+  sandboxCpus: {
+    env: "SANDBOX_CPUS",
+    doc: "processors of a sandbox, such as 1.5; no limit if it is not set",
+    schema: z.coerce
+      .number("must be a number of processors")
+      .min(0.01, "must be at least 0.01")
+      .max(1024, "must be at most 1024")
+      .optional(),
+  },
+} satisfies SettingGroup

@@ -1,0 +1,243 @@
+/** What a process in an isolated local sandbox sees and reaches, and what is left of it afterwards. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { networkInterfaces } from "node:os"
+import { join } from "node:path"
+import { type IsolatedPlace, limit, openIsolated, specOf } from "./isolated-kit.ts"
+import { until } from "./kit.ts"
+
+let place: IsolatedPlace
+let secretServer: ReturnType<typeof Bun.serve>
+let sharedServer: ReturnType<typeof Bun.serve>
+let first = ""
+let second = ""
+
+const answers = (hostname: string, text: string) =>
+  Bun.serve({ hostname, port: 0, fetch: () => new Response(text) })
+const fetchIn = (ref: string, url: string) =>
+  place.shell(
+    ref,
+    `python3 -c 'import urllib.request,sys; print(urllib.request.urlopen("${url}", timeout=20).read().decode())'`,
+  )
+
+beforeAll(async () => {
+  secretServer = answers("0.0.0.0", "of the host")
+  sharedServer = answers("127.0.0.1", "shared with sandboxes")
+  place = await openIsolated({ hostPorts: [sharedServer.port ?? 0] })
+  first = await place.start("first")
+  second = await place.start("second")
+})
+afterAll(async () => {
+  await place.end()
+  await secretServer.stop(true)
+  await sharedServer.stop(true)
+})
+
+/** Command lines of all processes of this machine. */
+const commandLines = (): string =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => {
+      try {
+        return readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ")
+      } catch {
+        return ""
+      }
+    })
+    .join("\n")
+
+describe("files", () => {
+  test("a sandbox sees neither the files of another one nor the state of the fleet", async () => {
+    await place.shell(second, "echo of-the-second > /workspace/only-there.txt")
+    writeFileSync(join(place.root, "of-the-fleet.txt"), "x")
+    const seen = await place.shell(
+      first,
+      `find / -xdev \\( -name only-there.txt -o -name of-the-fleet.txt -o -name box.json \\) 2>/dev/null; ls ${place.root}/fleet /root /home; cat /etc/shadow /workspace/only-there.txt`,
+    )
+    expect(seen.text).not.toContain("of-the-second")
+    expect(seen.text).not.toContain("of-the-fleet")
+    expect(seen.text).not.toContain("box.json")
+    expect(seen.text).not.toContain("root:*")
+    expect(seen.text).toContain("/etc/shadow: No such file")
+    expect(seen.text).toContain(`cannot access '${place.root}/fleet'`)
+  })
+
+  test("a sandbox can change its own disk, but neither /usr nor its program", async () => {
+    const own = await place.shell(
+      first,
+      "echo x > /workspace/a && mkdir /opt/own && echo y > /etc/own",
+    )
+    expect(own).toEqual({ code: 0, text: "" })
+    expect((await place.shell(first, "touch /usr/x")).code).not.toBe(0)
+    expect((await place.shell(first, `echo x > ${place.root}/web-server`)).code).not.toBe(0)
+    expect(existsSync("/opt/own")).toBe(false)
+  })
+
+  test("deleted and changed files stay so through two snapshots", async () => {
+    const ref = await place.start("layers")
+    await place.shell(ref, "cd /workspace; echo 1 > kept; echo 1 > deleted; mkdir d; echo 1 > d/x")
+    const one = await place.provider.snapshot(ref, "disk", limit())
+    const firstId = one.is === "ok" ? one.value.id : ""
+    await place.provider.terminate(ref)
+    const again = await place.start("layers", {
+      generation: 2,
+      image: { kind: "snapshot", id: firstId },
+    })
+    await place.shell(
+      again,
+      "cd /workspace; echo 2 > kept; rm deleted; rm -r d; mkdir d; echo 2 > d/y",
+    )
+    const two = await place.provider.snapshot(again, "disk", limit())
+    const secondId = two.is === "ok" ? two.value.id : ""
+    await place.provider.terminate(again)
+    // The second snapshot needs the layer of the first one, which its removal must not delete.
+    await place.provider.removeSnapshot(firstId)
+    const last = await place.start("layers", {
+      generation: 3,
+      image: { kind: "snapshot", id: secondId },
+    })
+    const files = await place.shell(last, "cd /workspace; cat kept; find . -type f | sort")
+    expect(files.text).toBe("2\n./d/y\n./kept\n")
+    await place.provider.terminate(last)
+    await place.provider.removeSnapshot(secondId)
+    expect(readdirSync(join(place.root, "fleet/isolated/layers"))).toEqual(["base"])
+  })
+})
+
+describe("processes", () => {
+  test("a sandbox sees its own processes only, and is without rights on this machine", async () => {
+    await place.shell(second, "setsid sleep 7654321 >/dev/null 2>&1 & true")
+    await until(() => commandLines().includes("sleep 7654321"), "the process of the second sandbox")
+    const seen = await place.shell(
+      first,
+      "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo; id -u; grep CapEff /proc/self/status",
+    )
+    expect(seen.text).not.toContain("7654321")
+    expect(seen.text).toContain("http.server")
+    expect(seen.text).toMatch(/^1000$/m)
+    expect(seen.text).toMatch(/CapEff:\s+0000000000000000/)
+    for (const attempt of [
+      "unshare --user true",
+      "mount -t tmpfs tmpfs /tmp",
+      "mknod /tmp/x b 8 0",
+    ])
+      expect((await place.shell(first, attempt)).code).not.toBe(0)
+  })
+
+  test("the processes belong to an unused user of this machine", () => {
+    const box = JSON.parse(
+      readFileSync(join(place.root, "fleet/boxes", first, "box.json"), "utf8"),
+    ) as { readonly process: { readonly pid: number } }
+    const status = readFileSync(`/proc/${box.process.pid}/status`, "utf8")
+    expect(status).toMatch(/^Uid:\t1700009000\t1700009000\t1700009000/m)
+  })
+
+  test("a terminate ends every process, also one in a process session of its own", async () => {
+    const ref = await place.start("daemons")
+    await place.shell(ref, "setsid -f sleep 7654322 >/dev/null 2>&1 </dev/null; true")
+    await until(() => commandLines().includes("sleep 7654322"), "the daemon")
+    expect(await place.provider.terminate(ref)).toMatchObject({ is: "ok" })
+    expect(commandLines()).not.toContain("sleep 7654322")
+    expect(commandLines()).not.toContain(`boxes/${ref}/`)
+  })
+
+  test("a pause stops all processes, and they continue after a resume", async () => {
+    const ref = await place.start("pause")
+    const counted = async () => Number((await place.shell(ref, "wc -l < /workspace/beats")).text)
+    await place.shell(
+      ref,
+      "setsid -f sh -c 'while :; do echo >> /workspace/beats; sleep 0.02; done' >/dev/null 2>&1",
+    )
+    const beats = join(place.root, "fleet/boxes", ref, "disk/upper/workspace/beats")
+    const size = () => (existsSync(beats) ? readFileSync(beats).length : 0)
+    await until(() => size() > 2, "the first beats")
+    await place.provider.pause(ref)
+    const frozen = size()
+    await Bun.sleep(300)
+    expect(size()).toBe(frozen)
+    await place.provider.resume(ref, { idleMs: 1, lifeMs: 1 })
+    await until(() => size() > frozen, "beats after the resume")
+    expect(await counted()).toBeGreaterThan(0)
+    await place.provider.terminate(ref)
+  })
+})
+
+describe("network", () => {
+  test("its server is reached at its address, and not from another sandbox", async () => {
+    const told = await place.provider.address(second, 9000)
+    const url = told.is === "ok" ? told.value.url : ""
+    const reached = async () => {
+      try {
+        return (await fetch(url)).status === 200
+      } catch {
+        return false
+      }
+    }
+    await until(reached, "the server of the second sandbox")
+    expect((await fetchIn(second, url)).code).toBe(0)
+    const other = await fetchIn(first, url)
+    expect(other.code).not.toBe(0)
+    expect(other.text).toContain("refused")
+  })
+
+  test("ports of this machine do not exist in a sandbox, except those that are shared", async () => {
+    const shared = await fetchIn(first, `http://127.0.0.1:${sharedServer.port}/`)
+    expect(shared).toEqual({ code: 0, text: "shared with sandboxes\n" })
+    const addresses = Object.values(networkInterfaces()).flatMap((list) =>
+      (list ?? []).filter(({ family }) => family === "IPv4").map(({ address }) => address),
+    )
+    expect(addresses).toContain("127.0.0.1")
+    for (const address of addresses) {
+      const { code, text } = await fetchIn(first, `http://${address}:${secretServer.port}/`)
+      expect(code).not.toBe(0)
+      expect(text).not.toContain("of the host")
+    }
+  })
+})
+
+describe("a killed fleet", () => {
+  test("its sandbox goes on, another process ends it, and nothing stays mounted", async () => {
+    const script = `
+      import { openIsolated } from ${JSON.stringify(join(import.meta.dir, "isolated-kit.ts"))}
+      const place = await openIsolated()
+      const ref = await place.start("orphan")
+      process.stdout.write(JSON.stringify({ root: place.root, ref }) + "\\n")
+      await new Promise(() => {})`
+    const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", stderr: "inherit" })
+    const reader = child.stdout.getReader()
+    const line = new TextDecoder().decode((await reader.read()).value)
+    const { root, ref } = JSON.parse(line) as { readonly root: string; readonly ref: string }
+    child.kill("SIGKILL")
+    await child.exited
+    const { createLocalProvider } = await import("../../src/fleet/providers/local.ts")
+    const { probeMachine } = await import("../../src/fleet/providers/local-machine.ts")
+    const { systemClock } = await import("../../src/lib/clock.ts")
+    const { isolation } = await probeMachine(join(root, "fleet", "probe"))
+    if (!isolation) throw new Error("this machine has no isolation")
+    const self = join(root, "web-server")
+    const next = createLocalProvider({
+      root: join(root, "fleet"),
+      self: [self],
+      clock: systemClock,
+      isolated: { isolation, programs: [self], variables: {}, hostPorts: () => [] },
+    })
+    expect(await Array.fromAsync(next.list({ deployment: "d" }))).toMatchObject([
+      { ref, state: "running" },
+    ])
+    const result = await next.exec(ref, { argv: ["hostname"] }, limit())
+    expect(result).toMatchObject({ value: { stdout: "sandbox\n" } })
+    expect(await next.terminate(ref)).toMatchObject({ is: "ok" })
+    expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(root)
+    expect(commandLines()).not.toContain(root)
+    expect(existsSync(join(root, "fleet/boxes", ref))).toBe(false)
+  })
+
+  test("a sandbox that cannot start is refused with the reason, and leaves nothing", async () => {
+    const volumes = [{ name: "v", path: "/proc/volume" }]
+    const made = await place.provider.create(specOf("bad", { volumes }), limit())
+    expect(made).toMatchObject({ is: "refused" })
+    expect(JSON.stringify(made)).toContain("bwrap")
+    expect(await place.provider.look("sp-bad-1")).toEqual({ is: "missing" })
+    expect(commandLines()).not.toContain("sp-bad-1")
+  })
+})
