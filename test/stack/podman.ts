@@ -1,5 +1,5 @@
 /** Podman's Engine API on a socket of its own, with its own storage, and a small image made of this machine's programs. */
-import { chownSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cp } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { start, temporaryDirectory, until } from "./kit.ts"
@@ -32,6 +32,19 @@ const unmountBelow = (folder: string): void => {
     .flatMap((line) => line.split(" ")[1] ?? [])
     .filter((path) => path.startsWith(`${folder}/`))
   for (const path of mounted.toReversed()) Bun.spawnSync(["umount", "--lazy", path])
+}
+
+/** Podman's monitors of exec sessions stay for five minutes and would make the folder again when they end. */
+const endMonitors = (folder: string): void => {
+  for (const entry of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      const words = readFileSync(`/proc/${entry}/cmdline`, "utf8").split("\0")
+      const isOurs = words.some((word) => word.startsWith(`${folder}/`))
+      if (words[0]?.endsWith("conmon") && isOurs) process.kill(Number(entry), "SIGKILL")
+    } catch {
+      // The process has ended meanwhile.
+    }
+  }
 }
 
 /** A process of Podman that cleans up after a container may mount the storage once more. */
@@ -120,6 +133,7 @@ export const startPodman = async (): Promise<Podman> => {
     stop: async () => {
       run("rm", "--all", "--force", "--volumes", "--time", "0")
       await service.stop()
+      endMonitors(folder.path)
       await removeMounted(folder)
     },
   }

@@ -204,22 +204,17 @@ test("a directory that is swapped for a link 10000 times leads no request outsid
       await chown(join(stage.root, name), otherUser.uid, otherUser.gid)
     }
   }
-  const swapper = Bun.spawn(
-    [
-      process.execPath,
-      join(import.meta.dir, "swapper.ts"),
-      place,
-      join(stage.root, "link"),
-      "10000",
-    ],
-    { stdout: "pipe" },
-  )
+  let answered = 0
   let isOver = false
-  const watchSwapper = async () => {
-    await swapper.exited
+  /** Swaps 10,000 times, and again until enough requests have met a swap. */
+  const swap = async () => {
+    const words = [join(import.meta.dir, "swapper.ts"), place, join(stage.root, "link"), "10000"]
+    do {
+      const swapper = Bun.spawn([process.execPath, ...words], { stdout: "pipe" })
+      expect(await new Response(swapper.stdout).text()).toBe("10000")
+    } while (answered < 100)
     isOver = true
   }
-  let answered = 0
   const attack = async (use: () => Promise<Response>) => {
     while (!isOver) {
       const text = await (await use()).text()
@@ -228,7 +223,7 @@ test("a directory that is swapped for a link 10000 times leads no request outsid
     }
   }
   await Promise.all([
-    watchSwapper(),
+    swap(),
     attack(() => read("swapped/secret")),
     attack(() => write("swapped/new")),
     attack(() => stage.call("GET", "/v1/fs/entries?path=swapped")),
@@ -237,8 +232,6 @@ test("a directory that is swapped for a link 10000 times leads no request outsid
     attack(() => stage.call("DELETE", "/v1/fs/entry?path=swapped/secret")),
     attack(() => post("/v1/fs/move", { from: "swapped/secret", to: "stolen", overwrite: true })),
   ])
-  expect(await new Response(swapper.stdout).text()).toBe("10000")
-  expect(answered).toBeGreaterThan(20)
   expect(await isOutsideUntouched()).toBe(true)
 })
 
