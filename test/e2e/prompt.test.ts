@@ -108,14 +108,16 @@ test("malformed frames are dropped and the link keeps working", async () => {
   expect(c.runner.log.filter((line) => line.includes("link.frame-dropped"))).toHaveLength(3)
 })
 
-test("every new connection receives the agent status, the tunnels, the models and the applied config once", async () => {
+test("every new connection receives the agent status, the tunnels, the models, the services and the applied config once", async () => {
   const before = c.agent.frames.length
   c.agent.close(1011, "Internal error")
   await c.agent.until(() => c.agent.connections() === 2, "the next connection")
   await c.agent.frame("models", () => true, before)
   await c.agent.frame("opencode-config-applied", () => true, before)
+  await c.agent.frame("services", () => true, before)
   const sent = c.agent.frames.slice(before).map(({ type }) => type)
-  expect(sent).toEqual(["agentStatus", "tunnels", "models", "opencode-config-applied"])
+  expect(sent.slice(0, 3)).toEqual(["agentStatus", "tunnels", "models"])
+  expect(sent.slice(3).toSorted()).toEqual(["opencode-config-applied", "services"])
   expect(c.agent.frames[before]).toMatchObject({ type: "agentStatus", status: "idle" })
 })
 
