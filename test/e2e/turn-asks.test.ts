@@ -94,7 +94,7 @@ describe("a sub-agent", () => {
   const task = (prompt: string) =>
     tool("task", { description: "a task", prompt, subagent_type: "general" })
 
-  test("tool calls of a sub-agent carry its own session id and its text appears only in the task result", async () => {
+  test("tool calls and words of a sub-agent carry its own session id, and the answer has none of them", async () => {
     const readme = { filePath: join(c.runner.sandbox.workDir, "README.md") }
     c.model.on("child-work", [tool("read", readme), text("the child's result")])
     c.model.on("parent-work", [reply(text("I delegate. "), task("@@child-work@@")), text("Done.")])
@@ -106,6 +106,12 @@ describe("a sub-agent", () => {
     expect(childs.at(-1)).toMatchObject({ toolName: "read", status: "completed" })
     expect(JSON.stringify(childs.at(-1)?.result)).toContain("hello")
     expect(answer.text).toBe("I delegate. Done.")
+    expect(answer.final).toMatchObject({ finalText: "I delegate. Done." })
+    const words = answer.of("message.part.text-delta").filter((delta) => delta.childSessionId)
+    expect(words.map(({ delta }) => delta).join("")).toBe("the child's result")
+    expect(new Set(words.map(({ childSessionId }) => childSessionId))).toEqual(
+      new Set(childs.map(({ childSessionId }) => childSessionId)),
+    )
     expect(answer.of("complete")).toHaveLength(1)
     expect(JSON.stringify(own.at(-1)?.result)).toContain("the child's result")
   })

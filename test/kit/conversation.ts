@@ -27,7 +27,7 @@ export interface Conversation {
 export interface Answer {
   readonly frames: readonly OutboundFrame[]
   readonly of: <Type extends OutboundFrame["type"]>(type: Type) => readonly Outbound<Type>[]
-  /** All text deltas, joined. */
+  /** All text deltas of the answer, joined; without the words of sub-agents. */
   readonly text: string
   readonly final: Outbound<"message.finalize"> | undefined
 }
@@ -38,7 +38,9 @@ export const answerOf = (agent: TestSessionAgent, messageId: string): Answer => 
   )
   const of: Answer["of"] = (type) =>
     frames.filter((frame): frame is Outbound<typeof type> => frame.type === type)
-  const deltas = of("message.part.text-delta").map(({ delta }) => delta)
+  const deltas = of("message.part.text-delta").flatMap(({ delta, childSessionId }) =>
+    childSessionId === undefined ? [delta] : [],
+  )
   return { frames, of, text: deltas.join(""), final: of("message.finalize").at(-1) }
 }
 

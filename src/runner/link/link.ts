@@ -79,6 +79,11 @@ const BUSY_POLL_MS = 5
 /** While the socket's buffer is not empty, deltas of one part are collected this long into one frame. */
 const HOLD_MS = 10
 
+/** A session agent of the first protocol would take these words for words of the answer. */
+const hasWordsOfSubAgent = (line: string): boolean =>
+  /"type":"message\.part\.(?:text|reasoning)-delta"/.test(line) &&
+  line.includes('"childSessionId":')
+
 /**
  * What a connection may send. After `hello` nothing is sent until `welcome` reports which frames the session agent has,
  * or until it is clear that this session agent does not acknowledge frames.
@@ -234,6 +239,7 @@ export const createLink = (options: LinkOptions): Link => {
       }
       const next = outbox.next()
       if (!next) break
+      if (mode === "unacknowledged" && hasWordsOfSubAgent(next.line)) continue
       const text =
         mode === "acknowledged" ? `${next.line.slice(0, -1)},"seq":${next.seq}}` : next.line
       socket.send(text)

@@ -87,6 +87,7 @@ export const testKeyboardAndSizes = (ground: () => Ground): void => {
     await page.locator("#tab-editor[aria-selected=true]").waitFor()
     await walkTo(page, "More panels")
     await page.keyboard.press("Enter")
+    await until(page, `document.activeElement.closest("[role=menu]")`)
     await page.keyboard.press("ArrowUp")
     await page.keyboard.press("Enter")
     await page.locator("#tab-memories[aria-selected=true]").waitFor()

@@ -220,6 +220,18 @@ describe("a link closed or refused by the session agent", () => {
     expect(Date.now() - started).toBeLessThan(2000)
   })
 
+  test("a session agent of the first protocol gets no words of sub-agents, which it would take for the answer", async () => {
+    const agent = sessionAgent({ protocol: 1 })
+    const link = startLink(agent, { timing: { welcomeMs: 30 } })
+    const words = { type: "message.part.text-delta", turnId: "t" } as const
+    link.send({ ...words, partId: "c/p", delta: "of the child", childSessionId: "c" })
+    link.send({ ...words, partId: "p", delta: 'with "childSessionId": in its text' })
+    await agent.frame("message.part.text-delta")
+    expect(agent.frames.flatMap((frame) => ("delta" in frame ? [frame.delta] : []))).toEqual([
+      'with "childSessionId": in its text',
+    ])
+  })
+
   test("frames created after a close frame go to the next connection even if the old one stays open", async () => {
     const agent = sessionAgent({ protocol: 1 })
     const answered = Promise.withResolvers<void>()
