@@ -36,6 +36,7 @@ export interface LocalProviderOptions {
 
 const KILL_MS = 5000
 const FREEZE_MS = 5000
+const FREEZE_TRY_MS = 300
 
 export const createLocalProvider = (options: LocalProviderOptions): SandboxProvider => {
   const { root, self, clock, isolated } = options
@@ -102,17 +103,26 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
     return own.untilStarted(started)
   }
 
-  /** Resolves when no process runs any more. False: some still do after the time limit. */
+  /**
+   * Resolves when no process runs any more. False: some still did after the time limit, and all continue.
+   * A process that waits for its file system in user space cannot stop once that has stopped, so a try is short and
+   * repeated.
+   */
   const freeze = async (box: Box): Promise<boolean> => {
     const group = groupOf(box.name)
     const roots = rootsOf(box)
     const until = clock.now() + FREEZE_MS
-    group.freeze(roots)
-    while (!group.isFrozen(roots)) {
-      if (clock.now() > until) return false
-      await sleep(clock, 2)
+    while (clock.now() < until) {
+      group.freeze(roots)
+      const tryUntil = clock.now() + FREEZE_TRY_MS
+      while (clock.now() < tryUntil) {
+        if (group.isFrozen(roots)) return true
+        await sleep(clock, 2)
+      }
+      group.thaw(roots)
+      await sleep(clock, 10)
     }
-    return true
+    return false
   }
   const thaw = (box: Box) => groupOf(box.name).thaw(rootsOf(box))
 
