@@ -32,9 +32,11 @@ export const createApplyConfig = ({ agent, channels, send, log }: ApplyConfigOpt
     const isComplete = last === undefined && !lacksModels(wanted)
     const filled: Filled = isComplete ? { change: wanted } : await fillInOrder(wanted)
     const { change, problem } = filled
+    const configured = await agent.configure(change)
+    const problems = [configured.error, problem].filter((one) => one !== undefined)
     const applied = {
-      ...(await agent.configure(change)),
-      ...(problem !== undefined && { error: problem }),
+      ...configured,
+      ...(problems.length > 0 && { error: problems.join(" ") }),
       ...(requestId !== undefined && { requestId }),
     }
     const client = channels.agent()?.client
