@@ -135,7 +135,7 @@ describe("the tools in OpenCode", () => {
     )
     await callAll("greeting", [])
     expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain(
-      "You work in your own sandbox",
+      "You work in a sandbox",
     )
   })
 
