@@ -134,9 +134,7 @@ describe("the tools in OpenCode", () => {
       expect.arrayContaining(["browser", "sandbox-tunnels", "workflows"]),
     )
     await callAll("greeting", [])
-    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain(
-      "You work in a sandbox",
-    )
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("You work in a sandbox")
   })
 
   test("every tool has a row in the table of test calls", () => {
