@@ -1,23 +1,9 @@
 /** The environment of a sandbox that has an image of its own: without what describes the machine of the fleet. */
+import { variablesOfThisMachine } from "../../lib/machine-variables.ts"
 
-/** Their values are paths, users or programs of the fleet's machine. The image has its own. */
+/** The image has its own. */
 const OF_THE_MACHINE: ReadonlySet<string> = new Set([
-  "PATH",
-  "HOME",
-  "USER",
-  "LOGNAME",
-  "SHELL",
-  "TERM",
-  "TMPDIR",
-  "SSL_CERT_FILE",
-  "SSL_CERT_DIR",
-  "NODE_EXTRA_CA_CERTS",
-  "REQUESTS_CA_BUNDLE",
-  "CURL_CA_BUNDLE",
-  "GIT_SSL_CAINFO",
-  "PLAYWRIGHT_BROWSERS_PATH",
-  "AGENT_BROWSER_EXECUTABLE_PATH",
-  "AGENT_BROWSER_ARGS",
+  ...variablesOfThisMachine,
   "AGENT_USER",
   "OPENCODE_BIN",
   "OPENCODE_CONFIG_SOURCE",
