@@ -67,11 +67,13 @@ const withoutNpmVariables = () =>
     ),
   )
 
+const missingPackages = () => [
+  ...Object.entries(programs).flatMap(([program, name]) => (Bun.which(program) ? [] : [name])),
+  ...Object.entries(files).flatMap(([file, name]) => (existsSync(file) ? [] : [name])),
+]
+
 const installPackages = async () => {
-  const missing = [
-    ...Object.entries(programs).flatMap(([program, name]) => (Bun.which(program) ? [] : [name])),
-    ...Object.entries(files).flatMap(([file, name]) => (existsSync(file) ? [] : [name])),
-  ]
+  const missing = missingPackages()
   if (missing.length === 0) return
   if (!Bun.which("apt-get") || process.getuid?.() !== 0) {
     throw new Error(
@@ -79,7 +81,22 @@ const installPackages = async () => {
     )
   }
   await run(["apt-get", "update", "-qq"])
-  await run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", ...missing])
+  // Reinstalls a package whose program was removed by hand: apt still counts that package as installed.
+  await run([
+    "apt-get",
+    "install",
+    "-y",
+    "-qq",
+    "--reinstall",
+    "--no-install-recommends",
+    ...missing,
+  ])
+  const absent = missingPackages()
+  if (absent.length > 0) {
+    throw new Error(
+      `${absent.join(", ")} installed, but the programs or files of these packages are not there: check PATH (${process.env["PATH"]})`,
+    )
+  }
 }
 
 /** One directory per package: code-server is built with the headers of a Node that must be installed before it. */
