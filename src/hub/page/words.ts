@@ -151,7 +151,7 @@ export const words = {
 
   // Parts
   thinking: "Thinking",
-  thought: (time: string) => (time === "" ? "" : `for ${time}`),
+  thought: (time: string) => `for ${time}`,
   thoughtVerb: "Thought",
   plan: "Plan",
   planDone: "done",
