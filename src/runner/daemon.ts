@@ -89,6 +89,8 @@ const SETTLE_MS = 4000
 const PROCESSES_MS = 3000
 const FLUSH_MS = 1500
 const CLOSE_MS = 500
+/** Changes of the workspace are reported from the agent's start on, or after this long without an agent. */
+const CHANGES_WAIT_MS = 10_000
 const API_TOKEN_FACT = "agent.api-token"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
@@ -100,6 +102,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   /** Required by every route below /api; only the agent's tools receive it. */
   const apiToken = bootToken(readBootId(), factOf(db, API_TOKEN_FACT))
   const joined = createLate<Joined>("the runner's components")
+  const agentReady = Promise.withResolvers<void>()
   let gateway: Gateway | undefined
 
   const gatewayPort = () => gateway?.port ?? config.gatewayPort
@@ -223,7 +226,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     linkMetrics,
     host,
     gitIdentities,
-    onReady: () => void services.autostart(),
+    onReady: () => {
+      agentReady.resolve()
+      void services.autostart()
+    },
     clock,
     log,
   })
@@ -263,6 +269,13 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   joined.set({ channels, workflows, display, readiness, agent, inbound, hibernation })
 
   let stopWatching = () => {}
+  const watchFiles = async () => {
+    await host.prepared().catch(() => {})
+    display.start()
+    // The first look at the changes runs git several times, which would slow the start of OpenCode.
+    await within(clock, CHANGES_WAIT_MS, agentReady.promise)
+    if (!stopped.signal.aborted) changes.start()
+  }
 
   return {
     start: async () => {
@@ -313,11 +326,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       for (const id of workflows.recover())
         void channels.stop(channelOf(id), "the workflow has ended")
       link.start()
-      const watchFiles = () => {
-        changes.start()
-        display.start()
-      }
-      void host.prepared().then(watchFiles, watchFiles)
+      void watchFiles()
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
