@@ -1,6 +1,6 @@
 /** What the warm pool starts, keeps and ends. */
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import * as fc from "fast-check"
 import { type Life, newLife } from "../../../src/fleet/core/life.ts"
 import { isReady, planPool, type PoolEntry, poolKeyOf } from "../../../src/fleet/core/pool.ts"
 import { digestOf } from "../../../src/lib/digest.ts"
