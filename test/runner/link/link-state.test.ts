@@ -62,7 +62,7 @@ describe("an attempt without an answer", () => {
 
   test("a restarted server that does not answer is dialed again after 5 s, a slow one gets up to 15 s", () => {
     const lost = [opened(), welcomed, closed(1006), retry]
-    const { effects } = run([...lost, ...Array(3).fill([unanswered(), retry]).flat()])
+    const { effects } = run([...lost, ...[1, 2, 3].flatMap(() => [unanswered(), retry])])
     expect(limits(effects)).toEqual([5000, 10_000, 15_000, 15_000])
     expect(limits(run([...lost, unanswered(), retry, failed(), retry]).effects).at(-1)).toBe(5000)
     expect(firstDial(policy)[1]).toEqual([{ do: "dial", withinMs: 15_000 }])
