@@ -23,7 +23,8 @@ export const startBinaryRunner = (
   })
   let log = ""
   const collect = async (stream: ReadableStream<Uint8Array>) => {
-    for await (const text of stream.pipeThrough(new TextDecoderStream())) log += text
+    const decoder = new TextDecoder()
+    for await (const bytes of stream) log += decoder.decode(bytes, { stream: true })
   }
   void collect(child.stdout)
   void collect(child.stderr)
