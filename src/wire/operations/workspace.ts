@@ -14,12 +14,17 @@ const workspaceUrls = wireRequest(
   15_000,
   {
     manifest: z.enum(["get", "put"]).optional().describe("What to do with the manifest"),
+    list: z
+      .union([z.literal(""), sha256])
+      .optional()
+      .describe("List the stored files after this SHA-256; empty for the first page"),
     get: hashes("Files to read, by SHA-256"),
     put: hashes("Files to store, by SHA-256"),
     remove: hashes("Files to delete, by SHA-256"),
   },
   {
     manifest: z.string().optional(),
+    list: z.string().optional(),
     get: z.array(z.string()),
     put: z.array(z.string()),
     remove: z.array(z.string()),
