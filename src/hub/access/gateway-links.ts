@@ -19,21 +19,25 @@ export interface GatewayLinkInput {
 
 export interface GatewayDestination {
   readonly name: string
-  /** The path of the gateway that the link opens. */
+  /** The path of the gateway that the link gives access to, with everything below it. */
   readonly path: string
+  /** What is opened there, relative to `path`; by default `path` itself. */
+  readonly page?: string
 }
 
 const LIFETIME_SECONDS = 60
 
-const places: Readonly<Record<string, string>> = {
-  vscode: "/vscode/",
-  vnc: "/vnc/",
-  terminal: "/terminal/",
+const places: Readonly<Record<string, Omit<GatewayDestination, "name">>> = {
+  vscode: { path: "/vscode/" },
+  // noVNC has no index page. It connects by itself and fits the screen into the window.
+  vnc: { path: "/vnc/", page: "vnc.html?path=vnc/websockify&autoconnect=true&resize=scale" },
+  terminal: { path: "/terminal/" },
 }
 
 /** Reads `vscode`, `vnc`, `terminal` or `tunnel:<name>`. */
 export const parseDestination = (to: string): GatewayDestination | undefined => {
-  if (Object.hasOwn(places, to)) return { name: to, path: places[to] ?? "" }
+  const place = Object.hasOwn(places, to) ? places[to] : undefined
+  if (place) return { name: to, ...place }
   const tunnel = /^tunnel:([A-Za-z0-9_-]{1,32})$/.exec(to)?.[1]
   return tunnel === undefined ? undefined : { name: to, path: `/t/${tunnel}/` }
 }
@@ -50,7 +54,7 @@ export const makeGatewayLink = async (
     .setIssuedAt(issued)
     .setExpirationTime(issued + LIFETIME_SECONDS)
     .sign(new TextEncoder().encode(input.key))
-  const url = new URL(input.to.path, input.gatewayUrl)
+  const url = new URL(`${input.to.path}${input.to.page ?? ""}`, input.gatewayUrl)
   url.searchParams.set("token", token)
   return { url: url.href, expiresAt: (issued + LIFETIME_SECONDS) * 1000 }
 }

@@ -6,7 +6,7 @@ import { text, tool } from "../../kit/model.ts"
 import { openConversation, sendPrompt, turnIsOver } from "../../kit/page.ts"
 import { eventually, type Ground } from "./ground.ts"
 
-interface Aim {
+export interface Aim {
   /** Origins of the page and of the box. */
   readonly page: string
   readonly box: string
@@ -17,7 +17,7 @@ interface Aim {
 }
 
 /** Everything that a page can try, as the text of one function. Each attempt says whether it got in. */
-const ATTACK = `async (aim) => {
+export const ATTACK = `async (aim) => {
   const settled = (act) => Promise.race([
     Promise.resolve().then(act).catch(() => "refused"),
     new Promise((resolve) => setTimeout(resolve, 4000, "refused")),

@@ -59,6 +59,15 @@ describe("a link to the gateway", () => {
     })
     expect(expiresAt).toBe(1_800_000_060_000)
   })
+  test("a link to the screen opens noVNC's page, and its token is valid for the whole service", async () => {
+    const { url } = await make("vnc")
+    const { pathname, searchParams } = new URL(url)
+    expect(pathname).toBe("/vnc/vnc.html")
+    expect(searchParams.get("path")).toBe("vnc/websockify")
+    expect(searchParams.get("autoconnect")).toBe("true")
+    expect(decodeJwt(searchParams.get("token") ?? "")["path"]).toBe("/vnc/")
+    expect(await open(url)).toBe("opened")
+  })
   test("the gateway refuses a link after its time and tolerance", async () => {
     const { url } = await make()
     expect(await open(url, NOW + 91_000)).toBe("invalid")
