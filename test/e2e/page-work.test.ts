@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
+import { startScriptedModel, text } from "../kit/model.ts"
 import { type OpenedPage, type PageStage, startPage, until } from "../kit/page.ts"
 
 let stage: PageStage
@@ -15,8 +16,8 @@ beforeAll(async () => {
 })
 afterAll(() => stage.stop())
 
-const send = async (text: string, to = page) => {
-  await to.locator("#prompt").fill(text)
+const send = async (words: string, to = page) => {
+  await to.locator("#prompt").fill(words)
   await to.locator("#prompt").press("Enter")
 }
 /** The last turn of the page is the one of this prompt, and it is over. Turns far from the view are not in the document. */
@@ -32,7 +33,8 @@ const settled = (prompt: string, on = page) =>
   )
 
 test("the login code is in neither the address nor the history, and a used link shows the login screen", async () => {
-  expect(page.url()).toBe(`${stage.origin}/c/local/web:default`)
+  // The page shows the prompt before it knows the last conversation.
+  await page.waitForURL(`${stage.origin}/c/local/web:default`)
   const link = stage.link()
   const first = await stage.browser.newContext()
   const entered = await first.newPage()
@@ -115,6 +117,22 @@ test("a reload shows the same conversation, and a draft and its files survive a 
   await page.getByRole("button", { name: "Remove note.txt" }).click()
 })
 
+test("outside of a git repository undo says before and after that files stay, and they do", async () => {
+  await page.goto(`${stage.origin}/c/local/web:undo`)
+  await send("write: kept.txt")
+  await page.getByRole("button", { name: "Allow once" }).click()
+  await settled("write: kept.txt")
+  await page.locator(".prompt").hover()
+  await page.getByRole("button", { name: "Undo from here" }).click()
+  await page.getByText("Changed files stay: they go back in a git repository only.").waitFor()
+  await page.getByRole("button", { name: "Undo", exact: true }).click()
+  await page.locator(".log").getByText("Undone. The changes of files stay").waitFor()
+  expect(await page.locator(".prompt").count()).toBe(0)
+  expect(await Bun.file(join(stage.sandbox.workDir, "kept.txt")).exists()).toBeTrue()
+  await page.goto(`${stage.origin}/c/local/web:default`)
+  await page.locator(".turn-foot").last().waitFor()
+})
+
 test("Enter that confirms a candidate of an input method does not send", async () => {
   await page.locator("#prompt").fill("にほん")
   const count = await page.locator(".prompt").count()
@@ -172,3 +190,52 @@ test("a reader who has moved up stays where they are while an answer streams in"
   await other.context.close()
   await page.getByRole("button", { name: "Newest" }).click()
 })
+
+test("two endpoints that a person adds in the settings both answer, also after one was changed without its key", async () => {
+  const models = await Promise.all([startScriptedModel(), startScriptedModel()])
+  const names = ["Alpha", "Beta"] as const
+  const field = (label: string) =>
+    page.locator("dialog.settings").getByLabel(label, { exact: true })
+  const saved = () => page.locator("dialog.settings [role=status]", { hasText: "Saved" }).waitFor()
+  const ask = async (name: string, prompt: string) => {
+    await page.locator(".picker-button").click()
+    await page.getByRole("combobox").fill(`${name.toLowerCase()}/m1`)
+    await page.getByRole("option").first().click()
+    await send(prompt)
+    await settled(prompt)
+    return page.locator(".reply").last().innerText()
+  }
+  await page.goto(`${stage.origin}/c/local/web:endpoints`)
+  await page.keyboard.press("Control+,")
+  for (const [index, name] of names.entries()) {
+    models[index]?.on("first", [text(`${name} answers first.`)])
+    models[index]?.on("second", [text(`${name} answers again.`)])
+    await field("Name").fill(name)
+    await field("Address").fill(models[index]?.url ?? "")
+    await field("Key, if it needs one").fill(models[index]?.apiKey ?? "")
+    await page.getByRole("button", { name: "Add the endpoint" }).click()
+    await saved()
+  }
+  await page.keyboard.press("Escape")
+  for (const name of names) expect(await ask(name, "@@first@@")).toContain(`${name} answers first.`)
+  await page.keyboard.press("Control+,")
+  await page.getByRole("button", { name: "Change Alpha" }).click()
+  await field("Name").fill("Alpha renamed")
+  await page.getByRole("button", { name: "Save the endpoint" }).click()
+  await saved()
+  await page.keyboard.press("Escape")
+  for (const name of names)
+    expect(await ask(name, "@@second@@")).toContain(`${name} answers again.`)
+  await page.keyboard.press("Control+,")
+  await page.getByRole("button", { name: "Remove Alpha renamed" }).click()
+  await saved()
+  await page.keyboard.press("Escape")
+  await page.locator(".picker-button").click()
+  await page.getByRole("option", { name: /m1/i }).first().waitFor()
+  await until(
+    page,
+    `![...document.querySelectorAll("[role=option]")].some((one) => /alpha/i.test(one.innerText))`,
+  )
+  await page.keyboard.press("Escape")
+  await Promise.all(models.map((one) => one.stop()))
+}, 90_000)

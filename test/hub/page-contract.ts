@@ -354,10 +354,55 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
         instructions: ["be brief"],
         tools: {},
         mcp: [],
-        providers: [{ id: "mine", name: "Mine", hasKey: true, models: ["one"] }],
+        providers: [{ id: "mine", name: "Mine", host: "127.0.0.1", hasKey: true, models: ["one"] }],
       })
       expect(JSON.stringify(snapshot)).not.toContain("secret")
       expect(JSON.stringify(house.client.events)).not.toContain("secret")
+    })
+
+    test("endpoints and keys are added, changed and removed one by one, and the runner gets the others with their keys", async () => {
+      const { client, runner } = await open()
+      const last = () =>
+        runner.frames.flatMap((frame) => (frame.type === "opencode-config" ? [frame] : [])).at(-1)
+      const patch = async (change: object) => {
+        const reply = await client.ask({ type: "config", patch: change })
+        expect(reply).toMatchObject({ ok: true })
+        await until(() => last()?.requestId === reply["requestId"], "the config at the runner")
+        return last()?.config
+      }
+      const models = [{ id: "one" }]
+      const first = {
+        displayName: "First",
+        baseUrl: "http://first.example/v1",
+        apiKey: "k1",
+        models,
+      }
+      const second = { displayName: "Second", baseUrl: "http://second.example/v1", models }
+      await patch({ customProviders: { first }, providerKeys: { anthropic: "sk-a" } })
+      expect(
+        await patch({ customProviders: { second }, providerKeys: { openai: "sk-o" } }),
+      ).toEqual({
+        customProviders: [
+          { providerId: "first", ...first },
+          { providerId: "second", ...second },
+        ],
+        providerKeys: { anthropic: "sk-a", openai: "sk-o" },
+      })
+      expect(await patch({ customProviders: { first: { displayName: "1st" } } })).toMatchObject({
+        customProviders: [{ displayName: "1st", apiKey: "k1" }, { providerId: "second" }],
+      })
+      expect(
+        await patch({ customProviders: { second: null }, providerKeys: { openai: null } }),
+      ).toEqual({
+        customProviders: [{ providerId: "first", ...first, displayName: "1st" }],
+        providerKeys: { anthropic: "sk-a" },
+      })
+      const moved = { customProviders: { first: { baseUrl: "http://thief.example/v1" } } }
+      for (const refused of [{ patch: moved }, { patch: { providerKeys: { openai: "" } } }, {}])
+        expect(await client.ask({ type: "config", ...refused })).toMatchObject({
+          ok: false,
+          error: { code: "bad-request" },
+        })
     })
 
     test("clients read and delete the memories that sessions share", async () => {

@@ -187,12 +187,14 @@ describe("a sandbox of Podman with a runner", () => {
 })
 
 describe("a sandbox of Podman with an egress policy", () => {
+  const asAgent = (script: string) =>
+    `setpriv --reuid 1000 --regid 1000 --clear-groups bash -c '${script}' 2>&1`
+  /** An address of this machine that containers reach. */
+  const GATEWAY = "10.88.0.1"
+
   test("the network is closed for the agent's user and open for the runner", async () => {
     const server = Bun.serve({ hostname: "0.0.0.0", port: 0, fetch: () => new Response("outside") })
-    const gateway = "10.88.0.1"
-    const direct = `exec 3<>/dev/tcp/${gateway}/${server.port} && echo connected`
-    const asAgent = (script: string) =>
-      `setpriv --reuid 1000 --regid 1000 --clear-groups bash -c '${script}' 2>&1`
+    const direct = `exec 3<>/dev/tcp/${GATEWAY}/${server.port} && echo connected`
     try {
       const open = await startRunner("open")
       expect((await shell(open, asAgent(direct))).stdout).toContain("connected")
@@ -205,6 +207,49 @@ describe("a sandbox of Podman with an egress policy", () => {
       )
       expect((await shell(closed, direct)).stdout).toContain("connected")
       for (const ref of [open, closed]) valueOf(await provider.terminate(ref))
+    } finally {
+      await server.stop(true)
+    }
+  })
+
+  test("an allowed host is reached through the runner's proxy, every other host and port is refused", async () => {
+    const asked: string[] = []
+    const server = Bun.serve({
+      hostname: "0.0.0.0",
+      port: 0,
+      fetch: ({ url }) => {
+        asked.push(new URL(url).pathname)
+        return new Response("from the allowed host")
+      },
+    })
+    /** A request as a program of the agent makes it: to the proxy, with the address as its target. */
+    const request = (port: number, target: string) =>
+      asAgent(
+        `exec 3<>/dev/tcp/127.0.0.1/${port} && printf "GET %s HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n" ${target} >&3 && cat <&3`,
+      )
+    try {
+      // Podman writes this name into /etc/hosts of the container.
+      const host = `host.containers.internal:${server.port}`
+      const ref = await startRunner("listed", {
+        environment: { SANDBOX_EGRESS: "allow-list", SANDBOX_EGRESS_HOSTS: host },
+      })
+      const logFile = podman
+        .run("inspect", "--format", "{{.HostConfig.LogConfig.Path}}", ref)
+        .trim()
+      const logged = () => readFileSync(logFile, "utf8")
+      const proxyPort = () => Number(/"egress.allow-list".*"port":(\d+)/.exec(logged())?.[1])
+      await until(() => proxyPort() > 0, "the proxy listens")
+      expect(logged()).toContain("egress.enforced")
+      const ask = async (target: string) => (await shell(ref, request(proxyPort(), target))).stdout
+      expect(await ask(`http://${host}/allowed`)).toContain("from the allowed host")
+      expect(await ask(`http://${GATEWAY}:${server.port}/by-address`)).toContain("HTTP/1.1 403")
+      expect(await ask("http://refused.example/")).toContain("does not allow refused.example:80")
+      expect(await ask(`http://host.containers.internal:1/other-port`)).toContain("HTTP/1.1 403")
+      // Without the proxy the same host is not reached.
+      const direct = `exec 3<>/dev/tcp/host.containers.internal/${server.port} && echo connected`
+      expect((await shell(ref, asAgent(direct))).stdout).not.toContain("connected")
+      expect(asked).toEqual(["/allowed"])
+      valueOf(await provider.terminate(ref))
     } finally {
       await server.stop(true)
     }

@@ -1,5 +1,5 @@
 /** Podman's Engine API on a socket of its own, with its own storage, and a small image made of this machine's programs. */
-import { chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cp } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { start, temporaryDirectory, until } from "./kit.ts"
@@ -106,6 +106,8 @@ export const startPodman = async (): Promise<Podman> => {
       }
       for (const directory of ["bin", "etc", "root", "run", "tmp", "workspace"])
         mkdirSync(join(root, directory), { recursive: true })
+      // The agent's own user writes there: OpenCode does not start without it.
+      chmodSync(join(root, "tmp"), 0o1777)
       for (const program of programs) {
         const path = Bun.which(program)
         if (path === null) throw new Error(`${program} is not installed`)

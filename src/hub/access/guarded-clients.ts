@@ -86,7 +86,11 @@ export const handleVerb = async (
   if (isAudited(action)) {
     await ports.directory.appendAudit({ owner, principal, action, session: id, from })
   }
-  if (message.type === "config") return session.configure(message.config, { sendToRunner: true })
+  if (message.type === "config") {
+    const { config, patch } = message
+    if (!config && !patch) return refuse("bad-request", "config: send `config`, `patch` or both")
+    return session.configure(config ?? {}, { sendToRunner: true, patch })
+  }
   if (message.type === "approve-execution") return session.clients.approve(message)
   if (message.type === "open") {
     const link = await openByVerb(ports, hosted, message, nameOf(principal))

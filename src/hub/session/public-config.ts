@@ -1,4 +1,4 @@
-/** What clients see of the agent's config: no key, no token and no address that may contain one. */
+/** What clients see of the agent's config: no key, no token, and of an address only the host, because the rest may contain one. */
 import type { AgentConfig } from "./rows.ts"
 
 export const publicConfig = (config: AgentConfig) => ({
@@ -7,10 +7,15 @@ export const publicConfig = (config: AgentConfig) => ({
   instructions: config.instructions ?? [],
   tools: config.tools ?? {},
   mcp: Object.keys(config.mcpServers ?? {}),
-  providers: (config.customProviders ?? []).map(({ providerId, displayName, apiKey, models }) => ({
-    id: providerId,
-    name: displayName,
-    hasKey: apiKey !== undefined,
-    models: models.map(({ id }) => id),
-  })),
+  providers: (config.customProviders ?? []).map(
+    ({ providerId, displayName, baseUrl, apiKey, models }) => ({
+      id: providerId,
+      name: displayName,
+      host: hostOf(baseUrl),
+      hasKey: apiKey !== undefined,
+      models: models.map(({ id }) => id),
+    }),
+  ),
 })
+
+const hostOf = (address: string): string => (URL.canParse(address) ? new URL(address).host : "")

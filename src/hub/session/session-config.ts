@@ -3,6 +3,7 @@
  * exists in memory only. Encryption is asynchronous, so changes are applied one after the other.
  */
 import type { Reply } from "../../wire/clients/verbs.ts"
+import { type ConfigPatch, patchConfig } from "./patch-config.ts"
 import { publicConfig } from "./public-config.ts"
 import { readConfig } from "./rows.ts"
 import type { SessionContext } from "./session-context.ts"
@@ -13,15 +14,26 @@ const MAX_SEALED = 1_900_000
 
 export type Configure = (
   change: object,
-  options?: { readonly sendToRunner?: boolean },
+  options?: {
+    readonly sendToRunner?: boolean
+    /** Applied after `change`. */
+    readonly patch?: ConfigPatch | undefined
+  },
 ) => Promise<Reply>
 
-/** Merges `change` into the config: absent fields keep their value. */
+/** Merges `change` into the config: absent fields keep their value. The runner gets the fields that have changed. */
 export const createConfigure = (context: SessionContext): Configure => {
   const { ports, values, runnerConnection } = context
   let last: Promise<unknown> = Promise.resolve()
 
-  const apply = async (change: object, sendToRunner: boolean): Promise<Reply> => {
+  const apply = async (
+    given: object,
+    patch: ConfigPatch | undefined,
+    sendToRunner: boolean,
+  ): Promise<Reply> => {
+    const patched = patch && patchConfig({ ...values.config(), ...given }, patch)
+    if (patched?.ok === false) return refuse(patched.problem)
+    const change = { ...given, ...patched?.change }
     const text = JSON.stringify({ ...values.config(), ...change })
     if (text.length > MAX_CHARACTERS) return tooLong
     const sealed = await ports.seal(text)
@@ -37,17 +49,13 @@ export const createConfigure = (context: SessionContext): Configure => {
     return { ok: true, ...(requestId !== undefined && { requestId }) }
   }
 
-  return (change, { sendToRunner = false } = {}) => {
-    const result = last.then(() => apply(change, sendToRunner))
+  return (change, { sendToRunner = false, patch } = {}) => {
+    const result = last.then(() => apply(change, patch, sendToRunner))
     last = result.catch(() => undefined)
     return result
   }
 }
 
-const tooLong: Reply = {
-  ok: false,
-  error: {
-    code: "bad-request",
-    message: `config: at most ${MAX_CHARACTERS} characters can be stored`,
-  },
-}
+const refuse = (message: string): Reply => ({ ok: false, error: { code: "bad-request", message } })
+
+const tooLong = refuse(`config: at most ${MAX_CHARACTERS} characters can be stored`)

@@ -4,6 +4,7 @@ import {
   attachment,
   author,
   clientConfig,
+  configPatch,
   modelPreferences,
   optionalChannel,
 } from "../frames/shapes.ts"
@@ -102,9 +103,11 @@ const clientVerbs = [
   verb("forget", "Delete a memory.", { id }),
   verb("review", "Request a review of the changes.", {}),
   verb("new-session", "Start a new agent session for a channel.", optionalChannel),
-  verb("config", "Change the agent's config; absent fields keep their value.", {
-    config: clientConfig,
-  }),
+  verb(
+    "config",
+    "Change the agent's config. `config` replaces the fields that it has; `patch` changes single entries of `tools`, `providerKeys` and `customProviders`, and `null` removes one.",
+    { config: clientConfig.optional(), patch: configPatch.optional() },
+  ),
   verb("delete-tunnel", "Delete a tunnel.", { name: z.string().min(1) }),
   verb(
     "open",

@@ -99,6 +99,35 @@ export const clientConfig = agentConfig.strict().extend({
     .optional(),
 })
 
+/** The runner's rule for provider ids. */
+const providerId = z.string().regex(/^[A-Za-z0-9][\w.-]{0,63}$/, "is not a valid provider id")
+
+const secretText = z
+  .string()
+  .regex(/^[\x21-\x7e]+$/, "must not be empty or have spaces or line breaks")
+
+/**
+ * A client's change of single entries of the config, in the way of a JSON Merge Patch (RFC 7396): entries and fields that
+ * are absent stay, `null` removes one. Keys can be written and not read, so a client cannot send the whole list again.
+ */
+export const configPatch = z.strictObject({
+  tools: z.record(z.string(), z.boolean().nullable()).optional(),
+  providerKeys: z.record(providerId, secretText.nullable()).optional(),
+  customProviders: z
+    .record(
+      providerId,
+      z
+        .strictObject({
+          displayName: z.string().min(1).optional(),
+          baseUrl: z.string().min(1).optional(),
+          apiKey: secretText.nullable().optional(),
+          models: z.array(providerModel.strict()).optional(),
+        })
+        .nullable(),
+    )
+    .optional(),
+})
+
 export const providerModels = z.object({
   provider: z.string(),
   models: z.array(

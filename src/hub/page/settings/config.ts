@@ -2,22 +2,29 @@
 import { computed } from "@preact/signals"
 import type { Client } from "../../../wire/clients/verbs.ts"
 import { dock, request, view } from "../client/store.ts"
+import type { ShownEndpoint } from "./endpoint-fields.ts"
 
 interface ShownConfig {
   readonly keys?: Readonly<Record<string, boolean>>
   readonly instructions?: readonly string[]
   readonly tools?: Readonly<Record<string, boolean>>
-  readonly providers?: readonly { readonly id: string; readonly name: string }[]
+  readonly providers?: readonly ShownEndpoint[]
 }
 
 export const config = computed(
   (): ShownConfig => (view.value.state["config"] as ShownConfig | undefined) ?? {},
 )
 
-/** Endpoints of the person's own. The demo model of `up` is none of them. */
+/** The demo model of `up`. It goes when the person adds an endpoint; the next `up` adds it if no endpoint is left. */
+const DEMO = "demo"
+
+/** Endpoints of the person's own. */
 export const endpoints = computed(() =>
-  (config.value.providers ?? []).filter(({ id }) => id !== "demo"),
+  (config.value.providers ?? []).filter(({ id }) => id !== DEMO),
 )
+
+export const withoutDemo = () =>
+  config.value.providers?.some(({ id }) => id === DEMO) === true ? { [DEMO]: null } : {}
 
 interface Applied {
   readonly requestId?: string
@@ -44,9 +51,9 @@ const problemOf = (requestId: string): Promise<string | undefined> =>
 
 /** `undefined` when it was saved and applied, else the reason. */
 export const changeConfig = async (
-  change: Client<"config">["config"],
+  change: Pick<Client<"config">, "config" | "patch">,
 ): Promise<string | undefined> => {
-  const reply = await request({ type: "config", config: change })
+  const reply = await request({ type: "config", ...change })
   if (!reply.ok) return reply.error.message
   const requestId = reply["requestId"]
   const isAway = dock.value.isAway

@@ -1,16 +1,19 @@
-/** An endpoint that speaks the API of OpenAI: its address, its key if it needs one, and its models. */
+/** Endpoints that speak the API of OpenAI: the list of them, and the form that adds one or changes one. */
 import { useState } from "preact/hooks"
 import { models } from "../dock/models.ts"
 import { Button } from "../ui/button.tsx"
+import { IconButton } from "../ui/icon-button.tsx"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
-import { changeConfig, endpoints } from "./config.ts"
-
-const idOf = (name: string): string =>
-  name
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, "-")
-    .replaceAll(/^-|-$/g, "")
+import { changeConfig, config, endpoints, withoutDemo } from "./config.ts"
+import {
+  EMPTY_FIELDS,
+  type EndpointFields,
+  fieldsOf,
+  isComplete,
+  patchOf,
+  type ShownEndpoint,
+} from "./endpoint-fields.ts"
 
 /** The models of an endpoint, as the runner offers them. */
 const namesOf = (provider: string): string => {
@@ -20,56 +23,48 @@ const namesOf = (provider: string): string => {
   return names.length === 0 ? words.endpointNone : names.join(", ")
 }
 
-interface Fields {
-  readonly name: string
-  readonly url: string
-  readonly key: string
-  readonly models: string
-}
-
-const EMPTY: Fields = { name: "", url: "", key: "", models: "" }
-
 export const Endpoint = () => {
-  const [fields, setFields] = useState(EMPTY)
+  const [fields, setFields] = useState(EMPTY_FIELDS)
+  const [changed, setChanged] = useState<ShownEndpoint | undefined>(undefined)
   const [note, setNote] = useState("")
-  const field = (name: keyof Fields, label: string, type: "text" | "password") => (
+  const edit = (endpoint: ShownEndpoint | undefined) => {
+    setChanged(endpoint)
+    setFields(endpoint ? fieldsOf(endpoint) : EMPTY_FIELDS)
+    setNote("")
+  }
+  const change = async (patch: ReturnType<typeof patchOf> | Record<string, null>) => {
+    setNote(words.saving)
+    const refused = await changeConfig({ patch: { customProviders: patch } })
+    if (refused === undefined) edit(undefined)
+    setNote(refused === undefined ? words.saved : words.keyRefused(refused))
+  }
+  const save = () => {
+    const others = config.value.providers?.map(({ id }) => id) ?? []
+    void change({ ...withoutDemo(), ...patchOf(fields, changed, others) })
+  }
+  const field = (
+    name: keyof EndpointFields,
+    label: string,
+    { type, placeholder = "" }: { type?: "password"; placeholder?: string } = {},
+  ) => (
     <label class="setting-field">
       <span>{label}</span>
       <input
-        {...(type === "password" ? { type } : {})}
+        {...(type && { type })}
         autocomplete="off"
+        placeholder={placeholder}
         value={fields[name]}
         onInput={({ currentTarget }) => setFields({ ...fields, [name]: currentTarget.value })}
       />
     </label>
   )
-  const named = fields.models
-    .split(",")
-    .map((id) => id.trim())
-    .filter((id) => id !== "")
-  const isComplete = idOf(fields.name) !== "" && /^https?:\/\/.+/.test(fields.url)
-  const add = async () => {
-    setNote(words.saving)
-    const refused = await changeConfig({
-      customProviders: [
-        {
-          providerId: idOf(fields.name),
-          displayName: fields.name,
-          baseUrl: fields.url,
-          ...(fields.key !== "" && { apiKey: fields.key }),
-          models: named.map((id) => ({ id })),
-        },
-      ],
-    })
-    setNote(refused === undefined ? words.saved : words.keyRefused(refused))
-    if (refused === undefined) setFields(EMPTY)
-  }
+  const isReady = isComplete(fields, changed)
   return (
     <form
       class="setting is-tall"
       onSubmit={(event) => {
         event.preventDefault()
-        if (isComplete) void add()
+        if (isReady) save()
       }}
     >
       <div>
@@ -77,20 +72,40 @@ export const Endpoint = () => {
         <small>{words.endpointText}</small>
       </div>
       <div class="setting-fields">
-        {endpoints.value.map(({ id, name }) => (
-          <p key={id} class="setting-endpoint">
-            <b>{visible(name)}</b>
-            <span>{visible(namesOf(id))}</span>
+        {endpoints.value.map((endpoint) => (
+          <p key={endpoint.id} class="setting-endpoint">
+            <b>{visible(endpoint.name)}</b>
+            <IconButton
+              icon="pencil"
+              label={words.endpointChange(visible(endpoint.name))}
+              onClick={() => edit(endpoint)}
+            />
+            <IconButton
+              icon="trash"
+              label={words.endpointRemove(visible(endpoint.name))}
+              onClick={() => void change({ [endpoint.id]: null })}
+            />
+            <span>{visible(namesOf(endpoint.id))}</span>
           </p>
         ))}
-        {field("name", words.endpointName, "text")}
-        {field("url", words.endpointUrl, "text")}
-        {field("key", words.endpointKey, "password")}
-        {field("models", words.endpointModels, "text")}
+        {field("name", words.endpointName)}
+        {field("url", words.endpointUrl, {
+          placeholder: changed ? words.endpointUrlKept(visible(changed.host ?? "")) : "",
+        })}
+        {field("key", words.endpointKey, {
+          type: "password",
+          placeholder: changed?.hasKey === true ? words.endpointKeyKept : "",
+        })}
+        {field("models", words.endpointModels)}
         <div class="setting-in">
-          <Button type="submit" disabled={!isComplete}>
-            {words.endpointAdd}
+          <Button type="submit" disabled={!isReady}>
+            {changed ? words.endpointSave : words.endpointAdd}
           </Button>
+          {changed && (
+            <Button kind="ghost" onClick={() => edit(undefined)}>
+              {words.cancel}
+            </Button>
+          )}
           <span role="status">{note}</span>
         </div>
       </div>

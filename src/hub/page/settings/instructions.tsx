@@ -10,7 +10,9 @@ export const Instructions = () => {
   const [note, setNote] = useState("")
   const save = async () => {
     setNote(words.saving)
-    const refused = await changeConfig({ instructions: text.trim() === "" ? [] : [text.trim()] })
+    const refused = await changeConfig({
+      config: { instructions: text.trim() === "" ? [] : [text.trim()] },
+    })
     setNote(refused === undefined ? words.saved : words.keyRefused(refused))
   }
   return (

@@ -20,9 +20,9 @@ const KeyRow = ({ id, name, variable }: (typeof PROVIDERS)[number]) => {
   const [isReplacing, setReplacing] = useState(false)
   const [state, setState] = useState<"idle" | "saving" | "saved">("idle")
   const [problem, setProblem] = useState("")
-  const save = async (value: string) => {
+  const save = async (value: string | null) => {
     setState("saving")
-    const refused = await changeConfig({ providerKeys: { [id]: value } })
+    const refused = await changeConfig({ patch: { providerKeys: { [id]: value } } })
     setState(refused === undefined ? "saved" : "idle")
     setProblem(refused ?? "")
     if (refused !== undefined) return
@@ -79,7 +79,7 @@ const KeyRow = ({ id, name, variable }: (typeof PROVIDERS)[number]) => {
             <Button small onClick={() => setReplacing(true)}>
               {words.keyReplace}
             </Button>
-            <Button small kind="bad" onClick={() => void save("")}>
+            <Button small kind="bad" onClick={() => void save(null)}>
               {words.keyRemove}
             </Button>
           </>

@@ -11,7 +11,7 @@ export const Tools = () => {
   const known = config.value.tools ?? {}
   const names = [...new Set([...COMMON, ...Object.keys(known)])]
   const change = async (name: string, isOn: boolean) => {
-    const refused = await changeConfig({ tools: { ...known, [name]: isOn } })
+    const refused = await changeConfig({ patch: { tools: { [name]: isOn } } })
     setProblem(refused === undefined ? "" : words.keyRefused(refused))
   }
   return (
