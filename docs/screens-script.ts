@@ -235,7 +235,7 @@ export interface Place extends Pick<Sandbox, "workDir"> {
 
 export const script = (
   model: ScriptedModel,
-  { workDir, home }: Place,
+  { workDir }: Pick<Place, "workDir">,
   previewPort: number,
 ): void => {
   const path = (name: string) => join(workDir, name)
@@ -351,7 +351,7 @@ export const script = (
     reply(
       text("The cold start is measured with an empty cache, which is outside of the workspace:"),
       tool("bash", {
-        command: `rm -rf ${home}/cache/*`,
+        command: "rm -rf /var/cache/sandpiper/*",
         description: "Empty the cache of the gateway",
       }),
     ),

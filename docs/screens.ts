@@ -6,6 +6,7 @@ import { mkdirSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { WebSocketRoute } from "playwright-core"
 import { startScriptedModel } from "../test/kit/model.ts"
 import { type OpenedPage, sendPrompt, startPage, until } from "../test/kit/page.ts"
 import { furnish, prompts, script, servePreview, titles } from "./screens-script.ts"
@@ -30,13 +31,17 @@ process.env["FONTCONFIG_FILE"] = fonts
 const preview = servePreview()
 const model = await startScriptedModel({
   title: titles.default,
-  models: { "coder-large": "Coder large", "coder-medium": "Coder medium", "coder-small": "Coder small" },
+  models: {
+    "coder-large": "Coder large",
+    "coder-medium": "Coder medium",
+    "coder-small": "Coder small",
+  },
 })
 const stage = await startPage(
   { SANDPIPER_PERMISSIONS: "relay", PATH: `${join(home, "bin")}:${process.env["PATH"]}` },
   { model, furnish: ({ workDir }) => furnish({ workDir, home }) },
 )
-script(model, { workDir: stage.sandbox.workDir, home }, preview.port ?? 0)
+script(model, stage.sandbox, preview.port ?? 0)
 
 const sizes = {
   desktop: { width: 1440, height: 900 },
@@ -54,7 +59,7 @@ const screens: readonly (OpenedPage & { readonly name: string })[] = await Promi
         colorScheme,
         deviceScaleFactor: device === "phone" ? 2 : 1,
         hasTouch: device === "phone",
-        permissions: ["notifications"],
+        locale: "en-GB",
       })),
       name: `${device}-${colorScheme}`,
     })),
@@ -76,9 +81,14 @@ const shoot = async (
     await screen.page.screenshot({ path: join(folder, `${screen.name}-${name}.png`) })
   }
 }
+/** At the end of the conversation, which else opens where it was left. */
 const shows = (url: string, selector: string) => async (page: Page) => {
   await page.goto(url)
   await page.locator(selector).first().waitFor()
+  await page.evaluate(`(() => {
+    const log = document.querySelector("#log")
+    if (log) log.scrollTop = log.scrollHeight
+  })()`)
 }
 const isDesktop = (device: string) => device === "desktop"
 
@@ -228,15 +238,23 @@ await rename("cache")
 
 await shoot("permission", async (page, device) => {
   await shows(at("cache", isDesktop(device) ? "changes" : undefined), ".decide")(page)
+  if (isDesktop(device)) await page.locator(".file .diff-table").first().waitFor()
 })
 await shoot("error", shows(at("quota", "desktop"), ".failed"), ["desktop"])
 await shoot(
   "offline",
   async (page) => {
+    const sockets = new Set<WebSocketRoute>()
+    const isCut = { now: false }
     await page.routeWebSocket(/\/hub\/sessions\//, (socket) => {
-      void socket.close({ code: 1011, reason: "cut for the picture" })
+      if (isCut.now) return void socket.close({ code: 1011, reason: "cut for the picture" })
+      sockets.add(socket)
+      socket.connectToServer()
     })
-    await shows(at("default"), ".banner")(page)
+    await shows(at("default", "editor"), ".turn-foot")(page)
+    isCut.now = true
+    for (const socket of sockets) await socket.close({ code: 1011, reason: "cut for the picture" })
+    await page.locator(".banner").waitFor()
   },
   ["desktop"],
 )
