@@ -6,7 +6,6 @@ import { mkdirSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { WebSocketRoute } from "playwright-core"
 import { startScriptedModel } from "../test/kit/model.ts"
 import { type OpenedPage, sendPrompt, startPage, until } from "../test/kit/page.ts"
 import { furnish, prompts, script, servePreview, titles } from "./screens-script.ts"
@@ -244,7 +243,7 @@ await shoot("error", shows(at("quota", "desktop"), ".failed"), ["desktop"])
 await shoot(
   "offline",
   async (page) => {
-    const sockets = new Set<WebSocketRoute>()
+    const sockets = new Set<Parameters<Parameters<Page["routeWebSocket"]>[1]>[0]>()
     const isCut = { now: false }
     await page.routeWebSocket(/\/hub\/sessions\//, (socket) => {
       if (isCut.now) return void socket.close({ code: 1011, reason: "cut for the picture" })
