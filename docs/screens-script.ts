@@ -110,7 +110,7 @@ export const script = (model: ScriptedModel, workDir: string, held: Promise<unkn
           options: [
             { label: "Yes, into 0.2.0", description: "With a line in the changelog" },
             { label: "Only on main", description: "It is tried for a week first" },
-            { label: "Behind a setting", description: "Off until somebody turns it on" },
+            { label: "Behind a setting", description: "Off until a person turns it on" },
           ],
         },
       ],

@@ -106,10 +106,12 @@ export const words = {
   sendAgain: "Send again",
   edit: "Edit",
   undo: "Undo from here",
-  undoAsk: (count: number) =>
+  undoAsk: (count: number, files: string) =>
     count === 0
-      ? "Undo this message? Files go back too."
-      : `Undo this and ${plural(count, "message", "messages")} after it? Files go back too.`,
+      ? `Undo this message? ${files}`
+      : `Undo this and ${plural(count, "message", "messages")} after it? ${files}`,
+  undoFiles: "Files go back too.",
+  undoNoFiles: "Changed files stay: they go back in a git repository only.",
   undoDo: "Undo",
   stopped: "Stopped.",
   saidNothing: "The agent said nothing.",
