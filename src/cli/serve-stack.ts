@@ -5,7 +5,7 @@ import { type LocalHub, type LocalHubOptions, startLocalHub } from "../hub/hosts
 import type { SessionActivity } from "../hub/session/ports.ts"
 import type { Session } from "../hub/session/session.ts"
 import { LOCAL_OWNER } from "../hub/access/session-access.ts"
-import { parseOwner } from "../hub/access/ownership.ts"
+import { parseOwner, POOL_OWNER } from "../hub/access/ownership.ts"
 import { channelAddress } from "../wire/channel.ts"
 import { fleetAccess } from "./fleet-access.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
@@ -21,6 +21,8 @@ export interface ServeStackOptions extends Pick<
   | "quota"
   | "volumeMs"
   | "whisperVolume"
+  | "poolSize"
+  | "runtimeKey"
   | "resources"
 > {
   readonly hub: LocalHubOptions
@@ -28,7 +30,7 @@ export interface ServeStackOptions extends Pick<
   readonly configure: (session: string, hub: LocalHub) => Promise<void>
 }
 
-export interface ServeStack extends Pick<Fleet, "keeper" | "sweeper"> {
+export interface ServeStack extends Pick<Fleet, "keeper" | "sweeper" | "pool"> {
   readonly hub: LocalHub
   readonly stop: () => Promise<void>
 }
@@ -52,6 +54,11 @@ const hubPortOf = (hub: LocalHub): HubPort => {
     gatewayKey: (id, generation) => hub.gatewayKey(id, generation),
     note: async (session, id, content) => hub.find(session)?.note({ id, role: "system", content }),
     open: async (id, owner) => void hub.create(id, parseOwner(owner) ?? LOCAL_OWNER),
+    reserve: async (id) => void hub.create(id, POOL_OWNER),
+    handOver: async (id, owner) => {
+      const refusal = await hub.handOver(id, parseOwner(owner) ?? LOCAL_OWNER)
+      if (refusal !== undefined) throw new HubRefusal(refusal)
+    },
     prompt: async (id, messageId, content) =>
       mustFind(id).prompt(
         { type: "prompt", messageId, content, ...channelAddress(THREAD_CHANNEL) },
@@ -104,6 +111,7 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     hub,
     keeper: fleet.keeper,
     sweeper: fleet.sweeper,
+    pool: fleet.pool,
     stop: async () => {
       handle = () => {}
       await fleet.stop()

@@ -8,6 +8,8 @@ import { version } from "../lib/version.ts"
 import type { Settings } from "../settings/settings.ts"
 import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { demoProvider, hasClientModels } from "./host-config.ts"
+import { createJwtVerifier } from "../hub/access/verify-jwt.ts"
+import { runtimeKey } from "./runtime-key.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
 import { startServedFleet } from "./serve-fleet.ts"
 import { providerMakers } from "./serve-providers.ts"
@@ -68,6 +70,14 @@ export const serve: Command = async ({ settings: given, log }) => {
     quota: settings.sandboxQuota === 0 ? undefined : settings.sandboxQuota,
     volumeMs: settings.sandboxVolumeDays * 86_400_000,
     whisperVolume: settings.whisperVolume,
+    poolSize: settings.sandboxPool,
+    runtimeKey: runtimeKey(settings, provider.name),
+  }
+  const jwt = {
+    secret: settings.hubJwtSecret,
+    jwksUrl: settings.hubJwksUrl,
+    issuer: settings.hubJwtIssuer,
+    audience: settings.hubJwtAudience,
   }
   const port = settings.hubPort || readPort(stateDir)
   if (settings.hubUrl !== undefined) {
@@ -80,6 +90,8 @@ export const serve: Command = async ({ settings: given, log }) => {
       hostname: settings.serveHost,
       port,
       operatorToken: clientToken,
+      // The people of the hub are those of the fleet.
+      verifyJwt: createJwtVerifier(jwt, { now: systemClock.now, fetch }),
       clock: systemClock,
       log,
       environmentOf: sandboxEnvironment(settings.environment),
@@ -124,12 +136,7 @@ export const serve: Command = async ({ settings: given, log }) => {
       allowedOrigins: settings.allowedOrigins,
       maxChildren: settings.maxChildren,
       maxChildDepth: settings.maxChildDepth,
-      jwt: {
-        secret: settings.hubJwtSecret,
-        jwksUrl: settings.hubJwksUrl,
-        issuer: settings.hubJwtIssuer,
-        audience: settings.hubJwtAudience,
-      },
+      jwt,
       encryptionKey: settings.hubEncryptionKey,
       page,
     },

@@ -8,6 +8,7 @@ import { type HubFollower, followHub } from "./follow-hub.ts"
 import type { HubPort } from "./hub-port.ts"
 import { createKeeper, type Keeper } from "./keeper.ts"
 import { createMetrics } from "./metrics.ts"
+import { createPool, type Pool } from "./pool.ts"
 import type { SandboxProvider, SandboxSpec } from "./providers/contract.ts"
 import { createSandboxSpec, type EnvironmentOf } from "./sandbox-spec.ts"
 import type { FleetStore } from "./store/ports.ts"
@@ -30,6 +31,10 @@ export interface FleetOptions {
   readonly quota?: number | undefined
   /** The volume of an ended session is removed after this time; a week if it is not given. */
   readonly volumeMs?: number | undefined
+  /** How many sandboxes are kept ready for new threads; none if it is not given. */
+  readonly poolSize?: number | undefined
+  /** The program in new sandboxes: another key ends the sandboxes of the pool. */
+  readonly runtimeKey?: string | undefined
   /** A volume with speech models, mounted read-only at /models/whisper. */
   readonly whisperVolume?: string | undefined
   readonly authorize: DoorOptions["authorize"]
@@ -41,6 +46,7 @@ export interface Fleet {
   readonly keeper: Keeper
   readonly sweeper: Sweeper
   readonly follower: HubFollower
+  readonly pool: Pool
   readonly door: Door
   /** The address of the gateway of a session's running sandbox, fresh, if a browser can use it as it is. */
   readonly gatewayUrl: (session: string) => Promise<string | undefined>
@@ -125,7 +131,22 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     idleMs: options.idleMs,
     volumeMs: options.volumeMs ?? VOLUME_MS,
   })
+  const pool = createPool({
+    store,
+    keeper,
+    hub,
+    provider,
+    size: options.poolSize ?? 0,
+    runtimeKey: options.runtimeKey ?? options.version,
+    environmentOf: options.environmentOf,
+    added: options.added,
+    replica,
+    clock,
+    log,
+    metrics,
+  })
   const door = createDoor({
+    pool,
     keeper,
     sweeper,
     store,
@@ -141,6 +162,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     keeper,
     sweeper,
     follower,
+    pool,
     door,
     gatewayUrl: async (id) => {
       const session = await store.find(id)
@@ -152,10 +174,12 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       keeper.start()
       sweeper.start()
       caretaker.start()
+      pool.start()
     },
     stop: async () => {
       sweeper.stop()
       caretaker.stop()
+      await pool.stop()
       await follower.idle()
       await keeper.stop()
       await store.close()

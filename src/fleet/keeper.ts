@@ -42,6 +42,8 @@ export interface Keeper {
     wanted: Life["wanted"],
     deep?: boolean,
   ) => Promise<StoredSession | undefined>
+  /** Ends a sandbox of the pool, unless a session has claimed it meanwhile. */
+  readonly endUnclaimed: (session: string) => Promise<StoredSession | undefined>
   /** The state of the runner's connection, repeated as often as it is known. */
   readonly runner: (
     session: string,
@@ -81,8 +83,10 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     pausedMs: undefined,
     minimumVersion: undefined,
   }
+  // It waits for a session, for any time.
+  const pooled: LifePolicy = { ...options.policy, idleMs: NEVER_MS, pausedMs: undefined }
   const policyOf = ({ kind }: StoredSession): LifePolicy =>
-    kind === "external" ? external : options.policy
+    kind === "external" ? external : kind === "pool" ? pooled : options.policy
   let breaker = closedBreaker
   let stopped = false
   let cancelTick = () => {}
@@ -120,8 +124,10 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     if (before !== undefined && before !== session.life.phase)
       log.info("sandbox.phase", { session: id, from: before, to: session.life.phase })
     for (const effect of effects) {
-      if (effect.do === "note") options.note(id, effect.text)
-      else if (!stopped) track(makeCall(session, effect.number, effect.call))
+      if (effect.do === "note") {
+        // A conversation that has not begun is not told what happened before it.
+        if (session.kind !== "pool") options.note(id, effect.text)
+      } else if (!stopped) track(makeCall(session, effect.number, effect.call))
     }
     options.changed?.(session)
     for (const wake of waiters) wake()
@@ -229,6 +235,10 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     },
     want: (id, wanted, deep = false) =>
       feed(id, () => ({ type: "want", wanted, deep, at: clock.now() })),
+    endUnclaimed: (id) =>
+      feed(id, ({ kind }) =>
+        kind === "pool" ? { type: "want", wanted: "ended", at: clock.now() } : undefined,
+      ),
     runner: (id, now) => feed(id, () => ({ type: "runner", ...now, at: clock.now() })),
     seen: async (id, found) => {
       await feed(id, () => ({ type: "seen", found, at: clock.now() }))

@@ -53,6 +53,8 @@ export const createRemoteHub = ({ url, key, clock, log }: RemoteHubOptions): Hub
       }
     },
     open: async (session, owner) => void (await call(session, "open", { owner })),
+    reserve: async (session) => void (await call(session, "reserve", {})),
+    handOver: async (session, owner) => void (await call(session, "hand", { owner })),
     prompt: async (session, messageId, content) =>
       void (await call(session, "prompt", { messageId, content })),
     stop: async (session) => void (await call(session, "stop", {})),

@@ -7,6 +7,8 @@ import { presign, type S3Bucket, type S3Method } from "../lib/s3-url.ts"
 export interface ObjectStorage {
   /** A URL that is valid for an hour. `name` is below the objects of the session. */
   readonly url: (method: S3Method, session: string, name: string) => string
+  /** A URL that lists the objects below `folder` of the session, in order, after the one named `after`. */
+  readonly listUrl: (session: string, folder: string, after: string) => string
 }
 
 const EXPIRES_SECONDS = 3600
@@ -29,11 +31,25 @@ export const configureObjectStorage = (
     region: environment["S3_REGION"] || "us-east-1",
     bucket: environment["S3_BUCKET"] || "workspace",
   }
+  const keyOf = (session: string, name: string) =>
+    `sandboxes/${encodeURIComponent(session)}/${name}`
   return {
     url: (method, session, name) =>
       presign(bucket, {
         method,
-        key: `sandboxes/${encodeURIComponent(session)}/${name}`,
+        key: keyOf(session, name),
+        now: now(),
+        expiresSeconds: EXPIRES_SECONDS,
+      }),
+    listUrl: (session, folder, after) =>
+      presign(bucket, {
+        method: "GET",
+        key: "",
+        query: {
+          "list-type": "2",
+          prefix: keyOf(session, folder),
+          ...(after !== "" && { "start-after": keyOf(session, `${folder}${after}`) }),
+        },
         now: now(),
         expiresSeconds: EXPIRES_SECONDS,
       }),

@@ -17,8 +17,10 @@ export type S3Method = "GET" | "PUT" | "DELETE" | "HEAD"
 
 export interface SignedRequest {
   readonly method: S3Method
-  /** Without a leading slash. */
+  /** Without a leading slash; empty for the bucket itself. */
   readonly key: string
+  /** Further parameters, which are signed as well. */
+  readonly query?: Readonly<Record<string, string>>
   readonly now: number
   readonly expiresSeconds: number
 }
@@ -36,8 +38,10 @@ export const presign = (bucket: S3Bucket, request: SignedRequest): string => {
     ["X-Amz-Date", time],
     ["X-Amz-Expires", String(request.expiresSeconds)],
     ["X-Amz-SignedHeaders", "host"],
+    ...Object.entries(request.query ?? {}),
   ]
     .map(([name = "", value = ""]) => `${encode(name)}=${encode(value)}`)
+    .toSorted()
     .join("&")
   const canonical = [request.method, path, query, `host:${host}`, "", "host", "UNSIGNED-PAYLOAD"]
   const hash = createHash("sha256").update(canonical.join("\n")).digest("hex")

@@ -32,6 +32,8 @@ export const joinSync = (options: JoinSyncOptions): WorkspaceSync | undefined =>
       urls: (fields) => request("workspace-urls", fields),
       objects: createObjectCalls(clock),
       files: createSandboxFiles(v1.address),
+      now: clock.now,
+      log,
     }),
     memory: factOf(db, RESTORED_FACT),
     isOffline: (error) => error instanceof RequestError && error.failure === "offline",

@@ -33,7 +33,8 @@ const settled = (prompt: string, on = page) =>
   )
 
 test("the login code is in neither the address nor the history, and a used link shows the login screen", async () => {
-  expect(page.url()).toBe(`${stage.origin}/c/local/web:default`)
+  // The page shows the prompt before it knows the last conversation.
+  await page.waitForURL(`${stage.origin}/c/local/web:default`)
   const link = stage.link()
   const first = await stage.browser.newContext()
   const entered = await first.newPage()
@@ -114,6 +115,22 @@ test("a reload shows the same conversation, and a draft and its files survive a 
   await page.goBack()
   await until(page, `document.querySelector("#prompt")?.value === "half a thought"`)
   await page.getByRole("button", { name: "Remove note.txt" }).click()
+})
+
+test("outside of a git repository undo says before and after that files stay, and they do", async () => {
+  await page.goto(`${stage.origin}/c/local/web:undo`)
+  await send("write: kept.txt")
+  await page.getByRole("button", { name: "Allow once" }).click()
+  await settled("write: kept.txt")
+  await page.locator(".prompt").hover()
+  await page.getByRole("button", { name: "Undo from here" }).click()
+  await page.getByText("Changed files stay: they go back in a git repository only.").waitFor()
+  await page.getByRole("button", { name: "Undo", exact: true }).click()
+  await page.locator(".log").getByText("Undone. The changes of files stay").waitFor()
+  expect(await page.locator(".prompt").count()).toBe(0)
+  expect(await Bun.file(join(stage.sandbox.workDir, "kept.txt")).exists()).toBeTrue()
+  await page.goto(`${stage.origin}/c/local/web:default`)
+  await page.locator(".turn-foot").last().waitFor()
 })
 
 test("Enter that confirms a candidate of an input method does not send", async () => {

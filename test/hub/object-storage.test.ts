@@ -97,6 +97,17 @@ describe.each(Object.keys(hosts))("object storage with the hub on %s", (name) =>
     expect(new URL(signed.manifest ?? "").pathname).toBe("/workspace/sandboxes/s2/manifest.json")
     expect((await fetch(signed.get[0] ?? "")).status).toBe(404)
   })
+
+  test("a signed list has the files of the session that asked and no others", async () => {
+    const s3Keys = [`sandboxes/s3/files/${HASH}`, `sandboxes/s4/files/${HASH}`]
+    for (const key of s3Keys) s3.objects.set(key, new Uint8Array(1))
+    const runner = await start("s3")
+    const { list } = await runner.uplink.request("workspace-urls", { list: "" })
+    const text = await (await fetch(list ?? "")).text()
+    expect([...text.matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key]) => key)).toEqual([s3Keys[0]])
+    const rest = await runner.uplink.request("workspace-urls", { list: HASH })
+    expect(await (await fetch(rest.list ?? "")).text()).not.toContain("<Key>")
+  })
 })
 
 test("a name that is not a hash is refused, so that no URL leaves the session's objects", () => {

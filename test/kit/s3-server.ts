@@ -11,6 +11,12 @@ export interface S3Server {
   readonly bucket: string
   /** Contents by key. */
   readonly objects: Map<string, Uint8Array>
+  /** Content types by key, of objects that were stored with one. */
+  readonly types: Map<string, string>
+  /** When an object was stored, by key; a test may change it. */
+  readonly times: Map<string, number>
+  /** Entries of one page of a listing. */
+  pageSize: number
   /** `METHOD key` of every accepted request, oldest first. */
   readonly calls: string[]
   /** Decides before an accepted request is carried out; a response given here is sent instead. */
@@ -24,6 +30,8 @@ export const startS3Server = (
   const region = "eu-test-1"
   const bucket = "workspace"
   const objects = new Map<string, Uint8Array>()
+  const types = new Map<string, string>()
+  const times = new Map<string, number>()
   const calls: string[] = []
   const server = Bun.serve({
     hostname: "127.0.0.1",
@@ -33,13 +41,16 @@ export const startS3Server = (
       const url = new URL(request.url)
       const problem = problemOf(request, url, { ...credentials, region })
       if (problem !== undefined) return failure(403, problem)
+      const body = await request.bytes()
+      if (!hasClaimedBody(request, body)) return failure(400, "XAmzContentSHA256Mismatch")
       const [, first = "", ...rest] = url.pathname.split("/").map(decodeURIComponent)
       if (first !== bucket) return failure(404, "NoSuchBucket")
       const key = rest.join("/")
       calls.push(`${request.method} ${key}`)
       const intercepted = await result.intercept?.(request.method, key)
       if (intercepted) return intercepted
-      return answer(request, url, key, objects)
+      if (key === "" && request.method === "GET") return list(url, result)
+      return answer(request, key, body, result)
     },
   })
   const result: S3Server = {
@@ -48,6 +59,9 @@ export const startS3Server = (
     region,
     bucket,
     objects,
+    types,
+    times,
+    pageSize: 1000,
     calls,
     intercept: undefined,
     stop: () => server.stop(true),
@@ -57,18 +71,18 @@ export const startS3Server = (
 
 const answer = async (
   request: Request,
-  url: URL,
   key: string,
-  objects: Map<string, Uint8Array>,
+  body: Uint8Array,
+  { objects, types, times }: S3Server,
 ): Promise<Response> => {
-  if (key === "" && request.method === "GET") return list(url, objects)
   const found = objects.get(key)
   switch (request.method) {
     case "PUT": {
-      const body = await request.bytes()
       const length = Number(request.headers.get("content-length") ?? body.length)
       if (body.length !== length) return failure(400, "IncompleteBody")
       objects.set(key, body)
+      types.set(key, request.headers.get("content-type") ?? "binary/octet-stream")
+      times.set(key, Date.now())
       return new Response(null, { headers: { etag: etagOf(body) } })
     }
     case "DELETE":
@@ -78,11 +92,15 @@ const answer = async (
     case "GET": {
       if (!found) return failure(404, "NoSuchKey")
       const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.get("range") ?? "")
-      const body = range
+      const part = range
         ? found.slice(Number(range[1]), range[2] ? Number(range[2]) + 1 : undefined)
         : found
-      const headers = { etag: etagOf(found), "content-length": String(body.length) }
-      return new Response(request.method === "HEAD" ? null : Buffer.from(body), {
+      const headers = {
+        etag: etagOf(found),
+        "content-length": String(part.length),
+        "content-type": types.get(key) ?? "binary/octet-stream",
+      }
+      return new Response(request.method === "HEAD" ? null : Buffer.from(part), {
         status: range ? 206 : 200,
         headers,
       })
@@ -92,13 +110,36 @@ const answer = async (
   }
 }
 
-const list = (url: URL, objects: Map<string, Uint8Array>): Response => {
-  const prefix = url.searchParams.get("prefix") ?? ""
-  const rows = [...objects]
-    .filter(([key]) => key.startsWith(prefix))
-    .map(([key, { length }]) => `<Contents><Key>${key}</Key><Size>${length}</Size></Contents>`)
-  const body = `<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated><KeyCount>${rows.length}</KeyCount>${rows.join("")}</ListBucketResult>`
+const list = (url: URL, { objects, times, pageSize }: S3Server): Response => {
+  const asked = (name: string) => url.searchParams.get(name) ?? ""
+  const after = asked("continuation-token") || asked("start-after")
+  const most = Math.min(pageSize, Number(asked("max-keys") || pageSize))
+  const found = [...objects.keys()]
+    .filter((key) => key.startsWith(asked("prefix")) && key > after)
+    .toSorted()
+  const page = found.slice(0, most)
+  const isTruncated = page.length < found.length
+  const rows = page.map((key) => {
+    const bytes = objects.get(key) ?? new Uint8Array()
+    const at = new Date(times.get(key) ?? Date.now()).toISOString()
+    return `<Contents><Key>${escaped(key)}</Key><LastModified>${at}</LastModified><ETag>${escaped(etagOf(bytes))}</ETag><Size>${bytes.length}</Size></Contents>`
+  })
+  const next = isTruncated
+    ? `<NextContinuationToken>${escaped(page.at(-1) ?? "")}</NextContinuationToken>`
+    : ""
+  const body = `<?xml version="1.0"?><ListBucketResult><IsTruncated>${isTruncated}</IsTruncated><KeyCount>${rows.length}</KeyCount>${next}${rows.join("")}</ListBucketResult>`
   return new Response(body, { headers: { "content-type": "application/xml" } })
+}
+
+const escaped = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;")
+
+/** A signature in headers also names the SHA-256 of the body, unless it says that it does not. */
+const hasClaimedBody = (request: Request, body: Uint8Array): boolean => {
+  const claimed = request.headers.get("x-amz-content-sha256") ?? "UNSIGNED-PAYLOAD"
+  return (
+    claimed === "UNSIGNED-PAYLOAD" || claimed === createHash("sha256").update(body).digest("hex")
+  )
 }
 
 const etagOf = (bytes: Uint8Array): string => `"${createHash("md5").update(bytes).digest("hex")}"`

@@ -1,6 +1,15 @@
-/** Presigned URLs, and the S3 server of the tests: checked against two clients that know neither. */
+/** Presigned URLs, and the S3 server of the tests: checked against three clients that know neither. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  paginateListObjectsV2,
+  PutObjectCommand,
+  S3Client,
+} from "@aws-sdk/client-s3"
 import { AwsClient } from "aws4fetch"
+import { createHash } from "node:crypto"
 import { presign, type S3Bucket, type S3Method } from "../../src/lib/s3-url.ts"
 import { type S3Server, startS3Server } from "../kit/s3-server.ts"
 import { failureOf } from "../kit/failure-of.ts"
@@ -57,6 +66,31 @@ describe("presigned URLs", () => {
       expect(ours.searchParams.get("X-Amz-Signature")).toBe(String(signature))
     }
   })
+
+  test("a list of a prefix is signed as aws4fetch signs it, and another prefix is refused", async () => {
+    const now = Date.UTC(2026, 0, 2, 3, 4, 5)
+    const query = { "list-type": "2", prefix: "a b/ü/", "start-after": "a b/ü/k%20" }
+    const ours = new URL(
+      presign(bucket, { method: "GET", key: "", query, now, expiresSeconds: 3600 }),
+    )
+    const unsigned = new URL(`${ours.origin}${ours.pathname}?X-Amz-Expires=3600`)
+    for (const [name, value] of Object.entries(query)) unsigned.searchParams.set(name, value)
+    const client = new AwsClient({ ...server.credentials, service: "s3", region: server.region })
+    const theirs = await client.sign(unsigned, {
+      aws: { signQuery: true, datetime: "20260102T030405Z" },
+    })
+    const signature = new URL(theirs.url).searchParams.get("X-Amz-Signature")
+    expect(ours.searchParams.get("X-Amz-Signature")).toBe(String(signature))
+    const own = presign(bucket, {
+      method: "GET",
+      key: "",
+      query: { "list-type": "2", prefix: "mine/" },
+      now: Date.now(),
+      expiresSeconds: 60,
+    })
+    expect((await fetch(own)).status).toBe(200)
+    expect((await fetch(own.replace("prefix=mine", "prefix=theirs"))).status).toBe(403)
+  })
 })
 
 describe("the S3 server of the tests", () => {
@@ -86,5 +120,70 @@ describe("the S3 server of the tests", () => {
     expect((await client.fetch(address, { method: "PUT", body: "hello" })).status).toBe(200)
     expect(await (await client.fetch(address)).text()).toBe("hello")
     expect((await fetch(address)).status).toBe(403)
+  })
+
+  test("the client of the AWS SDK stores, reads, lists in pages and deletes, and is refused with a wrong secret", async () => {
+    const place = {
+      endpoint: server.endpoint,
+      region: server.region,
+      forcePathStyle: true,
+      maxAttempts: 1,
+    }
+    const client = new S3Client({ ...place, credentials: server.credentials })
+    const { bucket: Bucket } = server
+    const keys = ["sdk/a & b", "sdk/ü#?.txt", "sdk/z"]
+    for (const Key of keys) {
+      await client.send(
+        new PutObjectCommand({ Bucket, Key, Body: `of ${Key}`, ContentType: "text/plain" }),
+      )
+    }
+    const read = await client.send(new GetObjectCommand({ Bucket, Key: "sdk/a & b" }))
+    expect([await read.Body?.transformToString(), read.ContentType]).toEqual([
+      "of sdk/a & b",
+      "text/plain",
+    ])
+    const part = await client.send(
+      new GetObjectCommand({ Bucket, Key: "sdk/z", Range: "bytes=3-5" }),
+    )
+    expect(await part.Body?.transformToString()).toBe("sdk")
+    const head = await client.send(new HeadObjectCommand({ Bucket, Key: "sdk/z" }))
+    expect(head.ContentLength).toBe("of sdk/z".length)
+    const listed: string[] = []
+    const pages = paginateListObjectsV2({ client, pageSize: 2 }, { Bucket, Prefix: "sdk/" })
+    for await (const { Contents = [] } of pages) {
+      listed.push(...Contents.map(({ Key = "" }) => Key))
+      for (const { LastModified } of Contents) expect(LastModified).toBeInstanceOf(Date)
+    }
+    expect(listed).toEqual(keys.toSorted())
+    for (const Key of keys) await client.send(new DeleteObjectCommand({ Bucket, Key }))
+    const missing = client.send(new GetObjectCommand({ Bucket, Key: "sdk/z" }))
+    expect(await failureOf(missing)).toContain("NoSuchKey")
+    const secretAccessKey = "another secret"
+    const other = new S3Client({
+      ...place,
+      credentials: { ...server.credentials, secretAccessKey },
+    })
+    const refused = other.send(new PutObjectCommand({ Bucket, Key: "sdk/z", Body: "x" }))
+    expect(await failureOf(refused)).toContain("SignatureDoesNotMatch")
+    expect(server.objects.has("sdk/z")).toBe(false)
+    client.destroy()
+    other.destroy()
+  })
+
+  test("it refuses a body that is not the one that was signed", async () => {
+    const client = new AwsClient({ ...server.credentials, service: "s3", region: server.region })
+    const address = `${server.endpoint}/${server.bucket}/swapped`
+    const signed = await client.sign(address, {
+      method: "PUT",
+      body: "signed",
+      headers: { "x-amz-content-sha256": createHash("sha256").update("signed").digest("hex") },
+    })
+    const response = await fetch(address, {
+      method: "PUT",
+      body: "swapped",
+      headers: signed.headers,
+    })
+    expect(await response.text()).toContain("XAmzContentSHA256Mismatch")
+    expect(server.objects.has("swapped")).toBe(false)
   })
 })

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { presign } from "../../src/lib/s3-url.ts"
 import { failureOf } from "../kit/failure-of.ts"
 import { startTcpProxy } from "../kit/tcp-proxy.ts"
 import { own, type SandboxWorkspace, startWorkspace } from "../runner/sandbox/sync/kit.ts"
@@ -61,6 +62,29 @@ test("a wrong secret is refused by the service, and nothing is stored", async ()
   expect(await failureOf(one.copy.save())).toContain("403 (SignatureDoesNotMatch)")
   const other = await workspace(swift, "wrong secret")
   expect(await other.copy.restore()).toBe(0)
+})
+
+test("the objects of a save that was cut are found by listing and deleted", async () => {
+  const lost = await workspace(swift, "swept")
+  await lost.put("kept", "kept")
+  await lost.copy.save()
+  const bucket = { ...swift, ...swift.credentials }
+  const now = Date.now()
+  const key = (name: string) => `sandboxes/swept/files/${name.repeat(64)}`
+  for (const name of ["a", "b", "c"]) {
+    const url = presign(bucket, { method: "PUT", key: key(name), now, expiresSeconds: 600 })
+    expect((await fetch(url, { method: "PUT", body: name })).ok).toBe(true)
+  }
+  // An object of this moment counts as old here.
+  const next = await workspace(swift, "swept", () => {}, -60_000)
+  await next.copy.restore()
+  await next.copy.save()
+  for (const name of ["a", "b", "c"]) {
+    const url = presign(bucket, { method: "HEAD", key: key(name), now, expiresSeconds: 600 })
+    expect((await fetch(url, { method: "HEAD" })).status).toBe(404)
+  }
+  const last = await workspace(swift, "swept")
+  expect(await last.copy.restore()).toBe(1)
 })
 
 test("a connection that is cut in the middle of a save leaves the former state", async () => {

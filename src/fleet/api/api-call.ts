@@ -7,6 +7,7 @@ import type { HubFollower } from "../follow-hub.ts"
 import type { HubPort } from "../hub-port.ts"
 import type { Keeper } from "../keeper.ts"
 import type { Metrics } from "../metrics.ts"
+import type { Pool } from "../pool.ts"
 import type { SandboxAddress, SandboxProvider } from "../providers/contract.ts"
 import type { FleetStore, StoredSession } from "../store/ports.ts"
 import type { Sweeper } from "../sweeper.ts"
@@ -20,6 +21,7 @@ export interface ApiParts {
   readonly hub: HubPort
   readonly follower: HubFollower
   readonly metrics: Metrics
+  readonly pool: Pick<Pool, "claim" | "settle">
   readonly log: Log
   readonly now: () => number
 }

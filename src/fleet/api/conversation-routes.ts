@@ -37,7 +37,7 @@ const nameOf = (kind: "thread" | "chat", owner: string, key: string): string => 
 const chatKey = (chat: string): string => `chat-session/${chat}`
 
 export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> => {
-  const { keeper, store, provider, hub, follower, log } = parts
+  const { keeper, store, provider, hub, follower, pool, log } = parts
 
   const open = async (
     kind: "thread" | "chat",
@@ -46,7 +46,9 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
   ): Promise<StoredSession> => {
     const threadKey = kind === "chat" ? chatKey(key) : key
     const known = await store.findThread(owner, threadKey)
-    if (known) return known
+    if (known) return pool.settle(known)
+    const warm = await pool.claim(owner, threadKey)
+    if (warm) return warm
     const id = nameOf(kind, owner, key)
     await hub.open(id, owner)
     return follower.record(id, owner, { threadKey })

@@ -23,7 +23,7 @@ export const sandboxRoutes = ({
       if (verb !== "terminate") refuseEnded(session)
       const { wanted, deep, holds } = verbs[verb]
       // The session must not take prompts that no sandbox would ever get.
-      if (verb === "terminate" && session.kind === "hub")
+      if (verb === "terminate" && session.kind !== "external")
         await hub.end(session.id, "ended by a caller of the fleet")
       const changed = await keeper.want(session.id, wanted, deep)
       if (!url.searchParams.has("wait")) return viewOf(changed ?? session)

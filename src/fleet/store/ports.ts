@@ -5,9 +5,10 @@ import type { ProviderName } from "../providers/contract.ts"
 
 /**
  * `hub`: a session of this deployment's hub. `external`: another session agent starts and stops its sandbox over the API,
- * and the fleet hears nothing of its runner.
+ * and the fleet hears nothing of its runner. `pool`: started ahead, without an owner. `claimed`: taken out of the pool; the
+ * hub may not know its owner yet.
  */
-export const sessionKinds = ["hub", "external"] as const
+export const sessionKinds = ["hub", "external", "pool", "claimed"] as const
 export type SessionKind = (typeof sessionKinds)[number]
 
 export interface NewSession {
@@ -21,6 +22,8 @@ export interface NewSession {
   readonly provider: ProviderName
   /** Variables that the caller gave for its sandboxes. */
   readonly environment: Readonly<Record<string, string>>
+  /** What a sandbox of the pool was started with. Only sessions that need the same may have it. */
+  readonly poolKey?: string | undefined
 }
 
 export interface StoredSession extends NewSession {
@@ -52,6 +55,19 @@ export interface FleetStore {
   readonly find: (id: string) => Promise<StoredSession | undefined>
   readonly findThread: (tenant: string, threadKey: string) => Promise<StoredSession | undefined>
   readonly list: () => Promise<readonly StoredSession[]>
+  /** Sessions of the kinds `pool` and `claimed`. */
+  readonly pooled: () => Promise<readonly StoredSession[]>
+  /**
+   * Takes the oldest running sandbox with this key out of the pool, in one transaction: no other claim gets it. If the thread
+   * has a session, that one is returned. Undefined: the pool has none.
+   */
+  readonly claim: (
+    poolKey: string,
+    to: { readonly tenant: string; readonly threadKey: string },
+    at: number,
+  ) => Promise<StoredSession | undefined>
+  /** The hub knows the owner of a claimed session: from now on it is one of the hub's sessions. */
+  readonly bind: (id: string) => Promise<void>
   /**
    * Reads, decides and writes in one short transaction that excludes every other change of this session. `decide` is
    * synchronous; no call to a provider happens inside. Without a result nothing is written.

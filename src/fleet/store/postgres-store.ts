@@ -3,6 +3,7 @@
  * milliseconds of a read and a write, never across a provider's call, so a connection pool in transaction mode works too.
  */
 import type { SQL } from "bun"
+import { isReady } from "../core/pool.ts"
 import type { FleetStore, RememberedCall, StoredSession } from "./ports.ts"
 import {
   changed,
@@ -20,6 +21,7 @@ CREATE TABLE IF NOT EXISTS sandbox_sessions (
   life TEXT NOT NULL, rev BIGINT NOT NULL, caller TEXT, call_until BIGINT, due_at BIGINT,
   created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, UNIQUE (tenant, thread_key));
 ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS kind TEXT NOT NULL DEFAULT 'hub';
+ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS pool_key TEXT;
 CREATE TABLE IF NOT EXISTS idempotency (
   tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at BIGINT NOT NULL,
   PRIMARY KEY (tenant, key));
@@ -59,9 +61,10 @@ export const openPostgresStore = async (url: string, maxConnections = 4): Promis
     add: (session, life, at) =>
       sql.begin(async (transaction) => {
         await transaction`INSERT INTO sandbox_sessions
-            (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at, kind)
+            (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at, kind, pool_key)
           VALUES (${session.id}, ${session.tenant}, ${session.threadKey ?? null}, ${session.provider},
-            ${JSON.stringify(session.environment)}, ${JSON.stringify(life)}, 0, ${at}, ${at}, ${session.kind ?? "hub"})
+            ${JSON.stringify(session.environment)}, ${JSON.stringify(life)}, 0, ${at}, ${at}, ${session.kind ?? "hub"},
+            ${session.poolKey ?? null})
           ON CONFLICT DO NOTHING`
         const stored =
           (await byThread(session.tenant, session.threadKey, transaction)) ??
@@ -74,6 +77,37 @@ export const openPostgresStore = async (url: string, maxConnections = 4): Promis
     list: async () => {
       const rows = (await sql`SELECT * FROM sandbox_sessions ORDER BY created_at, id`) as unknown[]
       return rows.map(readSession)
+    },
+    pooled: async () => {
+      const rows =
+        (await sql`SELECT * FROM sandbox_sessions WHERE kind IN ('pool', 'claimed')`) as unknown[]
+      return rows.map(readSession)
+    },
+    claim: (poolKey, { tenant, threadKey }, at) =>
+      sql.begin(async (transaction) => {
+        await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
+        // Two claims for one thread: the second finds the session of the first.
+        const thread = JSON.stringify([tenant, threadKey])
+        await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${thread}, 1))`
+        const known = await byThread(tenant, threadKey, transaction)
+        if (known) return known
+        const rows = (await transaction`SELECT id FROM sandbox_sessions WHERE kind = 'pool'
+          AND pool_key = ${poolKey} ORDER BY created_at, id`) as readonly { readonly id: string }[]
+        for (const { id } of rows) {
+          // Held by a change of this session or by another claim, which then takes it: the next one is tried.
+          const [lock] =
+            (await transaction`SELECT pg_try_advisory_xact_lock(hashtextextended(${id}, 0))
+            AS held`) as readonly { readonly held: boolean }[]
+          const found = lock?.held === true ? await byId(id, transaction) : undefined
+          if (found?.kind !== "pool" || !isReady(found.life)) continue
+          await transaction`UPDATE sandbox_sessions SET kind = 'claimed', tenant = ${tenant},
+            thread_key = ${threadKey}, rev = rev + 1, updated_at = ${at} WHERE id = ${id}`
+          return byId(id, transaction)
+        }
+        return undefined
+      }),
+    bind: async (id) => {
+      await sql`UPDATE sandbox_sessions SET kind = 'hub' WHERE id = ${id} AND kind = 'claimed'`
     },
     change: (id, at, decide) =>
       sql.begin(async (transaction) => {

@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite"
 import { chmodSync, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
+import { isReady } from "../core/pool.ts"
 import type { FleetStore, RememberedCall, StoredSession } from "./ports.ts"
 import {
   changed,
@@ -21,7 +22,7 @@ const setUp = [
     id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
     life TEXT NOT NULL, rev INTEGER NOT NULL, caller TEXT, call_until INTEGER, due_at INTEGER,
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, kind TEXT NOT NULL DEFAULT 'hub',
-    UNIQUE (tenant, thread_key)) STRICT`,
+    pool_key TEXT, UNIQUE (tenant, thread_key)) STRICT`,
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at)",
   `CREATE TABLE IF NOT EXISTS idempotency (
     tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at INTEGER NOT NULL,
@@ -36,10 +37,14 @@ export const openSqliteStore = (path: string): FleetStore => {
   // The environments of sandboxes may hold secrets.
   if (path !== ":memory:") chmodSync(path, 0o600)
   for (const statement of setUp) db.run(statement)
-  // A database of before there were kinds.
+  // A database of before there were kinds, or a pool.
   const columns = db.query<{ name: string }, []>("PRAGMA table_info(sandbox_sessions)").all()
-  if (columns.every(({ name }) => name !== "kind"))
-    db.run("ALTER TABLE sandbox_sessions ADD COLUMN kind TEXT NOT NULL DEFAULT 'hub'")
+  for (const [column, type] of [
+    ["kind", "TEXT NOT NULL DEFAULT 'hub'"],
+    ["pool_key", "TEXT"],
+  ] as const)
+    if (columns.every(({ name }) => name !== column))
+      db.run(`ALTER TABLE sandbox_sessions ADD COLUMN ${column} ${type}`)
   db.query("INSERT OR IGNORE INTO deployment VALUES (1, ?)").run(crypto.randomUUID())
 
   const one = (
@@ -60,8 +65,8 @@ export const openSqliteStore = (path: string): FleetStore => {
     add: async (session, life, at) => {
       db.query(
         `INSERT OR IGNORE INTO sandbox_sessions
-          (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at, kind)
-          VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?)`,
+          (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at, kind, pool_key)
+          VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)`,
       ).run(
         session.id,
         session.tenant,
@@ -72,6 +77,7 @@ export const openSqliteStore = (path: string): FleetStore => {
         at,
         at,
         session.kind ?? "hub",
+        session.poolKey ?? null,
       )
       const stored = byThread(session.tenant, session.threadKey) ?? byId(session.id)
       if (!stored) throw new Error(`the session ${session.id} was not stored`)
@@ -81,6 +87,34 @@ export const openSqliteStore = (path: string): FleetStore => {
     findThread: async (tenant, threadKey) => byThread(tenant, threadKey),
     list: async () =>
       db.query("SELECT * FROM sandbox_sessions ORDER BY created_at, id").all().map(readSession),
+    pooled: async () =>
+      db
+        .query("SELECT * FROM sandbox_sessions WHERE kind IN ('pool', 'claimed')")
+        .all()
+        .map(readSession),
+    claim: async (poolKey, { tenant, threadKey }, at) =>
+      db
+        .transaction(() => {
+          const known = byThread(tenant, threadKey)
+          if (known) return known
+          const ready = db
+            .query(
+              "SELECT * FROM sandbox_sessions WHERE kind = 'pool' AND pool_key = ? ORDER BY created_at, id",
+            )
+            .all(poolKey)
+            .map(readSession)
+            .find(({ life }) => isReady(life))
+          if (!ready) return undefined
+          db.query(
+            "UPDATE sandbox_sessions SET kind = 'claimed', tenant = ?, thread_key = ?, rev = rev + 1, updated_at = ? WHERE id = ?",
+          ).run(tenant, threadKey, at, ready.id)
+          return byId(ready.id)
+        })
+        .immediate(),
+    bind: async (id) =>
+      void db
+        .query("UPDATE sandbox_sessions SET kind = 'hub' WHERE id = ? AND kind = 'claimed'")
+        .run(id),
     change: async (id, at, decide) =>
       db
         .transaction(() => {

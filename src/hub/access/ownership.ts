@@ -22,6 +22,12 @@ export interface Member {
   readonly role: Role
 }
 
+/**
+ * Owns the sessions of sandboxes that were started ahead. No person can have this org, so such a session is reachable for
+ * the operator only until it is handed over to its owner.
+ */
+export const POOL_OWNER: Owner = "org:sandpiper-pool"
+
 /** Only printable text without spaces at the ends: a name with hidden characters could pass for another one. */
 const ID = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/
 

@@ -1,6 +1,6 @@
 /** Reports what a session has done to the directory: at once when it has cost something, otherwise at most once a second. */
 import type { Directory, OwnerAccount } from "./directory.ts"
-import type { Owner } from "./ownership.ts"
+import { type Owner, POOL_OWNER } from "./ownership.ts"
 import type { SessionFacts } from "./session-index.ts"
 
 export interface FactsReporterOptions {
@@ -22,6 +22,8 @@ export const createFactsReporter = (options: FactsReporterOptions): ((urgent: bo
   let cooling = false
   let waiting = false
   const send = async () => {
+    // A session of the warm pool is in no list.
+    if (options.owner() === POOL_OWNER) return
     const facts = options.facts()
     const known = await directory.updateSession(session, facts)
     if (known) return options.account(known)

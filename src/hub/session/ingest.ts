@@ -45,6 +45,9 @@ const RESULT_CHARACTERS = 100_000
 /** A result for a client is stored in one row of at most 2 MB, and a character may take three bytes. */
 const ANSWER_CHARACTERS = 500_000
 
+const FILES_KEPT =
+  "Undone. The changes of files stay: the agent restores files in a git repository only."
+
 const tableOf = (context: SessionContext): IngestTable => {
   const { messages, queue, interactions, values, changes, runnerConnection, ports } = context
   const { sql } = ports
@@ -161,6 +164,8 @@ const tableOf = (context: SessionContext): IngestTable => {
       if (!interactions.exists(id)) {
         const text = permissionText(title, patterns)
         context.chatSends.add({ id: `ask-${id}`, channel: channelKey(frame), text })
+        if (frame.waitMs !== undefined)
+          context.deadlines.set("interaction", id, ports.now() + frame.waitMs)
       }
       interactions.open({
         id,
@@ -279,14 +284,13 @@ const tableOf = (context: SessionContext): IngestTable => {
       withdrawAll(context, undefined)
       ports.ended()
     },
-    reverted: ({ messageIds, error }) => {
+    reverted: ({ messageIds, error, filesKept, ...rest }) => {
       messages.remove(messageIds)
+      const channel = channelKey(rest)
       if (error !== undefined)
-        messages.add("system", {
-          channel: "web:default",
-          content: "",
-          error: `not undone: ${error}`,
-        })
+        messages.add("system", { channel, content: "", error: `not undone: ${error}` })
+      else if (filesKept === true && messageIds.length > 0)
+        messages.add("system", { channel, content: FILES_KEPT })
     },
     diff: ({ requestId, data, error }) =>
       answerClient(requestId, "diff", {

@@ -147,6 +147,27 @@ export const createMessages = (
     )
   }
 
+  /** Reasoning lasts until the same agent does something else; without `child`, until the message ends. */
+  const endReasoning = (
+    messageId: string,
+    next?: { readonly child: unknown; readonly base: string },
+  ) => {
+    const ended = readRows(
+      sql,
+      idRow,
+      `UPDATE parts SET data = json_set(data, '$.endedAt', ?)
+       WHERE message_id = ? AND kind = 'reasoning' AND json_extract(data, '$.startedAt') IS NOT NULL
+         AND json_extract(data, '$.endedAt') IS NULL
+         AND (? OR (base <> ? AND coalesce(json_extract(data, '$.childSessionId'), '') = ?)) RETURNING id`,
+      now(),
+      messageId,
+      next === undefined ? 1 : 0,
+      next?.base ?? "",
+      typeof next?.child === "string" ? next.child : "",
+    )
+    for (const { id } of ended) changes.record("part", refOfPart(messageId, id))
+  }
+
   const openPart = (messageId: string, base: string) => {
     const row = readRow(
       sql,
@@ -167,6 +188,8 @@ export const createMessages = (
       base,
     )
     let count = rows?.count ?? 0
+    endReasoning(messageId, { child: data?.childSessionId, base })
+    const stored = kind === "reasoning" ? { ...data, startedAt: now() } : data
     for (let start = 0; start < text.length || start === 0; start += ROW_CHARACTERS) {
       const piece = splitHalfCharacter(text.slice(start, start + ROW_CHARACTERS))
       const id = count === 0 ? base : `${base}~${count + 1}`
@@ -176,7 +199,7 @@ export const createMessages = (
         base,
         kind,
         ...piece,
-        ...(data && { data: JSON.stringify(data) }),
+        ...(stored && { data: JSON.stringify(stored) }),
       })
       count += 1
     }
@@ -194,6 +217,7 @@ export const createMessages = (
       id,
     )
     if (!ended) return false
+    endReasoning(id)
     changes.record("message", id)
     changes.record("channel", ended.channel)
     return true
@@ -327,6 +351,8 @@ export const createMessages = (
         id,
       )
       if (exists) return void changes.record("part", refOfPart(messageId, id))
+      const { childSessionId } = (value ?? {}) as { readonly childSessionId?: unknown }
+      endReasoning(messageId, { child: childSessionId, base: id })
       insertPart({ messageId, id, base: id, kind, data })
     },
     addOutput: (messageId, id, offset, delta) => {

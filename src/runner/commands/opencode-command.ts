@@ -21,8 +21,10 @@ const undo: BuiltInCommand = async ({ client }, agentSessionId, _signal, snapsho
   const reverted = revertedTo === undefined ? -1 : prompts.findIndex(({ id }) => id === revertedTo)
   const last = reverted === -1 ? prompts.at(-1) : prompts[reverted - 1]
   if (!last) throw new Error("there is nothing to undo")
-  await revertSafely(snapshots, client, agentSessionId, last.id)
-  return "the last prompt was undone"
+  const { filesKept } = await revertSafely(snapshots, client, agentSessionId, last.id)
+  return filesKept
+    ? "the last prompt was undone; its file changes stay, because the workspace is not a git repository"
+    : "the last prompt was undone"
 }
 
 const redo: BuiltInCommand = async ({ client }, agentSessionId) => {

@@ -19,7 +19,10 @@ export const revertSafely = async (
   client: AgentClient,
   agentSessionId: string,
   messageId: string,
-): Promise<void> => {
+): Promise<{
+  /** The files stay as they are: OpenCode makes snapshots of them in a git repository only. */
+  readonly filesKept: boolean
+}> => {
   const hashes = await client.snapshotsFrom(agentSessionId, messageId)
   const missing = hashes.length === 0 ? 0 : await countMissing(store, client, hashes)
   if (missing > 0) {
@@ -29,6 +32,7 @@ export const revertSafely = async (
     )
   }
   await client.revert(agentSessionId, messageId)
+  return { filesKept: hashes.length === 0 && !(await client.project()).isRepository }
 }
 
 const countMissing = async (

@@ -1,4 +1,7 @@
-/** `revert`: undoes a prompt and all later ones on its channel, including file changes; `reverted` lists their ids. */
+/**
+ * `revert`: undoes a prompt and all later ones on its channel, with their file changes if the workspace is a git repository.
+ * `reverted` lists their ids.
+ */
 import { describeError } from "../../lib/log.ts"
 import { channelAddress } from "../../wire/channel.ts"
 import type { Command } from "./command.ts"
@@ -13,16 +16,21 @@ export const revert: Command<"revert"> = async (
     log.warn("revert.unknown-message", { messageId })
     return send({ type: "reverted", messageIds: [] })
   }
+  const address = channelAddress(known.channelKey)
   try {
-    const address = channelAddress(known.channelKey)
     // OpenCode refuses to revert a session that is busy.
     await channels.stop(address, "reverted by the user")
-    await channels.runExclusively(address, ({ client }) =>
+    const { filesKept } = await channels.runExclusively(address, ({ client }) =>
       revertSafely(snapshots, client, known.agentSessionId, known.userMessageId),
     )
-    send({ type: "reverted", messageIds: [...known.idsFromHere] })
+    send({
+      type: "reverted",
+      messageIds: [...known.idsFromHere],
+      ...(filesKept && { filesKept }),
+      ...address,
+    })
   } catch (error) {
     log.error("revert.failed", { messageId, error: describeError(error) })
-    send({ type: "reverted", messageIds: [], error: describeError(error) })
+    send({ type: "reverted", messageIds: [], error: describeError(error), ...address })
   }
 }

@@ -58,6 +58,16 @@ export const fleetSettings = {
       .min(0, "must not be negative"),
     fallback: () => "0",
   },
+  sandboxPool: {
+    env: "SANDBOX_POOL",
+    doc: "how many sandboxes are started ahead for new threads and chats; 0: none",
+    schema: z.coerce
+      .number("must be a number")
+      .int("must be a whole number")
+      .min(0, "must not be negative")
+      .max(100, "must be at most 100"),
+    fallback: () => "0",
+  },
   sandboxVolumeDays: {
     env: "SANDBOX_VOLUME_DAYS",
     doc: "the volume of an ended session is removed after this many days",

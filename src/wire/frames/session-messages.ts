@@ -105,10 +105,16 @@ export const stateRows = [
 ] as const
 
 export const responseRows = [
-  streamed("reverted", "Response to `revert`: the removed messages.", {
-    messageIds: z.array(z.string()),
-    error: z.string().optional(),
-  }),
+  streamed(
+    "reverted",
+    "Response to `revert`: the removed messages. With `filesKept` their file changes stay, because the workspace is not a git repository.",
+    {
+      messageIds: z.array(z.string()),
+      error: z.string().optional(),
+      filesKept: z.boolean().optional(),
+      ...optionalChannel,
+    },
+  ),
   streamed("diff", "Response to `diff`.", {
     requestId,
     data: z.object({ files: z.array(diffFile) }),

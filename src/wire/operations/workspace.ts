@@ -14,12 +14,17 @@ const workspaceUrls = wireRequest(
   15_000,
   {
     manifest: z.enum(["get", "put"]).optional().describe("What to do with the manifest"),
+    list: z
+      .union([z.literal(""), sha256])
+      .optional()
+      .describe("List the stored files after this SHA-256; empty for the first page"),
     get: hashes("Files to read, by SHA-256"),
     put: hashes("Files to store, by SHA-256"),
     remove: hashes("Files to delete, by SHA-256"),
   },
   {
     manifest: z.string().optional(),
+    list: z.string().optional(),
     get: z.array(z.string()),
     put: z.array(z.string()),
     remove: z.array(z.string()),
@@ -58,5 +63,14 @@ export const operations = [
     tools: { none: "the runner saves by itself; the command is `sandpiper files save`" },
     input: noInput,
     output: savedWorkspace,
+  }),
+  sandboxOperation({
+    name: "restore-workspace",
+    method: "POST",
+    path: "/api/workspace/restore",
+    doc: "Write saved files that the workspace does not have. Files that exist are not changed.",
+    tools: { none: "the runner restores by itself; the control plane uses it" },
+    input: noInput,
+    output: z.object({ files: z.int() }),
   }),
 ] as const

@@ -154,6 +154,66 @@ for (const [name, open] of Object.entries(databases)) {
       expect((await store.due(300, 10)).toSorted()).toEqual(["called", "due"])
     })
 
+    test("twenty claims at the same time from two connections get different sandboxes, and the others none", async () => {
+      const running = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
+      const entry = (id: string) => ({
+        ...session(id),
+        tenant: "pool",
+        kind: "pool" as const,
+        poolKey: "k1",
+      })
+      for (let number = 0; number < 5; number += 1)
+        await store.add(entry(`warm${number}`), running, number)
+      await store.add({ ...entry("other-version"), poolKey: "k0" }, running, 0)
+      await store.add(entry("not-yet"), { ...running, phase: "booting" }, 0)
+      const claims = await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          (index % 2 === 0 ? store : other).claim(
+            "k1",
+            { tenant: "user:a", threadKey: `t${index}` },
+            9,
+          ),
+        ),
+      )
+      const got = claims.flatMap((one) => one ?? [])
+      expect(got.map(({ id }) => id).toSorted()).toEqual([
+        "warm0",
+        "warm1",
+        "warm2",
+        "warm3",
+        "warm4",
+      ])
+      expect(new Set(got.map(({ threadKey }) => threadKey)).size).toBe(5)
+      for (const { id, threadKey } of got)
+        expect(await other.findThread("user:a", String(threadKey))).toMatchObject({
+          id,
+          kind: "claimed",
+          tenant: "user:a",
+          updatedAt: 9,
+        })
+      expect((await store.pooled()).map(({ id }) => id)).toContain("not-yet")
+      await other.bind("warm0")
+      expect(await store.find("warm0")).toMatchObject({ kind: "hub" })
+      await store.bind("other-version")
+      expect(await store.find("other-version")).toMatchObject({ kind: "pool" })
+    })
+
+    test("ten claims for one thread at the same time take one sandbox", async () => {
+      const running = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
+      for (const id of ["one1", "one2", "one3"])
+        await store.add({ ...session(id), tenant: "pool", kind: "pool", poolKey: "k2" }, running, 0)
+      const claims = await Promise.all(
+        Array.from({ length: 10 }, (_, index) =>
+          (index % 2 === 0 ? store : other).claim("k2", { tenant: "user:a", threadKey: "same" }, 9),
+        ),
+      )
+      expect(new Set(claims.map((one) => one?.id)).size).toBe(1)
+      const left = (await store.pooled()).filter(
+        ({ kind, poolKey }) => kind === "pool" && poolKey === "k2",
+      )
+      expect(left).toHaveLength(2)
+    })
+
     test("a lease has one owner until its time", async () => {
       expect(await store.lease("sweep", "a", 0, 100)).toBe(true)
       expect(await other.lease("sweep", "b", 50, 150)).toBe(false)

@@ -430,3 +430,16 @@ test("a failed revert becomes a system message with the error", () => {
     error: "not undone: a turn is running",
   })
 })
+
+test("a revert that leaves the files as they are says so in its own channel", () => {
+  const core = createCore()
+  const seq = core.connectRunner("a")
+  const channel = { channelType: "web", channelId: "other" }
+  core.receive("a", { type: "reverted", messageIds: ["m1"], filesKept: true, ...channel, seq })
+  expect(core.session.recent(1)[0]).toMatchObject({
+    role: "system",
+    status: "done",
+    channel: "web:other",
+    parts: [{ text: expect.stringContaining("The changes of files stay") }],
+  })
+})

@@ -68,7 +68,7 @@ export const createFakeAgent = (recordings: readonly RecordedPrompt[]): FakeAgen
       )
     },
     snapshotsFrom: async () => [],
-    project: async () => ({ id: "global", worktree: "/" }),
+    project: async () => ({ id: "global", worktree: "/", isRepository: false }),
     deleteMessage: unused("deleteMessage"),
     revert: unused("revert"),
     unrevert: unused("unrevert"),

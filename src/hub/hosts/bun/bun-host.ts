@@ -26,7 +26,8 @@ import {
   markRead,
   type Sender,
 } from "../../access/guarded-clients.ts"
-import type { Owner } from "../../access/ownership.ts"
+import { handOver } from "../../access/hand-over.ts"
+import { type Owner, POOL_OWNER } from "../../access/ownership.ts"
 import { watchDirectory } from "../../access/watch-directory.ts"
 import { createLobby } from "../../lobby.ts"
 import { readLobby } from "../../owner-routes.ts"
@@ -124,12 +125,15 @@ export interface Hub {
     ancestors?: readonly string[],
     creator?: string,
   ) => Session
+  /** Gives a session of the warm pool to an owner. Undefined if it is done, otherwise why it is refused. */
+  readonly handOver: (id: string, owner: Owner) => Promise<string | undefined>
   /** Closes every connection and every file. Written data stays. */
   readonly stop: () => Promise<void>
 }
 
 interface OpenSession extends HostedSession {
   readonly connections: Connections
+  readonly sql: BunSql
   readonly close: () => void
 }
 
@@ -240,6 +244,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       session,
       access,
       connections,
+      sql,
       close: () => {
         alarm.set(undefined)
         sql.close()
@@ -255,7 +260,11 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     // The plain text of before encryption must not stay in free pages of the file.
     if (encrypted) sql.compact()
     open.set(id, load(id, sql, text))
-    void directory.adoptSession(id, owner)
+    list(id, owner)
+  }
+  /** A session of the warm pool is in no list. */
+  const list = (id: string, owner: Owner) => {
+    if (owner !== POOL_OWNER) void directory.adoptSession(id, owner)
   }
   const find = (id: string): OpenSession | undefined => open.get(id)
   const liveStatus = (id: string) => find(id)?.session.live()
@@ -264,7 +273,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     if (known) return known.session
     const made = load(id, openBunSql(fileOf(id)), undefined)
     made.access.setOwner(owner, ancestors, creator)
-    void directory.adoptSession(id, owner)
+    list(id, owner)
     open.set(id, made)
     return made.session
   }
@@ -461,6 +470,13 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     directory,
     authenticate: (request) => authenticateRequest(httpApi(server), request),
     create,
+    handOver: async (id, owner) => {
+      const found = find(id)
+      if (!found) return `there is no session ${id}`
+      const refusal = await handOver({ ...found, keyring: keyring.current() }, owner)
+      if (refusal === undefined) list(id, owner)
+      return refusal
+    },
     stop: async () => {
       await chatCalls.drain()
       for (const { session } of open.values()) session.runner.flush()

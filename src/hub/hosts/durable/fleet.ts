@@ -50,6 +50,10 @@ export interface FleetCallHost {
   readonly session: string
   readonly find: () => HostedSession | undefined
   readonly create: (owner: Owner) => Promise<void>
+  /** Makes the session for the warm pool. */
+  readonly reserve: () => Promise<void>
+  /** Gives a session of the warm pool to an owner. Undefined if it is done, otherwise why it is refused. */
+  readonly handOver: (owner: Owner) => Promise<string | undefined>
   readonly end: (why: string) => Promise<void>
   readonly gatewayKey: (generation: number) => Promise<string | undefined>
 }
@@ -58,6 +62,8 @@ const CHANNEL = "web:default"
 
 const bodies = {
   open: z.object({ owner: z.string() }),
+  reserve: z.object({}),
+  hand: z.object({ owner: z.string() }),
   admit: z.object({
     generation: z.int().positive(),
     tokenHash: z.string().regex(/^[0-9a-f]{64}$/),
@@ -86,7 +92,18 @@ class CallError extends Error {
   }
 }
 
-const calls: Omit<Calls, "open"> = {
+const mustParseOwner = (text: string): Owner => {
+  const owner = parseOwner(text)
+  if (owner === undefined) throw new CallError(400, "owner: expected user:<sub> or org:<id>")
+  return owner
+}
+
+const calls: Omit<Calls, "open" | "reserve"> = {
+  hand: async ({ owner }, host) => {
+    const refusal = await host.handOver(mustParseOwner(owner))
+    if (refusal !== undefined) throw new CallError(409, refusal)
+    return {}
+  },
   admit: async ({ generation, tokenHash }, { gatewayKey }, { session }) => {
     const { hasEnded, hasOtherRunner, generation: now } = session.activity()
     if (hasEnded) throw new CallError(410, "the session has ended")
@@ -123,9 +140,11 @@ const run = async (name: CallName, text: string, host: FleetCallHost): Promise<o
   if (!parsed.success) throw new CallError(400, `the body of ${name} is malformed`)
   if (name === "open") {
     const { owner } = parsed.data as z.output<typeof bodies.open>
-    const known = parseOwner(owner)
-    if (known === undefined) throw new CallError(400, "owner: expected user:<sub> or org:<id>")
-    await host.create(known)
+    await host.create(mustParseOwner(owner))
+    return {}
+  }
+  if (name === "reserve") {
+    await host.reserve()
     return {}
   }
   const found = host.find()

@@ -33,7 +33,8 @@ import {
   type HostedSession,
   markRead,
 } from "../../access/guarded-clients.ts"
-import type { Owner } from "../../access/ownership.ts"
+import { handOver } from "../../access/hand-over.ts"
+import { type Owner, POOL_OWNER } from "../../access/ownership.ts"
 import { createFactsReporter } from "../../access/report-facts.ts"
 import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
 import type { JwtVerifier } from "../../access/verify-jwt.ts"
@@ -348,6 +349,17 @@ export class SessionAgent {
               if (this.#hosted) return
               await this.#directory.addSession(session, owner)
               await this.#provision(session, owner, {})
+            },
+            reserve: async () => {
+              if (!this.#hosted) await this.#provision(session, POOL_OWNER, {})
+            },
+            handOver: async (owner) => {
+              const hosted = this.#hosted
+              if (!hosted) return `there is no session ${session}`
+              const parts = { ...hosted, sql: durableSql(this.#state), keyring: this.#keyring }
+              const refusal = await handOver(parts, owner)
+              if (refusal === undefined) await this.#directory.addSession(session, owner)
+              return refusal
             },
             end: (why) => this.#end(why),
             gatewayKey: async (generation) => {

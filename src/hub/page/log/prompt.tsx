@@ -68,6 +68,8 @@ export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
     const other = view.value.messages.get(id)
     return other?.channel === message.channel && (other.createdAt ?? 0) > message.createdAt
   }).length
+  /** The runner reports the state of git when the workspace is a repository. */
+  const isRepository = view.value.state["git"] !== undefined
   const undo = () => {
     setAsks(false)
     void request({ type: "revert", messageId: message.id })
@@ -81,7 +83,7 @@ export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
       </div>
       {asks ? (
         <div class="prompt-ask" role="group">
-          <span>{words.undoAsk(later)}</span>
+          <span>{words.undoAsk(later, isRepository ? words.undoFiles : words.undoNoFiles)}</span>
           <Button small kind="bad" onClick={undo}>
             {words.undoDo}
           </Button>

@@ -69,7 +69,11 @@ export interface AgentClient {
   /** The snapshots of the messages from this one on, each once. */
   readonly snapshotsFrom: (agentSessionId: string, messageId: string) => Promise<readonly string[]>
   /** The project of the workspace: its snapshots are stored under this id and this path. */
-  readonly project: () => Promise<{ readonly id: string; readonly worktree: string }>
+  readonly project: () => Promise<{
+    readonly id: string
+    readonly worktree: string
+    readonly isRepository: boolean
+  }>
   readonly deleteMessage: (agentSessionId: string, messageId: string) => Promise<void>
   /** Fails while the session is busy (409; 500 before 1.2). Reverted messages are deleted by the next prompt. */
   readonly revert: (agentSessionId: string, messageId: string) => Promise<AgentSession>

@@ -77,7 +77,9 @@ export const messagePatches = z.array(
     })),
 )
 
-export const project = z.object({ id: z.string(), worktree: z.string() })
+export const project = z
+  .object({ id: z.string(), worktree: z.string(), vcs: z.string().optional() })
+  .transform(({ id, worktree, vcs }) => ({ id, worktree, isRepository: vcs === "git" }))
 
 export const session = z
   .object({

@@ -43,6 +43,45 @@ export const planRestore = (saved: Manifest, now: Scanned): readonly SavedFile[]
   return saved.files.filter(({ path }) => !existing.has(path))
 }
 
+/** An object of the storage, from its listing. */
+export interface StoredObject {
+  readonly sha256: string
+  /** When it was stored, by the clock of the storage. */
+  readonly at: number
+}
+
+/** Signed URLs are valid for an hour: an older object does not belong to a save that is still in progress. */
+const SWEEP_AGE_MS = 3_600_000
+
+/** Contents that no manifest names, left by saves that were cut. `now` is the time of the storage. */
+export const planSweep = (
+  listed: readonly StoredObject[],
+  saved: Scanned | undefined,
+  now: number,
+  ageMs = SWEEP_AGE_MS,
+): readonly string[] => {
+  const wanted = new Set(saved?.files.map(({ sha256 }) => sha256))
+  return listed
+    .filter(({ sha256, at }) => !wanted.has(sha256) && at <= now - ageMs)
+    .map(({ sha256 }) => sha256)
+}
+
+const LISTED = /<Contents>(.*?)<\/Contents>/gs
+const NAME = /<Key>[^<]*files\/([0-9a-f]{64})<\/Key>/
+const TIME = /<LastModified>([^<]{1,40})<\/LastModified>/
+
+/** One page of a listing (ListObjectsV2). Objects with other names are not ours and are left out. */
+export const readListing = (
+  xml: string,
+): { readonly objects: readonly StoredObject[]; readonly isLast: boolean } => ({
+  objects: [...xml.matchAll(LISTED)].flatMap(([, entry = ""]) => {
+    const sha256 = NAME.exec(entry)?.[1]
+    const at = Date.parse(TIME.exec(entry)?.[1] ?? "")
+    return sha256 === undefined || Number.isNaN(at) ? [] : [{ sha256, at }]
+  }),
+  isLast: !/<IsTruncated>true<\/IsTruncated>/i.test(xml),
+})
+
 export const manifestOf = ({ files, leftOut }: Scanned): Manifest => ({
   version: 1,
   files,

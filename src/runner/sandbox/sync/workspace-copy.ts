@@ -1,8 +1,10 @@
 /**
  * Saves the workspace to object storage and restores it. Files come first and the manifest last: until it is replaced, the
- * former state is complete. Files that the new manifest does not name are deleted after it.
+ * former state is complete. Files that the new manifest does not name are deleted after it, also those of saves that were
+ * cut: what this process has sent at the next save, what an earlier one has sent when the storage is swept.
  */
 import { createHash } from "node:crypto"
+import { describeError, type Log } from "../../../lib/log.ts"
 import { parseJson } from "../../../lib/json.ts"
 import type { RequestFields, RequestResult } from "../../../wire/frames/index.ts"
 import { MOST_WORKSPACE_URLS, type SavedWorkspace } from "../../../wire/operations/workspace.ts"
@@ -12,6 +14,8 @@ import {
   manifestOf,
   planRestore,
   planSave,
+  planSweep,
+  readListing,
   type SavedFile,
 } from "./manifest-state.ts"
 import { type ObjectCalls, StorageError } from "./object-calls.ts"
@@ -23,6 +27,10 @@ export interface WorkspaceCopyOptions {
   ) => Promise<RequestResult<"workspace-urls">>
   readonly objects: ObjectCalls
   readonly files: SandboxFiles
+  readonly now: () => number
+  readonly log: Log
+  /** How old an object must be to be swept; an hour if absent. */
+  readonly sweepAgeMs?: number
 }
 
 export interface WorkspaceCopy {
@@ -32,13 +40,20 @@ export interface WorkspaceCopy {
 }
 
 const CONCURRENT = 8
+/** How often a runner that saves looks for objects of saves that were cut, beginning with its first save. */
+const SWEEP_EVERY_MS = 3_600_000
+/** Pages of a listing in one sweep; a page has 1,000 objects. */
+const MOST_PAGES = 100
 /** Larger files are sent in pieces, and their content is checked while it is sent. */
 const MOST_IN_MEMORY = 4 * 1024 * 1024
 
 export const createWorkspaceCopy = (options: WorkspaceCopyOptions): WorkspaceCopy => {
-  const { urls, objects, files } = options
+  const { urls, objects, files, now: clockNow, log } = options
   /** The manifest in the storage; undefined until it was read or written. */
   let stored: Manifest | undefined
+  /** Contents that were sent, or begun to be sent, since the manifest was last written. */
+  const sent = new Set<string>()
+  let sweptAt = Number.NEGATIVE_INFINITY
 
   const manifestUrl = async (action: "get" | "put"): Promise<string> => {
     const { manifest: url } = await urls({ manifest: action })
@@ -81,8 +96,10 @@ export const createWorkspaceCopy = (options: WorkspaceCopyOptions): WorkspaceCop
   const save = async (): Promise<SavedWorkspace> => {
     stored ??= await readManifest()
     const now = await files.scan()
-    const { put, remove, isChanged } = planSave(stored, now)
+    const plan = planSave(stored, now)
+    const { put, isChanged } = plan
     for (const batch of batches(put)) {
+      for (const { sha256 } of batch) sent.add(sha256)
       const signed = await urls({ put: batch.map(({ sha256 }) => sha256) })
       await concurrently(batch, (file, index) => upload(file, mustHave(signed.put[index])))
     }
@@ -92,16 +109,51 @@ export const createWorkspaceCopy = (options: WorkspaceCopyOptions): WorkspaceCop
       await objects.put(await manifestUrl("put"), bytes.length, async () => bytes)
       stored = next
     }
-    for (const batch of batches(remove)) {
-      const signed = await urls({ remove: [...batch] })
-      await concurrently(batch, (_sha256, index) => objects.remove(mustHave(signed.remove[index])))
-    }
+    const wanted = new Set(now.files.map(({ sha256 }) => sha256))
+    const remove = [...plan.remove, ...[...sent].filter((sha256) => !wanted.has(sha256))]
+    await removeAll(remove)
+    sent.clear()
+    await sweepSometimes()
     return {
       files: now.files.length,
       uploaded: put.length,
       bytes: put.reduce((sum, { bytes }) => sum + bytes, 0),
       removed: remove.length,
       leftOut: now.leftOut.length,
+    }
+  }
+
+  const removeAll = async (hashes: readonly string[]): Promise<void> => {
+    for (const batch of batches(hashes)) {
+      const signed = await urls({ remove: [...batch] })
+      await concurrently(batch, (_sha256, index) => objects.remove(mustHave(signed.remove[index])))
+    }
+  }
+
+  const sweep = async (): Promise<void> => {
+    let after = ""
+    for (let page = 0; page < MOST_PAGES; page += 1) {
+      const { list } = await urls({ list: after })
+      // A session agent that cannot list.
+      if (list === undefined) return
+      const response = await objects.get(list)
+      const { objects: listed, isLast } = readListing(await response.text())
+      const at = Date.parse(response.headers.get("date") ?? "")
+      const garbage = planSweep(listed, stored, at, options.sweepAgeMs)
+      await removeAll(garbage)
+      if (garbage.length > 0) log.info("workspace.swept", { objects: garbage.length })
+      after = listed.at(-1)?.sha256 ?? ""
+      if (isLast || after === "") return
+    }
+  }
+  /** The save is complete before: a failed sweep is repeated with a later save. */
+  const sweepSometimes = async (): Promise<void> => {
+    if (clockNow() < sweptAt + SWEEP_EVERY_MS) return
+    try {
+      await sweep()
+      sweptAt = clockNow()
+    } catch (error) {
+      log.warn("workspace.not-swept", { error: describeError(error) })
     }
   }
 

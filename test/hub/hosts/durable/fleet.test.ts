@@ -1,8 +1,11 @@
 /** Durable Objects on workerd and a fleet behind FLEET_URL: sandboxes for prompts and child sessions, signed calls. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { SignJWT } from "jose"
 import { type ServedFleet, startServedFleet } from "../../../../src/cli/serve-fleet.ts"
+import { isReady } from "../../../../src/fleet/core/pool.ts"
 import type { FleetStore } from "../../../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../../../src/fleet/store/sqlite-store.ts"
+import { createJwtVerifier } from "../../../../src/hub/access/verify-jwt.ts"
 import { systemClock } from "../../../../src/lib/clock.ts"
 import { SIGNATURE_HEADER, signedPost } from "../../../../src/lib/signed-request.ts"
 import { runnerProvider, type RunnerProvider } from "../../../fleet/kit/runner-provider.ts"
@@ -22,8 +25,12 @@ let fleet: ServedFleet
 let fleetPort = 0
 const clients: TestClient[] = []
 
-const startFleet = async () => {
+const JWT_SECRET = "a secret for the tokens of people"
+
+const startFleet = async (poolSize = 0) => {
   fleet = await startServedFleet({
+    poolSize,
+    verifyJwt: createJwtVerifier({ secret: JWT_SECRET }, { now: Date.now, fetch }),
     hubUrl: workerd.url,
     fleetKey: FLEET_KEY,
     hostname: "127.0.0.1",
@@ -47,6 +54,7 @@ beforeAll(async () => {
   workerd = await startWorkerd(script, {
     FLEET_URL: `http://127.0.0.1:${fleetPort}`,
     FLEET_KEY,
+    HUB_JWT_SECRET: JWT_SECRET,
     HUB_GATEWAY_SECRET: "a gateway secret of the tests",
     MAX_CHILDREN: "2",
     MAX_CHILD_DEPTH: "1",
@@ -335,5 +343,63 @@ describe("calls between hub and fleet", () => {
     const ended = await call(`/api/sandbox/${sessionId}/terminate?wait=1`)
     expect(ended.status).toBe("terminated")
     expect((await ask(sessionId, "more")).status).toBe(409)
+  })
+})
+
+describe("the people of the hub at a fleet elsewhere", () => {
+  const tokenOf = (sub: string, secret = JWT_SECRET) =>
+    new SignJWT({ scope: "sessions:admin" })
+      .setProtectedHeader({ alg: "HS256" })
+      .setSubject(sub)
+      .setExpirationTime("1h")
+      .sign(new TextEncoder().encode(secret))
+  const call = async (method: string, url: string, token: string, body?: object) => {
+    const response = await fetch(url, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+  }
+
+  test("a person's token counts at the fleet as it does at the hub, for the person's own sandboxes", async () => {
+    const alice = await tokenOf("alice")
+    const made = await call("POST", `${fleet.url}/api/threads/hers/resolve?wait=1`, alice)
+    const id = String(made.body["sessionId"])
+    expect(made).toMatchObject({ status: 200, body: { status: "running" } })
+    expect((await call("GET", `${workerd.url}/sessions/${id}`, alice)).status).toBe(200)
+    const path = `${fleet.url}/api/sandbox/${id}/status`
+    expect((await call("GET", path, alice)).status).toBe(200)
+    expect((await call("GET", path, await tokenOf("bob"))).status).toBe(404)
+    const forged = await tokenOf("alice", "another secret with more than 32 letters")
+    expect((await call("GET", path, forged)).status).toBe(401)
+    expect((await call("GET", `${fleet.url}/api/sandboxes`, alice)).status).toBe(404)
+  })
+
+  test("a sandbox that was started ahead answers a person's first prompt, and only that person has it", async () => {
+    await fleet.stop()
+    await startFleet(1)
+    const ready = async () =>
+      (await store.pooled()).find(({ kind, life }) => kind === "pool" && isReady(life))?.id
+    await untilTrue(async () => (await ready()) !== undefined, "a sandbox in the pool")
+    const waiting = (await ready()) ?? ""
+    const [alice, bob] = [await tokenOf("alice"), await tokenOf("bob")]
+    const hubPath = `${workerd.url}/sessions/${waiting}`
+    expect((await call("GET", hubPath, alice)).status).toBe(404)
+    const prompt = { message: "ping", messageId: "m" }
+    const sent = await call("POST", `${fleet.url}/api/threads/new/prompt`, alice, prompt)
+    expect(sent.body).toMatchObject({ sessionId: waiting })
+    await says(await watch(waiting), "assistant", "heard: ping")
+    // The object has lost its memory: its config and its owner are read again.
+    await workerd.hibernate(waiting)
+    expect((await call("GET", hubPath, alice)).status).toBe(200)
+    expect((await call("GET", hubPath, bob)).status).toBe(404)
+    const hand = await signedPost(
+      FLEET_KEY,
+      `${workerd.url}/fleet/sessions/${waiting}/hand`,
+      { owner: "user:bob" },
+      Date.now(),
+    )
+    expect((await fetch(hand)).status).toBe(409)
   })
 })

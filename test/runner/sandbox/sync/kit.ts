@@ -39,6 +39,7 @@ export const startWorkspace = async (
   session = "session one",
   /** Called before a file is read for a save. */
   beforeRead: (path: string) => void = () => {},
+  sweepAgeMs?: number,
 ): Promise<SandboxWorkspace> => {
   const base = await realpath(await mkdtemp(join(tmpdir(), "copy-")))
   const root = join(base, "workspace")
@@ -78,6 +79,9 @@ export const startWorkspace = async (
           return files.read(path)
         },
       },
+      now: Date.now,
+      log: recordingLog([]),
+      ...(sweepAgeMs !== undefined && { sweepAgeMs }),
     }),
     put: async (path, content) => {
       await mkdir(dirname(join(root, path)), { recursive: true })

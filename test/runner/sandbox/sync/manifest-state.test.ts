@@ -6,6 +6,8 @@ import {
   manifestOf,
   planRestore,
   planSave,
+  planSweep,
+  readListing,
   type Scanned,
 } from "../../../../src/runner/sandbox/sync/manifest-state.ts"
 
@@ -77,5 +79,48 @@ describe("saving a workspace", () => {
         expect(paths).toEqual(expected)
       }),
     )
+  })
+})
+
+describe("sweeping the storage", () => {
+  const listing = fc.array(
+    fc.record({
+      sha256: fc.constantFrom("1", "2", "3", "4").map((digit) => digit.repeat(64)),
+      at: fc.integer({ min: 0, max: 10_000_000 }),
+    }),
+  )
+
+  test("deletes what is old and in no manifest, and never a file of the manifest", () => {
+    fc.assert(
+      fc.property(listing, scan, fc.integer({ min: 0, max: 10_000_000 }), (listed, saved, now) => {
+        const swept = planSweep(listed, saved, now)
+        const wanted = contents(manifestOf(saved))
+        const expected = listed
+          .filter(({ sha256, at }) => !wanted.has(sha256) && now - at >= 3_600_000)
+          .map(({ sha256 }) => sha256)
+        expect(swept).toEqual(expected)
+      }),
+    )
+  })
+
+  test("deletes nothing if the storage does not say what time it is", () => {
+    const listed = [{ sha256: "1".repeat(64), at: 0 }]
+    expect(planSweep(listed, undefined, Number.NaN)).toEqual([])
+  })
+
+  test("a listing is read without names and times that are not ours", () => {
+    const hash = "ab".repeat(32)
+    const entry = (key: string, time: string) =>
+      `<Contents>\n<Key>${key}</Key><LastModified>${time}</LastModified></Contents>`
+    const xml = [
+      "<IsTruncated>true</IsTruncated>",
+      entry(`sandboxes/s/files/${hash}`, "2026-01-02T03:04:05.000Z"),
+      entry("sandboxes/s/manifest.json", "2026-01-02T03:04:05.000Z"),
+      entry(`sandboxes/s/files/${hash}0`, "2026-01-02T03:04:05.000Z"),
+      entry(`sandboxes/s/files/${hash}`, "yesterday"),
+    ].join("")
+    const at = Date.UTC(2026, 0, 2, 3, 4, 5)
+    expect(readListing(xml)).toEqual({ objects: [{ sha256: hash, at }], isLast: false })
+    expect(readListing("<html>an error</html>")).toEqual({ objects: [], isLast: true })
   })
 })

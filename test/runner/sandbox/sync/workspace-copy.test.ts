@@ -188,4 +188,79 @@ describe("the copy of a workspace in object storage", () => {
     expect(keys.filter((key) => key.startsWith("sandboxes/session%20two/")).length).toBe(2)
     expect(keys.length).toBe(4)
   })
+
+  /** Stores a state, then cuts the save of another one after some of its files. */
+  const cutSave = async (one: SandboxWorkspace) => {
+    for (let index = 0; index < 6; index += 1) await one.put(`f${index}`, `first ${index}`)
+    await one.copy.save()
+    for (let index = 0; index < 6; index += 1) await one.put(`f${index}`, `cut ${index}`)
+    let left = 3
+    s3.intercept = async (method) => {
+      if (method === "PUT") left -= 1
+      return left < 0 ? new Response("", { status: 403 }) : undefined
+    }
+    await failureOf(one.copy.save())
+    s3.intercept = undefined
+    expect(garbage().length).toBeGreaterThan(0)
+  }
+  const named = (): string[] => manifest().files.map(({ sha256 }: { sha256: string }) => sha256)
+  const garbage = (): readonly string[] => {
+    const wanted = new Set([
+      "manifest.json",
+      ...(stored("manifest.json") ? named() : []).map((sha256) => `files/${sha256}`),
+    ])
+    return [...s3.objects.keys()].filter(
+      (key) => !wanted.has(key.replace("sandboxes/session%20one/", "")),
+    )
+  }
+  const age = (ms: number) => {
+    for (const [key, at] of s3.times) s3.times.set(key, at - ms)
+  }
+  const HOUR = 3_600_000
+
+  test("the next save of a runner deletes the objects of its save that was cut", async () => {
+    const one = await workspace()
+    await cutSave(one)
+    for (let index = 0; index < 6; index += 1) await one.put(`f${index}`, `last ${index}`)
+    await one.copy.save()
+    expect(garbage()).toEqual([])
+    await cutSave(one)
+    // Back to the stored contents: no new manifest is written, and the objects are deleted all the same.
+    for (let index = 0; index < 6; index += 1) await one.put(`f${index}`, `first ${index}`)
+    await one.copy.save()
+    expect(garbage()).toEqual([])
+  })
+
+  test("the first save of a sandbox deletes the objects of a save that was cut with an earlier sandbox, page by page", async () => {
+    await cutSave(await workspace())
+    s3.pageSize = 2
+    age(HOUR + 60_000)
+    const next = await workspace()
+    await next.copy.restore()
+    await next.copy.save()
+    expect(garbage()).toEqual([])
+    expect(named().length).toBe(6)
+    const last = await workspace()
+    await last.copy.restore()
+    expect(await same(next, last)).toBe("")
+  })
+
+  test("an object of the last hour is not swept, because another save may be sending it", async () => {
+    await cutSave(await workspace())
+    const young = garbage()
+    age(HOUR - 60_000)
+    const next = await workspace()
+    await next.copy.restore()
+    await next.copy.save()
+    expect(garbage()).toEqual(young)
+  })
+
+  test("a save is complete when the storage cannot be listed", async () => {
+    const one = await workspace()
+    await one.put("a", "alpha")
+    s3.intercept = async (_method, key) =>
+      key === "" ? new Response("", { status: 403 }) : undefined
+    expect(await one.copy.save()).toMatchObject({ uploaded: 1 })
+    expect(named().length).toBe(1)
+  })
 })

@@ -1,0 +1,173 @@
+/**
+ * Keeps sandboxes ready that no session has yet, and gives one to a session that needs it. An entry is a session of the hub
+ * without an owner: its sandbox keeps its id and its tokens when it is claimed, and has no secret of an owner before.
+ */
+import type { Clock } from "../lib/clock.ts"
+import { digestOf } from "../lib/digest.ts"
+import type { Log } from "../lib/log.ts"
+import { workspaceVolume } from "./core/names.ts"
+import { isReady, planPool, POOL_TENANT, poolKeyOf } from "./core/pool.ts"
+import type { HubPort } from "./hub-port.ts"
+import type { Keeper } from "./keeper.ts"
+import type { Metrics } from "./metrics.ts"
+import type { SandboxProvider } from "./providers/contract.ts"
+import type { EnvironmentOf } from "./sandbox-spec.ts"
+import type { FleetStore, StoredSession } from "./store/ports.ts"
+
+export interface PoolOptions {
+  readonly store: FleetStore
+  readonly keeper: Pick<Keeper, "add" | "want" | "endUnclaimed" | "isQuotaFull">
+  readonly hub: Pick<HubPort, "reserve" | "handOver" | "end">
+  readonly provider: Pick<SandboxProvider, "name" | "can" | "removeVolume">
+  /** How many sandboxes are kept ready; 0: none. */
+  readonly size: number
+  /** Changes when sandboxes of before must not be used any more. */
+  readonly runtimeKey: string
+  readonly environmentOf: EnvironmentOf
+  /** The config of a session that gets its first sandbox. */
+  readonly added: (session: string) => Promise<void>
+  readonly replica: string
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics?: Pick<Metrics, "add"> | undefined
+}
+
+export interface Pool {
+  /** A running sandbox for a thread that has no session. Undefined: it has to be started as usual. */
+  readonly claim: (owner: string, threadKey: string) => Promise<StoredSession | undefined>
+  /** Tells the hub the owner of a claimed session, unless it knows. Other sessions are returned as they are. */
+  readonly settle: (session: StoredSession) => Promise<StoredSession>
+  /** Starts what is missing, ends what is not needed, and settles claims of replicas that died. */
+  readonly round: () => Promise<void>
+  readonly start: () => void
+  readonly stop: () => Promise<void>
+}
+
+const EVERY_MS = 5000
+/** While sandboxes start or end. */
+const SOON_MS = 500
+/** Without a pool: only entries of before the setting was changed have to be ended. */
+const EVERY_WITHOUT_MS = 60_000
+const LEASE_MS = 15_000
+
+export const createPool = (options: PoolOptions): Pool => {
+  const { store, keeper, hub, clock, log, size } = options
+  let cancel = () => {}
+  let isStopped = false
+  let isSettled = false
+  let running: Promise<void> | undefined
+
+  const keyOf = (tenant: string): string =>
+    poolKeyOf(options.runtimeKey, options.environmentOf(tenant), digestOf)
+
+  const settle: Pool["settle"] = async (session) => {
+    if (session.kind !== "claimed") return session
+    await hub.handOver(session.id, session.tenant)
+    await store.bind(session.id)
+    // The time until it sleeps begins now.
+    return (await keeper.want(session.id, "running")) ?? session
+  }
+
+  const claim: Pool["claim"] = async (owner, threadKey) => {
+    // An owner with variables of its own needs a sandbox that is started with them.
+    const key = keyOf(POOL_TENANT)
+    if (size === 0 || keyOf(owner) !== key) return undefined
+    if (await keeper.isQuotaFull({ id: "", tenant: owner })) return undefined
+    const from = clock.now()
+    const claimed = await store.claim(key, { tenant: owner, threadKey }, from)
+    options.metrics?.add("pool_claims_total", { outcome: claimed ? "warm" : "empty" })
+    if (!claimed) return undefined
+    const settled = await settle(claimed)
+    log.info("pool.claimed", { session: settled.id, ms: clock.now() - from })
+    again()
+    return settled
+  }
+
+  const begin = async (id: string): Promise<void> => {
+    await hub.reserve(id)
+    await options.added(id)
+    await keeper.want(id, "running")
+  }
+
+  const finish = async (id: string): Promise<void> => {
+    const ended = await keeper.endUnclaimed(id)
+    if (ended?.kind === "pool") await hub.end(id, "the pool does not need it any more")
+  }
+
+  const forget = async (id: string): Promise<void> => {
+    const { provider } = options
+    if (provider.can.volumes) {
+      const removed = await provider.removeVolume(workspaceVolume(id))
+      if (removed.is !== "ok" && removed.is !== "missing") return
+    }
+    await store.forget(id)
+  }
+
+  const work = async (): Promise<void> => {
+    const sessions = await store.pooled()
+    for (const claimed of sessions.filter(({ kind }) => kind === "claimed")) await settle(claimed)
+    const entries = sessions.filter(({ kind }) => kind === "pool")
+    const plan = planPool(entries, { key: keyOf(POOL_TENANT), size, at: clock.now() })
+    isSettled =
+      plan.add === 0 && entries.length === size && entries.every(({ life }) => isReady(life))
+    for (const id of plan.forget) await forget(id)
+    for (const id of plan.end) await finish(id)
+    for (const id of plan.start) await begin(id)
+    for (let number = 0; number < plan.add; number += 1) {
+      const id = `warm-${crypto.randomUUID()}`
+      // The record first: a crash leaves an entry that the next round starts.
+      await keeper.add({
+        id,
+        kind: "pool",
+        tenant: POOL_TENANT,
+        provider: options.provider.name,
+        environment: {},
+        poolKey: keyOf(POOL_TENANT),
+      })
+      await begin(id)
+    }
+  }
+
+  /** One round at a time. */
+  const round = (): Promise<void> => {
+    running ??= work().finally(() => {
+      running = undefined
+    })
+    return running
+  }
+
+  const turn = async (): Promise<void> => {
+    const at = clock.now()
+    isSettled = true
+    try {
+      if (await store.lease("pool", options.replica, at, at + LEASE_MS)) await round()
+    } catch (error) {
+      log.warn("pool.round-failed", { error: String(error) })
+    }
+  }
+
+  const loop = async (): Promise<void> => {
+    cancel()
+    await turn()
+    cancel()
+    const next = !isSettled ? SOON_MS : size === 0 ? EVERY_WITHOUT_MS : EVERY_MS
+    if (!isStopped) cancel = clock.after(next, () => void loop())
+  }
+  const again = () => {
+    if (!isStopped) void loop()
+  }
+
+  return {
+    claim,
+    settle,
+    round,
+    start: again,
+    stop: async () => {
+      isStopped = true
+      cancel()
+      await running?.catch(() => {})
+      // Another replica goes on at once.
+      await store.lease("pool", options.replica, clock.now(), clock.now()).catch(() => false)
+    },
+  }
+}

@@ -1,0 +1,239 @@
+/** The warm pool with a real hub; its sandboxes are runners without an agent in this process. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { SignJWT } from "jose"
+import { type ServeStack, startServeStack } from "../../src/cli/serve-stack.ts"
+import { isReady } from "../../src/fleet/core/pool.ts"
+import type { FleetStore } from "../../src/fleet/store/ports.ts"
+import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { freePort } from "../hub/kit/free-port.ts"
+import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
+import { silentLog } from "../kit/log.ts"
+import { untilTrue } from "../kit/until-true.ts"
+import { runnerProvider, type RunnerProvider } from "./kit/runner-provider.ts"
+
+const JWT_SECRET = "a secret for the tokens of people"
+const SIZE = 2
+const folder = mkdtempSync(join(tmpdir(), "fleet-pool-"))
+let provider: RunnerProvider
+let store: FleetStore
+let stack: ServeStack
+/** The runners of running sandboxes connect to it again after a restart. */
+let port = 0
+
+const tokenOf = (sub: string, more: Readonly<Record<string, string>> = {}) =>
+  new SignJWT({ scope: "sessions:admin", ...more })
+    .setProtectedHeader({ alg: "HS256" })
+    .setSubject(sub)
+    .setExpirationTime("1h")
+    .sign(new TextEncoder().encode(JWT_SECRET))
+
+const start = (runtimeKey: string) =>
+  startServeStack({
+    provider,
+    // The records outlive a restart of the fleet in these tests.
+    store: { ...store, close: async () => {} },
+    version: "0.2.0",
+    idleMs: 900_000,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+    poolSize: SIZE,
+    runtimeKey,
+    configure: async (id, hub) => {
+      await hub.find(id)?.configure({ instructions: ["Be brief."] })
+    },
+    hub: {
+      stateDir: folder,
+      workDir: folder,
+      port,
+      environment: {
+        ANTHROPIC_API_KEY: "key-of-the-deployment",
+        GITHUB_TOKEN: "token-of-the-operator",
+        GITHUB_TOKENS: JSON.stringify({ "user:carol": "token-of-carol" }),
+      },
+      clock: systemClock,
+      log: silentLog,
+      clientToken: CLIENT_TOKEN,
+      jwt: { secret: JWT_SECRET },
+    },
+  })
+
+beforeAll(async () => {
+  port = await freePort()
+  provider = runnerProvider()
+  store = openSqliteStore(":memory:")
+  stack = await start("v1")
+})
+afterAll(async () => {
+  await provider.stop()
+  await stack.stop()
+  await store.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const call = async (method: string, path: string, token: string, body?: object) => {
+  const response = await fetch(`${stack.hub.url}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}` },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  return {
+    status: response.status,
+    body: (await response.json()) as Readonly<Record<string, unknown>>,
+  }
+}
+const poolIds = async () =>
+  (await store.pooled()).flatMap(({ id, kind, life }) =>
+    kind === "pool" && isReady(life) ? [id] : [],
+  )
+const isFull = () => untilTrue(async () => (await poolIds()).length === SIZE, "a full pool", 30_000)
+const idsOf = async (token: string) => {
+  const { body } = await call("GET", "/sessions", token)
+  return (body["sessions"] as readonly { readonly id: string }[]).map(({ id }) => id)
+}
+
+describe("sandboxes that wait for a session", () => {
+  test("as many as asked for are started, without a secret of an owner", async () => {
+    await isFull()
+    const specs = provider.specs.filter(({ session }) => session.startsWith("warm-"))
+    expect(specs).toHaveLength(SIZE)
+    for (const { environment, labels } of specs) {
+      expect(labels.tenant).toBe("pool")
+      expect(environment["ANTHROPIC_API_KEY"]).toBe("key-of-the-deployment")
+      expect(Object.values(environment)).not.toContain("token-of-the-operator")
+      expect(Object.values(environment)).not.toContain("token-of-carol")
+    }
+  })
+
+  test("no person sees or reaches them, and they are in no list", async () => {
+    await isFull()
+    const [id] = await poolIds()
+    const alice = await tokenOf("alice")
+    // A person cannot have the org that owns them.
+    const intruder = await tokenOf("mallory", { org: "sandpiper-pool" })
+    for (const path of [`/sessions/${id}`, `/api/sandbox/${id}/status`]) {
+      expect((await call("GET", path, alice)).status).toBe(404)
+      expect((await call("GET", path, intruder)).status).toBe(401)
+    }
+    expect(await idsOf(alice)).toEqual([])
+    expect(await idsOf(CLIENT_TOKEN)).toEqual([])
+  })
+})
+
+describe("a claim", () => {
+  test("the first prompt of a thread is answered by a waiting sandbox, which is its author's from then on", async () => {
+    await isFull()
+    const waiting = await poolIds()
+    const alice = await tokenOf("alice")
+    const before = provider.specs.length
+    const { body } = await call("POST", "/api/threads/nest/prompt", alice, { message: "hello" })
+    const id = String(body["sessionId"])
+    expect(waiting).toContain(id)
+    expect(body).toMatchObject({ status: "running", generation: 1 })
+    await untilTrue(
+      async () =>
+        JSON.stringify((await call("GET", `/sessions/${id}`, alice)).body).includes("heard: hello"),
+      "the answer",
+      30_000,
+    )
+    expect(await idsOf(alice)).toEqual([id])
+    const bob = await tokenOf("bob")
+    expect((await call("GET", `/sessions/${id}`, bob)).status).toBe(404)
+    expect(
+      (await call("POST", "/api/threads/nest/prompt", alice, { message: "more" })).body,
+    ).toMatchObject({ sessionId: id })
+    // Another one takes its place.
+    await isFull()
+    expect(await poolIds()).not.toContain(id)
+    expect(provider.specs.length - before).toBe(1)
+  })
+
+  test("two threads at the same time get different sandboxes", async () => {
+    await isFull()
+    const alice = await tokenOf("alice")
+    const answers = await Promise.all(
+      ["left", "right"].map((thread) => call("POST", `/api/threads/${thread}/resolve`, alice)),
+    )
+    const ids = answers.map(({ body }) => String(body["sessionId"]))
+    expect(new Set(ids).size).toBe(2)
+    expect(ids.every((id) => id.startsWith("warm-"))).toBe(true)
+  })
+
+  test("an owner with credentials of its own gets a sandbox that is started with them", async () => {
+    await isFull()
+    const carol = await tokenOf("carol")
+    const { body } = await call("POST", "/api/threads/own/resolve?wait=1", carol)
+    const id = String(body["sessionId"])
+    expect(id.startsWith("warm-")).toBe(false)
+    const spec = provider.specs.find(({ session }) => session === id)
+    expect(spec?.environment["GITHUB_TOKEN"]).toBe("token-of-carol")
+    expect(await poolIds()).toHaveLength(SIZE)
+  })
+})
+
+describe("after a crash", () => {
+  test("a claim that the hub was not told of is completed, and no other session gets the sandbox", async () => {
+    await isFull()
+    const key = (await store.pooled())[0]?.poolKey ?? ""
+    const to = { tenant: "user:dora", threadKey: "half" }
+    const claimed = await store.claim(key, to, Date.now())
+    const id = claimed?.id ?? ""
+    await stack.stop()
+    stack = await start("v1")
+    const dora = await tokenOf("dora")
+    const { body } = await call("POST", "/api/threads/half/resolve", dora)
+    expect(body).toMatchObject({ sessionId: id })
+    expect(await store.find(id)).toMatchObject({ kind: "hub", tenant: "user:dora" })
+    expect((await call("GET", `/sessions/${id}`, dora)).status).toBe(200)
+    expect(stack.hub.find(id)?.config()).toMatchObject({ instructions: ["Be brief."] })
+  })
+
+  test("the pool completes such a claim also if the thread is never used again", async () => {
+    await isFull()
+    const key = (await store.pooled())[0]?.poolKey ?? ""
+    const claimed = await store.claim(key, { tenant: "user:emil", threadKey: "x" }, Date.now())
+    const id = claimed?.id ?? ""
+    await stack.pool.round()
+    expect(await store.find(id)).toMatchObject({ kind: "hub", tenant: "user:emil" })
+    const later = (await store.find(id))?.life.idleAt ?? Infinity
+    expect(later).toBeLessThanOrEqual(Date.now() + 900_000)
+    expect((await call("GET", `/sessions/${id}`, await tokenOf("emil"))).status).toBe(200)
+  })
+
+  test("the sessions of before a restart have the owner and the config that they were handed over with", async () => {
+    await stack.stop()
+    stack = await start("v1")
+    const alice = await tokenOf("alice")
+    const ids = await idsOf(alice)
+    expect(ids).toHaveLength(3)
+    for (const id of ids)
+      expect(stack.hub.find(id)?.config()).toMatchObject({ instructions: ["Be brief."] })
+  })
+})
+
+describe("a new version", () => {
+  test("sandboxes of the version before are ended and replaced, those of sessions stay", async () => {
+    await isFull()
+    const old = await poolIds()
+    const alice = await tokenOf("alice")
+    const mine = await idsOf(alice)
+    await stack.stop()
+    stack = await start("v2")
+    await untilTrue(
+      async () => {
+        const now = await store.pooled()
+        return now.every(({ id }) => !old.includes(id)) && (await poolIds()).length === SIZE
+      },
+      "a pool of the new version",
+      30_000,
+    )
+    expect(provider.removedVolumes.toSorted()).toEqual(
+      old.map((id) => `workspace-${id}`).toSorted(),
+    )
+    for (const id of mine) expect((await store.find(id))?.life.phase).toBe("running")
+    for (const id of old) expect(provider.runnerOf(id)).toBeUndefined()
+  })
+})
