@@ -44,6 +44,8 @@ export interface PartWrites {
 }
 
 export interface MessageParts extends PartWrites {
+  /** The message ends, and with it every reasoning of it. */
+  readonly endAllReasoning: (messageId: string) => void
   /** Afterwards the text of the message is `finalText`. */
   readonly replaceText: (messageId: string, finalText: string) => void
 }
@@ -59,7 +61,7 @@ interface NewPartRow extends Partial<StoredText> {
 /** A host's rows hold less than 2 MB, and a character may take three bytes. */
 const ROW_CHARACTERS = 500_000
 
-export const createMessageParts = (sql: Sql, changes: Changes): MessageParts => {
+export const createMessageParts = (sql: Sql, changes: Changes, now: () => number): MessageParts => {
   const insertPart = (part: NewPartRow) => {
     const { messageId, id, base, kind, text = "", half = null, size = 0, data = null } = part
     const place = changes.record("part", refOfPart(messageId, id))
@@ -75,6 +77,27 @@ export const createMessageParts = (sql: Sql, changes: Changes): MessageParts => 
       size,
       data,
     )
+  }
+
+  /** Reasoning lasts until the same agent does something else; without `next`, until the message ends. */
+  const endReasoning = (
+    messageId: string,
+    next?: { readonly child: unknown; readonly base: string },
+  ) => {
+    const ended = readRows(
+      sql,
+      idRow,
+      `UPDATE parts SET data = json_set(data, '$.endedAt', ?)
+       WHERE message_id = ? AND kind = 'reasoning' AND json_extract(data, '$.startedAt') IS NOT NULL
+         AND json_extract(data, '$.endedAt') IS NULL
+         AND (? OR (base <> ? AND coalesce(json_extract(data, '$.childSessionId'), '') = ?)) RETURNING id`,
+      now(),
+      messageId,
+      next === undefined ? 1 : 0,
+      next?.base ?? "",
+      typeof next?.child === "string" ? next.child : "",
+    )
+    for (const { id } of ended) changes.record("part", refOfPart(messageId, id))
   }
 
   const openPart = (messageId: string, base: string) => {
@@ -97,6 +120,8 @@ export const createMessageParts = (sql: Sql, changes: Changes): MessageParts => 
       base,
     )
     let count = rows?.count ?? 0
+    endReasoning(messageId, { child: data?.childSessionId, base })
+    const stored = kind === "reasoning" ? { ...data, startedAt: now() } : data
     for (let start = 0; start < text.length || start === 0; start += ROW_CHARACTERS) {
       const piece = splitHalfCharacter(text.slice(start, start + ROW_CHARACTERS))
       const id = count === 0 ? base : `${base}~${count + 1}`
@@ -106,7 +131,7 @@ export const createMessageParts = (sql: Sql, changes: Changes): MessageParts => 
         base,
         kind,
         ...piece,
-        ...(data && { data: JSON.stringify(data) }),
+        ...(stored && { data: JSON.stringify(stored) }),
       })
       count += 1
     }
@@ -183,6 +208,7 @@ export const createMessageParts = (sql: Sql, changes: Changes): MessageParts => 
     startPart,
     removeParts,
     replaceText,
+    endAllReasoning: (messageId) => endReasoning(messageId),
     appendToPart: (messageId, id, text) => {
       const row = readRow(
         sql,
@@ -223,6 +249,8 @@ export const createMessageParts = (sql: Sql, changes: Changes): MessageParts => 
         id,
       )
       if (exists) return void changes.record("part", refOfPart(messageId, id))
+      const { childSessionId } = (value ?? {}) as { readonly childSessionId?: unknown }
+      endReasoning(messageId, { child: childSessionId, base: id })
       insertPart({ messageId, id, base: id, kind, data })
     },
     addOutput: (messageId, id, offset, delta) => {

@@ -54,7 +54,7 @@ export const createMessages = (
   newId: () => string,
   index: SearchIndex,
 ): Messages => {
-  const parts = createMessageParts(sql, changes)
+  const parts = createMessageParts(sql, changes, now)
   /** Messages that are known to stream: a cache, because every delta asks and a query is slow. */
   const streaming = new Set<string>()
   const isStreaming = (id: string): boolean => {
@@ -97,6 +97,7 @@ export const createMessages = (
       id,
     )
     if (!ended) return false
+    parts.endAllReasoning(id)
     changes.record("message", id)
     changes.record("channel", ended.channel)
     return true
