@@ -72,7 +72,9 @@ test("save reports what was saved, and says so where a workspace is not saved", 
   expect(refused).toMatchObject({ code: 1, stdout: "" })
   expect(refused.stderr).toContain("this sandbox does not save its workspace")
   const saved = { files: 3, uploaded: 2, bytes: 10, removed: 0, leftOut: 1 }
-  const gateway = startTestGateway({ workspace: { save: async () => saved } })
+  const gateway = startTestGateway({
+    workspace: { save: async () => saved, restoreAgain: async () => 0 },
+  })
   expect(await run(["save"], gateway.url)).toMatchObject({
     code: 0,
     stdout: "saved: 3 files, 2 sent, 1 left out\n",

@@ -1,20 +1,55 @@
 /** Routes that are passed on to the gateway of a session's sandbox, with a control token. A sleeping sandbox is woken. */
+import { z } from "zod"
 import { signControlToken } from "../../lib/control-token.ts"
+import { DISPLAY_FOLDER } from "../../wire/frames/display.ts"
+import { bodies } from "../core/bodies.ts"
 import type { RouteName } from "../core/routes.ts"
 import type { StoredSession } from "../store/ports.ts"
 import {
   type ApiCall,
   ApiError,
   type ApiParts,
+  containerUrlOf,
   gatewayAddressOf,
   type Handler,
   MAX_WAIT_MS,
+  readBody,
   refuseEnded,
 } from "./api-call.ts"
 
-type Name = Extract<RouteName, "file-list" | "file-read" | "upload" | "exec">
+type Name = Extract<
+  RouteName,
+  | "file-list"
+  | "file-read"
+  | "upload"
+  | "exec"
+  | "artifacts"
+  | "sync"
+  | "restore"
+  | "bootstrap-website"
+  | "restart-dev-server"
+>
 
 const UPLOADS = "uploads"
+const DEEPEST = 4
+const MOST_ARTIFACTS = 500
+
+interface Artifact {
+  readonly path: string
+  readonly size: number
+  readonly modified: string
+}
+
+const entries = z.array(
+  z.object({
+    name: z.string(),
+    entryType: z.enum(["file", "directory"]),
+    size: z.number(),
+    modified: z.string(),
+  }),
+)
+const websiteAnswer = z.looseObject({ port: z.number().nullable() })
+
 const CALL_MS = 130_000
 const MAX_UPLOAD = 100 * 1024 * 1024
 
@@ -29,7 +64,7 @@ const safeName = (name: string, index: number): string => {
 }
 
 export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> => {
-  const { keeper, provider, hub, now } = parts
+  const { keeper, store, provider, hub, now } = parts
 
   const awake = async (session: StoredSession): Promise<StoredSession> => {
     refuseEnded(session)
@@ -58,6 +93,7 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     method: string,
     path: string,
     body?: string | Blob,
+    type = request.headers.get("content-type"),
   ): Promise<Response> => {
     const session = await awake(given)
     const address = await gatewayAddressOf(provider, session)
@@ -69,7 +105,6 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
       jti: crypto.randomUUID(),
       now: now(),
     })
-    const type = request.headers.get("content-type")
     const response = await fetch(`${address.url}${path}`, {
       method,
       headers: {
@@ -91,7 +126,53 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
   const pathOf = ({ url }: ApiCall): string =>
     encodeURIComponent(url.searchParams.get("path") ?? ".")
 
+  /** An operation of the sandbox with a body of JSON. */
+  const operate = (call: ApiCall, path: string, body: object): Promise<Response> =>
+    pass(call, "POST", path, JSON.stringify(body), "application/json")
+
+  /** The sandbox does not know the address that people reach it by. */
+  const website = async (call: ApiCall, path: string, body: object): Promise<object> => {
+    const answer = await operate(call, path, body)
+    if (!answer.ok) return answer
+    const started = websiteAnswer.parse(await answer.json())
+    const session = (await store.find(call.session.id)) ?? call.session
+    return {
+      ...started,
+      containerUrl: started.port === null ? null : await containerUrlOf(provider, session),
+    }
+  }
+
+  const listArtifacts = async (
+    call: ApiCall,
+    folder: string,
+    depth: number,
+  ): Promise<readonly Artifact[]> => {
+    const path = encodeURIComponent(folder)
+    const answer = await pass(call, "GET", `/v1/fs/entries?path=${path}`)
+    const text = await answer.text()
+    // The agent has not made the folder.
+    if (answer.status === 404) return []
+    if (!answer.ok) throw new ApiError(502, "not-listed", `the sandbox answered ${answer.status}`)
+    const found: Artifact[] = []
+    for (const { name, entryType, size, modified } of entries.parse(JSON.parse(text))) {
+      const place = `${folder}/${name}`
+      if (entryType === "file") found.push({ path: place, size, modified })
+      else if (depth < DEEPEST) found.push(...(await listArtifacts(call, place, depth + 1)))
+      if (found.length >= MOST_ARTIFACTS) break
+    }
+    return found
+  }
+
   return {
+    artifacts: async (call) => ({
+      artifacts: (await listArtifacts(call, DISPLAY_FOLDER, 1)).slice(0, MOST_ARTIFACTS),
+    }),
+    sync: (call) => operate(call, "/api/workspace/save", {}),
+    restore: (call) => operate(call, "/api/workspace/restore", {}),
+    "bootstrap-website": (call) =>
+      website(call, "/api/website", readBody(bodies["bootstrap-website"], call.body)),
+    "restart-dev-server": (call) =>
+      website(call, "/api/website/restart", readBody(bodies["restart-dev-server"], call.body)),
     "file-list": (call) => pass(call, "GET", `/v1/fs/entries?path=${pathOf(call)}`),
     "file-read": (call) => pass(call, "GET", `/v1/fs/file?path=${pathOf(call)}`),
     upload: async (call) => {

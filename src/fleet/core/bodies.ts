@@ -8,6 +8,9 @@ const message = z.string().min(1).max(1_000_000)
 const messageId = z.string().min(1).max(200)
 const variables = z.record(z.string(), z.string())
 
+/** Below the time that a call to a gateway may take. */
+const waitSeconds = z.number().int().min(0).max(110).default(60)
+
 export const bodies = {
   "prepare-invoke": z.object({
     expertIdentifier: z.string().optional(),
@@ -48,6 +51,12 @@ export const bodies = {
     envVars: variables.default({}),
     personaFiles: z.array(z.unknown()).optional(),
   }),
+  "bootstrap-website": z.strictObject({
+    template: z.string().max(100).optional(),
+    directory: z.string().max(1000).optional(),
+    waitSeconds,
+  }),
+  "restart-dev-server": z.strictObject({ waitSeconds }),
   sandboxId: z.object({ sandboxId: z.string().min(1).max(300) }),
   "delete-workspace": z.object({ sessionId: id }),
 } as const

@@ -87,6 +87,36 @@ export const fleetRoutes = {
     access: "change",
     doc: "`{command, args?, cwd?, env?, timeoutMs?}`: runs a program in the workspace",
   },
+  artifacts: {
+    method: "GET",
+    path: "/api/sandbox/:session/artifacts",
+    access: "read",
+    doc: "the files that the agent shows (`output/display`): path, size, modified; their content by `files/content?path=`",
+  },
+  sync: {
+    method: "POST",
+    path: "/api/sandbox/:session/sync",
+    access: "change",
+    doc: "saves the workspace to object storage now",
+  },
+  restore: {
+    method: "POST",
+    path: "/api/sandbox/:session/restore",
+    access: "change",
+    doc: "writes saved files that the workspace does not have; `{files}` is their number",
+  },
+  "bootstrap-website": {
+    method: "POST",
+    path: "/api/sandbox/:session/bootstrap-website",
+    access: "change",
+    doc: "`{template?, directory?, waitSeconds?}`: installs a website's packages and runs its dev server; answers with `containerUrl`",
+  },
+  "restart-dev-server": {
+    method: "POST",
+    path: "/api/sandbox/:session/restart-dev-server",
+    access: "change",
+    doc: "`{waitSeconds?}`: restarts that dev server",
+  },
   "agent-invoke": {
     method: "POST",
     path: "/api/agent/invoke",

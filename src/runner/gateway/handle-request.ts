@@ -188,6 +188,7 @@ export const createRequestHandler = (
     services: (exchange, target, grant) => byKey(exchange, target, grant, toApi),
     expose: (exchange, target, grant) => byKey(exchange, target, grant, toApi),
     website: (exchange, target, grant) => byKey(exchange, target, grant, toApi),
+    workspace: (exchange, target, grant) => byKey(exchange, target, grant, toApi),
     env: (exchange, target, grant) => byKey(exchange, target, grant, toApi),
     "service-log": (exchange, target, grant) =>
       byKey(exchange, target, grant, () => {

@@ -86,6 +86,12 @@ export const routes = [
     access: "tool+person+control",
     doc: "the output of a service, as server-sent events",
   },
+  {
+    name: "workspace",
+    path: "/api/workspace/*",
+    access: "tool+control",
+    doc: "the workspace in object storage: save, restore",
+  },
   { name: "env", path: "/api/env/*", access: "tool+control", doc: "env files: apply, scrub" },
   {
     name: "api-terminal",

@@ -18,7 +18,7 @@ export interface SandboxOperationPorts {
   readonly isListening: (port: number) => Promise<boolean>
   readonly services: Omit<ServiceOperationPorts, "tunnels"> & SetupOperationPorts
   /** Undefined where the workspace is not saved. */
-  readonly workspace: Pick<WorkspaceSync, "save"> | undefined
+  readonly workspace: Pick<WorkspaceSync, "save" | "restoreAgain"> | undefined
 }
 
 export const createSandboxOperations = ({

@@ -64,4 +64,13 @@ export const operations = [
     input: noInput,
     output: savedWorkspace,
   }),
+  sandboxOperation({
+    name: "restore-workspace",
+    method: "POST",
+    path: "/api/workspace/restore",
+    doc: "Write saved files that the workspace does not have. Files that exist are not changed.",
+    tools: { none: "the runner restores by itself; the control plane uses it" },
+    input: noInput,
+    output: z.object({ files: z.int() }),
+  }),
 ] as const

@@ -25,6 +25,10 @@ beforeAll(async () => {
     opencodePort: () => port,
     v1Server: async () => ({ port, token: "the token of the gateway itself" }),
     services: services.ports,
+    workspace: {
+      save: async () => ({ files: 0, uploaded: 0, bytes: 0, removed: 0, leftOut: 0 }),
+      restoreAgain: async () => 0,
+    },
   })
   await services.services.start({
     name: "web",
@@ -87,6 +91,7 @@ const requests: Partial<Record<Route["name"], { path: string; method: string; bo
   website: { path: "/api/website/restart", method: "POST", body: '{"waitSeconds":0}' },
   "service-log": { path: "/api/logs/web", method: "GET" },
   "api-terminal": { path: "/api/terminal", method: "GET" },
+  workspace: { path: "/api/workspace/restore", method: "POST" },
   env: { path: "/api/env/scrub", method: "POST" },
 }
 

@@ -200,6 +200,7 @@ export const samples: Readonly<Record<OperationName, Sample>> = {
     },
   },
   "save-workspace": { input: {} },
+  "restore-workspace": { input: {} },
 }
 
 /** By a name that is only known at run time. */

@@ -72,6 +72,7 @@ export const routes: readonly string[] = [
   "POST /api/setup/env",
   "POST /api/workspace/urls",
   "POST /api/workspace/save",
+  "POST /api/workspace/restore",
 ]
 
 export const wireDeadlines: Readonly<Record<string, number>> = {

@@ -2,7 +2,7 @@
  * When the workspace is saved and restored. A new sandbox restores before its first prompt. If that fails, nothing is
  * saved: a workspace that is not complete must not replace the saved one.
  */
-import { type Clock, sleep } from "../../../lib/clock.ts"
+import { type Clock, sleep, within } from "../../../lib/clock.ts"
 import { createInOrder } from "../../../lib/in-order.ts"
 import { describeError, type Log } from "../../../lib/log.ts"
 import { createTimers } from "../../../lib/timer.ts"
@@ -26,9 +26,11 @@ export interface WorkspaceSyncOptions {
 export interface WorkspaceSync {
   /** Before the first prompt. Resolves to a problem that people should know, if there is one. */
   readonly restore: () => Promise<string | undefined>
+  /** Writes saved files that are missing now. Resolves to their number. */
+  readonly restoreAgain: () => Promise<number>
   /** Something in the workspace has changed: it is saved when it has been quiet for a while. */
   readonly changed: () => void
-  /** Saves now. */
+  /** Saves now. In a new sandbox it waits for the restore. */
   readonly save: () => Promise<SavedWorkspace>
   /** Before the sandbox sleeps or ends: saves if something has changed. It does not throw. */
   readonly settle: () => Promise<void>
@@ -39,12 +41,15 @@ const QUIET_MS = 30_000
 const LONGEST_MS = 300_000
 const TRIES = 4
 const PAUSE_MS = 2000
+const RESTORE_MS = 60_000
 
 export const createWorkspaceSync = (options: WorkspaceSyncOptions): WorkspaceSync => {
   const { copy, memory, clock, log } = options
   const timers = createTimers<"quiet">(clock.after)
   const inOrder = createInOrder()
   let isComplete = memory.read() !== undefined
+  /** Resolves when the first restore has ended, also if it has failed. */
+  const restoreEnded = Promise.withResolvers<void>()
   /** When the first change after the last save was noticed. */
   let changedAt: number | undefined
   let isStopped = false
@@ -74,26 +79,45 @@ export const createWorkspaceSync = (options: WorkspaceSyncOptions): WorkspaceSyn
     if (!isStopped) timers.arm("quiet", ms, () => void trySaving())
   }
 
+  const bringBack = async (): Promise<string | undefined> => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const files = await copy.restore()
+        isComplete = true
+        memory.write("restored")
+        if (files > 0) log.info("workspace.restored", { files })
+        return undefined
+      } catch (error) {
+        if (isStopped) return undefined
+        log.warn("workspace.not-restored", { attempt, error: describeError(error) })
+        // Without the session agent there are no prompts either.
+        if (options.isOffline(error)) attempt = 0
+        const mayPass = options.isOffline(error) || error instanceof StorageError
+        if (!mayPass || attempt >= TRIES) return `${describeError(error)}. ${NOT_RESTORED}`
+        await sleep(clock, PAUSE_MS)
+      }
+    }
+  }
+
   return {
-    save,
+    save: async () => {
+      if (!isComplete) await within(clock, RESTORE_MS, restoreEnded.promise)
+      return save()
+    },
+    restoreAgain: () =>
+      inOrder(async () => {
+        const files = await copy.restore()
+        isComplete = true
+        memory.write("restored")
+        log.info("workspace.restored", { files })
+        return files
+      }),
     restore: async () => {
       if (isComplete) return undefined
-      for (let attempt = 1; ; attempt += 1) {
-        try {
-          const files = await copy.restore()
-          isComplete = true
-          memory.write("restored")
-          if (files > 0) log.info("workspace.restored", { files })
-          return undefined
-        } catch (error) {
-          if (isStopped) return undefined
-          log.warn("workspace.not-restored", { attempt, error: describeError(error) })
-          // Without the session agent there are no prompts either.
-          if (options.isOffline(error)) attempt = 0
-          const mayPass = options.isOffline(error) || error instanceof StorageError
-          if (!mayPass || attempt >= TRIES) return `${describeError(error)}. ${NOT_RESTORED}`
-          await sleep(clock, PAUSE_MS)
-        }
+      try {
+        return await bringBack()
+      } finally {
+        restoreEnded.resolve()
       }
     },
     changed: () => {

@@ -110,6 +110,25 @@ describe("restoring", () => {
     expect(again.state.restores).toBe(0)
   })
 
+  test("a save that is asked for before the restore waits for it", async () => {
+    const { state, sync, idle } = start()
+    const saved = sync.save()
+    await idle()
+    expect(state.saves).toBe(0)
+    await sync.restore()
+    expect(await saved).toEqual(SAVED)
+  })
+
+  test("a restore that is asked for brings missing files back, and from then on the sandbox saves", async () => {
+    const { state, sync, memory } = start()
+    state.restoreFailure = new Error("the storage refuses")
+    expect(await failureOf(sync.restoreAgain())).toContain("refuses")
+    expect(memory.fact).toBeUndefined()
+    state.restoreFailure = undefined
+    expect(await sync.restoreAgain()).toBe(3)
+    expect(await sync.save()).toEqual(SAVED)
+  })
+
   test("a sandbox whose restore fails says so and never saves, so that the saved files stay", async () => {
     const { clock, memory, state, sync } = start()
     state.restoreFailure = new StorageError("the object storage answered 500", 500)

@@ -1,0 +1,163 @@
+/** Files and websites of a sandbox through the fleet's HTTP API, shown by their effect in a real local sandbox. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { type ServeStack, startServeStack } from "../../src/cli/serve-stack.ts"
+import { createLocalProvider } from "../../src/fleet/providers/local.ts"
+import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
+import { silentLog } from "../kit/log.ts"
+import { createSandbox, runnerFromSource, type Sandbox } from "../kit/runner.ts"
+import { type S3Server, startS3Server } from "../kit/s3-server.ts"
+
+let place: Sandbox
+let s3: S3Server
+let stack: ServeStack
+let session = ""
+
+const localRoot = () => join(place.root, "fleet")
+
+beforeAll(async () => {
+  s3 = startS3Server()
+  place = await createSandbox({ url: "ws://127.0.0.1:1/", token: "-" })
+  // The agent plays no part here.
+  const agent = join(place.root, "no-agent")
+  writeFileSync(agent, "#!/bin/sh\nexec sleep 100000\n")
+  chmodSync(agent, 0o755)
+  stack = await startServeStack({
+    provider: createLocalProvider({
+      root: localRoot(),
+      self: runnerFromSource,
+      clock: systemClock,
+    }),
+    store: openSqliteStore(":memory:"),
+    version: "0.2.0",
+    idleMs: 900_000,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+    configure: async () => {},
+    hub: {
+      stateDir: join(place.root, "hub"),
+      workDir: place.workDir,
+      port: 0,
+      environment: {
+        ...place.environment,
+        OPENCODE_BIN: agent,
+        S3_ENDPOINT: s3.endpoint,
+        S3_REGION: s3.region,
+        S3_ACCESS_KEY_ID: s3.credentials.accessKeyId,
+        S3_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
+      },
+      clock: systemClock,
+      log: silentLog,
+      clientToken: CLIENT_TOKEN,
+    },
+  })
+  const made = await call("POST", "/api/threads/files/resolve?wait=1")
+  session = String(made.body["sessionId"])
+})
+afterAll(async () => {
+  await call("POST", `/api/sandbox/${session}/terminate?wait=1`)
+  await stack.stop()
+  await s3.stop()
+  await place.remove()
+})
+
+const call = async (
+  method: string,
+  path: string,
+  body?: object,
+  headers: Readonly<Record<string, string>> = {},
+) => {
+  const response = await fetch(`${stack.hub.url}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${CLIENT_TOKEN}`, ...headers },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const said = await response.text()
+  const parsed = said.startsWith("{") ? (JSON.parse(said) as object) : { text: said }
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: parsed as Record<string, unknown>,
+  }
+}
+const of = (verb: string) => `/api/sandbox/${session}/${verb}`
+const workspace = (file: string) =>
+  join(localRoot(), "files", encodeURIComponent(session), "workspace", file)
+
+test("the workspace is saved to object storage, and missing files come back without changing others", async () => {
+  mkdirSync(workspace("notes"))
+  writeFileSync(workspace("notes/heron.txt"), "grey\n")
+  writeFileSync(workspace("notes/stork.txt"), "white\n")
+  const saved = await call("POST", of("sync"))
+  expect(saved).toMatchObject({ status: 200, body: { files: 2, uploaded: 2 } })
+  expect([...s3.objects.keys()].some((key) => key.endsWith("/manifest.json"))).toBe(true)
+
+  rmSync(workspace("notes/heron.txt"))
+  writeFileSync(workspace("notes/stork.txt"), "black\n")
+  // A sleeping sandbox is woken.
+  await call("POST", of("pause?wait=1"))
+  const restored = await call("POST", of("restore"))
+  expect(restored).toMatchObject({ status: 200, body: { files: 1 } })
+  expect(readFileSync(workspace("notes/heron.txt"), "utf8")).toBe("grey\n")
+  expect(readFileSync(workspace("notes/stork.txt"), "utf8")).toBe("black\n")
+})
+
+test("storage that does not answer is an error that says so, and the files stay", async () => {
+  s3.intercept = async () => new Response("", { status: 403 })
+  const refused = await call("POST", of("restore"))
+  s3.intercept = undefined
+  expect(refused).toMatchObject({ status: 502, body: { code: "not-restored" } })
+  expect(existsSync(workspace("notes/heron.txt"))).toBe(true)
+})
+
+test("what the agent shows is listed with its size, and its content can be read", async () => {
+  expect((await call("GET", of("artifacts"))).body).toEqual({ artifacts: [] })
+  mkdirSync(workspace("output/display/deep"), { recursive: true })
+  writeFileSync(workspace("output/display/deep/nest.txt"), "twig\n")
+  writeFileSync(workspace("output/hidden.txt"), "not shown\n")
+  const { body } = await call("GET", of("artifacts"))
+  expect(body).toEqual({
+    artifacts: [{ path: "output/display/deep/nest.txt", size: 5, modified: expect.any(String) }],
+  })
+  const content = await call("GET", of("files/content?path=output/display/deep/nest.txt"))
+  expect(content.body["text"]).toBe("twig\n")
+})
+
+test("a website is installed, served and restarted, and a repeated call starts no second one", async () => {
+  const bad = await call("POST", of("bootstrap-website"), { theme: "dark" })
+  expect(bad).toMatchObject({ status: 400, body: { code: "bad-request" } })
+  const nothing = await call("POST", of("bootstrap-website"), { directory: "output" })
+  expect(nothing.status).toBe(400)
+
+  const order = { template: "static", directory: "site", waitSeconds: 60 }
+  const key = { "idempotency-key": "first" }
+  const made = await call("POST", of("bootstrap-website"), order, key)
+  expect(made.status).toBe(200)
+  const { port, containerUrl, service } = made.body as {
+    readonly port: number
+    readonly containerUrl: string
+    readonly service: { readonly name: string; readonly pid: number }
+  }
+  expect(service.name).toBe("web")
+  expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain("New website")
+  // People reach it through the sandbox's gateway, which asks who they are.
+  const gateway = containerUrl.replace(/\/t\/preview\/$/, "")
+  expect((await fetch(`${gateway}/health`)).status).toBe(200)
+  expect((await fetch(containerUrl, { redirect: "manual" })).status).toBe(401)
+
+  const again = await call("POST", of("bootstrap-website"), order, key)
+  expect(again.headers.get("idempotent-replay")).toBe("true")
+  expect(again.body).toEqual(made.body)
+
+  const restarted = await call("POST", of("restart-dev-server"), {})
+  expect(restarted.status).toBe(200)
+  const now = restarted.body as {
+    readonly port: number
+    readonly service: { readonly pid: number }
+  }
+  expect(now.service.pid).not.toBe(service.pid)
+  expect(await (await fetch(`http://127.0.0.1:${now.port}/`)).text()).toContain("New website")
+})
