@@ -86,7 +86,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
   // It waits for a session, for any time.
   const pooled: LifePolicy = { ...options.policy, idleMs: NEVER_MS, pausedMs: undefined }
   const policyOf = ({ kind }: StoredSession): LifePolicy =>
-    kind === "external" ? external : kind === "pool" ? pooled : options.policy
+    kind === "external" ? external : kind === "pool" || kind === "base" ? pooled : options.policy
   let breaker = closedBreaker
   let stopped = false
   let cancelTick = () => {}
@@ -126,7 +126,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     for (const effect of effects) {
       if (effect.do === "note") {
         // A conversation that has not begun is not told what happened before it.
-        if (session.kind !== "pool") options.note(id, effect.text)
+        if (session.kind !== "pool" && session.kind !== "base") options.note(id, effect.text)
       } else if (!stopped) track(makeCall(session, effect.number, effect.call))
     }
     options.changed?.(session)

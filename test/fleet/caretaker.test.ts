@@ -167,9 +167,15 @@ describe("a round of the caretaker", () => {
     await put(store, "saved", { snapshot: { id: "two" } }, now)
     await store.addSnapshot({ id: "one", session: "saved", createdAt: now - 27 * DAY })
     await store.addSnapshot({ id: "two", session: "saved", createdAt: now - 26 * DAY })
+    await store.addSnapshot({ id: "base1", session: "base:v1", createdAt: now - DAY })
+    await store.addSnapshot({ id: "base2", session: "base:v2", createdAt: now - 2 * DAY })
+    const build = { tenant: "pool", kind: "base", provider: "noop", environment: {} } as const
+    await store.add({ ...build, id: "build-of-a-dead-process" }, newLife, now - 31 * 60_000)
+    await store.add({ ...build, id: "build-under-way" }, newLife, now - 60_000)
     const wanted: string[] = []
     const caretakerOf = (replica: string) =>
       createCaretaker({
+        runtimeKey: "v2",
         store,
         provider,
         replica,
@@ -186,9 +192,16 @@ describe("a round of the caretaker", () => {
       })
     await caretakerOf("r1").round()
     await caretakerOf("r2").round()
-    expect(calls.toSorted()).toEqual(["keep box 2700000", "snapshot one", "volume workspace-ended"])
+    expect(calls.toSorted()).toEqual([
+      "keep box 2700000",
+      "snapshot base1",
+      "snapshot one",
+      "volume workspace-ended",
+    ])
     expect(wanted).toContain("saved running")
-    expect((await store.snapshots()).map(({ id }) => id)).toEqual(["two"])
+    expect(wanted).toContain("build-of-a-dead-process ended")
+    expect(wanted).not.toContain("build-under-way ended")
+    expect((await store.snapshots()).map(({ id }) => id)).toEqual(["two", "base2"])
     clock.advance(11 * 60_000)
     await caretakerOf("r2").round()
     expect(calls.filter((one) => one.startsWith("keep"))).toHaveLength(2)

@@ -238,7 +238,7 @@ export const createKubernetesProvider = (options: KubernetesProviderOptions): Sa
     create: async (spec, limit) => {
       if (!isObjectName(spec.name))
         return { is: "refused", why: `${spec.name} is not a pod's name` }
-      if (spec.image.kind === "snapshot") return missing
+      if (spec.image.kind !== "image") return missing
       if (spec.resources.pids !== undefined)
         return { is: "refused", why: "Kubernetes limits processes per node, not per sandbox" }
       const script = environmentScript(spec.environment)
