@@ -74,6 +74,7 @@ const isPure = (file: string): boolean =>
   ].includes(/^src\/runner\/opencode\/(.*)\.ts$/.exec(file)?.[1] ?? "") ||
   [
     "src/runner/prompt/prompt-body.ts",
+    "src/runner/link/retry-pace.ts",
     "src/runner/broker/upstreams.ts",
     "src/runner/broker/services.ts",
   ].includes(file) ||
@@ -84,7 +85,7 @@ const layers: readonly (readonly [RegExp, number])[] = [
   [/^src\/(lib|settings)\//, 0],
   [/^src\/wire\/|^src\/runner\/opencode\/events\/(events|event-schemas|parse-event)\.ts/, 1],
   [
-    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|broker\/(upstreams|services))\.ts|^src\/hub\/(session|view)\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$|^src\/fleet\/(core\/|providers\/contract\.ts$)/,
+    /^src\/runner\/(turn|gateway\/http)\/|-state\.ts$|^src\/runner\/opencode\/(config\/(compose-config|endpoint-config|endpoints|mcp|models)|client\/types)\.ts|^src\/runner\/(prompt\/prompt-body|link\/retry-pace|broker\/(upstreams|services))\.ts|^src\/hub\/(session|view)\/|^src\/hub\/access\/(scopes|ownership|principal|author|table|may|budgets|limits)\.ts$|^src\/fleet\/(core\/|providers\/contract\.ts$)/,
     2,
   ],
   [

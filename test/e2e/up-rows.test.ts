@@ -120,6 +120,12 @@ const rows: readonly Row[] = [
     test: "a failed turn is one sentence in the terminal",
   },
   {
+    what: "a runner is back a moment after its hub, also with the commands of docs/durable-object.md",
+    file: "stack/wrangler.stack.ts",
+    test: "a runner joins `wrangler dev` over ws://",
+    noTerminal: "runner and hub have none; link-hub-back.soak.ts measures both hosts of the hub",
+  },
+  {
     what: "children of `up` start when the runner is root with AGENT_USER",
     file: "soak/hub-children.soak.ts",
     test: "children of a hub that runs as root with AGENT_USER start",

@@ -195,7 +195,7 @@ export const describeProvider = (options: ContractOptions): void => {
       expect(await provider.terminate(ref)).toMatchObject({ is: "ok" })
     })
 
-    test("a ref that is no name of a sandbox finds none", async () => {
+    test("a ref that cannot be the name of a sandbox finds none", async () => {
       await start("other")
       for (const ref of ["..", "../boxes", "sp-other-1/..", "%2e%2e", "sp-other-1?x=1", "a b"])
         expect((await provider.look(ref)).is).not.toBe("ok")

@@ -8,6 +8,7 @@ import { openStateDb } from "../../src/lib/state-db.ts"
 import { openOutboxStore, readEpoch } from "../../src/runner/link/outbox-store.ts"
 import { createOutbox } from "../../src/runner/link/outbox.ts"
 import { createLink } from "../../src/runner/link/link.ts"
+import { loopbackPace } from "../../src/runner/link/retry-pace.ts"
 import { silentLog } from "./log.ts"
 
 const [url = "", token = "", stateDir = "", count = "0"] = process.argv.slice(2)
@@ -28,7 +29,11 @@ const link = createLink({
   outbox,
   clock: systemClock,
   log: silentLog,
-  policy: { backoff: { min: 50, max: 200 }, stableMs: 1000, maxRefusals: 5 },
+  policy: {
+    pace: { ...loopbackPace, backoff: { min: 50, max: 200 }, quickMaxMs: 200 },
+    stableMs: 1000,
+    maxRefusals: 5,
+  },
   active: () => [],
   onFrame: () => {},
   onConnected: () => {},

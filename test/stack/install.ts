@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs"
 import { mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { cacheDirectory, codeServer, node24, npmDirectory } from "./places.ts"
+import { cacheDirectory, codeServer, node24, npmDirectory, wrangler } from "./places.ts"
 
 /** Required programs and the Debian package of each. */
 const programs: Readonly<Record<string, string>> = {
@@ -116,6 +116,7 @@ const main = async () => {
   await installPackages()
   await installFromNpm(npmDirectory, ["playwright-core@1.65.0", "vite@8.3.8"])
   await installFromNpm(node24.directory, ["node@24"])
+  await installFromNpm(wrangler.directory, ["wrangler@4.160.0"])
   await installFromNpm(codeServer.directory, ["code-server@4.139.1"], {
     PATH: `${join(node24.home, "bin")}:${process.env["PATH"]}`,
     npm_config_nodedir: node24.home,

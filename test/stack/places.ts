@@ -17,6 +17,12 @@ export const node24 = {
   home: join(node24Directory, `node_modules/node/node_modules/node-linux-${process.arch}`),
 }
 
+const wranglerDirectory = join(cacheDirectory, "wrangler")
+export const wrangler = {
+  directory: wranglerDirectory,
+  program: join(wranglerDirectory, "node_modules/wrangler/bin/wrangler.js"),
+}
+
 const codeServerDirectory = join(cacheDirectory, "code-server")
 export const codeServer = {
   directory: codeServerDirectory,

@@ -12,17 +12,18 @@ import {
 import { isDelta } from "./compact-frames.ts"
 import { createCounters, type LinkCounters } from "./counters.ts"
 import {
-  defaultLinkPolicy,
   firstDial,
   isFinal,
   type LinkEffect,
   type LinkEvent,
   type LinkPolicy,
+  linkPolicy,
   type LinkState,
   stepLink,
 } from "./link-state.ts"
 import type { Outbox } from "./outbox.ts"
 import { createPendingRequests, type PendingRequests } from "./pending-requests.ts"
+import { paceFor } from "./retry-pace.ts"
 import { dial, type Socket, type SocketOptions } from "./socket.ts"
 
 export interface LinkOptions {
@@ -39,7 +40,7 @@ export interface LinkOptions {
   readonly clock: Clock
   readonly log: Log
   readonly policy?: LinkPolicy
-  readonly timing?: Pick<SocketOptions, "pingMs" | "pongMs" | "dialMs"> & {
+  readonly timing?: Pick<SocketOptions, "pingMs" | "pongMs"> & {
     /** A session agent that sends no `welcome` within this time does not acknowledge frames. */
     readonly welcomeMs?: number
   }
@@ -78,6 +79,8 @@ const MAX_BUFFERED_BYTES = 1024 * 1024
 const BUSY_POLL_MS = 5
 /** While the socket's buffer is not empty, deltas of one part are collected this long into one frame. */
 const HOLD_MS = 10
+/** Attempts that fail for the same reason are logged this often. */
+const LOG_EVERY_MS = 30_000
 
 /** A session agent of the first protocol would take these words for words of the answer. */
 const hasWordsOfSubAgent = (line: string): boolean =>
@@ -96,10 +99,12 @@ interface Connection {
 }
 
 export const createLink = (options: LinkOptions): Link => {
-  const { outbox, clock, log, policy = defaultLinkPolicy, taps = [] } = options
+  const { outbox, clock, log, policy = linkPolicy(paceFor(options.url)), taps = [] } = options
   let state: LinkState | undefined
   let connection: Connection | undefined
   let { token } = options
+  /** The last failure in the log. */
+  let logged: { readonly why: string; readonly at: number } | undefined
   const timers = createTimers<"retry" | "hold" | "pump">(clock.after)
   /** The next commit: not scheduled, after a short hold, or at the end of this turn of the event loop. */
   let scheduled: "no" | "held" | "now" = "no"
@@ -118,9 +123,12 @@ export const createLink = (options: LinkOptions): Link => {
   const perform = (effect: LinkEffect): void => {
     switch (effect.do) {
       case "dial":
-        return connect()
+        return connect(effect.withinMs)
       case "wait":
-        log.warn("link.down", { why: effect.why, retryInMs: effect.ms })
+        log[isNews(effect.why) ? "warn" : "debug"]("link.down", {
+          why: effect.why,
+          retryInMs: effect.ms,
+        })
         return timers.arm("retry", effect.ms, () => dispatch({ type: "retry" }))
       case "close":
         timers.cancel("retry")
@@ -134,7 +142,14 @@ export const createLink = (options: LinkOptions): Link => {
     }
   }
 
-  const connect = () => {
+  /** True for the first of several equal failures, and then twice a minute. */
+  const isNews = (why: string): boolean => {
+    if (why === logged?.why && clock.now() - logged.at < LOG_EVERY_MS) return false
+    logged = { why, at: clock.now() }
+    return true
+  }
+
+  const connect = (dialMs: number) => {
     const isCurrent = () => connection === mine
     const ended = (event: LinkEvent) => {
       if (!isCurrent()) return
@@ -145,9 +160,11 @@ export const createLink = (options: LinkOptions): Link => {
       url: options.url,
       token,
       clock,
+      dialMs,
       ...options.timing,
       events: {
         opened: () => {
+          logged = undefined
           dispatch({ type: "opened", at: clock.now() })
           socket.send(JSON.stringify(hello()))
           clock.after(options.timing?.welcomeMs ?? WELCOME_MS, () => {
@@ -159,8 +176,9 @@ export const createLink = (options: LinkOptions): Link => {
         },
         message: (text) => isCurrent() && receive(mine, text),
         closed: (code, reason) => ended({ type: "closed", code, reason, at: clock.now() }),
-        refused: (status) => ended({ type: "refused", status }),
+        refused: (status) => ended({ type: "refused", status, at: clock.now() }),
         failed: (error) => ended({ type: "failed", error, at: clock.now() }),
+        unanswered: () => ended({ type: "unanswered", withinMs: dialMs, at: clock.now() }),
       },
     })
     const mine: Connection = { socket, mode: "awaiting-welcome" }
@@ -296,7 +314,7 @@ export const createLink = (options: LinkOptions): Link => {
   }
 
   return {
-    start: () => apply(firstDial),
+    start: () => apply(firstDial(policy)),
     send,
     request: pending.request,
     room: () => {
@@ -313,7 +331,7 @@ export const createLink = (options: LinkOptions): Link => {
       token = fresh
       if (state?.name === "waiting") {
         timers.cancel("retry")
-        return dispatch({ type: "retry" })
+        return dispatch({ type: "redial" })
       }
       const dead = connection
       if (dead === undefined) return

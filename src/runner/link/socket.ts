@@ -6,10 +6,12 @@ import { createTimers } from "../../lib/timer.ts"
 export interface SocketEvents {
   readonly opened: () => void
   readonly message: (text: string) => void
-  /** A socket ends with exactly one of `closed`, `refused` and `failed`, once. */
+  /** A socket ends with exactly one of `closed`, `refused`, `failed` and `unanswered`, once. */
   readonly closed: (code: number, reason: string) => void
   readonly refused: (status: number) => void
   readonly failed: (error: string) => void
+  /** No connection within `dialMs`. */
+  readonly unanswered: () => void
 }
 
 export interface Socket {
@@ -29,7 +31,7 @@ export interface SocketOptions {
   readonly events: SocketEvents
   readonly pingMs?: number
   readonly pongMs?: number
-  readonly dialMs?: number
+  readonly dialMs: number
 }
 
 /** How often to check for the peer's close frame, since the peer may keep the connection open after it. */
@@ -37,7 +39,7 @@ const CLOSING_POLL_MS = 250
 const MAX_FRAME_BYTES = 32 * 1024 * 1024
 
 export const dial = (options: SocketOptions): Socket => {
-  const { clock, events, pingMs = 30_000, pongMs = 10_000, dialMs = 15_000 } = options
+  const { clock, events, pingMs = 30_000, pongMs = 10_000, dialMs } = options
   const socket = new WebSocket(withQuery(options.url, options.token), {
     headers: { Authorization: `Bearer ${options.token}` },
     maxPayload: MAX_FRAME_BYTES,
@@ -71,7 +73,12 @@ export const dial = (options: SocketOptions): Socket => {
     timers.arm("closing", CLOSING_POLL_MS, watchClosing)
   }
 
-  timers.arm("dial", dialMs, () => fail(`no connection within ${dialMs} ms`))
+  timers.arm("dial", dialMs, () =>
+    end(() => {
+      socket.terminate()
+      events.unanswered()
+    }),
+  )
   socket.on("open", () => {
     if (ended) return socket.terminate()
     timers.cancel("dial")

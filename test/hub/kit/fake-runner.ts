@@ -9,6 +9,7 @@ import type { CommandFrame, Inbound, OutboundFrame } from "../../../src/wire/fra
 import { openOutboxStore, readEpoch } from "../../../src/runner/link/outbox-store.ts"
 import { createOutbox } from "../../../src/runner/link/outbox.ts"
 import { createLink, type Link } from "../../../src/runner/link/link.ts"
+import { loopbackPace } from "../../../src/runner/link/retry-pace.ts"
 import { silentLog } from "../../kit/log.ts"
 
 interface Turn {
@@ -86,7 +87,11 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
     },
     clock: systemClock,
     log: silentLog,
-    policy: { backoff: { min: 5, max: 20 }, stableMs: 1000, maxRefusals: 1000 },
+    policy: {
+      pace: { ...loopbackPace, backoff: { min: 5, max: 20 }, quickMaxMs: 20 },
+      stableMs: 1000,
+      maxRefusals: 1000,
+    },
     active: () =>
       turns.map(({ messageId, turnId, channelType, channelId }) => ({
         messageId,

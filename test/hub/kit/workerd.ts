@@ -13,7 +13,8 @@ export interface Workerd {
   readonly hibernate: (session?: string) => Promise<void>
   /** The same for the directory and its lobby. */
   readonly hibernateDirectory: () => Promise<void>
-  readonly restart: () => Promise<void>
+  /** Stops the server, and starts it again on the same port after `awayMs`. */
+  readonly restart: (awayMs?: number) => Promise<void>
   /** Number of blobs of all sessions, read from the objects' database files. */
   readonly blobs: () => number
   /** Where the objects' database files are. */
@@ -97,8 +98,9 @@ export const startWorkerd = async (
       }),
     hibernateDirectory: () =>
       current.unsafeEvictDurableObject("", "Directory", { name: "", webSockets: "hibernate" }),
-    restart: async () => {
+    restart: async (awayMs = 0) => {
       await current.dispose()
+      await Bun.sleep(awayMs)
       current = await launch()
     },
     blobs: () =>

@@ -1,18 +1,21 @@
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import {
-  defaultLinkPolicy as policy,
   firstDial,
   isFinal,
   type LinkEffect,
   type LinkEvent,
+  linkPolicy,
   type LinkState,
   stepLink,
 } from "../../../src/runner/link/link-state.ts"
+import { remotePace } from "../../../src/runner/link/retry-pace.ts"
+
+const policy = linkPolicy(remotePace)
 
 /** Applies the events in order; returns the last state and all effects. */
 const run = (events: readonly LinkEvent[]): { state: LinkState; effects: LinkEffect[] } => {
-  let [state] = firstDial
+  let [state] = firstDial(policy)
   const effects: LinkEffect[] = []
   for (const event of events) {
     const [next, made] = stepLink(state, event, policy, 0.5)
@@ -29,22 +32,46 @@ const closed = (code: number, reason = "", at = 0): LinkEvent => ({
   reason,
   at,
 })
-const refused = (status: number): LinkEvent => ({ type: "refused", status })
+const refused = (status: number): LinkEvent => ({ type: "refused", status, at: 0 })
 const failed = (at = 0): LinkEvent => ({ type: "failed", error: "ECONNREFUSED", at })
+const unanswered = (at = 0): LinkEvent => ({ type: "unanswered", withinMs: 5000, at })
 const retry: LinkEvent = { type: "retry" }
 const welcomed: LinkEvent = { type: "welcomed" }
 const waits = (effects: readonly LinkEffect[]) =>
   effects.flatMap((effect) => (effect.do === "wait" ? [effect.ms] : []))
 
 describe("a link that cannot connect", () => {
-  test("the wait between attempts grows up to half a minute", () => {
+  test("the wait between attempts grows to 4 s, and from five minutes after the loss to half a minute", () => {
     const { effects } = run(Array.from({ length: 8 }, () => [failed(), retry]).flat())
-    expect(waits(effects)).toEqual([188, 375, 750, 1500, 3000, 6000, 12_000, 22_500])
+    expect(waits(effects)).toEqual([188, 375, 750, 1500, 3000, 3000, 3000, 3000])
+    const minutes = Array.from({ length: 8 }, (_, minute) => [failed(minute * 60_000), retry])
+    expect(waits(run(minutes.flat()).effects)).toEqual([
+      188, 375, 750, 1500, 3000, 6000, 12_000, 22_500,
+    ])
   })
 
   test("HTTP 503 is retried without limit, since the session agent may become ready", () => {
     const { state } = run(Array.from({ length: 100 }, () => [refused(503), retry]).flat())
     expect(state.name).toBe("dialing")
+  })
+})
+
+describe("an attempt without an answer", () => {
+  const limits = (effects: readonly LinkEffect[]) =>
+    effects.flatMap((effect) => (effect.do === "dial" ? [effect.withinMs] : []))
+
+  test("a restarted server that does not answer is dialed again after 5 s, a slow one gets up to 15 s", () => {
+    const lost = [opened(), welcomed, closed(1006), retry]
+    const { effects } = run([...lost, ...[1, 2, 3].flatMap(() => [unanswered(), retry])])
+    expect(limits(effects)).toEqual([5000, 10_000, 15_000, 15_000])
+    expect(limits(run([...lost, unanswered(), retry, failed(), retry]).effects).at(-1)).toBe(5000)
+    expect(firstDial(policy)[1]).toEqual([{ do: "dial", withinMs: 15_000 }])
+  })
+
+  test("a link that is redialed after a restore forgets its failed attempts", () => {
+    const away = Array.from({ length: 20 }, (_, minute) => [failed(minute * 60_000), retry]).flat()
+    const { effects } = run([...away, failed(1e9), { type: "redial" }, failed(1e9 + 1)])
+    expect(waits(effects).slice(-2)).toEqual([22_500, 188])
   })
 })
 
@@ -117,12 +144,13 @@ test("in any order of events the link dials once for each wait, and a final stat
     }),
     fc.constantFrom(200, 401, 403, 404, 410, 500, 503).map(refused),
     fc.nat(100_000).map(failed),
-    fc.constantFrom(retry, welcomed),
+    fc.nat(100_000).map(unanswered),
+    fc.constantFrom<LinkEvent>(retry, welcomed, { type: "redial" }),
     fc.constant<LinkEvent>({ type: "stop" }),
   )
   fc.assert(
     fc.property(fc.array(event, { maxLength: 60, size: "max" }), (events) => {
-      let [state, first] = firstDial
+      let [state, first] = firstDial(policy)
       let dials = first.length
       let timers = 0
       let ends = 0
@@ -161,7 +189,7 @@ test("the first retry after a welcomed connection comes within 250 ms, and only 
   const attempt = fc.oneof(cut, fc.constant<readonly LinkEvent[]>([failed()]))
   fc.assert(
     fc.property(fc.array(attempt, { minLength: 1, maxLength: 40 }), fc.nat(999), (all, random) => {
-      let [state] = firstDial
+      let [state] = firstDial(policy)
       let retries = 0
       for (const events of all) {
         if (events.includes(welcomed)) retries = 0
@@ -171,7 +199,7 @@ test("the first retry after a welcomed connection comes within 250 ms, and only 
           state = next
           effects.push(...made)
         }
-        const longest = Math.min(policy.backoff.max, 250 * 2 ** retries)
+        const longest = Math.min(remotePace.quickMaxMs, 250 * 2 ** retries)
         retries += 1
         expect(waits(effects)).toHaveLength(1)
         expect(waits(effects)[0]).toBeLessThanOrEqual(longest)

@@ -7,8 +7,9 @@ import { systemClock } from "../../../src/lib/clock.ts"
 import type { CommandFrame, OutboundFrame } from "../../../src/wire/frames/index.ts"
 import { openOutboxStore } from "../../../src/runner/link/outbox-store.ts"
 import { createOutbox, type OutboxStore } from "../../../src/runner/link/outbox.ts"
-import { defaultLinkPolicy } from "../../../src/runner/link/link-state.ts"
+import { linkPolicy } from "../../../src/runner/link/link-state.ts"
 import { RequestError } from "../../../src/runner/link/pending-requests.ts"
+import { loopbackPace } from "../../../src/runner/link/retry-pace.ts"
 import { createLink, type Link, type LinkOptions } from "../../../src/runner/link/link.ts"
 import { createManualClock } from "../../kit/clock.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../../kit/session-agent.ts"
@@ -40,7 +41,11 @@ const memoryDb = () => {
   return db
 }
 
-const quick = { backoff: { min: 10, max: 40 }, stableMs: 1000, maxRefusals: 5 }
+const quick = {
+  pace: { ...loopbackPace, backoff: { min: 10, max: 40 }, quickMaxMs: 40 },
+  stableMs: 1000,
+  maxRefusals: 5,
+}
 
 interface Linked extends Link {
   readonly log: string[]
@@ -120,10 +125,13 @@ describe("a link with connection resets", () => {
     expect(numbersOf(agent)).toEqual(upTo(300))
   })
 
-  test("after each of ten short cuts in a row the runner is connected again within a second", async () => {
+  test("after each of ten short cuts in a row the runner dials again within 250 ms", async () => {
     const agent = sessionAgent()
     const proxy = await proxyTo(agent)
-    const link = startLink({ url: proxy.url, token: agent.token }, { policy: defaultLinkPolicy })
+    const link = startLink(
+      { url: proxy.url, token: agent.token },
+      { policy: linkPolicy(loopbackPace) },
+    )
     const connected = (times: number) => () =>
       link.state() === "open" && link.counters().reconnects === times && agent.isConnected()
     await agent.until(() => agent.hellos.length === 1, "the first connection")
@@ -132,8 +140,11 @@ describe("a link with connection resets", () => {
     await agent.frame("complete")
     for (const cut of upTo(10)) {
       proxy.reset()
-      await agent.until(connected(cut + 1), `connection after cut ${cut + 1}`, 1000)
+      await agent.until(connected(cut + 1), `connection after cut ${cut + 1}`, 30_000)
     }
+    const waits = link.log.flatMap((line) => /"retryInMs":(\d+)/.exec(line)?.[1] ?? [])
+    expect(waits).toHaveLength(10)
+    expect(Math.max(...waits.map(Number))).toBeLessThanOrEqual(250)
   })
 
   test("frames continue after a session agent closes the link and keeps its stored frames", async () => {
