@@ -8,6 +8,7 @@ import { basesToRemove } from "./core/base-snapshots.ts"
 import { workspaceVolume } from "./core/names.ts"
 import { mustRenew, snapshotsToRemove, type StoredSnapshot } from "./core/snapshots.ts"
 import type { Keeper } from "./keeper.ts"
+import type { Metrics } from "./metrics.ts"
 import type { SandboxProvider } from "./providers/contract.ts"
 import type { FleetStore, StoredSession } from "./store/ports.ts"
 
@@ -23,6 +24,7 @@ export interface CaretakerOptions {
   readonly volumeMs: number
   /** The program in new sandboxes. */
   readonly runtimeKey: string
+  readonly metrics?: Pick<Metrics, "add"> | undefined
 }
 
 export interface Caretaker {
@@ -97,12 +99,30 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
     else await options.keeper.want(id, "ended")
   }
 
+  /** When this process last counted the time of running sandboxes. */
+  let countedAt: number | undefined
+  /** The replica that does the rounds counts for all; after a pause of its own it does not guess. */
+  const countSeconds = (sessions: readonly StoredSession[]): void => {
+    const since = countedAt
+    countedAt = clock.now()
+    if (since === undefined || countedAt - since > LEASE_MS) return
+    for (const { provider: name, tenant, life, createdAt } of sessions)
+      if (life.ref !== undefined && life.phase !== "paused")
+        options.metrics?.add(
+          "seconds_total",
+          { provider: name, tenant },
+          (countedAt - Math.max(since, createdAt)) / 1000,
+        )
+  }
+
   const round = async (): Promise<void> => {
     const snapshots = await store.snapshots()
     const { snapshotLifeMs } = provider.can
     for (const id of basesToRemove(snapshots, options.runtimeKey, snapshotLifeMs, clock.now()))
       await removeSnapshot("base", id)
-    for (const session of await store.list()) {
+    const sessions = await store.list()
+    countSeconds(sessions)
+    for (const session of sessions) {
       await keepAlive(session)
       const own = snapshots.filter((one) => one.session === session.id)
       if (own.length > 0) await tidySnapshots(session, own)

@@ -144,6 +144,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     log,
     idleMs: options.idleMs,
     volumeMs: options.volumeMs ?? VOLUME_MS,
+    metrics,
     runtimeKey,
   })
   const pool = createPool({

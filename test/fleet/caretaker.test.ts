@@ -8,6 +8,7 @@ import { mustRenew, snapshotsToRemove } from "../../src/fleet/core/snapshots.ts"
 import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import type { FleetStore, StoredSession } from "../../src/fleet/store/ports.ts"
+import { createMetrics } from "../../src/fleet/metrics.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
 
@@ -136,6 +137,38 @@ describe("a round of the caretaker", () => {
       { ...newLife, ...life },
       at,
     )
+
+  test("the seconds of running sandboxes are counted by provider and owner, and those of paused ones are not", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1_000_000)
+    await put(store, "runs", { phase: "running", ref: "box" }, 1_000_000)
+    await put(store, "boots", { phase: "booting", ref: "box2" }, 1_000_000)
+    await put(store, "sleeps", { phase: "paused", ref: "box3" }, 1_000_000)
+    const metrics = createMetrics()
+    const caretaker = createCaretaker({
+      runtimeKey: "v1",
+      store,
+      provider: memoryProvider(),
+      replica: "r1",
+      clock,
+      log: silentLog,
+      idleMs: 900_000,
+      volumeMs: 7 * DAY,
+      metrics,
+      keeper: { want: async () => undefined },
+    })
+    await caretaker.round()
+    clock.advance(60_000)
+    await caretaker.round()
+    clock.advance(30_000)
+    await caretaker.round()
+    // This process did not do the rounds for an hour: another one may have counted.
+    clock.advance(3_600_000)
+    await caretaker.round()
+    expect(metrics.text([])).toMatch(
+      /^sandpiper_seconds_total\{provider="noop",tenant="[^"]+"\} 180$/m,
+    )
+  })
 
   test("busy sandboxes are kept alive every ten minutes by one replica, snapshots and volumes are removed in time", async () => {
     const store = openSqliteStore(":memory:")
