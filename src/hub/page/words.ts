@@ -249,6 +249,8 @@ export const words = {
   attachPaste: "Attach as a file",
   pastedName: "pasted.txt",
   recordingName: "recording.webm",
+  recordingTitle: "Recording",
+  heard: (text: string) => `Heard: ${text}`,
   removeFile: (name: string) => `Remove ${name}`,
   model: "Model",
   defaultModel: "Default model",
