@@ -308,7 +308,7 @@ const claims = async (): Promise<void> => {
       clientToken: token,
     },
   })
-  const isFull = async () => (await store.pooled()).some(({ life }) => isReady(life))
+  const isFull = async () => (await store.pooled()).some((row) => isReady(row.life))
   const took: number[] = []
   for (let run = 0; run <= RUNS; run += 1) {
     while (!(await isFull())) await Bun.sleep(20)
@@ -328,7 +328,7 @@ const claims = async (): Promise<void> => {
   await stack.pool.stop()
   for (const { id } of await store.list()) {
     await stack.keeper.want(id, "ended")
-    await stack.keeper.waitFor(id, ({ life }) => life.phase === "ended", limit())
+    await stack.keeper.waitFor(id, (row) => row.life.phase === "ended", limit())
   }
   await stack.stop()
   await store.close()
