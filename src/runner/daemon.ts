@@ -6,17 +6,16 @@ import { join } from "node:path"
 import { type Clock, systemClock, within } from "../lib/clock.ts"
 import { createLate } from "../lib/late.ts"
 import type { Log } from "../lib/log.ts"
-import { runCommand } from "../lib/run-command.ts"
 import { selfCommand } from "../lib/self-command.ts"
-import { factOf, openStateDb, readFact, writeFact, writeOut } from "../lib/state-db.ts"
+import { factOf, openStateDb, readFact, writeFact } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
+import { gatewayUrlOf, reservedPorts } from "./addresses.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
 import { createCommandHandler } from "./commands/index.ts"
 import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
-import { boxOrigin, originFor } from "./gateway/hosts.ts"
 import type { PageFiles } from "../lib/page/asset-response.ts"
 import type { PageOptions } from "./gateway/page/page-door.ts"
 import { readBootId } from "./host/boot-id.ts"
@@ -24,12 +23,12 @@ import { watchForRestore } from "./host/detect-restore.ts"
 import { createHost } from "./host/host.ts"
 import { plannedDirectory } from "./host/prepare-repositories.ts"
 import type { MissingProgram } from "./host/services.ts"
-import { createHibernation } from "./host/snapshot-hooks.ts"
 import { chooseAgentUser } from "./host/users.ts"
 import { joinAgent, secretAgentFacts } from "./join-agent.ts"
 import { joinApprovals } from "./join-approvals.ts"
 import { joinChannels } from "./join-channels.ts"
 import { joinGateway } from "./join-gateway.ts"
+import { joinHibernation } from "./join-hibernation.ts"
 import { type Joined, joinLink } from "./join-link.ts"
 import { joinSandbox } from "./join-sandbox.ts"
 import { joinWorkflows } from "./join-workflows.ts"
@@ -39,7 +38,6 @@ import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
 import type { MayFetch } from "./prompt/fetch-file.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
 import { createReadiness } from "./readiness.ts"
-import { scrubSecrets } from "./snapshot-secrets.ts"
 import { runFromShell } from "./workflow/shell-runs.ts"
 import { channelOf } from "./workflow/steps.ts"
 
@@ -91,9 +89,8 @@ const SETTLE_MS = 4000
 const PROCESSES_MS = 3000
 const FLUSH_MS = 1500
 const CLOSE_MS = 500
-const SYNC_MS = 30_000
-/** For the copy of the workspace, before a snapshot. */
-const SAVE_MS = 30_000
+/** Changes of the workspace are reported from the agent's start on, or after this long without an agent. */
+const CHANGES_WAIT_MS = 10_000
 const API_TOKEN_FACT = "agent.api-token"
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
@@ -105,6 +102,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   /** Required by every route below /api; only the agent's tools receive it. */
   const apiToken = bootToken(readBootId(), factOf(db, API_TOKEN_FACT))
   const joined = createLate<Joined>("the runner's components")
+  const agentReady = Promise.withResolvers<void>()
   let gateway: Gateway | undefined
 
   const gatewayPort = () => gateway?.port ?? config.gatewayPort
@@ -228,7 +226,10 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     linkMetrics,
     host,
     gitIdentities,
-    onReady: () => void services.autostart(),
+    onReady: () => {
+      agentReady.resolve()
+      void services.autostart()
+    },
     clock,
     log,
   })
@@ -249,42 +250,32 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     log: log.child({ component: "inbound" }),
   })
 
-  const hibernation = createHibernation({
+  const hibernation = joinHibernation({
+    config,
+    db,
+    secretFacts: [API_TOKEN_FACT, ...secretAgentFacts],
+    channels,
+    workflows,
+    display,
+    sync,
+    link,
+    services: services.with(host.services),
+    settings,
+    gateway: () => gateway,
+    refresh: host.refresh,
     clock,
     log: log.child({ component: "host" }),
-    settled: async () => {
-      await workflows.settled()
-      await channels.settled()
-      await display.settled()
-    },
-    stopTurns: (why) => {
-      void workflows.stop(undefined, why)
-      void channels.stop(undefined, why)
-    },
-    flush: async (ms) => {
-      if (sync) await within(clock, SAVE_MS, sync.settle())
-      return link.flush(ms)
-    },
-    scrub: () => scrubSecrets(config.stateDir, db, [API_TOKEN_FACT, ...secretAgentFacts]),
-    sync: async () => {
-      writeOut(db)
-      await runCommand("sync", [], { env: config.environment, timeoutMs: SYNC_MS })
-    },
-    services: services.with(host.services),
-    renewSecrets: () => {
-      settings.reread()
-      gateway?.afterRestore(settings.get().jwtSecret)
-    },
-    reconnect: (why) => link.redial(why, settings.rereadRunnerToken()),
-    // A pull during a turn would change the files that the turn works on.
-    refresh: async () => {
-      await channels.settled()
-      await host.refresh()
-    },
   })
   joined.set({ channels, workflows, display, readiness, agent, inbound, hibernation })
 
   let stopWatching = () => {}
+  const watchFiles = async () => {
+    await host.prepared().catch(() => {})
+    display.start()
+    // The first look at the changes runs git several times, which would slow the start of OpenCode.
+    await within(clock, CHANGES_WAIT_MS, agentReady.promise)
+    if (!stopped.signal.aborted) changes.start()
+  }
 
   return {
     start: async () => {
@@ -335,11 +326,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       for (const id of workflows.recover())
         void channels.stop(channelOf(id), "the workflow has ended")
       link.start()
-      const watchFiles = () => {
-        changes.start()
-        display.start()
-      }
-      void host.prepared().then(watchFiles, watchFiles)
+      void watchFiles()
       stopWatching = watchForRestore({ clock, onRestore: (why) => void hibernation.restored(why) })
       log.info("daemon.started", { gatewayPort: gateway.port, stateDir: config.stateDir })
       return gateway
@@ -370,31 +357,4 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     missingPrograms: host.services.missing,
     model,
   }
-}
-
-/** Ports that no tunnel may use, beside those of the gateway's backends and of OpenCode. */
-const reservedPorts = (
-  rawVncPort: number,
-  controlPort: number | undefined,
-  brokerPort: number,
-  v1Port: number | undefined,
-): readonly (readonly [number, string])[] => [
-  [rawVncPort, "the VNC server"],
-  [brokerPort, "the key broker"],
-  ...(controlPort === undefined ? [] : [[controlPort, "the control server"] as const]),
-  ...(v1Port === undefined ? [] : [[v1Port, "the server of files and processes"] as const]),
-]
-
-/**
- * The address of the box where there is a page. Elsewhere a gateway on loopback is reached on this machine; any other one
- * only by its public address.
- */
-const gatewayUrlOf = (
-  { publicUrl, gatewayHost }: Settings,
-  port: number | undefined,
-  page: PageOptions | undefined,
-): string | undefined => {
-  if (publicUrl !== undefined || port === undefined) return publicUrl
-  if (page !== undefined) return originFor(boxOrigin(page.tunnels), `:${port}`)
-  return gatewayHost === "127.0.0.1" ? `http://127.0.0.1:${port}` : undefined
 }

@@ -27,7 +27,7 @@ export const joinApprovals = (options: JoinApprovalsOptions): Approvals => {
     )
   return createApprovals({
     actions: new Set(options.actions),
-    ask: ({ permissionId, action, input, sessionId }) => {
+    ask: ({ permissionId, action, input, sessionId, waitMs }) => {
       const channels = options.channels()
       const origin =
         (sessionId === undefined ? undefined : channels.originOf(sessionId)) ?? onlyTurn(channels)
@@ -37,6 +37,7 @@ export const joinApprovals = (options: JoinApprovalsOptions): Approvals => {
         title: `Run the action ${action}`,
         patterns: [JSON.stringify(input).slice(0, MOST_CHARACTERS)],
         tool: action,
+        waitMs,
         ...origin,
       })
       return origin?.messageId

@@ -16,7 +16,7 @@ let page: Page
 let gateway = 0
 let ports: Readonly<Record<string, number>>
 
-/** The terminal's place in the gateway: whoever opens its WebSocket has a shell. */
+/** The terminal's place in the gateway: a client that opens its WebSocket has a shell. */
 const shell = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,

@@ -51,7 +51,7 @@ test("after any keys the cursor is inside the text, and typing inserts at the cu
   )
 })
 
-test("a paste is one text with its line breaks, in whatever pieces its bytes arrive", () => {
+test("a paste is one text with its line breaks, however its bytes are split", () => {
   fc.assert(
     fc.property(fc.string(), fc.array(fc.nat({ max: 30 })), (text, cuts) => {
       const pasted = text.replaceAll(ESC, "").replaceAll("\r", "")
@@ -99,7 +99,7 @@ test("no text of an agent contains a control character after it was made visible
   expect(visibleText(`${ESC}]0;x\u0007`)).toBe("␛]0;x␇")
 })
 
-test("whatever is typed while output streams in, the screen shows the whole output and then the line", () => {
+test("any typing while output streams in leaves the whole output on the screen, and then the line", () => {
   const plain = fc.string({ unit: fc.constantFrom("a", "b", " ", "c"), maxLength: 30 })
   const action = fc.oneof(
     fc.record({ out: fc.array(plain, { maxLength: 3 }).map((lines) => lines.join("\n")) }),

@@ -23,7 +23,7 @@ describe("the quota of an owner", () => {
     }),
   })
 
-  test("whatever exists and is asked for, at most the quota is allowed, and exactly it if enough are asked for", () => {
+  test("at most the quota of sandboxes is allowed, and exactly the quota if enough are requested", () => {
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom<Life["phase"]>("running", "paused", "ended", "absent"), {

@@ -195,7 +195,7 @@ export const describeProvider = (options: ContractOptions): void => {
       expect(await provider.terminate(ref)).toMatchObject({ is: "ok" })
     })
 
-    test("a ref that is no name of a sandbox finds none", async () => {
+    test("a ref that cannot be the name of a sandbox finds none", async () => {
       await start("other")
       for (const ref of ["..", "../boxes", "sp-other-1/..", "%2e%2e", "sp-other-1?x=1", "a b"])
         expect((await provider.look(ref)).is).not.toBe("ok")
@@ -248,6 +248,22 @@ export const describeProvider = (options: ContractOptions): void => {
           expect(await shell(restored, "cat work.txt")).toMatchObject({ value: { stdout: "kept" } })
         expect(await provider.removeSnapshot(id)).toMatchObject({ is: "ok" })
         expect(await provider.removeSnapshot(id)).toMatchObject({ is: "ok" })
+      })
+
+      test("a snapshot is listed for its deployment only, until it is removed, if the provider lists snapshots", async () => {
+        const idsOf = async (deployment: string) => {
+          const found = provider.listSnapshots?.({ deployment }) ?? []
+          return (await Array.fromAsync(found)).map(({ id }) => id)
+        }
+        const ref = await start("listed")
+        const { id } = valueOf(await provider.snapshot(ref, "disk", limit()))
+        await provider.terminate(ref)
+        if (provider.listSnapshots) {
+          expect(await idsOf(DEPLOYMENT)).toContain(id)
+          expect(await idsOf("another")).toEqual([])
+        }
+        await provider.removeSnapshot(id)
+        expect(await idsOf(DEPLOYMENT)).not.toContain(id)
       })
 
       test("a create from a snapshot that does not exist says missing and leaves no sandbox", async () => {

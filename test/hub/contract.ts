@@ -283,6 +283,37 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
       })
     })
 
+    describe("a permission that the runner waits for only for a time", () => {
+      test("it is withdrawn at every client after that time, also outside a turn, and a later reply is too late", async () => {
+        const [one, two] = [await client(), await client()]
+        const manual = runner({ eager: false })
+        await one.until(() => one.state("agent") !== undefined, "runner")
+        const asked = { type: "permission" as const, title: "Run the action", patterns: ["{}"] }
+        manual.send({ ...asked, permissionId: "kept" })
+        manual.send({ ...asked, permissionId: "timed", waitMs: 200 })
+        const isSeen = (viewer: TestClient, id: string, status: string) =>
+          viewer.events.some((event) => Bun.deepMatch({ interaction: { id, status } }, event))
+        await host.disturb()
+        for (const viewer of [one, two]) {
+          await viewer.until(() => isSeen(viewer, "timed", "expired"), "the end of the wait")
+          await viewer.until(() => isSeen(viewer, "kept", "open"), "the other permission")
+        }
+        expect(await one.ask({ type: "permission", id: "timed", reply: "once" })).toMatchObject({
+          error: { code: "too-late" },
+        })
+        expect(await one.ask({ type: "permission", id: "kept", reply: "once" })).toMatchObject({
+          ok: true,
+        })
+        await until(
+          () => manual.frames.some(({ type }) => type === "permission-reply"),
+          "reply at the runner",
+        )
+        expect(manual.frames.filter(({ type }) => type === "permission-reply")).toEqual([
+          { type: "permission-reply", permissionId: "kept", reply: "once" },
+        ])
+      })
+    })
+
     describe("a client's request to the runner", () => {
       /** Sends a request, checks the frame that the runner gets, answers it, and returns the client's `answer` event. */
       const asking = async (

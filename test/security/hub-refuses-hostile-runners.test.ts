@@ -41,7 +41,7 @@ describe("files of the hub", () => {
     }
   })
 
-  test("the blob of a note has an id of the hub's own, whatever id the note has", () => {
+  test("the blob of a note has an id of the hub's own and not the id of the note", () => {
     const core = createCore()
     const image = { base64: "aGk=", mime: "image/png" }
     for (const id of ["reply-../../../../x", "reply-a", "reply-a"])

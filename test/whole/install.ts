@@ -18,5 +18,5 @@ if (which("gh") === null) {
       "the whole tests need gh, the GitHub CLI: install it, or run this as root on Debian",
     )
   await run("apt-get", "update", "-qq")
-  await run("apt-get", "install", "-y", "-qq", "--no-install-recommends", "gh")
+  await run("apt-get", "install", "-y", "-qq", "--reinstall", "--no-install-recommends", "gh")
 }

@@ -98,7 +98,7 @@ const withSupportedSnapshot = (life: Life, policy: LifePolicy): Change => {
 const want = (life: Life, event: LifeEvent & { type: "want" }, policy: LifePolicy): Life => {
   if (life.wanted === "ended") return life
   const { wanted, at } = event
-  // Somebody waits: the attempts begin anew.
+  // A caller waits: the attempts begin anew.
   const again = wanted === "running" &&
     life.failed && { failed: false, failures: 0, retryAt: undefined }
   return {

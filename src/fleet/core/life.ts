@@ -60,7 +60,7 @@ export const lifeSchema = z.object({
   rescued: z.boolean(),
   /** The runner was started again in this boot. */
   restarted: z.boolean(),
-  /** Given up until somebody wants it again. */
+  /** Given up until the next request for it. */
   failed: z.boolean(),
   failures: z.number(),
   /** Consecutive answers without a result. */

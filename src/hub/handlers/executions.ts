@@ -44,7 +44,7 @@ export interface Executions {
 const targetPayload = z.object({ executionId: z.string().min(1) })
 const cancelPayload = targetPayload.extend({ reason: z.string().optional() })
 
-/** A runner never sees the token: whoever holds it could approve in a person's place. */
+/** A runner never sees the token: its holder could approve in a person's place. */
 const withoutToken = ({ resumeToken: _token, ...shown }: { readonly resumeToken: string }) => shown
 
 const showExecution = (row: ExecutionRow) => ({

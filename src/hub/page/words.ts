@@ -3,6 +3,9 @@
 const plural = (count: number, one: string, many: string): string =>
   count === 1 ? `1 ${one}` : `${count} ${many}`
 
+const listOf = (names: readonly string[]): string =>
+  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`
+
 export const words = {
   name: "Sandpiper",
 
@@ -153,7 +156,7 @@ export const words = {
 
   // Parts
   thinking: "Thinking",
-  thought: (time: string) => (time === "" ? "" : `for ${time}`),
+  thought: (time: string) => `for ${time}`,
   thoughtVerb: "Thought",
   plan: "Plan",
   planDone: "done",
@@ -191,6 +194,17 @@ export const words = {
   formerQuestion: "Question before",
   permissionTitle: "Permission needed",
   subAgentPermission: "A sub-agent needs a permission",
+  /** What OpenCode asks for, by the name of its permission. */
+  permissions: {
+    bash: "Run a command",
+    edit: "Change files",
+    read: "Read files",
+    webfetch: "Open a web address",
+    websearch: "Search the web",
+    task: "Start a sub-agent",
+    external_directory: "Use files outside of the workspace",
+    doom_loop: "Make the same call again and again",
+  } as Readonly<Record<string, string>>,
   deny: "Deny",
   allowAlways: "Always allow",
   allowOnce: "Allow once",
@@ -279,6 +293,8 @@ export const words = {
   starting: (what: string) => `${what} is starting`,
   notRunning: (what: string) => `${what} is not running`,
   notInstalled: "This sandbox does not have it. The image of Sandpiper does.",
+  lacks: (programs: readonly string[]) =>
+    `${listOf(programs)} ${programs.length === 1 ? "is" : "are"} not installed. The image of Sandpiper has ${programs.length === 1 ? "it" : "them"}.`,
   frameFailed: "It cannot be opened here.",
   noPreview: "No preview yet",
   noPreviewText: "When the agent starts a web server and registers it, it is shown here.",

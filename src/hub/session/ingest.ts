@@ -164,6 +164,8 @@ const tableOf = (context: SessionContext): IngestTable => {
       if (!interactions.exists(id)) {
         const text = permissionText(title, patterns)
         context.chatSends.add({ id: `ask-${id}`, channel: channelKey(frame), text })
+        if (frame.waitMs !== undefined)
+          context.deadlines.set("interaction", id, ports.now() + frame.waitMs)
       }
       interactions.open({
         id,

@@ -22,6 +22,8 @@ export interface Interactions {
   readonly openPermission: (channel: string) => string | undefined
   /** The turn has ended: its open interactions are not waited for any more. */
   readonly expire: (promptId: string) => void
+  /** The runner does not wait for this one any more. */
+  readonly expireOne: (id: string) => void
   /** Answers that the runner may have missed while it was disconnected. It ignores an answer that it has already. */
   readonly answeredOf: (promptIds: readonly string[]) => readonly Answered[]
 }
@@ -39,6 +41,15 @@ export const createInteractions = (sql: Sql, changes: Changes, now: () => number
   const record = ({ id, channel }: { readonly id: string; readonly channel: string }) => {
     changes.record("interaction", id)
     changes.record("channel", channel)
+  }
+  const expireWhere = (column: "id" | "prompt_id", value: string) => {
+    const expired = readRows(
+      sql,
+      entityChannelRow,
+      `UPDATE interactions SET status = 'expired' WHERE ${column} = ? AND status = 'open' RETURNING id, channel`,
+      value,
+    )
+    for (const one of expired) record(one)
   }
   return {
     open: ({ id, kind, channel, promptId, payload }) => {
@@ -69,15 +80,8 @@ export const createInteractions = (sql: Sql, changes: Changes, now: () => number
     exists: (id) => hasRow(sql, "SELECT 1 FROM interactions WHERE id = ?", id),
     openQuestion: (channel) => oldestOpen(sql, channel, "question"),
     openPermission: (channel) => oldestOpen(sql, channel, "permission"),
-    expire: (promptId) => {
-      const expired = readRows(
-        sql,
-        entityChannelRow,
-        "UPDATE interactions SET status = 'expired' WHERE prompt_id = ? AND status = 'open' RETURNING id, channel",
-        promptId,
-      )
-      for (const one of expired) record(one)
-    },
+    expire: (promptId) => expireWhere("prompt_id", promptId),
+    expireOne: (id) => expireWhere("id", id),
     answeredOf: (promptIds) =>
       readRows(
         sql,

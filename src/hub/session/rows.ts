@@ -211,6 +211,7 @@ export const deadlineRow = z.object({
     "prompt",
     "barrier",
     "ask",
+    "interaction",
     "access",
     "send",
     "report",

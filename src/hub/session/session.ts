@@ -395,6 +395,9 @@ const meetDeadlines = (context: SessionContext): void => {
         ports.sql.run("UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'", ref)
         changes.record("ask", ref)
         break
+      case "interaction":
+        context.interactions.expireOne(ref)
+        break
       case "access":
         // After the transaction: closing a connection may start another one.
         ports.later(0, ports.checkConnections)

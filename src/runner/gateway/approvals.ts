@@ -12,7 +12,11 @@ export interface ApprovalQuestion {
   readonly action: string
   readonly input: Readonly<Record<string, unknown>>
   readonly sessionId: string | undefined
+  /** How long the operation waits for the reply. */
+  readonly waitMs: number
 }
+
+type Asked = Omit<ApprovalQuestion, "permissionId" | "waitMs">
 
 export interface ApprovalsOptions {
   /** Names of the operations that need an approval. */
@@ -26,12 +30,9 @@ export interface ApprovalsOptions {
 export interface Approvals {
   readonly needs: (action: string) => boolean
   /** Resolves when a person has allowed it; rejects with an ApiError otherwise. */
-  readonly wait: (question: Omit<ApprovalQuestion, "permissionId">) => Promise<void>
+  readonly wait: (question: Asked) => Promise<void>
   /** The same in the background: `run` is carried out after the yes. Returns the id to poll with. */
-  readonly begin: (
-    question: Omit<ApprovalQuestion, "permissionId">,
-    run: (allowed: Promise<void>) => Promise<unknown>,
-  ) => string
+  readonly begin: (question: Asked, run: (allowed: Promise<void>) => Promise<unknown>) => string
   /** Undefined for an unknown id. A result is kept for some minutes. */
   readonly poll: (id: string) => { readonly result?: unknown } | undefined
   /** False when no operation waits for this permission. */
@@ -55,7 +56,7 @@ export const createApprovals = ({ actions, ask, newId, clock }: ApprovalsOptions
   const alwaysAllowed = new Set<string>()
   const polled = new Map<string, { readonly result?: unknown }>()
 
-  const start = (question: Omit<ApprovalQuestion, "permissionId">) => {
+  const start = (question: Asked) => {
     if (open.size >= MOST_OPEN)
       throw new ApiError(429, "too-many-approvals", `${MOST_OPEN} actions wait for an approval`)
     const permissionId = `action-${newId()}`
@@ -65,7 +66,7 @@ export const createApprovals = ({ actions, ask, newId, clock }: ApprovalsOptions
     )
     open.set(permissionId, {
       action: question.action,
-      messageId: ask({ ...question, permissionId }),
+      messageId: ask({ ...question, permissionId, waitMs: ANSWER_MS }),
       decide: (refusal) => {
         cancel()
         open.delete(permissionId)

@@ -82,7 +82,7 @@ export const turnRows = [
   streamed("compacted", "The agent's context was compacted.", turn),
   streamed(
     "permission",
-    "The agent asks for a permission, when permissions are relayed or an action needs an approval.",
+    "The agent asks for a permission, when permissions are relayed or an action needs an approval; after `waitMs` the runner does not wait for the reply any more.",
     {
       ...origin,
       turnId: z.string().optional(),
@@ -92,6 +92,7 @@ export const turnRows = [
       tool: z.string().optional(),
       callId: z.string().optional(),
       childSessionId: z.string().optional(),
+      waitMs: z.int().positive().optional(),
     },
   ),
   streamed("question", "The agent asks the user a question.", {

@@ -98,7 +98,7 @@ export const gitHostTools: readonly string[] = [
   "read_repo_file",
 ]
 
-/** Tools that run stored workflows. A session agent that has workflows turns them on, whatever the set. */
+/** Tools that run stored workflows. A session agent that has workflows turns them on in every set. */
 export const workflowUseTools: readonly string[] = ["run_workflow", "get_execution"]
 
 /**

@@ -379,7 +379,7 @@ export const startModalDouble = async (): Promise<ModalDouble> => {
       await enter(name, request)
       if (credentials(context) !== `${MODAL_TOKEN_ID} ${MODAL_TOKEN_SECRET}`)
         refuse(status.unauthenticated, `Token ${credentials(context)} is not valid`)
-      // The SDK asks for its token once, so it is no request of a call.
+      // The SDK asks for its token once, so it does not count as a request of a call.
       const kind = name === "authTokenGet" ? undefined : faults.take()
       if (kind === "hang-before") return hang()
       if (kind === "cut-before") return cut()

@@ -30,6 +30,7 @@ const providerOn = (double: KubernetesDouble, change = {}) =>
     tokenFile: double.tokenFile,
     caFile: "/nonexistent/ca.crt",
     volumeSize: "1Gi",
+    image: "sandpiper:test",
     digest: digestOf,
     clock: double.clock,
     // With a fault, the end of a command gets no answer either.
@@ -210,7 +211,7 @@ describe("a sandbox of the provider kubernetes", () => {
 })
 
 describe("names and answers of Kubernetes", () => {
-  test("a text that is no value of a label is replaced by its digest", () => {
+  test("a text that a label cannot hold is replaced by its digest", () => {
     expect(labelValue("abc-1", digestOf)).toBe("abc-1")
     expect(labelValue("a:b", digestOf)).toMatch(/^digest-[0-9a-f]{40}$/)
     expect(labelValue("x".repeat(64), digestOf)).toMatch(/^digest-/)

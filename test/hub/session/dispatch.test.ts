@@ -29,7 +29,7 @@ describe("a runner that reconnects while a channel works", () => {
     return core
   }
 
-  test("a runner that is ready gets the prompts of other channels, whatever its status is", () => {
+  test("a ready runner gets the prompts of other channels in every status", () => {
     const core = reconnected({ status: "streaming", ready: true })
     expect(dispatched(core, "two")).toEqual(["p2"])
   })

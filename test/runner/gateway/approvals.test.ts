@@ -47,8 +47,9 @@ describe("an operation that needs an approval", () => {
   })
 
   test("is refused when its turn ends and when there is no answer for 15 minutes", async () => {
-    const { approvals, clock, wait } = start("m1")
+    const { approvals, asked, clock, wait } = start("m1")
     const first = wait()
+    expect(asked[0]?.waitMs).toBe(15 * 60_000)
     approvals.promptEnded("other")
     approvals.promptEnded("m1")
     expect(await failureOf(first)).toContain("the turn has ended")

@@ -101,7 +101,7 @@ describe("flow", () => {
     expect(effects.map((effect) => effect.do)).toEqual(["stop", "resume"])
   })
 
-  test("whatever viewers do, each gets a gapless series of bytes or a replay, and only bytes that are kept", () => {
+  test("in every order of events each viewer gets a gapless series of bytes or a replay, and only bytes that are kept", () => {
     const id = fc.constantFrom("a", "b", "c")
     const change = fc.oneof(
       fc.record({

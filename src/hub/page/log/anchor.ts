@@ -1,4 +1,4 @@
-/** The element that the person reads: it stays where it is, whatever changes above or below it. */
+/** The element that the person reads: it stays where it is when something above or below it changes. */
 
 export interface Anchor {
   readonly element: Element

@@ -66,6 +66,8 @@ export const Settings = () => {
             key={id}
             type="button"
             aria-current={id === current.id ? "page" : undefined}
+            // Else the layer would focus the list, which can be scrolled.
+            autofocus={id === current.id}
             onClick={() => (settingsPage.value = id)}
           >
             <Icon name={icon} />

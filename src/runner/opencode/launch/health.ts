@@ -31,6 +31,7 @@ export const waitForHealth = async (wait: HealthWait): Promise<string> => {
   const healthy = Promise.withResolvers<string>()
   const deadline = clock.now() + timeoutMs
   let inFlight = 0
+  let listens = false
   let lastError: unknown
   const probe = async () => {
     inFlight += 1
@@ -50,7 +51,9 @@ export const waitForHealth = async (wait: HealthWait): Promise<string> => {
         `OpenCode ${exitReason} before it was ready${await wait.describeLog()}`,
       )
     }
-    if (inFlight < MAX_PROBES && wait.isListening()) void probe()
+    // Asked until the first yes: it reads the kernel's table of sockets, and the process keeps the port until it ends.
+    listens ||= wait.isListening()
+    if (listens && inFlight < MAX_PROBES) void probe()
     const version = await Promise.race([healthy.promise, sleep(clock, pollMs, signal)])
     if (version !== undefined) return version
   }

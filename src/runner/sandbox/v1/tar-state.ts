@@ -115,7 +115,7 @@ const readHeader = (block: Buffer, next: NextEntry, events: TarEvent[]): TarStat
     return dataOf(ownSize, collect, next, events)
   }
   const kind = kindOf(flag)
-  // Links and devices have no data, whatever their size says.
+  // Links and devices have no data; their size field is ignored.
   const size = kind === "file" ? (next.size ?? ownSize) : 0
   events.push({
     type: "entry",
