@@ -226,6 +226,11 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     }
   }
 
+  const resolveWhenIdle = async ({ resolve }: PromiseWithResolvers<void>): Promise<void> => {
+    if (agent) await followBusySessions(agent)
+    if (!isRunning()) resolve()
+  }
+
   const stateOf = (id: string, channel: Channel): JobState | undefined => {
     const turn = channel.turns().find(({ identity }) => identity.promptId === id)
     if (turn) return { is: "running", turn: turn.state() }
@@ -336,10 +341,8 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve)),
     pauseTurns: () => {
       const paused = (pausing ??= Promise.withResolvers())
-      // A foreign turn that has just begun would be ended by what the pause is for.
-      void (agent ? followBusySessions(agent) : Promise.resolve()).then(() => {
-        if (!isRunning()) paused.resolve()
-      })
+      // First, since a foreign turn that has just begun would be ended by what the pause is for.
+      void resolveWhenIdle(paused)
       return paused.promise
     },
     resumeTurns: () => {
