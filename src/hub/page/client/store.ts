@@ -1,15 +1,17 @@
 /** What the page knows: the view of the open session, the list of sessions, and the actions of the person. */
 import { batch, computed, effect, signal } from "@preact/signals"
-import type { Client, ClientMessage, Reply } from "../../../wire/clients/verbs.ts"
+import type { Client, ClientMessage, ClientVerb, Reply } from "../../../wire/clients/verbs.ts"
 import { dockOf } from "../../view/dock.ts"
 import { unanswered } from "../../view/outbox.ts"
 import type { ListedSession } from "../../view/sidebar-rows.ts"
+import { stepLobby } from "../../view/lobby.ts"
 import { step } from "../../view/step.ts"
 import { createTurns, pendingPrompts } from "../../view/turns.ts"
 import { type Action, emptyView, type View } from "../../view/view.ts"
 import { channelFields, pathOf } from "../routes.ts"
 import { listSessions, type Request } from "./api.ts"
 import { keepOutbox, type KeptOutbox } from "./keep-outbox.ts"
+import { type LobbySocket, openLobby } from "./lobby.ts"
 import { login, refuse } from "./login.ts"
 import { go, newChannel, route } from "./navigation.ts"
 import { checkVersion } from "./new-version.ts"
@@ -17,6 +19,9 @@ import { openSocket, type Socket } from "./socket.ts"
 import { readJson, writeStored } from "./storage.ts"
 
 export const view = signal<View>(emptyView)
+/** The verbs that this login may use in the open session; `undefined` before the hub has named them. */
+const verbs = signal<readonly string[] | undefined>(undefined)
+export const mayUse = (verb: ClientVerb): boolean => verbs.value?.includes(verb) ?? true
 /** The first snapshot of the conversation has arrived. */
 export const isLoaded = signal(false)
 export const sessions = signal<readonly ListedSession[] | undefined>(undefined)
@@ -81,6 +86,7 @@ const subscribe = () => {
     type: "subscribe",
     ...(hasCursor ? { cursor } : {}),
     channel: wanted,
+    access: true,
   })
 }
 
@@ -123,7 +129,10 @@ const connect = (id: string): Socket =>
       void refreshSessions()
     },
     onRefused: refuse,
-    onEvent: (event) => dispatchLater({ type: "event", event }),
+    onEvent: (event) => {
+      if (event.type === "access") verbs.value = event.verbs
+      else dispatchLater({ type: "event", event })
+    },
     onReply: (clientRequestId, reply) => {
       const waiter = waiters.get(clientRequestId)
       waiters.delete(clientRequestId)
@@ -144,6 +153,21 @@ export const refreshSessions = async (): Promise<void> => {
   if (found && login.value === "unknown") login.value = "in"
 }
 
+const lobby = signal<LobbySocket | undefined>(undefined)
+
+/** Opens the lobby once this browser is logged in. Its first list replaces the one that was read over HTTP. */
+const followLobby = () => {
+  const open = lobby.peek()
+  if (login.value === "in" && open === undefined)
+    lobby.value = openLobby(
+      (event) => (sessions.value = stepLobby(sessions.peek(), event)),
+      () => void refreshSessions(),
+    )
+  if (login.value !== "refused") return
+  open?.close()
+  lobby.value = undefined
+}
+
 /** Follows the address: another session gets a new connection, another channel a new snapshot. */
 export const start = (): void => {
   void refreshSessions()
@@ -157,10 +181,12 @@ export const start = (): void => {
     batch(() => {
       view.value = emptyView
       isLoaded.value = false
+      verbs.value = undefined
       connection.value = { session: id, socket: connect(id), kept: openOutbox(id) }
     })
   })
   effect(() => connection.value?.kept.keep(view.value.outbox))
+  effect(followLobby)
   effect(() => {
     const { place, channel: wanted } = route.value
     const { channel: known } = view.peek()
@@ -175,6 +201,7 @@ export const start = (): void => {
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return
     connection.value?.socket.retryNow()
+    lobby.peek()?.retryNow()
     void refreshSessions()
   })
   addEventListener("online", () => connection.value?.socket.retryNow())

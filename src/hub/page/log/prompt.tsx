@@ -3,7 +3,7 @@ import { useState } from "preact/hooks"
 import type { MessageWithParts } from "../../../wire/clients/conversation.ts"
 import type { Pending } from "../../view/view.ts"
 import { insertText } from "../client/drafts.ts"
-import { deliver, dropPending, request, view } from "../client/store.ts"
+import { deliver, dropPending, mayUse, request, view } from "../client/store.ts"
 import { ArtifactImage } from "../parts/image.tsx"
 import { Button } from "../ui/button.tsx"
 import { clockTime } from "../ui/clock.ts"
@@ -109,7 +109,9 @@ export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
             {clockTime(message.createdAt)}
           </time>
           <CopyButton text={() => text} />
-          <IconButton small icon="undo" label={words.undo} onClick={() => setAsks(true)} />
+          {mayUse("revert") && (
+            <IconButton small icon="undo" label={words.undo} onClick={() => setAsks(true)} />
+          )}
         </div>
       )}
     </div>
