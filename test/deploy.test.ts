@@ -2,7 +2,9 @@
 import { describe, expect, test } from "bun:test"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { waitingStartCommand } from "../src/fleet/providers/environment-file.ts"
 import { settingRows } from "../src/settings/table.ts"
+import { schemaProblem } from "./kit/kubernetes-schema.ts"
 
 const folder = join(import.meta.dir, "../deploy")
 const read = (path: string) => readFileSync(join(folder, path), "utf8")
@@ -54,6 +56,7 @@ interface KubernetesObject {
   readonly kind: string
   readonly metadata: { readonly name: string; readonly namespace?: string }
   readonly rules?: readonly {
+    readonly apiGroups: readonly string[]
     readonly resources: readonly string[]
     readonly verbs: readonly string[]
   }[]
@@ -66,10 +69,20 @@ interface KubernetesObject {
   }
 }
 
-describe("the manifests for Kubernetes", () => {
-  const objects = readdirSync(join(folder, "kubernetes")).flatMap((file) => {
-    const parsed: unknown = Bun.YAML.parse(read(join("kubernetes", file)))
+const objectsOf = (path: string): readonly KubernetesObject[] =>
+  readdirSync(join(folder, path)).flatMap((file) => {
+    const parsed: unknown = Bun.YAML.parse(read(join(path, file)))
     return (Array.isArray(parsed) ? parsed : [parsed]) as readonly KubernetesObject[]
+  })
+
+describe("the manifests for Kubernetes", () => {
+  const objects = objectsOf("kubernetes")
+
+  test("every object is valid by the schema of Kubernetes, and the check refuses a wrong one", async () => {
+    for (const object of objects) expect(await schemaProblem(object)).toBeUndefined()
+    const [first] = objects.filter(({ kind }) => kind === "StatefulSet")
+    const wrong = { ...first, spec: { ...first?.spec, replicas: "one" } }
+    expect(await schemaProblem(wrong)).toContain("replicas")
   })
 
   test("every object has a version, a kind, a name and the namespace", () => {
@@ -98,16 +111,53 @@ describe("the manifests for Kubernetes", () => {
     expect(names.filter((name) => !isKnown(name))).toEqual([])
   })
 
-  test("the rights cover every kind of object that the provider reads, makes or deletes", () => {
-    const source = readFileSync(
-      join(import.meta.dir, "../src/fleet/providers/kubernetes.ts"),
-      "utf8",
+  test("the rights cover every call of the provider, kind by kind and verb by verb", () => {
+    const sources = ["api", "claims", "objects", "pods", "snapshots"].map((name) => `-${name}`)
+    const source = ["", ...sources]
+      .map((name) => join(import.meta.dir, `../src/fleet/providers/kubernetes${name}.ts`))
+      .map((path) => readFileSync(path, "utf8"))
+      .join("")
+    const groups = new Map(
+      [...source.matchAll(/^ {2}(\w+): "apis?\/(?:(\S+)\/)?v\w+",$/gm)].map(
+        ([, kind = "", group = ""]) => [kind, group],
+      ),
     )
-    const used = new Set(
-      [...source.matchAll(/\b(?:at|add|remove)\("([a-z]+)"/g)].map(([, kind]) => kind ?? ""),
+    expect(groups.size).toBe(6)
+    const verbs = { get: "get", add: "create", patch: "patch", remove: "delete", list: "list" }
+    const used = [...source.matchAll(/\bapi\.(get|add|patch|remove|list)\(\s*"([a-z]+)"/g)]
+    expect(used.length).toBeGreaterThan(10)
+    const rules = objects.flatMap((object) => object.rules ?? [])
+    const refused = used.filter(
+      ([, call = "", kind = ""]) =>
+        !rules.some(
+          (rule) =>
+            rule.apiGroups.includes(groups.get(kind) ?? "none") &&
+            rule.resources.includes(kind) &&
+            rule.verbs.includes(verbs[call as keyof typeof verbs]),
+        ),
     )
-    const allowed = objects.flatMap(({ rules = [] }) => rules).flatMap(({ resources }) => resources)
-    expect(used.size).toBeGreaterThan(1)
-    expect([...used].filter((kind) => !allowed.includes(kind))).toEqual([])
+    expect(refused.map(([text]) => text)).toEqual([])
+  })
+})
+
+describe("the warm pool of agent-sandbox", () => {
+  const objects = objectsOf("agent-sandbox") as readonly (KubernetesObject & {
+    readonly spec: {
+      readonly podTemplate?: {
+        readonly spec: { readonly containers: readonly { readonly command: readonly string[] }[] }
+      }
+      readonly sandboxTemplateRef?: { readonly name: string }
+    }
+  })[]
+
+  test("its template is a valid pod that waits for the environment which the provider delivers", async () => {
+    const [template, pool] = objects
+    expect(objects.map(({ kind }) => kind)).toEqual(["SandboxTemplate", "SandboxWarmPool"])
+    expect(pool?.spec.sandboxTemplateRef?.name).toBe(template?.metadata.name)
+    const pod = template?.spec.podTemplate
+    expect(pod?.spec.containers.map(({ command }) => command)).toEqual([waitingStartCommand])
+    const metadata = { name: "x" }
+    const asPod = { apiVersion: "v1", kind: "Pod", metadata, ...pod }
+    expect(await schemaProblem(asPod)).toBeUndefined()
   })
 })

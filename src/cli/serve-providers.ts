@@ -86,6 +86,9 @@ export const providerMakers = (
         tokenFile: settings.kubernetesTokenFile,
         caFile: settings.kubernetesCaFile,
         volumeSize: settings.kubernetesVolumeSize,
+        warmPool: settings.kubernetesWarmPool,
+        snapshotClass: settings.kubernetesSnapshotClass,
+        image,
         digest: digestOf,
         clock: systemClock,
       })

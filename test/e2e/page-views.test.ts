@@ -1,7 +1,7 @@
 /** The views of the page have no violation that axe-core finds, in light and in dark, on a desktop and on a phone. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import type { Page } from "playwright-core"
-import { violations } from "../kit/axe.ts"
+import { settled, violations } from "../kit/axe.ts"
 import { type PageStage, startPage, until } from "../kit/page.ts"
 
 let stage: PageStage
@@ -20,7 +20,13 @@ afterAll(() => stage.stop())
 
 const views: readonly (readonly [string, (page: Page) => Promise<unknown>])[] = [
   ["a question", (page) => page.locator("[data-option='1']").waitFor()],
-  ["the changes", (page) => page.goto(`${page.url()}?panel=changes`)],
+  [
+    "the changes",
+    async (page) => {
+      await page.goto(`${page.url()}?panel=changes`)
+      await page.locator(".panel-body").first().waitFor()
+    },
+  ],
   [
     "the settings",
     async (page) => {
@@ -49,7 +55,7 @@ test.each([
   })
   for (const [name, show] of views) {
     await show(page)
-    await page.waitForTimeout(400)
+    await settled(page)
     expect([name, ...(await violations(page))]).toEqual([name])
   }
   await context.close()

@@ -47,12 +47,59 @@ export const testPanels = ({ open, prompt, startTurn, request, host }: PageKit):
     expect(textParts(messages).map(({ id, text, data }) => [id, text, data])).toEqual([
       ["p1", "I look. ", undefined],
       ["ses_1/p2", "found it", child],
-      ["ses_1/p3", "hm", child],
+      ["ses_1/p3", "hm", { ...child, startedAt: expect.any(Number), endedAt: expect.any(Number) }],
       ["p4", "It is there!", undefined],
     ])
     const seen = textParts(client.messages())
     expect(seen.map(({ text }) => text)).toEqual(["I look. ", "found it", "hm", "It is there!"])
     expect(channels[0]?.lastText).toBe("It is there!")
+  })
+
+  test("reasoning lasts from its first words until the same agent does something else", async () => {
+    const house = await open({})
+    const { send } = await startTurn(house)
+    const think = (partId: string, more = {}) =>
+      send({ type: "message.part.reasoning-delta", partId, delta: "hm ", ...more })
+    const timesOf = async (): Promise<Readonly<Record<string, readonly string[]>>> =>
+      Object.fromEntries(
+        textParts((await house.snapshot()).messages).map(({ id, data }) => [
+          id,
+          Object.keys(data ?? {}).toSorted(),
+        ]),
+      )
+    const { client } = house
+    const arrived = (id: string) =>
+      client.until(() => textParts(client.messages()).some((part) => part.id === id), id)
+    think("p1")
+    think("ses_1/p2", { childSessionId: "ses_1" })
+    await arrived("ses_1/p2")
+    // The sub-agent thinks beside the agent: neither ends the other.
+    expect(await timesOf()).toEqual({
+      p1: ["startedAt"],
+      "ses_1/p2": ["childSessionId", "startedAt"],
+    })
+    think("p1")
+    send({ type: "message.part.text-delta", partId: "p3", delta: "So." })
+    await arrived("p3")
+    expect(await timesOf()).toMatchObject({
+      p1: ["endedAt", "startedAt"],
+      "ses_1/p2": ["childSessionId", "startedAt"],
+    })
+    const seen = textParts(client.messages()).find(({ id }) => id === "p1")
+    expect(seen?.data).toEqual({ startedAt: expect.any(Number), endedAt: expect.any(Number) })
+    // The end of the turn ends the rest.
+    think("p4")
+    send({ type: "message.finalize", reason: "end_turn" })
+    await client.until(
+      () => client.messages().some((one) => one.role === "assistant" && one.endedAt !== undefined),
+      "the end of the turn",
+    )
+    expect(await timesOf()).toEqual({
+      p1: ["endedAt", "startedAt"],
+      "ses_1/p2": ["childSessionId", "endedAt", "startedAt"],
+      p3: [],
+      p4: ["endedAt", "startedAt"],
+    })
   })
 
   test("clients see how full the context of a channel is; a sub-agent has a context of its own", async () => {

@@ -19,3 +19,11 @@ export const violations = async (page: Page): Promise<readonly string[]> => {
     ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`,
   )
 }
+
+/** Waits for the motions of drawers and panels: colours that are still moving have no contrast of their own. */
+export const settled = (page: Page): Promise<unknown> =>
+  page.evaluate(
+    `Promise.all(document.getAnimations()
+      .filter((one) => one.effect.getTiming().iterations !== Infinity)
+      .map((one) => one.finished.catch(() => undefined)))`,
+  )

@@ -45,10 +45,13 @@ export interface ScriptedModel {
 
 export async function startScriptedModel({
   title = "Scripted title",
+  models: offered = MODELS,
   moreModels = [],
 }: {
   /** The title of every conversation. */
   readonly title?: string
+  /** Ids and names of the models; the first is the default. */
+  readonly models?: Readonly<Record<string, string>>
   /** Further ids that the server lists. */
   readonly moreModels?: readonly string[]
 } = {}): Promise<ScriptedModel> {
@@ -72,7 +75,7 @@ export async function startScriptedModel({
     return next ?? text("Nothing is scripted for this call.")
   }
 
-  const models = [...Object.keys(MODELS), ...moreModels]
+  const models = [...Object.keys(offered), ...moreModels]
   const server = await startModelServer({ apiKey: API_KEY, models, respond })
   return {
     url: server.url,
@@ -82,7 +85,7 @@ export async function startScriptedModel({
       name: "Scripted model",
       url: server.url,
       apiKey: API_KEY,
-      models: MODELS,
+      models: offered,
       smallModel: "small",
     }),
     requests,

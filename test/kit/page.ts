@@ -13,6 +13,8 @@ export interface PageStage {
   readonly link: () => string
   /** A page that has logged in, with its own storage. */
   readonly open: (options?: Parameters<Browser["newContext"]>[0]) => Promise<OpenedPage>
+  /** Kills `up` with SIGKILL and starts it again in the same directory; `between` runs while no `up` runs. */
+  readonly killAndRestart: (between?: () => void | Promise<void>) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -38,22 +40,22 @@ export const startPage = async (
   const binary = requireBinary()
   const sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   await furnish(sandbox)
-  const { PATH = "", HOME = "", OPENCODE_BIN = "" } = sandbox.environment
+  const { PATH = "", HOME = "", OPENCODE_BIN = "", WHISPER_MODELS } = sandbox.environment
   const port = await freePort()
   const env = {
     PATH,
     HOME,
     OPENCODE_BIN,
+    ...(WHISPER_MODELS !== undefined && { WHISPER_MODELS }),
     GATEWAY_PORT: String(port),
     SANDPIPER_SERVICES: "",
     AGENT_USER: "root",
     ...(model && { OPENAI_BASE_URL: model.url, OPENAI_API_KEY: model.apiKey }),
     ...extra,
   }
-  const [up, browser] = await Promise.all([
-    startUp([binary, "up"], sandbox.workDir, env),
-    launchBrowser(),
-  ])
+  const start = (sign: string) => startUp([binary, "up"], sandbox.workDir, env, sign)
+  const [first, browser] = await Promise.all([start("Ready. The agent works in"), launchBrowser()])
+  let up = first
   const link = () => {
     const printed = Bun.spawnSync([binary, "link"], { cwd: sandbox.workDir, env })
     const found = /http:\/\/\S+#login=\S+/.exec(printed.stdout.toString())?.[0]
@@ -67,6 +69,13 @@ export const startPage = async (
     origin: `http://sandpiper.localhost:${port}`,
     link,
     open: (options) => openPage(browser, link(), options),
+    killAndRestart: async (between) => {
+      up.kill("SIGKILL")
+      await up.exited
+      await between?.()
+      // An agent that goes on with a turn is ready, and says so, when the turn is over.
+      up = await start("Starting the agent")
+    },
     stop: async () => {
       await browser.close()
       // A killed runner leaves OpenCode and the key broker to the next one; a stopped one ends them.
@@ -78,14 +87,19 @@ export const startPage = async (
 }
 
 /** The input stays open: at its end the chat, and `up` with it, would end. */
-const startUp = async (command: string[], cwd: string, env: Record<string, string>) => {
+const startUp = async (
+  command: string[],
+  cwd: string,
+  env: Record<string, string>,
+  sign: string,
+) => {
   const up = Bun.spawn(command, { cwd, env, stdin: "pipe", stdout: "pipe", stderr: "inherit" })
   let printed = ""
   // Its output is read to the end: a closed pipe would end `up`.
   const reading = (async () => {
     for await (const bytes of up.stdout) printed += new TextDecoder().decode(bytes)
   })()
-  while (!printed.includes("Ready. The agent works in")) {
+  while (!printed.includes(sign)) {
     if (up.exitCode !== null) {
       await reading
       throw new Error(`up has ended:\n${printed}`)
@@ -140,6 +154,16 @@ export const turnIsOver = (page: Page, prompt: string): Promise<void> =>
         turn.querySelector(".turn-foot, .failed, .stopped")
     })()`,
   )
+
+/** The first turn in view, and where it is. */
+export const firstTurn = (page: Page): Promise<readonly [turn: string, top: number]> =>
+  page.evaluate(`(() => {
+    const top = document.querySelector("#log").getBoundingClientRect().top
+    const turn = [...document.querySelectorAll("[data-turn]")].find(
+      (one) => one.getBoundingClientRect().bottom > top,
+    )
+    return [turn.dataset.turn, turn.getBoundingClientRect().top]
+  })()`)
 
 /** Waits until an expression is true in the page. The page's policy forbids to evaluate text; the debugger may do it. */
 export const until = async (page: Page, expression: string, limitMs = 30_000): Promise<void> => {

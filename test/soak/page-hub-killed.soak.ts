@@ -9,7 +9,7 @@ import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { launchBrowser } from "../kit/browser.ts"
 import { freePort } from "../kit/free-port.ts"
-import { openPage, sendPrompt, turnIsOver, until } from "../kit/page.ts"
+import { firstTurn, openPage, sendPrompt, turnIsOver, until } from "../kit/page.ts"
 
 const KILLS = 4
 const PIECES = Array.from(
@@ -17,6 +17,8 @@ const PIECES = Array.from(
   (_, piece) =>
     `${Array.from({ length: 60 }, (_word, word) => `w${piece}-${word}`).join(" ")} mark-${piece}\n\n`,
 )
+/** A turn before it, long enough to read while the answer comes. */
+const BEFORE = [Array.from({ length: 60 }, (_, line) => `line ${line}`).join("\n\n")]
 let folder: string
 let port: number
 let hub: Bun.Subprocess
@@ -45,7 +47,7 @@ beforeAll(async () => {
     url: `ws://127.0.0.1:${port}/sessions/s1/ws`,
     token: RUNNER_TOKEN,
     stateDir: join(folder, "runner"),
-    answer: () => PIECES,
+    answer: ({ content }) => (content === "before" ? BEFORE : PIECES),
   })
   browser = await launchBrowser()
   page = (await openPage(browser, link)).page
@@ -64,7 +66,7 @@ const shown = (piece: number) => `document.body.innerText.includes("mark-${piece
 const wordsOnScreen = async (): Promise<readonly string[]> =>
   words(
     await page.evaluate<string>(
-      `[...document.querySelectorAll(".reply p")].map((one) => one.textContent).join(" ")`,
+      `[...[...document.querySelectorAll(".turn")].at(-1).querySelectorAll(".reply p")].map((one) => one.textContent).join(" ")`,
     ),
   )
 
@@ -73,15 +75,23 @@ const storedWords = async (): Promise<readonly string[]> => {
     headers: { Authorization: `Bearer ${CLIENT_TOKEN}` },
   })
   const { messages } = (await response.json()) as Snapshot
-  const reply = messages.find(({ role }) => role === "assistant")
+  const reply = messages.findLast(({ role }) => role === "assistant")
   return words(reply?.parts.map(({ text = "" }) => text).join("") ?? "")
 }
 
-test("a page whose hub is killed four times during an answer stays logged in and shows every word of the hub once, also after a reload", async () => {
+test("a page whose hub is killed four times during an answer stays logged in and shows every word of the hub once, also after a reload; the turn that is read stays where it is", async () => {
+  await sendPrompt(page, "before")
+  while (runner.busy() === 0) await Bun.sleep(20)
+  runner.work(1)
+  await turnIsOver(page, "before")
   await sendPrompt(page, "tell me")
   while (runner.busy() === 0) await Bun.sleep(20)
   runner.work(1)
   await until(page, shown(0), 60_000)
+  await page.locator("#log").hover()
+  await page.mouse.wheel(0, -900)
+  await page.getByRole("button", { name: "Newest" }).waitFor()
+  const [turn, top] = await firstTurn(page)
   for (let kill = 0; kill < KILLS; kill += 1) {
     hub.kill("SIGKILL")
     await hub.exited
@@ -90,6 +100,8 @@ test("a page whose hub is killed four times during an answer stays logged in and
     await startHub()
     await until(page, shown(kill + 1), 60_000)
     expect(await wordsOnScreen()).toEqual(words(PIECES.slice(0, kill + 2).join("")))
+    const [nowTurn, nowTop] = await firstTurn(page)
+    expect([nowTurn, Math.abs(nowTop - top) <= 1]).toEqual([turn, true])
   }
   runner.work(2)
   await turnIsOver(page, "tell me")

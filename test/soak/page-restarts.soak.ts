@@ -5,7 +5,15 @@ import { join } from "node:path"
 import type { Page } from "playwright-core"
 import type { Snapshot } from "../../src/wire/clients/conversation.ts"
 import { reply, type ScriptedModel, startScriptedModel, text, waitFor } from "../kit/model.ts"
-import { openPage, type PageStage, sendPrompt, startPage, turnIsOver, until } from "../kit/page.ts"
+import {
+  firstTurn,
+  openPage,
+  type PageStage,
+  sendPrompt,
+  startPage,
+  turnIsOver,
+  until,
+} from "../kit/page.ts"
 import { startTcpProxy, type TcpProxy } from "../kit/tcp-proxy.ts"
 
 const CUTS = 20
@@ -79,16 +87,6 @@ const storedReplies = async (): Promise<readonly (readonly string[])[]> => {
     .map(({ parts }) => words(parts.map(({ text: part = "" }) => part).join("")))
 }
 
-/** The first turn in view, and where it is. */
-const firstTurn = () =>
-  page.evaluate<readonly [string, number]>(`(() => {
-    const top = document.querySelector("#log").getBoundingClientRect().top
-    const turn = [...document.querySelectorAll("[data-turn]")].find(
-      (one) => one.getBoundingClientRect().bottom > top,
-    )
-    return [turn.dataset.turn, turn.getBoundingClientRect().top]
-  })()`)
-
 test("a page whose connection is cut 20 times during an answer shows every word once, and the turn that is read stays where it is", async () => {
   model.on("before", [text(Array.from({ length: 60 }, (_, line) => `line ${line}`).join("\n\n"))])
   await sendPrompt(page, "@@before@@")
@@ -99,12 +97,12 @@ test("a page whose connection is cut 20 times during an answer shows every word 
   await page.locator("#log").hover()
   await page.mouse.wheel(0, -700)
   await page.getByRole("button", { name: "Newest" }).waitFor()
-  const [turn, top] = await firstTurn()
+  const [turn, top] = await firstTurn(page)
   for (let index = 0; index < CUTS; index += 1) {
     wire.reset()
     answer.open(index)
     await until(page, answer.shown(index + 1), 60_000)
-    const [nowTurn, nowTop] = await firstTurn()
+    const [nowTurn, nowTop] = await firstTurn(page)
     expect(nowTurn).toBe(turn)
     expect(Math.abs(nowTop - top)).toBeLessThanOrEqual(1)
   }

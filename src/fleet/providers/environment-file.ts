@@ -23,11 +23,28 @@ export const environmentScript = (
   return entries.map(([name, value]) => `${name}=${quote(value)}\n`).join("")
 }
 
+const BECOME_START = `set -a && . ${PATH} && set +a && exec /start.sh`
+
 /** The first program of a sandbox: it reads the file and becomes the image's own start. */
-export const startCommand: readonly string[] = [
+export const startCommand: readonly string[] = ["/bin/sh", "-c", BECOME_START]
+
+/**
+ * The first program of a sandbox that is made before its environment is known: it waits for the file. Its directory is for
+ * root only, so that no other user puts a file there.
+ */
+export const waitingStartCommand: readonly string[] = [
   "/bin/sh",
   "-c",
-  `set -a && . ${PATH} && set +a && exec /start.sh`,
+  `chmod 700 ${ENVIRONMENT_FOLDER} && until [ -f ${PATH} ]; do sleep 0.1; done && ${BECOME_START}`,
+]
+
+/** Writes the file from standard input, which has this many bytes. The file appears complete. */
+export const receiveCommand = (bytes: number): readonly string[] => [
+  "/bin/sh",
+  "-c",
+  `umask 077 && head -c "$1" > ${PATH}.new && mv ${PATH}.new ${PATH}`,
+  "sh",
+  String(bytes),
 ]
 
 /**

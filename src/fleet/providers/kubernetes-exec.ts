@@ -11,11 +11,13 @@ export interface PodCommand {
   readonly headers: Readonly<Record<string, string>>
   readonly ca: string | undefined
   readonly limit: AbortSignal
+  /** What the command reads from its standard input, which stays open. */
+  readonly input?: Uint8Array | undefined
 }
 
 const PROTOCOL = "v4.channel.k8s.io"
 const MAX_OUTPUT = 1024 * 1024
-const [STDOUT, STDERR, ERROR] = [1, 2, 3] as const
+const [STDIN, STDOUT, STDERR, ERROR] = [0, 1, 2, 3] as const
 
 /** The last message: how the command ended. */
 const endSchema = z.object({
@@ -54,6 +56,8 @@ export const runInPod = (command: PodCommand): Promise<ProviderResult<SandboxCom
     const abort = () => doubt("the command did not end in time")
     if (command.limit.aborted) return abort()
     command.limit.addEventListener("abort", abort)
+    const { input } = command
+    if (input) socket.on("open", () => socket.send(Buffer.concat([Uint8Array.of(STDIN), input])))
     socket.on("unexpected-response", (_request, { statusCode = 0, headers }) => {
       const after = headers["retry-after"]
       const afterMs = retryAfterMs(typeof after === "string" ? after : null, Date.now())

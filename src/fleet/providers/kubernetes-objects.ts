@@ -11,13 +11,16 @@ export interface PodOptions {
   readonly digest: (text: string) => string
   /** The size of each volume, such as `10Gi`. */
   readonly volumeSize: string
+  /** The image of sandboxes that are restored from a snapshot of their volume. */
+  readonly image: string
 }
 
 /** Kubernetes' form of a name that is also a host name. */
 export const isObjectName = (text: string): boolean =>
   /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(text)
 
-export const label = (name: keyof SandboxLabels): string => `sandpiper/${name}`
+/** `sandbox`: the ref, on objects whose name is another one. */
+export const label = (name: keyof SandboxLabels | "sandbox"): string => `sandpiper/${name}`
 
 const hexOf = (text: string, digest: (text: string) => string): string =>
   digest(text).replace(/^.*:/, "").slice(0, 40)
@@ -35,7 +38,7 @@ const filesClaimName = (name: string): string => `${name.slice(0, 57)}-files`
 const KEPT = { workspace: "/workspace", state: "/var/lib/sandpiper" } as const
 const STARTUP_SECONDS = 120
 
-const metadataOf = (spec: SandboxSpec, digest: PodOptions["digest"]) => ({
+export const metadataOf = (spec: SandboxSpec, digest: PodOptions["digest"]) => ({
   labels: Object.fromEntries(
     (["deployment", "session", "generation"] as const).map((name) => [
       label(name),
@@ -51,14 +54,20 @@ const metadataOf = (spec: SandboxSpec, digest: PodOptions["digest"]) => ({
   },
 })
 
-const volumeClaim = (name: string, size: string) => ({
+const volumeClaim = (name: string, size: string, snapshot?: string) => ({
   apiVersion: "v1",
   kind: "PersistentVolumeClaim",
   metadata: { name },
-  spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: size } } },
+  spec: {
+    accessModes: ["ReadWriteOnce"],
+    resources: { requests: { storage: size } },
+    ...(snapshot !== undefined && {
+      dataSource: { apiGroup: "snapshot.storage.k8s.io", kind: "VolumeSnapshot", name: snapshot },
+    }),
+  },
 })
 
-const containerOf = (spec: SandboxSpec, mounts: readonly unknown[]) => {
+const containerOf = (spec: SandboxSpec, mounts: readonly unknown[], options: PodOptions) => {
   const { cpu, memoryMiB } = spec.resources
   const limits = {
     ...(cpu !== undefined && { cpu: String(cpu) }),
@@ -68,7 +77,8 @@ const containerOf = (spec: SandboxSpec, mounts: readonly unknown[]) => {
   const filtersPackets = spec.environment["SANDBOX_EGRESS"] === "allow-list"
   return {
     name: "sandbox",
-    image: spec.image.id,
+    // A snapshot has the files of the volume; the programs are the image's.
+    image: spec.image.kind === "image" ? spec.image.id : options.image,
     command: startCommand,
     ports: spec.ports.map((containerPort) => ({ containerPort })),
     volumeMounts: mounts,
@@ -87,7 +97,8 @@ const containerOf = (spec: SandboxSpec, mounts: readonly unknown[]) => {
   }
 }
 
-const podOf = (spec: SandboxSpec, { digest }: PodOptions) => {
+const podOf = (spec: SandboxSpec, options: PodOptions) => {
+  const { digest } = options
   const own = Object.entries(KEPT).filter(
     ([, path]) => !spec.volumes.some((volume) => volume.path === path),
   )
@@ -126,48 +137,70 @@ const podOf = (spec: SandboxSpec, { digest }: PodOptions) => {
         { name: "files", persistentVolumeClaim: { claimName: filesClaimName(spec.name) } },
         ...named.map(({ volume }) => volume),
       ],
-      containers: [containerOf(spec, mounts)],
+      containers: [containerOf(spec, mounts, options)],
     },
   }
 }
 
 const objectSchema = z.looseObject({ metadata: z.looseObject({}) })
-const manifestSchema = z.object({ claims: z.array(objectSchema), pod: objectSchema })
-export type SandboxManifest = z.output<typeof manifestSchema>
+type KubernetesObject = z.output<typeof objectSchema>
+const manifestSchema = z.object({
+  /** Volume claims. */
+  claims: z.array(objectSchema).default([]),
+  pod: objectSchema.optional(),
+  sandboxClaim: objectSchema.optional(),
+})
+
+export type SandboxManifest = z.input<typeof manifestSchema>
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64")
 
-/** The Secret of a new sandbox. What has to be made for its start is in it, so that a resume needs nothing else. */
-export const secretOf = (spec: SandboxSpec, script: string, options: PodOptions): unknown => {
+/** What has to be made for the start of a sandbox that is a pod. */
+export const podManifest = (spec: SandboxSpec, options: PodOptions) => {
   const { digest, volumeSize } = options
-  const names = [
-    filesClaimName(spec.name),
-    ...spec.volumes.map(({ name }) => volumeClaimName(name, digest)),
-  ]
-  const claims = names.map((name) => volumeClaim(name, volumeSize))
-  const manifest = { claims, pod: podOf(spec, options) }
+  const snapshot = spec.image.kind === "image" ? undefined : spec.image.id
   return {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: { name: spec.name, ...metadataOf(spec, digest) },
-    type: "Opaque",
-    data: { [ENVIRONMENT_FILE]: base64(script), manifest: base64(JSON.stringify(manifest)) },
+    claims: [
+      volumeClaim(filesClaimName(spec.name), volumeSize, snapshot),
+      ...spec.volumes.map(({ name }) => volumeClaim(volumeClaimName(name, digest), volumeSize)),
+    ],
+    pod: podOf(spec, options),
   }
 }
 
-/** The objects to make for a start. What belongs to this sandbox alone is deleted with its Secret. */
-export const ownedManifest = (secret: SandboxSecret): SandboxManifest => {
-  const { name, uid } = secret.metadata
-  const ownerReferences = [{ apiVersion: "v1", kind: "Secret", name, uid }]
-  const owned = (object: z.output<typeof objectSchema>) => ({
-    ...object,
-    metadata: { ...object.metadata, ownerReferences },
-  })
-  const { claims, pod } = secret.manifest
-  const isOwn = ({ metadata }: z.output<typeof objectSchema>) =>
-    metadata["name"] === filesClaimName(name)
-  return { pod: owned(pod), claims: claims.map((claim) => (isOwn(claim) ? owned(claim) : claim)) }
-}
+/** The Secret of a new sandbox. What has to be made for its start is in it, so that a resume needs nothing else. */
+export const secretOf = (
+  spec: SandboxSpec,
+  script: string,
+  manifest: SandboxManifest,
+  digest: PodOptions["digest"],
+): unknown => ({
+  apiVersion: "v1",
+  kind: "Secret",
+  metadata: { name: spec.name, ...metadataOf(spec, digest) },
+  type: "Opaque",
+  data: { [ENVIRONMENT_FILE]: base64(script), manifest: base64(JSON.stringify(manifest)) },
+})
+
+/** The object belongs to the sandbox: the cluster deletes it with the sandbox's Secret. */
+export const ownedBy = (
+  { metadata: { name, uid } }: Pick<SandboxSecret, "metadata">,
+  object: KubernetesObject,
+): KubernetesObject => ({
+  ...object,
+  metadata: {
+    ...object.metadata,
+    ownerReferences: [{ apiVersion: "v1", kind: "Secret", name, uid }],
+  },
+})
+
+/** The volume claims to make for a start. Those that outlive the sandbox do not belong to it. */
+export const volumeClaimsOf = (secret: SandboxSecret): readonly KubernetesObject[] =>
+  secret.manifest.claims.map((claim) =>
+    claim.metadata["name"] === filesClaimName(secret.metadata.name)
+      ? ownedBy(secret, claim)
+      : claim,
+  )
 
 export const filesClaimOf = filesClaimName
 
@@ -177,6 +210,7 @@ const metadata = z.object({
   creationTimestamp: z.string(),
   deletionTimestamp: z.string().optional(),
   annotations: z.record(z.string(), z.string()).default({}),
+  labels: z.record(z.string(), z.string()).default({}),
 })
 
 const manifestText = z.string().transform((text, context) => {
@@ -187,8 +221,12 @@ const manifestText = z.string().transform((text, context) => {
 })
 
 export const secretSchema = z
-  .object({ metadata, data: z.object({ manifest: manifestText }) })
-  .transform(({ metadata: head, data }) => ({ metadata: head, manifest: data.manifest }))
+  .object({ metadata, data: z.object({ environment: z.string(), manifest: manifestText }) })
+  .transform(({ metadata: head, data }) => ({
+    metadata: head,
+    manifest: data.manifest,
+    script: Buffer.from(data.environment, "base64"),
+  }))
 export type SandboxSecret = z.output<typeof secretSchema>
 
 export const podSchema = z.object({
@@ -198,13 +236,6 @@ export const podSchema = z.object({
   }),
 })
 export type SandboxPod = z.output<typeof podSchema>
-
-/** One page of a list. */
-export const pageOf = <Item extends z.ZodType>(item: Item) =>
-  z.object({
-    metadata: z.object({ continue: z.string().optional() }).default({}),
-    items: z.array(item),
-  })
 
 const stateOf = (pod: SandboxPod | undefined): SandboxInfo["state"] => {
   if (!pod || pod.metadata.deletionTimestamp !== undefined) return "paused"

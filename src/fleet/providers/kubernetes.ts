@@ -1,9 +1,7 @@
 /**
- * Sandboxes as pods of Kubernetes, over its REST API. A sandbox is a Secret; a pause deletes its Pod and keeps its volume,
- * and a resume makes the Pod again. See kubernetes-objects.ts.
+ * Sandboxes in Kubernetes, over its REST API. A sandbox is a Secret; what runs is a plain pod, or with a warm pool a
+ * SandboxClaim. A pause deletes the pod and keeps its volume, and a resume makes the pod again.
  */
-import { existsSync, readFileSync } from "node:fs"
-import type { z } from "zod"
 import type { Clock } from "../../lib/clock.ts"
 import {
   type ProviderResult,
@@ -17,98 +15,59 @@ import {
   environmentScript,
   killCommand,
 } from "./environment-file.ts"
-import { createHttpApi, type HttpAnswer, type HttpCall } from "./http.ts"
-import { runInPod } from "./kubernetes-exec.ts"
+import { createKubernetesApi, type KubernetesApiOptions, parsed, rules } from "./kubernetes-api.ts"
+import { createClaims } from "./kubernetes-claims.ts"
 import {
   deploymentOf,
-  filesClaimOf,
-  infoOf,
   isObjectName,
   label,
   labelValue,
-  ownedManifest,
-  pageOf,
-  podSchema,
   type PodOptions,
+  podSchema,
   type SandboxPod,
   type SandboxSecret,
   secretOf,
   secretSchema,
   volumeClaimName,
 } from "./kubernetes-objects.ts"
+import { createPods } from "./kubernetes-pods.ts"
+import { createVolumeSnapshots, noVolumeSnapshots } from "./kubernetes-snapshots.ts"
 
-export interface KubernetesProviderOptions extends PodOptions {
-  /** The address of the API, without a slash at its end. */
-  readonly url: string
-  readonly namespace: string
-  /** Read for each call: the cluster renews the token. */
-  readonly tokenFile: string
-  /** Not used if it does not exist. */
-  readonly caFile: string
+export interface KubernetesProviderOptions extends PodOptions, KubernetesApiOptions {
+  /** Sandboxes are taken from this SandboxWarmPool of the agent-sandbox controller. Absent: plain pods. */
+  readonly warmPool?: string | undefined
+  /** The VolumeSnapshotClass of snapshots. Absent: there are none. */
+  readonly snapshotClass?: string | undefined
   readonly clock: Clock
   /** How long the end of a command that has reached its limit may take. */
   readonly killMs?: number
 }
 
-const PAGE = "500"
-/** A pod that is being deleted is gone after its grace period at the latest. */
-const AGAIN_MS = 2000
-
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
 
-/** The words of the API itself. A proxy that does not know the path answers 404, too. */
-const says =
-  (reason: string, status: number) =>
-  (answer: HttpAnswer): boolean => {
-    const { json } = answer
-    return (
-      answer.status === status &&
-      typeof json === "object" &&
-      json !== null &&
-      "reason" in json &&
-      json.reason === reason
-    )
-  }
-const isMissing = says("NotFound", 404)
-const isThere = says("AlreadyExists", 409)
-/** A token that was renewed a moment ago may still be refused. */
-const isUnsure = ({ status }: HttpAnswer): boolean => status === 401
-const rules = { isMissing, isUnsure } as const
-
-const parsed =
-  <Schema extends z.ZodType>(schema: Schema) =>
-  ({ json }: HttpAnswer): z.output<Schema> | undefined =>
-    schema.safeParse(json).data
-
 export const createKubernetesProvider = (options: KubernetesProviderOptions): SandboxProvider => {
-  const { clock, digest, namespace, killMs = 5000 } = options
-  const token = () => readFileSync(options.tokenFile, "utf8").trim()
-  const headers = () => ({ authorization: `Bearer ${token()}` })
-  const ca = () => (existsSync(options.caFile) ? readFileSync(options.caFile, "utf8") : undefined)
-  const http = createHttpApi({ base: options.url, headers, ca, secrets: () => [token()], clock })
-  const at = (kind: string, name?: string) =>
-    `/api/v1/namespaces/${namespace}/${kind}${name === undefined ? "" : `/${name}`}`
+  const { clock, digest, namespace, snapshotClass, warmPool, killMs = 5000 } = options
+  const api = createKubernetesApi(options)
+  const { http, at } = api
+  const workload =
+    warmPool === undefined
+      ? createPods(api, options)
+      : createClaims(api, { digest, clock, warmPool })
+  // The volumes of a SandboxClaim are made by its controller.
+  const hasOwnVolumes = warmPool === undefined
+  const snapshots =
+    snapshotClass === undefined || !hasOwnVolumes
+      ? noVolumeSnapshots
+      : createVolumeSnapshots(api, { clock, snapshotClass })
 
   const readSecret = async (ref: string): Promise<ProviderResult<SandboxSecret>> => {
     if (!isObjectName(ref)) return missing
-    const found = await http.call(
-      { method: "GET", path: at("secrets", ref) },
-      { ...rules, read: parsed(secretSchema) },
-    )
+    const found = await api.get("secrets", ref, secretSchema)
     // A secret that is being deleted does not come back.
     return found.is === "ok" && found.value.metadata.deletionTimestamp !== undefined
       ? missing
       : found
-  }
-
-  /** Undefined: there is no pod at the moment. */
-  const readPod = async (ref: string): Promise<ProviderResult<SandboxPod | undefined>> => {
-    const found = await http.call(
-      { method: "GET", path: at("pods", ref) },
-      { ...rules, read: parsed(podSchema) },
-    )
-    return found.is === "missing" ? { is: "ok", value: undefined } : found
   }
 
   const look = async (
@@ -118,86 +77,33 @@ export const createKubernetesProvider = (options: KubernetesProviderOptions): Sa
   > => {
     const secret = await readSecret(ref)
     if (secret.is !== "ok") return secret
-    const pod = await readPod(ref)
+    const pod = await workload.pod(ref)
     return pod.is === "ok"
-      ? { is: "ok", value: { info: infoOf(secret.value, pod.value), pod: pod.value } }
+      ? { is: "ok", value: { info: workload.info(secret.value, pod.value), pod: pod.value } }
       : pod
   }
 
-  /** An object that does not exist is `ok`. */
-  const remove = async (kind: string, name: string): Promise<ProviderResult<void>> => {
-    const done = await http.done({ method: "DELETE", path: at(kind, name) }, rules)
-    return done.is === "missing" ? ok : done
+  /** Why this provider cannot make the sandbox. */
+  const problemOf = (spec: Parameters<SandboxProvider["create"]>[0]): string | undefined => {
+    if (!isObjectName(spec.name)) return `${spec.name} is not a pod's name`
+    if (spec.resources.pids !== undefined)
+      return "Kubernetes limits processes per node, not per sandbox"
+    if (hasOwnVolumes) return undefined
+    if (spec.volumes.length > 0) return "the template of the warm pool decides about volumes"
+    const hasLimits = Object.values(spec.resources).some((value) => value !== undefined)
+    return hasLimits ? "the template of the warm pool decides about limits" : undefined
   }
 
-  const add = (kind: string, json: unknown, more: Partial<HttpCall> = {}) =>
-    http.done({ method: "POST", path: at(kind), json, ...more }, { ...rules, isDone: isThere })
-
-  /** Makes what a start needs and does not exist. Also finishes a create that was given up. */
-  const start = async (
-    ref: string,
-    secret: SandboxSecret,
-    limit?: AbortSignal,
-  ): Promise<ProviderResult<void>> => {
-    const { claims, pod } = ownedManifest(secret)
-    const more = limit ? { limit } : {}
-    for (const claim of claims) {
-      const made = await add("persistentvolumeclaims", claim, more)
-      if (made.is !== "ok") return made
-    }
-    const call = { method: "POST", path: at("pods"), json: pod, ...more } as const
-    const answer = await http.send(call)
-    if (answer.status === undefined || !isThere(answer)) {
-      const made = http.resultOf(call, answer, { ...rules, read: () => true })
-      return made.is === "ok" ? ok : made
-    }
-    const found = await readPod(ref)
-    if (found.is !== "ok") return found
-    const state = infoOf(secret, found.value).state
-    if (state === "running" || state === "starting") return ok
-    // It has ended, or is being deleted: its name is free again in a moment.
-    const removed = await remove("pods", ref)
-    if (removed.is !== "ok") return removed
-    return { is: "unknown", why: "the former pod is being deleted", afterMs: AGAIN_MS }
-  }
-
-  const listAll = async <Schema extends z.ZodType>(
-    kind: string,
-    labelSelector: string,
-    item: Schema,
-  ): Promise<readonly z.output<Schema>[]> => {
-    const items: z.output<Schema>[] = []
-    let next: string | undefined
-    do {
-      const page = await http.call(
-        {
-          method: "GET",
-          path: at(kind),
-          query: { labelSelector, limit: PAGE, continue: next },
-        },
-        { ...rules, read: parsed(pageOf(item)) },
-      )
-      if (page.is !== "ok")
-        throw new Error("why" in page ? page.why : `the namespace ${namespace} does not exist`)
-      items.push(...page.value.items)
-      next = page.value.metadata.continue || undefined
-    } while (next !== undefined)
-    return items
-  }
-
-  const run = (ref: string, argv: readonly string[], limit: AbortSignal) => {
-    const query = new URLSearchParams([
-      ["container", "sandbox"],
-      ["stdout", "true"],
-      ["stderr", "true"],
-      ...argv.map((word): [string, string] => ["command", word]),
-    ])
-    return runInPod({
-      url: `${options.url.replace(/^http/, "ws")}${at("pods", ref)}/exec?${query.toString()}`,
-      headers: headers(),
-      ca: ca(),
-      limit,
-    })
+  /** The name of the pod in which a command runs. */
+  const podNameOf = async (ref: string): Promise<ProviderResult<string>> => {
+    const secret = await readSecret(ref)
+    if (secret.is !== "ok" || hasOwnVolumes)
+      return secret.is === "ok" ? { is: "ok", value: ref } : secret
+    const pod = await workload.pod(ref)
+    if (pod.is !== "ok") return pod
+    return pod.value
+      ? { is: "ok", value: pod.value.metadata.name }
+      : { is: "unknown", why: `the sandbox ${ref} has no pod at the moment` }
   }
 
   return {
@@ -206,11 +112,11 @@ export const createKubernetesProvider = (options: KubernetesProviderOptions): Sa
       // Without its memory: the runner starts again with the files of the volume.
       supportsPause: true,
       supportsAutoPause: false,
-      snapshot: "none",
+      snapshot: snapshots === noVolumeSnapshots ? "none" : "copy",
       supportsMemorySnapshot: false,
-      volumes: true,
+      volumes: hasOwnVolumes,
       uniqueNames: true,
-      limits: true,
+      limits: hasOwnVolumes,
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,
@@ -221,12 +127,15 @@ export const createKubernetesProvider = (options: KubernetesProviderOptions): Sa
         `${label("deployment")}=${labelValue(deployment, digest)}`,
         ...(session === undefined ? [] : [`${label("session")}=${labelValue(session, digest)}`]),
       ].join(",")
-      const secrets = await listAll("secrets", selector, secretSchema)
-      const pods = await listAll("pods", selector, podSchema)
-      const byName = new Map(pods.map((pod) => [pod.metadata.name, pod]))
+      const secrets = await api.list("secrets", selector, secretSchema)
+      const pods = await api.list("pods", selector, podSchema)
+      const isEnding = ({ metadata }: SandboxPod) => metadata.deletionTimestamp !== undefined
+      // A pod that is ending does not hide the one that follows it.
+      const ordered = [...pods.filter(isEnding), ...pods.filter((pod) => !isEnding(pod))]
+      const byRef = new Map(ordered.map((pod) => [workload.refOf(pod), pod]))
       for (const secret of secrets) {
         if (secret.metadata.deletionTimestamp !== undefined) continue
-        const info = infoOf(secret, byName.get(secret.metadata.name))
+        const info = workload.info(secret, byRef.get(secret.metadata.name))
         if (deploymentOf(secret) !== deployment) continue
         if (session === undefined || info.session === session) yield info
       }
@@ -236,19 +145,20 @@ export const createKubernetesProvider = (options: KubernetesProviderOptions): Sa
       return found.is === "ok" ? { is: "ok", value: found.value.info } : found
     },
     create: async (spec, limit) => {
-      if (!isObjectName(spec.name))
-        return { is: "refused", why: `${spec.name} is not a pod's name` }
-      if (spec.image.kind === "snapshot") return missing
-      if (spec.resources.pids !== undefined)
-        return { is: "refused", why: "Kubernetes limits processes per node, not per sandbox" }
+      const problem = problemOf(spec)
+      if (problem !== undefined) return { is: "refused", why: problem }
       const script = environmentScript(spec.environment)
       if (script === undefined)
         return { is: "refused", why: "a variable of the sandbox has an unusable name or value" }
+      if (spec.image.kind !== "image") {
+        const found = await snapshots.check(spec.image.id)
+        if (found.is !== "ok") return found
+      }
       const secret = await http.call(
         {
           method: "POST",
           path: at("secrets"),
-          json: secretOf(spec, script, options),
+          json: secretOf(spec, script, workload.manifestOf(spec), digest),
           limit,
           secrets: Object.values(spec.environment),
         },
@@ -257,40 +167,42 @@ export const createKubernetesProvider = (options: KubernetesProviderOptions): Sa
       if (secret.is === "missing")
         return { is: "refused", why: `the namespace ${namespace} does not exist` }
       if (secret.is !== "ok") return secret
-      const started = await start(spec.name, secret.value, limit)
+      const started = await workload.start(secret.value, limit)
       if (started.is === "ok") return { is: "ok", value: { ref: spec.name } }
       if (started.is !== "refused")
         return started.is === "missing"
-          ? { is: "unknown", why: `the namespace ${namespace} is gone` }
+          ? { is: "unknown", why: `objects of ${spec.name} are gone` }
           : started
       // A refusal leaves nothing behind.
-      const removed = await remove("secrets", spec.name)
+      const removed = await api.remove("secrets", spec.name)
       return removed.is === "ok" ? started : { is: "unknown", why: started.why }
     },
     pause: async (ref) => {
       const secret = await readSecret(ref)
-      return secret.is === "ok" ? remove("pods", ref) : secret
+      return secret.is === "ok" ? workload.stop(ref) : secret
     },
     resume: async (ref) => {
       const secret = await readSecret(ref)
       if (secret.is !== "ok") return secret
-      const started = await start(ref, secret.value)
+      const started = await workload.start(secret.value)
+      if (started.is === "missing")
+        return { is: "unknown", why: `objects of ${ref} were deleted during its start` }
       return started.is === "ok" ? { is: "ok", value: {} } : started
     },
-    snapshot: () => Promise.reject(new UnsupportedError("kubernetes", "snapshots")),
-    removeSnapshot: async () => ok,
+    snapshot: async (ref, kind, limit) => {
+      if (kind === "memory") throw new UnsupportedError("kubernetes", "snapshots of memory")
+      if (snapshots === noVolumeSnapshots) throw new UnsupportedError("kubernetes", "snapshots")
+      const secret = await readSecret(ref)
+      return secret.is === "ok" ? snapshots.take(secret.value, limit) : secret
+    },
+    removeSnapshot: snapshots.removeSnapshot,
+    listSnapshots: ({ deployment }) =>
+      snapshots.list(deployment, `${label("deployment")}=${labelValue(deployment, digest)}`),
     terminate: async (ref) => {
       if (!isObjectName(ref)) return ok
       // The Secret goes last: as long as it is there, the end is tried again.
-      for (const [kind, name] of [
-        ["pods", ref],
-        ["persistentvolumeclaims", filesClaimOf(ref)],
-        ["secrets", ref],
-      ] as const) {
-        const removed = await remove(kind, name)
-        if (removed.is !== "ok") return removed
-      }
-      return ok
+      const removed = await workload.remove(ref)
+      return removed.is === "ok" ? api.remove("secrets", ref) : removed
     },
     keepAlive: async (ref) => {
       const secret = await readSecret(ref)
@@ -306,10 +218,11 @@ export const createKubernetesProvider = (options: KubernetesProviderOptions): Sa
       return { is: "ok", value: { url: `http://${host}:${port}`, headers: {} } }
     },
     exec: async (ref, command, limit) => {
-      const secret = await readSecret(ref)
-      if (secret.is !== "ok") return secret
+      const pod = await podNameOf(ref)
+      if (pod.is !== "ok") return pod
+      const run = (argv: readonly string[], signal: AbortSignal) => api.run(pod.value, argv, signal)
       // The runner ends on this signal, and the cluster starts its container again.
-      if (command.argv[0] === "/start.sh") return run(ref, ["/bin/sh", "-c", "kill -TERM 1"], limit)
+      if (command.argv[0] === "/start.sh") return run(["/bin/sh", "-c", "kill -TERM 1"], limit)
       if (Object.keys(command.environment ?? {}).length > 0)
         return {
           is: "refused",
@@ -317,14 +230,18 @@ export const createKubernetesProvider = (options: KubernetesProviderOptions): Sa
         }
       const mark = `command-${crypto.randomUUID()}`
       const words = command.cwd === undefined ? command.argv : commandIn(command.cwd, command.argv)
-      const result = await run(ref, commandWithEnvironment(mark, words), limit)
-      if (limit.aborted) await run(ref, killCommand(mark), AbortSignal.timeout(killMs))
+      const result = await run(commandWithEnvironment(mark, words), limit)
+      if (limit.aborted) await run(killCommand(mark), AbortSignal.timeout(killMs))
       return result
     },
-    removeVolume: (name) => remove("persistentvolumeclaims", volumeClaimName(name, digest)),
+    removeVolume: (name) => api.remove("persistentvolumeclaims", volumeClaimName(name, digest)),
     health: async () => {
       const found = await http.done(
-        { method: "GET", path: at("secrets"), query: { limit: "1" } },
+        {
+          method: "GET",
+          path: at(warmPool === undefined ? "secrets" : "sandboxclaims"),
+          query: { limit: "1" },
+        },
         rules,
       )
       return found.is === "missing"

@@ -3,6 +3,9 @@
 const plural = (count: number, one: string, many: string): string =>
   count === 1 ? `1 ${one}` : `${count} ${many}`
 
+const listOf = (names: readonly string[]): string =>
+  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`
+
 export const words = {
   name: "Sandpiper",
 
@@ -96,6 +99,14 @@ export const words = {
   loginText:
     "Open the link that Sandpiper printed when it started. A link works once, within ten minutes. This command prints another one:",
   loginCommand: "sandpiper link",
+  loginToken: "Or paste an API key, a token or a share link",
+  loginEnter: "Log in",
+  loginUnreadable: "this is neither a key nor a share link",
+  offerTitle: "Open the shared session?",
+  offerText: "This browser is logged in already. The share link replaces that login.",
+  offerTake: "Open the shared session",
+  offerStay: "Stay",
+  readOnly: "You can read this session. Writing needs more rights.",
   loginDrafts: "What you have typed here is kept.",
 
   // Log
@@ -153,7 +164,7 @@ export const words = {
 
   // Parts
   thinking: "Thinking",
-  thought: (time: string) => (time === "" ? "" : `for ${time}`),
+  thought: (time: string) => `for ${time}`,
   thoughtVerb: "Thought",
   plan: "Plan",
   planDone: "done",
@@ -191,6 +202,17 @@ export const words = {
   formerQuestion: "Question before",
   permissionTitle: "Permission needed",
   subAgentPermission: "A sub-agent needs a permission",
+  /** What OpenCode asks for, by the name of its permission. */
+  permissions: {
+    bash: "Run a command",
+    edit: "Change files",
+    read: "Read files",
+    webfetch: "Open a web address",
+    websearch: "Search the web",
+    task: "Start a sub-agent",
+    external_directory: "Use files outside of the workspace",
+    doom_loop: "Make the same call again and again",
+  } as Readonly<Record<string, string>>,
   deny: "Deny",
   allowAlways: "Always allow",
   allowOnce: "Allow once",
@@ -227,6 +249,8 @@ export const words = {
   attachPaste: "Attach as a file",
   pastedName: "pasted.txt",
   recordingName: "recording.webm",
+  recordingTitle: "Recording",
+  heard: (text: string) => `Heard: ${text}`,
   removeFile: (name: string) => `Remove ${name}`,
   model: "Model",
   defaultModel: "Default model",
@@ -279,6 +303,8 @@ export const words = {
   starting: (what: string) => `${what} is starting`,
   notRunning: (what: string) => `${what} is not running`,
   notInstalled: "This sandbox does not have it. The image of Sandpiper does.",
+  lacks: (programs: readonly string[]) =>
+    `${listOf(programs)} ${programs.length === 1 ? "is" : "are"} not installed. The image of Sandpiper has ${programs.length === 1 ? "it" : "them"}.`,
   frameFailed: "It cannot be opened here.",
   noPreview: "No preview yet",
   noPreviewText: "When the agent starts a web server and registers it, it is shown here.",

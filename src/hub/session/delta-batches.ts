@@ -3,7 +3,8 @@
  * acknowledged, so after a crash the runner sends them again.
  */
 import type { PartData } from "../../wire/clients/conversation.ts"
-import type { DeltaKind, Messages } from "./messages.ts"
+import type { DeltaKind } from "./message-parts.ts"
+import type { Messages } from "./messages.ts"
 import type { Ports } from "./ports.ts"
 import { utf8Length } from "./text.ts"
 

@@ -2,7 +2,12 @@
  * The turns of a conversation: a prompt and the replies to it, with the parts of each reply as the blocks of a log.
  * Questions, todo lists and the work of sub-agents are not blocks of their own place: see `Block`.
  */
-import type { MessagePart, MessageWithParts, ToolData } from "../../wire/clients/conversation.ts"
+import type {
+  MessagePart,
+  MessageWithParts,
+  PartData,
+  ToolData,
+} from "../../wire/clients/conversation.ts"
 import type { Pending, View } from "./view.ts"
 import { isLookup, kindOf, toolOf } from "./tool-words.ts"
 
@@ -16,7 +21,14 @@ export interface Turn {
 
 /** One row of a reply. */
 export type Block =
-  | { readonly type: "text" | "reasoning"; readonly id: string; readonly text: string }
+  | { readonly type: "text"; readonly id: string; readonly text: string }
+  /** `tookMs`: how long the agent thought, once that is known. */
+  | {
+      readonly type: "reasoning"
+      readonly id: string
+      readonly text: string
+      readonly tookMs?: number
+    }
   | {
       readonly type: "tool"
       readonly id: string
@@ -143,7 +155,9 @@ const blockOf = (
   takeChild: (tool: ToolData) => readonly MessagePart[],
 ): readonly Block[] => {
   const { id, kind, text = "", data } = part
-  if (kind === "text" || kind === "reasoning") return text === "" ? [] : [{ type: kind, id, text }]
+  if (text === "" && (kind === "text" || kind === "reasoning")) return []
+  if (kind === "text") return [{ type: kind, id, text }]
+  if (kind === "reasoning") return [{ type: kind, id, text, ...tookOf(data) }]
   if (kind === "todo") return [{ type: "plan", id, items: planItems(data) }]
   const tool = toolOf(part)
   if (!tool) return [{ type: "other", id, kind, data }]
@@ -153,12 +167,20 @@ const blockOf = (
     case "question":
       return [{ type: "asked", id, tool }]
     case "task": {
+      // Not grouped: the steps of a sub-agent are looked at one by one, when a person opens them.
       const blocks = takeChild(tool).flatMap((child) => blockOf(child, takeChild))
-      return [{ type: "task", id, tool, blocks: groupLookups(blocks) }]
+      return [{ type: "task", id, tool, blocks }]
     }
     default:
       return [{ type: "tool", id, tool, ...(part.text !== undefined && { output: part.text }) }]
   }
+}
+
+const tookOf = (data: unknown): { readonly tookMs?: number } => {
+  const { startedAt, endedAt } = (data ?? {}) as PartData
+  return startedAt === undefined || endedAt === undefined
+    ? {}
+    : { tookMs: Math.max(0, endedAt - startedAt) }
 }
 
 const groupLookups = (blocks: readonly Block[]): readonly Block[] => {

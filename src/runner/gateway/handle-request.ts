@@ -1,58 +1,42 @@
 /** Routes a request: finds its row in the table, applies the guard of the row's `access`, and calls the row's handler. */
-import type { Clock } from "../../lib/clock.ts"
-import type { Api } from "./api.ts"
-import {
-  type Auth,
-  cookieOf,
-  type Grants,
-  type KeyGrant,
-  type PersonGrant,
-  type Refusal,
-} from "./auth.ts"
-import { type Backend, backendOf, type BackendPorts } from "./proxy/backends.ts"
-import { hasBasicAuthorization, isLocal, isPage, schemeOf } from "./http/request-info.ts"
-import { HttpError } from "./http/fields.ts"
-import { isAgentContent, originOfTunnel } from "./http/isolation.ts"
-import { hasBody, hasOpenCodePassword } from "./http/opencode-password.ts"
-import type { RequestHead } from "./http/head.ts"
-import { errorResponse } from "./error-response.ts"
-import type { HttpResponse } from "./http/response.ts"
-import { parseTarget, type Target, withoutQuery } from "./http/target.ts"
-import type { HttpExchange } from "./tcp/http-exchange.ts"
-import type { Dialer } from "./tcp/backend-connections.ts"
-import { serveApi } from "./serve-api.ts"
-import { createTerminalRoutes, type TerminalPorts } from "./serve-terminals.ts"
-import { hostKind, originFor } from "./hosts.ts"
-import { serveLog } from "./serve-log.ts"
 import type { ServiceLog } from "../sandbox/services/service-log.ts"
-import { createPageDoor, type PageOptions } from "./page/page-door.ts"
-import { backendDown, message, methodNotAllowed, notFound, refusal } from "./pages.ts"
-import { asksForWebSocket, isOriginAllowed } from "./proxy/ws.ts"
-import { forwardRequest } from "./proxy/http.ts"
-import { type AccessOf, findRoute, type RouteName, type RowOf, tunnelHostRoute } from "./routes.ts"
-import { pathOf, type Tunnel, type Tunnels } from "../sandbox/tunnels.ts"
-import { serveApiTerminal } from "./serve-api-terminal.ts"
 import type { Terminals } from "../sandbox/terminals.ts"
-import type { V1Address } from "../sandbox/v1/supervisor.ts"
+import type { Tunnels } from "../sandbox/tunnels.ts"
+import type { Api } from "./api.ts"
+import { cookieOf, type Grants, type KeyGrant, type PersonGrant, type Refusal } from "./auth.ts"
+import { errorResponse } from "./error-response.ts"
+import {
+  createForwarding,
+  type ForwardOptions,
+  NO_TUNNEL,
+  redirect,
+  SAFE_METHODS,
+  tunnelBackend,
+} from "./forward.ts"
+import { hostKind, originFor } from "./hosts.ts"
+import { HttpError } from "./http/fields.ts"
+import type { RequestHead } from "./http/head.ts"
+import { isLocal, isPage } from "./http/request-info.ts"
+import type { HttpResponse } from "./http/response.ts"
+import { parseTarget, type Target } from "./http/target.ts"
+import { createPageDoor, type PageOptions } from "./page/page-door.ts"
+import { message, methodNotAllowed, notFound, refusal } from "./pages.ts"
+import { backendOf, type BackendPorts } from "./proxy/backends.ts"
+import { asksForWebSocket, isOriginAllowed } from "./proxy/ws.ts"
+import { type AccessOf, findRoute, type RouteName, type RowOf, tunnelHostRoute } from "./routes.ts"
+import { serveApiTerminal } from "./serve-api-terminal.ts"
+import { serveApi } from "./serve-api.ts"
+import { serveLog } from "./serve-log.ts"
+import { createTerminalRoutes, type TerminalPorts } from "./serve-terminals.ts"
+import type { HttpExchange } from "./tcp/http-exchange.ts"
 
 type ReportName = "health-verbose" | "ready" | "metrics"
 
-export interface RequestHandlerOptions {
-  readonly auth: Auth
+export interface RequestHandlerOptions extends ForwardOptions {
   readonly api: Api
   readonly tunnels: Tunnels
-  readonly dialer: Dialer
-  readonly clock: Clock
   readonly ports: BackendPorts
-  readonly allowedOrigins: readonly string[]
-  readonly sandboxOrigin: string | undefined
-  readonly allowSharedOrigin: boolean
-  /** OpenCode's port while it runs. */
-  readonly opencodePort: () => number | undefined
-  readonly opencodePassword: string | undefined
   readonly serviceLog: (name: string) => ServiceLog | undefined
-  /** The server of `/v1`, which is started if necessary; undefined if there is none. */
-  readonly v1Server: () => Promise<V1Address | undefined>
   readonly report: (name: ReportName) => HttpResponse
   /** The sandbox's own terminals; without them there are none. */
   readonly terminal: TerminalPorts | undefined
@@ -62,8 +46,6 @@ export interface RequestHandlerOptions {
   readonly page: PageOptions | undefined
   /** Every login of the page was ended. */
   readonly onLoggedOut: () => void
-  /** A WebSocket was opened; the returned function is called when it is closed. */
-  readonly onUpgrade: () => () => void
   /** A handler of this route threw. */
   readonly onError: (route: string, error: unknown) => void
 }
@@ -78,11 +60,6 @@ const HEALTHY: HttpResponse = {
   body: '{"ok":true}',
 }
 
-const NO_TUNNEL = "there is no tunnel of this name"
-
-/** Far below the time after which the `/v1` server closes an idle connection. */
-const V1_IDLE_MS = 20_000
-
 /** As sandbox-agent's server answers. */
 const V1_HEALTHY: HttpResponse = { ...HEALTHY, body: '{"status":"ok"}' }
 
@@ -96,13 +73,14 @@ const AUTHENTICATED = new Set<string>([
   "person+control",
   "tool+person+control",
 ])
-const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"])
 const READ_METHODS = new Set(["GET", "HEAD"])
 
 export const createRequestHandler = (
   options: RequestHandlerOptions,
 ): ((exchange: HttpExchange) => void) => {
   const { auth, tunnels, clock } = options
+  const { ownAddress, isCallAllowed, holdSession, toBackend, toOpenCode, toV1 } =
+    createForwarding(options)
 
   const handle = (exchange: HttpExchange): void => {
     const { head } = exchange
@@ -243,114 +221,6 @@ export const createRequestHandler = (
     serve(exchange, target)
   }
 
-  /** A page of a tunnel is redirected to the tunnel's own host, if there is one, with a ticket for it. */
-  const ownAddress = (
-    head: RequestHead,
-    { path }: Target,
-    { search }: PersonGrant,
-    { name }: Tunnel,
-  ): HttpResponse | undefined => {
-    if (options.allowSharedOrigin || !isPage(head)) return undefined
-    const origin = originOfTunnel(options.sandboxOrigin, name, head.host)
-    if (origin === undefined) return undefined
-    const { ticket } = auth.tickets.issue("/", name)
-    const rest = path.slice(pathOf(name).length) || "/"
-    const query = search === "" ? `?ticket=${ticket}` : `${search}&ticket=${ticket}`
-    return {
-      status: 302,
-      headers: { location: `${origin}${rest}${query}`, "referrer-policy": "no-referrer" },
-    }
-  }
-
-  /** A page of another site may not open WebSockets, and may change nothing with the person's cookie. */
-  const isCallAllowed = (head: RequestHead, grant: PersonGrant, upgrade: boolean): boolean => {
-    const needsOrigin = upgrade || (grant.byCookie && !SAFE_METHODS.has(head.method))
-    return !needsOrigin || isOriginAllowed(head, options.allowedOrigins)
-  }
-
-  /** While a WebSocket is open its session is in use. */
-  const holdSession = ({ session }: PersonGrant) => {
-    const closed = options.onUpgrade()
-    session.sockets += 1
-    return () => {
-      session.sockets -= 1
-      session.usedAt = clock.now()
-      closed()
-    }
-  }
-
-  const toBackend = (
-    exchange: HttpExchange,
-    target: Target,
-    grant: PersonGrant,
-    backend: Backend | undefined,
-    tunnel?: Tunnel,
-  ): void => {
-    const { head } = exchange
-    const upgrade = asksForWebSocket(head)
-    if (!isCallAllowed(head, grant, upgrade)) return exchange.respond(refusal(head, "origin"))
-    const cookie = () => cookieOf(grant.session, clock.now(), isLocal(head, exchange.peer), upgrade)
-    if (backend?.port === undefined) return exchange.respond(notFound(head, NO_TUNNEL))
-    const atRoot = target.path === backend.prefix
-    if (atRoot || (!upgrade && isPage(head) && grant.search !== target.search)) {
-      return exchange.respond(
-        redirect(`${target.path}${atRoot ? "/" : ""}${grant.search}`, cookie()),
-      )
-    }
-    const mismatch = tunnel && wrongProtocol(head, tunnel, upgrade)
-    if (mismatch) return exchange.respond(mismatch)
-    forwardRequest(
-      exchange,
-      {
-        port: backend.port,
-        prefix: backend.prefix,
-        target: `${target.path.slice(backend.prefix.length)}${grant.search}`,
-        peer: exchange.peer,
-        scheme: schemeOf(head),
-        passAuthorization: grant.passAuthorization,
-        upgrade,
-        socketOrigin: backend.socketOrigin,
-        isolated: !options.allowSharedOrigin && isAgentContent(backend.prefix, target.path),
-        setCookie: grant.cookieDue || upgrade ? cookie() : undefined,
-        onFailure: (why) => exchange.respond(backendDown(head, backend.title, why)),
-        onUpgrade: () => holdSession(grant),
-      },
-      options,
-    )
-  }
-
-  const toOpenCode = (exchange: HttpExchange, target: Target): void => {
-    const { head } = exchange
-    const port = options.opencodePort()
-    if (port === undefined) return exchange.respond(backendDown(head, "OpenCode", "down"))
-    const upgrade = asksForWebSocket(head)
-    if (upgrade && !isOriginAllowed(head, options.allowedOrigins)) {
-      return exchange.respond(refusal(head, "origin"))
-    }
-    if (hasBody(head) && !hasOpenCodePassword(head, target, options.opencodePassword)) {
-      const why = "a body needs OpenCode's password (OPENCODE_SERVER_PASSWORD, user opencode)"
-      return exchange.respond(errorResponse(401, "unauthorized", why))
-    }
-    const rest = target.path.slice("/opencode".length) || "/"
-    forwardRequest(
-      exchange,
-      {
-        port,
-        prefix: "/opencode",
-        target: `${rest}${withoutQuery(target.search, ["token", "ticket"])}`,
-        peer: exchange.peer,
-        scheme: schemeOf(head),
-        passAuthorization: hasBasicAuthorization(head),
-        upgrade,
-        isolated: false,
-        setCookie: undefined,
-        onFailure: (why) => exchange.respond(backendDown(head, "OpenCode", why)),
-        onUpgrade: options.onUpgrade,
-      },
-      options,
-    )
-  }
-
   const terminalRoutes =
     options.terminal &&
     createTerminalRoutes({
@@ -362,32 +232,6 @@ export const createRequestHandler = (
       ],
       onError: (exchange, error) => fail(exchange, error),
     })
-  const toV1 = async (exchange: HttpExchange, target: Target): Promise<void> => {
-    const { head } = exchange
-    const server = await options.v1Server()
-    const title = "the server of files and processes"
-    if (server === undefined) return exchange.respond(backendDown(head, title, "down"))
-    forwardRequest(
-      exchange,
-      {
-        port: server.port,
-        prefix: "",
-        target: `${target.path}${withoutQuery(target.search, ["token", "ticket"])}`,
-        peer: exchange.peer,
-        scheme: schemeOf(head),
-        passAuthorization: false,
-        authorization: `Bearer ${server.token}`,
-        keepsIdleMs: V1_IDLE_MS,
-        upgrade: false,
-        isolated: false,
-        setCookie: undefined,
-        onFailure: (why) => exchange.respond(backendDown(head, title, why)),
-        onUpgrade: options.onUpgrade,
-      },
-      options,
-    )
-  }
-
   const pageDoor =
     options.page &&
     createPageDoor({
@@ -417,31 +261,5 @@ export const createRequestHandler = (
 
 const isRefusal = (verdict: unknown): verdict is Refusal => typeof verdict === "string"
 
-const tunnelBackend = (tunnel: Tunnel): Backend => ({
-  title: `the app behind the tunnel ${tunnel.name}`,
-  port: tunnel.port,
-  prefix: pathOf(tunnel.name),
-})
-
 const readOnly = (head: RequestHead): HttpResponse | undefined =>
   READ_METHODS.has(head.method) ? undefined : methodNotAllowed(head, "GET")
-
-/** Sends a browser that came with a token to the same address without it, so that the token is not in its history. */
-const redirect = (location: string, cookie: string): HttpResponse => ({
-  status: 302,
-  headers: { location, "set-cookie": cookie, "referrer-policy": "no-referrer" },
-})
-
-const wrongProtocol = (
-  head: RequestHead,
-  tunnel: Tunnel,
-  upgrade: boolean,
-): HttpResponse | undefined => {
-  if (tunnel.protocol === "http" && upgrade) {
-    return message(head, 403, "wrong-protocol", "this tunnel is for HTTP, not for WebSockets")
-  }
-  if (tunnel.protocol === "ws" && !upgrade) {
-    return message(head, 426, "wrong-protocol", "this tunnel is for WebSockets only")
-  }
-  return undefined
-}

@@ -5,6 +5,11 @@ import type { SettingGroup } from "../setting.ts"
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
+/** Kubernetes' form of a name, of which dots are a part. */
+const objectName = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, "must be the name of an object of Kubernetes")
+
 export const sandboxProviderSettings = {
   sandboxImage: {
     env: "SANDBOX_IMAGE",
@@ -66,6 +71,16 @@ export const sandboxProviderSettings = {
     doc: "the size of each sandbox's volume in Kubernetes",
     schema: z.string().regex(/^\d+(Mi|Gi|Ti)$/, "must be a size such as 10Gi"),
     fallback: () => "10Gi",
+  },
+  kubernetesWarmPool: {
+    env: "KUBERNETES_WARM_POOL",
+    doc: "the SandboxWarmPool of the agent-sandbox controller from which sandboxes are taken; without it they are plain pods",
+    schema: objectName.optional(),
+  },
+  kubernetesSnapshotClass: {
+    env: "KUBERNETES_SNAPSHOT_CLASS",
+    doc: "the VolumeSnapshotClass of snapshots; without it, and with a warm pool, there are none",
+    schema: objectName.optional(),
   },
   redisUrl: {
     env: "REDIS_URL",

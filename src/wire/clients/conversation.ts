@@ -15,8 +15,8 @@ const messagePart = z.object({
   /** Orders the parts of a message. A part keeps its place when it changes. */
   place: z.number(),
   /**
-   * `text` and `reasoning` have `text`, and `data` (`PartData`) when a sub-agent wrote them. Every other kind (`tool`,
-   * `todo`, ...) has `data`. A running tool may have `text` too: its output so far.
+   * `text` and `reasoning` have `text`; `reasoning`, and what a sub-agent wrote, also `data` (`PartData`). Every other
+   * kind (`tool`, `todo`, ...) has `data`. A running tool may have `text` too: its output so far.
    */
   kind: z.string(),
   text: z.string().optional(),
@@ -87,9 +87,12 @@ export interface ToolData {
   readonly cut?: number
 }
 
-/** `data` of a part of the kind `text` or `reasoning` that a sub-agent wrote. */
+/** `data` of a part of the kind `reasoning`, and of a `text` that a sub-agent wrote. */
 export interface PartData {
   readonly childSessionId?: string
+  /** Of reasoning: its first words, and the next thing that the same agent did. Milliseconds since 1970. */
+  readonly startedAt?: number
+  readonly endedAt?: number
 }
 
 export interface FileCount {

@@ -21,12 +21,42 @@ export interface FaultyHttpOptions {
   /** Lets the deadlines of the provider pass. */
   readonly expire: () => void
   readonly isWrite?: (request: Request) => boolean
-  /** A WebSocket: the messages that it sends before it closes, or a refusal of the handshake. */
+  /**
+   * A WebSocket: the messages that it sends before it closes, or a refusal of the handshake. A function is called with the
+   * client's first message.
+   */
   readonly connect?: (
     url: URL,
     headers: IncomingMessage["headers"],
-  ) => Promise<readonly Uint8Array[] | Response>
+  ) => Promise<Messages | Response | ((message: Uint8Array) => Promise<Messages>)>
 }
+
+type Messages = readonly Uint8Array[]
+
+/** The first message of a WebSocket's client, whose frames are masked. */
+const firstMessage = (socket: Duplex, head: Uint8Array): Promise<Uint8Array> =>
+  new Promise((resolve, reject) => {
+    let seen = Buffer.from(head)
+    const read = (bytes: Uint8Array) => {
+      seen = Buffer.concat([seen, bytes])
+      if (seen.length < 14) return
+      const short = seen.readUInt8(1) & 127
+      const [length, at] =
+        short === 127
+          ? [Number(seen.readBigUInt64BE(2)), 10]
+          : short === 126
+            ? [seen.readUInt16BE(2), 4]
+            : [short, 2]
+      if (seen.length < at + 4 + length) return
+      socket.off("data", read)
+      const mask = seen.subarray(at, at + 4)
+      const payload = seen.subarray(at + 4, at + 4 + length)
+      resolve(payload.map((byte, index) => byte ^ (mask[index % 4] ?? 0)))
+    }
+    socket.on("data", read)
+    socket.on("close", () => reject(new Error("closed")))
+    read(Buffer.alloc(0))
+  })
 
 const frameOf = (opcode: number, payload: Uint8Array): Uint8Array => {
   const isLong = payload.length > 125
@@ -37,6 +67,12 @@ const frameOf = (opcode: number, payload: Uint8Array): Uint8Array => {
   return Buffer.concat([head, payload])
 }
 
+/** One of those that the client offers: version 4 if it is among them. */
+const protocolOf = (offered: string): string => {
+  const names = offered.split(",").map((name) => name.trim())
+  return names.find((name) => name.startsWith("v4.")) ?? names[0] ?? ""
+}
+
 const handshake = (incoming: IncomingMessage): string => {
   const key = `${incoming.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`
   return [
@@ -44,7 +80,7 @@ const handshake = (incoming: IncomingMessage): string => {
     "Upgrade: websocket",
     "Connection: Upgrade",
     `Sec-WebSocket-Accept: ${createHash("sha1").update(key).digest("base64")}`,
-    `Sec-WebSocket-Protocol: ${incoming.headers["sec-websocket-protocol"]}`,
+    `Sec-WebSocket-Protocol: ${protocolOf(incoming.headers["sec-websocket-protocol"] ?? "")}`,
     "\r\n",
   ].join("\r\n")
 }
@@ -124,7 +160,11 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
       response.end(String(error))
     })
   })
-  const upgrade = async (incoming: IncomingMessage, socket: Duplex): Promise<void> => {
+  const upgrade = async (
+    incoming: IncomingMessage,
+    socket: Duplex,
+    head: Uint8Array,
+  ): Promise<void> => {
     count.requests += 1
     const kind = faultOfNext()
     if (kind === "too-many" || kind === "error") {
@@ -132,22 +172,25 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
       return refuse(socket, failure(kind, incoming, ""))
     }
     const url = new URL(incoming.url ?? "/", "http://service")
-    const result =
+    const accepted =
       kind?.endsWith("-before") === true
         ? undefined
         : await options.connect?.(url, incoming.headers)
+    const takesInput = typeof accepted === "function"
+    if (takesInput) socket.write(handshake(incoming))
+    const result = takesInput ? await accepted(await firstMessage(socket, head)) : accepted
     if (kind !== undefined) {
       if (kind.startsWith("cut")) socket.destroy()
       else hanging.add(socket)
       return reached.resolve()
     }
     if (result instanceof Response) return refuse(socket, result)
-    socket.write(handshake(incoming))
+    if (!takesInput) socket.write(handshake(incoming))
     for (const message of result ?? []) socket.write(frameOf(2, message))
     socket.end(frameOf(8, Uint8Array.of(3, 232)))
   }
-  server.on("upgrade", (incoming, socket) => {
-    upgrade(incoming, socket).catch(() => socket.destroy())
+  server.on("upgrade", (incoming, socket, head) => {
+    upgrade(incoming, socket, head).catch(() => socket.destroy())
   })
   await new Promise<void>((resolve) => {
     if (options.unix === undefined) server.listen(0, "127.0.0.1", resolve)

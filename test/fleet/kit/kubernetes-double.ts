@@ -1,50 +1,27 @@
 /**
- * A double of the Kubernetes API with the objects that the provider uses: secrets, volume claims, pods and commands in
- * pods. The files of a volume claim are a directory, and commands are real processes in it.
+ * A double of the Kubernetes API with the objects that the provider uses: secrets, volume claims, pods, volume snapshots,
+ * claims of agent-sandbox, and commands in pods. The files of a volume claim are a directory, and commands are real
+ * processes in it.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createManualClock } from "../../kit/clock.ts"
 import { type FaultyHttp, startFaultyHttp } from "./faulty-http.ts"
+import {
+  afterCreate,
+  afterPatch,
+  createObjectStore,
+  groups,
+  type Manifest,
+  merged,
+  type StoredObject,
+} from "./kubernetes-objects.ts"
 
 export const KUBERNETES_TOKEN = "token-of-the-service-account-0123456789"
 const NAMESPACE = "sandboxes"
 /** Small, so that lists have several pages. */
 const PAGE = 2
-
-interface Manifest {
-  readonly metadata: {
-    readonly name: string
-    readonly labels?: Readonly<Record<string, string>>
-    readonly annotations?: Readonly<Record<string, string>>
-    readonly ownerReferences?: readonly { readonly uid: string }[]
-  }
-  readonly data?: Readonly<Record<string, string>>
-  readonly spec?: {
-    readonly volumes?: readonly {
-      readonly name: string
-      readonly secret?: { readonly secretName: string }
-      readonly persistentVolumeClaim?: { readonly claimName: string }
-    }[]
-    readonly containers?: readonly {
-      readonly volumeMounts: readonly {
-        readonly name: string
-        readonly mountPath: string
-        readonly subPath?: string
-      }[]
-    }[]
-  }
-}
-
-export interface StoredObject {
-  readonly uid: string
-  readonly createdAt: string
-  readonly manifest: Manifest
-  readonly folder: string
-  phase: string
-  isDeleting: boolean
-}
 
 export interface KubernetesDouble {
   readonly url: string
@@ -54,6 +31,8 @@ export interface KubernetesDouble {
   readonly clock: ReturnType<typeof createManualClock>
   /** By kind and name, such as `pods/sp-a-1`. */
   readonly objects: ReadonlyMap<string, StoredObject>
+  /** Method and path of every request, without its query. */
+  readonly asked: readonly string[]
   readonly stop: () => Promise<void>
 }
 
@@ -67,8 +46,9 @@ export const startKubernetesDouble = async (): Promise<KubernetesDouble> => {
   const root = mkdtempSync(join(tmpdir(), "kubernetes-double-"))
   const tokenFile = join(root, "token")
   writeFileSync(tokenFile, `${KUBERNETES_TOKEN}\n`)
-  const objects = new Map<string, StoredObject>()
-  const count = { made: 0 }
+  const store = createObjectStore(root)
+  const { objects } = store
+  const asked: string[] = []
 
   const render = (object: StoredObject) => ({
     ...object.manifest,
@@ -79,7 +59,7 @@ export const startKubernetesDouble = async (): Promise<KubernetesDouble> => {
       creationTimestamp: object.createdAt,
       ...(object.isDeleting && { deletionTimestamp: object.createdAt }),
     },
-    status: { phase: object.phase, podIP: "10.1.2.3" },
+    status: { ...object.status, phase: object.phase, podIP: "10.1.2.3" },
   })
 
   const create = (kind: string, manifest: Manifest): Response => {
@@ -91,21 +71,8 @@ export const startKubernetesDouble = async (): Promise<KubernetesDouble> => {
     for (const value of Object.values(manifest.metadata.labels ?? {}))
       if (!/^[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/.test(value))
         return failure(422, "Invalid", `the label ${value} is invalid`)
-    count.made += 1
-    const folder = join(root, `object-${count.made}`)
-    mkdirSync(folder)
-    if (kind === "secrets")
-      for (const [file, data] of Object.entries(manifest.data ?? {}))
-        writeFileSync(join(folder, file), Buffer.from(data, "base64"))
-    const object: StoredObject = {
-      uid: `uid-${count.made}`,
-      createdAt: new Date().toISOString(),
-      manifest,
-      folder,
-      phase: kind === "pods" ? "Running" : "Active",
-      isDeleting: false,
-    }
-    objects.set(key, object)
+    const object = store.put(kind, manifest)
+    afterCreate(store, kind, object)
     return Response.json(render(object), { status: 201 })
   }
 
@@ -122,17 +89,11 @@ export const startKubernetesDouble = async (): Promise<KubernetesDouble> => {
     const from = Number(query.get("continue") ?? 0)
     const next = from + PAGE
     return Response.json({
+      kind: "List",
+      apiVersion: "v1",
       metadata: next < found.length ? { continue: String(next) } : {},
       items: found.slice(from, next).map(([, object]) => render(object)),
     })
-  }
-
-  /** The owned objects go with their owner. */
-  const remove = (key: string): void => {
-    const uid = objects.get(key)?.uid
-    objects.delete(key)
-    for (const [other, { manifest }] of objects)
-      if (manifest.metadata.ownerReferences?.some((owner) => owner.uid === uid)) remove(other)
   }
 
   const isAllowed = (authorization: string | null | undefined) =>
@@ -142,11 +103,13 @@ export const startKubernetesDouble = async (): Promise<KubernetesDouble> => {
     const { pathname, searchParams } = new URL(request.url)
     if (!isAllowed(request.headers.get("authorization")))
       return failure(401, "Unauthorized", "Unauthorized")
-    const [, namespace, kind = "", name] =
-      /^\/api\/v1\/namespaces\/([^/]+)\/(secrets|pods|persistentvolumeclaims)(?:\/([^/]+))?$/.exec(
+    asked.push(`${request.method} ${pathname}`)
+    const [, group = "", namespace, kind = "", name] =
+      /^\/(api\/v1|apis\/[^/]+\/[^/]+)\/namespaces\/([^/]+)\/([a-z]+)(?:\/([^/]+))?$/.exec(
         pathname,
       ) ?? []
-    if (namespace === undefined) return new Response("404 page not found", { status: 404 })
+    if (namespace === undefined || groups[group]?.includes(kind) !== true)
+      return new Response("404 page not found", { status: 404 })
     if (namespace !== NAMESPACE)
       return failure(404, "NotFound", `namespaces "${namespace}" not found`)
     if (name === undefined)
@@ -156,14 +119,25 @@ export const startKubernetesDouble = async (): Promise<KubernetesDouble> => {
     const key = `${kind}/${name}`
     const object = objects.get(key)
     if (!object) return failure(404, "NotFound", `${kind} "${name}" not found`)
-    if (request.method === "DELETE") remove(key)
+    if (request.method === "DELETE") store.remove(key)
+    if (request.method === "PATCH") {
+      if (request.headers.get("content-type") !== "application/merge-patch+json")
+        return failure(415, "UnsupportedMediaType", "the double knows merge patches only")
+      object.manifest = merged(object.manifest, await request.json()) as Manifest
+      afterPatch(store, kind, object)
+    }
     return Response.json(render(object))
   }
 
   /** Where each mount of a pod lies on this machine. */
-  const mountsOf = ({ manifest }: StoredObject): readonly (readonly [string, string])[] =>
-    (manifest.spec?.containers?.[0]?.volumeMounts ?? []).flatMap((mount) => {
-      const volume = manifest.spec?.volumes?.find(({ name }) => name === mount.name)
+  const mountsOf = (pod: StoredObject): readonly (readonly [string, string])[] =>
+    (pod.manifest.spec?.containers?.[0]?.volumeMounts ?? []).flatMap((mount) => {
+      const volume = pod.manifest.spec?.volumes?.find(({ name }) => name === mount.name)
+      if (volume?.emptyDir) {
+        const own = join(pod.folder, mount.name)
+        mkdirSync(own, { recursive: true })
+        return [[mount.mountPath, own] as const]
+      }
       const source =
         volume?.secret === undefined
           ? objects.get(`persistentvolumeclaims/${volume?.persistentVolumeClaim?.claimName}`)
@@ -177,18 +151,31 @@ export const startKubernetesDouble = async (): Promise<KubernetesDouble> => {
   const connect = async (
     url: URL,
     headers: { readonly authorization?: string | undefined },
-  ): Promise<readonly Uint8Array[] | Response> => {
+  ): Promise<
+    readonly Uint8Array[] | Response | ((message: Uint8Array) => Promise<readonly Uint8Array[]>)
+  > => {
+    asked.push(`GET ${url.pathname}`)
     if (!isAllowed(headers.authorization)) return failure(401, "Unauthorized", "Unauthorized")
     const name = /^\/api\/v1\/namespaces\/sandboxes\/pods\/([^/]+)\/exec$/.exec(url.pathname)?.[1]
     const pod = objects.get(`pods/${name}`)
     if (!pod) return failure(404, "NotFound", `pods "${name}" not found`)
+    return url.searchParams.get("stdin") === "true"
+      ? (message) => runIn(pod, url, message.subarray(1))
+      : runIn(pod, url)
+  }
+
+  const runIn = async (
+    pod: StoredObject,
+    url: URL,
+    input?: Uint8Array,
+  ): Promise<readonly Uint8Array[]> => {
     const mounts = mountsOf(pod)
     const inside = (text: string) =>
       mounts.reduce((all, [path, folder]) => all.replaceAll(path, folder), text)
     const child = Bun.spawn(url.searchParams.getAll("command").map(inside), {
       cwd: mounts.find(([path]) => path === "/workspace")?.[1] ?? root,
       env: { PATH: process.env["PATH"] ?? "" },
-      stdin: "ignore",
+      stdin: input ?? "ignore",
       stdout: "pipe",
       stderr: "pipe",
       detached: true,
@@ -227,6 +214,7 @@ export const startKubernetesDouble = async (): Promise<KubernetesDouble> => {
     server,
     clock,
     objects,
+    asked,
     stop: async () => {
       await server.stop()
       rmSync(root, { recursive: true, force: true })

@@ -30,6 +30,7 @@ const providerOn = (double: KubernetesDouble, change = {}) =>
     tokenFile: double.tokenFile,
     caFile: "/nonexistent/ca.crt",
     volumeSize: "1Gi",
+    image: "sandpiper:test",
     digest: digestOf,
     clock: double.clock,
     // With a fault, the end of a command gets no answer either.

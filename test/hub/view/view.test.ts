@@ -219,6 +219,31 @@ describe("the turns", () => {
     ])
   })
 
+  test("reasoning says how long it took, and the look-ups of a sub-agent keep their own rows", () => {
+    const read = (id: string) => tool(id, { toolName: "read", childSessionId: "ses_1" })
+    const blocks = blocksOf(
+      reply([
+        {
+          id: "r1",
+          place: 1,
+          kind: "reasoning",
+          text: "hm",
+          data: { startedAt: 10, endedAt: 6010 },
+        },
+        { id: "r2", place: 2, kind: "reasoning", text: "hm", data: { startedAt: 10 } },
+        toolPart(3, tool("t1", { toolName: "task", child: "ses_1" })),
+        toolPart(4, read("a")),
+        toolPart(5, read("b")),
+      ]),
+    )
+    expect(blocks).toMatchObject([
+      { type: "reasoning", tookMs: 6000 },
+      { type: "reasoning", text: "hm" },
+      { type: "task", blocks: [{ tool: { callId: "a" } }, { tool: { callId: "b" } }] },
+    ])
+    expect(blocks[1]).not.toHaveProperty("tookMs")
+  })
+
   test("look-ups in a row are one block, a question is an asked block and todowrite has none", () => {
     const read = (id: string) => tool(id, { toolName: "read" })
     const blocks = blocksOf(

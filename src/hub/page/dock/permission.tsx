@@ -9,6 +9,12 @@ import { Icon } from "../ui/icon.tsx"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
 
+/** OpenCode names its permissions; the actions of Sandpiper have a sentence. */
+const titleOf = ({ title, tool }: Interaction): string => {
+  const name = title ?? tool ?? ""
+  return Object.hasOwn(words.permissions, name) ? (words.permissions[name] ?? "") : visible(name)
+}
+
 export const Permission = ({
   interaction,
   pager,
@@ -41,7 +47,7 @@ export const Permission = ({
         <span>{interaction.childSessionId ? words.subAgentPermission : words.permissionTitle}</span>
         {pager}
       </div>
-      <p class="card-text">{visible(interaction.title ?? interaction.tool ?? "")}</p>
+      <p class="card-text">{titleOf(interaction)}</p>
       {(interaction.patterns ?? []).map((pattern) => (
         <pre key={pattern} class="pattern" tabIndex={0} data-scrollable>
           {visible(pattern)}

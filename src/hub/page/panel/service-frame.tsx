@@ -8,28 +8,41 @@ import { Frame } from "./frame.tsx"
 
 type Service = "vscode" | "vnc" | "terminal"
 
-const SERVICES: Partial<Record<PanelName, { readonly service: Service; readonly icon: IconName }>> =
-  {
-    terminal: { service: "terminal", icon: "terminal" },
-    desktop: { service: "vnc", icon: "screen" },
-    editor: { service: "vscode", icon: "file" },
-  }
+interface Row {
+  readonly service: Service
+  readonly icon: IconName
+  /** The programs that it consists of. */
+  readonly programs: readonly string[]
+}
 
-const stateOf = (service: Service): unknown =>
-  (view.value.state["services"] as Readonly<Record<string, unknown>> | undefined)?.[service]
+const SERVICES: Partial<Record<PanelName, Row>> = {
+  terminal: { service: "terminal", icon: "terminal", programs: [] },
+  desktop: { service: "vnc", icon: "screen", programs: ["Xvfb", "x11vnc", "websockify"] },
+  editor: { service: "vscode", icon: "file", programs: ["code-server"] },
+}
+
+type Services = Partial<Readonly<Record<Service, unknown> & { readonly lacks: unknown }>>
+const services = (): Services => (view.value.state["services"] as Services | undefined) ?? {}
+
+/** What the sandbox lacks for it, by name where the runner has said so. */
+const whyOff = (programs: readonly string[]): string => {
+  const { lacks } = services()
+  const missing = Array.isArray(lacks) ? programs.filter((name) => lacks.includes(name)) : []
+  return missing.length === 0 ? words.notInstalled : words.lacks(missing)
+}
 
 export const ServiceFrame = ({ name }: { readonly name: PanelName }) => {
   const row = SERVICES[name]
   if (!row) return null
   const title = words.tabs[name]
-  const state = stateOf(row.service)
+  const state = services()[row.service]
   if (state === "starting") return <Empty icon={row.icon} title={words.starting(title)} isBusy />
   if (state === "off" || state === "failed")
     return (
       <Empty
         icon={row.icon}
         title={words.notRunning(title)}
-        text={state === "off" ? words.notInstalled : undefined}
+        text={state === "off" ? whyOff(row.programs) : undefined}
       />
     )
   return <Frame what={row.service} title={title} />

@@ -50,7 +50,7 @@ const Row = ({
     case "text":
       return <Markdown text={block.text} isGrowing={isGrowing} />
     case "reasoning":
-      return <Reasoning text={block.text} isGrowing={isGrowing} />
+      return <Reasoning text={block.text} tookMs={block.tookMs} isGrowing={isGrowing} />
     case "tool":
       return <Tool tool={block.tool} output={block.output} isLast={isLast} />
     case "lookups":

@@ -1,4 +1,5 @@
 /** What the agent thinks: one line, closed until the person opens it. */
+import { seconds } from "../ui/clock.ts"
 import { Fold } from "../ui/fold.tsx"
 import { words } from "../words.ts"
 import { Markdown } from "./lazy-markdown.tsx"
@@ -9,15 +10,17 @@ const subjectOf = (text: string): string | undefined =>
 
 export const Reasoning = ({
   text,
+  tookMs,
   isGrowing,
 }: {
   readonly text: string
+  readonly tookMs: number | undefined
   readonly isGrowing: boolean
 }) => (
   <Fold
     icon="idea"
     verb={isGrowing ? words.thinking : words.thoughtVerb}
-    subject={subjectOf(text)}
+    subject={isGrowing || tookMs === undefined ? subjectOf(text) : words.thought(seconds(tookMs))}
     state={isGrowing ? "running" : "done"}
   >
     <div class="reasoning" tabIndex={0} role="group" aria-label={words.thoughtVerb} data-scrollable>

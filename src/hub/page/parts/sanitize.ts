@@ -8,8 +8,11 @@ const PROSE_TAGS =
 
 const purify = DOMPurify(window)
 
+/** A language, or a scope of the highlighter with its sub-scopes, which end with `_`: `hljs-title function_`. */
+const CLASS = /^(?:language-[\w-]+|hljs-[\w-]+(?: \w+_)*)$/
+
 purify.addHook("uponSanitizeAttribute", (_node, data) => {
-  if (data.attrName === "class") data.keepAttr = /^(language|hljs)-[\w-]+$/.test(data.attrValue)
+  if (data.attrName === "class") data.keepAttr = CLASS.test(data.attrValue)
 })
 purify.addHook("afterSanitizeAttributes", (node) => {
   if (node.nodeName === "A") {

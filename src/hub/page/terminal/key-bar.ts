@@ -1,11 +1,12 @@
 /** A bar of keys that the keyboard of a phone lacks. `Ctrl` holds for the next key. */
 
+/** `Ctrl` stands after the first two. */
 const KEYS: readonly (readonly [string, string])[] = [
   ["Esc", "\u001B"],
   ["Tab", "\t"],
-  ["←", "\u001B[D"],
   ["↑", "\u001B[A"],
   ["↓", "\u001B[B"],
+  ["←", "\u001B[D"],
   ["→", "\u001B[C"],
   ["|", "|"],
   ["/", "/"],
@@ -45,7 +46,7 @@ export const createKeyBar = (bar: HTMLElement, type: (text: string) => void): Ke
     // The terminal keeps the focus, so the phone's keyboard stays open.
     button.addEventListener("pointerdown", (event) => event.preventDefault())
   }
-  bar.replaceChildren(control, ...keys)
+  bar.replaceChildren(...keys.slice(0, 2), control, ...keys.slice(2))
   bar.hidden = !matchMedia("(pointer: coarse)").matches
   return {
     apply: (typed) => {

@@ -33,6 +33,7 @@ const CLIPBOARD = 52
 const terminal = new Terminal({
   fontFamily: "'JetBrains Mono', ui-monospace, 'DejaVu Sans Mono', Menlo, monospace",
   fontSize: 13,
+  lineHeight: 1.15,
   scrollback: 10_000,
   macOptionIsMeta: true,
   linkHandler: { activate: (_event, uri) => openLink(uri) },
@@ -126,26 +127,42 @@ const refresh = async (wanted = location.hash.slice(1)): Promise<void> => {
 }
 
 const drawTabs = (terminals: readonly TerminalRow[], chosen: string): void => {
-  const buttons = terminals.map(({ id, title }) => {
-    const button = document.createElement("button")
-    button.type = "button"
-    button.textContent = title
-    button.setAttribute("role", "tab")
-    button.setAttribute("aria-selected", String(id === chosen))
-    button.addEventListener("click", () => void refresh(id))
-    return button
+  const entries = terminals.map(({ id, title }) => {
+    const tab = makeButton(title, () => void refresh(id))
+    if (id === chosen) tab.setAttribute("aria-current", "true")
+    const close = makeButton(CROSS, () => void closeTerminal(id), `Close ${title}`)
+    const entry = document.createElement("span")
+    entry.className = "tab"
+    entry.append(tab, close)
+    return entry
   })
-  const close = document.createElement("button")
-  close.type = "button"
-  close.textContent = "×"
-  close.ariaLabel = "Close this terminal"
-  close.addEventListener("click", () => void closeTerminal(chosen))
-  const add = document.createElement("button")
-  add.type = "button"
-  add.textContent = "+"
-  add.ariaLabel = "New terminal"
-  add.addEventListener("click", () => void openNew())
-  tabs.replaceChildren(...buttons, close, add)
+  tabs.replaceChildren(
+    ...entries,
+    makeButton(PLUS, () => void openNew(), "New terminal"),
+  )
+}
+
+/** Lines of an icon of 24 by 24, as a path. */
+const CROSS = "M18 6 6 18M6 6l12 12"
+const PLUS = "M5 12h14M12 5v14"
+
+/** A button with a text; with a label, its face is an icon. */
+const makeButton = (face: string, act: () => void, label?: string): HTMLButtonElement => {
+  const button = document.createElement("button")
+  button.type = "button"
+  button.addEventListener("click", act)
+  if (label === undefined) {
+    button.textContent = face
+    return button
+  }
+  button.ariaLabel = label
+  const icon = document.createElementNS("http://www.w3.org/2000/svg", "svg")
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path")
+  icon.setAttribute("viewBox", "0 0 24 24")
+  path.setAttribute("d", face)
+  icon.append(path)
+  button.append(icon)
+  return button
 }
 
 const listenToPage = (pages: readonly string[]): void =>

@@ -17,6 +17,10 @@ export const duration = (ms: number): string => {
   return `${Math.floor(seconds / 60)} m ${seconds % 60} s`
 }
 
+/** 1 s, 6 s, 1 m 42 s: where tenths of a second do not matter. */
+export const seconds = (ms: number): string =>
+  ms < 10_000 ? `${Math.max(1, Math.round(ms / 1000))} s` : duration(ms)
+
 export const clockTime = (at: number): string =>
   new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })
 
