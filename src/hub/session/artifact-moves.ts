@@ -12,8 +12,10 @@ export interface ArtifactMoves {
   /** A file was stored, or the time of a retry has come: the next `send` looks at the rows. */
   readonly wake: () => void
   /** After a commit and after a restart. */
-  readonly send: (commit: (work: () => void) => void) => void
+  readonly send: (commit: Commit) => void
 }
+
+type Commit = (work: () => void) => void
 
 const BACKOFF = { min: 1000, max: 300_000 }
 /** A file that a chat service has not got yet stays here; it is looked at again after this time. */
@@ -37,6 +39,23 @@ export const createArtifactMoves = (ports: Ports, deadlines: Deadlines): Artifac
     if (hasRow(sql, "SELECT 1 FROM display_files WHERE moved = 0")) sleep(LOOK_AGAIN_MS)
   }
 
+  const move = async (id: string, mime: string, commit: Commit): Promise<void> => {
+    const base64 = blobs.get(id)
+    try {
+      await (base64 === undefined ? undefined : objects.put(id, mime, base64))
+    } catch (error) {
+      isBusy = false
+      failures += 1
+      ports.report("hub.artifact-not-moved", { failures, error: String(error) })
+      return sleep(backoffMs(failures - 1, BACKOFF, ports.random()))
+    }
+    isBusy = false
+    failures = 0
+    // The commit also begins with the next file.
+    commit(() => sql.run("UPDATE display_files SET moved = 1 WHERE id = ?", id))
+    blobs.remove(id)
+  }
+
   const send: ArtifactMoves["send"] = (commit) => {
     if (!isAwake || isBusy) return
     const next = readRow(
@@ -46,28 +65,11 @@ export const createArtifactMoves = (ports: Ports, deadlines: Deadlines): Artifac
        WHERE d.moved = 0 AND NOT EXISTS (SELECT 1 FROM sends WHERE sends.artifact = d.id) LIMIT 1`,
     )
     if (!next) return rest()
-    const { id, mime } = next
-    const base64 = blobs.get(id)
     isBusy = true
-    const upload = base64 === undefined ? Promise.resolve() : objects.put(id, mime, base64)
-    upload
-      .then(
-        () => {
-          isBusy = false
-          failures = 0
-          // The commit also begins with the next file.
-          commit(() => sql.run("UPDATE display_files SET moved = 1 WHERE id = ?", id))
-          blobs.remove(id)
-        },
-        (error: unknown) => {
-          isBusy = false
-          failures += 1
-          ports.report("hub.artifact-not-moved", { failures, error: String(error) })
-          sleep(backoffMs(failures - 1, BACKOFF, ports.random()))
-        },
-      )
-      // The host was stopped meanwhile. Its next start sends the file again.
-      .catch((error: unknown) => ports.report("hub.artifact-move-lost", { error: String(error) }))
+    // If the host is stopped meanwhile, its next start sends the file again.
+    void move(next.id, next.mime, commit).catch((error: unknown) =>
+      ports.report("hub.artifact-move-lost", { error: String(error) }),
+    )
   }
 
   return {
