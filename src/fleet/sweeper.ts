@@ -3,7 +3,7 @@ import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Metrics } from "./metrics.ts"
-import type { SandboxInfo, SandboxProvider } from "./providers/contract.ts"
+import type { SandboxInfo, SandboxProvider, SnapshotInfo } from "./providers/contract.ts"
 import type { FleetStore } from "./store/ports.ts"
 
 export interface SweeperOptions {
@@ -22,6 +22,8 @@ export interface SweepResult {
   /** Sandboxes of this deployment whose session is unknown. */
   readonly leaked: readonly string[]
   readonly terminated: number
+  /** Snapshots of this deployment that were made, but whose making was not confirmed. */
+  readonly lostSnapshots: readonly string[]
 }
 
 export interface Sweeper {
@@ -34,11 +36,27 @@ export interface Sweeper {
 const EVERY_MS = 5 * 60_000
 /** A younger sandbox may belong to a session that is being stored. */
 const GRACE_MS = 10 * 60_000
+/** The answer to a call that makes a snapshot may take ten minutes. */
+const SNAPSHOT_GRACE_MS = 30 * 60_000
 const LEASE_MS = 4 * 60_000
 
 export const createSweeper = (options: SweeperOptions): Sweeper => {
   const { store, provider, keeper, clock, log } = options
   let cancel = () => {}
+
+  /** The store knows every snapshot whose making was confirmed, until it is removed. */
+  const findLostSnapshots = async (): Promise<readonly string[]> => {
+    const found: SnapshotInfo[] = []
+    for await (const snapshot of provider.listSnapshots?.({ deployment: options.deployment }) ?? [])
+      found.push(snapshot)
+    const known = new Set([
+      ...(await store.snapshots()).map(({ id }) => id),
+      ...(await store.list()).flatMap(({ life }) => life.snapshot?.id ?? []),
+    ])
+    return found
+      .filter(({ id, createdAt }) => !known.has(id) && clock.now() - createdAt >= SNAPSHOT_GRACE_MS)
+      .map(({ id }) => id)
+  }
 
   const sweep: Sweeper["sweep"] = async (dryRun = false) => {
     const bySession = new Map<string, SandboxInfo[]>()
@@ -57,7 +75,8 @@ export const createSweeper = (options: SweeperOptions): Sweeper => {
         createdAt !== undefined && clock.now() - createdAt >= GRACE_MS
       leaked.push(...found.filter(old).map(({ ref }) => ref))
     }
-    if (dryRun) return { seen, leaked, terminated: 0 }
+    const lostSnapshots = await findLostSnapshots()
+    if (dryRun) return { seen, leaked, terminated: 0, lostSnapshots }
     for (const { id, life } of known) {
       const found = bySession.get(id) ?? []
       if (found.length > 0 || life.ref !== undefined) await keeper.seen(id, found)
@@ -66,9 +85,12 @@ export const createSweeper = (options: SweeperOptions): Sweeper => {
     const terminated = ended.filter(({ is }) => is === "ok").length
     if (terminated > 0)
       options.metrics?.add("strays_total", { provider: provider.name }, terminated)
+    // One that cannot be removed now is found again by the next sweep.
+    for (const id of lostSnapshots) await provider.removeSnapshot(id)
     await store.purge(clock.now())
-    log.info("sweep.done", { seen, leaked: leaked.length, terminated })
-    return { seen, leaked, terminated }
+    const lost = lostSnapshots.length
+    log.info("sweep.done", { seen, leaked: leaked.length, terminated, lostSnapshots: lost })
+    return { seen, leaked, terminated, lostSnapshots }
   }
 
   const round = async () => {

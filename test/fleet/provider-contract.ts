@@ -250,6 +250,22 @@ export const describeProvider = (options: ContractOptions): void => {
         expect(await provider.removeSnapshot(id)).toMatchObject({ is: "ok" })
       })
 
+      test("a snapshot is listed for its deployment only, until it is removed, if the provider lists snapshots", async () => {
+        const idsOf = async (deployment: string) => {
+          const found = provider.listSnapshots?.({ deployment }) ?? []
+          return (await Array.fromAsync(found)).map(({ id }) => id)
+        }
+        const ref = await start("listed")
+        const { id } = valueOf(await provider.snapshot(ref, "disk", limit()))
+        await provider.terminate(ref)
+        if (provider.listSnapshots) {
+          expect(await idsOf(DEPLOYMENT)).toContain(id)
+          expect(await idsOf("another")).toEqual([])
+        }
+        await provider.removeSnapshot(id)
+        expect(await idsOf(DEPLOYMENT)).not.toContain(id)
+      })
+
       test("a create from a snapshot that does not exist says missing and leaves no sandbox", async () => {
         const image = { kind: "snapshot", id: subject.missingSnapshot } as const
         const made = await provider.create(contractSpec(subject, "lost", { image }), limit())

@@ -88,6 +88,11 @@ export interface SandboxInfo {
   readonly expiresAt: number | undefined
 }
 
+export interface SnapshotInfo {
+  readonly id: string
+  readonly createdAt: number
+}
+
 /**
  * The result of a call. `missing` is the provider's own word that the sandbox does not exist. Everything in doubt
  * (timeout, 429, 500, a cut connection) is `unknown`, and nothing is destroyed because of it.
@@ -148,6 +153,11 @@ export interface SandboxProvider {
   ) => Promise<ProviderResult<{ readonly id: string; readonly bytes?: number }>>
   /** Deletes a snapshot. One that does not exist is `ok`. */
   readonly removeSnapshot: (snapshot: string) => Promise<ProviderResult<void>>
+  /**
+   * Snapshots with the label of this deployment. Absent: the provider cannot list them. Reads only. Throws if the list is
+   * incomplete.
+   */
+  readonly listSnapshots?: (by: { readonly deployment: string }) => AsyncIterable<SnapshotInfo>
   /** A sandbox that does not exist is `ok`. */
   readonly terminate: (ref: string) => Promise<ProviderResult<void>>
   readonly keepAlive: (ref: string, ms: number) => Promise<ProviderResult<void>>

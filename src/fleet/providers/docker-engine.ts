@@ -1,6 +1,7 @@
 /** The shapes of the Docker Engine API that the provider uses: bodies it sends, answers it reads. Pure. */
 import { z } from "zod"
 import type { SandboxInfo, SandboxLabels, SandboxSpec } from "./contract.ts"
+import type { HttpAnswer } from "./http.ts"
 import { ENVIRONMENT_FOLDER, startCommand } from "./environment-file.ts"
 
 export const label = (name: keyof SandboxLabels): string => `sandpiper.${name}`
@@ -156,6 +157,12 @@ export const inspectedContainer = z
     gatewayPort: Number(Config.Labels[PORT_LABEL] || Number.NaN),
     ports: NetworkSettings.Ports,
   }))
+
+/** Reads the body of an answer; undefined if it has another form. */
+export const parsed =
+  <Schema extends z.ZodType>(schema: Schema) =>
+  ({ json }: HttpAnswer): z.output<Schema> | undefined =>
+    schema.safeParse(json).data
 
 export const withId = z.object({ Id: z.string().min(1) })
 export const inspectedExec = z.object({ Running: z.boolean(), ExitCode: z.int().nullish() })

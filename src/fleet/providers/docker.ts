@@ -10,7 +10,6 @@ import {
   type SandboxCommandResult,
   type SandboxProvider,
   type SandboxSpec,
-  UnsupportedError,
 } from "./contract.ts"
 import {
   containerOf,
@@ -18,10 +17,12 @@ import {
   inspectedExec,
   label,
   listedContainers,
+  parsed,
   readOutput,
   volumeName,
   withId,
 } from "./docker-engine.ts"
+import { createDockerSnapshots } from "./docker-snapshots.ts"
 import {
   archiveOf,
   commandWithEnvironment,
@@ -45,23 +46,12 @@ export interface DockerProviderOptions {
 type Container = z.output<typeof inspectedContainer>
 
 const API = "/v1.41"
-const SNAPSHOTS = "localhost/sandpiper-snapshot"
-/** An image that is still used by the container of this name after its snapshot was removed. */
-const IN_USE = "localhost/sandpiper-in-use"
-/** Podman answers 500 for an image that a container uses. */
-const IN_USE_TEXT = /in use|used by|is using/
 const NAME = /^[A-Za-z0-9][\w.-]{0,127}$/
-const SNAPSHOT = /^localhost\/sandpiper-snapshot:[\w.-]{1,128}$/
 const LONG_MS = 10 * 60_000
 const POLL_MS = 20
 
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
-
-const parsed =
-  <Schema extends z.ZodType>(schema: Schema) =>
-  ({ json }: HttpAnswer): z.output<Schema> | undefined =>
-    schema.safeParse(json).data
 
 export const createDockerProvider = (options: DockerProviderOptions): SandboxProvider => {
   const { clock, killMs = 5000 } = options
@@ -71,8 +61,8 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
     secrets: () => [],
     clock,
   })
+  const snapshots = createDockerSnapshots(http, clock)
   const container = (ref: string, call = "") => `/containers/${encodeURIComponent(ref)}${call}`
-  const image = (id: string) => `/images/${id.split("/").map(encodeURIComponent).join("/")}`
 
   const inspect = async (ref: string): Promise<ProviderResult<Container>> =>
     NAME.test(ref)
@@ -97,8 +87,7 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
       deadlineMs: LONG_MS,
     })
     if (removed.is !== "ok" && removed.is !== "missing") return removed
-    const kept = await http.done({ method: "DELETE", path: image(`${IN_USE}:${ref}`) })
-    return kept.is === "missing" ? ok : kept
+    return snapshots.release(ref)
   }
 
   /** A step of a create has failed. What was made is removed if the engine answers; otherwise the create is in doubt. */
@@ -165,25 +154,6 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
       if (answer.status >= 400) return giveUp(spec.name, call, answer)
     }
     return { is: "ok", value: { ref: spec.name } }
-  }
-
-  /** The engine refuses to remove an image that a container uses. Such a container gets a tag of its own for it. */
-  const removeUsed = async (snapshot: string): Promise<ProviderResult<void>> => {
-    const users = await http.call(
-      {
-        method: "GET",
-        path: "/containers/json",
-        query: { all: "1", filters: JSON.stringify({ ancestor: [snapshot] }) },
-      },
-      { read: parsed(listedContainers) },
-    )
-    if (users.is !== "ok") return users
-    for (const { info } of users.value) {
-      const query = { repo: IN_USE, tag: info.ref }
-      const tagged = await http.done({ method: "POST", path: `${image(snapshot)}/tag`, query })
-      if (tagged.is !== "ok") return tagged
-    }
-    return http.done({ method: "DELETE", path: image(snapshot) })
   }
 
   const run = async (
@@ -303,34 +273,10 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
       const done = await http.done({ method: "POST", path, deadlineMs: LONG_MS })
       return done.is === "ok" ? { is: "ok", value: {} } : done
     },
-    snapshot: async (ref, kind, limit) => {
-      if (kind === "memory") throw new UnsupportedError("docker", "snapshots of memory")
-      if (!NAME.test(ref)) return missing
-      const tag = `${ref}-${clock.now()}`
-      const made = await http.call(
-        {
-          method: "POST",
-          path: "/commit",
-          query: { container: ref, repo: SNAPSHOTS, tag, pause: "1" },
-          json: {},
-          limit,
-          deadlineMs: LONG_MS,
-        },
-        { read: parsed(withId) },
-      )
-      return made.is === "ok" ? { is: "ok", value: { id: `${SNAPSHOTS}:${tag}` } } : made
-    },
-    removeSnapshot: async (snapshot) => {
-      if (!SNAPSHOT.test(snapshot)) return ok
-      const call = { method: "DELETE", path: image(snapshot) } as const
-      const answer = await http.send(call)
-      const isUsed =
-        answer.status === 409 || (answer.status === 500 && IN_USE_TEXT.test(answer.text))
-      const removed = isUsed
-        ? await removeUsed(snapshot)
-        : http.resultOf(call, answer, { read: () => true })
-      return removed.is === "ok" || removed.is === "missing" ? ok : removed
-    },
+    snapshot: (ref, kind, limit) =>
+      NAME.test(ref) ? snapshots.snapshot(ref, kind, limit) : Promise.resolve(missing),
+    removeSnapshot: snapshots.removeSnapshot,
+    listSnapshots: snapshots.listSnapshots,
     terminate: remove,
     keepAlive: async (ref) => {
       const found = await inspect(ref)

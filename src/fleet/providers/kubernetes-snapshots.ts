@@ -1,9 +1,14 @@
 /** Snapshots of a sandbox's volume: VolumeSnapshots of a class that the cluster's storage has. */
 import { z } from "zod"
 import type { Clock } from "../../lib/clock.ts"
-import { type ProviderResult, type SandboxProvider, UnsupportedError } from "./contract.ts"
+import {
+  type ProviderResult,
+  type SandboxProvider,
+  type SnapshotInfo,
+  UnsupportedError,
+} from "./contract.ts"
 import { type KubernetesApi, poll } from "./kubernetes-api.ts"
-import { filesClaimOf, isObjectName, type SandboxSecret } from "./kubernetes-objects.ts"
+import { filesClaimOf, isObjectName, label, type SandboxSecret } from "./kubernetes-objects.ts"
 
 export interface VolumeSnapshotOptions {
   /** The VolumeSnapshotClass. */
@@ -14,7 +19,12 @@ export interface VolumeSnapshotOptions {
 const SNAPSHOT_MS = 10 * 60_000
 
 const snapshotSchema = z.object({
-  metadata: z.object({ name: z.string(), deletionTimestamp: z.string().optional() }),
+  metadata: z.object({
+    name: z.string(),
+    creationTimestamp: z.string(),
+    deletionTimestamp: z.string().optional(),
+    annotations: z.record(z.string(), z.string()).default({}),
+  }),
   status: z
     .object({
       readyToUse: z.boolean().optional(),
@@ -24,6 +34,8 @@ const snapshotSchema = z.object({
 })
 
 export interface VolumeSnapshots extends Pick<SandboxProvider, "removeSnapshot"> {
+  /** Those with the labels of this selector whose annotation names the deployment. */
+  readonly list: (deployment: string, selector: string) => AsyncIterable<SnapshotInfo>
   readonly take: (
     secret: SandboxSecret,
     limit: AbortSignal,
@@ -76,6 +88,11 @@ export const createVolumeSnapshots = (
         return { is: "unknown", why: `the VolumeSnapshot ${id} is not ready yet` }
       return { is: "ok", value: undefined }
     },
+    list: async function* (deployment, selector) {
+      for (const { metadata } of await api.list("volumesnapshots", selector, snapshotSchema))
+        if (metadata.annotations[label("deployment")] === deployment)
+          yield { id: metadata.name, createdAt: Date.parse(metadata.creationTimestamp) }
+    },
     removeSnapshot: async (id) =>
       isObjectName(id) ? api.remove("volumesnapshots", id) : { is: "ok", value: undefined },
   }
@@ -85,5 +102,6 @@ export const createVolumeSnapshots = (
 export const noVolumeSnapshots: VolumeSnapshots = {
   take: () => Promise.reject(new UnsupportedError("kubernetes", "snapshots")),
   check: async () => ({ is: "missing" }),
+  list: async function* () {},
   removeSnapshot: async () => ({ is: "ok", value: undefined }),
 }

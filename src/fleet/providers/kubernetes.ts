@@ -196,6 +196,8 @@ export const createKubernetesProvider = (options: KubernetesProviderOptions): Sa
       return secret.is === "ok" ? snapshots.take(secret.value, limit) : secret
     },
     removeSnapshot: snapshots.removeSnapshot,
+    listSnapshots: ({ deployment }) =>
+      snapshots.list(deployment, `${label("deployment")}=${labelValue(deployment, digest)}`),
     terminate: async (ref) => {
       if (!isObjectName(ref)) return ok
       // The Secret goes last: as long as it is there, the end is tried again.

@@ -75,6 +75,8 @@ export const startDockerDouble = async (engine: Engine): Promise<DockerDouble> =
   const containers = new Map<string, Container>()
   const images = new Map([[BASE, join(root, "image-base")]])
   const tags = new Map([[DOCKER_IMAGE, BASE]])
+  const labelsOf = new Map<string, Readonly<Record<string, string>>>()
+  const madeAt = Math.floor(Date.now() / 1000)
   const volumes = new Map<string, string>()
   const execs = new Map<string, { readonly container: Container; readonly body: ExecBody }>()
   const exits = new Map<string, number>()
@@ -186,6 +188,23 @@ export const startDockerDouble = async (engine: Engine): Promise<DockerDouble> =
     )
   }
 
+  const listImages = (query: URLSearchParams): Response => {
+    const { label = [] } = JSON.parse(query.get("filters") ?? "{}") as {
+      readonly label?: readonly string[]
+    }
+    const isWanted = (labels: Readonly<Record<string, string>>) =>
+      label.every((wanted) =>
+        Object.entries(labels).some(([name, value]) => `${name}=${value}` === wanted),
+      )
+    const found = [...images.keys()].filter((id) => isWanted(labelsOf.get(id) ?? {}))
+    return Response.json(
+      found.map((id) => {
+        const own = [...tags].flatMap(([tag, image]) => (image === id ? [tag] : []))
+        return { Id: id, RepoTags: own, Created: madeAt, Labels: labelsOf.get(id) ?? null }
+      }),
+    )
+  }
+
   const run = async (id: string): Promise<Response> => {
     const exec = execs.get(id)
     if (!exec) return problem(404, `No such exec instance: ${id}`)
@@ -280,6 +299,7 @@ export const startDockerDouble = async (engine: Engine): Promise<DockerDouble> =
     if (path === "/_ping") return new Response("OK")
     if (path === "/containers/create") return create(query.get("name") ?? "", await request.text())
     if (path === "/containers/json") return list(query)
+    if (path === "/images/json") return listImages(query)
     if (path === "/commit") {
       const container = containers.get(query.get("container") ?? "")
       if (!container) return noContainer(query.get("container") ?? "")
@@ -287,6 +307,7 @@ export const startDockerDouble = async (engine: Engine): Promise<DockerDouble> =
       images.set(id, join(root, id))
       cpSync(container.folder, join(root, id), { recursive: true })
       tags.set(`${query.get("repo")}:${query.get("tag")}`, id)
+      labelsOf.set(id, container.body.Labels)
       return Response.json({ Id: id }, { status: 201 })
     }
     const exec = /^\/exec\/([^/]+)\/(start|json)$/.exec(path)
