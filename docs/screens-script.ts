@@ -321,6 +321,9 @@ export const script = (
     ),
     text("All twenty runs pass."),
   ])
+  const [version, pullRequest] = prompts.queued
+  on(version, [text("The version is 0.1.1, and CHANGELOG.md has a line about refused requests.")])
+  on(pullRequest, [text("All tests pass. The pull request is ready for review.")])
   on(prompts.callers, [
     reply(think("Reading the callers"), plan(ticketSteps, 1)),
     reply(

@@ -225,6 +225,30 @@ await shoot(
 await Bun.write(join(home, "released"), "")
 await allowUntil(`${OVER} && !document.querySelector(".queue-row")`)
 
+const isCut = { now: false }
+await shoot(
+  "offline",
+  async (page) => {
+    isCut.now = false
+    // The draft of the picture before.
+    await shows(at("default"), "#prompt")(page)
+    await page.locator("#prompt").fill("")
+    const remove = page.locator(".attachment-remove")
+    for (let left = await remove.count(); left > 0; left--) await remove.first().click()
+    const sockets = new Set<Parameters<Parameters<Page["routeWebSocket"]>[1]>[0]>()
+    await page.routeWebSocket(/\/hub\/sessions\//, (socket) => {
+      if (isCut.now) return void socket.close({ code: 1011, reason: "cut for the picture" })
+      sockets.add(socket)
+      socket.connectToServer()
+    })
+    await shows(at("default", "editor"), ".turn-foot")(page)
+    isCut.now = true
+    for (const socket of sockets) await socket.close({ code: 1011, reason: "cut for the picture" })
+    await page.locator(".banner").waitFor()
+  },
+  ["desktop"],
+)
+isCut.now = false
 await tell("callers", prompts.callers)
 await person.locator("[data-option='1']").waitFor()
 await rename("callers")
@@ -240,23 +264,6 @@ await shoot("permission", async (page, device) => {
   if (isDesktop(device)) await page.locator(".file .diff-table").first().waitFor()
 })
 await shoot("error", shows(at("quota", "desktop"), ".failed"), ["desktop"])
-await shoot(
-  "offline",
-  async (page) => {
-    const sockets = new Set<Parameters<Parameters<Page["routeWebSocket"]>[1]>[0]>()
-    const isCut = { now: false }
-    await page.routeWebSocket(/\/hub\/sessions\//, (socket) => {
-      if (isCut.now) return void socket.close({ code: 1011, reason: "cut for the picture" })
-      sockets.add(socket)
-      socket.connectToServer()
-    })
-    await shows(at("default", "editor"), ".turn-foot")(page)
-    isCut.now = true
-    for (const socket of sockets) await socket.close({ code: 1011, reason: "cut for the picture" })
-    await page.locator(".banner").waitFor()
-  },
-  ["desktop"],
-)
 await shoot(
   "login",
   async (page) => {

@@ -1,6 +1,6 @@
 /**
- * The page where the hub itself serves it (`serve`, Durable Object): the built files, login codes, and `/hub/*`, which is
- * the hub's API with the operator's token for a browser that has logged in. A login needs the cookie and the key together:
+ * The page where the hub itself serves it (`serve`, Durable Object): the built files, logins, and `/hub/*`, which is the
+ * hub's API for a browser that has logged in: with the operator's token after a login link, else with the person's own. A login needs the cookie and the key together:
  * cookies are shared by all ports of a host, storage is not.
  */
 import { z } from "zod"
@@ -14,7 +14,16 @@ import {
 import { assetHeaders, pageHeaders } from "../lib/page/page-headers.ts"
 import type { RemotePageLogins } from "../lib/page/page-logins.ts"
 import { findPageRoute } from "../lib/page/page-routes.ts"
+import { openToken, type PageToken } from "./access/seal-token.ts"
 import { errorResponse, isUpgrade, parseBody } from "./http-responses.ts"
+import { hashOf } from "./keys.ts"
+import {
+  type AskApi,
+  beginTokenLogin,
+  isOutside,
+  sharedList,
+  tokenBody,
+} from "./page-token-login.ts"
 
 export interface HubPage {
   /** A built file by its path without the leading slash, with its type and its cache headers. */
@@ -32,7 +41,7 @@ export type CallApi = (
   socketProtocol: string | undefined,
 ) => Promise<Response | undefined>
 
-const loginBody = z.object({ code: z.string().min(1).max(128) })
+const loginBody = z.union([z.object({ code: z.string().min(1).max(128) }), tokenBody])
 const NO_FRAMES = ["'none'"]
 
 export const handlePage = async (
@@ -57,7 +66,9 @@ export const handlePage = async (
     case "page-file":
       return sendFile(page, request, url.pathname.slice(1), assetHeaders)
     case "login":
-      return logIn(page, request, url)
+      return request.method === "GET"
+        ? Response.json({ tokens: true })
+        : logIn(page, request, url, askWith(url, callApi))
     case "logout":
     case "hub":
       break
@@ -65,11 +76,20 @@ export const handlePage = async (
   const login = await checkLogin(page, request, url)
   if (!login) return errorResponse(401, "this browser is not logged in")
   if (route.name === "logout") {
-    await page.logins.endAll()
+    await page.logins.endAll(login.token && (await hashOf(login.token.token)))
     return withHeaders(Response.json({ ok: true }), { "set-cookie": cookieFor(url, "", 0) })
   }
-  return relay(page, request, url, login.setCookie, callApi)
+  return relay(page, request, url, login, callApi)
 }
+
+/** A request of the page's own, with a token. */
+const askWith =
+  (url: URL, callApi: CallApi): AskApi =>
+  (token, path) =>
+    callApi(
+      new Request(new URL(path, url).href, { headers: { authorization: `Bearer ${token}` } }),
+      undefined,
+    )
 
 const sendFile = async (
   page: HubPage,
@@ -82,32 +102,50 @@ const sendFile = async (
   return withHeaders(file, { ...headers, "x-content-type-options": "nosniff" })
 }
 
-const logIn = async (page: HubPage, request: Request, url: URL): Promise<Response> => {
+const logIn = async (page: HubPage, request: Request, url: URL, ask: AskApi): Promise<Response> => {
   const type = request.headers.get("content-type") ?? ""
   if (!/^application\/json\s*(?:;|$)/i.test(type))
     return errorResponse(400, "the body must be JSON")
   const body = await parseBody(request, loginBody)
   if (body instanceof Response) return body
-  const login = await page.logins.redeem(body.data.code)
-  if (!login) return errorResponse(401, "the code is not valid, or it was used before")
+  const login =
+    "code" in body.data
+      ? await page.logins.redeem(body.data.code)
+      : await beginTokenLogin(page.logins, body.data, ask)
+  if (!login)
+    return errorResponse(
+      401,
+      "code" in body.data
+        ? "the code is not valid, or it was used before"
+        : "the token is not valid, or it may not read sessions; a share link is valid for its session only",
+    )
   return withHeaders(Response.json({ key: login.key }), {
     "set-cookie": cookieFor(url, login.cookie, login.maxAgeSeconds),
     "cache-control": "no-store",
   })
 }
 
+interface CheckedLogin {
+  readonly setCookie: string | undefined
+  /** Absent: the operator's login. */
+  readonly token?: PageToken
+}
+
 const checkLogin = async (
   { logins }: HubPage,
   request: Request,
   url: URL,
-): Promise<{ readonly setCookie: string | undefined } | undefined> => {
+): Promise<CheckedLogin | undefined> => {
   const key = keyOf(request)
   if (key === undefined) return undefined
   for (const cookie of cookiesOf(request)) {
     const login = await logins.use(cookie, key)
     if (!login) continue
-    const { renewSeconds: seconds } = login
-    return { setCookie: seconds === undefined ? undefined : cookieFor(url, cookie, seconds) }
+    const { renewSeconds: seconds, sealed } = login
+    const setCookie = seconds === undefined ? undefined : cookieFor(url, cookie, seconds)
+    if (sealed === undefined) return { setCookie }
+    const token = await openToken(cookie, key, sealed)
+    if (token) return { setCookie, token }
   }
   return undefined
 }
@@ -116,7 +154,7 @@ const relay = async (
   page: HubPage,
   request: Request,
   url: URL,
-  setCookie: string | undefined,
+  { setCookie, token }: CheckedLogin,
   callApi: CallApi,
 ): Promise<Response | undefined> => {
   const target = new URL(url)
@@ -128,12 +166,20 @@ const relay = async (
   headers.delete("sec-websocket-protocol")
   // It was compared with the host above. The API would compare the scheme too, which a proxy may have changed.
   headers.delete("origin")
-  headers.set("authorization", `Bearer ${page.token}`)
+  headers.set("authorization", `Bearer ${token?.token ?? page.token}`)
   const { method, body } = request
   const isSocket = isUpgrade(request)
   const inner = new Request(target.href, { method, headers, ...(!isSocket && body && { body }) })
-  const response = await callApi(inner, isSocket ? SOCKET_PROTOCOL : undefined)
-  if (!response || response.status === 101) return response
+  const isList = token?.session !== undefined && !isSocket && target.pathname === "/sessions"
+  const answer =
+    isList && method === "GET"
+      ? await sharedList(token, askWith(url, callApi))
+      : await callApi(inner, isSocket ? SOCKET_PROTOCOL : undefined)
+  if (!answer || answer.status === 101) return answer
+  const response =
+    answer.status === 401 && token && isOutside(token, target.pathname) && !isList
+      ? errorResponse(403, "this share link is for another session")
+      : answer
   return withHeaders(response, {
     ...(setCookie !== undefined && { "set-cookie": setCookie }),
     "x-content-type-options": "nosniff",

@@ -7,6 +7,9 @@ export interface PageLogin {
   readonly createdAt: number
   /** The last use that was stored. */
   readonly usedAt: number
+  /** Of a login with a token: the token, encrypted with cookie and key, and the hash of the token. */
+  readonly sealed?: string | undefined
+  readonly who?: string | undefined
 }
 
 /** How long the code of a login link is valid. */
@@ -16,6 +19,9 @@ export const MOST_MS = 30 * 24 * 3_600_000
 /** A use within this time of the stored one is not stored. */
 const RENEW_MS = 60_000
 const MOST_LOGINS = 100
+/** Logins with tokens have limits of their own, so that they never take the place of the operator's. */
+const MOST_TOKEN_LOGINS = 500
+const MOST_OF_ONE_TOKEN = 10
 
 export const isValid = ({ createdAt, usedAt }: PageLogin, now: number): boolean =>
   now < usedAt + IDLE_MS && now < createdAt + MOST_MS
@@ -36,13 +42,26 @@ export const withLogin = (
   logins: readonly PageLogin[],
   added: PageLogin,
   now: number,
-): readonly PageLogin[] => [
-  ...logins
-    .filter((one) => isValid(one, now))
-    .toSorted((one, other) => other.usedAt - one.usedAt)
-    .slice(0, MOST_LOGINS - 1),
-  added,
-]
+): readonly PageLogin[] => {
+  const valid = [added, ...logins.filter((one) => isValid(one, now))]
+  const recent = valid.toSorted((one, other) => other.usedAt - one.usedAt)
+  const keep = (mine: (login: PageLogin) => boolean, most: number): readonly PageLogin[] => {
+    const others = recent.filter((one) => one !== added && mine(one))
+    return others.slice(0, mine(added) ? most - 1 : most)
+  }
+  const kept = [
+    ...keep(({ who }) => who === undefined, MOST_LOGINS),
+    ...keep(({ who }) => who !== undefined && who !== added.who, MOST_TOKEN_LOGINS - 1),
+    ...keep(({ who }) => who !== undefined && who === added.who, MOST_OF_ONE_TOKEN),
+  ]
+  return [...kept, added]
+}
+
+/** Without the logins of one token; without `who`, without all of them. */
+export const withoutLogins = (
+  logins: readonly PageLogin[],
+  who: string | undefined,
+): readonly PageLogin[] => (who === undefined ? [] : logins.filter((one) => one.who !== who))
 
 export const withUse = (
   logins: readonly PageLogin[],

@@ -14,6 +14,7 @@ import {
   LOGIN_CODE_MS,
   type PageLogin,
   withLogin,
+  withoutLogins,
   withUse,
 } from "./page-login-state.ts"
 
@@ -23,6 +24,8 @@ const stored = z.array(
     key: z.string(),
     createdAt: z.number(),
     usedAt: z.number(),
+    sealed: z.string().optional(),
+    who: z.string().optional(),
   }),
 )
 
@@ -47,6 +50,7 @@ export const openPageLogins = (stateDir: string, now: () => number): PageLogins 
   const store = (next: readonly PageLogin[]) => {
     logins = next
     const draft = `${file}.new`
+    mkdirSync(join(stateDir, "hub"), { recursive: true, mode: 0o700 })
     writeFileSync(draft, `${JSON.stringify(next)}\n`, { mode: 0o600 })
     renameSync(draft, file)
   }
@@ -62,14 +66,23 @@ export const openPageLogins = (stateDir: string, now: () => number): PageLogins 
       store(withLogin(logins, login, at))
       return { cookie, key, maxAgeSeconds: cookieSeconds(login, at) }
     },
+    begin: ({ cookie, key, sealed, who }) => {
+      const at = now()
+      const hashes = { cookie: hashOf(cookie), key: hashOf(key) }
+      const login = { ...hashes, createdAt: at, usedAt: at, sealed, who }
+      store(withLogin(logins, login, at))
+      return { maxAgeSeconds: cookieSeconds(login, at) }
+    },
     use: (cookie, key) => {
       const at = now()
       const found = findLogin(logins, hashOf(cookie), hashOf(key), at)
       if (found === undefined) return undefined
       if (found.due) store(withUse(logins, found.login, at))
-      return { renewSeconds: found.due ? cookieSeconds(found.login, at) : undefined }
+      const { login, due } = found
+      return { renewSeconds: due ? cookieSeconds(login, at) : undefined, sealed: login.sealed }
     },
-    endAll: () => {
+    endAll: (who) => {
+      if (who !== undefined) return store(withoutLogins(logins, who))
       logins = []
       rmSync(file, { force: true })
       rmSync(folder, { recursive: true, force: true })

@@ -1,8 +1,8 @@
 /** A person's ways through the page: the compiled binary, the real OpenCode, a scripted model, one Chromium for all groups. */
 import { afterAll, beforeAll } from "bun:test"
-import { makeRepository } from "../kit/conversation.ts"
 import { startScriptedModel } from "../kit/model.ts"
 import { startPage } from "../kit/page.ts"
+import { furnishSpeech, testAttachedFiles } from "./page/attached-files.ts"
 import { testFeatures } from "./page/features.ts"
 import { testFilesAndLinks } from "./page/files-and-links.ts"
 import type { Ground } from "./page/ground.ts"
@@ -20,7 +20,7 @@ beforeAll(async () => {
   const model = await startScriptedModel()
   const stage = await startPage(
     { SANDPIPER_PERMISSIONS: "relay", SANDPIPER_TOOLS: "core" },
-    { model, furnish: makeRepository },
+    { model, furnish: furnishSpeech },
   )
   const { page, problems } = await stage.open()
   shared = { stage, model, page, problems }
@@ -32,6 +32,7 @@ afterAll(async () => {
 
 testStopAndQueue(ground)
 testFilesAndLinks(ground)
+testAttachedFiles(ground)
 testFeatures(ground)
 testKeyboardAndSizes(ground)
 testHostilePage(ground)

@@ -1,5 +1,6 @@
 /** The page where the hub serves it itself: files, login and the way to the API. Every host with a page runs these tests. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { tokenOf } from "./kit/owners.ts"
 
 export interface PageHost {
   /** Where the server listens, on loopback. */
@@ -42,12 +43,13 @@ export const testPageDoor = (name: string, start: () => Promise<PageHost>): void
       ...init,
       headers: { Host: new URL(host.pageOrigin).host, ...init.headers },
     })
-  const postCode = (code: string) =>
+  const postLogin = (body: object) =>
     browse("/login", {
       method: "POST",
       headers: { "content-type": "application/json", Origin: host.pageOrigin },
-      body: JSON.stringify({ code }),
+      body: JSON.stringify(body),
     })
+  const postCode = (code: string) => postLogin({ code })
   const newCode = async (): Promise<string> => {
     const response = await api("POST", "/login-links", {})
     expect(response.status).toBe(201)
@@ -56,12 +58,37 @@ export const testPageDoor = (name: string, start: () => Promise<PageHost>): void
     return url.slice(url.indexOf("=") + 1)
   }
   const logIn = async (): Promise<Login> => {
-    const response = await postCode(await newCode())
+    return loginOf(await postCode(await newCode()))
+  }
+  const loginOf = async (response: Response): Promise<Login> => {
     expect(response.status).toBe(200)
     const { key } = (await response.json()) as { key: string }
     return { key, cookie: /^[^;]+/.exec(response.headers.get("set-cookie") ?? "")?.[0] ?? "" }
   }
   const headersOf = ({ cookie, key }: Login) => ({ Cookie: cookie, "x-sandpiper-key": key })
+
+  /** A session of its own for an owner. */
+  const newSession = async (owner: string): Promise<string> => {
+    const id = `p-${crypto.randomUUID()}`
+    expect((await api("PUT", `/sessions/${id}`, { owner, title: "Own" })).status).toBe(201)
+    return id
+  }
+  const made = async (path: string, body: object): Promise<Record<string, unknown>> => {
+    const response = await api("POST", path, body)
+    expect(response.status).toBe(201)
+    return (await response.json()) as Record<string, unknown>
+  }
+  const rename = (login: Login, session: string) =>
+    browse(`/hub/sessions/${session}/rename`, {
+      method: "POST",
+      headers: { ...headersOf(login), Origin: host.pageOrigin, "content-type": "application/json" },
+      body: JSON.stringify({ title: "Renamed" }),
+    })
+  const listFor = async (login: Login) => {
+    const response = await browse("/hub/sessions", { headers: headersOf(login) })
+    const { sessions = [] } = (await response.json()) as { sessions?: { id: string }[] }
+    return { status: response.status, ids: sessions.map(({ id }) => id) }
+  }
 
   describe(name, () => {
     test("the document has the page's policy, and its files are kept by their hash", async () => {
@@ -162,6 +189,102 @@ export const testPageDoor = (name: string, start: () => Promise<PageHost>): void
       expect(out.status).toBe(200)
       for (const ended of [login, other])
         expect((await browse("/hub/sessions", { headers: headersOf(ended) })).status).toBe(401)
+    })
+
+    test("an API key logs in with its own rights, on its owner's sessions, until it is revoked", async () => {
+      const [alice, bob] = [`user:alice-${crypto.randomUUID()}`, `user:bob-${crypto.randomUUID()}`]
+      const [hers, his] = [await newSession(alice), await newSession(bob)]
+      const { key: token, row } = (await made(`/keys?owner=${alice}`, {
+        scopes: ["sessions:read"],
+      })) as { key: string; row: { prefix: string } }
+      expect(await (await browse("/login")).json()).toEqual({ tokens: true })
+      const login = await loginOf(await postLogin({ token }))
+      expect(await listFor(login)).toEqual({ status: 200, ids: [hers] })
+      const read = (id: string) => browse(`/hub/sessions/${id}`, { headers: headersOf(login) })
+      expect([(await read(hers)).status, (await read(his)).status]).toEqual([200, 404])
+      expect((await rename(login, hers)).status).toBe(403)
+      expect((await api("DELETE", `/keys/${row.prefix}?owner=${alice}`, {})).status).toBe(200)
+      expect((await listFor(login)).status).toBe(401)
+      expect((await postLogin({ token })).status).toBe(401)
+    })
+
+    test("a JWT logs in its person, and a wrong or expired one does not", async () => {
+      const sub = `carol-${crypto.randomUUID()}`
+      const hers = await newSession(`user:${sub}`)
+      const login = await loginOf(await postLogin({ token: await tokenOf(sub) }))
+      expect(await listFor(login)).toEqual({ status: 200, ids: [hers] })
+      expect((await rename(login, hers)).status).toBe(200)
+      const forged = await tokenOf(sub, { secret: "another-secret-of-more-than-32-bytes" })
+      const expired = await tokenOf(sub, { seconds: -60 })
+      for (const token of [forged, expired, "x"])
+        expect((await postLogin({ token })).status).toBe(401)
+    })
+
+    test("a share link logs in to its session with its role, and to no other", async () => {
+      const id = await newSession("user:dan")
+      const other = await newSession("user:dan")
+      const share = async (role: string) =>
+        (await made(`/sessions/${id}/share-links`, { role })) as {
+          token: string
+          link: { id: string }
+        }
+      const [viewer, editor] = [await share("viewer"), await share("editor")]
+      for (const session of [undefined, other])
+        expect((await postLogin({ token: viewer.token, session })).status).toBe(401)
+      const reads = await loginOf(await postLogin({ token: viewer.token, session: id }))
+      const writes = await loginOf(await postLogin({ token: editor.token, session: id }))
+      expect(await listFor(reads)).toEqual({ status: 200, ids: [id] })
+      expect((await rename(reads, id)).status).toBe(403)
+      expect((await rename(writes, id)).status).toBe(200)
+      const read = async (path: string) =>
+        (await browse(path, { headers: headersOf(writes) })).status
+      expect(await read(`/hub/sessions/${other}`)).toBe(403)
+      expect(await read("/hub/keys")).toBe(403)
+      await api("DELETE", `/sessions/${id}/share-links/${editor.link.id}`, {})
+      expect(await read(`/hub/sessions/${id}`)).toBe(401)
+      expect((await listFor(reads)).status).toBe(200)
+    })
+
+    test("a client learns which verbs its login may use", async () => {
+      const id = await newSession("user:eve")
+      const { token } = (await made(`/sessions/${id}/share-links`, { role: "viewer" })) as {
+        token: string
+      }
+      const { cookie, key } = await loginOf(await postLogin({ token, session: id }))
+      const first = Promise.withResolvers<{ type: string; verbs: readonly string[] }>()
+      const socket = new WebSocket(
+        `${host.url.replace(/^http/, "ws")}/hub/sessions/${id}/ws?role=client`,
+        {
+          protocols: ["sandpiper.1", `key.${key}`],
+          headers: { Cookie: cookie, Host: new URL(host.pageOrigin).host },
+        },
+      )
+      socket.addEventListener("open", () => socket.send('{"type":"subscribe","access":true}'))
+      socket.addEventListener("message", ({ data }) => first.resolve(JSON.parse(String(data))))
+      const { type, verbs } = await first.promise
+      socket.close()
+      expect(type).toBe("access")
+      expect(verbs).toContain("history")
+      for (const verb of ["prompt", "answer", "config", "end"]) expect(verbs).not.toContain(verb)
+    })
+
+    test("logging out with a token ends the logins of that token and no others", async () => {
+      const id = await newSession("user:frank")
+      const { token } = (await made(`/sessions/${id}/share-links`, { role: "viewer" })) as {
+        token: string
+      }
+      const operator = await logIn()
+      const [one, two] = [
+        await loginOf(await postLogin({ token, session: id })),
+        await loginOf(await postLogin({ token, session: id })),
+      ]
+      const out = await browse("/hub/logout", {
+        method: "POST",
+        headers: { ...headersOf(one), Origin: host.pageOrigin },
+      })
+      expect(out.status).toBe(200)
+      for (const ended of [one, two]) expect((await listFor(ended)).status).toBe(401)
+      expect((await listFor(operator)).status).toBe(200)
     })
   })
 }

@@ -138,3 +138,33 @@ test("a found login is valid and its cookie never outlives it; the list keeps th
     ),
   )
 })
+
+test("a login with a token gives the sealed token back, and logging out ends the logins of that token only", () => {
+  const logins = openPageLogins(newState(), () => 1)
+  for (const [cookie, who] of [
+    ["a", "one"],
+    ["b", "one"],
+    ["c", "two"],
+  ] as const)
+    logins.begin({ cookie, key: "k", sealed: `sealed-${cookie}`, who })
+  expect(logins.use("a", "k")).toMatchObject({ sealed: "sealed-a" })
+  logins.endAll("one")
+  expect(["a", "b", "c"].map((cookie) => logins.use(cookie, "k")?.sealed)).toEqual([
+    undefined,
+    undefined,
+    "sealed-c",
+  ])
+})
+
+test("logins with tokens never take the place of the operator's", () => {
+  const state = newState()
+  const operator = openPageLogins(state, () => 1).redeem(issueLoginCode(state, 0))
+  const logins = openPageLogins(state, () => 2)
+  for (let index = 0; index < 700; index += 1)
+    logins.begin({ cookie: `c${index}`, key: "k", sealed: "s", who: `who-${index % 100}` })
+  expect(logins.use(operator?.cookie ?? "", operator?.key ?? "")).toBeDefined()
+  const isKept = (index: number) => logins.use(`c${index}`, "k") !== undefined
+  const kept = Array.from({ length: 700 }, (_, index) => isKept(index)).filter(Boolean)
+  expect(kept.length).toBeLessThanOrEqual(510)
+  expect(isKept(699)).toBeTrue()
+})

@@ -14,5 +14,12 @@ export const launchBrowser = async (): Promise<Browser> => {
   })
 }
 
-/** Tests run as root, where Chromium refuses its own sandbox; names below `localhost` are this machine. */
-const ARGS = ["--no-sandbox", "--host-resolver-rules=MAP *.localhost 127.0.0.1"]
+/**
+ * Tests run as root, where Chromium refuses its own sandbox; names below `localhost` are this machine; a microphone that
+ * beeps stands in for a real one.
+ */
+const ARGS = [
+  "--no-sandbox",
+  "--host-resolver-rules=MAP *.localhost 127.0.0.1",
+  "--use-fake-device-for-media-stream",
+]

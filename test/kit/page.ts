@@ -40,12 +40,13 @@ export const startPage = async (
   const binary = requireBinary()
   const sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   await furnish(sandbox)
-  const { PATH = "", HOME = "", OPENCODE_BIN = "" } = sandbox.environment
+  const { PATH = "", HOME = "", OPENCODE_BIN = "", WHISPER_MODELS } = sandbox.environment
   const port = await freePort()
   const env = {
     PATH,
     HOME,
     OPENCODE_BIN,
+    ...(WHISPER_MODELS !== undefined && { WHISPER_MODELS }),
     GATEWAY_PORT: String(port),
     SANDPIPER_SERVICES: "",
     AGENT_USER: "root",

@@ -3,25 +3,19 @@
  * container. Its environment is a file on a volume of the container: it is in no snapshot and in no `docker inspect`.
  */
 import type { z } from "zod"
-import { type Clock, sleep } from "../../lib/clock.ts"
+import type { Clock } from "../../lib/clock.ts"
 import { freePort } from "../../lib/free-port.ts"
-import {
-  type ProviderResult,
-  type SandboxCommandResult,
-  type SandboxProvider,
-  type SandboxSpec,
-} from "./contract.ts"
+import { type ProviderResult, type SandboxProvider, type SandboxSpec } from "./contract.ts"
 import {
   containerOf,
   inspectedContainer,
-  inspectedExec,
   label,
   listedContainers,
   parsed,
-  readOutput,
   volumeName,
   withId,
 } from "./docker-engine.ts"
+import { runInContainer } from "./docker-exec.ts"
 import { createDockerSnapshots } from "./docker-snapshots.ts"
 import {
   archiveOf,
@@ -48,7 +42,6 @@ type Container = z.output<typeof inspectedContainer>
 const API = "/v1.41"
 const NAME = /^[A-Za-z0-9][\w.-]{0,127}$/
 const LONG_MS = 10 * 60_000
-const POLL_MS = 20
 
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
@@ -156,55 +149,6 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
     return { is: "ok", value: { ref: spec.name } }
   }
 
-  const run = async (
-    ref: string,
-    argv: readonly string[],
-    more: { readonly cwd?: string | undefined; readonly env?: readonly string[] },
-    limit: AbortSignal,
-  ): Promise<ProviderResult<SandboxCommandResult>> => {
-    const made = await http.call(
-      {
-        method: "POST",
-        path: container(ref, "/exec"),
-        json: {
-          AttachStdout: true,
-          AttachStderr: true,
-          Cmd: argv,
-          ...(more.env && { Env: more.env }),
-          ...(more.cwd !== undefined && { WorkingDir: more.cwd }),
-        },
-        limit,
-      },
-      { read: parsed(withId) },
-    )
-    if (made.is !== "ok") return made
-    const exec = `/exec/${encodeURIComponent(made.value.Id)}`
-    const output = await http.call(
-      {
-        method: "POST",
-        path: `${exec}/start`,
-        json: { Detach: false, Tty: false },
-        limit,
-        deadlineMs: LONG_MS,
-      },
-      { read: ({ bytes }) => readOutput(bytes) },
-    )
-    if (output.is !== "ok") return output.is === "missing" ? { is: "unknown", why: exec } : output
-    for (;;) {
-      // The output ends a moment before the engine has recorded the exit code.
-      const state = await http.call(
-        { method: "GET", path: `${exec}/json`, limit },
-        { read: parsed(inspectedExec) },
-      )
-      if (state.is !== "ok") return state.is === "missing" ? { is: "unknown", why: exec } : state
-      const { Running, ExitCode } = state.value
-      if (!Running && typeof ExitCode === "number")
-        return { is: "ok", value: { exitCode: ExitCode, ...output.value } }
-      if (limit.aborted) return { is: "unknown", why: "the command did not end in time" }
-      await sleep(clock, POLL_MS, limit)
-    }
-  }
-
   return {
     name: "docker",
     can: {
@@ -307,8 +251,21 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
         ([name, value]) => `${name}=${value}`,
       )
       const argv = commandWithEnvironment(mark, command.argv)
-      const result = await run(ref, argv, { cwd: command.cwd, env }, limit)
-      if (limit.aborted) await run(ref, killCommand(mark), {}, AbortSignal.timeout(killMs))
+      const result = await runInContainer(
+        { http, clock },
+        ref,
+        argv,
+        { cwd: command.cwd, env },
+        limit,
+      )
+      if (limit.aborted)
+        await runInContainer(
+          { http, clock },
+          ref,
+          killCommand(mark),
+          {},
+          AbortSignal.timeout(killMs),
+        )
       return result
     },
     removeVolume: async (name) => {

@@ -4,20 +4,17 @@
  */
 import { z } from "zod"
 import type { Clock } from "../../lib/clock.ts"
+import { hasLabels, labelsToFind, toCloudLabels, withIdleBuffer } from "./cloud-labels.ts"
+import { type ProviderResult, type SandboxProvider, UnsupportedError } from "./contract.ts"
 import {
-  hasLabels,
-  labelsToFind,
-  ownerOf,
-  toCloudLabels,
-  withIdleBuffer,
-  type CloudLabels,
-} from "./cloud-labels.ts"
-import {
-  type ProviderResult,
-  type SandboxInfo,
-  type SandboxProvider,
-  UnsupportedError,
-} from "./contract.ts"
+  createdSchema,
+  type Detail,
+  detailSchema,
+  ID,
+  infoOf,
+  listedSchema,
+  metadataQuery,
+} from "./e2b-sandboxes.ts"
 import { e2bVolumes } from "./e2b-volumes.ts"
 import { ENVD_PORT, runInSandbox } from "./envd.ts"
 import { jsonAs } from "./cloud-json.ts"
@@ -40,51 +37,11 @@ const EXEC_MS = 10 * 60_000
 const SNAPSHOT_MS = 10 * 60_000
 const PAUSE_MS = 2 * 60_000
 const PAGE = 100
-const ID = /^[\w-]{1,100}$/
 /** An id, or `<team>/<name>:<tag>`. */
 const SNAPSHOT_ID = /^[\w-][\w./:-]{0,199}$/
 
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
-
-const createdSchema = z.object({ sandboxID: z.string().regex(ID) })
-const listedSchema = z.object({
-  sandboxID: z.string().regex(ID),
-  startedAt: z.string(),
-  state: z.enum(["running", "paused"]),
-  metadata: z.record(z.string(), z.string()).default({}),
-})
-const detailSchema = listedSchema.extend({
-  envdAccessToken: z.string().optional(),
-  domain: z
-    .string()
-    .regex(/^[a-z0-9.-]+$/i)
-    .nullish(),
-})
-type Detail = z.output<typeof detailSchema>
-
-const infoOf = (box: z.output<typeof listedSchema>): SandboxInfo => {
-  const createdAt = Date.parse(box.startedAt)
-  return {
-    ref: box.sandboxID,
-    state: box.state,
-    ...ownerOf(box.metadata),
-    createdAt: Number.isNaN(createdAt) ? undefined : createdAt,
-    // E2B pauses it at the end of its time.
-    expiresAt: undefined,
-  }
-}
-
-/** The query has the form of the SDK: names and values are encoded twice. */
-const metadataQuery = (labels: CloudLabels): string =>
-  String(
-    new URLSearchParams(
-      Object.entries(labels).map(([name, value]): [string, string] => [
-        encodeURIComponent(name),
-        encodeURIComponent(value),
-      ]),
-    ),
-  )
 
 const timeoutOf = (ms: number): number => Math.max(1, Math.ceil(ms / 1000))
 

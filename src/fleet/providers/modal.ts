@@ -2,22 +2,27 @@
  * Sandboxes of Modal, through its SDK. Modal cannot pause: a session sleeps as a snapshot of its disk. A sandbox ends after
  * 24 hours, and one without commands and connections after its idle time, so a busy one is kept alive.
  */
-import type { Image, ModalClient, Sandbox } from "modal"
+import type { ModalClient, Sandbox } from "modal"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
-import { cloudVolumeName, hasLabels, labelsToFind, withIdleBuffer } from "./cloud-labels.ts"
+import { cloudVolumeName, hasLabels, labelsToFind } from "./cloud-labels.ts"
 import {
   type ProviderResult,
-  type SandboxCommand,
-  type SandboxCommandResult,
   type SandboxInfo,
   type SandboxProvider,
-  type SandboxSpec,
   UnsupportedError,
 } from "./contract.ts"
 import { isModalMissing, mayBeFinished, openModal, resultOfError } from "./modal-client.ts"
+import {
+  appOf,
+  createFromImage,
+  createFromMemory,
+  MEMORY,
+  runIn,
+  wholeSeconds,
+} from "./modal-sandbox.ts"
 import { encodeTags, modalInfo, modalTags } from "./modal-tags.ts"
-import { argvOf, startAndStay, startRunner } from "./start-runner.ts"
+import { argvOf } from "./start-runner.ts"
 
 export interface ModalOptions {
   readonly tokenId: string
@@ -33,19 +38,13 @@ export interface ModalOptions {
 const MAX_LIFE_MS = 86_400_000
 const SNAPSHOT_LIFE_MS = 30 * MAX_LIFE_MS
 const SNAPSHOT_MS = 10 * 60_000
-const EXEC_MS = 10 * 60_000
 const END_MS = 60_000
 const POLL_MS = 250
 const TUNNELS_MS = 50_000
 const REF = /^sb-[A-Za-z0-9]{1,60}$/
-const MEMORY = "mem:"
-const IMAGE_ID = /^im-[A-Za-z0-9]+$/
 
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
-
-/** Modal takes whole seconds. */
-const wholeSeconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1000)) * 1000
 
 export const createModalProvider = (options: ModalOptions): SandboxProvider => {
   const { clock, app: appName } = options
@@ -83,8 +82,6 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
     }
   }
 
-  const appOf = (modal: ModalClient) => modal.apps.fromName(appName, { createIfMissing: true })
-
   /** Runs calls for one sandbox and closes its connection afterwards. A finished sandbox is missing. */
   const withSandbox = <T>(
     ref: string,
@@ -112,88 +109,6 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
         )
       : Promise.resolve(missing)
 
-  const runIn = async (
-    sandbox: Sandbox,
-    command: SandboxCommand,
-  ): Promise<SandboxCommandResult> => {
-    const running = await sandbox.exec([...command.argv], {
-      timeoutMs: EXEC_MS,
-      ...(command.cwd !== undefined && { workdir: command.cwd }),
-      ...(command.environment && { env: { ...command.environment } }),
-    })
-    const [stdout, stderr, exitCode] = await Promise.all([
-      running.stdout.readText(),
-      running.stderr.readText(),
-      running.wait(),
-    ])
-    return { exitCode, stdout, stderr }
-  }
-
-  const imageOf = async (modal: ModalClient, { image }: SandboxSpec): Promise<Image> =>
-    image.kind === "image" && !IMAGE_ID.test(image.id)
-      ? modal.images.fromRegistry(image.id)
-      : modal.images.fromId(image.id)
-
-  const volumesOf = async (modal: ModalClient, { volumes }: SandboxSpec) => {
-    const made = await Promise.all(
-      volumes.map(async ({ name, path, readOnly }) => {
-        const volume = await modal.volumes.fromName(cloudVolumeName(name), {
-          createIfMissing: true,
-        })
-        return [path, readOnly ? volume.withMountOptions({ readOnly }) : volume] as const
-      }),
-    )
-    return Object.fromEntries(made)
-  }
-
-  const createFromImage = async (
-    modal: ModalClient,
-    spec: SandboxSpec,
-    tags: Record<string, string>,
-    lifeMs: number,
-  ): Promise<Sandbox> => {
-    const { cpu, memoryMiB } = spec.resources
-    const [app, image, volumes] = await Promise.all([
-      appOf(modal),
-      imageOf(modal, spec),
-      volumesOf(modal, spec),
-    ])
-    return modal.sandboxes.create(app, image, {
-      name: spec.name,
-      tags,
-      command: [...startAndStay],
-      env: { ...spec.environment },
-      volumes,
-      encryptedPorts: [...spec.ports],
-      timeoutMs: lifeMs,
-      idleTimeoutMs: wholeSeconds(withIdleBuffer(spec.idleMs)),
-      experimentalEnableSnapshot: true,
-      ...(cpu !== undefined && { cpu, cpuLimit: cpu }),
-      ...(memoryMiB !== undefined && { memoryMiB, memoryLimitMiB: memoryMiB }),
-    })
-  }
-
-  /** The processes of a restored memory have the environment of their time, so the runner is started again. */
-  const createFromMemory = async (
-    modal: ModalClient,
-    spec: SandboxSpec,
-    tags: Record<string, string>,
-  ): Promise<Sandbox> => {
-    const snapshot = await modal.sandboxSnapshots.fromId(spec.image.id.slice(MEMORY.length))
-    const sandbox = await modal.sandboxes.experimentalFromSnapshot(snapshot, { name: spec.name })
-    try {
-      await sandbox.setTags(tags)
-      const command = { argv: startRunner, environment: spec.environment }
-      const { exitCode, stderr } = await runIn(sandbox, command)
-      if (exitCode === 0) return sandbox
-      throw new Error(`the runner did not start: ${stderr.slice(0, 500)}`)
-    } catch (error) {
-      // Without its labels it would not be found again.
-      await sandbox.terminate()
-      throw error
-    }
-  }
-
   return {
     name: "modal",
     can: {
@@ -213,7 +128,7 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
       const wanted = encodeTags(labelsToFind(by))
       const tags = Object.entries(wanted).map(([tagName, tagValue]) => ({ tagName, tagValue }))
       const found = await attempt(async (modal) => {
-        const { appId } = await appOf(modal)
+        const { appId } = await appOf(modal, appName)
         const all: SandboxInfo[] = []
         let beforeTimestamp: number | undefined
         for (;;) {
@@ -249,7 +164,7 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
           const tags = modalTags(spec.labels, now, lifeMs)
           const sandbox = isMemory
             ? await createFromMemory(modal, spec, tags)
-            : await createFromImage(modal, spec, tags, lifeMs)
+            : await createFromImage(modal, spec, tags, lifeMs, appName)
           const ref = sandbox.sandboxId
           sandbox.detach()
           return { is: "ok", value: { ref, expiresAt: now + lifeMs } }
@@ -329,7 +244,7 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
       }),
     health: () =>
       attempt<void>(async (modal) => {
-        await appOf(modal)
+        await appOf(modal, appName)
         return ok
       }),
   }

@@ -7,6 +7,8 @@ import { parseLimitedJson } from "../../wire/json-limits.ts"
 import {
   type Client,
   type ClientMessage,
+  type ClientVerb,
+  clientVerbNames,
   parseClientMessage,
   type RefusalCode,
   type Reply,
@@ -154,6 +156,8 @@ export const guardSocket = (
     }
     const refused = refusalOf(ports, hosted, sender, "subscribe")
     if (refused) return reply(refused, message.clientRequestId)
+    if (message.access === true)
+      send(JSON.stringify({ type: "access", verbs: verbsOf(hosted, sender) }))
     hosted.session.clients.subscribe(connection, message)
     await markRead(ports, hosted, sender.principal)
   }
@@ -165,6 +169,10 @@ export const guardSocket = (
     },
   }
 }
+
+/** The verbs that the principal may use in this session. Each is decided again when it is used. */
+const verbsOf = ({ access }: HostedSession, { principal }: Sender): readonly ClientVerb[] =>
+  clientVerbNames.filter((name) => decide(principal, `verb:${name}`, access.target()).ok)
 
 /** The principal has seen everything up to now: when it subscribes, reads a snapshot and when its connection closes. */
 export const markRead = async (

@@ -7,9 +7,11 @@ import {
   LOGIN_CODE_MS,
   type PageLogin,
   withLogin,
+  withoutLogins,
   withUse,
 } from "../page-login-state.ts"
 import { hashOf } from "../keys.ts"
+import { addColumns } from "../session/add-columns.ts"
 import type { Sql } from "../session/ports.ts"
 import { hasRow, readRows } from "../session/rows.ts"
 import { randomToken } from "./random-token.ts"
@@ -24,6 +26,14 @@ const loginRow = z.object({
   key: z.string(),
   createdAt: z.number(),
   usedAt: z.number(),
+  sealed: z
+    .string()
+    .nullable()
+    .transform((text) => text ?? undefined),
+  who: z
+    .string()
+    .nullable()
+    .transform((text) => text ?? undefined),
 })
 
 export const createStoredPageLogins = (sql: Sql, now: () => number): StoredPageLogins => {
@@ -33,22 +43,28 @@ export const createStoredPageLogins = (sql: Sql, now: () => number): StoredPageL
   sql.run(
     "CREATE TABLE IF NOT EXISTS page_logins (cookie TEXT PRIMARY KEY, key TEXT NOT NULL, created_at INTEGER NOT NULL, used_at INTEGER NOT NULL)",
   )
+  addColumns(sql, [
+    ["page_logins", "sealed", "TEXT"],
+    ["page_logins", "who", "TEXT"],
+  ])
   const read = (): readonly PageLogin[] =>
     readRows(
       sql,
       loginRow,
-      "SELECT cookie, key, created_at AS createdAt, used_at AS usedAt FROM page_logins",
+      "SELECT cookie, key, created_at AS createdAt, used_at AS usedAt, sealed, who FROM page_logins",
     )
   const store = (logins: readonly PageLogin[]) =>
     sql.transaction(() => {
       sql.run("DELETE FROM page_logins")
-      for (const { cookie, key, createdAt, usedAt } of logins)
+      for (const { cookie, key, createdAt, usedAt, sealed, who } of logins)
         sql.run(
-          "INSERT INTO page_logins (cookie, key, created_at, used_at) VALUES (?, ?, ?, ?)",
+          "INSERT INTO page_logins (cookie, key, created_at, used_at, sealed, who) VALUES (?, ?, ?, ?, ?, ?)",
           cookie,
           key,
           createdAt,
           usedAt,
+          sealed ?? null,
+          who ?? null,
         )
     })
   return {
@@ -76,6 +92,13 @@ export const createStoredPageLogins = (sql: Sql, now: () => number): StoredPageL
       store(withLogin(read(), login, at))
       return { cookie, key, maxAgeSeconds: cookieSeconds(login, at) }
     },
+    begin: async ({ cookie, key, sealed, who }) => {
+      const [cookieHash, keyHash] = await Promise.all([hashOf(cookie), hashOf(key)])
+      const at = now()
+      const login = { cookie: cookieHash, key: keyHash, createdAt: at, usedAt: at, sealed, who }
+      store(withLogin(read(), login, at))
+      return { maxAgeSeconds: cookieSeconds(login, at) }
+    },
     use: async (cookie, key) => {
       const [cookieHash, keyHash] = await Promise.all([hashOf(cookie), hashOf(key)])
       const at = now()
@@ -83,11 +106,12 @@ export const createStoredPageLogins = (sql: Sql, now: () => number): StoredPageL
       const found = findLogin(logins, cookieHash, keyHash, at)
       if (!found) return undefined
       if (found.due) store(withUse(logins, found.login, at))
-      return { renewSeconds: found.due ? cookieSeconds(found.login, at) : undefined }
+      const { login, due } = found
+      return { renewSeconds: due ? cookieSeconds(login, at) : undefined, sealed: login.sealed }
     },
-    endAll: () => {
-      store([])
-      sql.run("DELETE FROM login_codes")
+    endAll: (who) => {
+      store(withoutLogins(read(), who))
+      if (who === undefined) sql.run("DELETE FROM login_codes")
     },
   }
 }

@@ -1,7 +1,7 @@
 /** The page: side, conversation, panel, and the layers over them. */
 import { useEffect } from "preact/hooks"
 import { hasSide, isDrawerOpen, layer, panelWidth } from "./client/layout.ts"
-import { login } from "./client/login.ts"
+import { login, offered } from "./client/login.ts"
 import { go, route } from "./client/navigation.ts"
 import { markSeen, mayCreate, sessions, view } from "./client/store.ts"
 import { Dock } from "./dock/dock.tsx"
@@ -10,7 +10,7 @@ import { Banner } from "./shell/banner.tsx"
 import { Bar } from "./shell/bar.tsx"
 import { DropTarget } from "./shell/drop-target.tsx"
 import { LiveRegion } from "./shell/live-region.tsx"
-import { LoginScreen } from "./shell/login-screen.tsx"
+import { LoginScreen, OfferScreen } from "./shell/login-screen.tsx"
 import { Separator } from "./shell/separator.tsx"
 import { Sidebar } from "./shell/sidebar.tsx"
 import { Button } from "./ui/button.tsx"
@@ -47,6 +47,7 @@ const Conversation = () => (
 
 export const App = () => {
   useEffect(markSeen, [view.value.channels, route.value])
+  if (offered.value) return <OfferScreen offer={offered.value} />
   if (login.value === "refused") return <LoginScreen />
   const { place, panel } = route.value
   if (place === "unknown") return <Unknown />

@@ -102,6 +102,14 @@ export const words = {
   loginText:
     "Open the link that Sandpiper printed when it started. A link works once, within ten minutes. This command prints another one:",
   loginCommand: "sandpiper link",
+  loginToken: "Or paste an API key, a token or a share link",
+  loginEnter: "Log in",
+  loginUnreadable: "this is neither a key nor a share link",
+  offerTitle: "Open the shared session?",
+  offerText: "This browser is logged in already. The share link replaces that login.",
+  offerTake: "Open the shared session",
+  offerStay: "Stay",
+  readOnly: "You can read this session. Writing needs more rights.",
   loginDrafts: "What you have typed here is kept.",
 
   // Log
@@ -244,6 +252,8 @@ export const words = {
   attachPaste: "Attach as a file",
   pastedName: "pasted.txt",
   recordingName: "recording.webm",
+  recordingTitle: "Recording",
+  heard: (text: string) => `Heard: ${text}`,
   removeFile: (name: string) => `Remove ${name}`,
   model: "Model",
   defaultModel: "Default model",

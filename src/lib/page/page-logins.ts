@@ -8,17 +8,33 @@ export interface NewLogin {
   readonly maxAgeSeconds: number
 }
 
+/** A login of a person with a token of their own. */
+export interface TokenLogin {
+  readonly cookie: string
+  readonly key: string
+  /** The token, encrypted with the cookie and the key, which are not stored. */
+  readonly sealed: string
+  /** The hash of the token: logins with the same token end together. */
+  readonly who: string
+}
+
+export interface UsedLogin {
+  /** The cookie is to be sent again. */
+  readonly renewSeconds: number | undefined
+  /** Present: the login has the rights of this token. Absent: it is the operator's. */
+  readonly sealed?: string | undefined
+}
+
 /** Codes, cookies and keys are stored as hashes only. */
 export interface PageLogins {
   /** A new login for a valid code, which becomes invalid. */
   readonly redeem: (code: string) => NewLogin | undefined
-  /** Undefined if cookie and key are not of one valid login. `renewSeconds`: the cookie is to be sent again. */
-  readonly use: (
-    cookie: string,
-    key: string,
-  ) => { readonly renewSeconds: number | undefined } | undefined
-  /** Ends every login and makes every code invalid. */
-  readonly endAll: () => void
+  /** Stores the login of a token that was checked. */
+  readonly begin: (login: TokenLogin) => { readonly maxAgeSeconds: number }
+  /** Undefined if cookie and key are not of one valid login. */
+  readonly use: (cookie: string, key: string) => UsedLogin | undefined
+  /** Ends every login and makes every code invalid. With `who`, ends the logins of one token. */
+  readonly endAll: (who?: string) => void
 }
 
 /** The same where the logins are stored in another object. */

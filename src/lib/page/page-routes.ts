@@ -53,9 +53,9 @@ export const pageRoutes = [
     name: "login",
     path: "/login",
     access: "open",
-    methods: ["POST"],
+    methods: ["GET", "POST"],
     sameOrigin: true,
-    doc: "exchanges the code of a login link for a cookie and a key",
+    doc: "POST exchanges the code of a login link, or a token, for a cookie and a key; GET says whether tokens are accepted",
   },
   {
     name: "logout",

@@ -27,7 +27,8 @@ interface File {
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 
-const MAX_FILES = 8
+/** As many as a client may send. */
+const MAX_FILES = 20
 const MAX_BYTES = 25 * 1024 * 1024
 /** At most this much of one file is inlined into the prompt, to save the model's context. */
 const MAX_CHARS = 100_000

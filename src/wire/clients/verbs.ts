@@ -29,9 +29,10 @@ const verb = <const Name extends string, Shape extends z.ZodRawShape>(
 const clientVerbs = [
   verb(
     "subscribe",
-    "Get the current state of the session, or the changes since `cursor`, then every change as it happens. With `channel`, the snapshot has the messages of this channel only.",
+    "Get the current state of the session, or the changes since `cursor`, then every change as it happens. With `channel`, the snapshot has the messages of this channel only. With `access`, an `access` event first names the verbs that this client may use.",
     {
       cursor: z.int().nonnegative().optional(),
+      access: z.boolean().optional(),
       channel: channelKey.optional(),
     },
   ),
@@ -131,6 +132,8 @@ const clientVerbs = [
 export type ClientMessage = z.output<(typeof clientVerbs)[number]["schema"]>
 export type ClientVerb = ClientMessage["type"]
 export type Client<Verb extends ClientVerb> = Extract<ClientMessage, { readonly type: Verb }>
+
+export const clientVerbNames: readonly ClientVerb[] = clientVerbs.map(({ name }) => name)
 
 export type Reply =
   | { readonly ok: true; readonly [field: string]: unknown }

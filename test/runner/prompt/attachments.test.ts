@@ -190,13 +190,13 @@ describe("the limits of attachments", () => {
     expect(problems[0]).toContain('attachment "two.zip": it is larger than the 12 MB')
   })
 
-  test("eight files are accepted, and the ninth is reported as an error", async () => {
-    const nine = Array.from({ length: 9 }, (_, n) =>
+  test("twenty files are accepted, and the next one is reported as an error", async () => {
+    const files = Array.from({ length: 21 }, (_, n) =>
       file("text/plain", data("text/plain", `text ${n}`), `${n}.txt`),
     )
-    const { notes, problems } = await prepare(nine)
-    expect(problems).toEqual(['attachment "8.txt": a prompt can have at most 8 files'])
-    expect(notes).toContain("text 7")
+    const { notes, problems } = await prepare(files)
+    expect(problems).toEqual(['attachment "20.txt": a prompt can have at most 20 files'])
+    expect(notes).toContain("text 19")
   })
 
   test("an invalid data URL is an error of this file only", async () => {

@@ -8,8 +8,9 @@ import { DIRECTORY_NAME } from "./remote-directory.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 
 /** What the directory answers about logins. */
-export const pageCalls = ({ redeem, use, endAll }: StoredPageLogins) => ({
+export const pageCalls = ({ redeem, begin, use, endAll }: StoredPageLogins) => ({
   pageRedeem: redeem,
+  pageBegin: begin,
   pageUse: use,
   pageEndAll: endAll,
 })
@@ -19,16 +20,20 @@ const newLogin = z
   .nullable()
   .transform((login) => login ?? undefined)
 
+const begunLogin = z.object({ maxAgeSeconds: z.number() })
+
 const usedLogin = z
-  .object({ renewSeconds: z.number().optional() })
+  .object({ renewSeconds: z.number().optional(), sealed: z.string().optional() })
   .nullable()
-  .transform((login) => login && { renewSeconds: login.renewSeconds })
+  .transform((login) => login && { renewSeconds: login.renewSeconds, sealed: login.sealed })
   .transform((login) => login ?? undefined)
 
 const remoteLogins = ({ DIRECTORY }: DurableEnvironment): RemotePageLogins => ({
   redeem: (code) => callObject(DIRECTORY, DIRECTORY_NAME, newLogin, "pageRedeem", [code]),
+  begin: (login) => callObject(DIRECTORY, DIRECTORY_NAME, begunLogin, "pageBegin", [login]),
   use: (cookie, key) => callObject(DIRECTORY, DIRECTORY_NAME, usedLogin, "pageUse", [cookie, key]),
-  endAll: () => callObject(DIRECTORY, DIRECTORY_NAME, nothing, "pageEndAll", []),
+  endAll: (who) =>
+    callObject(DIRECTORY, DIRECTORY_NAME, nothing, "pageEndAll", who === undefined ? [] : [who]),
 })
 
 /** Undefined without static assets, and without an operator, whose sessions the page shows. */

@@ -7,6 +7,8 @@ export interface DraftFile {
   readonly mime: string
   readonly size: number
   readonly blob: Blob
+  /** Of a recording: how long it is. */
+  readonly lengthMs?: number
 }
 
 export const MAX_FILES = 20

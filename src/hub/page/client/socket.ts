@@ -3,13 +3,19 @@ import type { ClientMessage, Reply } from "../../../wire/clients/verbs.ts"
 import type { HubEvent } from "../../view/view.ts"
 import { loginKey } from "./login.ts"
 
+/** The verbs that this login may use in the session. */
+export interface AccessEvent {
+  readonly type: "access"
+  readonly verbs: readonly string[]
+}
+
 export interface SocketEvents {
   /** The connection is open: send `subscribe` and everything that waits. */
   readonly onOpen: () => void
   /** `wait` is the time until the next attempt. */
   readonly onClosed: (wait: number) => void
   readonly onRefused: () => void
-  readonly onEvent: (event: HubEvent) => void
+  readonly onEvent: (event: HubEvent | AccessEvent) => void
   readonly onReply: (clientRequestId: string, reply: Reply) => void
 }
 

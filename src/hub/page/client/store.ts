@@ -1,6 +1,6 @@
 /** What the page knows: the view of the open session, the list of sessions, and the actions of the person. */
 import { batch, computed, effect, signal } from "@preact/signals"
-import type { Client, ClientMessage, Reply } from "../../../wire/clients/verbs.ts"
+import type { Client, ClientMessage, ClientVerb, Reply } from "../../../wire/clients/verbs.ts"
 import { dockOf } from "../../view/dock.ts"
 import { unanswered } from "../../view/outbox.ts"
 import type { ListedSession } from "../../view/sidebar-rows.ts"
@@ -17,6 +17,9 @@ import { openSocket, type Socket } from "./socket.ts"
 import { readJson, writeStored } from "./storage.ts"
 
 export const view = signal<View>(emptyView)
+/** The verbs that this login may use in the open session; `undefined` before the hub has named them. */
+const verbs = signal<readonly string[] | undefined>(undefined)
+export const mayUse = (verb: ClientVerb): boolean => verbs.value?.includes(verb) ?? true
 /** The first snapshot of the conversation has arrived. */
 export const isLoaded = signal(false)
 export const sessions = signal<readonly ListedSession[] | undefined>(undefined)
@@ -85,6 +88,7 @@ const subscribe = () => {
     type: "subscribe",
     ...(hasCursor ? { cursor } : {}),
     channel: wanted,
+    access: true,
   })
 }
 
@@ -127,7 +131,10 @@ const connect = (id: string): Socket =>
       void refreshSessions()
     },
     onRefused: refuse,
-    onEvent: (event) => dispatchLater({ type: "event", event }),
+    onEvent: (event) => {
+      if (event.type === "access") verbs.value = event.verbs
+      else dispatchLater({ type: "event", event })
+    },
     onReply: (clientRequestId, reply) => {
       const waiter = waiters.get(clientRequestId)
       waiters.delete(clientRequestId)
@@ -165,6 +172,7 @@ export const start = (): void => {
     batch(() => {
       view.value = emptyView
       isLoaded.value = false
+      verbs.value = undefined
       connection.value = { session: id, socket: connect(id), kept: openOutbox(id) }
     })
   })

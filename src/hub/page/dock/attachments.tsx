@@ -1,7 +1,7 @@
 /** Files that go out with the prompt. */
 import { useEffect, useState } from "preact/hooks"
 import type { DraftFile } from "../client/files.ts"
-import { fileSize } from "../ui/clock.ts"
+import { fileSize, stopwatch } from "../ui/clock.ts"
 import { Icon } from "../ui/icon.tsx"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
@@ -33,8 +33,10 @@ export const Attachments = ({
             <>
               <Icon name={file.mime.startsWith("audio/") ? "audio" : "fileText"} />
               <span>
-                <b>{visible(file.name)}</b>
-                <small>{fileSize(file.size)}</small>
+                <b>{file.lengthMs === undefined ? visible(file.name) : words.recordingTitle}</b>
+                <small>
+                  {file.lengthMs === undefined ? fileSize(file.size) : stopwatch(file.lengthMs)}
+                </small>
               </span>
             </>
           )}

@@ -249,7 +249,10 @@ export const Composer = () => {
         />
         <IconButton icon="attach" label={words.attach} onClick={() => picker.current?.click()} />
         <Recorder
-          onDone={(blob) => void draft.addFiles([draftFile(blob, words.recordingName)])}
+          onDone={(blob, lengthMs) => {
+            const file = { ...draftFile(blob, words.recordingName), lengthMs }
+            setNote(draft.addFiles([file]) ? "" : words.tooMany)
+          }}
           onFailed={() => setNote(words.recordFailed)}
         />
         <ModelPicker chosen={draft.model} onChoose={draft.setModel} />

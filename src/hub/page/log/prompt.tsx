@@ -3,12 +3,12 @@ import { useState } from "preact/hooks"
 import type { MessageWithParts } from "../../../wire/clients/conversation.ts"
 import type { Pending } from "../../view/view.ts"
 import { insertText } from "../client/drafts.ts"
-import { deliver, dropPending, request, view } from "../client/store.ts"
+import { deliver, dropPending, mayUse, request, view } from "../client/store.ts"
 import { ArtifactImage } from "../parts/image.tsx"
 import { Button } from "../ui/button.tsx"
 import { clockTime } from "../ui/clock.ts"
 import { CopyButton } from "../ui/copy-button.tsx"
-import { Icon } from "../ui/icon.tsx"
+import { Icon, type IconName } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
@@ -28,6 +28,16 @@ const filesOf = ({ parts }: MessageWithParts): readonly PromptFile[] =>
       kind === "extra" ? (data as { readonly files?: unknown } | null)?.files : undefined
     return Array.isArray(files) ? (files as readonly PromptFile[]) : []
   })
+
+const iconOf = (mime: string): IconName =>
+  mime.startsWith("image/") ? "image" : mime.startsWith("audio/") ? "audio" : "fileText"
+
+/** What the agent was told that a voice message says. */
+const transcriptOf = ({ parts }: MessageWithParts): string | undefined => {
+  const data = parts.find(({ kind }) => kind === "transcript")?.data
+  const { transcript } = (data ?? {}) as { readonly transcript?: unknown }
+  return typeof transcript === "string" ? transcript : undefined
+}
 
 const Bubble = ({ text }: { readonly text: string }) => {
   const [all, setAll] = useState(false)
@@ -51,7 +61,7 @@ const Files = ({ files }: { readonly files: readonly PromptFile[] }) =>
       {files.map(({ mime = "", filename, artifact }, index) =>
         artifact === undefined ? (
           <span key={index} class="chip">
-            <Icon name={mime.startsWith("image/") ? "image" : "fileText"} size={14} />
+            <Icon name={iconOf(mime)} size={14} />
             {visible(filename ?? mime)}
           </span>
         ) : (
@@ -64,6 +74,7 @@ const Files = ({ files }: { readonly files: readonly PromptFile[] }) =>
 export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
   const [asks, setAsks] = useState(false)
   const text = textOfMessage(message)
+  const heard = transcriptOf(message)
   const later = view.value.order.filter((id) => {
     const other = view.value.messages.get(id)
     return other?.channel === message.channel && (other.createdAt ?? 0) > message.createdAt
@@ -80,6 +91,7 @@ export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
       <div class="bubble">
         <Bubble text={text} />
         <Files files={filesOf(message)} />
+        {heard !== undefined && <p class="bubble-heard">{words.heard(visible(heard))}</p>}
       </div>
       {asks ? (
         <div class="prompt-ask" role="group">
@@ -97,7 +109,9 @@ export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
             {clockTime(message.createdAt)}
           </time>
           <CopyButton text={() => text} />
-          <IconButton small icon="undo" label={words.undo} onClick={() => setAsks(true)} />
+          {mayUse("revert") && (
+            <IconButton small icon="undo" label={words.undo} onClick={() => setAsks(true)} />
+          )}
         </div>
       )}
     </div>

@@ -1,6 +1,7 @@
 /** Provider keys, which are written and never shown, and endpoints of one's own. */
 import { useState } from "preact/hooks"
 import { logOutEverywhere } from "../client/login.ts"
+import { mayUse } from "../client/store.ts"
 import { Button } from "../ui/button.tsx"
 import { Icon } from "../ui/icon.tsx"
 import { words } from "../words.ts"
@@ -91,10 +92,8 @@ const KeyRow = ({ id, name, variable }: (typeof PROVIDERS)[number]) => {
 
 export const Keys = () => (
   <>
-    {PROVIDERS.map((provider) => (
-      <KeyRow key={provider.id} {...provider} />
-    ))}
-    <Endpoint />
+    {mayUse("config") && PROVIDERS.map((one) => <KeyRow key={one.id} {...one} />)}
+    {mayUse("config") && <Endpoint />}
     <div class="setting">
       <div>
         <b>{words.logOut}</b>

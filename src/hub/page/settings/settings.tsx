@@ -1,6 +1,7 @@
 /** The settings: a layer over the page, so that what is typed stays where it is. */
 import type { ComponentChildren } from "preact"
 import { layer, settingsPage } from "../client/layout.ts"
+import { mayUse } from "../client/store.ts"
 import { Layer } from "../shell/layer.tsx"
 import { Icon, type IconName } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
@@ -53,15 +54,19 @@ const pages: readonly Page[] = [
   },
 ]
 
+/** Pages that change the agent's config and nothing else. */
+const OF_CONFIG = new Set(["instructions", "tools"])
+
 export const Settings = () => {
-  const current = pages.find(({ id }) => id === settingsPage.value) ?? pages[0]
+  const shown = pages.filter(({ id }) => mayUse("config") || !OF_CONFIG.has(id))
+  const current = shown.find(({ id }) => id === settingsPage.value) ?? shown[0]
   const close = () => (layer.value = undefined)
   if (!current) return null
   return (
     <Layer label={words.settings} class="settings" onClose={close}>
       <nav class="settings-nav" aria-label={words.settings}>
         <b>{words.settings}</b>
-        {pages.map(({ id, icon, title }) => (
+        {shown.map(({ id, icon, title }) => (
           <button
             key={id}
             type="button"

@@ -46,6 +46,13 @@ export interface PageDoorOptions extends ProxyPorts {
 
 type Handler = (exchange: HttpExchange, target: Target, setCookie: string | undefined) => void
 
+/** People log in with links here: the sandbox has one person. */
+const NO_TOKENS = {
+  status: 200,
+  headers: { "content-type": "application/json" },
+  body: '{"tokens":false}',
+} as const
+
 const loginBody = z.object({ code: z.string().min(1).max(128) })
 
 export const createPageDoor = (
@@ -60,7 +67,10 @@ export const createPageDoor = (
     conversation: (exchange) => serveDocument(exchange),
     "page-asset": (exchange, target) => serveFile(exchange, target),
     "page-file": (exchange, target) => serveFile(exchange, target),
-    login: (exchange) => readSmallBody(exchange, (text) => logIn(exchange, text), options.onError),
+    login: (exchange) =>
+      exchange.head.method === "GET"
+        ? exchange.respond(NO_TOKENS)
+        : readSmallBody(exchange, (text) => logIn(exchange, text), options.onError),
     logout: (exchange) => {
       logins.endAll()
       exchange.respond({
@@ -118,7 +128,8 @@ export const createPageDoor = (
     if (key === undefined || cookies.length === 0) return "not-logged-in"
     for (const cookie of cookies) {
       const login = logins.use(cookie, key)
-      if (login === undefined) continue
+      // A token has the rights of its owner; this door has the operator's only.
+      if (login === undefined || login.sealed !== undefined) continue
       const { renewSeconds: seconds } = login
       return { setCookie: seconds === undefined ? undefined : cookieFor(exchange, cookie, seconds) }
     }

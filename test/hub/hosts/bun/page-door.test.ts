@@ -7,12 +7,17 @@ import { servePage } from "../../../../src/cli/serve-page.ts"
 import { loadPageFiles } from "../../../../src/hub/page-files.ts"
 import { testPageDoor } from "../../page-door-contract.ts"
 import { CLIENT_TOKEN, startTestHub } from "../../kit/hub.ts"
+import { AUDIENCE, ISSUER, JWT_SECRET } from "../../kit/owners.ts"
 
 const startPageHost = async () => {
   const stateDir = await mkdtemp(join(tmpdir(), "page-host-"))
   const settings = { stateDir, pageOrigin: "http://sandpiper.localhost", sandboxOrigin: undefined }
   const page = servePage(settings, await loadPageFiles(), CLIENT_TOKEN)
-  const { hub, stop } = await startTestHub({ stateDir, page })
+  const { hub, stop } = await startTestHub({
+    stateDir,
+    page,
+    jwt: { secret: JWT_SECRET, issuer: ISSUER, audience: AUDIENCE },
+  })
   return {
     url: hub.url,
     pageOrigin: `http://sandpiper.localhost:${hub.port}`,
