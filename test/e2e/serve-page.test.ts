@@ -27,9 +27,9 @@ const link = () => /http:\/\/\S+#login=\S+/.exec(output("link"))?.[0] ?? ""
 const sandboxes = () =>
   (
     JSON.parse(output("fleet", "ls", "--json")) as {
-      readonly sandboxes: readonly { readonly session: string }[]
+      readonly sandboxes: readonly { readonly sessionId: string }[]
     }
-  ).sandboxes.map(({ session }) => session)
+  ).sandboxes.map(({ sessionId }) => sessionId)
 
 beforeAll(async () => {
   place = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
@@ -56,7 +56,11 @@ afterAll(async () => {
 const ask = async (content: string) => {
   await page.locator("#prompt").fill(content)
   await page.keyboard.press("Enter")
-  await page.getByText("I am the scripted demo model").waitFor({ timeout: 55_000 })
+  await page
+    .locator(".log")
+    .getByText("I am the scripted demo model")
+    .first()
+    .waitFor({ timeout: 55_000 })
 }
 const sessionOf = () => /\/c\/([^/]+)\//.exec(page.url())?.[1] ?? ""
 
@@ -70,11 +74,11 @@ test("the page of a hub without sessions takes a prompt, which is answered in a 
 
 test("a new conversation has a sandbox of its own, and one in the same sandbox sees its files", async () => {
   const first = sessionOf()
-  await page.getByRole("button", { name: "New conversation" }).click()
-  await page.waitForURL((url) => !url.pathname.includes(first))
+  await page.locator(".side-new").click()
+  await untilTrue(async () => sessionOf() !== first, "a new session")
   const second = sessionOf()
   // A session without a word is not made twice.
-  await page.getByRole("button", { name: "New conversation" }).click()
+  await page.locator(".side-new").click()
   expect(sessionOf()).toBe(second)
   await ask("run: ls")
   expect(await page.locator(".log").innerText()).not.toContain("first.txt")

@@ -318,9 +318,14 @@ const isCreating = signal(false)
 const openNewSession = async (how?: "replace"): Promise<void> => {
   if (isCreating.peek()) return
   isCreating.value = true
+  await refreshSessions()
+  const isSpoken = view.value.messages.size > 0 || view.value.outbox.length > 0
   const unused = sessions.value?.find(
-    ({ channels, parent, status }) =>
-      channels?.length === 0 && parent === undefined && status === "running",
+    ({ id, channels, parent, status }) =>
+      channels?.length === 0 &&
+      parent === undefined &&
+      status === "running" &&
+      !(isSpoken && id === route.value.session),
   )
   const { id = unused?.id, problem } = unused ? {} : await createSession()
   isCreating.value = false
