@@ -43,6 +43,8 @@ export const words = {
 
   // Side
   newConversation: "New conversation",
+  newHere: "New conversation in this sandbox",
+  notCreated: (why: string) => `No new conversation: ${why}`,
   search: "Search",
   hideSide: "Hide the conversations",
   showSide: "Show the conversations",
@@ -51,6 +53,7 @@ export const words = {
   reconnecting: "Reconnecting",
   theme: { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" },
   noConversations: "No conversations yet.",
+  nothingShared: "There is no conversation for you yet. One that is shared with you appears here.",
   noTitles: (query: string) => `No title contains "${query}".`,
   rowState: {
     working: "working",

@@ -7,7 +7,12 @@ import { changedTurn, restoreTurn } from "../turn/turn-record.ts"
 import { answerText } from "../turn/text.ts"
 import { newTurn, type Outcome, type Turn, turnIdOf } from "../turn/turn.ts"
 import { chooseAgentSession } from "./agent-sessions.ts"
-import { foreignJob, type ForeignPrompt, readForeignPrompt } from "./foreign-prompt.ts"
+import {
+  foreignJob,
+  type ForeignPrompt,
+  readForeignPrompt,
+  readMissedPrompt,
+} from "./foreign-prompt.ts"
 import { type ChannelAddress, channelKey } from "../../wire/channel.ts"
 import type { ChannelPorts, ReadyAgent } from "./channels.ts"
 import type { StoredJob } from "./job-store.ts"
@@ -57,6 +62,8 @@ export interface Channel {
   readonly enqueue: (job: Job) => void
   /** Another client of OpenCode works in this agent session: shows its turn, unless the channel is at work itself. */
   readonly follow: (agentSessionId: string, userMessageId?: string) => Promise<void>
+  /** Shows foreign turns of this agent session whose events were missed, also those that have ended. */
+  readonly showMissed: (agentSessionId: string) => Promise<void>
   /** Queues the work; while it runs, no turn runs on the channel. */
   readonly runExclusively: <Result>(work: Work<Result>) => Promise<Result>
   /**
@@ -86,6 +93,8 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
   let slots: readonly Slot[] = []
   /** True if the last turn finished cleanly in this process. */
   let lastTurnFinishedCleanly = false
+  /** In this agent session there may be foreign turns that are not shown yet. */
+  let unseenIn: string | undefined
 
   const turns = () => slots.flatMap(({ turn }) => turn ?? [])
   const isBusy = () => slots.length > 0 || queue.length > 0 || toResume.length > 0
@@ -108,6 +117,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
   const startNext = (): void => {
     const agent = ports.agent()
     if (slots.length > 0 || toResume.length > 0 || !agent) return
+    if (unseenIn !== undefined) return void showUnseen(agent, unseenIn)
     if (ports.isPaused()) return ports.onIdle()
     const next = queue.shift()
     if (!next) return ports.onIdle()
@@ -182,7 +192,13 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       agentSessionId,
       userMessageId: foreign.userMessageId,
     }
-    const turn = newTurn(identity, { ...ports.settings, models: [], observed: true })
+    const { endsBefore } = foreign
+    const turn = newTurn(identity, {
+      ...ports.settings,
+      models: [],
+      observed: true,
+      ...(endsBefore !== undefined && { endsBefore }),
+    })
     const posting: Posting = {
       kind: "prompt",
       body: { messageID: foreign.userMessageId, parts: [] },
@@ -197,7 +213,11 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
 
   const follow = async (agentSessionId: string, userMessageId?: string): Promise<void> => {
     const agent = ports.agent()
-    if (isBusy() || !agent) return
+    if (!agent) return
+    if (isBusy()) {
+      unseenIn = agentSessionId
+      return
+    }
     const slot = openSlot(undefined)
     const foreign = await readForeignPrompt(
       agent.client,
@@ -210,6 +230,31 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     })
     if (foreign && ports.agent() === agent) followIn(slot, agent, agentSessionId, foreign)
     else closeSlot(slot)
+  }
+
+  const readMissed = ({ client }: ReadyAgent, agentSessionId: string) =>
+    readMissedPrompt(client, agentSessionId, jobs.hasUserMessage).catch((error: unknown) => {
+      const isGone = error instanceof AgentCallError && error.status === 404
+      if (!isGone) log.warn("foreign-turn.not-read", { error: describeError(error) })
+      return undefined
+    })
+  /** Reads without a slot: the channel's own prompts do not wait for it. */
+  const showMissed = async (agentSessionId: string): Promise<void> => {
+    const agent = ports.agent()
+    if (!agent) return
+    const hasMissed = isBusy() || (await readMissed(agent, agentSessionId)) !== undefined
+    if (!hasMissed) return
+    unseenIn = agentSessionId
+    startNext()
+  }
+  /** Shows the oldest turn that is not shown; the next call, after its end, shows the next one. */
+  const showUnseen = async (agent: ReadyAgent, agentSessionId: string): Promise<void> => {
+    const slot = openSlot(undefined)
+    unseenIn = undefined
+    const missed = await readMissed(agent, agentSessionId)
+    if (!missed || ports.agent() !== agent) return closeSlot(slot)
+    unseenIn = agentSessionId
+    followIn(slot, agent, agentSessionId, missed)
   }
 
   const launch = (
@@ -231,6 +276,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
         const ended = running.state()
         const answer = answerText(ended.texts)
         lastTurnFinishedCleanly = outcome.type === "ok"
+        jobs.adopted(ended.parentIds.filter((id) => id !== ended.identity.userMessageId))
         for (const frame of commandResult(job, outcome, answer)) send(frame)
         persistence.ended(jobId(job), outcome)
         ports.onJobEnded(job, outcome, answer)
@@ -330,6 +376,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
         startNext()
       }),
     follow,
+    showMissed,
     stop,
     turns,
     // Events of a sub-agent belong to the first turn: a turn that steers it has not started its own work yet.

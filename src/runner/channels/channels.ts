@@ -210,11 +210,25 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     if (jobs.hasUserMessage(parentId)) return
     void channelWith(agentSessionId)?.follow(agentSessionId, parentId)
   }
-  /** The event that shows a foreign turn may have been missed. */
-  const followBusySessions = async ({ client }: ReadyAgent): Promise<void> => {
+  const followBusySessions = async ({ client }: ReadyAgent) => {
     const statuses = await client.statuses().catch(() => new Map<string, unknown>())
     for (const agentSessionId of statuses.keys())
       void channelWith(agentSessionId)?.follow(agentSessionId)
+    return statuses
+  }
+  /** The events of foreign turns may have been missed, of those at work and of those that have ended. */
+  const findForeignTurns = async (from: ReadyAgent): Promise<void> => {
+    const statuses = await followBusySessions(from)
+    for (const agentSessionId of options.sessions.all()) {
+      if (agent !== from) return
+      if (!statuses.has(agentSessionId))
+        await channelWith(agentSessionId)?.showMissed(agentSessionId)
+    }
+  }
+
+  const resolveWhenIdle = async ({ resolve }: PromiseWithResolvers<void>): Promise<void> => {
+    if (agent) await followBusySessions(agent)
+    if (!isRunning()) resolve()
   }
 
   const stateOf = (id: string, channel: Channel): JobState | undefined => {
@@ -289,7 +303,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       agent = ready
       pausing = undefined
       for (const channel of all()) channel.agentReady(ready)
-      void followBusySessions(ready)
+      void findForeignTurns(ready)
     },
     agentLost: (why) => {
       agent = undefined
@@ -304,7 +318,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     },
     streamGap: () => {
       for (const turn of allTurns()) turn.dispatch({ type: "stream-gap" })
-      if (agent) void followBusySessions(agent)
+      if (agent) void findForeignTurns(agent)
     },
     originOf: (agentSessionId) => {
       const turn = running().find(
@@ -326,9 +340,10 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     settled: () =>
       isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve)),
     pauseTurns: () => {
-      pausing ??= Promise.withResolvers()
-      if (!isRunning()) pausing.resolve()
-      return pausing.promise
+      const paused = (pausing ??= Promise.withResolvers())
+      // First, since a foreign turn that has just begun would be ended by what the pause is for.
+      void resolveWhenIdle(paused)
+      return paused.promise
     },
     resumeTurns: () => {
       pausing = undefined

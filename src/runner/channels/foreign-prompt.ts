@@ -10,6 +10,8 @@ import type { StoredMessage } from "../turn/turn.ts"
 export interface ForeignPrompt {
   readonly userMessageId: string
   readonly text: string
+  /** The next prompt in the agent session, if there is one: then the answer to this one is complete. */
+  readonly endsBefore?: string
 }
 
 /** The newest user message is among them, unless its turn has had more steps: then the steps name it. */
@@ -23,6 +25,14 @@ export const readForeignPrompt = async (
   userMessageId?: string,
 ): Promise<ForeignPrompt | undefined> =>
   findForeignPrompt(await client.messages(agentSessionId, LAST_MESSAGES), isOwn, userMessageId)
+
+/** Reads the oldest foreign prompt of an agent session that is not shown yet. */
+export const readMissedPrompt = async (
+  client: AgentClient,
+  agentSessionId: string,
+  isKnown: (userMessageId: string) => boolean,
+): Promise<ForeignPrompt | undefined> =>
+  findMissedPrompt(await client.messages(agentSessionId, LAST_MESSAGES), isKnown)
 
 /**
  * Messages that OpenCode adds itself, for a compaction or to continue after one, are not prompts. Only the newest prompt
@@ -39,11 +49,41 @@ export const findForeignPrompt = (
       (userMessageId === undefined || message.id === userMessageId) &&
       parts.some(isTyped),
   )
-  if (!prompt || isOwn(prompt.message.id)) return undefined
-  const texts = prompt.parts.flatMap((part) =>
+  return prompt && !isOwn(prompt.message.id) ? promptOf(prompt) : undefined
+}
+
+/**
+ * The oldest answered prompt that no job has posted or follows. Messages before the first known one are the history of the
+ * agent session from before it belonged to the channel, or so old that the jobs are deleted.
+ */
+export const findMissedPrompt = (
+  messages: readonly StoredMessage[],
+  isKnown: (userMessageId: string) => boolean,
+): ForeignPrompt | undefined => {
+  const isPrompt = ({ message, parts }: StoredMessage) =>
+    message.role === "user" && parts.some(isTyped)
+  const first = messages.findIndex((one) => isPrompt(one) && isKnown(one.message.id))
+  if (first === -1) return undefined
+  const answered = new Set(messages.map(({ message }) => message.parentId))
+  const place = messages.findIndex(
+    (one, index) =>
+      index > first && isPrompt(one) && answered.has(one.message.id) && !isKnown(one.message.id),
+  )
+  const missed = messages[place]
+  if (!missed) return undefined
+  // After a compaction OpenCode may repeat the prompt: that copy is part of the same turn.
+  const next = messages.find(
+    (one, index) =>
+      index > place && isPrompt(one) && messages[index - 1]?.message.isSummary !== true,
+  )
+  return { ...promptOf(missed), ...(next && { endsBefore: next.message.id }) }
+}
+
+const promptOf = ({ message, parts }: StoredMessage): ForeignPrompt => {
+  const texts = parts.flatMap((part) =>
     part.kind === "text" && !part.synthetic ? [part.text] : [],
   )
-  return { userMessageId: prompt.message.id, text: texts.join("\n") }
+  return { userMessageId: message.id, text: texts.join("\n") }
 }
 
 const isTyped = (part: StoredMessage["parts"][number]): boolean =>

@@ -33,8 +33,10 @@ export interface JobStore {
   readonly stateOf: (id: string) => "queued" | "running" | "ended" | undefined
   readonly outcomeOf: (id: string) => Outcome | undefined
   readonly messageOf: (id: string) => KnownMessage | undefined
-  /** A job has posted this user message to OpenCode, or follows it. */
+  /** A job has posted this user message to OpenCode, follows it, or has shown the answer to it. */
   readonly hasUserMessage: (userMessageId: string) => boolean
+  /** The turn of a job has shown the answers to these user messages, too: OpenCode or another client has added them. */
+  readonly adopted: (userMessageIds: readonly string[]) => void
   readonly queued: (id: string, channelKey: string, job: Job) => void
   /** Called before the prompt is posted to OpenCode, so that a crash in between does not post a second prompt. */
   readonly started: (id: string, posting: Posting, turn: SavedTurn) => void
@@ -67,6 +69,8 @@ export const openJobStore = (db: Database): JobStore => {
     job TEXT, posting TEXT, turn TEXT, outcome TEXT, session TEXT, message TEXT) STRICT`)
   db.run("CREATE INDEX IF NOT EXISTS jobs_unfinished ON jobs (state) WHERE state <> 'ended'")
   db.run("CREATE INDEX IF NOT EXISTS jobs_message ON jobs (message)")
+  db.run(`CREATE TABLE IF NOT EXISTS adopted_messages (
+    place INTEGER PRIMARY KEY AUTOINCREMENT, message TEXT NOT NULL UNIQUE) STRICT`)
   db.run(`CREATE TABLE IF NOT EXISTS turn_texts (
     job TEXT NOT NULL, id TEXT NOT NULL, message TEXT NOT NULL, kind TEXT NOT NULL, sent INTEGER NOT NULL,
     ended INTEGER NOT NULL, dropped INTEGER NOT NULL, PRIMARY KEY (job, id)) STRICT`)
@@ -87,7 +91,14 @@ export const openJobStore = (db: Database): JobStore => {
     { place: number; channel: string; session: string | null; message: string | null },
     [string]
   >("SELECT place, channel, session, message FROM jobs WHERE id = ?")
-  const byMessage = db.query<{ id: string }, [string]>("SELECT id FROM jobs WHERE message = ?")
+  const byMessage = db.query<{ found: number }, [string]>(
+    `SELECT 1 AS found FROM jobs WHERE message = ?1
+     UNION ALL SELECT 1 FROM adopted_messages WHERE message = ?1 LIMIT 1`,
+  )
+  const adopt = db.query("INSERT OR IGNORE INTO adopted_messages (message) VALUES (?)")
+  const deleteOldestAdopted = db.query(
+    "DELETE FROM adopted_messages WHERE place <= (SELECT max(place) FROM adopted_messages) - ?",
+  )
   const fromPlace = db.query<{ id: string }, [string, number]>(
     "SELECT id FROM jobs WHERE channel = ? AND place >= ? ORDER BY place",
   )
@@ -135,6 +146,10 @@ export const openJobStore = (db: Database): JobStore => {
       }
     },
     hasUserMessage: (userMessageId) => byMessage.get(userMessageId) !== null,
+    adopted: (userMessageIds) => {
+      for (const userMessageId of userMessageIds) adopt.run(userMessageId)
+      if (userMessageIds.length > 0) deleteOldestAdopted.run(KEPT_ENDED)
+    },
     queued: (id, channelKey, job) => void insert.run(id, channelKey, JSON.stringify(job)),
     started: (id, posting, turn) => {
       const { sessionId, userMessageId } = turn.identity

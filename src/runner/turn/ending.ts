@@ -29,12 +29,8 @@ export const onIdle = (turn: Draft): void => {
 }
 
 /** Sends what the stream missed, then decides by OpenCode's own status whether the turn is over. */
-export const onRead = (
-  turn: Draft,
-  why: ReadReason,
-  snapshot: SessionSnapshot,
-  at: number,
-): void => {
+export const onRead = (turn: Draft, why: ReadReason, read: SessionSnapshot, at: number): void => {
+  const snapshot = beforeNextPrompt(turn, read)
   turn.pendingCatchUps = readsMissedEvents(why) ? Math.max(0, turn.pendingCatchUps - 1) : 0
   applySnapshot(turn, snapshot, at)
   if (turn.pendingCatchUps === 0) sendHeldText(turn)
@@ -55,6 +51,15 @@ export const onRead = (
     return setTimer(turn, "recheck", RECHECK_MS)
   }
   conclude(turn, why)
+}
+
+/** What the snapshot holds of a turn that has ended, while OpenCode may work on a later prompt. */
+const beforeNextPrompt = (turn: Draft, snapshot: SessionSnapshot): SessionSnapshot => {
+  const { endsBefore } = turn.settings
+  if (endsBefore === undefined) return snapshot
+  const end = snapshot.messages.findIndex(({ message }) => message.id === endsBefore)
+  const messages = end === -1 ? snapshot.messages : snapshot.messages.slice(0, end)
+  return { ...snapshot, messages, status: { type: "idle" } }
 }
 
 const readsMissedEvents = (why: ReadReason): boolean => why === "stream-gap" || why === "resume"

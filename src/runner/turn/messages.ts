@@ -42,7 +42,7 @@ const adoptParent = (turn: Draft, message: AgentMessage): void => {
     return
   }
   // Once a prompt steers this turn, later user messages may belong to that prompt.
-  if (turn.steeredBy !== undefined) return
+  if (turn.steeredBy !== undefined || turn.settings.endsBefore !== undefined) return
   if (turn.promptCreatedAt === undefined || message.createdAt < turn.promptCreatedAt) return
   if (!turn.parentIds.includes(message.id)) turn.parentIds = [...turn.parentIds, message.id]
 }

@@ -51,6 +51,8 @@ export interface TurnSettings {
   readonly joins: boolean
   /** Another client of OpenCode has posted the prompt: the runner shows the turn, and neither posts it nor limits it. */
   readonly observed?: boolean
+  /** The user message of the next prompt. OpenCode has begun it, so this turn is over and ends with its first read. */
+  readonly endsBefore?: string
 }
 
 export type Outcome =
