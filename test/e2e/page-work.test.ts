@@ -95,8 +95,21 @@ test("a failed turn says why and can be tried again; a plan is one closed line w
   ).toBe("false")
 })
 
+/** The text of the log, once the turns near the view are in the document: it has been the same for ten frames. */
+const shownText = (): Promise<string> =>
+  page.evaluate<string>(`new Promise((resolve) => {
+    let [text, frames] = ["", 0]
+    const look = () => {
+      const now = document.querySelector(".log")?.innerText ?? ""
+      frames = now !== "" && now === text ? frames + 1 : 0
+      text = now
+      if (frames === 10) resolve(text)
+      else requestAnimationFrame(look)
+    }
+    look()
+  })`)
+
 test("a reload shows the same conversation, and a draft and its files survive a reload and a switch", async () => {
-  const before = await page.locator(".log").innerText()
   await page.locator("#prompt").fill("half a thought")
   await page.locator("input[type=file]").setInputFiles({
     name: "note.txt",
@@ -104,9 +117,15 @@ test("a reload shows the same conversation, and a draft and its files survive a 
     buffer: Buffer.from("attached"),
   })
   await page.getByText("note.txt").waitFor()
+  const before = await shownText()
   await page.reload()
   await page.locator(".turn-foot").last().waitFor()
-  expect(await page.locator(".log").innerText()).toBe(before)
+  // Both end with the same turns. How many turns before them are in the document depends on what was measured.
+  await until(
+    page,
+    `((now, before) => now.length > 100 && (now.endsWith(before) || before.endsWith(now)))(
+      document.querySelector(".log").innerText, ${JSON.stringify(before)})`,
+  )
   expect(await page.locator("#prompt").inputValue()).toBe("half a thought")
   await page.getByText("note.txt").waitFor()
   await page.getByRole("button", { name: "New conversation" }).first().click()
@@ -135,11 +154,11 @@ test("outside of a git repository undo says before and after that files stay, an
 
 test("Enter that confirms a candidate of an input method does not send", async () => {
   await page.locator("#prompt").fill("にほん")
-  const count = await page.locator(".prompt").count()
   await page.locator("#prompt").dispatchEvent("keydown", { key: "Enter", keyCode: 229 })
   await page.locator("#prompt").dispatchEvent("keydown", { key: "Enter", isComposing: true })
   expect(await page.locator("#prompt").inputValue()).toBe("にほん")
-  expect(await page.locator(".prompt").count()).toBe(count)
+  // Turns come into the document and leave it with the view, so the prompt is looked for by its text.
+  expect(await page.locator(".prompt", { hasText: "にほん" }).count()).toBe(0)
 })
 
 test("what the agent says is shown and never run", async () => {
