@@ -35,9 +35,9 @@ import {
   markRead,
 } from "../../access/guarded-clients.ts"
 import { handOver } from "../../access/hand-over.ts"
-import { type Owner, POOL_OWNER } from "../../access/ownership.ts"
+import { LOCAL_OWNER, type Owner, POOL_OWNER } from "../../access/ownership.ts"
 import { createFactsReporter } from "../../access/report-facts.ts"
-import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
+import { createSessionAccess } from "../../access/session-access.ts"
 import type { JwtVerifier } from "../../access/verify-jwt.ts"
 import { gatewayKey } from "../../keys.ts"
 import { applyProvision, type Provision } from "../../provision.ts"
