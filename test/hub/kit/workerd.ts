@@ -52,9 +52,9 @@ export const readDeployment = async () =>
 export const startWorkerd = async (
   script: string,
   bindings: Readonly<Record<string, string>> = {},
-  { page = false } = {},
+  { page = false, below = tmpdir() }: { page?: boolean; below?: string } = {},
 ): Promise<Workerd> => {
-  const folder = await mkdtemp(join(tmpdir(), "workerd-"))
+  const folder = await mkdtemp(join(below, "workerd-"))
   const port = await freePort()
   const { compatibility_date, compatibility_flags, assets } = await readDeployment()
   const launch = async () => {
