@@ -18,6 +18,10 @@ import { findOpenCode } from "../src/runner/opencode/launch/binaries.ts"
 import { requireBinary, scriptedConfig } from "../test/kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../test/kit/session-agent.ts"
 import { startPodman } from "../test/stack/podman.ts"
+import { startServeStack } from "../src/cli/serve-stack.ts"
+import { isReady } from "../src/fleet/core/pool.ts"
+import { openSqliteStore } from "../src/fleet/store/sqlite-store.ts"
+import { silentLog } from "../test/kit/log.ts"
 import { percentile, say } from "./measure.ts"
 
 const RUNS = 10
@@ -149,7 +153,7 @@ const measure = async (subject: Subject, withAgent: boolean): Promise<void> => {
     lives.map((one) => one.paused),
   )
   figure(
-    `${name}: resume to /health (also the claim of a warm one)`,
+    `${name}: resume to /health`,
     lives.map((one) => one.woken),
   )
   figure(
@@ -280,6 +284,56 @@ const many = async (): Promise<void> => {
   for (const one of agents.values()) await one.stop()
 }
 if (isolation) await many()
+
+/** A new thread takes a sandbox that was started ahead: from the request to the answer that it runs. */
+const claims = async (): Promise<void> => {
+  const token = "token-of-the-bench-0123456789"
+  const store = openSqliteStore(":memory:")
+  const stack = await startServeStack({
+    provider: local("claims", standIn),
+    store: { ...store, close: async () => {} },
+    version: "bench",
+    idleMs: 900_000,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+    poolSize: 1,
+    configure: async () => {},
+    hub: {
+      stateDir: join(root, "claims-hub"),
+      workDir: root,
+      port: 0,
+      environment: { ...environment, OPENCODE_BIN: standIn, SANDPIPER_SERVICES: "none" },
+      clock: systemClock,
+      log: silentLog,
+      clientToken: token,
+    },
+  })
+  const isFull = async () => (await store.pooled()).some((row) => isReady(row.life))
+  const took: number[] = []
+  for (let run = 0; run <= RUNS; run += 1) {
+    while (!(await isFull())) await Bun.sleep(20)
+    const ms = await timed(async () => {
+      const response = await fetch(`${stack.hub.url}/api/threads/claim${run}/resolve?wait=1`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}` },
+      })
+      const { sessionId, status } = (await response.json()) as Readonly<Record<string, string>>
+      if (sessionId?.startsWith("warm-") !== true || status !== "running")
+        throw new Error(`not a claim: ${String(sessionId)} ${String(status)}`)
+    })
+    // The first request also opens the server's connection.
+    if (run > 0) took.push(ms)
+  }
+  figure("claim of a warm sandbox, from the request to its answer", took)
+  await stack.pool.stop()
+  for (const { id } of await store.list()) {
+    await stack.keeper.want(id, "ended")
+    await stack.keeper.waitFor(id, (row) => row.life.phase === "ended", limit())
+  }
+  await stack.stop()
+  await store.close()
+}
+await claims()
 await agent.stop()
 await model.stop()
 rmSync(root, { recursive: true, force: true })

@@ -72,6 +72,15 @@ export const fleet: Command = async ({ settings, args }) => {
       )
       return 0
     }
+    case "base-snapshot": {
+      const body = await ask("POST", "/api/base-snapshot")
+      const made = z.object({ snapshotId: z.string(), isNew: z.boolean() }).parse(body)
+      show(
+        body,
+        () => `${made.snapshotId}${made.isNew ? " was made" : " exists for this version"}\n`,
+      )
+      return 0
+    }
     default: {
       const body = await ask("DELETE", `/api/sandbox/${named()}`)
       show(body, () => `${session} is forgotten; the next sweep ends its sandbox\n`)

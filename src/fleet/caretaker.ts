@@ -4,9 +4,11 @@
  */
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
+import { basesToRemove } from "./core/base-snapshots.ts"
 import { workspaceVolume } from "./core/names.ts"
 import { mustRenew, snapshotsToRemove, type StoredSnapshot } from "./core/snapshots.ts"
 import type { Keeper } from "./keeper.ts"
+import type { Metrics } from "./metrics.ts"
 import type { SandboxProvider } from "./providers/contract.ts"
 import type { FleetStore, StoredSession } from "./store/ports.ts"
 
@@ -20,6 +22,9 @@ export interface CaretakerOptions {
   readonly idleMs: number
   /** The volume of an ended session is removed after this time. */
   readonly volumeMs: number
+  /** The program in new sandboxes. */
+  readonly runtimeKey: string
+  readonly metrics?: Pick<Metrics, "add"> | undefined
 }
 
 export interface Caretaker {
@@ -30,6 +35,7 @@ export interface Caretaker {
 
 const EVERY_MS = 60_000
 const LEASE_MS = 3 * 60_000
+const BUILD_MS = 30 * 60_000
 const KEEP_ALIVE_MS = 10 * 60_000
 /** The provider must not stop a sandbox before the fleet does. */
 const BUFFER_MS = 30 * 60_000
@@ -50,6 +56,12 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
     if (kept.is !== "ok") log.warn("fleet.keep-alive-failed", { session: id, is: kept.is })
   }
 
+  const removeSnapshot = async (session: string, snapshot: string): Promise<void> => {
+    const removed = await provider.removeSnapshot(snapshot)
+    if (removed.is === "ok" || removed.is === "missing") await store.dropSnapshot(snapshot)
+    else log.warn("fleet.snapshot-not-removed", { session, snapshot, why: removed.why })
+  }
+
   const tidySnapshots = async (
     { id, life }: StoredSession,
     stored: readonly StoredSnapshot[],
@@ -60,9 +72,7 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
       lifeMs: provider.can.snapshotLifeMs,
     }
     for (const snapshot of snapshotsToRemove(stored, state, clock.now())) {
-      const removed = await provider.removeSnapshot(snapshot)
-      if (removed.is === "ok" || removed.is === "missing") await store.dropSnapshot(snapshot)
-      else log.warn("fleet.snapshot-not-removed", { session: id, snapshot, why: removed.why })
+      await removeSnapshot(id, snapshot)
     }
     const current = stored.find((one) => one.id === life.snapshot?.id)
     const isAsleep = life.wanted === "asleep" && life.ref === undefined
@@ -82,13 +92,42 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
     log.warn("fleet.volume-not-removed", { session: id, why: removed.why })
   }
 
+  /** Of a process that died while it made a base snapshot. */
+  const endBuild = async ({ id, kind, life, createdAt }: StoredSession): Promise<void> => {
+    if (kind !== "base" || clock.now() < createdAt + BUILD_MS) return
+    if (life.phase === "ended") await store.forget(id)
+    else await options.keeper.want(id, "ended")
+  }
+
+  /** When this process last counted the time of running sandboxes. */
+  let countedAt: number | undefined
+  /** The replica that does the rounds counts for all; after a pause of its own it does not guess. */
+  const countSeconds = (sessions: readonly StoredSession[]): void => {
+    const since = countedAt
+    countedAt = clock.now()
+    if (since === undefined || countedAt - since > LEASE_MS) return
+    for (const { provider: name, tenant, life, createdAt } of sessions)
+      if (life.ref !== undefined && life.phase !== "paused")
+        options.metrics?.add(
+          "seconds_total",
+          { provider: name, tenant },
+          (countedAt - Math.max(since, createdAt)) / 1000,
+        )
+  }
+
   const round = async (): Promise<void> => {
     const snapshots = await store.snapshots()
-    for (const session of await store.list()) {
+    const { snapshotLifeMs } = provider.can
+    for (const id of basesToRemove(snapshots, options.runtimeKey, snapshotLifeMs, clock.now()))
+      await removeSnapshot("base", id)
+    const sessions = await store.list()
+    countSeconds(sessions)
+    for (const session of sessions) {
       await keepAlive(session)
       const own = snapshots.filter((one) => one.session === session.id)
       if (own.length > 0) await tidySnapshots(session, own)
       await removeVolume(session)
+      await endBuild(session)
     }
   }
 

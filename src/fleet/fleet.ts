@@ -1,6 +1,7 @@
 /** The parts of the fleet, joined: keeper, sweeper, the follower of the hub's reports and the HTTP API. */
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
+import { createBaseSnapshots } from "./base-snapshot.ts"
 import { createCaretaker } from "./caretaker.ts"
 import { gatewayAddressOf } from "./api/api-call.ts"
 import { createDoor, type Door, type DoorOptions } from "./door.ts"
@@ -65,8 +66,10 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
   const deployment = await store.deployment()
   const replica = crypto.randomUUID()
   const metrics = createMetrics()
-  const keeper = createKeeper({
+  const runtimeKey = options.runtimeKey ?? options.version
+  const keeper: Keeper = createKeeper({
     metrics,
+    baseGone: (id) => bases.gone(id),
     store,
     provider,
     deployment,
@@ -101,7 +104,18 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       lifeMs: LIFE_MS,
       hasVolumes: provider.can.volumes,
       whisperVolume: options.whisperVolume,
+      base: () => bases.current(),
     }),
+  })
+  const bases = createBaseSnapshots({
+    store,
+    keeper,
+    hub,
+    provider,
+    runtimeKey,
+    added: options.added,
+    clock,
+    log,
   })
   const follower = followHub({
     store,
@@ -130,6 +144,8 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     log,
     idleMs: options.idleMs,
     volumeMs: options.volumeMs ?? VOLUME_MS,
+    metrics,
+    runtimeKey,
   })
   const pool = createPool({
     store,
@@ -137,7 +153,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     hub,
     provider,
     size: options.poolSize ?? 0,
-    runtimeKey: options.runtimeKey ?? options.version,
+    runtimeKey,
     environmentOf: options.environmentOf,
     added: options.added,
     replica,
@@ -147,6 +163,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
   })
   const door = createDoor({
     pool,
+    bases,
     keeper,
     sweeper,
     store,

@@ -1,5 +1,6 @@
 /** Follows the hub's reports: work wants a running sandbox, the runner's state goes to the keeper, an end ends the sandbox. */
 import type { Log } from "../lib/log.ts"
+import type { Life } from "./core/life.ts"
 import { variablesOf } from "./core/environment.ts"
 import type { HubReport } from "./hub-port.ts"
 import type { Keeper } from "./keeper.ts"
@@ -36,6 +37,13 @@ const COUNTED = [
   ["retried", "sandbox.prompt.recoverable_fail", "prompt_retries_total", {}],
   ["replaced", "sandbox.session.replaced", "session_replacements_total", {}],
 ] as const
+
+/** A session needs its sandbox: the one that exists, or another one. */
+export const logResolve = (log: Log, session: string, { ref, generation }: Life): void => {
+  log.info("sandbox.resolve.start", { session })
+  const event = ref === undefined ? "sandbox.resolve.recreate" : "sandbox.resolve.reuse"
+  log.info(event, { session, generation })
+}
 
 export const followHub = (options: FollowOptions): HubFollower => {
   const { store, keeper } = options
@@ -82,7 +90,10 @@ export const followHub = (options: FollowOptions): HubFollower => {
     if (hasEnded) return void (await keeper.want(session, "ended"))
     // Another program has taken the session over: its sandbox of before is not needed.
     if (activity.hasOtherRunner) return void (await keeper.want(session, "asleep"))
-    if (waits && (life.wanted !== "running" || life.failed)) await keeper.want(session, "running")
+    if (waits && (life.wanted !== "running" || life.failed)) {
+      logResolve(options.log, session, life)
+      await keeper.want(session, "running")
+    }
     await keeper.runner(session, { generation, linked: connected, busy: working > 0 })
   }
 

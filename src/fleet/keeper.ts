@@ -24,7 +24,7 @@ export interface KeeperOptions extends PerformOptions {
   readonly replica: string
   /** Writes into the conversation of a session. */
   readonly note: (session: string, text: string) => void
-  readonly metrics?: Pick<Metrics, "called"> | undefined
+  readonly metrics?: Pick<Metrics, "called" | "add"> | undefined
   /** How many sandboxes of one owner may run at the same time; undefined: any number. */
   readonly quota?: number | undefined
   /** After every stored change. */
@@ -86,7 +86,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
   // It waits for a session, for any time.
   const pooled: LifePolicy = { ...options.policy, idleMs: NEVER_MS, pausedMs: undefined }
   const policyOf = ({ kind }: StoredSession): LifePolicy =>
-    kind === "external" ? external : kind === "pool" ? pooled : options.policy
+    kind === "external" ? external : kind === "pool" || kind === "base" ? pooled : options.policy
   let breaker = closedBreaker
   let stopped = false
   let cancelTick = () => {}
@@ -126,7 +126,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     for (const effect of effects) {
       if (effect.do === "note") {
         // A conversation that has not begun is not told what happened before it.
-        if (session.kind !== "pool") options.note(id, effect.text)
+        if (session.kind !== "pool" && session.kind !== "base") options.note(id, effect.text)
       } else if (!stopped) track(makeCall(session, effect.number, effect.call))
     }
     options.changed?.(session)
@@ -175,6 +175,8 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     const answer = await perform(options, session, call)
     const ms = clock.now() - at
     options.metrics?.called(options.provider.name, call.do, answer.is, ms)
+    if (call.do === "terminate" && call.ref !== session.life.ref && answer.is === "ok")
+      options.metrics?.add("strays_total", { provider: options.provider.name })
     if (call.do === "restart" || (call.do === "probe" && session.life.phase === "booting"))
       log.info("sandbox.health.retry", fields)
     if (answer.is === "ok" || answer.is === "missing")

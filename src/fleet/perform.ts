@@ -21,6 +21,8 @@ export interface PerformOptions {
     session: StoredSession,
     call: Call & { readonly do: "create" },
   ) => Promise<SandboxSpec>
+  /** The provider does not have this base snapshot any more. */
+  readonly baseGone?: ((id: string) => Promise<void>) | undefined
 }
 
 const CREATE_MS = 5 * 60_000
@@ -59,7 +61,13 @@ const attempt = async (
   switch (call.do) {
     case "create": {
       const spec = await options.specOf(session, call)
-      return asAnswer(await provider.create(spec, AbortSignal.timeout(CREATE_MS)), (made) => made)
+      const limit = AbortSignal.timeout(CREATE_MS)
+      const made = await provider.create(spec, limit)
+      if (made.is !== "missing" || spec.image.kind !== "base") return asAnswer(made, (one) => one)
+      // Without the base snapshot the start takes longer, and nothing else.
+      await options.baseGone?.(spec.image.id)
+      const image = { kind: "image", id: options.version } as const
+      return asAnswer(await provider.create({ ...spec, image }, limit), (one) => one)
     }
     case "find":
       return find(options, session.id)

@@ -5,7 +5,7 @@ import type { Call } from "./core/life.ts"
 import { assembleEnvironment, type EnvironmentSources } from "./core/environment.ts"
 import { labelsOf, sandboxName, workspaceVolume } from "./core/names.ts"
 import type { HubPort } from "./hub-port.ts"
-import type { SandboxSpec } from "./providers/contract.ts"
+import type { ImageChoice, SandboxSpec } from "./providers/contract.ts"
 import type { StoredSession } from "./store/ports.ts"
 
 export type EnvironmentOf = (
@@ -23,6 +23,8 @@ export interface SandboxSpecOptions {
   readonly lifeMs: number
   readonly hasVolumes: boolean
   readonly whisperVolume: string | undefined
+  /** The base snapshot of this version; undefined: sandboxes are made from the image. */
+  readonly base: () => Promise<string | undefined>
 }
 
 const GATEWAY_PORT = 9000
@@ -38,6 +40,16 @@ const volumesOf = (id: string, whisperVolume: string | undefined): SandboxSpec["
     ? []
     : [{ name: whisperVolume, path: "/models/whisper", readOnly: true } as const]),
 ]
+
+/** What the session had comes first, then what every new sandbox can begin with. */
+const imageOf = (
+  snapshot: string | undefined,
+  base: string | undefined,
+  version: string,
+): ImageChoice => {
+  if (snapshot !== undefined) return { kind: "snapshot", id: snapshot }
+  return base === undefined ? { kind: "image", id: version } : { kind: "base", id: base }
+}
 
 /** The address and the secrets of the runner's link to the hub. */
 const makeLink = async (hub: HubPort, id: string, generation: number) => {
@@ -57,6 +69,7 @@ export const createSandboxSpec =
     lifeMs,
     hasVolumes,
     whisperVolume,
+    base,
   }: SandboxSpecOptions) =>
   async (
     { id, tenant, kind, environment }: StoredSession,
@@ -68,10 +81,7 @@ export const createSandboxSpec =
       generation,
       name: sandboxName(id, generation, digestOf),
       labels: labelsOf(deployment, tenant, id, generation),
-      image:
-        snapshot === undefined
-          ? { kind: "image", id: version }
-          : { kind: "snapshot", id: snapshot },
+      image: imageOf(snapshot, kind === "base" ? undefined : await base(), version),
       environment: assembleEnvironment({
         ...environmentOf(tenant),
         caller: environment,

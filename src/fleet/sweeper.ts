@@ -77,8 +77,11 @@ export const createSweeper = (options: SweeperOptions): Sweeper => {
     }
     const lostSnapshots = await findLostSnapshots()
     if (dryRun) return { seen, leaked, terminated: 0, lostSnapshots }
+    let strays = 0
     for (const { id, life } of known) {
       const found = bySession.get(id) ?? []
+      // While a call is under way a sandbox may be the one that it makes.
+      if (!life.pending) strays += found.filter(({ ref }) => ref !== life.ref).length
       if (found.length > 0 || life.ref !== undefined) await keeper.seen(id, found)
     }
     const ended = await Promise.all(leaked.map((ref) => provider.terminate(ref)))
@@ -89,7 +92,7 @@ export const createSweeper = (options: SweeperOptions): Sweeper => {
     for (const id of lostSnapshots) await provider.removeSnapshot(id)
     await store.purge(clock.now())
     const lost = lostSnapshots.length
-    log.info("sweep.done", { seen, leaked: leaked.length, terminated, lostSnapshots: lost })
+    log.info("sweep.done", { seen, strays, leaked: leaked.length, terminated, lostSnapshots: lost })
     return { seen, leaked, terminated, lostSnapshots }
   }
 

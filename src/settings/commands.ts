@@ -107,15 +107,16 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   },
   fleet: {
     group: "For a platform",
-    doc: "the sandboxes of the running `serve`: ls, show, sweep, forget",
+    doc: "the sandboxes of the running `serve`: ls, show, sweep, forget, base-snapshot",
     settings: ["state-dir"],
     usage: [
       "fleet ls [--json]               all sessions and the state of their sandboxes",
       "fleet show SESSION [--json]     one session",
       "fleet sweep [--dry-run]         end sandboxes that belong to no session",
       "fleet forget SESSION            delete a session and its sandbox",
+      "fleet base-snapshot             make the snapshot that new sandboxes of this version begin with",
     ],
-    operands: ["ls", "show", "sweep", "forget"],
+    operands: ["ls", "show", "sweep", "forget", "base-snapshot"],
     argument: "text",
     switches: ["json", "dry-run"],
   },

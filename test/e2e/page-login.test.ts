@@ -98,6 +98,15 @@ test("a pasted API key shows its owner's sessions, a wrong one is refused, and a
   await page.waitForURL(`${origin}/c/hers/web:default`)
   await page.locator("#prompt").waitFor()
   expect(await page.locator(".side-list").innerText()).not.toContain("a shared prompt")
+  // Sessions of elsewhere come and change without a reload, and those of others do not come.
+  const row = (title: string) => page.locator(".row-title", { hasText: title })
+  await call("PUT", "/sessions/others", { owner: "user:ben", title: "Session of Ben" })
+  await call("PUT", "/sessions/more", { owner: "user:ann", title: "Made elsewhere" })
+  await row("Made elsewhere").waitFor()
+  await call("POST", "/sessions/more/rename", { title: "Renamed elsewhere" })
+  await row("Renamed elsewhere").waitFor()
+  expect(await row("Made elsewhere").count()).toBe(0)
+  expect(await row("Session of Ben").count()).toBe(0)
   const { prefix } = made["row"] as { prefix: string }
   await call("DELETE", `/keys/${prefix}?owner=user:ann`, {})
   await page.getByText("This browser is not logged in").waitFor()

@@ -8,6 +8,7 @@ import { mustRenew, snapshotsToRemove } from "../../src/fleet/core/snapshots.ts"
 import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import type { FleetStore, StoredSession } from "../../src/fleet/store/ports.ts"
+import { createMetrics } from "../../src/fleet/metrics.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
 
@@ -137,6 +138,38 @@ describe("a round of the caretaker", () => {
       at,
     )
 
+  test("the seconds of running sandboxes are counted by provider and owner, and those of paused ones are not", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1_000_000)
+    await put(store, "runs", { phase: "running", ref: "box" }, 1_000_000)
+    await put(store, "boots", { phase: "booting", ref: "box2" }, 1_000_000)
+    await put(store, "sleeps", { phase: "paused", ref: "box3" }, 1_000_000)
+    const metrics = createMetrics()
+    const caretaker = createCaretaker({
+      runtimeKey: "v1",
+      store,
+      provider: memoryProvider(),
+      replica: "r1",
+      clock,
+      log: silentLog,
+      idleMs: 900_000,
+      volumeMs: 7 * DAY,
+      metrics,
+      keeper: { want: async () => undefined },
+    })
+    await caretaker.round()
+    clock.advance(60_000)
+    await caretaker.round()
+    clock.advance(30_000)
+    await caretaker.round()
+    // This process did not do the rounds for an hour: another one may have counted.
+    clock.advance(3_600_000)
+    await caretaker.round()
+    expect(metrics.text([])).toMatch(
+      /^sandpiper_seconds_total\{provider="noop",tenant="[^"]+"\} 180$/m,
+    )
+  })
+
   test("busy sandboxes are kept alive every ten minutes by one replica, snapshots and volumes are removed in time", async () => {
     const store = openSqliteStore(":memory:")
     const clock = createManualClock(1000 * DAY)
@@ -167,9 +200,15 @@ describe("a round of the caretaker", () => {
     await put(store, "saved", { snapshot: { id: "two" } }, now)
     await store.addSnapshot({ id: "one", session: "saved", createdAt: now - 27 * DAY })
     await store.addSnapshot({ id: "two", session: "saved", createdAt: now - 26 * DAY })
+    await store.addSnapshot({ id: "base1", session: "base:v1", createdAt: now - DAY })
+    await store.addSnapshot({ id: "base2", session: "base:v2", createdAt: now - 2 * DAY })
+    const build = { tenant: "pool", kind: "base", provider: "noop", environment: {} } as const
+    await store.add({ ...build, id: "build-of-a-dead-process" }, newLife, now - 31 * 60_000)
+    await store.add({ ...build, id: "build-under-way" }, newLife, now - 60_000)
     const wanted: string[] = []
     const caretakerOf = (replica: string) =>
       createCaretaker({
+        runtimeKey: "v2",
         store,
         provider,
         replica,
@@ -186,9 +225,16 @@ describe("a round of the caretaker", () => {
       })
     await caretakerOf("r1").round()
     await caretakerOf("r2").round()
-    expect(calls.toSorted()).toEqual(["keep box 2700000", "snapshot one", "volume workspace-ended"])
+    expect(calls.toSorted()).toEqual([
+      "keep box 2700000",
+      "snapshot base1",
+      "snapshot one",
+      "volume workspace-ended",
+    ])
     expect(wanted).toContain("saved running")
-    expect((await store.snapshots()).map(({ id }) => id)).toEqual(["two"])
+    expect(wanted).toContain("build-of-a-dead-process ended")
+    expect(wanted).not.toContain("build-under-way ended")
+    expect((await store.snapshots()).map(({ id }) => id)).toEqual(["two", "base2"])
     clock.advance(11 * 60_000)
     await caretakerOf("r2").round()
     expect(calls.filter((one) => one.startsWith("keep"))).toHaveLength(2)

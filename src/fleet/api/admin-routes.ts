@@ -2,17 +2,25 @@
 import type { RouteName } from "../core/routes.ts"
 import { type ApiParts, type Handler, viewOf } from "./api-call.ts"
 
-type Name = Extract<RouteName, "sandboxes" | "providers" | "sweep" | "metrics" | "ready">
+type Name = Extract<
+  RouteName,
+  "sandboxes" | "providers" | "sweep" | "base-snapshot" | "metrics" | "ready"
+>
 
 export const adminRoutes = ({
   store,
   provider,
   sweeper,
   metrics,
+  bases,
 }: ApiParts): Readonly<Record<Name, Handler>> => ({
   sandboxes: async () => ({ sandboxes: (await store.list()).map(viewOf) }),
   providers: async () => ({ providers: [{ name: provider.name, capabilities: provider.can }] }),
   sweep: ({ url }) => sweeper.sweep(url.searchParams.has("dryRun")),
+  "base-snapshot": async () => {
+    const { id, isNew } = await bases.make()
+    return { snapshotId: id, isNew }
+  },
   metrics: async () =>
     new Response(metrics.text(await store.list()), {
       headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" },

@@ -21,6 +21,7 @@ export interface ApiParts {
   readonly hub: HubPort
   readonly follower: HubFollower
   readonly metrics: Metrics
+  readonly bases: { readonly make: () => Promise<{ readonly id: string; readonly isNew: boolean }> }
   readonly pool: Pick<Pool, "claim" | "settle">
   readonly log: Log
   readonly now: () => number

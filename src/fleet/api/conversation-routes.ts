@@ -2,6 +2,7 @@
 import { digestOf } from "../../lib/digest.ts"
 import { bodies } from "../core/bodies.ts"
 import type { RouteName } from "../core/routes.ts"
+import { logResolve } from "../follow-hub.ts"
 import { statusOf } from "../core/statuses.ts"
 import type { StoredSession } from "../store/ports.ts"
 import {
@@ -58,12 +59,7 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
     refuseEnded(session)
     await refuseAboveQuota(keeper, session)
     const { id, life } = session
-    log.info("sandbox.resolve.start", { session: id })
-    const isThere = life.ref !== undefined
-    log.info(isThere ? "sandbox.resolve.reuse" : "sandbox.resolve.recreate", {
-      session: id,
-      generation: life.generation,
-    })
+    logResolve(log, id, life)
     return (await keeper.want(id, "running")) ?? session
   }
 

@@ -196,6 +196,12 @@ export const fleetRoutes = {
     access: "admin",
     doc: "`?dryRun=1`: ends sandboxes that no session knows, or only lists them",
   },
+  "base-snapshot": {
+    method: "POST",
+    path: "/api/base-snapshot",
+    access: "admin",
+    doc: "makes the snapshot that new sandboxes of this version begin with, unless there is one; `{snapshotId, isNew}`",
+  },
   metrics: { method: "GET", path: "/metrics", access: "admin", doc: "counters, for Prometheus" },
   ready: {
     method: "GET",

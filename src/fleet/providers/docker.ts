@@ -123,7 +123,7 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
       },
       { read: parsed(withId) },
     )
-    if (made.is === "missing" && spec.image.kind !== "snapshot")
+    if (made.is === "missing" && spec.image.kind === "image")
       return {
         is: "refused",
         why: `the image ${spec.image.id} is not on this machine: pull or build it, then try again`,

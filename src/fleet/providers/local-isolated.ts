@@ -208,7 +208,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       ({ name, path }) => volumeFolder(name) === undefined || !path.startsWith("/"),
     )
     if (bad) return { is: "refused", why: `${bad.name} at ${bad.path} is not a volume` }
-    const snapshot = spec.image.kind === "snapshot" ? spec.image.id : undefined
+    const snapshot = spec.image.kind === "image" ? undefined : spec.image.id
     if (snapshot !== undefined && !layers.hasSnapshot(snapshot)) return missing
     const used = await layers.createDisk(diskOf(box.name), isolation.disk, snapshot)
     if (!used) return missing

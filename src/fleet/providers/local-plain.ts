@@ -39,7 +39,7 @@ export const plainMode = (options: {
     prepare: async (spec) => {
       const files = filesOf(spec.session)
       rmSync(files, { recursive: true, force: true })
-      if (spec.image.kind === "snapshot") {
+      if (spec.image.kind !== "image") {
         const snapshot = join(folders.snapshots, spec.image.id)
         if (!/^[\w-]+$/.test(spec.image.id) || !existsSync(snapshot)) return missing
         cpSync(snapshot, files, {

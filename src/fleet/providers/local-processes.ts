@@ -1,5 +1,5 @@
 /** Groups of processes on this machine: a cgroup where that is possible, otherwise the process and its descendants. */
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { type Cgroups, cgroupOf, type Resources } from "./local-cgroups.ts"
 
 export interface ProcessIdentity {
@@ -40,6 +40,32 @@ export const identityOf = (pid: number): ProcessIdentity => ({
 export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => {
   const found = readProcess(pid)
   return found !== undefined && found.startTime === startTime && !found.isZombie
+}
+
+/** Its children, by the kernel's own list. Undefined: this kernel has none. */
+const childrenOf = (pid: number): readonly number[] | undefined => {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+      readFileSync(`/proc/${pid}/task/${task}/children`, "utf8")
+        .split(" ")
+        .filter((text) => text !== "")
+        .map(Number),
+    )
+  } catch {
+    return existsSync(`/proc/${process.pid}/task/${process.pid}/children`) ? [] : undefined
+  }
+}
+
+/** While a sandbox starts it is asked for every few milliseconds, and the machine may have thousands of processes. */
+const firstDescendant = (root: number, isWanted: (pid: number) => boolean): number | undefined => {
+  const found = [root]
+  for (const pid of found) {
+    if (isWanted(pid)) return pid
+    const children = childrenOf(pid)
+    if (children === undefined) return withDescendants(root).find(isWanted)
+    found.push(...children)
+  }
+  return undefined
 }
 
 const withDescendants = (root: number): readonly number[] => {
@@ -84,7 +110,7 @@ export const killTree = (pid: number): void => signal(withDescendants(pid).toRev
  * longer bubblewrap itself, which sets the sandbox up before it becomes the sandbox's program.
  */
 export const namespaceInit = (root: number): number | undefined =>
-  withDescendants(root).find((pid) => {
+  firstDescendant(root, (pid) => {
     const own = namespaceStatus(pid)
     if (own.name === LAUNCHER || own.numbers.length < 2 || own.numbers.at(-1) !== "1") return false
     return namespaceStatus(own.parent).name === LAUNCHER

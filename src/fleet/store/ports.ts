@@ -6,9 +6,9 @@ import type { ProviderName } from "../providers/contract.ts"
 /**
  * `hub`: a session of this deployment's hub. `external`: another session agent starts and stops its sandbox over the API,
  * and the fleet hears nothing of its runner. `pool`: started ahead, without an owner. `claimed`: taken out of the pool; the
- * hub may not know its owner yet.
+ * hub may not know its owner yet. `base`: its sandbox exists to be made a base snapshot.
  */
-export const sessionKinds = ["hub", "external", "pool", "claimed"] as const
+export const sessionKinds = ["hub", "external", "pool", "claimed", "base"] as const
 export type SessionKind = (typeof sessionKinds)[number]
 
 export interface NewSession {

@@ -4,12 +4,14 @@ import type { Client, ClientMessage, ClientVerb, Reply } from "../../../wire/cli
 import { dockOf } from "../../view/dock.ts"
 import { unanswered } from "../../view/outbox.ts"
 import type { ListedSession } from "../../view/sidebar-rows.ts"
+import { stepLobby } from "../../view/lobby.ts"
 import { step } from "../../view/step.ts"
 import { createTurns, pendingPrompts } from "../../view/turns.ts"
 import { type Action, emptyView, type View } from "../../view/view.ts"
 import { channelFields, pathOf } from "../routes.ts"
 import { listSessions, type Request } from "./api.ts"
 import { keepOutbox, type KeptOutbox } from "./keep-outbox.ts"
+import { type LobbySocket, openLobby } from "./lobby.ts"
 import { login, refuse } from "./login.ts"
 import { go, newChannel, route } from "./navigation.ts"
 import { checkVersion } from "./new-version.ts"
@@ -151,6 +153,21 @@ export const refreshSessions = async (): Promise<void> => {
   if (found && login.value === "unknown") login.value = "in"
 }
 
+const lobby = signal<LobbySocket | undefined>(undefined)
+
+/** Opens the lobby once this browser is logged in. Its first list replaces the one that was read over HTTP. */
+const followLobby = () => {
+  const open = lobby.peek()
+  if (login.value === "in" && open === undefined)
+    lobby.value = openLobby(
+      (event) => (sessions.value = stepLobby(sessions.peek(), event)),
+      () => void refreshSessions(),
+    )
+  if (login.value !== "refused") return
+  open?.close()
+  lobby.value = undefined
+}
+
 /** Follows the address: another session gets a new connection, another channel a new snapshot. */
 export const start = (): void => {
   void refreshSessions()
@@ -169,6 +186,7 @@ export const start = (): void => {
     })
   })
   effect(() => connection.value?.kept.keep(view.value.outbox))
+  effect(followLobby)
   effect(() => {
     const { place, channel: wanted } = route.value
     const { channel: known } = view.peek()
@@ -183,6 +201,7 @@ export const start = (): void => {
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return
     connection.value?.socket.retryNow()
+    lobby.peek()?.retryNow()
     void refreshSessions()
   })
   addEventListener("online", () => connection.value?.socket.retryNow())

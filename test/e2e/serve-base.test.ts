@@ -1,0 +1,120 @@
+/** Base snapshots of local sandboxes, with the compiled program, real OpenCode and the scripted model. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { type ServeStack, startServeStack } from "../../src/cli/serve-stack.ts"
+import { createLocalProvider } from "../../src/fleet/providers/local.ts"
+import type { FleetStore } from "../../src/fleet/store/ports.ts"
+import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { connectClient } from "../hub/kit/client.ts"
+import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
+import { silentLog } from "../kit/log.ts"
+import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+
+let model: ScriptedModel
+let place: Sandbox
+let store: FleetStore
+let stack: ServeStack
+let snapshot = ""
+
+const localRoot = () => join(place.root, "fleet")
+const start = (runtimeKey: string) =>
+  startServeStack({
+    provider: createLocalProvider({
+      root: localRoot(),
+      self: [requireBinary()],
+      clock: systemClock,
+    }),
+    store: { ...store, close: async () => {} },
+    version: "0.2.0",
+    idleMs: 900_000,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+    runtimeKey,
+    configure: async (id, hub) => {
+      await hub.find(id)?.configure(scriptedConfig(model))
+    },
+    hub: {
+      stateDir: join(place.root, "hub"),
+      workDir: place.workDir,
+      port: 0,
+      environment: place.environment,
+      clock: systemClock,
+      log: silentLog,
+      clientToken: CLIENT_TOKEN,
+    },
+  })
+
+beforeAll(async () => {
+  model = await startScriptedModel()
+  place = await createSandbox({ url: "ws://127.0.0.1:1/", token: "-" })
+  store = openSqliteStore(":memory:")
+  stack = await start("v1")
+})
+afterAll(async () => {
+  for (const { id } of await store.list()) {
+    await stack.keeper.want(id, "ended")
+    await stack.keeper.waitFor(
+      id,
+      ({ life }) => life.phase === "ended",
+      AbortSignal.timeout(30_000),
+    )
+  }
+  await stack.stop()
+  await store.close()
+  await model.stop()
+  await place.remove()
+})
+
+const call = async (path: string, body: object = {}) => {
+  const response = await fetch(`${stack.hub.url}${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+    body: JSON.stringify(body),
+  })
+  return (await response.json()) as Record<string, unknown>
+}
+const filesOf = (session: unknown, ...path: readonly string[]) =>
+  join(localRoot(), "files", encodeURIComponent(String(session)), ...path)
+const snapshotFolder = () => join(localRoot(), "snapshots", snapshot)
+
+test("a base snapshot is made once, and nothing of the sandbox that it was made in is left", async () => {
+  const made = await call("/api/base-snapshot")
+  snapshot = String(made["snapshotId"])
+  expect(made).toEqual({ snapshotId: expect.any(String), isNew: true })
+  expect(await call("/api/base-snapshot")).toEqual({ snapshotId: snapshot, isNew: false })
+  expect(readdirSync(join(localRoot(), "boxes"))).toEqual([])
+  expect(await store.list()).toEqual([])
+  // Neither the link nor the tokens of that runner are in it.
+  expect(readdirSync(join(snapshotFolder(), "state"))).toEqual(["opencode"])
+})
+
+test("the first sandbox of a session begins with the base snapshot, and its agent works", async () => {
+  writeFileSync(join(snapshotFolder(), "workspace", "from-the-base.txt"), "here\n")
+  model.on("hello", [text("Hello.")])
+  const { sessionId } = await call("/api/threads/t1/prompt", {
+    message: "@@hello@@",
+    messageId: "p1",
+  })
+  const client = await connectClient(stack.hub.url, CLIENT_TOKEN, { session: String(sessionId) })
+  await client.until(() => client.answerTo("p1") === "Hello.", "the answer", 50_000)
+  client.close()
+  const file = filesOf(sessionId, "workspace", "from-the-base.txt")
+  expect(readFileSync(file, "utf8")).toBe("here\n")
+})
+
+test("another version does not use it, and a base snapshot that is gone does not prevent a start", async () => {
+  await stack.stop()
+  stack = await start("v2")
+  const other = await call("/api/threads/t2/resolve?wait=1")
+  expect(other).toMatchObject({ status: "running", generation: 1 })
+  expect(existsSync(filesOf(other["sessionId"], "workspace", "from-the-base.txt"))).toBe(false)
+  await stack.stop()
+  stack = await start("v1")
+  rmSync(snapshotFolder(), { recursive: true })
+  const third = await call("/api/threads/t3/resolve?wait=1")
+  expect(third).toMatchObject({ status: "running", generation: 1 })
+  expect(await store.snapshots()).toEqual([])
+})

@@ -1,0 +1,155 @@
+/**
+ * Three replicas of `serve` on one PostgreSQL and one hub of Durable Objects with a warm pool, killed again and again while
+ * threads claim its sandboxes: no sandbox has two threads, no thread has two, and none is left over.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { isReady } from "../../src/fleet/core/pool.ts"
+import type { FleetStore } from "../../src/fleet/store/ports.ts"
+import { openPostgresStore } from "../../src/fleet/store/postgres-store.ts"
+import { startPostgres, type TestPostgres } from "../fleet/kit/postgres.ts"
+import { freePort } from "../hub/kit/free-port.ts"
+import { bundleWorker, startWorkerd, type Workerd } from "../hub/kit/workerd.ts"
+import { requireBinary } from "../kit/runner.ts"
+import { untilTrue } from "../kit/until-true.ts"
+
+const REPLICAS = 3
+const THREADS = 12
+const POOL = 3
+const FLEET_KEY = "a key of the fleet for tests only"
+
+interface Replica {
+  readonly port: number
+  process: Bun.Subprocess
+}
+
+let folder = ""
+let postgres: TestPostgres
+let store: FleetStore
+let workerd: Workerd
+const replicas: Replica[] = []
+
+const spawn = (port: number): Bun.Subprocess =>
+  Bun.spawn([requireBinary(), "serve", "--state-dir", join(folder, "state")], {
+    cwd: folder,
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      HOME: join(folder, "home"),
+      SANDBOX_PROVIDER: "local",
+      SANDBOX_ISOLATION: "none",
+      SANDBOX_POOL: String(POOL),
+      DATABASE_URL: postgres.url,
+      HUB_URL: workerd.url,
+      HUB_PORT: String(port),
+      FLEET_KEY,
+      // The agent plays no part here.
+      OPENCODE_BIN: join(folder, "no-agent"),
+      SANDPIPER_LOCAL_MODELS: "none",
+      LOG_LEVEL: "warn",
+    },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore",
+  })
+
+const isUp = ({ port }: Replica) =>
+  fetch(`http://127.0.0.1:${port}/health`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+const boxes = () => {
+  const place = join(folder, "state", "fleet", "local", "boxes")
+  return existsSync(place) ? readdirSync(place) : []
+}
+/** Repeated until a replica has answered, as a client does whose server died. */
+const resolve = async (thread: string, first: number): Promise<Record<string, unknown>> => {
+  const token = readFileSync(join(folder, "state", "fleet", "operator-token"), "utf8").trim()
+  for (let attempt = first; ; attempt += 1) {
+    const { port } = replicas[attempt % REPLICAS] as Replica
+    const response = await fetch(`http://127.0.0.1:${port}/api/threads/${thread}/resolve?wait=1`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(150_000),
+    }).catch(() => undefined)
+    const body = (await response?.json().catch(() => undefined)) as
+      | Record<string, unknown>
+      | undefined
+    if (response?.ok === true && body?.["status"] === "running") return body
+    await Bun.sleep(100)
+  }
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "fleet-pool-"))
+  await mkdir(join(folder, "home"))
+  await writeFile(join(folder, "no-agent"), "#!/bin/sh\nexec sleep 100000\n")
+  await chmod(join(folder, "no-agent"), 0o755)
+  postgres = await startPostgres()
+  store = await openPostgresStore(postgres.url)
+  const ports: number[] = []
+  for (let index = 0; index < REPLICAS; index += 1) ports.push(await freePort())
+  workerd = await startWorkerd(await bundleWorker(), {
+    FLEET_URL: `http://127.0.0.1:${ports[0]}`,
+    FLEET_KEY,
+    HUB_GATEWAY_SECRET: "a gateway secret of the tests",
+  })
+  for (const port of ports) replicas.push({ port, process: spawn(port) })
+  for (const replica of replicas)
+    await untilTrue(() => isUp(replica), "replica that answers", 120_000)
+}, 240_000)
+
+afterAll(async () => {
+  for (const { process: child } of replicas) child.kill("SIGKILL")
+  for (const { process: child } of replicas) await child.exited
+  for (const name of boxes()) {
+    const file = join(folder, "state", "fleet", "local", "boxes", name, "box.json")
+    const box = JSON.parse(readFileSync(file, "utf8")) as { process?: { pid: number } }
+    if (box.process) process.kill(box.process.pid, "SIGKILL")
+  }
+  await store.close()
+  await workerd.stop()
+  await postgres.stop()
+  await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+}, 60_000)
+
+test("replicas that are killed while threads claim warm sandboxes leave one sandbox for each thread and a full pool", async () => {
+  const isFull = async () =>
+    (await store.pooled()).filter(({ kind, life }) => kind === "pool" && isReady(life)).length ===
+    POOL
+  await untilTrue(isFull, "full pool", 120_000)
+  let isDone = false
+  const kills = (async () => {
+    for (let kill = 0; !isDone; kill += 1) {
+      // The first replica gets the hub's reports: it is killed, too, and comes back at the same port.
+      const replica = replicas[kill % REPLICAS] as Replica
+      replica.process.kill("SIGKILL")
+      await replica.process.exited
+      replica.process = spawn(replica.port)
+      await untilTrue(() => isUp(replica), "replica that answers again", 120_000)
+    }
+    return undefined
+  })()
+  const answers = await Promise.all(
+    Array.from({ length: THREADS }, (_, index) => resolve(`t${index}`, index)),
+  )
+  isDone = true
+  await kills
+  const ids = answers.map((answer) => String(answer["sessionId"]))
+  expect(new Set(ids).size).toBe(THREADS)
+  expect(ids.filter((id) => id.startsWith("warm-")).length).toBeGreaterThan(0)
+  // A repeated request finds the same session.
+  for (const [index, id] of ids.entries())
+    expect((await resolve(`t${index}`, index))["sessionId"]).toBe(id)
+  await untilTrue(isFull, "full pool again", 120_000)
+  await untilTrue(
+    async () => (await store.pooled()).every(({ kind }) => kind === "pool"),
+    "end of every claim",
+    120_000,
+  )
+  const known = (await store.list()).flatMap(({ life }) => life.ref ?? [])
+  await untilTrue(() => boxes().length === THREADS + POOL, "as many sandboxes as sessions", 120_000)
+  expect(boxes().toSorted()).toEqual(known.toSorted())
+}, 600_000)
