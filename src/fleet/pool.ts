@@ -55,6 +55,7 @@ export const createPool = (options: PoolOptions): Pool => {
   let cancel = () => {}
   let isStopped = false
   let isSettled = false
+  let claims = 0
   let running: Promise<void> | undefined
 
   const keyOf = (tenant: string): string =>
@@ -79,7 +80,12 @@ export const createPool = (options: PoolOptions): Pool => {
     if (!claimed) return undefined
     const settled = await settle(claimed)
     log.info("pool.claimed", { session: settled.id, ms: clock.now() - from })
-    again()
+    claims += 1
+    // After the answer: the start of the next sandbox must not delay this one.
+    if (!isStopped) {
+      cancel()
+      cancel = clock.after(SOON_MS, () => void loop())
+    }
     return settled
   }
 
@@ -148,20 +154,18 @@ export const createPool = (options: PoolOptions): Pool => {
 
   const loop = async (): Promise<void> => {
     cancel()
+    const before = claims
     await turn()
     cancel()
-    const next = !isSettled ? SOON_MS : size === 0 ? EVERY_WITHOUT_MS : EVERY_MS
+    const next =
+      !isSettled || claims !== before ? SOON_MS : size === 0 ? EVERY_WITHOUT_MS : EVERY_MS
     if (!isStopped) cancel = clock.after(next, () => void loop())
   }
-  const again = () => {
-    if (!isStopped) void loop()
-  }
-
   return {
     claim,
     settle,
     round,
-    start: again,
+    start: () => void loop(),
     stop: async () => {
       isStopped = true
       cancel()

@@ -36,6 +36,8 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly find: (session: string) => HostedSession | undefined
   /** Makes the session if it does not exist, and sets what is given. Its id is in the directory already. */
   readonly provision: (session: string, owner: Owner, fields: Provision) => Promise<void>
+  /** True if a session that is created here gets a sandbox with its first prompt. */
+  readonly startsSandboxes?: boolean | undefined
   /** What the list shows besides the index, where the host has the session at hand. */
   readonly liveStatus: (session: string) => LiveStatus | undefined
   readonly artifact: (

@@ -3,7 +3,7 @@ import { z } from "zod"
 import type { ListedSession } from "../wire/clients/lobby.ts"
 import { type ListedSession as IndexedRow, ownerSettings, readerOf } from "./access/directory.ts"
 import type { Sender } from "./access/guarded-clients.ts"
-import { actionOfRoute, decide, mayGrant } from "./access/may.ts"
+import { actionOfRoute, decide, may, mayGrant } from "./access/may.ts"
 import { type Owner, ownersOf, parseOwner } from "./access/ownership.ts"
 import type { Principal } from "./access/principal.ts"
 import { allScopes, knownScopes } from "./access/scopes.ts"
@@ -55,7 +55,12 @@ export const handleOwnerRoute = async (
   if (isPersonaRoute(route)) return handlePersonaRoute(host, owner, route, request)
   switch (route.to) {
     case "list":
-      return Response.json({ ok: true, ...(await listSessions(host, url, principal)) })
+      return Response.json({
+        ok: true,
+        ...(await listSessions(host, url, principal)),
+        ...(host.startsSandboxes &&
+          may(principal, "route:create", { owner }) && { mayCreate: true }),
+      })
     case "search":
       return searchSessions(host, url, principal)
     case "lobby":

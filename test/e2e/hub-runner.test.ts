@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { type HubConversation, startHubConversation } from "../kit/hub-conversation.ts"
-import { reply, text, tool, waitFor } from "../kit/model.ts"
+import { httpError, reply, text, tool, waitFor } from "../kit/model.ts"
 
 let c: HubConversation
 beforeAll(async () => {
@@ -236,4 +236,18 @@ describe("the workspace", () => {
     expect(changed[0]?.diff).toContain("+by the agent")
     expect(changed[0]?.diff).toContain("+by hand")
   })
+})
+
+test("a prompt whose model is refused goes on with the fallback of the config, and its answer names the model", async () => {
+  const config = { modelFallbacks: ["scripted/m2"] }
+  expect(await c.client.ask({ type: "config", config })).toMatchObject({ ok: true })
+  c.model.on("falls", [httpError(401, { message: "no" }), text("From the second model.")])
+  const prompt = await c.say("@@falls@@", "falls")
+  expect(await c.ended(prompt)).toContain("From the second model.")
+  const models = c.client
+    .messages()
+    .filter(({ role, promptId }) => role === "assistant" && promptId === prompt)
+    .map(({ model }) => String(model))
+  expect(models.at(-1)).toContain("m2")
+  expect(c.client.state("model")).toMatchObject({ fallbacks: ["scripted/m2"] })
 })

@@ -89,7 +89,7 @@ test("a base snapshot is made once, and nothing of the sandbox that it was made 
   expect(await store.list()).toEqual([])
   // Neither the link nor the tokens of that runner are in it.
   expect(readdirSync(join(snapshotFolder(), "state"))).toEqual(["opencode"])
-})
+}, 170_000)
 
 test("the first sandbox of a session begins with the base snapshot, and its agent works", async () => {
   writeFileSync(join(snapshotFolder(), "workspace", "from-the-base.txt"), "here\n")
@@ -103,7 +103,7 @@ test("the first sandbox of a session begins with the base snapshot, and its agen
   client.close()
   const file = filesOf(sessionId, "workspace", "from-the-base.txt")
   expect(readFileSync(file, "utf8")).toBe("here\n")
-})
+}, 170_000)
 
 test("another version does not use it, and a base snapshot that is gone does not prevent a start", async () => {
   await stack.stop()
@@ -117,4 +117,4 @@ test("another version does not use it, and a base snapshot that is gone does not
   const third = await call("/api/threads/t3/resolve?wait=1")
   expect(third).toMatchObject({ status: "running", generation: 1 })
   expect(await store.snapshots()).toEqual([])
-})
+}, 170_000)

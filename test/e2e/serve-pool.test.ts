@@ -113,4 +113,4 @@ test("a thread's first prompt is answered in a sandbox that was started ahead, a
   await untilFull()
   expect((await waiting())?.id).not.toBe(id)
   expect(readdirSync(join(localRoot(), "boxes"))).toHaveLength(2)
-})
+}, 170_000)

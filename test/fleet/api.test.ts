@@ -390,6 +390,8 @@ describe("what an operator reads", () => {
       "sandpiper_prompt_retries_total",
       "sandpiper_snapshots_total",
       "sandpiper_strays_total",
+      "sandpiper_seconds_total",
+      "sandpiper_pool_claims_total",
       "sandpiper_call_seconds_bucket",
     ])
       expect(text).toContain(name)

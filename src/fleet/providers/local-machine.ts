@@ -145,7 +145,11 @@ export const probeMachine = async (folder: string): Promise<Machine> => {
   return {
     isolation: { disk, network: network === undefined ? "own" : "shared", becomes },
     findings: [
-      { part: "bubblewrap", isThere: true, text: isRoot ? `as user ${becomes}` : "as this user" },
+      {
+        part: "bubblewrap",
+        isThere: true,
+        text: `as ${isRoot ? `user ${becomes}` : "this user"}; runner and agent are one user in it`,
+      },
       { part: "overlay", isThere: disk !== "copy", text: diskTexts[disk] },
       {
         part: "pasta",

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks"
 import { hasSide, isDrawerOpen, layer, panelWidth } from "./client/layout.ts"
 import { login, offered } from "./client/login.ts"
 import { go, route } from "./client/navigation.ts"
-import { markSeen, view } from "./client/store.ts"
+import { markSeen, mayCreate, sessions, view } from "./client/store.ts"
 import { Dock } from "./dock/dock.tsx"
 import { Log } from "./log/log.tsx"
 import { Banner } from "./shell/banner.tsx"
@@ -25,6 +25,23 @@ const Unknown = () => (
   <main class="login">
     <h1>{words.unknownPage}</h1>
     <Button onClick={() => go("/")}>{words.toStart}</Button>
+  </main>
+)
+
+/** Before the first conversation is known, or where there is none and the person may not make one. */
+const Start = () => (
+  <main class="login">
+    {sessions.value?.length === 0 && !mayCreate.value && <h1>{words.nothingShared}</h1>}
+  </main>
+)
+
+const Conversation = () => (
+  <main class="main">
+    <Bar />
+    <Banner />
+    <Log />
+    <Dock />
+    <DropTarget />
   </main>
 )
 
@@ -53,13 +70,7 @@ export const App = () => {
           onClick={() => (isDrawerOpen.value = false)}
         />
       )}
-      <main class="main">
-        <Bar />
-        <Banner />
-        <Log />
-        <Dock />
-        <DropTarget />
-      </main>
+      {place === "start" ? <Start /> : <Conversation />}
       {panel && (
         <aside class="panel" aria-label={words.panel} id="panel">
           <Separator />

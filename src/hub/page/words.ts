@@ -43,6 +43,8 @@ export const words = {
 
   // Side
   newConversation: "New conversation",
+  newHere: "New conversation in this sandbox",
+  notCreated: (why: string) => `No new conversation: ${why}`,
   search: "Search",
   hideSide: "Hide the conversations",
   showSide: "Show the conversations",
@@ -51,6 +53,7 @@ export const words = {
   reconnecting: "Reconnecting",
   theme: { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" },
   noConversations: "No conversations yet.",
+  nothingShared: "There is no conversation for you yet. One that is shared with you appears here.",
   noTitles: (query: string) => `No title contains "${query}".`,
   rowState: {
     working: "working",
@@ -339,6 +342,9 @@ export const words = {
   endpointModels: "Models, separated by commas; empty: all that it lists",
   endpointNone: "no models yet",
   endpointAdd: "Add the endpoint",
+  fallbacks: "If a model fails",
+  fallbacksText: "A prompt whose model fails before a tool has run goes on with these, in order.",
+  fallbacksLabel: "Go on with (provider/model, separated by commas)",
   endpointChange: (name: string) => `Change ${name}`,
   endpointRemove: (name: string) => `Remove ${name}`,
   endpointSave: "Save the endpoint",

@@ -15,6 +15,7 @@ import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
 import { hasEnded } from "./named-values.ts"
 import { addCount } from "./counts.ts"
+import { publishModel } from "./model-fallbacks.ts"
 import { hasRow, pathRow, readRow } from "./rows.ts"
 import { checkBudget } from "./budget.ts"
 import { storeDisplayFiles } from "./display-files.ts"
@@ -249,7 +250,7 @@ const tableOf = (context: SessionContext): IngestTable => {
     artifacts: (frame) => storeDisplayFiles(context, frame),
     models: ({ models, default: name }) => {
       values.setPublic("models", models)
-      if (name !== undefined) values.setPublic("model", { default: name })
+      publishModel(values, name)
     },
     services: ({ type: _type, seq: _seq, ...services }) => values.setPublic("services", services),
     tunnels: ({ tunnels }) => values.setPublic("tunnels", tunnels),

@@ -3,6 +3,7 @@
  * exists in memory only. Encryption is asynchronous, so changes are applied one after the other.
  */
 import type { Reply } from "../../wire/clients/verbs.ts"
+import { publishModel } from "./model-fallbacks.ts"
 import { type ConfigPatch, patchConfig } from "./patch-config.ts"
 import { publicConfig } from "./public-config.ts"
 import { readConfig } from "./rows.ts"
@@ -46,6 +47,7 @@ export const createConfigure = (context: SessionContext): Configure => {
         context.sendToRunner({ type: "opencode-config", config: change, requestId })
     })
     values.setConfig(text)
+    context.commit(() => publishModel(values, undefined))
     return { ok: true, ...(requestId !== undefined && { requestId }) }
   }
 

@@ -84,6 +84,11 @@ export const agentConfig = z.object({
   isOrchestrator: z.boolean().optional(),
   customProviders: z.array(customProvider).optional(),
   mcpServers: z.record(z.string(), mcpServer).optional(),
+  /** `provider/model`, in order: what a prompt goes on with when its model fails before a tool has run. */
+  modelFallbacks: z
+    .array(z.string().regex(/^[^/\s]+\/\S+$/, "must be provider/model"))
+    .max(10)
+    .optional(),
 })
 
 /** The same from a client: a key that is not known is refused, because it would have no effect. */

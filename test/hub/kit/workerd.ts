@@ -52,7 +52,11 @@ export const readDeployment = async () =>
 export const startWorkerd = async (
   script: string,
   bindings: Readonly<Record<string, string>> = {},
-  { page = false, below = tmpdir() }: { page?: boolean; below?: string } = {},
+  {
+    page = false,
+    services = {},
+    below = tmpdir(),
+  }: { page?: boolean; services?: Record<string, string>; below?: string } = {},
 ): Promise<Workerd> => {
   const folder = await mkdtemp(join(below, "workerd-"))
   const port = await freePort()
@@ -81,6 +85,13 @@ export const startWorkerd = async (
           routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: true },
         },
       }),
+      // Service bindings to programs on this machine, by their host and port.
+      serviceBindings: Object.fromEntries(
+        Object.entries(services).map(([name, address]) => [
+          name,
+          { external: { address, http: {} } },
+        ]),
+      ),
       bindings: { CLIENT_TOKEN, HUB_ENCRYPTION_KEY, ...bindings },
     })
     await started.ready

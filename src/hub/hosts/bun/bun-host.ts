@@ -316,6 +316,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     listPersonas: (owner) => options.personas?.(owner).list() ?? [],
     putPersona: (owner, persona) => options.personas?.(owner).put(persona) ?? false,
     removePersona: (owner, slug) => options.personas?.(owner).remove(slug) ?? false,
+    startsSandboxes: options.activity !== undefined,
     liveStatus,
     search: async (id, query, limit) => find(id)?.session.search(query, limit),
     from: (request) => server.requestIP(original ?? request)?.address,

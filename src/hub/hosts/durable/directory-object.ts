@@ -5,6 +5,7 @@ import type { Owner } from "../../access/ownership.ts"
 import type { JwtVerifier } from "../../access/verify-jwt.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { doorOf, verifierOf } from "./environment.ts"
+import { hasFleet } from "./fleet.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { type DurableSockets, durableSockets } from "./sockets.ts"
 import type {
@@ -127,6 +128,7 @@ export class Directory {
       find: () => undefined,
       provision: (session, owner, fields) =>
         this.#call(session, "provision", session, owner, fields),
+      startsSandboxes: hasFleet(this.#environment),
       liveStatus: () => undefined,
       // The result was written by a session of the same deployment.
       search: (session, query, limit) =>

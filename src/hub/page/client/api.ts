@@ -15,12 +15,36 @@ const get = async (path: string): Promise<Response | undefined> => {
   return response?.ok ? response : undefined
 }
 
-export const listSessions = async (): Promise<readonly ListedSession[] | undefined> => {
+export interface SessionList {
+  readonly sessions: readonly ListedSession[]
+  /** A new session gets a sandbox of its own, and the person may create one. */
+  readonly mayCreate?: boolean
+}
+
+export const listSessions = async (): Promise<SessionList | undefined> => {
   const response = await get("/sessions?limit=100")
-  const body = (await response?.json().catch(() => undefined)) as
-    | { readonly sessions?: readonly ListedSession[] }
-    | undefined
-  return body?.sessions
+  const body = (await response?.json().catch(() => undefined)) as Partial<SessionList> | undefined
+  return body?.sessions && { ...body, sessions: body.sessions }
+}
+
+/** Creates a session; its id, or the reason why there is none. */
+export const createSession = async (): Promise<{
+  readonly id?: string
+  readonly problem?: string
+}> => {
+  const response = await fetch("/hub/sessions", {
+    method: "POST",
+    headers: { ...keyHeader(), "content-type": "application/json" },
+    body: "{}",
+  }).catch(() => undefined)
+  if (response === undefined) return { problem: words.reconnecting }
+  if (response.status === 401) refuse()
+  const body = (await response.json().catch(() => ({}))) as {
+    readonly session?: string
+    readonly error?: { readonly message?: string }
+  }
+  if (response.ok && body.session !== undefined) return { id: body.session }
+  return { problem: body.error?.message ?? `HTTP ${response.status}` }
 }
 
 /** Runs a verb in any session; `undefined` when it was done, else the reason. */

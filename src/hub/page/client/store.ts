@@ -9,7 +9,7 @@ import { step } from "../../view/step.ts"
 import { createTurns, pendingPrompts } from "../../view/turns.ts"
 import { type Action, emptyView, type View } from "../../view/view.ts"
 import { channelFields, pathOf } from "../routes.ts"
-import { listSessions, type Request } from "./api.ts"
+import { createSession, listSessions, type Request } from "./api.ts"
 import { keepOutbox, type KeptOutbox } from "./keep-outbox.ts"
 import { type LobbySocket, openLobby } from "./lobby.ts"
 import { login, refuse } from "./login.ts"
@@ -25,6 +25,10 @@ export const mayUse = (verb: ClientVerb): boolean => verbs.value?.includes(verb)
 /** The first snapshot of the conversation has arrived. */
 export const isLoaded = signal(false)
 export const sessions = signal<readonly ListedSession[] | undefined>(undefined)
+/** A new conversation is a new session with a sandbox of its own. */
+export const mayCreate = signal(false)
+/** Why the last session could not be created. */
+export const createProblem = signal<string | undefined>(undefined)
 /** When the next attempt to connect starts. */
 export const retryAt = signal<number | undefined>(undefined)
 /** The newest change that the person has seen, by `<session>/<channel>`. */
@@ -149,7 +153,11 @@ const NO_CONNECTION: Reply = {
 
 export const refreshSessions = async (): Promise<void> => {
   const found = await listSessions()
-  if (found) sessions.value = found
+  if (found)
+    batch(() => {
+      sessions.value = found.sessions
+      mayCreate.value = found.mayCreate === true
+    })
   if (found && login.value === "unknown") login.value = "in"
 }
 
@@ -195,8 +203,12 @@ export const start = (): void => {
     subscribe()
   })
   effect(() => {
-    if (route.value.place !== "start" || sessions.value === undefined) return
-    go(pathOf(lastConversation(sessions.value)), "replace")
+    const known = sessions.value
+    if (route.value.place !== "start" || known === undefined) return
+    const last = lastConversation(known)
+    if (last) go(pathOf(last), "replace")
+    else if (mayCreate.value) void openNewSession("replace")
+    else setTimeout(() => void refreshSessions(), NO_SESSIONS_MS)
   })
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return
@@ -207,15 +219,19 @@ export const start = (): void => {
   addEventListener("online", () => connection.value?.socket.retryNow())
 }
 
+/** How often a page without sessions looks for one. */
+const NO_SESSIONS_MS = 2000
+const MAIN_CHANNEL = "web:default"
+
 const lastConversation = (
   known: readonly ListedSession[],
-): { readonly session: string; readonly channel: string } => {
+): { readonly session: string; readonly channel: string } | undefined => {
   const last = readJson<{ session?: string; channel?: string }>("last", {})
   if (last.session && last.channel && known.some(({ id }) => id === last.session))
     return { session: last.session, channel: last.channel }
   const first = known.find(({ parent, status }) => parent === undefined && status !== "ended")
   const newest = first?.channels?.toSorted((a, b) => b.updatedAt - a.updatedAt)[0]
-  return { session: first?.id ?? "local", channel: newest?.key ?? "web:default" }
+  return first && { session: first.id, channel: newest?.key ?? MAIN_CHANNEL }
 }
 
 export const retryNow = (): void => connection.value?.socket.retryNow()
@@ -311,6 +327,29 @@ export const markSeen = (): void => {
 }
 
 export const openNewConversation = (): void => {
-  const known = sessions.value?.find(({ id }) => id === route.value.session)
-  go(pathOf({ session: known?.id ?? "local", channel: newChannel() }))
+  if (mayCreate.value) return void openNewSession()
+  const known = sessions.value?.find(({ id }) => id === route.value.session) ?? sessions.value?.[0]
+  if (known) go(pathOf({ session: known.id, channel: newChannel() }))
+}
+
+const isCreating = signal(false)
+/** A session in which nothing was said yet is used before another one is made. */
+const openNewSession = async (how?: "replace"): Promise<void> => {
+  if (isCreating.peek()) return
+  isCreating.value = true
+  await refreshSessions()
+  const isSpoken = view.value.messages.size > 0 || view.value.outbox.length > 0
+  const unused = sessions.value?.find(
+    ({ id, channels, parent, status }) =>
+      channels?.length === 0 &&
+      parent === undefined &&
+      status === "running" &&
+      !(isSpoken && id === route.value.session),
+  )
+  const { id = unused?.id, problem } = unused ? {} : await createSession()
+  isCreating.value = false
+  createProblem.value = problem
+  if (id === undefined) return
+  if (!unused) await refreshSessions()
+  go(pathOf({ session: id, channel: MAIN_CHANNEL }), how)
 }

@@ -7,6 +7,7 @@ import { Icon } from "../ui/icon.tsx"
 import { words } from "../words.ts"
 import { changeConfig, config } from "./config.ts"
 import { Endpoint } from "./endpoint.tsx"
+import { Fallbacks } from "./fallbacks.tsx"
 
 const PROVIDERS = [
   { id: "anthropic", name: "Anthropic", variable: "ANTHROPIC_API_KEY" },
@@ -94,6 +95,7 @@ export const Keys = () => (
   <>
     {mayUse("config") && PROVIDERS.map((one) => <KeyRow key={one.id} {...one} />)}
     {mayUse("config") && <Endpoint />}
+    {mayUse("config") && <Fallbacks />}
     <div class="setting">
       <div>
         <b>{words.logOut}</b>

@@ -2,8 +2,9 @@
 import { useState } from "preact/hooks"
 import type { SidebarRow } from "../../view/sidebar-rows.ts"
 import { postVerb } from "../client/api.ts"
-import { keepSeen, refreshSessions } from "../client/store.ts"
-import { channelFields } from "../routes.ts"
+import { go, newChannel } from "../client/navigation.ts"
+import { keepSeen, mayCreate, refreshSessions } from "../client/store.ts"
+import { channelFields, pathOf } from "../routes.ts"
 import { Button } from "../ui/button.tsx"
 import { Menu, type MenuItem } from "../ui/menu.tsx"
 import { visible } from "../ui/visible.ts"
@@ -25,6 +26,9 @@ export const RowMenu = ({ row }: { readonly row: SidebarRow }) => {
   }
   const items: readonly MenuItem[] = [
     [words.renameAct, () => setShown("rename")],
+    ...(mayCreate.value && state !== "ended"
+      ? [[words.newHere, () => go(pathOf({ session, channel: newChannel() }))] as const]
+      : []),
     [
       words.markUnseen,
       () => {

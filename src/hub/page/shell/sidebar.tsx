@@ -11,7 +11,14 @@ import {
   toggleSide,
 } from "../client/layout.ts"
 import { go, isPlainClick, route } from "../client/navigation.ts"
-import { openNewConversation, seenRev, session, sessions, view } from "../client/store.ts"
+import {
+  createProblem,
+  openNewConversation,
+  seenRev,
+  session,
+  sessions,
+  view,
+} from "../client/store.ts"
 import { pathOf } from "../routes.ts"
 import { Icon } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
@@ -92,6 +99,11 @@ export const Sidebar = () => {
           <kbd class="not-phone">{modKey("K")}</kbd>
         </label>
       </div>
+      {createProblem.value !== undefined && (
+        <p class="side-none" role="alert">
+          {words.notCreated(createProblem.value)}
+        </p>
+      )}
       <div class="side-list">
         {shown.map(({ label, rows }) => (
           <section key={label} aria-label={label}>

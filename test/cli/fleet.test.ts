@@ -1,0 +1,81 @@
+/** `sandpiper fleet` beside a running fleet: what an operator sees and changes. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type ServeStack, startServeStack } from "../../src/cli/serve-stack.ts"
+import { createNoopProvider } from "../../src/fleet/providers/noop.ts"
+import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import { writeAddress } from "../../src/hub/hosts/bun/address.ts"
+import { systemClock } from "../../src/lib/clock.ts"
+import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
+import { silentLog } from "../kit/log.ts"
+import { runnerFromSource } from "../kit/runner.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "fleet-command-"))
+let stack: ServeStack
+let session = ""
+
+beforeAll(async () => {
+  stack = await startServeStack({
+    provider: createNoopProvider(Date.now),
+    store: openSqliteStore(":memory:"),
+    version: "0.2.0",
+    idleMs: 900_000,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+    configure: async () => {},
+    hub: {
+      stateDir: folder,
+      workDir: folder,
+      port: 0,
+      environment: {},
+      clock: systemClock,
+      log: silentLog,
+      clientToken: CLIENT_TOKEN,
+    },
+  })
+  mkdirSync(join(folder, "hub"), { recursive: true })
+  writeAddress(folder, { url: stack.hub.url, token: CLIENT_TOKEN })
+  const response = await fetch(`${stack.hub.url}/api/threads/t/resolve?wait=1`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+  })
+  session = ((await response.json()) as { readonly sessionId: string }).sessionId
+})
+afterAll(async () => {
+  await stack.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const fleet = async (...words: readonly string[]) => {
+  const child = Bun.spawn([...runnerFromSource, "fleet", ...words, "--state-dir", folder], {
+    cwd: folder,
+    env: { PATH: process.env["PATH"] ?? "", HOME: folder },
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  return { code: await child.exited, stdout, stderr }
+}
+
+test("ls and show print the sandboxes as a table or as JSON", async () => {
+  const table = await fleet("ls")
+  expect(table).toMatchObject({ code: 0, stderr: "" })
+  expect(table.stdout).toMatch(new RegExp(`^session .*\n${session} +running +noop +1 +sp-`))
+  const shown = await fleet("show", session, "--json")
+  expect(JSON.parse(shown.stdout)).toMatchObject({ sessionId: session, status: "running" })
+  expect(await fleet("show", "none")).toMatchObject({ code: 1, stdout: "" })
+})
+
+test("sweep and forget report what they did, and an impossible base snapshot says why", async () => {
+  expect((await fleet("sweep", "--dry-run")).stdout).toContain("0 without a session")
+  const refused = await fleet("base-snapshot")
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toContain("has no snapshots of that kind")
+  expect((await fleet("forget", session)).stdout).toContain(`${session} is forgotten`)
+  expect((await fleet("ls", "--json")).stdout).toContain('"sandboxes":[]')
+})

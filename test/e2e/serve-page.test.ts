@@ -1,0 +1,115 @@
+/** The page of `sandpiper serve` as a person meets it: the compiled binary, no session yet, the demo model, a browser. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Browser, Page } from "playwright-core"
+import { launchBrowser } from "../kit/browser.ts"
+import { openPage } from "../kit/page.ts"
+import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
+import { untilTrue } from "../kit/until-true.ts"
+
+let place: Sandbox
+let browser: Browser | undefined
+let serve: Bun.Subprocess
+let page: Page
+let problems: readonly string[]
+
+const binary = requireBinary()
+const variables = () => {
+  const { PATH = "", HOME = "", OPENCODE_BIN = "" } = place.environment
+  return { PATH, HOME, OPENCODE_BIN, SANDBOX_ISOLATION: "none", SANDPIPER_SERVICES: "" }
+}
+const output = (...words: readonly string[]) =>
+  Bun.spawnSync([binary, ...words, "--state-dir", place.stateDir], {
+    env: variables(),
+  }).stdout.toString()
+const link = () => /http:\/\/\S+#login=\S+/.exec(output("link"))?.[0] ?? ""
+const sandboxes = () =>
+  (
+    JSON.parse(output("fleet", "ls", "--json")) as {
+      readonly sandboxes: readonly { readonly sessionId: string }[]
+    }
+  ).sandboxes.map(({ sessionId }) => sessionId)
+
+beforeAll(async () => {
+  place = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
+  serve = Bun.spawn([binary, "serve", "--state-dir", place.stateDir, "--log-level", "error"], {
+    env: variables(),
+    cwd: place.workDir,
+    stdout: "ignore",
+    stderr: "inherit",
+  })
+  await untilTrue(async () => link() !== "", "the page of serve", 50_000)
+  browser = await launchBrowser()
+})
+afterAll(async () => {
+  try {
+    await browser?.close()
+    for (const session of sandboxes()) output("fleet", "forget", session)
+  } finally {
+    serve.kill("SIGTERM")
+    await serve.exited
+    await place.remove()
+  }
+})
+
+const ask = async (content: string) => {
+  await page.locator("#prompt").fill(content)
+  await page.keyboard.press("Enter")
+  await page
+    .locator(".log")
+    .getByText("I am the scripted demo model")
+    .first()
+    .waitFor({ timeout: 55_000 })
+}
+const sessionOf = () => /\/c\/([^/]+)\//.exec(page.url())?.[1] ?? ""
+
+test("the page of a hub without sessions takes a prompt, which is answered in a new sandbox", async () => {
+  const opened = await openPage(browser!, link())
+  page = opened.page
+  problems = opened.problems
+  await ask("write: first.txt")
+  expect(sandboxes()).toEqual([sessionOf()])
+})
+
+test("a new conversation has a sandbox of its own, and one in the same sandbox sees its files", async () => {
+  const first = sessionOf()
+  await page.locator(".side-new").click()
+  await untilTrue(async () => sessionOf() !== first, "a new session")
+  const second = sessionOf()
+  // A session without a word is not made twice.
+  await page.locator(".side-new").click()
+  expect(sessionOf()).toBe(second)
+  await ask("run: ls")
+  expect(await page.locator(".log").innerText()).not.toContain("first.txt")
+  expect(new Set(sandboxes())).toEqual(new Set([first, second]))
+
+  await page.locator(`a[href^="/c/${first}/"]`).first().hover()
+  await page
+    .locator("li", { has: page.locator(`a[href^="/c/${first}/"]`) })
+    .getByRole("button")
+    .first()
+    .click()
+  await page.getByRole("menuitem", { name: "New conversation in this sandbox" }).click()
+  expect(sessionOf()).toBe(first)
+  await ask("run: ls")
+  expect(await page.locator(".log").innerText()).toContain("first.txt")
+  expect(problems).toEqual([])
+})
+
+test("the list of sessions says who may create one", async () => {
+  const operator = readFileSync(join(place.stateDir, "fleet", "operator-token"), "utf8").trim()
+  const { origin } = new URL(link())
+  const port = new URL(origin).port
+  const call = (token: string, path: string, body?: object) =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      headers: { authorization: `Bearer ${token}` },
+      ...(body && { method: "POST", body: JSON.stringify(body) }),
+    }).then((response) => response.json() as Promise<Record<string, unknown>>)
+  const made = await call(operator, "/keys?owner=user:anna", {
+    name: "reader",
+    scopes: ["sessions:read"],
+  })
+  expect(await call(operator, "/sessions")).toMatchObject({ mayCreate: true })
+  expect(await call(String(made["key"]), "/sessions")).toEqual({ ok: true, sessions: [] })
+})

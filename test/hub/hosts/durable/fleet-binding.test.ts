@@ -1,0 +1,110 @@
+/** Durable Objects on workerd with the fleet as the service binding FLEET: prompts, and workflows in a repository. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { type ServedFleet, startServedFleet } from "../../../../src/cli/serve-fleet.ts"
+import { openSqliteStore } from "../../../../src/fleet/store/sqlite-store.ts"
+import { systemClock } from "../../../../src/lib/clock.ts"
+import { runnerProvider, type RunnerProvider } from "../../../fleet/kit/runner-provider.ts"
+import { silentLog } from "../../../kit/log.ts"
+import { connectClient, type TestClient } from "../../kit/client.ts"
+import { freePort } from "../../kit/free-port.ts"
+import { until } from "../../kit/until.ts"
+import { bundleWorker, startWorkerd, type Workerd } from "../../kit/workerd.ts"
+
+const FLEET_KEY = "a key of the fleet for tests only"
+const LONG_MS = 40_000
+let workerd: Workerd
+let provider: RunnerProvider
+let fleet: ServedFleet
+let client: TestClient
+
+beforeAll(async () => {
+  const port = await freePort()
+  workerd = await startWorkerd(
+    await bundleWorker(),
+    { FLEET_KEY, HUB_GATEWAY_SECRET: "a gateway secret of the tests" },
+    { services: { FLEET: `127.0.0.1:${port}` } },
+  )
+  provider = runnerProvider()
+  fleet = await startServedFleet({
+    hubUrl: workerd.url,
+    fleetKey: FLEET_KEY,
+    hostname: "127.0.0.1",
+    port,
+    operatorToken: "operator-of-the-fleet",
+    provider,
+    store: openSqliteStore(":memory:"),
+    clock: systemClock,
+    log: silentLog,
+    version: "0.2.0",
+    idleMs: 900_000,
+    pausedMs: undefined,
+    minimumVersion: undefined,
+    environmentOf: () => ({ providerKeys: {}, credentials: {}, github: {} }),
+  })
+  const headers = { Authorization: `Bearer ${workerd.clientToken}` }
+  await fetch(`${workerd.url}/sessions/bound`, { method: "PUT", headers, body: "{}" })
+  client = await connectClient(workerd.url, workerd.clientToken, { session: "bound" })
+  await fetch(`${workerd.url}/sessions/bound/prompt`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ content: "hello" }),
+  })
+})
+afterAll(async () => {
+  client?.close()
+  await provider?.stop()
+  await fleet?.stop()
+  await workerd?.stop()
+})
+
+const heard = (role: string, part: string) =>
+  client.until(
+    () =>
+      client
+        .messages()
+        .some(
+          (message) =>
+            message.role === role &&
+            message.parts.some(({ text }) => text?.includes(part) === true),
+        ),
+    `${role}: ${part}`,
+    LONG_MS,
+  )
+
+test("a prompt reaches the fleet through the binding, without FLEET_URL, and a sandbox answers it", async () => {
+  await heard("assistant", "heard: hello")
+  expect(provider.specs.map(({ session }) => session)).toEqual(["bound"])
+})
+
+test("a workflow with a repository runs in a sandbox of its own that has it, and the session hears of its end", async () => {
+  const { request } = provider.runnerOf("bound")?.uplink ?? {}
+  if (!request) throw new Error("the session has no runner")
+  const data = { steps: [{ id: "one", type: "bash", command: "true" }] }
+  await request("workflow-sync", { slug: "build", name: "build", data })
+  const { execution } = await request("workflow-run", {
+    workflowId: "build",
+    repoUrl: "https://github.com/birds/heron",
+    branch: "nest",
+  })
+  const child = String(execution["sessionId"])
+  expect(child).not.toBe("bound")
+  await until(() => provider.runnerOf(child) !== undefined, "runner of the workflow", LONG_MS)
+  expect(provider.specs.find(({ session }) => session === child)?.environment).toMatchObject({
+    PARENT_SESSION_ID: "bound",
+    REPO_URL: "https://github.com/birds/heron",
+    REPO_BRANCH: "nest",
+  })
+  const runner = provider.runnerOf(child)
+  const orders = () =>
+    runner?.frames.flatMap((one) => (one.type === "workflow-execute" ? [one] : [])) ?? []
+  await until(() => orders().length === 1, "order of the workflow", LONG_MS)
+  const executionId = orders()[0]?.executionId ?? ""
+  expect(executionId).toBe(String(execution["id"]))
+  runner?.send({
+    type: "workflow-execution-result",
+    executionId,
+    envelope: { ok: true, status: "ok", executionId, output: "built" },
+  })
+  await heard("user", `The workflow run ${executionId} has ended: ok.`)
+  await until(() => provider.runnerOf(child) === undefined, "end of its sandbox", LONG_MS)
+})
