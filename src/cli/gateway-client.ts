@@ -59,6 +59,10 @@ export const gatewayClient = (
           ...(body && { body: body instanceof Blob ? body : JSON.stringify(body) }),
         })
       } catch (cause) {
+        // A connection that is cut later may have carried the request: repeating it could do the work twice.
+        if (!isConnectionRefused(cause)) {
+          throw new Error(`the connection to the runner at ${url} was lost`, { cause })
+        }
         if (clock.now() >= until) {
           throw new Error(`no runner responds at ${url}: is \`sandpiper run\` running?`, { cause })
         }
@@ -80,6 +84,12 @@ export const gatewayClient = (
     },
   }
 }
+
+/** The names that Bun gives to a connection that was never opened. */
+const REFUSED_CODES = new Set(["ECONNREFUSED", "ConnectionRefused", "FailedToOpenSocket"])
+
+const isConnectionRefused = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && REFUSED_CODES.has(String(error.code))
 
 const sentenceOf = (text: string): string | undefined => {
   try {

@@ -32,6 +32,11 @@ import type { SearchResult } from "./session/search.ts"
 import { type Route, routeOf } from "./session/routes.ts"
 import { handleSharingRoute, isSharingRoute } from "./sharing-routes.ts"
 
+export interface StoredFile {
+  readonly mime: string
+  readonly body: Uint8Array<ArrayBuffer>
+}
+
 export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly find: (session: string) => HostedSession | undefined
   /** Makes the session if it does not exist, and sets what is given. Its id is in the directory already. */
@@ -40,10 +45,8 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly startsSandboxes?: boolean | undefined
   /** What the list shows besides the index, where the host has the session at hand. */
   readonly liveStatus: (session: string) => LiveStatus | undefined
-  readonly artifact: (
-    session: string,
-    id: string,
-  ) => { mime: string; body: Uint8Array<ArrayBuffer> } | undefined
+  /** Rejects if the file is in object storage, which does not answer. */
+  readonly artifact: (session: string, id: string) => Promise<StoredFile | undefined>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   /** A webhook call of a chat service; 404 when the service is not configured. */
   readonly chat: (chat: string, request: Request) => Promise<Response>
@@ -225,8 +228,12 @@ const runnerRefusals = {
   503: "the session has no runner token yet: try again later",
 } as const
 
-const sendArtifact = (host: HttpApiHost, session: string, id: string): Response => {
-  const found = host.artifact(session, id)
+const RETRY_SECONDS = 5
+
+const sendArtifact = async (host: HttpApiHost, session: string, id: string): Promise<Response> => {
+  const found = await host.artifact(session, id).catch(() => "unavailable" as const)
+  if (found === "unavailable")
+    return errorResponse(503, "the object storage does not answer: try again", RETRY_SECONDS)
   if (!found) return errorResponse(404, `artifact ${id} does not exist`)
   // The sandbox chose the type: content that is not an image must never run as a page of the hub's origin.
   const isImage = /^image\/(png|jpeg|gif|webp)$/.test(found.mime)

@@ -14,7 +14,7 @@ import { type AppServices, createAppServices } from "./sandbox/services/app-serv
 import { openServiceStore } from "./sandbox/services/service-store.ts"
 
 export interface JoinServicesOptions {
-  readonly config: Settings
+  readonly config: Pick<Settings, "stateDir" | "snapshotHasDeps">
   readonly db: Database
   readonly workDir: string
   /** Of programs that run as the agent's user. */

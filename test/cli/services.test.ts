@@ -107,3 +107,24 @@ test("a command waits for a gateway that is still starting", async () => {
   expect((await waiting).code).toBe(0)
   await late.stop()
 }, 30_000)
+
+test("a command whose connection is cut is not sent again, because the runner may have carried it out", async () => {
+  let requests = 0
+  const server = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      data: (socket) => {
+        requests += 1
+        socket.terminate()
+      },
+    },
+  })
+  const cut = await run(["services", "start", "twice", "--", "true"], {
+    SANDPIPER_URL: `http://127.0.0.1:${server.port}`,
+  })
+  expect(cut.code).toBe(1)
+  expect(cut.stderr).toContain("was lost")
+  expect(requests).toBe(1)
+  server.stop(true)
+}, 30_000)

@@ -12,6 +12,7 @@ import { type FakeRunner, startFakeRunner } from "./kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "./kit/hub.ts"
 import { bundleWorker, startWorkerd } from "./kit/workerd.ts"
 import { failureOf } from "../kit/failure-of.ts"
+import { until } from "./kit/until.ts"
 
 interface Host {
   readonly url: string
@@ -107,6 +108,124 @@ describe.each(Object.keys(hosts))("object storage with the hub on %s", (name) =>
     expect([...text.matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key]) => key)).toEqual([s3Keys[0]])
     const rest = await runner.uplink.request("workspace-urls", { list: HASH })
     expect(await (await fetch(rest.list ?? "")).text()).not.toContain("<Key>")
+  })
+})
+
+describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s", (name) => {
+  const PIXEL = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex")
+  const headers = { authorization: `Bearer ${CLIENT_TOKEN}` }
+  let folder: string
+  let s3: S3Server
+  let host: Host
+  let runner: FakeRunner
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "shown-"))
+    s3 = startS3Server()
+    host = await hosts[name]!(folder, {
+      S3_ENDPOINT: s3.endpoint,
+      S3_REGION: s3.region,
+      S3_ACCESS_KEY_ID: s3.credentials.accessKeyId,
+      S3_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
+    })
+    await fetch(`${host.url}/sessions/s1`, {
+      method: "PUT",
+      headers,
+      body: JSON.stringify({ runnerToken: RUNNER_TOKEN }),
+    })
+    runner = startFakeRunner({
+      url: `${host.url.replace(/^http/, "ws")}/sessions/s1/ws`,
+      token: RUNNER_TOKEN,
+      stateDir: join(folder, "runner"),
+    })
+  })
+  afterAll(async () => {
+    await runner.stop()
+    await host.stop()
+    await s3.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const show = (path: string, content: Buffer) =>
+    runner.send({
+      type: "artifacts",
+      channelType: "web",
+      channelId: "default",
+      turnId: "t1",
+      files: [
+        {
+          path,
+          sha256: new Bun.CryptoHasher("sha256").update(content).digest("hex"),
+          data: content.toString("base64"),
+        },
+      ],
+    })
+  const artifacts = async (): Promise<readonly { id: string; description: string }[]> => {
+    const response = await fetch(`${host.url}/sessions/s1`, { headers })
+    return ((await response.json()) as { artifacts: { id: string; description: string }[] })
+      .artifacts
+  }
+  const idOf = async (path: string): Promise<string> => {
+    for (;;) {
+      const found = (await artifacts()).find(({ description }) => description === path)
+      if (found) return found.id
+      await Bun.sleep(5)
+    }
+  }
+  const keyOf = (id: string) => `sandboxes/s1/artifacts/${id}`
+  const read = (id: string) => fetch(`${host.url}/sessions/s1/artifacts/${id}`, { headers })
+
+  test("a shown file is stored once as an object, and clients read it with its type and safe headers", async () => {
+    show("pixel.png", PIXEL)
+    show("page.html", Buffer.from("<script>alert(1)</script>"))
+    show("pixel.png", PIXEL)
+    const [image, page] = [await idOf("pixel.png"), await idOf("page.html")]
+    await until(
+      () => s3.objects.has(keyOf(image)) && s3.objects.has(keyOf(page)),
+      "both objects in the storage",
+    )
+    const shown = await read(image)
+    expect([shown.status, shown.headers.get("content-type")]).toEqual([200, "image/png"])
+    expect(Buffer.from(await shown.arrayBuffer())).toEqual(PIXEL)
+    const html = await read(page)
+    expect(html.headers.get("content-type")).toBe("application/octet-stream")
+    expect(html.headers.get("content-disposition")).toBe("attachment")
+    expect(html.headers.get("content-security-policy")).toContain("sandbox")
+    expect(html.headers.get("x-content-type-options")).toBe("nosniff")
+    expect(await html.text()).toBe("<script>alert(1)</script>")
+    expect((await artifacts()).length).toBe(2)
+    expect([...s3.objects.keys()].toSorted()).toEqual([keyOf(image), keyOf(page)].toSorted())
+    expect((await fetch(`${host.url}/sessions/s1/artifacts/${image}`)).status).toBe(401)
+  })
+
+  test("the bytes come from the storage: while it fails the hub says so, and asks to try again", async () => {
+    show("later.txt", Buffer.from("later"))
+    const id = await idOf("later.txt")
+    await until(() => s3.objects.has(keyOf(id)), "the object")
+    // The blob is deleted in the moment after the storage has answered.
+    s3.objects.set(keyOf(id), Buffer.from("of the storage"))
+    const text = async () => (await read(id)).text()
+    while ((await text()) !== "of the storage") await Bun.sleep(5)
+    s3.intercept = async () => new Response("", { status: 500 })
+    const failed = await read(id)
+    expect([failed.status, failed.headers.get("retry-after")]).toEqual([503, "5"])
+    const body = await failed.text()
+    expect(body).toContain("the object storage does not answer")
+    expect(body).not.toContain("X-Amz")
+    s3.intercept = undefined
+    expect(await text()).toBe("of the storage")
+    expect((await read("no-such-file")).status).toBe(404)
+  })
+
+  test("a file that the storage refuses stays at the hub, and clients read it all the same", async () => {
+    s3.intercept = async (method) =>
+      method === "PUT" ? new Response("", { status: 403 }) : undefined
+    show("refused.txt", Buffer.from("kept here"))
+    const id = await idOf("refused.txt")
+    await until(() => s3.calls.includes(`PUT ${keyOf(id)}`), "the refused upload")
+    expect(await (await read(id)).text()).toBe("kept here")
+    s3.intercept = undefined
+    expect(s3.objects.has(keyOf(id))).toBe(false)
   })
 })
 

@@ -1,9 +1,17 @@
 /** The copy of a workspace in a real S3 service: OpenStack Swift with its S3 API. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { mkdir, rm, writeFile } from "node:fs/promises"
+import { existsSync } from "node:fs"
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { startLocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
+import { systemClock } from "../../src/lib/clock.ts"
 import { presign } from "../../src/lib/s3-url.ts"
+import { startFakeRunner } from "../hub/kit/fake-runner.ts"
+import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
+import { until } from "../hub/kit/until.ts"
 import { failureOf } from "../kit/failure-of.ts"
+import { silentLog } from "../kit/log.ts"
 import { startTcpProxy } from "../kit/tcp-proxy.ts"
 import { own, type SandboxWorkspace, startWorkspace } from "../runner/sandbox/sync/kit.ts"
 import { startSwift, type Swift } from "./swift.ts"
@@ -85,6 +93,61 @@ test("the objects of a save that was cut are found by listing and deleted", asyn
   }
   const last = await workspace(swift, "swept")
   expect(await last.copy.restore()).toBe(1)
+})
+
+test("a file that the agent shows is stored in Swift, and a client reads it through the hub", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "shown-"))
+  const hub = await startLocalHub({
+    stateDir: join(folder, "state"),
+    workDir: folder,
+    port: 0,
+    environment: {
+      PATH: "/usr/bin:/bin",
+      S3_ENDPOINT: swift.endpoint,
+      S3_REGION: swift.region,
+      S3_BUCKET: swift.bucket,
+      S3_ACCESS_KEY_ID: swift.credentials.accessKeyId,
+      S3_SECRET_ACCESS_KEY: swift.credentials.secretAccessKey,
+    },
+    clock: systemClock,
+    log: silentLog,
+    clientToken: CLIENT_TOKEN,
+  })
+  const headers = { authorization: `Bearer ${CLIENT_TOKEN}` }
+  const session = `${hub.url}/sessions/shown`
+  await fetch(session, {
+    method: "PUT",
+    headers,
+    body: JSON.stringify({ runnerToken: RUNNER_TOKEN }),
+  })
+  const runner = startFakeRunner({
+    url: `${session.replace(/^http/, "ws")}/ws`,
+    token: RUNNER_TOKEN,
+    stateDir: join(folder, "runner"),
+  })
+  const sha256 = new Bun.CryptoHasher("sha256").update("shown").digest("hex")
+  const files = [{ path: "a.txt", sha256, data: btoa("shown") }]
+  runner.send({ type: "artifacts", channelType: "web", channelId: "default", turnId: "t1", files })
+  const blobs = join(folder, "state/hub/blobs/shown")
+  const idOf = async (): Promise<string | undefined> => {
+    const snapshot = (await (await fetch(session, { headers })).json()) as {
+      artifacts: { id: string }[]
+    }
+    return snapshot.artifacts[0]?.id
+  }
+  while ((await idOf()) === undefined) await Bun.sleep(20)
+  const id = (await idOf()) ?? ""
+  // The blob is deleted when Swift has the object.
+  await until(() => !existsSync(join(blobs, id)), "the end of the blob")
+  const key = `sandboxes/shown/artifacts/${id}`
+  const signed = { method: "GET" as const, key, now: Date.now(), expiresSeconds: 60 }
+  const object = await fetch(presign({ ...swift, ...swift.credentials }, signed))
+  expect([object.headers.get("content-type"), await object.text()]).toEqual(["text/plain", "shown"])
+  const shown = await fetch(`${session}/artifacts/${id}`, { headers })
+  expect([shown.status, await shown.text()]).toEqual([200, "shown"])
+  await runner.stop()
+  await hub.stop()
+  await rm(folder, { recursive: true, force: true })
 })
 
 test("a connection that is cut in the middle of a save leaves the former state", async () => {

@@ -117,7 +117,12 @@ export const createAttachments = ({
       deleteBlobs(ids)
     },
     deleteOrphans: () => {
-      const rows = readRows(sql, idRow, "SELECT id FROM files UNION SELECT id FROM artifacts")
+      const rows = readRows(
+        sql,
+        idRow,
+        `SELECT id FROM files UNION SELECT id FROM artifacts
+         EXCEPT SELECT id FROM display_files WHERE moved = 1`,
+      )
       const referenced = new Set(rows.map(({ id }) => id))
       deleteBlobs(blobs.ids().filter((id) => !referenced.has(id)))
     },

@@ -35,6 +35,7 @@ export const storeDisplayFiles = (context: SessionContext, frame: Artifacts): vo
     const id = ports.newId()
     ports.sql.run("INSERT INTO display_files (path, sha256, id) VALUES (?, ?, ?)", path, sha256, id)
     storeArtifact(context, { id, mime, base64: data, description: path, messageId: frame.turnId })
+    context.artifactMoves.wake()
     context.chatSends.add({
       id: `display-${id}`,
       channel,

@@ -35,6 +35,12 @@ export interface Blobs {
   readonly ids: () => readonly string[]
 }
 
+/** Files of this session's conversation in object storage. Every call rejects if the storage does not answer as it should. */
+export interface ArtifactObjects {
+  readonly put: (id: string, mime: string, base64: string) => Promise<void>
+  readonly get: (id: string) => Promise<Uint8Array<ArrayBuffer>>
+}
+
 export interface Alarm {
   /** There is one alarm: the last call counts, `undefined` cancels it. It fires at least once, possibly late. */
   readonly set: (at: number | undefined) => void
@@ -119,6 +125,8 @@ export interface Ports {
   readonly checkConnections: () => void
   /** Chat services outside; absent when none is configured. */
   readonly chats?: ChatServices | undefined
+  /** Where files that the agent shows are stored; absent when no object storage is configured. */
+  readonly objects?: ArtifactObjects | undefined
   /** After every commit, also without a change. */
   readonly activity?: ((now: SessionActivity) => void) | undefined
   /** Tells a control plane in another process. Rejects if it did not store the report; it is repeated then. */

@@ -177,6 +177,8 @@ export const askRow = z.object({
   result: optionalJsonColumn(z.unknown()),
 })
 
+/** A file that object storage does not have yet. */
+export const movableRow = z.object({ id: z.string(), mime: z.string() })
 export const artifactRow = z.object({
   id: z.string(),
   mime: z.string(),
@@ -212,6 +214,7 @@ export const deadlineRow = z.object({
     "barrier",
     "ask",
     "interaction",
+    "artifact",
     "access",
     "send",
     "report",

@@ -71,7 +71,10 @@ const statements = [
     id TEXT PRIMARY KEY, mime TEXT NOT NULL, bytes INTEGER NOT NULL, description TEXT NOT NULL, at INTEGER NOT NULL,
     message_id TEXT, call_id TEXT, width INTEGER, height INTEGER)`,
   // Files that the agent showed: the same content under the same path is one artifact.
-  "CREATE TABLE IF NOT EXISTS display_files (path TEXT NOT NULL, sha256 TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (path, sha256))",
+  // `moved`: its bytes are in object storage and not in a blob (artifact-moves.ts).
+  `CREATE TABLE IF NOT EXISTS display_files (
+    path TEXT NOT NULL, sha256 TEXT NOT NULL, id TEXT NOT NULL, moved INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (path, sha256))`,
   `CREATE TABLE IF NOT EXISTS usage (
     id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT NOT NULL, model TEXT NOT NULL, input INTEGER NOT NULL,
     output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,
@@ -99,6 +102,7 @@ export const migrate = (sql: Sql): void => {
     ["artifacts", "call_id", "TEXT"],
     ["artifacts", "width", "INTEGER"],
     ["artifacts", "height", "INTEGER"],
+    ["display_files", "moved", "INTEGER NOT NULL DEFAULT 0"],
   ])
   migrateSearchIndex(sql)
 }

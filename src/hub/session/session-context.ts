@@ -1,4 +1,5 @@
 /** The components of one session, shared by its two sides (runner and clients), and the transaction around them. */
+import { type ArtifactMoves, createArtifactMoves } from "./artifact-moves.ts"
 import type { InboundFrame } from "../../wire/frames/index.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
 import { type ChangeKind, type Changes, createChanges } from "./changes.ts"
@@ -35,6 +36,7 @@ export interface SessionContext {
   readonly budget: SessionBudget
   readonly chatSends: ChatSends
   readonly fleetReports: FleetReports
+  readonly artifactMoves: ArtifactMoves
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
   /** Sends a frame to the runner after the commit; dropped when no runner is connected. */
@@ -64,6 +66,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
   const workflowReports = createWorkflowReports(ports, messages, deadlines)
   const chatSends = createChatSends(ports, messages, deadlines)
   const fleetReports = createFleetReports(ports, values, messages, deadlines)
+  const artifactMoves = createArtifactMoves(ports, deadlines)
   let outgoing: InboundFrame[] = []
   const context: SessionContext = {
     ports,
@@ -81,6 +84,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
     budget: createBudget(sql, values),
     chatSends,
     fleetReports,
+    artifactMoves,
     commit: (work) => {
       try {
         const result = sql.transaction(() => {
@@ -103,6 +107,7 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
         fleetReports.send(() => readActivity(context), context.commit)
         workflowReports.send(context.commit)
         chatSends.sendDue(context.commit)
+        artifactMoves.send(context.commit)
         return result
       } catch (error) {
         outgoing = []

@@ -32,7 +32,7 @@ import {
 } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
 import { readChannelKeys, readChannels } from "./channel-summaries.ts"
-import { readRow } from "./rows.ts"
+import { movableRow, readRow } from "./rows.ts"
 import { type SearchResult, searchText } from "./search.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
@@ -95,6 +95,8 @@ export interface Session {
   readonly recover: (connections: readonly string[]) => void
   /** With a channel, the messages are those of this channel only. */
   readonly snapshot: (channel?: string) => Snapshot
+  /** The type of a file or an image of the conversation; undefined if there is none with this id. */
+  readonly artifactType: (id: string) => string | undefined
   readonly search: (query: string, limit: number) => SearchResult
   readonly recent: (limit: number) => readonly MessageWithParts[]
   readonly status: () => SessionStatus
@@ -305,11 +307,14 @@ export const createSession = (ports: Ports, config?: string): Session => {
       context.workflowReports.send(commit)
       context.chatSends.sendDue(commit)
       context.fleetReports.send(() => readActivity(context), commit)
+      context.artifactMoves.send(commit)
     },
     snapshot: (channel) => {
       runner.flush()
       return readSnapshot(ports.sql, context.changes.rev(), channel)
     },
+    artifactType: (id) =>
+      readRow(ports.sql, movableRow, "SELECT id, mime FROM artifacts WHERE id = ?", id)?.mime,
     search: (query, limit) => {
       runner.flush()
       return searchText(ports.sql, { query, limit })
@@ -397,6 +402,9 @@ const meetDeadlines = (context: SessionContext): void => {
         break
       case "interaction":
         context.interactions.expireOne(ref)
+        break
+      case "artifact":
+        context.artifactMoves.wake()
         break
       case "access":
         // After the transaction: closing a connection may start another one.

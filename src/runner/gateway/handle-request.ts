@@ -129,6 +129,7 @@ export const createRequestHandler = (
 
   const handlers: Handlers = {
     health: (exchange) => exchange.respond(readOnly(exchange.head) ?? HEALTHY),
+    "api-health": (exchange) => exchange.respond(readOnly(exchange.head) ?? V1_HEALTHY),
     "health-verbose": report("health-verbose"),
     ready: report("ready"),
     metrics: report("metrics"),

@@ -92,6 +92,12 @@ export const routes = [
     access: "tool+control",
     doc: "the workspace in object storage: save, restore",
   },
+  {
+    name: "api-health",
+    path: "/api/health",
+    access: "open",
+    doc: 'the same as `/health`, as `{"status":"ok"}`',
+  },
   { name: "env", path: "/api/env/*", access: "tool+control", doc: "env files: apply, scrub" },
   {
     name: "api-terminal",

@@ -46,6 +46,7 @@ import { receiveChat } from "../../adapters/receive-chat.ts"
 import { type Connections, createConnections, eventStream } from "../../connections.ts"
 import { FinalFailure } from "../../session/final-failure.ts"
 import type {
+  ArtifactObjects,
   DecisionOutcome,
   ExecutionDecision,
   Ports,
@@ -54,7 +55,14 @@ import type {
 import type { ChatServices } from "../../session/chat-services.ts"
 import { createSession, type Session } from "../../session/session.ts"
 import { digestOf } from "../../../lib/digest.ts"
-import { authenticateRequest, type HttpApiHost, handleRequest } from "../../http-api.ts"
+import { createArtifactObjects } from "../../artifact-objects.ts"
+import {
+  authenticateRequest,
+  type HttpApiHost,
+  handleRequest,
+  type StoredFile,
+} from "../../http-api.ts"
+import type { ObjectStorage } from "../../object-storage.ts"
 import { hashOf } from "../../keys.ts"
 import { type ChatCalls, createChatCalls } from "./chat-calls.ts"
 import { createFailures } from "./failures.ts"
@@ -98,6 +106,8 @@ export interface HubOptions {
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   readonly chats?: ConfiguredChats | undefined
+  /** Object storage for files that agents show. */
+  readonly storage?: ObjectStorage | undefined
   /** Called when the activity of a session has changed, and once after it was opened. */
   readonly activity?: ((session: string, now: SessionActivity) => void) | undefined
   /** The page on a host name of its own; `newLink` makes a login link. */
@@ -171,6 +181,9 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   const fileOf = (id: string) => join(sessionsFolder, `${encodeURIComponent(id)}.db`)
   const blobsFolder = (id: string) => join(folder, "blobs", encodeURIComponent(id))
 
+  const objectsOf = (id: string) =>
+    options.storage && createArtifactObjects(options.storage, () => id)
+
   const chatCalls = createChatCalls(clock, () => stopped)
 
   const storedBytes = (id: string) =>
@@ -205,6 +218,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       digest: digestOf,
       random: Math.random,
       later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
+      objects: objectsOf(id),
       answer: (frame) => options.answer(id, frame),
       workflowReported: (...report) => {
         if (stopped) throw new Error("the hub has stopped")
@@ -355,7 +369,8 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         return "delivered"
       })
     },
-    artifact: (session, id) => readArtifact(blobsFolder(session), id, find(session)?.session),
+    artifact: (session, id) =>
+      readArtifact(blobsFolder(session), id, find(session)?.session, objectsOf(session)),
     upgrade: (request, session, sender) =>
       upgrade(server, original ?? request, { session, sender }, socketProtocol),
     upgradeLobby: (request, sender) =>
@@ -513,10 +528,17 @@ const blobName = (id: string): string => {
   return id
 }
 
-const readArtifact = (folder: string, id: string, session: Session | undefined) => {
-  const found = session?.snapshot().artifacts.find((artifact) => artifact.id === id)
-  if (!found || !existsSync(join(folder, found.id))) return undefined
-  return { mime: found.mime, body: new Uint8Array(readFileSync(join(folder, found.id))) }
+const readArtifact = async (
+  folder: string,
+  id: string,
+  session: Session | undefined,
+  objects: ArtifactObjects | undefined,
+): Promise<StoredFile | undefined> => {
+  const mime = session?.artifactType(id)
+  if (mime === undefined) return undefined
+  const file = join(folder, blobName(id))
+  if (existsSync(file)) return { mime, body: new Uint8Array(readFileSync(file)) }
+  return objects && { mime, body: await objects.get(id) }
 }
 
 const blobFiles = (folder: string): readonly string[] =>

@@ -139,6 +139,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     options.gatewayKey?.(session) ?? gatewayKey(master, session, generation)
   const hub = await startHub({
     chats,
+    storage,
     stateDir,
     port: options.port,
     clock,

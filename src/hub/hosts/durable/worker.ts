@@ -10,9 +10,10 @@ import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { digestOf } from "../../../lib/digest.ts"
 import { isStorageFull } from "../../../lib/storage-full.ts"
 import { answerRunnerRequest } from "./runner-requests.ts"
-import type { Ports } from "../../session/ports.ts"
+import type { ArtifactObjects, Ports } from "../../session/ports.ts"
 import { routeOf } from "../../session/routes.ts"
 import { createSession, type Session } from "../../session/session.ts"
+import { createArtifactObjects } from "../../artifact-objects.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
 import { type DurableSockets, durableSockets } from "./sockets.ts"
 import { durableSql, hasTable } from "./sql.ts"
@@ -44,7 +45,7 @@ import { applyProvision, type Provision } from "../../provision.ts"
 import { durableChildren } from "./children.ts"
 import { preflightResponse, withCors } from "../../cors.ts"
 import { errorResponse, storageFullResponse } from "../../http-responses.ts"
-import { doorOf, keyringOf, originsOf, verifierOf } from "./environment.ts"
+import { doorOf, durableStorage, keyringOf, originsOf, verifierOf } from "./environment.ts"
 import { askGatewayUrl, handleFleetCall, hasFleet, tellFleet } from "./fleet.ts"
 import { DIRECTORY_NAME, remoteDirectory } from "./remote-directory.ts"
 import { durablePage, withProtocol } from "./page.ts"
@@ -249,6 +250,11 @@ export class SessionAgent {
     return (this.#hosted = { id, session, access })
   }
 
+  #objects(): ArtifactObjects | undefined {
+    const storage = durableStorage(this.#environment)
+    return storage && createArtifactObjects(storage, () => this.#hosted?.id ?? this.#name())
+  }
+
   #ports(): Ports {
     const state = this.#state
     const hosted = (): HostedSession => {
@@ -275,6 +281,7 @@ export class SessionAgent {
       digest: digestOf,
       random: Math.random,
       later,
+      objects: this.#objects(),
       seal: (text) => sealConfig(this.#keyring, hosted().access.owner(), hosted().id, text),
       changed: (urgent) => {
         const { id, session, access } = hosted()
@@ -371,7 +378,12 @@ export class SessionAgent {
           call,
           request,
         ),
-      artifact: (_session, id) => this.#blobs.find(id),
+      artifact: async (_session, id) => {
+        const mime = this.#hosted?.session.artifactType(id)
+        if (mime === undefined) return undefined
+        const objects = this.#objects()
+        return this.#blobs.find(id) ?? (objects && { mime, body: await objects.get(id) })
+      },
       hook: async () => new Response("", { status: 404 }),
       chat: async (type, request) => {
         const chat = this.#chats.find(type)
