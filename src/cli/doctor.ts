@@ -34,9 +34,12 @@ export const doctor: Command = async ({ settings }) => {
   return healthy ? 0 : 1
 }
 
-export const examine = async (settings: Settings): Promise<Examination> => {
+export const examine = async (
+  settings: Settings,
+  versionLimitMs = VERSION_LIMIT_MS,
+): Promise<Examination> => {
   const checks = [
-    programs(settings),
+    programs(settings, versionLimitMs),
     directories(settings),
     clock(settings),
     modelFindings(settings),
@@ -56,7 +59,8 @@ export const examine = async (settings: Settings): Promise<Examination> => {
   }
 }
 
-const VERSION_LIMIT_MS = 5000
+/** How long a program may take to print its version. OpenCode takes seconds on a busy machine. */
+const VERSION_LIMIT_MS = 10_000
 
 /** Programs beside OpenCode that features depend on, with the flag that prints their version. */
 const extras: readonly (readonly [string, string])[] = [
@@ -75,7 +79,7 @@ const versionFlags: Readonly<Record<string, string>> = {
   websockify: "--help",
 }
 
-const programs = async (settings: Settings): Promise<readonly Finding[]> => {
+const programs = async (settings: Settings, limitMs: number): Promise<readonly Finding[]> => {
   const path = settings.environment["PATH"] ?? ""
   const services = servicesOf({
     display: settings.display,
@@ -90,29 +94,34 @@ const programs = async (settings: Settings): Promise<readonly Finding[]> => {
     [...extras, ...requested].map(async ([program, flag]): Promise<Finding> => {
       const found = Bun.which(program, { PATH: path })
       if (found === null) return { what: program, verdict: "warn", text: "not installed" }
-      return { what: program, verdict: "ok", text: `${found} ${await versionOf(found, flag)}` }
+      return { what: program, ...(await versionFinding(found, flag, limitMs)) }
     }),
   )
-  return [await opencode(settings, path), ...others]
+  return [await opencode(settings, path, limitMs), ...others]
 }
 
-const opencode = async (settings: Settings, path: string): Promise<Finding> => {
+const opencode = async (settings: Settings, path: string, limitMs: number): Promise<Finding> => {
   try {
     const search = { opencodeBin: settings.opencodeBin, path, self: process.execPath }
     const binary = findOpenCode(search)
-    const text = `${binary} ${await versionOf(binary, "--version")}`
-    return { what: "opencode", verdict: "ok", text }
+    return { what: "opencode", ...(await versionFinding(binary, "--version", limitMs)) }
   } catch (error) {
     return { what: "opencode", verdict: "bad", text: describeError(error) }
   }
 }
 
-const versionOf = async (program: string, flag: string): Promise<string> => {
-  const { stdout, stderr } = await runCommand(program, [flag], {
-    timeoutMs: VERSION_LIMIT_MS,
+const versionFinding = async (
+  program: string,
+  flag: string,
+  limitMs: number,
+): Promise<Pick<Finding, "verdict" | "text">> => {
+  const { stdout, stderr, timedOut } = await runCommand(program, [flag], {
+    timeoutMs: limitMs,
     env: { HOME: "/tmp", PATH: "/usr/local/bin:/usr/bin:/bin" },
-  }).catch(() => ({ stdout: "", stderr: "" }))
-  return versionIn(`${stdout}\n${stderr}`)
+  }).catch(() => ({ stdout: "", stderr: "", timedOut: false }))
+  if (timedOut)
+    return { verdict: "warn", text: `${program}: no answer to ${flag} within ${limitMs / 1000} s` }
+  return { verdict: "ok", text: `${program} ${versionIn(`${stdout}\n${stderr}`)}` }
 }
 
 /** Some programs print log lines first, and the time in such a line looks like a version. */

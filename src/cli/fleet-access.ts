@@ -2,9 +2,8 @@
 import type { Authorization, DoorOptions } from "../fleet/door.ts"
 import { type Authentication, authenticate } from "../hub/access/authenticate.ts"
 import { decide } from "../hub/access/may.ts"
-import { type Owner, parseOwner, type Target } from "../hub/access/ownership.ts"
+import { LOCAL_OWNER, type Owner, parseOwner, type Target } from "../hub/access/ownership.ts"
 import type { Principal } from "../hub/access/principal.ts"
-import { LOCAL_OWNER } from "../hub/access/session-access.ts"
 import type { JwtVerifier } from "../hub/access/verify-jwt.ts"
 import { hashOf } from "../hub/keys.ts"
 

@@ -3,8 +3,7 @@
  * accounts of the operator (git host, password manager) are for the operator's own sessions only.
  */
 import type { EnvironmentOf } from "../fleet/sandbox-spec.ts"
-import { parseOwner } from "../hub/access/ownership.ts"
-import { LOCAL_OWNER } from "../hub/access/session-access.ts"
+import { LOCAL_OWNER, parseOwner } from "../hub/access/ownership.ts"
 import { gitTokenOf } from "../hub/handlers/git-tokens.ts"
 import { configureObjectStorage } from "../hub/object-storage.ts"
 import { childEnvironment } from "../hub/hosts/bun/child-environment.ts"

@@ -1,4 +1,5 @@
 /** `sandpiper up`: session agent, runner, page and chat on this machine, until the chat or a signal ends them. */
+import { existsSync } from "node:fs"
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
 import { readAddress } from "../hub/hosts/bun/address.ts"
@@ -13,6 +14,10 @@ import { type Place, sessionNameIn } from "./place/place.ts"
 
 export const up: Command = async (context) => {
   const { settings, args, log } = context
+  if (!existsSync(settings.workDir))
+    throw new SettingsError(
+      `${settings.workDir} does not exist: create the directory, or name another one`,
+    )
   const opened = openPlace(settings, { fresh: args.fresh === true, now: Date.now })
   if ("busy" in opened) return attach(context, opened.busy)
   const signalled = untilSignal()

@@ -9,8 +9,7 @@ import {
   type Sender,
 } from "./access/guarded-clients.ts"
 import { actionOfRoute, decide } from "./access/may.ts"
-import type { Owner } from "./access/ownership.ts"
-import { LOCAL_OWNER } from "./access/session-access.ts"
+import { LOCAL_OWNER, type Owner } from "./access/ownership.ts"
 import { isAudited } from "./access/table.ts"
 import type { JwtVerifier } from "./access/verify-jwt.ts"
 import type { LiveStatus } from "../wire/clients/lobby.ts"

@@ -1,5 +1,6 @@
 /** Bodies and refusals of the hub's HTTP API. */
 import { z } from "zod"
+import { STORAGE_FULL } from "../lib/storage-full.ts"
 import { parseLimitedJson } from "../wire/json-limits.ts"
 import type { RefusalCode, Reply } from "../wire/clients/verbs.ts"
 
@@ -64,6 +65,9 @@ export const replyResponse = (reply: Reply): Response => {
     ...(retryAfter !== undefined && { headers: { "retry-after": String(retryAfter) } }),
   })
 }
+
+export const storageFullResponse = (): Response =>
+  replyResponse({ ok: false, error: { code: "storage-full", message: STORAGE_FULL } })
 
 export const isUpgrade = (request: Request): boolean =>
   request.headers.get("upgrade")?.toLowerCase() === "websocket"

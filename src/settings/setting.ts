@@ -13,6 +13,8 @@ export interface Setting<Schema extends z.ZodType = z.ZodType> {
   /** Used when neither flag nor variable is set. An empty text leaves the setting unset. */
   readonly fallback?: (context: Context) => string
   readonly requiredBy?: readonly CommandName[]
+  /** Only these commands read it, for variables that other programs use, too. Others neither check nor get its value. */
+  readonly readBy?: readonly CommandName[]
   /** The value is hidden in logs and in printed settings. */
   readonly secret?: true
 }

@@ -49,6 +49,10 @@ const readSettings = (context: Context, { flags, operand }: CommandLine): Settin
   const givenKeys = new Set<string>()
   for (const [key, setting] of settingRows) {
     const given = (setting.flag && flags.get(setting.flag)) || context.env[setting.env]
+    if (setting.readBy && !setting.readBy.includes(context.command)) {
+      if (given && setting.secret) secrets.push(given)
+      continue
+    }
     if (given) givenKeys.add(key)
     const text = given || setting.fallback?.(context) || undefined
     if (text === undefined && setting.requiredBy?.includes(context.command)) {

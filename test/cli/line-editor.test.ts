@@ -149,3 +149,41 @@ test("any typing while output streams in leaves the whole output on the screen, 
     }),
   )
 })
+
+test("a line that is submitted while a line of output is unfinished is shown below it and does not cut it", () => {
+  const screen = createScreen(40)
+  const input = new PassThrough()
+  const output = Object.assign(new PassThrough(), { columns: 40 })
+  output.on("data", (data: Buffer) => screen.write(data.toString()))
+  const submitted: string[] = []
+  const line = createTerminalLine({
+    input,
+    output,
+    prompt: "> ",
+    history: [],
+    onSubmit: (text) => void submitted.push(text),
+    onInterrupt: () => {},
+    onEnd: () => {},
+    onHistory: () => {},
+  })
+  const shown = () =>
+    screen
+      .lines()
+      .map((row) => row.trimEnd())
+      .join("\n")
+      .trimEnd()
+  line.open()
+  line.write("before\nfirst half, ")
+  input.emit("data", "next prompt\r")
+  expect(submitted).toEqual(["next prompt"])
+  expect(shown()).toBe("before\nfirst half,\n> next prompt\n>")
+  line.write("second")
+  input.emit("data", "typed")
+  expect(shown()).toBe("before\nfirst half, second\n> next prompt\n> typed")
+  line.write(" half\nthe end\n")
+  expect(shown()).toBe("before\nfirst half, second half\n> next prompt\nthe end\n> typed")
+  line.write("unfinished")
+  input.emit("data", "\r")
+  line.close()
+  expect(shown()).toEndWith("the end\nunfinished\n> typed")
+})

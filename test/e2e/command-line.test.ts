@@ -38,6 +38,16 @@ test("an argument that a command does not take is called an argument", async () 
   expect(code).toBe(2)
 })
 
+test("up in a directory that does not exist says so and creates nothing", async () => {
+  const before = readdirSync(sandbox.root, { recursive: true }).length
+  const { err, code } = await sandpiper("up", "mistyped")
+  expect(err).toContain(
+    "workspace/mistyped does not exist: create the directory, or name another one",
+  )
+  expect(code).toBe(2)
+  expect(readdirSync(sandbox.root, { recursive: true })).toHaveLength(before)
+})
+
 test("doctor creates nothing, and calls a laptop without /workspace healthy", async () => {
   const before = readdirSync(sandbox.root, { recursive: true }).length
   const { out, code } = await sandpiper("doctor")

@@ -24,12 +24,22 @@ const output = (...words: readonly string[]) =>
     env: variables(),
   }).stdout.toString()
 const link = () => /http:\/\/\S+#login=\S+/.exec(output("link"))?.[0] ?? ""
-const sandboxes = () =>
+const listed = () =>
   (
     JSON.parse(output("fleet", "ls", "--json")) as {
-      readonly sandboxes: readonly { readonly sessionId: string }[]
+      readonly sandboxes: readonly { readonly sessionId: string; readonly status: string }[]
     }
-  ).sandboxes.map(({ sessionId }) => sessionId)
+  ).sandboxes
+const sandboxes = () => listed().map(({ sessionId }) => sessionId)
+/** The hub and the fleet over HTTP. */
+const call = async (token: string, path: string, body?: object) => {
+  const response = await fetch(`http://127.0.0.1:${new URL(link()).port}${path}`, {
+    headers: { authorization: `Bearer ${token}` },
+    ...(body && { method: "POST", body: JSON.stringify(body) }),
+  })
+  return (await response.json()) as Record<string, unknown>
+}
+const operator = () => readFileSync(join(place.stateDir, "fleet", "operator-token"), "utf8").trim()
 
 beforeAll(async () => {
   place = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
@@ -45,7 +55,11 @@ beforeAll(async () => {
 afterAll(async () => {
   try {
     await browser?.close()
-    for (const session of sandboxes()) output("fleet", "forget", session)
+    // Sandboxes go on when `serve` ends.
+    for (const session of sandboxes())
+      await call(operator(), `/api/sandbox/${session}/terminate`, {})
+    const isOver = () => listed().every(({ status }) => status === "terminated")
+    await untilTrue(isOver, "end of the sandboxes", 30_000)
   } finally {
     serve.kill("SIGTERM")
     await serve.exited
@@ -98,18 +112,10 @@ test("a new conversation has a sandbox of its own, and one in the same sandbox s
 })
 
 test("the list of sessions says who may create one", async () => {
-  const operator = readFileSync(join(place.stateDir, "fleet", "operator-token"), "utf8").trim()
-  const { origin } = new URL(link())
-  const port = new URL(origin).port
-  const call = (token: string, path: string, body?: object) =>
-    fetch(`http://127.0.0.1:${port}${path}`, {
-      headers: { authorization: `Bearer ${token}` },
-      ...(body && { method: "POST", body: JSON.stringify(body) }),
-    }).then((response) => response.json() as Promise<Record<string, unknown>>)
-  const made = await call(operator, "/keys?owner=user:anna", {
+  const made = await call(operator(), "/keys?owner=user:anna", {
     name: "reader",
     scopes: ["sessions:read"],
   })
-  expect(await call(operator, "/sessions")).toMatchObject({ mayCreate: true })
+  expect(await call(operator(), "/sessions")).toMatchObject({ mayCreate: true })
   expect(await call(String(made["key"]), "/sessions")).toEqual({ ok: true, sessions: [] })
 })

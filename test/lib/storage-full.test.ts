@@ -9,6 +9,7 @@ test("errors of SQLite and of the file system on a full disk are recognized, als
     expect(isStorageFull(withCode(code))).toBe(true)
     expect(isStorageFull(new Error("outer", { cause: withCode(code) }))).toBe(true)
   }
+  expect(isStorageFull(new Error("database or disk is full: SQLITE_FULL"))).toBe(true)
   for (const other of [withCode("SQLITE_BUSY"), withCode("ENOENT"), new Error("x"), "ENOSPC", null])
     expect(isStorageFull(other)).toBe(false)
 })

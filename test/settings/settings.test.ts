@@ -30,6 +30,23 @@ const problem = (argv: readonly string[], env: Environment = complete): string =
   throw new Error("no error")
 }
 
+describe("a variable that other programs use, too", () => {
+  const mysql = { ...complete, DATABASE_URL: "mysql://root:a-password@127.0.0.1/shop" }
+
+  test("only `serve` reads DATABASE_URL, so a MySQL address in a shell stops no other command", () => {
+    for (const command of ["run", "up", "chat", "sessions", "doctor"]) {
+      expect(read([command], mysql).databaseUrl).toBeUndefined()
+    }
+    expect(problem(["serve"], mysql)).toContain("DATABASE_URL must be a postgres:// URL")
+    const postgres = "postgres://u:p@127.0.0.1/db"
+    expect(read(["serve"], { ...complete, DATABASE_URL: postgres }).databaseUrl).toBe(postgres)
+  })
+
+  test("a DATABASE_URL that is not read is still kept out of the log", () => {
+    expect(read(["up"], mysql).secrets).toContain(mysql.DATABASE_URL)
+  })
+})
+
 describe("the command line", () => {
   test("an empty command line shows the help", () => {
     expect(readInvocation([], {}, "/")).toEqual({ want: "help" })

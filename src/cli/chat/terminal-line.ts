@@ -44,6 +44,8 @@ export const createTerminalLine = (options: TerminalLineOptions): TerminalLine =
   let status = ""
   /** The unfinished last line of the output. */
   let tail = ""
+  /** Submitted lines, drawn below the unfinished line until it ends: they would cut it in two. */
+  let held: readonly string[] = []
   /** Rows of the edited text above the cursor, while it is drawn. */
   let above: number | undefined
 
@@ -65,7 +67,7 @@ export const createTerminalLine = (options: TerminalLineOptions): TerminalLine =
     const shown = editor.text.map((character) =>
       character === "\n" ? "\n" : visibleText(character),
     )
-    const statusRow = status === "" ? [] : [status]
+    const statusRow = [...held, ...(status === "" ? [] : [status])]
     const lines = [
       ...statusRow,
       ...shown
@@ -100,9 +102,12 @@ export const createTerminalLine = (options: TerminalLineOptions): TerminalLine =
 
   const write = (text: string) => {
     const before = erase()
-    const lines = `${tail}${text}`.split("\n")
-    tail = lines.at(-1) ?? ""
-    output.write(before + text.replaceAll("\n", "\r\n") + draw())
+    const end = text.indexOf("\n") + 1
+    const echo = end === 0 ? "" : held.map((line) => `${line}\n`).join("")
+    if (end > 0) held = []
+    const shown = end === 0 ? text : text.slice(0, end) + echo + text.slice(end)
+    tail = `${tail}${shown}`.split("\n").at(-1) ?? ""
+    output.write(before + shown.replaceAll("\n", "\r\n") + draw())
   }
   const onData = (data: Buffer | string) => {
     for (const key of keys.read(data.toString())) {
@@ -115,9 +120,15 @@ export const createTerminalLine = (options: TerminalLineOptions): TerminalLine =
         if (effect.do === "submit") {
           if (options.isAnswer?.()) editor = emptyEditor(before)
           options.onHistory(editor.history)
-          if (tail !== "") write("\n")
           const indent = " ".repeat(Bun.stringWidth(prompt))
-          write(`${prompt}${visibleText(effect.text).replaceAll("\n", `\n${indent}`)}\n`)
+          const [first = "", ...more] = visibleText(effect.text).split("\n")
+          const echo = [`${prompt}${first}`, ...more.map((line) => `${indent}${line}`)]
+          if (tail === "") write(echo.map((line) => `${line}\n`).join(""))
+          else {
+            output.write(erase())
+            held = [...held, ...echo]
+            output.write(draw())
+          }
           options.onSubmit(effect.text)
         }
       }
@@ -145,6 +156,7 @@ export const createTerminalLine = (options: TerminalLineOptions): TerminalLine =
     },
     close: () => {
       if (closed) return
+      if (held.length > 0) write("\n")
       const before = erase()
       closed = true
       output.write(

@@ -1,6 +1,5 @@
 /** Whose mail a session reads, beside its own: the mail of the user that it works for. */
-import type { Owner } from "./ownership.ts"
-import { LOCAL_OWNER } from "./session-access.ts"
+import { LOCAL_OWNER, type Owner } from "./ownership.ts"
 
 export interface MailReader {
   /** The user that the session works for. `null`: one person without an account, to whom every user's mail is addressed. */

@@ -28,6 +28,9 @@ export interface Member {
  */
 export const POOL_OWNER: Owner = "org:sandpiper-pool"
 
+/** The owner of `sandpiper up`, and of what the operator makes without naming another. No token of a person can name it. */
+export const LOCAL_OWNER: Owner = "user:local"
+
 /** Only printable text without spaces at the ends: a name with hidden characters could pass for another one. */
 const ID = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/
 

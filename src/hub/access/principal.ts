@@ -1,5 +1,5 @@
 /** Who makes a request, after authentication: the operator, a person, a runner, or the holder of a share link. */
-import { isIdentifier, type Owner, POOL_OWNER, type Role } from "./ownership.ts"
+import { isIdentifier, LOCAL_OWNER, type Owner, POOL_OWNER, type Role } from "./ownership.ts"
 import { allScopes, knownScopes, type Scope } from "./scopes.ts"
 
 interface Authenticated {
@@ -82,7 +82,7 @@ export const personFromClaims = (claims: Readonly<Record<string, unknown>>): Per
   const { sub, org, exp } = claims
   if (typeof sub !== "string" || !isIdentifier(sub)) return undefined
   if (org !== undefined && (typeof org !== "string" || !isIdentifier(org))) return undefined
-  if (`org:${org}` === POOL_OWNER) return undefined
+  if (`user:${sub}` === LOCAL_OWNER || `org:${org}` === POOL_OWNER) return undefined
   const name = shown(claims["name"])
   const email = shown(claims["email"])
   return {

@@ -3,12 +3,9 @@ import { z } from "zod"
 import { readJson } from "../../lib/json.ts"
 import { one, type Sql } from "../session/ports.ts"
 import { createMembers, type Members } from "./members.ts"
-import { type Owner, parseOwner, type Target } from "./ownership.ts"
+import { LOCAL_OWNER, type Owner, parseOwner, type Target } from "./ownership.ts"
 import { type Runner, runnerPrincipal } from "./principal.ts"
 import { createShareLinks, type ShareLinks } from "./share-links.ts"
-
-/** The owner of `sandpiper up`, and of sessions from before there were owners. */
-export const LOCAL_OWNER: Owner = "user:local"
 
 export interface SessionAccess {
   readonly owner: () => Owner

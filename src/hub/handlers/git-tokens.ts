@@ -3,8 +3,7 @@
  * owners have entries in GITHUB_TOKENS, a JSON object from owner to token.
  */
 import { z } from "zod"
-import type { Owner } from "../access/ownership.ts"
-import { LOCAL_OWNER } from "../access/session-access.ts"
+import { LOCAL_OWNER, type Owner } from "../access/ownership.ts"
 
 interface Environment {
   readonly GITHUB_TOKEN?: string | undefined

@@ -41,6 +41,7 @@ export const fleetSettings = {
     schema: urlWith("must be a postgres:// URL", ({ protocol }) =>
       /^postgres(ql)?:$/.test(protocol),
     ),
+    readBy: ["serve"],
     secret: true,
   },
   sandboxIdleSeconds: {

@@ -36,6 +36,10 @@ describe("claims", () => {
       expiresAt: 5000,
     })
   })
+  test("a token cannot name the operator's own owner or the owner of the warm pool", () => {
+    expect(personFromClaims({ sub: "local" })).toBeUndefined()
+    expect(personFromClaims({ sub: "a", org: "sandpiper-pool" })).toBeUndefined()
+  })
   test("a sub or org that is not a plain identifier is refused", () => {
     for (const sub of [undefined, "", 7, " a", "a ", "a\nb", "a\0", "ä", "x".repeat(256), ["a"]]) {
       expect(personFromClaims({ sub })).toBeUndefined()

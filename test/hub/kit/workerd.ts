@@ -52,9 +52,13 @@ export const readDeployment = async () =>
 export const startWorkerd = async (
   script: string,
   bindings: Readonly<Record<string, string>> = {},
-  { page = false, services = {} }: { page?: boolean; services?: Record<string, string> } = {},
+  {
+    page = false,
+    services = {},
+    below = tmpdir(),
+  }: { page?: boolean; services?: Record<string, string>; below?: string } = {},
 ): Promise<Workerd> => {
-  const folder = await mkdtemp(join(tmpdir(), "workerd-"))
+  const folder = await mkdtemp(join(below, "workerd-"))
   const port = await freePort()
   const { compatibility_date, compatibility_flags, assets } = await readDeployment()
   const launch = async () => {

@@ -2,7 +2,7 @@
 import type { Clock } from "../../../lib/clock.ts"
 import { describeError, type Log } from "../../../lib/log.ts"
 import { isStorageFull, STORAGE_FULL } from "../../../lib/storage-full.ts"
-import { errorResponse } from "../../http-responses.ts"
+import { errorResponse, storageFullResponse } from "../../http-responses.ts"
 
 export interface Failures {
   /** For a request that failed. */
@@ -29,7 +29,7 @@ export const createFailures = (log: Log, clock: Clock): Failures => {
     response: (error) => {
       report(error)
       return isStorageFull(error)
-        ? errorResponse(507, STORAGE_FULL)
+        ? storageFullResponse()
         : errorResponse(500, "the hub failed to handle the request: its log has the reason")
     },
     contain: (socket, work) => {

@@ -9,8 +9,7 @@ import {
 import { githubAppOf } from "../../handlers/github-app.ts"
 import { gitTokenOf, NO_TOKEN_OF_OWNER } from "../../handlers/git-tokens.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
-import type { Owner } from "../../access/ownership.ts"
-import { LOCAL_OWNER } from "../../access/session-access.ts"
+import { LOCAL_OWNER, type Owner } from "../../access/ownership.ts"
 
 export interface LocalGitOptions {
   /** The owner of the sessions that call it. */

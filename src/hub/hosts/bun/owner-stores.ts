@@ -3,8 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../../../lib/clock.ts"
 import { digestOf } from "../../../lib/digest.ts"
-import { type Owner, parseOwner } from "../../access/ownership.ts"
-import { LOCAL_OWNER } from "../../access/session-access.ts"
+import { LOCAL_OWNER, type Owner, parseOwner } from "../../access/ownership.ts"
 import {
   createSharedStore,
   type SharedStore,

@@ -1,6 +1,5 @@
 /** The git host of an owner in a deployment of Durable Objects. A session's checkout is in its sandbox: the runner names it. */
-import { LOCAL_OWNER } from "../../access/session-access.ts"
-import type { Owner } from "../../access/ownership.ts"
+import { LOCAL_OWNER, type Owner } from "../../access/ownership.ts"
 import {
   createGitHost,
   type GitHost,

@@ -8,6 +8,7 @@ import { type DurableBlobs, durableBlobs } from "./blobs.ts"
 import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { digestOf } from "../../../lib/digest.ts"
+import { isStorageFull } from "../../../lib/storage-full.ts"
 import { answerRunnerRequest } from "./runner-requests.ts"
 import type { ArtifactObjects, Ports } from "../../session/ports.ts"
 import { routeOf } from "../../session/routes.ts"
@@ -35,15 +36,15 @@ import {
   markRead,
 } from "../../access/guarded-clients.ts"
 import { handOver } from "../../access/hand-over.ts"
-import { type Owner, POOL_OWNER } from "../../access/ownership.ts"
+import { LOCAL_OWNER, type Owner, POOL_OWNER } from "../../access/ownership.ts"
 import { createFactsReporter } from "../../access/report-facts.ts"
-import { createSessionAccess, LOCAL_OWNER } from "../../access/session-access.ts"
+import { createSessionAccess } from "../../access/session-access.ts"
 import type { JwtVerifier } from "../../access/verify-jwt.ts"
 import { gatewayKey } from "../../keys.ts"
 import { applyProvision, type Provision } from "../../provision.ts"
 import { durableChildren } from "./children.ts"
 import { preflightResponse, withCors } from "../../cors.ts"
-import { errorResponse } from "../../http-responses.ts"
+import { errorResponse, storageFullResponse } from "../../http-responses.ts"
 import { doorOf, durableStorage, keyringOf, originsOf, verifierOf } from "./environment.ts"
 import { askGatewayUrl, handleFleetCall, hasFleet, tellFleet } from "./fleet.ts"
 import { DIRECTORY_NAME, remoteDirectory } from "./remote-directory.ts"
@@ -436,12 +437,25 @@ export default {
     const allowed = originsOf(environment)
     const preflight = preflightResponse(request, allowed)
     if (preflight) return preflight
-    if (!page) return forward(request, environment)
+    if (!page) return forwardOrRefuse(request, environment)
     const response = await handlePage(page, request, async (inner, protocol) =>
-      withProtocol(await forward(inner, environment), protocol),
+      withProtocol(await forwardOrRefuse(inner, environment), protocol),
     )
     return response ?? new Response("", { status: 500 })
   },
+}
+
+/** An object that cannot store anything fails with an error of its storage. */
+const forwardOrRefuse = async (
+  request: Request,
+  environment: DurableEnvironment,
+): Promise<Response> => {
+  try {
+    return await forward(request, environment)
+  } catch (error) {
+    if (!isStorageFull(error)) throw error
+    return withCors(storageFullResponse(), request, originsOf(environment))
+  }
 }
 
 const forward = async (request: Request, environment: DurableEnvironment): Promise<Response> => {
