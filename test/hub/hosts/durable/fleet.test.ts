@@ -390,8 +390,8 @@ describe("the people of the hub at a fleet elsewhere", () => {
     const sent = await call("POST", `${fleet.url}/api/threads/new/prompt`, alice, prompt)
     expect(sent.body).toMatchObject({ sessionId: waiting })
     await says(await watch(waiting), "assistant", "heard: ping")
-    // The object has lost its memory: its config and its owner are read again.
-    await workerd.hibernate(waiting)
+    // The object loses its memory: its config and its owner are read again.
+    await workerd.restart()
     expect((await call("GET", hubPath, alice)).status).toBe(200)
     expect((await call("GET", hubPath, bob)).status).toBe(404)
     const hand = await signedPost(
