@@ -48,6 +48,16 @@ export const listProcesses = (): readonly ProcessRow[] =>
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => readProcess(Number(name)) ?? [])
 
+/**
+ * The processes of the session that this process leads or has led. A shell gives each of its programs a process group of
+ * its own, but they stay in its session.
+ */
+export const sessionMembers = (leader: number): readonly ProcessRow[] =>
+  listProcesses().filter(({ pid }) => {
+    const stat = readProc(`${pid}/stat`) ?? ""
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[3]) === leader
+  })
+
 /** All descendants, without the process itself. */
 export const descendantsOf = (pid: number, table: readonly ProcessRow[]): readonly ProcessRow[] => {
   const found: ProcessRow[] = []

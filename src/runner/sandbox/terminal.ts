@@ -1,6 +1,7 @@
 /** One terminal: a login shell of the agent's user on a PTY, its kept output, and the people who look at it. */
 import { chownSync, existsSync, readFileSync, readlinkSync } from "node:fs"
 import type { Clock } from "../../lib/clock.ts"
+import { endAll, sessionMembers } from "../host/processes.ts"
 import { createOutputRing } from "./output-ring.ts"
 import {
   emptyFlow,
@@ -195,9 +196,8 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
       if (isEnded) return
       shell.kill("SIGHUP")
       end("closed")
-      clock.after(KILL_MS, () => {
-        if (shell.exitCode === null && shell.signalCode === null) killGroup(shell.pid)
-      })
+      // A shell that gets SIGHUP passes it on to its programs. One that is stopped or busy does not.
+      clock.after(KILL_MS, () => void endAll(() => sessionMembers(shell.pid), clock))
     },
   }
 }
@@ -228,13 +228,5 @@ const isShellInFront = (pid: number): boolean => {
     return group === foreground
   } catch {
     return false
-  }
-}
-
-const killGroup = (pid: number): void => {
-  try {
-    process.kill(-pid, "SIGKILL")
-  } catch {
-    // It has ended meanwhile.
   }
 }

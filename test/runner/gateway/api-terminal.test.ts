@@ -87,6 +87,15 @@ describe("a shell over /api/terminal", () => {
     await until(() => !existsSync(`/proc/${pid}`), "the end of the program")
   })
 
+  test("ends with its programs when its shell does not react to the end of the connection", async () => {
+    const one = await shell()
+    one.send("sleep 1000 & echo pid=$!=; kill -STOP $$\r")
+    await one.seen(/pid=(\d+)=/)
+    const pid = /pid=(\d+)=/.exec(one.text())?.[1] ?? ""
+    one.close()
+    await until(() => !existsSync(`/proc/${pid}`), "the end of the program")
+  })
+
   test("closes the connection when the shell ends", async () => {
     const one = await shell()
     one.send("exit\r")

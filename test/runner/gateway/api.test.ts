@@ -146,9 +146,9 @@ describe("the route table", () => {
       expect(findRoute(path, "")?.access.split("+")).toContain("tool")
     }
   })
-  test("only /health is open to everyone", () => {
+  test("only the probes of liveness are open to everyone", () => {
     const open = routes.filter(({ access }) => access === "open").map(({ path }) => path)
-    expect(open).toEqual(["/health"])
+    expect(open).toEqual(["/health", "/api/health"])
   })
   test("a request without a credential is 401 on every route that is not open", async () => {
     for (const { path, access } of routes) {
