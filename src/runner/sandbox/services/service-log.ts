@@ -4,7 +4,10 @@ import { dirname } from "node:path"
 import { createInOrder } from "../../../lib/in-order.ts"
 
 export interface ServiceLog {
-  /** Resolves when the bytes are written, so that a flood waits for the disk and does not fill the memory. */
+  /**
+   * Resolves when the bytes are written, so that a flood waits for the disk and does not fill the memory. Never rejects:
+   * bytes that the disk does not take are left out, and the service goes on.
+   */
   readonly append: (bytes: Uint8Array) => Promise<void>
   /** At most the last `bytes` of the output. */
   readonly tail: (bytes: number) => Promise<Buffer>
@@ -35,7 +38,12 @@ export const openServiceLog = (path: string, fileBytes = FILE_BYTES): ServiceLog
   return {
     append: (bytes) => {
       for (const take of followers) take(bytes)
-      return inOrder(() => write(bytes))
+      return inOrder(() =>
+        write(bytes).catch(() => {
+          // The folder may be gone: the next bytes make it again.
+          size = undefined
+        }),
+      )
     },
     tail: (bytes) =>
       inOrder(async () => {
