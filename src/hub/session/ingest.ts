@@ -277,8 +277,11 @@ const tableOf = (context: SessionContext): IngestTable => {
         opencodeSessionId,
       )
     },
+    // One part for each text: a prompt may have several voice messages, and a frame may arrive again.
     "audio-transcript": ({ messageId, transcript }) =>
-      messages.setPart(messageId, "transcript", "transcript", { transcript }),
+      messages.setPart(messageId, `transcript-${ports.digest(transcript)}`, "transcript", {
+        transcript,
+      }),
     "self-terminate": () => {
       if (!hasEnded(values)) context.childReports.ended("It has completed its session.", false)
       values.setPublic("session", { status: "ended" })

@@ -74,6 +74,18 @@ test("the agent is shown as idle when a channel reports idle at the end of its t
   expect(agent()).toEqual({ status: "idle" })
 })
 
+test("the texts of two voice messages of one prompt are both kept, and a repeated one once", () => {
+  const core = createCore()
+  const next = core.connectRunner("a")
+  core.session.prompt(prompt("p1"), "web:default")
+  for (const [index, transcript] of ["first words", "other words", "first words"].entries())
+    core.receive("a", { type: "audio-transcript", messageId: "p1", transcript, seq: next + index })
+  const [message] = core.session.snapshot().messages
+  expect(message?.parts.flatMap(({ kind, data }) => (kind === "transcript" ? [data] : []))).toEqual(
+    [{ transcript: "first words" }, { transcript: "other words" }],
+  )
+})
+
 describe("the stream of frames", () => {
   test("written frames are acknowledged together within 50 ms", () => {
     const core = createCore()

@@ -32,12 +32,12 @@ const filesOf = ({ parts }: MessageWithParts): readonly PromptFile[] =>
 const iconOf = (mime: string): IconName =>
   mime.startsWith("image/") ? "image" : mime.startsWith("audio/") ? "audio" : "fileText"
 
-/** What the agent was told that a voice message says. */
-const transcriptOf = ({ parts }: MessageWithParts): string | undefined => {
-  const data = parts.find(({ kind }) => kind === "transcript")?.data
-  const { transcript } = (data ?? {}) as { readonly transcript?: unknown }
-  return typeof transcript === "string" ? transcript : undefined
-}
+/** What the agent was told that the voice messages say. */
+const transcriptsOf = ({ parts }: MessageWithParts): readonly string[] =>
+  parts.flatMap(({ kind, data }) => {
+    const { transcript } = (data ?? {}) as { readonly transcript?: unknown }
+    return kind === "transcript" && typeof transcript === "string" ? [transcript] : []
+  })
 
 const Bubble = ({ text }: { readonly text: string }) => {
   const [all, setAll] = useState(false)
@@ -74,7 +74,6 @@ const Files = ({ files }: { readonly files: readonly PromptFile[] }) =>
 export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
   const [asks, setAsks] = useState(false)
   const text = textOfMessage(message)
-  const heard = transcriptOf(message)
   const later = view.value.order.filter((id) => {
     const other = view.value.messages.get(id)
     return other?.channel === message.channel && (other.createdAt ?? 0) > message.createdAt
@@ -91,7 +90,11 @@ export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
       <div class="bubble">
         <Bubble text={text} />
         <Files files={filesOf(message)} />
-        {heard !== undefined && <p class="bubble-heard">{words.heard(visible(heard))}</p>}
+        {transcriptsOf(message).map((heard) => (
+          <p key={heard} class="bubble-heard">
+            {words.heard(visible(heard))}
+          </p>
+        ))}
       </div>
       {asks ? (
         <div class="prompt-ask" role="group">
