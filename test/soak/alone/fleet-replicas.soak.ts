@@ -7,11 +7,11 @@ import { readdirSync, readFileSync } from "node:fs"
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { startPostgres, type TestPostgres } from "../fleet/kit/postgres.ts"
-import { freePort } from "../hub/kit/free-port.ts"
-import { bundleWorker, startWorkerd, type Workerd } from "../hub/kit/workerd.ts"
-import { requireBinary } from "../kit/runner.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { startPostgres, type TestPostgres } from "../../fleet/kit/postgres.ts"
+import { freePort } from "../../hub/kit/free-port.ts"
+import { bundleWorker, startWorkerd, type Workerd } from "../../hub/kit/workerd.ts"
+import { requireBinary } from "../../kit/runner.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const REPLICAS = 5
 const THREADS = 20
