@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { z } from "zod"
-import { makeControlToken } from "../runner/gateway/kit.ts"
+import { makeControlToken } from "../../runner/gateway/kit.ts"
 
 /** Of the runner, and of the server that it starts while `/v1` is used. */
 const MOST_GROWTH_MB = [30, 30]
@@ -18,7 +18,7 @@ let local: string
 beforeAll(async () => {
   local = await mkdtemp(join(tmpdir(), "large-"))
   await Bun.$`head -c 1G /dev/urandom > ${join(local, "source")}`
-  const program = join(import.meta.dir, "../runner/sandbox/v1/stage-process.ts")
+  const program = join(import.meta.dir, "../../runner/sandbox/v1/stage-process.ts")
   child = Bun.spawn([process.execPath, program], { stdin: "pipe", stdout: "pipe" })
   const { value } = await child.stdout.getReader().read()
   stage = place.parse(JSON.parse(new TextDecoder().decode(value)))
