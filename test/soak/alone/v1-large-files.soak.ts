@@ -41,7 +41,7 @@ const digestOf = async (path: string): Promise<string> =>
 test("1 GB up and down is the same file, and the memory of the runner and of its server grows by less than 30 MB", async () => {
   const address = `${stage.url}/v1/fs/file?path=large`
   const small = join(local, "small")
-  await Bun.$`head -c 20M ${join(local, "source")} > ${small}`
+  await Bun.$`head -c 64M ${join(local, "source")} > ${small}`
   // The first transfer loads code and fills the buffers of the sockets.
   for (const _ of [1, 2]) {
     await curl("-T", small, address)

@@ -74,6 +74,12 @@ export const fileRoutes = ({
   }
 }
 
+/**
+ * Every piece of an upload is a buffer of its own, outside the heap that the garbage collector watches. It is run after
+ * this many bytes, so that a fast upload does not keep tens of megabytes of used buffers.
+ */
+const COLLECT_BYTES = 8 * 1024 * 1024
+
 const download = async (client: Client, files: Files): Promise<void> => {
   const path = required(client, "path")
   const { file, size, modified } = await files.openForReading(path)
@@ -116,11 +122,16 @@ const upload = async (client: Client, files: Files): Promise<void> => {
   if ((client.bodyLength ?? 0) > MAX_UPLOAD_BYTES) throw tooLarge()
   const draft = await files.draft(path)
   let bytesWritten = 0
+  let uncollected = 0
   try {
     for await (const piece of client.body()) {
       bytesWritten += piece.length
       if (bytesWritten > MAX_UPLOAD_BYTES) throw tooLarge()
       await draft.write(piece)
+      uncollected += piece.length
+      if (uncollected < COLLECT_BYTES) continue
+      uncollected = 0
+      Bun.gc(true)
     }
     await draft.commit()
   } catch (error) {
