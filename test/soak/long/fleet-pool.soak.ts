@@ -1,6 +1,8 @@
 /**
  * Three replicas of `serve` on one PostgreSQL and one hub of Durable Objects with a warm pool, killed again and again while
  * threads claim its sandboxes: no sandbox has two threads, no thread has two, and none is left over.
+ *
+ * Not part of `npm run test:soak`: run it alone with `bun test ./test/soak/long/fleet-pool.soak.ts`.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
