@@ -1,8 +1,8 @@
 /** OpenCode is killed, hangs and leaves processes behind: what the channel receives and which processes remain. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { type Conversation, leaveEmpty, startConversation } from "../kit/conversation.ts"
-import { hang, overflow, reply, text, tool } from "../kit/model.ts"
-import { agentPid, processesOf } from "../kit/processes.ts"
+import { type Conversation, leaveEmpty, startConversation } from "../../kit/conversation.ts"
+import { hang, overflow, reply, text, tool } from "../../kit/model.ts"
+import { agentPid, processesOf } from "../../kit/processes.ts"
 
 let c: Conversation
 
