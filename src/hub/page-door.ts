@@ -1,7 +1,8 @@
 /**
  * The page where the hub itself serves it (`serve`, Durable Object): the built files, logins, and `/hub/*`, which is the
- * hub's API for a browser that has logged in: with the operator's token after a login link, else with the person's own. A login needs the cookie and the key together:
- * cookies are shared by all ports of a host, storage is not.
+ * hub's API for a browser that has logged in. The API is called with the operator's token after a login link, and with
+ * the person's own token after a login with that token. A login needs the cookie and the key together: cookies are shared
+ * by all ports of a host, storage is not.
  */
 import { z } from "zod"
 import {

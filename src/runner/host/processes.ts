@@ -15,14 +15,17 @@ export interface ProcessRow extends ProcessIdentity {
   readonly isZombie: boolean
 }
 
-/** Parses `/proc/<pid>/stat`. The name may contain spaces and parentheses, so fields count from the last one. */
+/** The fields of `/proc/<pid>/stat` after the name, which may contain spaces and parentheses: state, parent, group, session. */
+export const statFields = (text: string): readonly string[] =>
+  text.slice(text.lastIndexOf(")") + 2).split(" ")
+
 export const parseStat = (text: string): ProcessRow | undefined => {
-  const nameEnds = text.lastIndexOf(")")
   const pid = Number.parseInt(text, 10)
-  const fields = text.slice(nameEnds + 2).split(" ")
+  const fields = statFields(text)
   const [state, parent] = fields
   const startTime = Number(fields[19])
-  if (nameEnds < 0 || !Number.isInteger(pid) || !Number.isInteger(startTime)) return undefined
+  if (!text.includes(")") || !Number.isInteger(pid) || !Number.isInteger(startTime))
+    return undefined
   return { pid, parent: Number(parent), startTime, isZombie: state === "Z" || state === "X" }
 }
 
@@ -43,20 +46,23 @@ export const commandOf = (pid: number): string => {
   return line === "" ? "unknown" : line.slice(0, 200)
 }
 
-export const listProcesses = (): readonly ProcessRow[] =>
+/** The rows of the processes whose `stat` passes; each file is read once. */
+const processesWhere = (passes: (stat: string) => boolean): readonly ProcessRow[] =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => readProcess(Number(name)) ?? [])
+    .flatMap((name) => {
+      const stat = readProc(`${name}/stat`)
+      return stat !== undefined && passes(stat) ? (parseStat(stat) ?? []) : []
+    })
+
+export const listProcesses = (): readonly ProcessRow[] => processesWhere(() => true)
 
 /**
  * The processes of the session that this process leads or has led. A shell gives each of its programs a process group of
  * its own, but they stay in its session.
  */
 export const sessionMembers = (leader: number): readonly ProcessRow[] =>
-  listProcesses().filter(({ pid }) => {
-    const stat = readProc(`${pid}/stat`) ?? ""
-    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[3]) === leader
-  })
+  processesWhere((stat) => Number(statFields(stat)[3]) === leader)
 
 /** All descendants, without the process itself. */
 export const descendantsOf = (pid: number, table: readonly ProcessRow[]): readonly ProcessRow[] => {

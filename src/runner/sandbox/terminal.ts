@@ -1,7 +1,7 @@
 /** One terminal: a login shell of the agent's user on a PTY, its kept output, and the people who look at it. */
 import { chownSync, existsSync, readFileSync, readlinkSync } from "node:fs"
 import type { Clock } from "../../lib/clock.ts"
-import { endAll, sessionMembers } from "../host/processes.ts"
+import { endAll, sessionMembers, statFields } from "../host/processes.ts"
 import { createOutputRing } from "./output-ring.ts"
 import {
   emptyFlow,
@@ -223,8 +223,7 @@ const giveTty = (pid: number, { uid, gid }: { uid: number; gid: number }): void 
 /** The shell reads the keyboard itself: no program that it has started does. */
 const isShellInFront = (pid: number): boolean => {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
-    const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+    const [, , group, , , foreground] = statFields(readFileSync(`/proc/${pid}/stat`, "utf8"))
     return group === foreground
   } catch {
     return false

@@ -27,52 +27,48 @@ export const listSessions = async (): Promise<SessionList | undefined> => {
   return body?.sessions && { ...body, sessions: body.sessions }
 }
 
+/** A request that changes something: what the hub answered, or the reason why it did not do it. */
+const post = async (
+  path: string,
+  fields: object,
+): Promise<{ readonly body?: Readonly<Record<string, unknown>>; readonly problem?: string }> => {
+  const response = await fetch(`/hub${path}`, {
+    method: "POST",
+    headers: { ...keyHeader(), "content-type": "application/json" },
+    body: JSON.stringify(fields),
+  }).catch(() => undefined)
+  if (response === undefined) return { problem: words.reconnecting }
+  if (response.status === 401) refuse()
+  const body = (await response.json().catch(() => ({}))) as Readonly<Record<string, unknown>> & {
+    readonly error?: { readonly message?: string }
+  }
+  return response.ok ? { body } : { problem: body.error?.message ?? `HTTP ${response.status}` }
+}
+
+const sessionPath = (session: string): string => `/sessions/${encodeURIComponent(session)}`
+
 /** Creates a session; its id, or the reason why there is none. */
 export const createSession = async (): Promise<{
   readonly id?: string
   readonly problem?: string
 }> => {
-  const response = await fetch("/hub/sessions", {
-    method: "POST",
-    headers: { ...keyHeader(), "content-type": "application/json" },
-    body: "{}",
-  }).catch(() => undefined)
-  if (response === undefined) return { problem: words.reconnecting }
-  if (response.status === 401) refuse()
-  const body = (await response.json().catch(() => ({}))) as {
-    readonly session?: string
-    readonly error?: { readonly message?: string }
-  }
-  if (response.ok && body.session !== undefined) return { id: body.session }
-  return { problem: body.error?.message ?? `HTTP ${response.status}` }
+  const { body, problem = words.reconnecting } = await post("/sessions", {})
+  const id = body?.["session"]
+  return typeof id === "string" ? { id } : { problem }
 }
 
 /** Runs a verb in any session; `undefined` when it was done, else the reason. */
 export const postVerb = async (
   session: string,
   { type, ...fields }: Request,
-): Promise<string | undefined> => {
-  const response = await fetch(`/hub/sessions/${encodeURIComponent(session)}/${type}`, {
-    method: "POST",
-    headers: { ...keyHeader(), "content-type": "application/json" },
-    body: JSON.stringify(fields),
-  }).catch(() => undefined)
-  if (response === undefined) return words.reconnecting
-  if (response.status === 401) refuse()
-  const body = (await response.json().catch(() => ({}))) as {
-    readonly error?: { readonly message?: string }
-  }
-  return response.ok ? undefined : (body.error?.message ?? `HTTP ${response.status}`)
-}
+): Promise<string | undefined> => (await post(`${sessionPath(session)}/${type}`, fields)).problem
 
 const IMAGE = /^image\/(png|jpeg|gif|webp)$/
 
 export const isImage = (mime: string): boolean => IMAGE.test(mime)
 
 const artifactBlob = async (session: string, id: string): Promise<Blob | undefined> => {
-  const response = await get(
-    `/sessions/${encodeURIComponent(session)}/artifacts/${encodeURIComponent(id)}`,
-  )
+  const response = await get(`${sessionPath(session)}/artifacts/${encodeURIComponent(id)}`)
   return response?.blob()
 }
 
@@ -99,18 +95,7 @@ export const gatewayLink = async (
   session: string,
   to: string,
 ): Promise<{ readonly url?: string; readonly problem?: string }> => {
-  const response = await fetch(`/hub/sessions/${encodeURIComponent(session)}/links`, {
-    method: "POST",
-    headers: { ...keyHeader(), "content-type": "application/json" },
-    body: JSON.stringify({ to }),
-  }).catch(() => undefined)
-  if (response === undefined) return { problem: words.reconnecting }
-  if (response.status === 401) refuse()
-  const body = (await response.json().catch(() => ({}))) as {
-    readonly url?: string
-    readonly error?: { readonly message?: string }
-  }
-  return body.url === undefined
-    ? { problem: body.error?.message ?? `HTTP ${response.status}` }
-    : { url: body.url }
+  const { body, problem = words.reconnecting } = await post(`${sessionPath(session)}/links`, { to })
+  const url = body?.["url"]
+  return typeof url === "string" ? { url } : { problem }
 }

@@ -3,7 +3,7 @@
  * socket, the list is read over HTTP as before.
  */
 import type { LobbyEvent } from "../../../wire/clients/lobby.ts"
-import { loginKey } from "./login.ts"
+import { dialHub } from "./socket.ts"
 
 export interface LobbySocket {
   readonly retryNow: () => void
@@ -26,10 +26,7 @@ export const openLobby = (
 
   const dial = () => {
     clearTimeout(timer)
-    const key = loginKey()
-    const scheme = location.protocol === "https:" ? "wss" : "ws"
-    const protocols = ["sandpiper.1", ...(key ? [`key.${key}`] : [])]
-    const opened = new WebSocket(`${scheme}://${location.host}/hub/lobby/ws`, protocols)
+    const opened = dialHub("/hub/lobby/ws")
     let ping: ReturnType<typeof setInterval> | undefined
     socket = opened
     opened.addEventListener("open", () => {

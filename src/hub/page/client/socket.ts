@@ -32,6 +32,13 @@ const PING_MS = 30_000
 /** Close codes with which the hub says that this login may not read the session. */
 const REFUSED = new Set([1008, 4401, 4403])
 
+/** A browser sends no header of its own with a WebSocket: the key of the login is a subprotocol. */
+export const dialHub = (path: string): WebSocket => {
+  const key = loginKey()
+  const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`
+  return new WebSocket(address, ["sandpiper.1", ...(key ? [`key.${key}`] : [])])
+}
+
 export const openSocket = (path: string, events: SocketEvents): Socket => {
   let socket: WebSocket | undefined
   let attempts = 0
@@ -41,9 +48,7 @@ export const openSocket = (path: string, events: SocketEvents): Socket => {
 
   const dial = () => {
     clearTimeout(timer)
-    const key = loginKey()
-    const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`
-    const opened = new WebSocket(address, ["sandpiper.1", ...(key ? [`key.${key}`] : [])])
+    const opened = dialHub(path)
     socket = opened
     opened.addEventListener("open", () => {
       if (socket !== opened) return

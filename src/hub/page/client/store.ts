@@ -208,7 +208,6 @@ export const start = (): void => {
     const last = lastConversation(known)
     if (last) go(pathOf(last), "replace")
     else if (mayCreate.value) void openNewSession("replace")
-    else setTimeout(() => void refreshSessions(), NO_SESSIONS_MS)
   })
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return
@@ -219,8 +218,6 @@ export const start = (): void => {
   addEventListener("online", () => connection.value?.socket.retryNow())
 }
 
-/** How often a page without sessions looks for one. */
-const NO_SESSIONS_MS = 2000
 const MAIN_CHANNEL = "web:default"
 
 const lastConversation = (
@@ -350,6 +347,5 @@ const openNewSession = async (how?: "replace"): Promise<void> => {
   isCreating.value = false
   createProblem.value = problem
   if (id === undefined) return
-  if (!unused) await refreshSessions()
   go(pathOf({ session: id, channel: MAIN_CHANNEL }), how)
 }
