@@ -1,11 +1,12 @@
 /** `sandpiper up` in a terminal: one place for each directory, one `up` in each place, a new session after an end. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
 import { existsSync, readdirSync, realpathSync } from "node:fs"
 import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTerminal, type Terminal } from "../kit/terminal.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const binary = requireBinary()
 // Several starts of OpenCode in one test, also on a busy machine.
@@ -20,10 +21,11 @@ beforeAll(async () => {
   env = { PATH, HOME, OPENCODE_BIN }
   for (const name of ["a", "b"]) await mkdir(join(sandbox.root, name))
 })
-afterAll(async () => {
-  for (const terminal of open) await terminal.kill()
-  await sandbox.remove()
+// A failed test must not leave an `up` behind that the next test meets.
+afterEach(async () => {
+  for (const terminal of open.splice(0)) await terminal.kill()
 })
+afterAll(() => sandbox.remove())
 
 const directory = (name: string): string => realpathSync(join(sandbox.root, name))
 const base = () => join(sandbox.root, "home/.local/state/sandpiper")
@@ -77,7 +79,12 @@ test("two ups in two directories and three in the same one: each prompt lands wh
   await a.seen("done-four")
   expect(third.text()).not.toContain("done-four")
 
-  const list = (await sandpiper("b", "sessions")).out
+  // The model still ends its answer after the last output of the command is on the screen.
+  let list = ""
+  await untilTrue(async () => {
+    list = (await sandpiper("b", "sessions")).out
+    return !/^ {2}local\S* +working/m.test(list)
+  }, "list without a working session")
   expect(list).toContain(`${directory("a")}  running (pid ${a.child.pid}, since`)
   expect(list).toContain(`${directory("a")}  running (pid ${third.child.pid}, since`)
   expect(list).toContain(`${directory("b")}  running (pid ${b.child.pid}, since`)
