@@ -125,7 +125,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
       log.info("sandbox.phase", { session: id, from: before, to: session.life.phase })
     for (const effect of effects) {
       if (effect.do === "note") {
-        // A conversation that has not begun is not told what happened before it.
+        // A conversation that has not begun gets no note about what happened before it.
         if (session.kind !== "pool" && session.kind !== "base") options.note(id, effect.text)
       } else if (!stopped) track(makeCall(session, effect.number, effect.call))
     }
@@ -146,7 +146,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     return !isWithinQuota(id, ofOwner, quota)
   }
 
-  /** The sandbox waits, and the conversation is told once. */
+  /** The sandbox waits, and the conversation gets one note about it. */
   const refuseAboveQuota = async (session: StoredSession) => {
     const { id, tenant, life } = session
     const { quota = 0 } = options

@@ -81,8 +81,9 @@ export const createForeignTurns = (options: ForeignTurnsOptions): ForeignTurns =
     launch(slot, job, turn, posting, agent).dispatch({ type: "resume" })
   }
 
-  const warn = (error: unknown): undefined =>
-    void log.warn("foreign-turn.not-read", { error: describeError(error) })
+  const warn = (error: unknown): undefined => {
+    log.warn("foreign-turn.not-read", { error: describeError(error) })
+  }
 
   const readMissed = ({ client }: ReadyAgent, agentSessionId: string) =>
     readMissedPrompt(client, agentSessionId, jobs.hasUserMessage).catch((error: unknown) => {

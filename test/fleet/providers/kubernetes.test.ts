@@ -56,7 +56,7 @@ describe("a sandbox of the provider kubernetes", () => {
   const shell = (ref: string, script: string) =>
     provider.exec(ref, { argv: ["sh", "-c", script] }, limit())
 
-  test("its secrets are in its Secret and not in its Pod", async () => {
+  test("the secrets of a sandbox are in its Secret and not in its Pod", async () => {
     const ref = await startSandbox(subject, "secrets", { environment: { RUNNER_TOKEN: SECRET } })
     const pod = JSON.stringify(double.objects.get(`pods/${ref}`)?.manifest)
     expect(pod).not.toContain(SECRET)
@@ -66,7 +66,7 @@ describe("a sandbox of the provider kubernetes", () => {
     })
   })
 
-  test("its Pod has no token of the cluster and no rights of its own", async () => {
+  test("the Pod of a sandbox has no token of the cluster and no rights of its own", async () => {
     const ref = await startSandbox(subject, "rights", {
       resources: { cpu: 1.5, memoryMiB: 512 },
     })

@@ -5,7 +5,7 @@ import { receiveChat } from "../../adapters/receive-chat.ts"
 import { eventStream } from "../../connections.ts"
 import type { HttpApiHost } from "../../http-api.ts"
 import { gatewayKey } from "../../keys.ts"
-import { doorOf } from "./environment.ts"
+import { callerChecks } from "./environment.ts"
 import { type FleetCallHost, handleFleetCall } from "./fleet.ts"
 import type { ObjectContext } from "./object-context.ts"
 import type { WorkersGlobals } from "./runtime-types.ts"
@@ -21,7 +21,7 @@ export const sessionHttpHost = async (context: ObjectContext): Promise<HttpApiHo
   const { environment, sockets, blobs, chats, checkConnections } = context
   const hosted = context.hosted
   return {
-    ...(await doorOf(environment)),
+    ...(await callerChecks(environment)),
     ...context.guardPorts,
     verifyJwt: context.verifyJwt,
     find: hosted,
