@@ -73,8 +73,6 @@ const POLL_MS = 300
 const DUE_AT_ONCE = 200
 /** Another sandbox of the owner may end at any time. */
 const QUOTA_RETRY_MS = 5000
-/** A limit may be raised by a restart with other settings. */
-const LONGEST_RETRY_MS = 60_000
 const NEVER_MS = 100 * 365 * 86_400_000
 
 export const createKeeper = (options: KeeperOptions): Keeper => {
@@ -130,7 +128,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
       log.info("sandbox.phase", { session: id, from: before, to: session.life.phase })
     for (const effect of effects) {
       if (effect.do === "note") {
-        // A conversation that has not begun is not told what happened before it.
+        // A conversation that has not begun gets no note about what happened before it.
         if (session.kind !== "pool" && session.kind !== "base") options.note(id, effect.text)
       } else if (!stopped) track(makeCall(session, effect.number, effect.call))
     }
@@ -144,16 +142,15 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     void call.finally(() => calls.delete(call))
   }
 
-  /** The sandbox waits, and the conversation is told once. */
+  /** The sandbox waits, and the conversation gets one note about it. */
   const refuseAboveQuota = async (session: StoredSession, call: Call) => {
     const { id, tenant, life } = session
     const refusal = await quotas.count(session, life.generation, call.do === "create")
     if (!refusal) return undefined
-    const { why, note, retryAt } = refusal
+    const { why, note } = refusal
     log.warn("fleet.quota-full", { session: id, tenant, why })
     if (life.lastError !== why) options.note(id, note)
-    const afterMs = Math.max(QUOTA_RETRY_MS, Math.min(LONGEST_RETRY_MS, retryAt - clock.now()))
-    return { is: "blocked", why, afterMs } as const
+    return { is: "blocked", why, afterMs: QUOTA_RETRY_MS } as const
   }
 
   const answerOf = async (session: StoredSession, call: Call): Promise<Answer> => {

@@ -119,7 +119,7 @@ export const isNewProvision = ({ life }: StoredSession): boolean => {
   return life.snapshot === undefined && life.generation + (isMade ? 0 : 1) > 1
 }
 
-/** A caller that waits for a sandbox is told when there cannot be one, in place of waiting. */
+/** A caller that waits for a sandbox gets an error at once if there cannot be one. */
 export const refuseAboveQuota = async (
   { keeper, now }: Pick<ApiParts, "keeper" | "now">,
   session: Parameters<Keeper["quotaRefusal"]>[0],

@@ -143,7 +143,7 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
       const { sandboxId } = readBody(bodies.sandboxId, body)
       const look = await provider.look(sandboxId)
       if (look.is === "unknown")
-        throw new ApiError(503, "unknown", "the sandbox provider does not answer", 5)
+        throw new ApiError(503, "unknown", "the sandbox provider does not answer: try again", 5)
       return {
         status: look.is === "ok" && look.value.state === "running" ? "running" : "terminated",
       }
