@@ -370,6 +370,8 @@ export const words = {
   themes: { auto: "As the system", light: "Light", dark: "Dark" },
   shortcuts: "Shortcuts",
   shortcutsText: "Keys that work everywhere on the page.",
+  singleKeys: "Single keys",
+  singleKeysText: "Keys without Ctrl, such as / and ?. Turn them off when you dictate.",
   logOut: "Log out everywhere",
   logOutText: "Every browser needs a new login link afterwards.",
 
@@ -378,11 +380,13 @@ export const words = {
   messages: "Messages",
   nothingSays: (query: string) => `Nothing says "${query}".`,
   searchFailed: "The search failed.",
+  searching: "Searching the messages",
   searchHint: "Type at least two characters to search all messages.",
 
   // Live region
   liveWorks: "The agent works",
   liveDone: (text: string) => `Done. ${text}`,
+  liveToolFailed: (what: string) => `${what}, failed`,
   liveFailed: (text: string) => `The turn failed. ${text}`,
   liveQuestion: (text: string) => `The agent asks: ${text}`,
   livePermission: (text: string) => `Permission needed: ${text}`,
