@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import type { Page } from "playwright-core"
-import { gate } from "../e2e/page/ground.ts"
+import { eventually, gate } from "../e2e/page/ground.ts"
 import { makeRepository } from "../kit/conversation.ts"
 import { reply, type ScriptedModel, startScriptedModel, text, tool, waitFor } from "../kit/model.ts"
 import { type PageStage, sendPrompt, startPage, turnIsOver, until } from "../kit/page.ts"
@@ -201,7 +201,7 @@ test("a permission says which conversation asks for it and which command waits",
   await turnIsOver(page, "@@outside@@")
 }, 60_000)
 
-test("the terminal keeps its shell and its output over a reload, has a second shell, and F6 leaves it", async () => {
+test("the terminal keeps its shell over a reload, has a second one, follows the window, survives a flood, and F6 leaves it", async () => {
   await page.goto(at("reader", "terminal"))
   const frame = page.frameLocator("iframe.frame")
   const screen = frame.locator(".xterm-rows")
@@ -223,12 +223,41 @@ test("the terminal keeps its shell and its output over a reload, has a second sh
   await shows("second--2")
   await frame.getByRole("button", { name: "Terminal 1", exact: true }).click()
   await shows("again-first")
+  // The shell has the size of the window.
+  await type("clear; echo columns-$(tput cols)")
+  await shows("columns-")
+  const columns = async () => /columns-(\d+)/.exec(await screen.innerText())?.[1]
+  const before = await columns()
+  await page.setViewportSize({ width: 1900, height: 900 })
+  await eventually("the shell is wider", async () => {
+    await type("clear; echo columns-$(tput cols)")
+    return Number(await columns()) > Number(before)
+  })
+  await page.setViewportSize({ width: 1440, height: 900 })
+  // While a program floods the terminal, the page takes what is typed.
+  await type("clear; yes flood | head -c 50000000; echo over-$((1 + 1))")
+  await shows("flood")
+  await page.locator("#prompt").fill("typed during the flood")
+  expect(await page.locator("#prompt").inputValue()).toBe("typed during the flood")
+  await page.locator("#prompt").fill("")
+  await screen.filter({ hasText: "over-2" }).waitFor({ timeout: 60_000 })
   await frame.locator("textarea").focus()
   await page.keyboard.press("F6")
   await until(page, `document.activeElement.closest("#side")`)
   // From the side, backwards round the page into the panel again.
   await page.keyboard.press("Shift+F6")
   await until(page, `document.activeElement.closest("#panel")`)
+}, 120_000)
+
+test("the answer is copied as the Markdown that the agent wrote", async () => {
+  const written = "Some **weight** and a list:\n\n- `one`\n- two"
+  model.on("copied", [text(written)])
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"])
+  await show("copied")
+  await ask("copied")
+  await page.getByRole("button", { name: "Copy the answer as Markdown" }).click()
+  await page.getByRole("button", { name: "Copied" }).waitFor()
+  expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe(written)
 }, 60_000)
 
 test("J and K move in the list of conversations, until the person turns single keys off", async () => {
@@ -255,7 +284,11 @@ test("J and K move in the list of conversations, until the person turns single k
 }, 60_000)
 
 test("on a phone Back closes the drawer, and a conversation that is chosen in it takes the drawer's place in the history", async () => {
-  const phone = await stage.open({ viewport: { width: 390, height: 844 }, hasTouch: true })
+  const phone = await stage.open({
+    viewport: { width: 390, height: 844 },
+    hasTouch: true,
+    reducedMotion: "reduce",
+  })
   await show("reader", ".turn-foot", phone.page)
   const drawer = phone.page.getByRole("navigation", { name: "Conversations" })
   const open = () => phone.page.getByRole("button", { name: "Show the conversations" }).click()
@@ -274,6 +307,9 @@ test("on a phone Back closes the drawer, and a conversation that is chosen in it
   await phone.page.goBack()
   await phone.page.waitForURL(at("reader"))
   expect(await drawer.count()).toBe(0)
+  // This person has asked for less motion.
+  const motion = `["--fast", "--slow", "--spin"].map((name) => getComputedStyle(document.documentElement).getPropertyValue(name))`
+  expect(await phone.page.evaluate<readonly string[]>(motion)).toEqual(["0ms", "0ms", "4s"])
   expect([...problems, ...phone.problems]).toEqual([])
   await phone.context.close()
 }, 60_000)
