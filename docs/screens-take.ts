@@ -1,7 +1,4 @@
-/**
- * Makes the pictures in `docs/screens` from the real page: `npm run build`, then `bun docs/screens.ts [NAME...]`.
- * With names (`live`, `queue`) only these pictures are written.
- */
+/** Makes the pictures in `docs/screens` from the real page. `docs/screens.ts` starts it with the home of a person. */
 import { mkdirSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -27,6 +24,8 @@ ${["system-ui", "sans-serif"].map((name) => `<match><test name="family"><string>
 )
 process.env["FONTCONFIG_FILE"] = fonts
 
+/** The home directory that the pictures show; without one they show a temporary path. */
+const ownHome = process.env["SCREENS_HOME"]
 const preview = servePreview()
 const model = await startScriptedModel({
   title: titles.default,
@@ -37,8 +36,16 @@ const model = await startScriptedModel({
   },
 })
 const stage = await startPage(
-  { SANDPIPER_PERMISSIONS: "relay", PATH: `${join(home, "bin")}:${process.env["PATH"]}` },
-  { model, furnish: ({ workDir }) => furnish({ workDir, home }) },
+  {
+    SANDPIPER_PERMISSIONS: "relay",
+    PATH: `${join(home, "bin")}:${process.env["PATH"]}`,
+    ...(ownHome && { HOME: ownHome }),
+  },
+  {
+    model,
+    furnish: ({ workDir }) => furnish({ workDir, home }),
+    ...(ownHome && { directory: join(ownHome, "projects/shop") }),
+  },
 )
 script(model, stage.sandbox, preview.port ?? 0)
 
