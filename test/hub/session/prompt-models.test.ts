@@ -42,3 +42,34 @@ test("a prompt is sent with the fallbacks of the config after its own model or t
   expect(core.session.snapshot().state["model"]).toEqual({ default: "a/one" })
   expect(send("after")).not.toHaveProperty("modelPreferences")
 })
+
+test("the owner's model is used before the runner has named its models, and a session keeps its own", () => {
+  const core = createCore()
+  const seq = core.connectRunner("a")
+  const sent = (id: string, more: object = {}) => {
+    core.session.prompt(prompt(id, more), `web:${id}`)
+    return core.sent("a").find((frame) => frame.type === "prompt" && frame.messageId === id)
+  }
+  const account = { budget: {}, spent: { dollars: 0, tokens: 0 } }
+  core.session.setOwnerAccount({ ...account, model: "b/two" })
+  expect(sent("early")).toMatchObject({ model: "b/two" })
+  // Preferences without a model lead: the owner's model must not come before them.
+  expect(sent("own", { modelPreferences: ["d/four"] })).not.toHaveProperty("model")
+  core.receive("a", { type: "models", models: [], default: "a/one", seq })
+  expect(core.session.snapshot().state["model"]).toEqual({ default: "b/two" })
+  core.session.setModel("c/three")
+  expect(sent("session")).toMatchObject({ model: "c/three" })
+  core.session.setOwnerAccount(account)
+  expect(core.session.snapshot().state["model"]).toEqual({ default: "c/three" })
+})
+
+test("the runner's model comes back when the owner's is removed", () => {
+  const core = createCore()
+  const seq = core.connectRunner("a")
+  core.receive("a", { type: "models", models: [], default: "a/one", seq })
+  const account = { budget: {}, spent: { dollars: 0, tokens: 0 } }
+  core.session.setOwnerAccount({ ...account, model: "b/two" })
+  expect(core.session.snapshot().state["model"]).toEqual({ default: "b/two" })
+  core.session.setOwnerAccount(account)
+  expect(core.session.snapshot().state["model"]).toEqual({ default: "a/one" })
+})

@@ -62,6 +62,7 @@ import {
   handleRequest,
   type StoredFile,
 } from "../../http-api.ts"
+import type { LocalSessions } from "../../local-sessions-port.ts"
 import type { ObjectStorage } from "../../object-storage.ts"
 import { hashOf } from "../../keys.ts"
 import { type ChatCalls, createChatCalls } from "./chat-calls.ts"
@@ -103,6 +104,8 @@ export interface HubOptions {
   readonly ended: (session: string) => void
   readonly personas?: (owner: Owner) => Personas
   readonly setHandle?: (owner: Owner, handle: string, session: string) => void
+  /** Sessions that this hub starts on its own machine. Read late, because they need the hub. */
+  readonly localSessions?: (() => LocalSessions | undefined) | undefined
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   readonly chats?: ConfiguredChats | undefined
@@ -331,6 +334,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     putPersona: (owner, persona) => options.personas?.(owner).put(persona) ?? false,
     removePersona: (owner, slug) => options.personas?.(owner).remove(slug) ?? false,
     startsSandboxes: options.activity !== undefined,
+    localSessions: options.localSessions?.(),
     liveStatus,
     search: async (id, query, limit) => find(id)?.session.search(query, limit),
     from: (request) => server.requestIP(original ?? request)?.address,

@@ -13,7 +13,9 @@ import {
 import { go, isPlainClick, route } from "../client/navigation.ts"
 import {
   createProblem,
+  newWorkspaces,
   openNewConversation,
+  openSessionIn,
   seenRev,
   session,
   sessions,
@@ -24,6 +26,7 @@ import { Icon } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
 import { modKey } from "../ui/keys.ts"
 import { Mark } from "../ui/mark.tsx"
+import { Menu } from "../ui/menu.tsx"
 import { words } from "../words.ts"
 import { ConnectionFoot } from "./connection-foot.tsx"
 import { SessionRow } from "./session-row.tsx"
@@ -80,10 +83,24 @@ export const Sidebar = () => {
         <IconButton icon="side" label={words.hideSide} onClick={toggleSide} />
       </div>
       <div class="side-tools">
-        <button type="button" class="button is-plain side-new" onClick={start}>
-          <Icon name="plus" />
-          {words.newConversation}
-        </button>
+        <div class="side-start">
+          <button type="button" class="button is-plain side-new" onClick={start}>
+            <Icon name="plus" />
+            {words.newConversation}
+          </button>
+          {newWorkspaces.value.length > 0 && (
+            <Menu
+              label={words.newMore}
+              items={newWorkspaces.value.map((workspace) => [
+                words.newIn[workspace],
+                () => {
+                  isDrawerOpen.value = false
+                  void openSessionIn(workspace)
+                },
+              ])}
+            />
+          )}
+        </div>
         <label class="side-find">
           <Icon name="search" size={15} />
           <input
