@@ -1,4 +1,5 @@
 /** Requests, streams and WebSockets through the gateway, compared with nginx, haproxy, caddy and a direct connection. */
+import { readFileSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -8,6 +9,8 @@ interface Peer {
   readonly name: string
   readonly port: number
   readonly cookie: string
+  /** The process whose CPU time counts; the direct connection has none. */
+  readonly pid?: number
 }
 
 const ROUNDS = 5
@@ -55,15 +58,16 @@ const configurations: Readonly<
 > = {
   nginx: (port, backend) => ({
     file: "nginx.conf",
-    text: `worker_processes 1; daemon off; pid ${directory}/nginx.pid; error_log /dev/null;
+    text: `worker_processes 1; daemon off; master_process off; pid ${directory}/nginx.pid; error_log /dev/null;
 events { worker_connections 4096; }
 http {
   access_log off; client_body_temp_path ${directory}/b; proxy_temp_path ${directory}/p;
   fastcgi_temp_path ${directory}/f; uwsgi_temp_path ${directory}/u; scgi_temp_path ${directory}/s;
-  upstream backend { server 127.0.0.1:${backend}; keepalive 64; }
+  upstream backend { server 127.0.0.1:${backend}; keepalive 64; keepalive_requests 100000000; }
   map $http_upgrade $connection_upgrade { default upgrade; '' ''; }
   server {
     listen 127.0.0.1:${port};
+    keepalive_requests 100000000;
     location /vscode/ {
       proxy_pass http://backend/; proxy_http_version 1.1; proxy_max_temp_file_size 0; proxy_set_header X-Forwarded-For $remote_addr;
       proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;
@@ -111,7 +115,18 @@ http://127.0.0.1:${port} {
   }),
 }
 
-const measure = async (kind: string, { port, cookie }: Peer): Promise<Record<string, number>> => {
+/** CPU time that a process has used, in microseconds. The kernel counts in ticks of 10 ms. */
+const cpuMicros = (pid: number): number => {
+  const [, fields = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")
+  const [user = 0, system = 0] = fields.split(" ").slice(11, 13).map(Number)
+  return (user + system) * 10_000
+}
+
+const measure = async (
+  kind: string,
+  { port, cookie, pid }: Peer,
+): Promise<Record<string, number>> => {
+  const before = pid === undefined ? 0 : cpuMicros(pid)
   const child = Bun.spawn(
     [process.execPath, join(here, "sink/proxy-load.ts"), kind, String(port), cookie],
     {
@@ -121,7 +136,8 @@ const measure = async (kind: string, { port, cookie }: Peer): Promise<Record<str
   )
   const result = JSON.parse(await firstLine(child.stdout)) as Record<string, number>
   await child.exited
-  return result
+  const used = pid === undefined ? Number.NaN : cpuMicros(pid) - before
+  return { ...result, cpuPerRequest: used / (result["requests"] ?? Number.NaN) }
 }
 
 const peersOf = async (backend: number): Promise<readonly Peer[]> => {
@@ -134,7 +150,7 @@ const peersOf = async (backend: number): Promise<readonly Peer[]> => {
     port: number
     cookie: string
   }
-  const peers: Peer[] = [{ name: "sandpiper", port, cookie }]
+  const peers: Peer[] = [{ name: "sandpiper", port, cookie, pid: ours.pid }]
   for (const [name, configure] of Object.entries(configurations)) {
     if (Bun.which(name) === null) {
       say(name, "not installed, skipped")
@@ -143,9 +159,9 @@ const peersOf = async (backend: number): Promise<readonly Peer[]> => {
     const peerPort = freePort()
     const { file, text, command } = configure(peerPort, backend)
     await writeFile(join(directory, file), text)
-    start(command)
+    const { pid } = start(command)
     await untilResponds(peerPort)
-    peers.push({ name, port: peerPort, cookie })
+    peers.push({ name, port: peerPort, cookie, pid })
   }
   return peers
 }
@@ -190,14 +206,10 @@ const main = async () => {
       )
     }
   }
-  await table(
-    "requests",
-    all,
-    "requests, 32 connections",
-    "/s",
-    "perSecond",
-    (read) => `, p99 ${read("p99").toFixed(1)} ms`,
-  )
+  await table("requests", all, "requests, 32 connections", "/s", "perSecond", (read) => {
+    const cpu = read("cpuPerRequest")
+    return `, p99 ${read("p99").toFixed(1)} ms${Number.isNaN(cpu) ? "" : `, CPU ${cpu.toFixed(1)} µs a request`}`
+  })
   await table("stream", all, "64 MiB responses", "MB/s", "mbPerSecond", () => "")
   const trips = (read: (field: string) => number) =>
     `, 64 bytes round trip p50 ${read("p50").toFixed(0)} µs, p99 ${read("p99").toFixed(0)} µs`

@@ -23,7 +23,7 @@ interface Service {
 }
 
 describe("docker-compose.yml", () => {
-  test("it is valid by the schema of the compose specification, and the check refuses a wrong one", () => {
+  test("docker-compose.yml is valid by the schema of the compose specification, and the check refuses a wrong one", () => {
     const { $schema: _draft, ...rules } = composeSchema
     // The schema names its parts in the way of an older draft, which the validator refuses.
     const ajv = new Ajv2019({ strict: false, validateFormats: false }).removeKeyword("id")
@@ -46,7 +46,7 @@ describe("docker-compose.yml", () => {
     expect(names.filter((name) => !isKnown(name) && !name.startsWith("S3_"))).toEqual([])
   })
 
-  test("what a service depends on exists, its volumes are declared, and no port is open to other machines", () => {
+  test("a service of docker-compose.yml depends on existing services only, its volumes are declared, and no port is open to other machines", () => {
     for (const [, { depends_on = {}, volumes = [], ports = [] }] of services) {
       expect(Object.keys(depends_on).filter((name) => !(name in compose.services))).toEqual([])
       const named = volumes
@@ -163,7 +163,7 @@ describe("the warm pool of agent-sandbox", () => {
     }
   })[]
 
-  test("its template is a valid pod that waits for the environment which the provider delivers", async () => {
+  test("the template of the warm pool is a valid pod that waits for the environment which the provider delivers", async () => {
     const [template, pool] = objects
     expect(objects.map(({ kind }) => kind)).toEqual(["SandboxTemplate", "SandboxWarmPool"])
     expect(pool?.spec.sandboxTemplateRef?.name).toBe(template?.metadata.name)

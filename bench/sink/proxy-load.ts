@@ -44,12 +44,19 @@ const requests = async () => {
             if (now < until) ask(socket)
             else socket.end()
           },
-          close: () => resolve(),
+          close: () => {
+            if (performance.now() < until) reject(new Error("the proxy closed a connection"))
+            else resolve()
+          },
         },
       })
     })
   await Promise.all(Array.from({ length: CONNECTIONS }, one))
-  print({ perSecond: latencies.length / SECONDS, p99: percentile(latencies, 0.99) })
+  print({
+    perSecond: latencies.length / SECONDS,
+    requests: latencies.length,
+    p99: percentile(latencies, 0.99),
+  })
 }
 
 const stream = async () => {

@@ -71,7 +71,10 @@ const carryOut = async (
     const now = await client.call(polled, "GET", `/api/approvals/${encodeURIComponent(approval)}`)
     if (now.status === "done") {
       if (now.reply.status < 400) return now.reply.body
-      throw new Error(refused.safeParse(now.reply.body).data?.error ?? "the action failed")
+      throw new Error(
+        refused.safeParse(now.reply.body).data?.error ??
+          "the action failed without a reason: the log of the runner may have it",
+      )
     }
     await sleep(systemClock, POLL_MS)
   }

@@ -117,7 +117,7 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
       for (const { id, status } of view.messages.values())
         if (status !== "streaming" && !statuses.has(id)) skipped.add(id)
     }
-    // What is on the screen cannot be taken back, so a line tells the reader.
+    // What is on the screen cannot be taken back, so a line says that it was replaced.
     if (event.type === "part.removed") {
       if (printed.delete(`${String(event["messageId"])}/${String(event["partId"])}`))
         line(dim("  the text above is withdrawn: the attempt failed"))

@@ -12,6 +12,8 @@ const sandbox = z.looseObject({
   lastError: z.string().optional(),
 })
 
+const listing = z.object({ sandboxes: z.array(sandbox), next: z.string().optional() })
+
 const line = (one: z.output<typeof sandbox>): string =>
   [
     one.sessionId.padEnd(32),
@@ -50,9 +52,15 @@ export const fleet: Command = async ({ settings, args }) => {
   }
   switch (settings.operand) {
     case "ls": {
-      const body = await ask("GET", "/api/sandboxes")
-      const { sandboxes } = z.object({ sandboxes: z.array(sandbox) }).parse(body)
-      show(body, () => HEAD + sandboxes.map((one) => `${line(one)}\n`).join(""))
+      const sandboxes: z.output<typeof sandbox>[] = []
+      let next: string | undefined
+      do {
+        const after = next === undefined ? "" : `?after=${encodeURIComponent(next)}`
+        const page = listing.parse(await ask("GET", `/api/sandboxes${after}`))
+        sandboxes.push(...page.sandboxes)
+        ;({ next } = page)
+      } while (next !== undefined)
+      show({ sandboxes }, () => HEAD + sandboxes.map((one) => `${line(one)}\n`).join(""))
       return 0
     }
     case "show": {

@@ -1,7 +1,7 @@
 /** `sandpiper run`: the runner daemon of a sandbox, until a signal, the link or the session agent ends it. */
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
-import type { Ending } from "../runner/daemon.ts"
+import type { Ending } from "../runner/daemon-options.ts"
 import { descendantsOf, endAll, listProcesses } from "../runner/host/processes.ts"
 import { startReaper } from "../runner/host/reaper.ts"
 import type { Settings } from "../settings/settings.ts"

@@ -1,6 +1,6 @@
 /** The page of `serve`: the hub serves it on a host name of its own. Sandboxes are on other hosts or ports. */
 import { openPageLogins } from "../hub/page-logins.ts"
-import type { HubOptions } from "../hub/hosts/bun/bun-host.ts"
+import type { HubOptions } from "../hub/hosts/bun/hub-options.ts"
 import { assetResponse, type PageFiles } from "../lib/page/asset-response.ts"
 import { originFor } from "../runner/gateway/hosts.ts"
 import type { Settings } from "../settings/settings.ts"

@@ -17,7 +17,7 @@ export interface ServeStackOptions extends Pick<
   | "idleMs"
   | "pausedMs"
   | "minimumVersion"
-  | "quota"
+  | "quotas"
   | "volumeMs"
   | "whisperVolume"
   | "poolSize"

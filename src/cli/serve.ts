@@ -1,5 +1,5 @@
 /** `sandpiper serve`: the hub and the fleet for many sessions, until a signal ends them. The sandboxes go on. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { chooseProvider } from "../fleet/providers/choose.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
@@ -18,6 +18,7 @@ import { servePage } from "./serve-page.ts"
 import { originFor } from "../runner/gateway/hosts.ts"
 import { startServeStack } from "./serve-stack.ts"
 import { openStore } from "./serve-store.ts"
+import { untilPortIsFree } from "./port-in-use.ts"
 import { modelsOfStack } from "./stack-models.ts"
 
 /** The same port after a restart: the runners of running sandboxes connect to it again. */
@@ -28,7 +29,18 @@ const readPort = (stateDir: string): number =>
 /** The same token after a restart, so that clients need not learn a new one. */
 const readToken = (stateDir: string): string => {
   const file = join(stateDir, "fleet", "operator-token")
-  if (!existsSync(file)) writeFileSync(file, crypto.randomUUID(), { mode: 0o600 })
+  if (!existsSync(file)) {
+    const draft = `${file}.${crypto.randomUUID()}`
+    writeFileSync(draft, crypto.randomUUID(), { mode: 0o600 })
+    try {
+      linkSync(draft, file)
+    } catch (error) {
+      // Another replica on this directory was faster: all have its token.
+      if (!existsSync(file)) throw error
+    } finally {
+      rmSync(draft)
+    }
+  }
   return readFileSync(file, "utf8").trim()
 }
 
@@ -41,6 +53,9 @@ const resourcesOf = ({
   ...(memoryMiB !== undefined && { memoryMiB }),
   ...(pids !== undefined && { pids }),
 })
+
+/** A limit of 0 is none. */
+const orNone = (limit: number): number | undefined => (limit === 0 ? undefined : limit)
 
 export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
@@ -67,7 +82,12 @@ export const serve: Command = async ({ settings: given, log }) => {
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
     minimumVersion: settings.snapshotMinimumVersion,
     resources: resourcesOf(settings),
-    quota: settings.sandboxQuota === 0 ? undefined : settings.sandboxQuota,
+    quotas: {
+      running: orNone(settings.sandboxQuota),
+      createsPerHour: orNone(settings.sandboxCreatesPerHour),
+      createsPerDay: orNone(settings.sandboxCreatesPerDay),
+      minutesPerDay: orNone(settings.sandboxMinutesPerDay),
+    },
     volumeMs: settings.sandboxVolumeDays * 86_400_000,
     whisperVolume: settings.whisperVolume,
     poolSize: settings.sandboxPool,
@@ -80,6 +100,13 @@ export const serve: Command = async ({ settings: given, log }) => {
     audience: settings.hubJwtAudience,
   }
   const port = settings.hubPort || readPort(stateDir)
+  const free = untilPortIsFree({
+    hostname: settings.serveHost,
+    port,
+    clock: systemClock,
+    say: print,
+  })
+  if ((await Promise.race([free.then(() => "free" as const), signalled])) !== "free") return 0
   if (settings.hubUrl !== undefined) {
     if (settings.fleetKey === undefined)
       throw new Error("FLEET_KEY is missing: HUB_URL needs the key that the hub has, too")

@@ -120,13 +120,22 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
     gone: (id) => store.dropSnapshot(id),
     make: async () => {
       if (provider.can.snapshot !== "copy" || !provider.can.exec)
-        throw new ApiError(409, "not-supported", `${provider.name} has no snapshots of that kind`)
+        throw new ApiError(
+          409,
+          "not-supported",
+          `the provider ${provider.name} cannot make base snapshots: start \`serve\` with another --provider`,
+        )
       const known = await current()
       if (known !== undefined) return { id: known, isNew: false }
       const at = clock.now()
       const builder = crypto.randomUUID()
       if (!(await store.lease("base-snapshot", builder, at, at + BUILD_MS)))
-        throw new ApiError(409, "in-progress", "a base snapshot is being made", 30)
+        throw new ApiError(
+          409,
+          "in-progress",
+          "a base snapshot is being made already: wait for its end",
+          30,
+        )
       const id = `base-${crypto.randomUUID()}`
       await keeper.add({
         id,

@@ -6,6 +6,7 @@ import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { basesToRemove } from "./core/base-snapshots.ts"
 import { workspaceVolume } from "./core/names.ts"
+import { dayOf } from "./core/quota.ts"
 import { mustRenew, snapshotsToRemove, type StoredSnapshot } from "./core/snapshots.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Metrics } from "./metrics.ts"
@@ -102,17 +103,19 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
   /** When this process last counted the time of running sandboxes. */
   let countedAt: number | undefined
   /** The replica that does the rounds counts for all; after a pause of its own it does not guess. */
-  const countSeconds = (sessions: readonly StoredSession[]): void => {
+  const countSeconds = async (sessions: readonly StoredSession[]): Promise<void> => {
     const since = countedAt
-    countedAt = clock.now()
-    if (since === undefined || countedAt - since > LEASE_MS) return
-    for (const { provider: name, tenant, life, createdAt } of sessions)
-      if (life.ref !== undefined && life.phase !== "paused")
-        options.metrics?.add(
-          "seconds_total",
-          { provider: name, tenant },
-          (countedAt - Math.max(since, createdAt)) / 1000,
-        )
+    const now = clock.now()
+    countedAt = now
+    if (since === undefined || now - since > LEASE_MS) return
+    const ofOwners = new Map<string, number>()
+    for (const { provider: name, tenant, life, createdAt } of sessions) {
+      if (life.ref === undefined || life.phase === "paused") continue
+      const seconds = (now - Math.max(since, createdAt)) / 1000
+      options.metrics?.add("seconds_total", { provider: name, tenant }, seconds)
+      ofOwners.set(tenant, (ofOwners.get(tenant) ?? 0) + seconds)
+    }
+    for (const [tenant, seconds] of ofOwners) await store.addSeconds(tenant, dayOf(now), seconds)
   }
 
   const round = async (): Promise<void> => {
@@ -121,7 +124,7 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
     for (const id of basesToRemove(snapshots, options.runtimeKey, snapshotLifeMs, clock.now()))
       await removeSnapshot("base", id)
     const sessions = await store.list()
-    countSeconds(sessions)
+    await countSeconds(sessions)
     for (const session of sessions) {
       await keepAlive(session)
       const own = snapshots.filter((one) => one.session === session.id)

@@ -116,9 +116,18 @@ export const createDoor = (options: DoorOptions): Door => {
       throw new ApiError(400, "bad-request", "Idempotency-Key: expected 1 to 200 printable letters")
     const known = await store.remember(tenant, key, await digestOf(text), now())
     if (known.is === "other")
-      throw new ApiError(422, "key-reused", "this Idempotency-Key was used for another request")
+      throw new ApiError(
+        422,
+        "key-reused",
+        "this Idempotency-Key was used for another request: send a new one",
+      )
     if (known.is === "running")
-      throw new ApiError(409, "in-progress", "the first request with this key is still running", 2)
+      throw new ApiError(
+        409,
+        "in-progress",
+        "the first request with this key is still running: repeat it later",
+        2,
+      )
     if (known.is === "known")
       return new Response(known.body, {
         status: known.status,

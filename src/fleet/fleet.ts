@@ -10,6 +10,8 @@ import type { HubPort } from "./hub-port.ts"
 import { createKeeper, type Keeper } from "./keeper.ts"
 import { createMetrics } from "./metrics.ts"
 import { createPool, type Pool } from "./pool.ts"
+import type { Quotas } from "./core/quota.ts"
+import { createQuotas } from "./quotas.ts"
 import type { SandboxProvider, SandboxSpec } from "./providers/contract.ts"
 import { createSandboxSpec, type EnvironmentOf } from "./sandbox-spec.ts"
 import type { FleetStore } from "./store/ports.ts"
@@ -28,8 +30,8 @@ export interface FleetOptions {
   /** The limits of each sandbox. */
   readonly resources?: SandboxSpec["resources"] | undefined
   readonly environmentOf: EnvironmentOf
-  /** How many sandboxes of one owner may run at the same time; undefined: any number. */
-  readonly quota?: number | undefined
+  /** The limits of each owner. */
+  readonly quotas?: Quotas | undefined
   /** The volume of an ended session is removed after this time; a week if it is not given. */
   readonly volumeMs?: number | undefined
   /** How many sandboxes are kept ready for new threads; none if it is not given. */
@@ -66,6 +68,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
   const deployment = await store.deployment()
   const replica = crypto.randomUUID()
   const metrics = createMetrics()
+  const quotas = createQuotas({ store, clock, quotas: options.quotas ?? {} })
   const runtimeKey = options.runtimeKey ?? options.version
   const keeper: Keeper = createKeeper({
     metrics,
@@ -79,7 +82,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     version: options.version,
     idleMs: options.idleMs,
     lifeMs: LIFE_MS,
-    quota: options.quota,
+    quotas,
     policy: {
       can: provider.can,
       bootMs: BOOT_MS,
@@ -150,6 +153,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
   const pool = createPool({
     store,
     keeper,
+    quotas,
     hub,
     provider,
     size: options.poolSize ?? 0,

@@ -7,12 +7,11 @@ import type { Log } from "../lib/log.ts"
 import { afterAnswer, blockedFor, closedBreaker } from "./core/breaker.ts"
 import type { Answer, Call, Life, LifeEffect, LifeEvent, LifePolicy } from "./core/life.ts"
 import { newLife } from "./core/life.ts"
-import { notes } from "./core/life-notes.ts"
-import { isWithinQuota } from "./core/quota.ts"
 import { dueAt, step } from "./core/life-state.ts"
 import type { Metrics } from "./metrics.ts"
 import { perform, type PerformOptions } from "./perform.ts"
 import type { SandboxInfo } from "./providers/contract.ts"
+import { createQuotas, type OwnerQuotas } from "./quotas.ts"
 import type { FleetStore, NewSession, StoredSession } from "./store/ports.ts"
 
 export interface KeeperOptions extends PerformOptions {
@@ -25,8 +24,8 @@ export interface KeeperOptions extends PerformOptions {
   /** Writes into the conversation of a session. */
   readonly note: (session: string, text: string) => void
   readonly metrics?: Pick<Metrics, "called" | "add"> | undefined
-  /** How many sandboxes of one owner may run at the same time; undefined: any number. */
-  readonly quota?: number | undefined
+  /** The limits of each owner. */
+  readonly quotas?: OwnerQuotas | undefined
   /** After every stored change. */
   readonly changed?: (session: StoredSession) => void
 }
@@ -37,6 +36,8 @@ export interface Keeper {
     session: NewSession,
     from?: { readonly generation?: number; readonly snapshot?: string },
   ) => Promise<StoredSession>
+  /** The same for a session whose record is made anew. Its sandbox must have ended. */
+  readonly addAgain: Keeper["add"]
   readonly want: (
     session: string,
     wanted: Life["wanted"],
@@ -56,8 +57,8 @@ export interface Keeper {
     holds: (session: StoredSession) => boolean,
     limit: AbortSignal,
   ) => Promise<StoredSession | undefined>
-  /** True if the owner of this session has as many sandboxes as it may have, without the one of this session. */
-  readonly isQuotaFull: (session: Pick<StoredSession, "id" | "tenant">) => Promise<boolean>
+  /** Why the owner of this session may not have a sandbox for it now. */
+  readonly quotaRefusal: OwnerQuotas["refusalOf"]
   /** Handles what is due now, also calls of replicas that died. */
   readonly tick: () => Promise<void>
   readonly start: () => void
@@ -70,6 +71,7 @@ const RENEW_MS = 10_000
 const TICK_MS = 1000
 const POLL_MS = 300
 const DUE_AT_ONCE = 200
+/** Another sandbox of the owner may end at any time. */
 const QUOTA_RETRY_MS = 5000
 const NEVER_MS = 100 * 365 * 86_400_000
 
@@ -87,6 +89,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
   const pooled: LifePolicy = { ...options.policy, idleMs: NEVER_MS, pausedMs: undefined }
   const policyOf = ({ kind }: StoredSession): LifePolicy =>
     kind === "external" ? external : kind === "pool" || kind === "base" ? pooled : options.policy
+  const quotas = options.quotas ?? createQuotas({ store, clock, quotas: {} })
   let breaker = closedBreaker
   let stopped = false
   let cancelTick = () => {}
@@ -125,7 +128,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
       log.info("sandbox.phase", { session: id, from: before, to: session.life.phase })
     for (const effect of effects) {
       if (effect.do === "note") {
-        // A conversation that has not begun is not told what happened before it.
+        // A conversation that has not begun gets no note about what happened before it.
         if (session.kind !== "pool" && session.kind !== "base") options.note(id, effect.text)
       } else if (!stopped) track(makeCall(session, effect.number, effect.call))
     }
@@ -139,21 +142,14 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     void call.finally(() => calls.delete(call))
   }
 
-  const isQuotaFull: Keeper["isQuotaFull"] = async ({ id, tenant }) => {
-    const { quota } = options
-    if (quota === undefined) return false
-    const ofOwner = (await store.list()).filter((one) => one.tenant === tenant)
-    return !isWithinQuota(id, ofOwner, quota)
-  }
-
-  /** The sandbox waits, and the conversation is told once. */
-  const refuseAboveQuota = async (session: StoredSession) => {
+  /** The sandbox waits, and the conversation gets one note about it. */
+  const refuseAboveQuota = async (session: StoredSession, call: Call) => {
     const { id, tenant, life } = session
-    const { quota = 0 } = options
-    if (!(await isQuotaFull(session))) return undefined
-    const why = `all ${quota} sandboxes of this owner are in use`
-    log.warn("fleet.quota-full", { session: id, tenant, quota })
-    if (life.lastError !== why) options.note(id, notes.waitsForQuota(quota))
+    const refusal = await quotas.count(session, life.generation, call.do === "create")
+    if (!refusal) return undefined
+    const { why, note } = refusal
+    log.warn("fleet.quota-full", { session: id, tenant, why })
+    if (life.lastError !== why) options.note(id, note)
     return { is: "blocked", why, afterMs: QUOTA_RETRY_MS } as const
   }
 
@@ -163,7 +159,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     if (blocked > 0)
       return { is: "blocked", why: "the sandbox provider refuses new sandboxes", afterMs: blocked }
     const starts = call.do === "create" || call.do === "resume"
-    const full = starts ? await refuseAboveQuota(session) : undefined
+    const full = starts ? await refuseAboveQuota(session, call) : undefined
     if (full) return full
     const name = `provider.${call.do}`
     const fields = {
@@ -184,6 +180,9 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     else log.warn(`${name}.failed`, { ...fields, ms, is: answer.is, why: answer.why })
     if (call.do === "create" && (answer.is === "ok" || answer.is === "refused"))
       breaker = afterAnswer(breaker, answer.is === "refused", clock.now())
+    // What the provider has refused to make is not the owner's.
+    if (call.do === "create" && answer.is === "refused")
+      await quotas.uncount(session.id, session.life.generation)
     return answer
   }
 
@@ -227,14 +226,18 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     if (!stopped) cancelTick = clock.after(TICK_MS, () => void loop())
   }
 
+  type Adding = Parameters<Keeper["add"]>
+  const lifeOf = ({ generation = 0, snapshot }: NonNullable<Adding[1]> = {}): Life => ({
+    ...newLife,
+    generation,
+    ...(snapshot !== undefined && { snapshot: { id: snapshot, version: options.version } }),
+  })
+
   return {
     tick,
-    isQuotaFull,
-    add: (session, { generation = 0, snapshot } = {}) => {
-      const known =
-        snapshot === undefined ? {} : { snapshot: { id: snapshot, version: options.version } }
-      return store.add(session, { ...newLife, generation, ...known }, clock.now())
-    },
+    quotaRefusal: quotas.refusalOf,
+    add: (session, from) => store.add(session, lifeOf(from), clock.now()),
+    addAgain: (session, from) => store.replace(session, lifeOf(from), clock.now()),
     want: (id, wanted, deep = false) =>
       feed(id, () => ({ type: "want", wanted, deep, at: clock.now() })),
     endUnclaimed: (id) =>

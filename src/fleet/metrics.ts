@@ -1,6 +1,6 @@
 /** Counters of the fleet in the text form of Prometheus. They begin at zero with every process. */
 import type { Answer, Call } from "./core/life.ts"
-import type { StoredSession } from "./store/ports.ts"
+import type { PhaseCount } from "./store/ports.ts"
 
 const counters = {
   creates_total: "Sandboxes created.",
@@ -23,7 +23,7 @@ export interface Metrics {
   /** A call to the provider was answered. */
   readonly called: (provider: string, call: Call["do"], answer: Answer["is"], ms: number) => void
   /** All counters, and the sandboxes that exist now. */
-  readonly text: (sessions: readonly StoredSession[]) => string
+  readonly text: (phases: readonly PhaseCount[]) => string
 }
 
 /** Upper bounds of the histogram of calls, in seconds. */
@@ -77,17 +77,12 @@ export const createMetrics = (): Metrics => {
         add("snapshots_total", { provider, outcome: answer === "ok" ? "ok" : "failed" })
       if (call === "restart" || call === "probe") add("health_retries_total", { provider })
     },
-    text: (sessions) => {
-      const phases = new Map<string, number>()
-      for (const { provider, life } of sessions) {
-        const line = JSON.stringify({ provider, phase: life.phase })
-        phases.set(line, (phases.get(line) ?? 0) + 1)
-      }
+    text: (phases) => {
       const lines = [
         "# HELP sandpiper_sandboxes Sessions by the phase of their sandbox.",
         "# TYPE sandpiper_sandboxes gauge",
-        ...[...phases].map(([labels, count]) =>
-          lineOf("sandboxes", JSON.parse(labels) as Labels, count),
+        ...phases.map(({ provider, phase, count }) =>
+          lineOf("sandboxes", { provider, phase }, count),
         ),
       ]
       for (const [name, help] of Object.entries(counters)) {

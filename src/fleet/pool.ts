@@ -11,12 +11,15 @@ import type { HubPort } from "./hub-port.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Metrics } from "./metrics.ts"
 import type { SandboxProvider } from "./providers/contract.ts"
+import type { OwnerQuotas } from "./quotas.ts"
 import type { EnvironmentOf } from "./sandbox-spec.ts"
 import type { FleetStore, StoredSession } from "./store/ports.ts"
 
 export interface PoolOptions {
   readonly store: FleetStore
-  readonly keeper: Pick<Keeper, "add" | "want" | "endUnclaimed" | "isQuotaFull">
+  readonly keeper: Pick<Keeper, "add" | "want" | "endUnclaimed">
+  /** A claimed sandbox counts as one that its owner has started. */
+  readonly quotas: Pick<OwnerQuotas, "count" | "uncount">
   readonly hub: Pick<HubPort, "reserve" | "handOver" | "end">
   readonly provider: Pick<SandboxProvider, "name" | "can" | "removeVolume">
   /** How many sandboxes are kept ready; 0: none. */
@@ -51,7 +54,7 @@ const EVERY_WITHOUT_MS = 60_000
 const LEASE_MS = 15_000
 
 export const createPool = (options: PoolOptions): Pool => {
-  const { store, keeper, hub, clock, log, size } = options
+  const { store, keeper, quotas, hub, clock, log, size } = options
   let cancel = () => {}
   let isStopped = false
   let isSettled = false
@@ -73,10 +76,13 @@ export const createPool = (options: PoolOptions): Pool => {
     // An owner with variables of its own needs a sandbox that is started with them.
     const key = keyOf(POOL_TENANT)
     if (size === 0 || keyOf(owner) !== key) return undefined
-    if (await keeper.isQuotaFull({ id: "", tenant: owner })) return undefined
+    const counted = `claim-${crypto.randomUUID()}`
+    if (await quotas.count({ id: counted, tenant: owner }, 0, true)) return undefined
     const from = clock.now()
     const claimed = await store.claim(key, { tenant: owner, threadKey }, from)
     options.metrics?.add("pool_claims_total", { outcome: claimed ? "warm" : "empty" })
+    // The pool has none, or another request of this thread was faster.
+    if (claimed?.kind !== "claimed") await quotas.uncount(counted, 0)
     if (!claimed) return undefined
     const settled = await settle(claimed)
     log.info("pool.claimed", { session: settled.id, ms: clock.now() - from })

@@ -146,7 +146,7 @@ const setDefaultModel = async (
   return Response.json({ ok: true, model })
 }
 
-const missing = () => errorResponse(404, "there is nothing here")
+const missing = () => errorResponse(404, "the owner or the route does not exist")
 
 /** The owner that a request is about: the one that it names, or the caller's own. */
 const ownerOf = (route: OwnerRoute, url: URL, principal: Principal): Owner | undefined => {

@@ -75,7 +75,7 @@ test("sweep and forget report what they did, and an impossible base snapshot say
   expect((await fleet("sweep", "--dry-run")).stdout).toContain("0 without a session")
   const refused = await fleet("base-snapshot")
   expect(refused.code).toBe(1)
-  expect(refused.stderr).toContain("has no snapshots of that kind")
+  expect(refused.stderr).toContain("the provider noop cannot make base snapshots")
   expect((await fleet("forget", session)).stdout).toContain(`${session} is forgotten`)
   expect((await fleet("ls", "--json")).stdout).toContain('"sandboxes":[]')
 })

@@ -146,7 +146,7 @@ describe("an action that needs an approval", () => {
   const tunnels = () =>
     (c.client.state("tunnels") as { name: string }[] | undefined)?.map(({ name }) => name) ?? []
 
-  test("waits for the person's yes at the hub, then has its effect", async () => {
+  test("an action that needs an approval waits for the person's yes at the hub, then has its effect", async () => {
     const { child } = run("allowed")
     await c.client.until(() => asked("allowed") !== undefined, "the question", 30_000)
     expect(asked("allowed")).toMatchObject({
@@ -160,7 +160,7 @@ describe("an action that needs an approval", () => {
     await c.client.until(() => tunnels().includes("allowed"), "the tunnel", 30_000)
   })
 
-  test("is not carried out after a no, and the command says so", async () => {
+  test("an action that needs an approval is not carried out after a no, and the command says so", async () => {
     const { child, stderr } = run("denied")
     await c.client.until(() => asked("denied") !== undefined, "the question", 30_000)
     await c.client.ask({ type: "permission", id: asked("denied")?.id, reply: "reject" })

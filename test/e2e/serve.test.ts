@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { startServeStack, type ServeStack } from "../../src/cli/serve-stack.ts"
+import type { ServeStack } from "../../src/cli/serve-stack.ts"
 import { createLocalProvider } from "../../src/fleet/providers/local.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import type { StoredSession } from "../../src/fleet/store/ports.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { connectClient, type TestClient } from "../hub/kit/client.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
-import { silentLog } from "../kit/log.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
-import { createSandbox, runnerFromSource, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { createSandbox, runnerFromSource, type Sandbox } from "../kit/runner.ts"
+import { startServe } from "../kit/serve.ts"
 
 const THREAD = "C1:1700.1"
 let model: ScriptedModel
@@ -24,29 +24,14 @@ const localRoot = () => join(place.root, "fleet")
 const openStore = () => openSqliteStore(join(place.root, "fleet.db"))
 
 const start = () =>
-  startServeStack({
+  startServe(place, model, {
     provider: createLocalProvider({
       root: localRoot(),
       self: runnerFromSource,
       clock: systemClock,
     }),
     store: openStore(),
-    version: "0.2.0",
-    idleMs: 900_000,
-    pausedMs: undefined,
-    minimumVersion: undefined,
-    configure: async (id, hub) => {
-      await hub.find(id)?.configure(scriptedConfig(model))
-    },
-    hub: {
-      stateDir: join(place.root, "hub"),
-      workDir: place.workDir,
-      port: 0,
-      environment: { ...place.environment, SANDPIPER_TOOLS: "all" },
-      clock: systemClock,
-      log: silentLog,
-      clientToken: CLIENT_TOKEN,
-    },
+    environment: { SANDPIPER_TOOLS: "all" },
   })
 
 beforeAll(async () => {

@@ -250,7 +250,7 @@ describe("opencode-command", () => {
       requestId: "k7",
     } as const
     expect((await answered("command-result", undo)).error).toBe(
-      "this channel has no conversation yet",
+      "this channel has no conversation yet: send a prompt first",
     )
   })
 })

@@ -15,6 +15,7 @@ import { runnerProvider, type RunnerProvider } from "./kit/runner-provider.ts"
 
 const JWT_SECRET = "a secret for the tokens of people"
 const QUOTA = 8
+const CREATES = 12
 const folder = mkdtempSync(join(tmpdir(), "fleet-api-"))
 const log: string[] = []
 let provider: RunnerProvider
@@ -38,7 +39,7 @@ beforeAll(async () => {
     idleMs: 900_000,
     pausedMs: undefined,
     minimumVersion: undefined,
-    quota: QUOTA,
+    quotas: { running: QUOTA, createsPerHour: CREATES },
     whisperVolume: "whisper-models",
     configure: async () => {},
     hub: {
@@ -180,6 +181,50 @@ describe("chats", () => {
     const { body } = await call("GET", "/api/sandbox/by-chat/d0", undefined, dora)
     await call("POST", `/api/sandbox/${String(body["sessionId"])}/pause?wait=1`)
     expect((await prepare("one-more", dora)).status).toBe(200)
+  })
+
+  test("an owner that has started as many sandboxes as it may in an hour is told when the next one is allowed", async () => {
+    const eve = { "x-user-id": "eve" }
+    for (let number = 0; number < CREATES; number += 1) {
+      const prepared = await prepare(`e${number}`, eve)
+      expect(prepared.status).toBe(200)
+      const found = sessionIn(prepared)
+      // Ended ones count for the hour too.
+      await call("GET", `/api/sandbox/by-chat/e${number}?waitSeconds=60`, undefined, eve)
+      await call("POST", `/api/sandbox/${String(found["id"])}/terminate?wait=1`)
+    }
+    const refused = await prepare("one-too-many", eve)
+    expect(refused).toMatchObject({
+      status: 429,
+      body: {
+        code: "quota",
+        error: `this owner has started ${CREATES} sandboxes in the last hour, which is the limit: try again later`,
+      },
+    })
+    const wait = Number(refused.headers.get("retry-after"))
+    expect(wait).toBeGreaterThan(3000)
+    expect(wait).toBeLessThanOrEqual(3600)
+    expect((await prepare("of-another", { "x-user-id": "frank" })).status).toBe(200)
+  })
+
+  test("the list of sandboxes is read in pages, and a wrong cursor or limit is refused", async () => {
+    const whole = await call("GET", "/api/sandboxes")
+    const ids = (body: Answer["body"]) =>
+      (body["sandboxes"] as readonly { readonly sessionId: string }[]).map(
+        ({ sessionId }) => sessionId,
+      )
+    expect(whole.body["next"]).toBeUndefined()
+    const found: string[] = []
+    let next = ""
+    do {
+      const { body } = await call("GET", `/api/sandboxes?limit=3${next}`)
+      found.push(...ids(body))
+      next = body["next"] === undefined ? "" : `&after=${encodeURIComponent(String(body["next"]))}`
+    } while (next !== "")
+    expect(found).toEqual(ids(whole.body))
+    expect(found.length).toBeGreaterThan(CREATES)
+    for (const query of ["limit=0", "limit=501", "limit=x", "after=x", "after=1"])
+      expect((await call("GET", `/api/sandboxes?${query}`)).body["code"]).toBe("bad-request")
   })
 
   test("the same chat id of two owners is two sessions", async () => {

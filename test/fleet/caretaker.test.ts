@@ -7,6 +7,8 @@ import { isWithinQuota } from "../../src/fleet/core/quota.ts"
 import { mustRenew, snapshotsToRemove } from "../../src/fleet/core/snapshots.ts"
 import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import { createQuotas } from "../../src/fleet/quotas.ts"
+import { systemClock } from "../../src/lib/clock.ts"
 import type { FleetStore, StoredSession } from "../../src/fleet/store/ports.ts"
 import { createMetrics } from "../../src/fleet/metrics.ts"
 import { createManualClock } from "../kit/clock.ts"
@@ -50,7 +52,9 @@ describe("the quota of an owner", () => {
   test("a third sandbox waits until one of two is paused, and the conversation says so once", async () => {
     const store = openSqliteStore(":memory:")
     const provider = memoryProvider()
-    const { keeper, notes } = await keeperOn(store, provider, "r1", { quota: 2 })
+    const { keeper, notes } = await keeperOn(store, provider, "r1", {
+      quotas: createQuotas({ store, clock: systemClock, quotas: { running: 2 } }),
+    })
     for (const id of ["a", "b", "c"])
       await keeper.add({ id, tenant: "user:a", provider: "noop", environment: {} })
     await keeper.add({ id: "other", tenant: "user:b", provider: "noop", environment: {} })
@@ -83,6 +87,81 @@ describe("the quota of an owner", () => {
     }))
     await keeper.tick()
     expect((await keeper.waitFor("c", runs, limit))?.life.phase).toBe("running")
+    await keeper.stop()
+  })
+})
+
+describe("the limits of an owner's creates and minutes", () => {
+  const runs = ({ life }: StoredSession) => life.phase === "running"
+  const waits = ({ life }: StoredSession) => life.lastError !== undefined
+
+  test("a prompt above the creates of an hour waits with a note, and what the provider refused does not count", async () => {
+    const store = openSqliteStore(":memory:")
+    let refusals = 0
+    const inner = memoryProvider()
+    const provider: SandboxProvider = {
+      ...inner,
+      create: async (spec, limit) => {
+        if (spec.session !== "refused") return inner.create(spec, limit)
+        refusals += 1
+        return { is: "refused", why: "no such image" }
+      },
+    }
+    const quotas = createQuotas({ store, clock: systemClock, quotas: { createsPerHour: 2 } })
+    const { keeper, notes } = await keeperOn(store, provider, "r1", { quotas })
+    const limit = AbortSignal.timeout(20_000)
+    const start = async (id: string, holds: (row: StoredSession) => boolean) => {
+      await keeper.add({ id, tenant: "user:a", provider: "noop", environment: {} })
+      await keeper.want(id, "running")
+      return keeper.waitFor(id, holds, limit)
+    }
+    await start("refused", ({ life }) => life.lastError !== undefined && !life.pending)
+    expect(refusals).toBeGreaterThan(0)
+    expect((await start("a", runs))?.life.phase).toBe("running")
+    // An end frees a place of those that run, not one of the hour.
+    await keeper.want("a", "ended")
+    await keeper.waitFor("a", ({ life }) => life.phase === "ended", limit)
+    expect((await start("b", runs))?.life.phase).toBe("running")
+    expect((await start("c", waits))?.life.lastError).toContain("2 sandboxes in the last hour")
+    expect(notes.filter((text) => text.includes("in the last hour"))).toHaveLength(1)
+    expect(inner.calls.filter((call) => call === "create")).toHaveLength(2)
+    await keeper.stop()
+  })
+
+  test("the minutes of a day are counted by the caretaker and stop the next start, not the one that runs", async () => {
+    const store = openSqliteStore(":memory:")
+    const provider = memoryProvider()
+    const clock = createManualClock(100 * DAY)
+    const quotas = createQuotas({ store, clock, quotas: { minutesPerDay: 2 } })
+    const { keeper } = await keeperOn(store, provider, "r1", { quotas })
+    const limit = AbortSignal.timeout(20_000)
+    const start = async (id: string, holds: (row: StoredSession) => boolean) => {
+      await keeper.add({ id, tenant: "user:a", provider: "noop", environment: {} })
+      await keeper.want(id, "running")
+      return keeper.waitFor(id, holds, limit)
+    }
+    await start("a", runs)
+    const caretaker = createCaretaker({
+      store: {
+        ...store,
+        list: async () => (await store.list()).map((row) => ({ ...row, createdAt: 0 })),
+      },
+      keeper,
+      provider,
+      replica: "r1",
+      clock,
+      log: silentLog,
+      idleMs: 900_000,
+      volumeMs: DAY,
+      runtimeKey: "k",
+    })
+    for (let minute = 0; minute <= 2; minute += 1) {
+      await caretaker.round()
+      clock.advance(60_000)
+    }
+    expect(await store.secondsOf("user:a", 100)).toBe(120)
+    expect((await start("b", waits))?.life.lastError).toContain("2 minutes today")
+    expect((await store.find("a"))?.life.phase).toBe("running")
     await keeper.stop()
   })
 })

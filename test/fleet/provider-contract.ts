@@ -128,7 +128,7 @@ export const describeProvider = (options: ContractOptions): void => {
       await subject.stop()
     })
 
-    test("its capabilities are the expected ones, and its health is ok", async () => {
+    test("the capabilities of the provider are the expected ones, and its health is ok", async () => {
       expect(provider.can).toEqual(can)
       expect(await provider.health()).toMatchObject({ is: "ok" })
     })
@@ -156,7 +156,7 @@ export const describeProvider = (options: ContractOptions): void => {
       } else expect(found).toHaveLength(2)
     })
 
-    test("lists and looks change nothing", async () => {
+    test("listing sandboxes and looking at one change nothing", async () => {
       const ref = await start("reads")
       if (can.supportsPause) {
         valueOf(await provider.pause(ref))

@@ -284,7 +284,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
     })
 
     describe("a permission that the runner waits for only for a time", () => {
-      test("it is withdrawn at every client after that time, also outside a turn, and a later reply is too late", async () => {
+      test("a permission with a time limit is withdrawn at every client after that time, also outside a turn, and a later reply is too late", async () => {
         const [one, two] = [await client(), await client()]
         const manual = runner({ eager: false })
         await one.until(() => one.state("agent") !== undefined, "runner")

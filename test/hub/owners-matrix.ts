@@ -94,7 +94,7 @@ const ENDING: readonly Action[] = ["verb:end", "route:terminate"]
 const verdictOf = ({ status, body }: Answer): "allowed" | number => {
   const { message = "" } = (body["error"] ?? {}) as { readonly message?: string }
   if (status === 401 || status === 403) return status
-  const hidden = /^session .* does not exist$|^there is nothing here$/.test(message)
+  const hidden = /^session .* does not exist$|^the owner or the route does not exist$/.test(message)
   return status === 404 && hidden ? 404 : "allowed"
 }
 

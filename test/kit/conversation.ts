@@ -1,7 +1,7 @@
 /** A runner with a scripted model and a test session agent, and helpers to send prompts and read their frames. */
 import { join } from "node:path"
 import { execa } from "execa"
-import type { DaemonOptions } from "../../src/runner/daemon.ts"
+import type { DaemonOptions } from "../../src/runner/daemon-options.ts"
 import type { Inbound, Outbound, OutboundFrame } from "../../src/wire/frames/index.ts"
 import { type ScriptedModel, startScriptedModel } from "./model.ts"
 import { type Sandbox, scriptedConfig, startRunner, type TestRunner } from "./runner.ts"

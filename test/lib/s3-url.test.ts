@@ -94,7 +94,7 @@ describe("presigned URLs", () => {
 })
 
 describe("the S3 server of the tests", () => {
-  test("it accepts Bun's client and refuses it with a wrong secret", async () => {
+  test("the S3 server of the tests accepts Bun's client and refuses it with a wrong secret", async () => {
     const options = { endpoint: server.endpoint, region: server.region, bucket: server.bucket }
     const client = new Bun.S3Client({ ...options, ...server.credentials })
     await client.write("by-bun.txt", "hello")
@@ -114,7 +114,7 @@ describe("the S3 server of the tests", () => {
     expect(await failureOf(other.write("x", "y"))).not.toBe("no failure")
   })
 
-  test("it accepts aws4fetch with a signature in the headers", async () => {
+  test("the S3 server of the tests accepts aws4fetch with a signature in the headers", async () => {
     const client = new AwsClient({ ...server.credentials, service: "s3", region: server.region })
     const address = `${server.endpoint}/${server.bucket}/by-aws4fetch`
     expect((await client.fetch(address, { method: "PUT", body: "hello" })).status).toBe(200)
@@ -170,7 +170,7 @@ describe("the S3 server of the tests", () => {
     other.destroy()
   })
 
-  test("it refuses a body that is not the one that was signed", async () => {
+  test("the S3 server of the tests refuses a body that is not the one that was signed", async () => {
     const client = new AwsClient({ ...server.credentials, service: "s3", region: server.region })
     const address = `${server.endpoint}/${server.bucket}/swapped`
     const signed = await client.sign(address, {

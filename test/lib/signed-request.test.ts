@@ -34,14 +34,14 @@ const signed = async (value: unknown = { a: 1 }) => {
 }
 
 describe("a signed request", () => {
-  test("is accepted with the same key, once", async () => {
+  test("a signed request is accepted with the same key, once", async () => {
     const { request, body } = await signed()
     const used = new Set<string>()
     expect(await check(request, body, { used })).toBeUndefined()
     expect(await check(request, body, { used })).toBe("the signature was used before")
   })
 
-  test("is refused with another key, another body, another path or another method", async () => {
+  test("a signed request is refused with another key, another body, another path or another method", async () => {
     const { request, body } = await signed()
     const headers = request.headers
     const wrong = "the signature is not valid"
@@ -52,7 +52,7 @@ describe("a signed request", () => {
     expect(await check(new Request(URL_OF_FLEET, { method: "PUT", headers }), body)).toBe(wrong)
   })
 
-  test("is refused outside the window, before and after", async () => {
+  test("a signed request is refused outside the window, before and after", async () => {
     const { request, body } = await signed()
     for (const now of [NOW - SIGNATURE_WINDOW_MS - 1, NOW + SIGNATURE_WINDOW_MS + 1])
       expect(await check(request, body, { now })).toBe("the signature is too old")

@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type ServeStack, startServeStack } from "../../src/cli/serve-stack.ts"
+import type { ServeStack } from "../../src/cli/serve-stack.ts"
 import { createLocalProvider } from "../../src/fleet/providers/local.ts"
 import type { FleetStore } from "../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { connectClient } from "../hub/kit/client.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
-import { silentLog } from "../kit/log.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
-import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
+import { endSandboxes, postToServe, startServe } from "../kit/serve.ts"
 
 let model: ScriptedModel
 let place: Sandbox
@@ -21,30 +21,14 @@ let snapshot = ""
 
 const localRoot = () => join(place.root, "fleet")
 const start = (runtimeKey: string) =>
-  startServeStack({
+  startServe(place, model, {
     provider: createLocalProvider({
       root: localRoot(),
       self: [requireBinary()],
       clock: systemClock,
     }),
     store: { ...store, close: async () => {} },
-    version: "0.2.0",
-    idleMs: 900_000,
-    pausedMs: undefined,
-    minimumVersion: undefined,
     runtimeKey,
-    configure: async (id, hub) => {
-      await hub.find(id)?.configure(scriptedConfig(model))
-    },
-    hub: {
-      stateDir: join(place.root, "hub"),
-      workDir: place.workDir,
-      port: 0,
-      environment: place.environment,
-      clock: systemClock,
-      log: silentLog,
-      clientToken: CLIENT_TOKEN,
-    },
   })
 
 beforeAll(async () => {
@@ -54,28 +38,14 @@ beforeAll(async () => {
   stack = await start("v1")
 })
 afterAll(async () => {
-  for (const { id } of await store.list()) {
-    await stack.keeper.want(id, "ended")
-    await stack.keeper.waitFor(
-      id,
-      ({ life }) => life.phase === "ended",
-      AbortSignal.timeout(30_000),
-    )
-  }
+  await endSandboxes(stack, store)
   await stack.stop()
   await store.close()
   await model.stop()
   await place.remove()
 })
 
-const call = async (path: string, body: object = {}) => {
-  const response = await fetch(`${stack.hub.url}${path}`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
-    body: JSON.stringify(body),
-  })
-  return (await response.json()) as Record<string, unknown>
-}
+const call = (path: string, body?: object) => postToServe(stack, path, body)
 const filesOf = (session: unknown, ...path: readonly string[]) =>
   join(localRoot(), "files", encodeURIComponent(String(session)), ...path)
 const snapshotFolder = () => join(localRoot(), "snapshots", snapshot)

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { type ServeStack, startServeStack } from "../../src/cli/serve-stack.ts"
+import type { ServeStack } from "../../src/cli/serve-stack.ts"
 import { isReady } from "../../src/fleet/core/pool.ts"
 import { createLocalProvider } from "../../src/fleet/providers/local.ts"
 import type { FleetStore } from "../../src/fleet/store/ports.ts"
@@ -10,9 +10,9 @@ import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { connectClient, type TestClient } from "../hub/kit/client.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
-import { silentLog } from "../kit/log.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
-import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
+import { endSandboxes, postToServe, startServe } from "../kit/serve.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
 const SECRET = "ghp_tokenOfTheOwnerCarol"
@@ -28,46 +28,21 @@ beforeAll(async () => {
   model = await startScriptedModel()
   place = await createSandbox({ url: "ws://127.0.0.1:1/", token: "-" })
   store = openSqliteStore(":memory:")
-  stack = await startServeStack({
+  stack = await startServe(place, model, {
     provider: createLocalProvider({
       root: localRoot(),
       self: [requireBinary()],
       clock: systemClock,
     }),
     store: { ...store, close: async () => {} },
-    version: "0.2.0",
-    idleMs: 900_000,
-    pausedMs: undefined,
-    minimumVersion: undefined,
     poolSize: 1,
-    configure: async (id, hub) => {
-      await hub.find(id)?.configure(scriptedConfig(model))
-    },
-    hub: {
-      stateDir: join(place.root, "hub"),
-      workDir: place.workDir,
-      port: 0,
-      environment: {
-        ...place.environment,
-        GITHUB_TOKENS: JSON.stringify({ "user:carol": SECRET }),
-      },
-      clock: systemClock,
-      log: silentLog,
-      clientToken: CLIENT_TOKEN,
-    },
+    environment: { GITHUB_TOKENS: JSON.stringify({ "user:carol": SECRET }) },
   })
 })
 afterAll(async () => {
   client?.close()
   await stack.pool.stop()
-  for (const { id } of await store.list()) {
-    await stack.keeper.want(id, "ended")
-    await stack.keeper.waitFor(
-      id,
-      ({ life }) => life.phase === "ended",
-      AbortSignal.timeout(30_000),
-    )
-  }
+  await endSandboxes(stack, store)
   await stack.stop()
   await store.close()
   await model.stop()
@@ -95,12 +70,12 @@ test("a thread's first prompt is answered in a sandbox that was started ahead, a
     tool("bash", { command: "echo twig > nest.txt", description: "write" }),
     text("Built."),
   ])
-  const response = await fetch(`${stack.hub.url}/api/threads/C1:1/prompt`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
-    body: JSON.stringify({ message: "@@nest@@", messageId: "p1" }),
+  const prompt = { message: "@@nest@@", messageId: "p1" }
+  expect(await postToServe(stack, "/api/threads/C1:1/prompt", prompt)).toMatchObject({
+    sessionId: id,
+    status: "running",
+    generation: 1,
   })
-  expect(await response.json()).toMatchObject({ sessionId: id, status: "running", generation: 1 })
   const view = await connectClient(stack.hub.url, CLIENT_TOKEN, { session: id })
   client = view
   await view.until(() => view.answerTo("p1") === "Built.", "the answer", 50_000)

@@ -108,7 +108,10 @@ describe("a killed runner", () => {
     const lost = answerOf(agent, "lost")
     expect(lost.of("message.create")).toHaveLength(1)
     expect(lost.of("message.finalize")).toHaveLength(1)
-    expect(lost.final).toMatchObject({ reason: "error", error: "OpenCode was stopped in mid-turn" })
+    expect(lost.final).toMatchObject({
+      reason: "error",
+      error: "OpenCode was stopped during the turn",
+    })
     expect(lost.of("complete")).toHaveLength(1)
     expect("some words ".repeat(50)).toStartWith(lost.text)
 

@@ -61,7 +61,7 @@ test("a turn during which the disk fills up ends visibly without a stack, and th
   await Bun.sleep(8000)
   rmSync(join(disk, "filler"))
   // OpenCode stores its session on the same disk: the turn has its words, or ends as failed.
-  await terminal.seen(/^ *late-43$|✗ OpenCode was stopped in mid-turn/m, 60_000)
+  await terminal.seen(/^ *late-43$|✗ OpenCode was stopped during the turn/m, 60_000)
   await terminal.seen(/\n>$/)
   terminal.type("run: echo again-$((40 + 4))\r")
   await terminal.seen(/^ *again-44$/m, 60_000)

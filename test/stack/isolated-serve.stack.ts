@@ -1,7 +1,7 @@
 /** Hub, fleet and isolated sandboxes with a network policy, with real OpenCode and the scripted model. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
-import { startServeStack, type ServeStack } from "../../src/cli/serve-stack.ts"
+import type { ServeStack } from "../../src/cli/serve-stack.ts"
 import { createLocalProvider } from "../../src/fleet/providers/local.ts"
 import { loopbackPorts } from "../../src/fleet/providers/local-isolated.ts"
 import { probeMachine } from "../../src/fleet/providers/local-machine.ts"
@@ -9,9 +9,9 @@ import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { connectClient, type TestClient } from "../hub/kit/client.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
-import { silentLog } from "../kit/log.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
-import { createSandbox, runnerFromSource, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { createSandbox, runnerFromSource, type Sandbox } from "../kit/runner.ts"
+import { startServe } from "../kit/serve.ts"
 
 const repository = join(import.meta.dir, "../..")
 let model: ScriptedModel
@@ -26,7 +26,7 @@ beforeAll(async () => {
   const root = join(place.root, "fleet")
   const { isolation } = await probeMachine(join(root, "probe"))
   if (!isolation) throw new Error("this machine has no isolation")
-  stack = await startServeStack({
+  stack = await startServe(place, model, {
     provider: createLocalProvider({
       root,
       self: runnerFromSource,
@@ -45,26 +45,7 @@ beforeAll(async () => {
       },
     }),
     store: openSqliteStore(join(place.root, "fleet.db")),
-    version: "0.2.0",
-    idleMs: 900_000,
-    pausedMs: undefined,
-    minimumVersion: undefined,
-    configure: async (id, hub) => {
-      await hub.find(id)?.configure(scriptedConfig(model))
-    },
-    hub: {
-      stateDir: join(place.root, "hub"),
-      workDir: place.workDir,
-      port: 0,
-      environment: {
-        ...place.environment,
-        SANDBOX_EGRESS: "allow-list",
-        SANDBOX_EGRESS_HOSTS: "allowed.example",
-      },
-      clock: systemClock,
-      log: silentLog,
-      clientToken: CLIENT_TOKEN,
-    },
+    environment: { SANDBOX_EGRESS: "allow-list", SANDBOX_EGRESS_HOSTS: "allowed.example" },
   })
 })
 afterAll(async () => {

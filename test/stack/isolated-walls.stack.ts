@@ -163,7 +163,7 @@ describe("processes", () => {
 })
 
 describe("network", () => {
-  test("its server is reached at its address, and not from another sandbox", async () => {
+  test("the server of a sandbox is reached at its address, and not from another sandbox", async () => {
     const told = await place.provider.address(second, 9000)
     const url = told.is === "ok" ? told.value.url : ""
     const reached = async () => {
@@ -196,7 +196,7 @@ describe("network", () => {
 })
 
 describe("a killed fleet", () => {
-  test("its sandbox goes on, another process ends it, and nothing stays mounted", async () => {
+  test("the sandbox of a killed fleet goes on, another process ends it, and nothing stays mounted", async () => {
     const script = `
       import { openIsolated } from ${JSON.stringify(join(import.meta.dir, "isolated-kit.ts"))}
       const place = await openIsolated()

@@ -119,18 +119,15 @@ export const isNewProvision = ({ life }: StoredSession): boolean => {
   return life.snapshot === undefined && life.generation + (isMade ? 0 : 1) > 1
 }
 
-/** A caller that waits for a sandbox is told when there cannot be one, in place of waiting. */
+/** A caller that waits for a sandbox gets an error at once if there cannot be one. */
 export const refuseAboveQuota = async (
-  keeper: Keeper,
-  session: Pick<StoredSession, "id" | "tenant">,
+  { keeper, now }: Pick<ApiParts, "keeper" | "now">,
+  session: Parameters<Keeper["quotaRefusal"]>[0],
 ): Promise<void> => {
-  if (await keeper.isQuotaFull(session))
-    throw new ApiError(
-      429,
-      "quota",
-      "all sandboxes of this owner are in use: pause or end one, or try again later",
-      30,
-    )
+  const refusal = await keeper.quotaRefusal(session)
+  if (!refusal) return
+  const seconds = Math.max(1, Math.ceil((refusal.retryAt - now()) / 1000))
+  throw new ApiError(429, "quota", refusal.why, seconds)
 }
 
 export const refuseEnded = ({ id, life }: StoredSession): void => {

@@ -48,16 +48,11 @@ const RESERVED: ReadonlySet<string> = new Set([
   "STOP_WITH_STDIN",
 ])
 
-export const backendRoutes = ({
-  keeper,
-  store,
-  provider,
-}: ApiParts): Readonly<Record<Name, Handler>> => {
+export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> => {
+  const { keeper, store, provider } = parts
   const withSandbox = async (sandboxId: string): Promise<StoredSession> => {
-    const found = (await store.list()).find(
-      ({ kind, life }) => kind === "external" && life.ref === sandboxId,
-    )
-    if (found) return found
+    const found = await store.findRef(sandboxId)
+    if (found?.kind === "external") return found
     throw new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
   }
 
@@ -95,11 +90,12 @@ export const backendRoutes = ({
     const known = await store.find(session.id)
     if (known && (known.kind !== "external" || known.tenant !== session.tenant))
       throw new ApiError(409, "taken", `the session ${session.id} belongs to another session agent`)
-    await refuseAboveQuota(keeper, session)
+    await refuseAboveQuota(parts, known ?? session)
     const generation = known?.life.generation ?? 0
     // Without a sandbox the record is made anew, with the tokens of this call. The numbers of sandboxes go on.
-    if (known && known.life.ref === undefined && !known.life.pending) await store.forget(known.id)
-    await keeper.add(session, { generation, ...(snapshot !== undefined && { snapshot }) })
+    const isWithout = known?.life.ref === undefined && !known?.life.pending
+    const add = isWithout ? keeper.addAgain : keeper.add
+    await add(session, { generation, ...(snapshot !== undefined && { snapshot }) })
     await keeper.want(session.id, "running")
     const made = await until(
       session.id,
@@ -147,7 +143,7 @@ export const backendRoutes = ({
       const { sandboxId } = readBody(bodies.sandboxId, body)
       const look = await provider.look(sandboxId)
       if (look.is === "unknown")
-        throw new ApiError(503, "unknown", "the sandbox provider does not answer", 5)
+        throw new ApiError(503, "unknown", "the sandbox provider does not answer: try again", 5)
       return {
         status: look.is === "ok" && look.value.state === "running" ? "running" : "terminated",
       }

@@ -57,7 +57,7 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
 
   const start = async (session: StoredSession): Promise<StoredSession> => {
     refuseEnded(session)
-    await refuseAboveQuota(keeper, session)
+    await refuseAboveQuota(parts, session)
     const { id, life } = session
     logResolve(log, id, life)
     return (await keeper.want(id, "running")) ?? session

@@ -98,7 +98,12 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     const session = await awake(given)
     const address = await gatewayAddressOf(provider, session)
     if (!address)
-      throw new ApiError(503, "no-address", "the sandbox has no address at the moment", 5)
+      throw new ApiError(
+        503,
+        "no-address",
+        "the sandbox has no address at the moment: try again",
+        5,
+      )
     const token = await signControlToken({
       key: await keyOf(session),
       sessionId: session.id,
@@ -181,7 +186,11 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
       if (files.length === 0)
         throw new ApiError(400, "bad-request", "send files as multipart/form-data")
       if (files.reduce((sum, { size }) => sum + size, 0) > MAX_UPLOAD)
-        throw new ApiError(413, "too-large", "the files of one upload may have 100 MB in all")
+        throw new ApiError(
+          413,
+          "too-large",
+          "an upload may have 100 MB in all: send the files in several requests",
+        )
       const paths: string[] = []
       for (const [index, file] of files.entries()) {
         const path = `${UPLOADS}/${safeName(file.name, index)}`

@@ -1,4 +1,4 @@
-/** What tells other programs about the sandboxes of sessions. */
+/** Publishes the sandboxes of sessions for other programs. */
 import type { StoredSession } from "../store/ports.ts"
 
 export interface Bridge {

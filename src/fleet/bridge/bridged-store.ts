@@ -1,4 +1,4 @@
-/** A store whose changes are told to a bridge after they are stored. */
+/** A store whose changes go to a bridge after they are stored. */
 import type { FleetStore } from "../store/ports.ts"
 import type { Bridge } from "./bridge.ts"
 

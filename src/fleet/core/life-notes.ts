@@ -9,8 +9,6 @@ export const notes = {
     "The snapshot of this session does not exist any more. The agent starts in a new sandbox without its files.",
   snapshotTooOld:
     "The snapshot of this session was made by a version that is not supported any more. The agent starts in a new sandbox without its files.",
-  waitsForQuota: (quota: number) =>
-    `All ${quota} sandboxes of the owner of this session are in use. The session starts when one of them sleeps or ends.`,
   failed: (why: string) =>
     `The sandbox of this session could not be started after several attempts: ${why}. The next prompt tries again.`,
 } as const

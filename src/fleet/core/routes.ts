@@ -183,7 +183,12 @@ export const fleetRoutes = {
     access: "admin",
     doc: "`{sessionId}`: deletes the volume of its workspace",
   },
-  sandboxes: { method: "GET", path: "/api/sandboxes", access: "admin", doc: "all sandboxes" },
+  sandboxes: {
+    method: "GET",
+    path: "/api/sandboxes",
+    access: "admin",
+    doc: "all sandboxes, at most `?limit=500` in one answer; `?after=` the `next` of an answer continues there",
+  },
   providers: {
     method: "GET",
     path: "/api/providers",

@@ -173,7 +173,8 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
           },
           { read: jsonAs(daytonaPage) },
         )
-        if (page.is !== "ok") throw new Error(page.is === "missing" ? "no list" : page.why)
+        if (page.is !== "ok")
+          throw new Error(page.is === "missing" ? "Daytona has no list of sandboxes" : page.why)
         for (const box of page.value.items)
           if (!isGone(box) && hasLabels(box.labels, wanted)) yield daytonaInfo(box)
         cursor = page.value.nextCursor ?? undefined

@@ -149,7 +149,8 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
         })
         const call = { method: "GET", path: "/v2/sandboxes" } as const
         const page = api.resultOf(call, answer, { read: jsonAs(z.array(listedSchema)) })
-        if (page.is !== "ok") throw new Error(page.is === "missing" ? "no list" : page.why)
+        if (page.is !== "ok")
+          throw new Error(page.is === "missing" ? "E2B has no list of sandboxes" : page.why)
         // A sandbox that the filter should have left out is not ours.
         for (const box of page.value) if (hasLabels(box.metadata, wanted)) yield infoOf(box)
         next =

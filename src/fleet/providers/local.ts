@@ -233,7 +233,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       const box = read(ref)
       if (!box) return missing
       if (isRunning(box) && !(await freeze(box)))
-        return { is: "unknown", why: "its processes have not stopped yet" }
+        return { is: "unknown", why: "the processes of the sandbox have not stopped yet" }
       write({ ...box, isFrozen: true })
       return ok
     },
@@ -258,7 +258,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       // Frozen while it is copied: the copy is one moment of the disk.
       try {
         if (isWorking && !(await freeze(box)))
-          return { is: "unknown", why: "its processes have not stopped yet" }
+          return { is: "unknown", why: "the processes of the sandbox have not stopped yet" }
         await modeOf(box).takeSnapshot(box, id, limit)
       } finally {
         if (isWorking) thaw(box)
@@ -273,7 +273,8 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
     terminate: async (ref) => {
       const box = read(ref)
       if (!box) return ok
-      if (!(await kill(box))) return { is: "unknown", why: "its processes have not ended yet" }
+      if (!(await kill(box)))
+        return { is: "unknown", why: "the processes of the sandbox have not ended yet" }
       remove(box)
       return ok
     },

@@ -1,4 +1,4 @@
-/** Tags of Modal's sandboxes: the labels of the fleet, and two times that the SDK does not tell. Pure. */
+/** Tags of Modal's sandboxes: the labels of the fleet, and two times that the SDK does not return. Pure. */
 import { type CloudLabels, ownerOf, toCloudLabels } from "./cloud-labels.ts"
 import type { SandboxInfo, SandboxLabels } from "./contract.ts"
 

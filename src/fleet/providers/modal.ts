@@ -147,7 +147,8 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
           beforeTimestamp = sandboxes.at(-1)?.createdAt
         }
       })
-      if (found.is !== "ok") throw new Error(found.is === "missing" ? "no list" : found.why)
+      if (found.is !== "ok")
+        throw new Error(found.is === "missing" ? "Modal has no list of sandboxes" : found.why)
       yield* found.value
     },
     look: (ref) =>

@@ -1,5 +1,6 @@
 /** What the fleet needs of its database. SQLite serves one process, PostgreSQL serves many replicas. */
 import type { Life } from "../core/life.ts"
+import type { QuotaRefusal } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import type { ProviderName } from "../providers/contract.ts"
 
@@ -47,14 +48,45 @@ export type RememberedCall =
   | { readonly is: "other" }
   | { readonly is: "known"; readonly status: number; readonly body: string }
 
+/** The place after which a page of sessions begins. */
+export interface PageCursor {
+  readonly createdAt: number
+  readonly id: string
+}
+
+export interface PhaseCount {
+  readonly provider: string
+  readonly phase: string
+  readonly count: number
+}
+
+/** A sandbox that an owner starts. */
+export interface CountedCreate {
+  readonly tenant: string
+  readonly session: string
+  readonly generation: number
+  readonly at: number
+}
+
 export interface FleetStore {
   /** Random and stored once: the label of every sandbox that belongs to this deployment. */
   readonly deployment: () => Promise<string>
   /** Adds a session. If its id or its thread exists, the existing one is returned and nothing changes. */
   readonly add: (session: NewSession, life: Life, at: number) => Promise<StoredSession>
+  /** Adds a session in place of the one with its id, in one transaction: no reader finds neither. */
+  readonly replace: (session: NewSession, life: Life, at: number) => Promise<StoredSession>
   readonly find: (id: string) => Promise<StoredSession | undefined>
   readonly findThread: (tenant: string, threadKey: string) => Promise<StoredSession | undefined>
+  /** The session whose present sandbox has this ref at its provider. */
+  readonly findRef: (ref: string) => Promise<StoredSession | undefined>
+  /** Every session: for rounds over the whole fleet, not for requests. */
   readonly list: () => Promise<readonly StoredSession[]>
+  /** Sessions in the order in which they were added, after the cursor. */
+  readonly page: (after: PageCursor | undefined, limit: number) => Promise<readonly StoredSession[]>
+  /** Sessions of an owner that have a sandbox or a call under way. */
+  readonly activeOf: (tenant: string) => Promise<readonly StoredSession[]>
+  /** How many sessions are in each phase. */
+  readonly phases: () => Promise<readonly PhaseCount[]>
   /** Sessions of the kinds `pool` and `claimed`. */
   readonly pooled: () => Promise<readonly StoredSession[]>
   /**
@@ -106,13 +138,27 @@ export interface FleetStore {
     body: string,
     keep: boolean,
   ) => Promise<void>
+  /** When the owner's sandboxes were started, after this time. */
+  readonly creates: (tenant: string, after: number) => Promise<readonly number[]>
+  /**
+   * Counts a create, unless `decide` refuses it from the times of the owner's creates of the last day. One transaction that
+   * excludes other creates of this owner. A create that is counted already is allowed and counts once.
+   */
+  readonly countCreate: (
+    create: CountedCreate,
+    decide: (times: readonly number[]) => QuotaRefusal | undefined,
+  ) => Promise<QuotaRefusal | undefined>
+  readonly uncountCreate: (session: string, generation: number) => Promise<void>
+  /** Adds to the seconds that the owner's sandboxes ran on this day. */
+  readonly addSeconds: (tenant: string, day: number, seconds: number) => Promise<void>
+  readonly secondsOf: (tenant: string, day: number) => Promise<number>
   /** Remembers a snapshot until it is removed at its provider. A known id changes nothing. */
   readonly addSnapshot: (snapshot: StoredSnapshot) => Promise<void>
   readonly snapshots: () => Promise<readonly StoredSnapshot[]>
   readonly dropSnapshot: (id: string) => Promise<void>
-  /** Deletes leases that have ended and answers that are older than a day. */
+  /** Deletes leases that have ended, answers that are older than a day, and counts that no quota needs. */
   readonly purge: (at: number) => Promise<void>
-  /** Deletes the row. Sandboxes that still exist are left to the sweep. */
+  /** Deletes the row. Sandboxes that still exist are left to the sweep, snapshots to the caretaker. */
   readonly forget: (id: string) => Promise<void>
   readonly close: () => Promise<void>
 }

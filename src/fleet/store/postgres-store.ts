@@ -3,44 +3,48 @@
  * milliseconds of a read and a write, never across a provider's call, so a connection pool in transaction mode works too.
  */
 import type { SQL } from "bun"
+import { systemClock, within } from "../../lib/clock.ts"
+import type { Life } from "../core/life.ts"
 import { isReady } from "../core/pool.ts"
-import type { FleetStore, RememberedCall, StoredSession } from "./ports.ts"
+import { DAY_MS, dayOf } from "../core/quota.ts"
+import type { FleetStore, NewSession, RememberedCall, StoredSession } from "./ports.ts"
+import { setUpPostgres } from "./postgres-schema.ts"
 import {
   changed,
   KEEP_ANSWER_MS,
   LOST_CALL_MS,
   readCall,
+  readPhase,
+  readSeconds,
   readSession,
   readSnapshot,
+  readTime,
 } from "./row.ts"
 
-const setUp = `
-CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS sandbox_sessions (
-  id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
-  life TEXT NOT NULL, rev BIGINT NOT NULL, caller TEXT, call_until BIGINT, due_at BIGINT,
-  created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, UNIQUE (tenant, thread_key));
-ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS kind TEXT NOT NULL DEFAULT 'hub';
-ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS pool_key TEXT;
-CREATE TABLE IF NOT EXISTS idempotency (
-  tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at BIGINT NOT NULL,
-  PRIMARY KEY (tenant, key));
-CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at);
-CREATE TABLE IF NOT EXISTS snapshots (id TEXT PRIMARY KEY, session TEXT NOT NULL, created_at BIGINT NOT NULL);
-CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until BIGINT NOT NULL);
-`
+const MAX_CONNECTIONS = 4
+const CONNECT_SECONDS = 15
+/** A server that accepts connections and does not answer must not keep the program from starting for any time. */
+const SET_UP_MS = 45_000
 
 /** A change waits this long for another one of the same session. */
 const LOCK_TIMEOUT_MS = 5000
 
-export const openPostgresStore = async (url: string, maxConnections = 4): Promise<FleetStore> => {
-  const sql = new Bun.SQL({ url, max: maxConnections })
-  await sql.begin(async (transaction) => {
-    // Two replicas that start at the same time would create the same tables.
-    await transaction`SELECT pg_advisory_xact_lock(7235901)`
-    await transaction.unsafe(setUp)
-    await transaction`INSERT INTO deployment VALUES (1, ${crypto.randomUUID()}) ON CONFLICT DO NOTHING`
-  })
+export const openPostgresStore = async (
+  url: string,
+  connectSeconds = CONNECT_SECONDS,
+): Promise<FleetStore> => {
+  const sql = new Bun.SQL({ url, max: MAX_CONNECTIONS, connectionTimeout: connectSeconds })
+  try {
+    if (!(await within(systemClock, SET_UP_MS, setUpPostgres(sql))))
+      throw new Error("it does not answer")
+  } catch (error) {
+    await sql.close({ timeout: 0 }).catch(() => {})
+    const { host } = new URL(url)
+    const why = error instanceof Error ? error.message : String(error)
+    throw new Error(`the database at ${host} (DATABASE_URL) cannot be used: ${why}`, {
+      cause: error,
+    })
+  }
 
   const first = (rows: readonly unknown[]): StoredSession | undefined =>
     rows.length === 0 ? undefined : readSession(rows[0])
@@ -53,27 +57,51 @@ export const openPostgresStore = async (url: string, maxConnections = 4): Promis
           await on`SELECT * FROM sandbox_sessions WHERE tenant = ${tenant} AND thread_key = ${threadKey}`,
         )
 
+  const add = async (on: SQL, session: NewSession, life: Life, at: number) => {
+    await on`INSERT INTO sandbox_sessions
+        (id, tenant, thread_key, provider, environment, life, ref, rev, created_at, updated_at, kind, pool_key)
+      VALUES (${session.id}, ${session.tenant}, ${session.threadKey ?? null}, ${session.provider},
+        ${JSON.stringify(session.environment)}, ${JSON.stringify(life)}, ${life.ref ?? null}, 0, ${at}, ${at},
+        ${session.kind ?? "hub"}, ${session.poolKey ?? null})
+      ON CONFLICT DO NOTHING`
+    const stored =
+      (await byThread(session.tenant, session.threadKey, on)) ?? (await byId(session.id, on))
+    if (!stored) throw new Error(`the session ${session.id} was not stored`)
+    return stored
+  }
+
   return {
     deployment: async () => {
       const rows = (await sql`SELECT id FROM deployment`) as readonly { readonly id: string }[]
       return String(rows[0]?.id)
     },
-    add: (session, life, at) =>
+    add: (session, life, at) => sql.begin((transaction) => add(transaction, session, life, at)),
+    replace: (session, life, at) =>
       sql.begin(async (transaction) => {
-        await transaction`INSERT INTO sandbox_sessions
-            (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at, kind, pool_key)
-          VALUES (${session.id}, ${session.tenant}, ${session.threadKey ?? null}, ${session.provider},
-            ${JSON.stringify(session.environment)}, ${JSON.stringify(life)}, 0, ${at}, ${at}, ${session.kind ?? "hub"},
-            ${session.poolKey ?? null})
-          ON CONFLICT DO NOTHING`
-        const stored =
-          (await byThread(session.tenant, session.threadKey, transaction)) ??
-          (await byId(session.id, transaction))
-        if (!stored) throw new Error(`the session ${session.id} was not stored`)
-        return stored
+        await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
+        await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${session.id}, 0))`
+        await transaction`DELETE FROM sandbox_sessions WHERE id = ${session.id}`
+        return add(transaction, session, life, at)
       }),
     find: (id) => byId(id),
     findThread: (tenant, threadKey) => byThread(tenant, threadKey),
+    findRef: async (ref) => first(await sql`SELECT * FROM sandbox_sessions WHERE ref = ${ref}`),
+    page: async (after, limit) => {
+      const rows = (await sql`SELECT * FROM sandbox_sessions
+        WHERE (created_at, id) > (${after?.createdAt ?? -1}, ${after?.id ?? ""})
+        ORDER BY created_at, id LIMIT ${limit}`) as unknown[]
+      return rows.map(readSession)
+    },
+    activeOf: async (tenant) => {
+      const rows = (await sql`SELECT * FROM sandbox_sessions WHERE tenant = ${tenant}
+        AND (ref IS NOT NULL OR caller IS NOT NULL)`) as unknown[]
+      return rows.map(readSession)
+    },
+    phases: async () => {
+      const rows = (await sql`SELECT provider, life::json ->> 'phase' AS phase, count(*) AS count
+        FROM sandbox_sessions GROUP BY 1, 2`) as unknown[]
+      return rows.map(readPhase)
+    },
     list: async () => {
       const rows = (await sql`SELECT * FROM sandbox_sessions ORDER BY created_at, id`) as unknown[]
       return rows.map(readSession)
@@ -116,7 +144,8 @@ export const openPostgresStore = async (url: string, maxConnections = 4): Promis
         const session = await byId(id, transaction)
         const change = session && decide(session)
         if (!change) return session
-        await transaction`UPDATE sandbox_sessions SET life = ${JSON.stringify(change.life)}, rev = rev + 1,
+        await transaction`UPDATE sandbox_sessions SET life = ${JSON.stringify(change.life)},
+            ref = ${change.life.ref ?? null}, rev = rev + 1,
             caller = ${change.caller ?? null}, call_until = ${change.callUntil ?? null},
             due_at = ${change.dueAt ?? null}, updated_at = ${at} WHERE id = ${id}`
         return changed(session, change, at)
@@ -155,6 +184,37 @@ export const openPostgresStore = async (url: string, maxConnections = 4): Promis
         await sql`UPDATE idempotency SET status = ${status}, body = ${body} WHERE tenant = ${tenant} AND key = ${key}`
       else await sql`DELETE FROM idempotency WHERE tenant = ${tenant} AND key = ${key}`
     },
+    creates: async (tenant, after) => {
+      const rows =
+        (await sql`SELECT at FROM creates WHERE tenant = ${tenant} AND at > ${after}`) as unknown[]
+      return rows.map(readTime)
+    },
+    countCreate: ({ tenant, session, generation, at }, decide) =>
+      sql.begin(async (transaction) => {
+        await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
+        await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${tenant}, 2))`
+        const known = (await transaction`SELECT at FROM creates
+          WHERE session = ${session} AND generation = ${generation}`) as unknown[]
+        if (known.length > 0) return undefined
+        const times = (await transaction`SELECT at FROM creates
+          WHERE tenant = ${tenant} AND at > ${at - DAY_MS}`) as unknown[]
+        const refusal = decide(times.map(readTime))
+        if (refusal) return refusal
+        await transaction`INSERT INTO creates VALUES (${session}, ${generation}, ${tenant}, ${at})`
+        return undefined
+      }),
+    uncountCreate: async (session, generation) => {
+      await sql`DELETE FROM creates WHERE session = ${session} AND generation = ${generation}`
+    },
+    addSeconds: async (tenant, day, seconds) => {
+      await sql`INSERT INTO running_seconds VALUES (${tenant}, ${day}, ${seconds})
+        ON CONFLICT (tenant, day) DO UPDATE SET seconds = running_seconds.seconds + excluded.seconds`
+    },
+    secondsOf: async (tenant, day) => {
+      const rows = (await sql`SELECT seconds FROM running_seconds
+        WHERE tenant = ${tenant} AND day = ${day}`) as unknown[]
+      return rows.length === 0 ? 0 : readSeconds(rows[0])
+    },
     addSnapshot: async ({ id, session, createdAt }) => {
       await sql`INSERT INTO snapshots (id, session, created_at) VALUES (${id}, ${session}, ${createdAt})
         ON CONFLICT DO NOTHING`
@@ -169,6 +229,8 @@ export const openPostgresStore = async (url: string, maxConnections = 4): Promis
     purge: async (at) => {
       await sql`DELETE FROM leases WHERE until <= ${at}`
       await sql`DELETE FROM idempotency WHERE at <= ${at - KEEP_ANSWER_MS}`
+      await sql`DELETE FROM creates WHERE at <= ${at - DAY_MS}`
+      await sql`DELETE FROM running_seconds WHERE day < ${dayOf(at)}`
     },
     forget: async (id) => {
       await sql`DELETE FROM sandbox_sessions WHERE id = ${id}`

@@ -4,6 +4,7 @@ import { lifeSchema } from "../core/life.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import { providerNames } from "../providers/contract.ts"
 import {
+  type PhaseCount,
   type RememberedCall,
   type SessionChange,
   sessionKinds,
@@ -75,6 +76,18 @@ export const readSnapshot = (row: unknown): StoredSnapshot => {
   const { id, session, created_at: createdAt } = snapshotRow.parse(row)
   return { id, session, createdAt }
 }
+
+const phaseRow = z.object({ provider: z.string(), phase: z.string(), count: z.coerce.number() })
+
+export const readPhase = (row: unknown): PhaseCount => phaseRow.parse(row)
+
+const timeRow = z.object({ at: z.coerce.number() })
+
+export const readTime = (row: unknown): number => timeRow.parse(row).at
+
+const secondsRow = z.object({ seconds: z.coerce.number() })
+
+export const readSeconds = (row: unknown): number => secondsRow.parse(row).seconds
 
 const callRow = z.object({
   digest: z.string(),

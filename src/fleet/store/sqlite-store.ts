@@ -2,15 +2,20 @@
 import { Database } from "bun:sqlite"
 import { chmodSync, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
+import type { Life } from "../core/life.ts"
 import { isReady } from "../core/pool.ts"
-import type { FleetStore, RememberedCall, StoredSession } from "./ports.ts"
+import { DAY_MS, dayOf } from "../core/quota.ts"
+import type { FleetStore, NewSession, RememberedCall, StoredSession } from "./ports.ts"
 import {
   changed,
   KEEP_ANSWER_MS,
   LOST_CALL_MS,
   readCall,
+  readPhase,
+  readSeconds,
   readSession,
   readSnapshot,
+  readTime,
 } from "./row.ts"
 
 const setUp = [
@@ -22,13 +27,25 @@ const setUp = [
     id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
     life TEXT NOT NULL, rev INTEGER NOT NULL, caller TEXT, call_until INTEGER, due_at INTEGER,
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, kind TEXT NOT NULL DEFAULT 'hub',
-    pool_key TEXT, UNIQUE (tenant, thread_key)) STRICT`,
+    pool_key TEXT, ref TEXT, UNIQUE (tenant, thread_key)) STRICT`,
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at)",
   `CREATE TABLE IF NOT EXISTS idempotency (
     tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at INTEGER NOT NULL,
     PRIMARY KEY (tenant, key)) STRICT`,
   "CREATE TABLE IF NOT EXISTS snapshots (id TEXT PRIMARY KEY, session TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT",
   "CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) STRICT",
+  `CREATE TABLE IF NOT EXISTS creates (
+    session TEXT NOT NULL, generation INTEGER NOT NULL, tenant TEXT NOT NULL, at INTEGER NOT NULL,
+    PRIMARY KEY (session, generation)) STRICT`,
+  "CREATE INDEX IF NOT EXISTS creates_tenant ON creates (tenant, at)",
+  `CREATE TABLE IF NOT EXISTS running_seconds (
+    tenant TEXT NOT NULL, day INTEGER NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (tenant, day)) STRICT`,
+]
+
+/** After the columns exist, also in a database of an earlier version. */
+const indexes = [
+  "CREATE INDEX IF NOT EXISTS sandbox_sessions_ref ON sandbox_sessions (ref)",
+  "CREATE INDEX IF NOT EXISTS sandbox_sessions_order ON sandbox_sessions (created_at, id)",
 ]
 
 export const openSqliteStore = (path: string): FleetStore => {
@@ -37,14 +54,18 @@ export const openSqliteStore = (path: string): FleetStore => {
   // The environments of sandboxes may hold secrets.
   if (path !== ":memory:") chmodSync(path, 0o600)
   for (const statement of setUp) db.run(statement)
-  // A database of before there were kinds, or a pool.
+  // A database of an earlier version.
   const columns = db.query<{ name: string }, []>("PRAGMA table_info(sandbox_sessions)").all()
   for (const [column, type] of [
     ["kind", "TEXT NOT NULL DEFAULT 'hub'"],
     ["pool_key", "TEXT"],
+    ["ref", "TEXT"],
   ] as const)
     if (columns.every(({ name }) => name !== column))
       db.run(`ALTER TABLE sandbox_sessions ADD COLUMN ${column} ${type}`)
+  if (columns.every(({ name }) => name !== "ref"))
+    db.run("UPDATE sandbox_sessions SET ref = json_extract(life, '$.ref')")
+  for (const statement of indexes) db.run(statement)
   db.query("INSERT OR IGNORE INTO deployment VALUES (1, ?)").run(crypto.randomUUID())
 
   const one = (
@@ -60,31 +81,63 @@ export const openSqliteStore = (path: string): FleetStore => {
       ? undefined
       : one("SELECT * FROM sandbox_sessions WHERE tenant = ? AND thread_key = ?", tenant, threadKey)
 
+  const add = (session: NewSession, life: Life, at: number): StoredSession => {
+    db.query(
+      `INSERT OR IGNORE INTO sandbox_sessions
+        (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at, kind, pool_key, ref)
+        VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)`,
+    ).run(
+      session.id,
+      session.tenant,
+      session.threadKey ?? null,
+      session.provider,
+      JSON.stringify(session.environment),
+      JSON.stringify(life),
+      at,
+      at,
+      session.kind ?? "hub",
+      session.poolKey ?? null,
+      life.ref ?? null,
+    )
+    const stored = byThread(session.tenant, session.threadKey) ?? byId(session.id)
+    if (!stored) throw new Error(`the session ${session.id} was not stored`)
+    return stored
+  }
+
   return {
     deployment: async () => String(db.query("SELECT id FROM deployment").values()[0]?.[0]),
-    add: async (session, life, at) => {
-      db.query(
-        `INSERT OR IGNORE INTO sandbox_sessions
-          (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at, kind, pool_key)
-          VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)`,
-      ).run(
-        session.id,
-        session.tenant,
-        session.threadKey ?? null,
-        session.provider,
-        JSON.stringify(session.environment),
-        JSON.stringify(life),
-        at,
-        at,
-        session.kind ?? "hub",
-        session.poolKey ?? null,
-      )
-      const stored = byThread(session.tenant, session.threadKey) ?? byId(session.id)
-      if (!stored) throw new Error(`the session ${session.id} was not stored`)
-      return stored
-    },
+    add: async (session, life, at) => add(session, life, at),
+    replace: async (session, life, at) =>
+      db
+        .transaction(() => {
+          db.query("DELETE FROM sandbox_sessions WHERE id = ?").run(session.id)
+          return add(session, life, at)
+        })
+        .immediate(),
     find: async (id) => byId(id),
     findThread: async (tenant, threadKey) => byThread(tenant, threadKey),
+    findRef: async (ref) => one("SELECT * FROM sandbox_sessions WHERE ref = ?", ref),
+    page: async (after, limit) =>
+      db
+        .query(
+          "SELECT * FROM sandbox_sessions WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?",
+        )
+        .all(after?.createdAt ?? -1, after?.id ?? "", limit)
+        .map(readSession),
+    activeOf: async (tenant) =>
+      db
+        .query(
+          "SELECT * FROM sandbox_sessions WHERE tenant = ? AND (ref IS NOT NULL OR caller IS NOT NULL)",
+        )
+        .all(tenant)
+        .map(readSession),
+    phases: async () =>
+      db
+        .query(
+          "SELECT provider, json_extract(life, '$.phase') AS phase, count(*) AS count FROM sandbox_sessions GROUP BY 1, 2",
+        )
+        .all()
+        .map(readPhase),
     list: async () =>
       db.query("SELECT * FROM sandbox_sessions ORDER BY created_at, id").all().map(readSession),
     pooled: async () =>
@@ -122,9 +175,10 @@ export const openSqliteStore = (path: string): FleetStore => {
           const change = session && decide(session)
           if (!change) return session
           db.query(
-            "UPDATE sandbox_sessions SET life = ?, rev = rev + 1, caller = ?, call_until = ?, due_at = ?, updated_at = ? WHERE id = ?",
+            "UPDATE sandbox_sessions SET life = ?, ref = ?, rev = rev + 1, caller = ?, call_until = ?, due_at = ?, updated_at = ? WHERE id = ?",
           ).run(
             JSON.stringify(change.life),
+            change.life.ref ?? null,
             change.caller ?? null,
             change.callUntil ?? null,
             change.dueAt ?? null,
@@ -183,6 +237,41 @@ export const openSqliteStore = (path: string): FleetStore => {
         )
       else db.query("DELETE FROM idempotency WHERE tenant = ? AND key = ?").run(tenant, key)
     },
+    creates: async (tenant, after) =>
+      db
+        .query("SELECT at FROM creates WHERE tenant = ? AND at > ?")
+        .all(tenant, after)
+        .map(readTime),
+    countCreate: async ({ tenant, session, generation, at }, decide) =>
+      db
+        .transaction(() => {
+          const known = db.query("SELECT at FROM creates WHERE session = ? AND generation = ?")
+          if (known.get(session, generation) !== null) return undefined
+          const times = db
+            .query("SELECT at FROM creates WHERE tenant = ? AND at > ?")
+            .all(tenant, at - DAY_MS)
+          const refusal = decide(times.map(readTime))
+          if (refusal) return refusal
+          db.query("INSERT INTO creates VALUES (?, ?, ?, ?)").run(session, generation, tenant, at)
+          return undefined
+        })
+        .immediate(),
+    uncountCreate: async (session, generation) =>
+      void db
+        .query("DELETE FROM creates WHERE session = ? AND generation = ?")
+        .run(session, generation),
+    addSeconds: async (tenant, day, seconds) =>
+      void db
+        .query(
+          "INSERT INTO running_seconds VALUES (?, ?, ?) ON CONFLICT (tenant, day) DO UPDATE SET seconds = seconds + excluded.seconds",
+        )
+        .run(tenant, day, seconds),
+    secondsOf: async (tenant, day) => {
+      const row = db
+        .query("SELECT seconds FROM running_seconds WHERE tenant = ? AND day = ?")
+        .get(tenant, day)
+      return row === null ? 0 : readSeconds(row)
+    },
     addSnapshot: async ({ id, session, createdAt }) =>
       void db
         .query("INSERT OR IGNORE INTO snapshots (id, session, created_at) VALUES (?, ?, ?)")
@@ -193,6 +282,8 @@ export const openSqliteStore = (path: string): FleetStore => {
     purge: async (at) => {
       db.query("DELETE FROM leases WHERE until <= ?").run(at)
       db.query("DELETE FROM idempotency WHERE at <= ?").run(at - KEEP_ANSWER_MS)
+      db.query("DELETE FROM creates WHERE at <= ?").run(at - DAY_MS)
+      db.query("DELETE FROM running_seconds WHERE day < ?").run(dayOf(at))
     },
     forget: async (id) => void db.query("DELETE FROM sandbox_sessions WHERE id = ?").run(id),
     close: async () => db.close(),

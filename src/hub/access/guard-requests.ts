@@ -16,7 +16,7 @@ export const guardRequest = async (
   const rule = accessTable[action]
   if (rule.guard === "principal" && rule.on === "owner") {
     if (!may(runner, action, { owner: runner.owner }))
-      throw new Refusal(`${frame.type} is not allowed`)
+      throw new Refusal(`this session may not send ${frame.type}`)
     if (frame.type !== "mailbox-send" || frame.toSessionId === undefined) return
     // Any session of the owner may get mail; one that no session could read is not accepted.
     const receiver = await targetOf(frame.toSessionId)

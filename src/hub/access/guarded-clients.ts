@@ -1,5 +1,5 @@
 /**
- * The door of a session for clients: every message is checked against the access table, counted against the owner's
+ * The check of messages from clients to a session: each is compared against the access table, counted against the owner's
  * limits and written to the audit log before the session gets it. The same for WebSockets and HTTP.
  */
 import { isStorageFull, STORAGE_FULL } from "../../lib/storage-full.ts"
@@ -60,7 +60,8 @@ const refusalOf = (
   { principal }: Sender,
   type: ClientMessage["type"],
 ): Reply | undefined => {
-  if (hasExpired(principal, now())) return refuse("forbidden", "The token has expired.")
+  if (hasExpired(principal, now()))
+    return refuse("forbidden", "The token has expired: connect again with a new one.")
   const decision = decide(principal, `verb:${type}`, access.target())
   if (decision.ok) return undefined
   return decision.status === 403

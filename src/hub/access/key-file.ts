@@ -21,7 +21,8 @@ export const ensureKeyFile = (path: string): string => {
   if (found !== undefined) return found
   make(path)
   const made = read(path)
-  if (made === undefined) throw new Error(`The key file ${path} could not be made.`)
+  if (made === undefined)
+    throw new Error(`The key file ${path} could not be made: check the rights of its directory.`)
   return made
 }
 
@@ -67,9 +68,12 @@ const read = (path: string): string | undefined => {
   if (file === undefined) return undefined
   try {
     const about = fstatSync(file)
-    if (!about.isFile()) throw new Error(`The key file ${path} is not a regular file.`)
+    if (!about.isFile())
+      throw new Error(`The key file ${path} is not a regular file: put the file itself there.`)
     if (about.uid !== process.getuid?.()) {
-      throw new Error(`The key file ${path} belongs to another user.`)
+      throw new Error(
+        `The key file ${path} belongs to another user: run chown on it, or start as that user.`,
+      )
     }
     if ((about.mode & 0o077) !== 0) {
       throw new Error(`The key file ${path} can be read by others: run chmod 600 on it.`)

@@ -84,7 +84,11 @@ export const sessionOfRequest = (frame: RequestFrame, own: string): string => {
   return own
 }
 
-const notFound: Decision = { ok: false, status: 404, message: "There is nothing here." }
+const notFound: Decision = {
+  ok: false,
+  status: 404,
+  message: "The route or the session does not exist.",
+}
 const unauthenticated: Decision = {
   ok: false,
   status: 401,

@@ -2,19 +2,11 @@
 import type { Inbound } from "../../wire/frames/index.ts"
 import { channelKey } from "../../wire/channel.ts"
 import type { IncomingFile, IncomingMessage } from "./adapter.ts"
+import type { Session } from "../session/session.ts"
 import type { Chat } from "./configured-chats.ts"
 
 type Prompt = Inbound<"prompt">
 type Attachment = NonNullable<Prompt["attachments"]>[number]
-
-/** `unavailable`: the session does not exist or has ended. */
-export type Delivered = "delivered" | "unavailable"
-
-export type DeliverPrompt = (
-  session: string,
-  prompt: Prompt,
-  channel: string,
-) => Delivered | Promise<Delivered>
 
 const MAX_FILES = 10
 const MAX_TOTAL_BYTES = 20 * 1024 * 1024
@@ -23,12 +15,16 @@ const MAX_TOTAL_BYTES = 20 * 1024 * 1024
 export const receiveChat = async (
   { adapter, session }: Chat,
   request: Request,
-  deliver: DeliverPrompt,
+  find: (session: string) => Session | undefined,
 ): Promise<Response> => {
   const { response, messages } = await adapter.receive(request)
   for (const message of messages) {
     const { prompt, channel } = await promptOf(adapter.type, message)
-    if ((await deliver(session, prompt, channel)) === "delivered") continue
+    const target = find(session)
+    if (target && target.status().status !== "ended") {
+      target.prompt(prompt, channel, { fromChat: true })
+      continue
+    }
     // Without this, the person would wait for an answer that never comes.
     await adapter
       .send(

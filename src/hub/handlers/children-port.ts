@@ -16,7 +16,7 @@ type Later<T> = T | Promise<T>
 export interface Children {
   /** Idempotent: the same request is the same child. */
   readonly spawn: (parent: string, requestId: string, task: Task) => Promise<string>
-  /** Ends the child session that was made for this execution, if there is one. Its parent is told. */
+  /** Ends the child session that was made for this execution, if there is one. Its parent gets a report. */
   readonly executionEnded: (executionId: string, status: string) => Promise<void>
   readonly of: (parent: string) => Later<readonly Record<string, unknown>[]>
   /** Throws a Refusal unless `child` is a child of `parent`. */

@@ -81,7 +81,8 @@ export const createExecutions = (
   effects: Effects,
 ): Executions => ({
   begin: ({ id, workflow, session, variables = {}, trigger, source }) => {
-    if (!workflow.enabled) throw new Refusal(`the workflow ${workflow.slug} is disabled`)
+    if (!workflow.enabled)
+      throw new Refusal(`the workflow ${workflow.slug} is disabled: enable it first`)
     const inserted = sql.all(
       `INSERT OR IGNORE INTO executions (id, workflow, hash, session, trigger_id, status, variables, started_at)
        VALUES (?, ?, ?, ?, ?, 'running', ?, ?) RETURNING id`,

@@ -1,6 +1,7 @@
 /** Handlers of the requests that need more than the shared store: other sessions, child sessions, the git host. */
 import { channelAddress, channelKey } from "../../wire/channel.ts"
-import type { Session, SessionStatus } from "../session/session.ts"
+import type { Session } from "../session/session.ts"
+import type { SessionStatus } from "../session/session-facts.ts"
 import type { Children } from "./children-port.ts"
 import type { GitHost } from "./git-host.ts"
 import type { ObjectStorage } from "../object-storage.ts"

@@ -63,7 +63,7 @@ export const proposalActions = (sql: Sql, context: HandlerContext, workflows: Wo
     )
     if (!row) throw new Refusal(`there is no proposal ${id} for this workflow`)
     if (row.expires_at !== null && Date.parse(row.expires_at) < context.now()) {
-      throw new Refusal("the proposal has expired")
+      throw new Refusal("the proposal has expired: make a new one")
     }
     return row
   }
@@ -125,7 +125,7 @@ export const proposalActions = (sql: Sql, context: HandlerContext, workflows: Wo
       if (row.status !== "approved")
         throw new Refusal(`the proposal is ${row.status}, not approved`)
       if (row.base_hash !== workflow.hash) {
-        throw new Refusal("the workflow has changed since the proposal was made")
+        throw new Refusal("the workflow has changed since the proposal was made: make a new one")
       }
       const change = {
         data: row.proposal,

@@ -1,4 +1,4 @@
-/** What a session tells the control plane about itself, read from its tables. */
+/** What the control plane needs to know of a session, read from its tables. */
 import { readJson } from "../../lib/json.ts"
 import { readCounts } from "./counts.ts"
 import { hasEnded, type NamedValues } from "./named-values.ts"

@@ -149,7 +149,10 @@ const refuse = (code: RefusalCode, message: string): Reply => ({
   error: { code, message },
 })
 
-const NO_RUNNER = refuse("no-runner", "the runner is not connected")
+const NO_RUNNER = refuse(
+  "no-runner",
+  "the runner is not connected: try again when the sandbox runs",
+)
 const NOT_QUEUED = "the prompt is not in the queue any more: it runs or has ended"
 
 const verbsOf = (context: SessionContext): Verbs => {
@@ -180,16 +183,21 @@ const verbsOf = (context: SessionContext): Verbs => {
   }
   return {
     prompt: ({ type, clientRequestId, ...rest }) => {
-      if (hasEnded(values)) return refuse("too-late", "the session has ended")
+      if (hasEnded(values)) return refuse("too-late", "the session has ended: start a new one")
       const channel = channelKey(rest)
       const prompt: Prompt = { type, messageId: ports.newId(), ...rest, ...channelAddress(channel) }
       if (rest.attachments?.some(({ url }) => url.length > MAX_TEXT && !isBase64(url))) {
         return refuse("bad-request", "attachments: a data URL of this size must be base64")
       }
       const queued = queue.countQueued()
-      if (queued >= MAX_QUEUED) return refuse("too-many", `${queued} prompts are queued already`)
+      if (queued >= MAX_QUEUED)
+        return refuse("too-many", `${queued} prompts are queued already: wait until some have run`)
       const added = queue.add(prompt, channel, clientRequestId)
-      if (!added) return refuse("conflict", "this clientRequestId was used for another prompt")
+      if (!added)
+        return refuse(
+          "conflict",
+          "this clientRequestId was used for another prompt: send a new one",
+        )
       return { ok: true, messageId: added.id, fresh: added.fresh }
     },
     abort: (message) => {

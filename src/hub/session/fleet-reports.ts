@@ -1,6 +1,6 @@
 /**
- * Tells a control plane in another process what the session needs. The last report that it has stored is a row: a report
- * that failed is repeated by the alarm, also after a restart, and people are told when the control plane stays away.
+ * Reports to a control plane in another process what the session needs. The last report that it has stored is a row: a report
+ * that failed is repeated by the alarm, also after a restart, and a system message says when the control plane stays unreachable.
  */
 import { backoffMs } from "../../lib/backoff.ts"
 import type { Deadlines } from "./deadlines.ts"

@@ -324,7 +324,7 @@ const tableOf = (context: SessionContext): IngestTable => {
   }
 }
 
-/** A question is told to the parent session that waits for the work, and to the chat that it came from. */
+/** A question goes to the parent session that waits for the work, and to the chat that the prompt came from. */
 const tellAsked = (context: SessionContext, frame: Outbound<"question">): void => {
   const { questionId, text } = frame
   context.childReports.asked(frame.messageId, questionId, text)

@@ -129,7 +129,7 @@ export interface Ports {
   readonly objects?: ArtifactObjects | undefined
   /** After every commit, also without a change. */
   readonly activity?: ((now: SessionActivity) => void) | undefined
-  /** Tells a control plane in another process. Rejects if it did not store the report; it is repeated then. */
+  /** Reports to a control plane in another process. Rejects if the report was not stored; it is repeated then. */
   readonly tellFleet?: ((now: SessionActivity) => Promise<void>) | undefined
   /** Logs an event. The fields never hold values out of frames. */
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void

@@ -66,7 +66,7 @@ export const endPrompt = (context: SessionContext, id: string): void => {
     context.chatSends.endPrompt(id, row.channel, { error: row.error ?? "unknown reason" })
 }
 
-/** The named value that tells clients of a provider's retry. It exists until the turn ends. */
+/** The named value that shows clients a provider's retry. It exists until the turn ends. */
 export const retryState = (turnId: string): string => `retry:${turnId}`
 
 const endMessages = (

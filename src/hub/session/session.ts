@@ -12,13 +12,21 @@ import {
   reportPrompt,
 } from "./child-reports.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
-import { readMessages, readSnapshot, readUsage } from "./client-views.ts"
+import { readMessages, readSnapshot } from "./client-views.ts"
 import { type Configure, createConfigure } from "./session-config.ts"
 import { checkBudget, type OwnerAccount } from "./budget.ts"
-import { type Budget, type BudgetState, spentOf } from "../access/budgets.ts"
-import { storeArtifact } from "./artifacts.ts"
+import type { Budget, BudgetState } from "../access/budgets.ts"
+import { meetDeadlines } from "./meet-deadlines.ts"
+import { addNote, addNotification, type Note, type Notification } from "./notes.ts"
 import { addOrder, cancelExecution } from "./workflow-orders.ts"
-import { createSessionContext, type SessionContext } from "./session-context.ts"
+import { createSessionContext } from "./session-context.ts"
+import {
+  readFacts,
+  readLive,
+  readStatus,
+  type SessionFacts,
+  type SessionStatus,
+} from "./session-facts.ts"
 import { readActivity, readWish } from "./activity.ts"
 import type { Ports, SandboxWish, SessionActivity } from "./ports.ts"
 import { answerFromChat } from "./chat-questions.ts"
@@ -26,13 +34,12 @@ import {
   abandonPrompt,
   answerQuestion,
   dispatch,
-  reconcile,
   stopPrompts,
   withdrawAll,
 } from "./prompt-lifecycle.ts"
 import { hasOtherModel, setOwnerModel, setSessionModel } from "./prompt-models.ts"
 import type { Prompt } from "./queue.ts"
-import { readChannelKeys, readChannels } from "./channel-summaries.ts"
+import { readChannelKeys } from "./channel-summaries.ts"
 import { movableRow, readRow } from "./rows.ts"
 import { type SearchResult, searchText } from "./search.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
@@ -79,9 +86,7 @@ export interface Session {
   /** A line in the conversation that is not a prompt. Idempotent by its id. */
   readonly note: (line: Note) => void
   /** Shows clients a notification that this session sent or received. Idempotent by its id. */
-  readonly notify: (
-    notification: Readonly<Record<string, unknown>> & { readonly id: string },
-  ) => void
+  readonly notify: (notification: Notification) => void
   readonly config: () => object
   /** Increases with every new token, so that keys of an earlier sandbox are not valid for a later one. */
   readonly generation: () => number
@@ -123,43 +128,6 @@ export interface PromptOptions {
   readonly fromChat?: boolean
 }
 
-export interface Note {
-  readonly id: string
-  readonly role: "user" | "assistant" | "system"
-  readonly content: string
-  readonly channel?: string
-  readonly image?: { readonly base64: string; readonly mime: string }
-  /** It is a reply of the agent: sent to the chat service of its channel too. */
-  readonly reply?: boolean
-  /** Another message follows it: the final text of the turn is sent too. */
-  readonly followUp?: boolean
-}
-
-export interface SessionFacts {
-  readonly title: string
-  readonly status: "running" | "ended"
-  /** When the newest message started or ended; absent without messages. */
-  readonly activeAt?: number
-  /** The place of the newest message. */
-  readonly rev: number
-  readonly dollars: number
-  readonly tokens: number
-  readonly live: LiveStatus
-}
-
-export const sessionStatus = z.object({
-  status: z.enum(["running", "ended"]),
-  connected: z.boolean(),
-  working: z.number(),
-  queued: z.number(),
-  title: z.string().optional(),
-})
-export type SessionStatus = Readonly<z.output<typeof sessionStatus>>
-
-/** The newest ones: the named value is sent as a whole. Agents read older ones with `mailbox_check`. */
-const MAX_NOTIFICATIONS = 50
-const notificationList = z.array(z.looseObject({ id: z.string() }))
-
 /** `config`: the decrypted text of the stored config, if there is one. */
 export const createSession = (ports: Ports, config?: string): Session => {
   migrate(ports.sql)
@@ -168,24 +136,6 @@ export const createSession = (ports: Ports, config?: string): Session => {
   const runner = createRunnerSide(context)
   const configure = createConfigure(context)
   const generation = () => Number(values.getPrivate("generation") ?? 0)
-
-  const status = (): SessionStatus => {
-    const title = values.getPublic("title")
-    return {
-      status: hasEnded(values) ? "ended" : "running",
-      connected: runnerConnection.state().connection !== null,
-      working: queue.processing().length,
-      queued: queue.countQueued(),
-      title: typeof title === "string" ? title : undefined,
-    }
-  }
-
-  const live = (): LiveStatus => {
-    const { connected, working, queued } = status()
-    const channels = readChannels(ports.sql)
-    const waiting = channels.reduce((sum, channel) => sum + channel.waiting, 0)
-    return { connected, working, queued, waiting, channels }
-  }
 
   return {
     runner,
@@ -254,37 +204,8 @@ export const createSession = (ports: Ports, config?: string): Session => {
       })
     },
     cancelWorkflow: (executionId) => commit(() => cancelExecution(context, executionId)),
-    note: ({
-      id,
-      role,
-      content,
-      channel = "web:default",
-      image,
-      reply = false,
-      followUp = false,
-    }) =>
-      commit(() => {
-        const artifact =
-          image &&
-          storeArtifact(context, {
-            ...image,
-            id: blobIdOf(ports.digest(id)),
-            description: content,
-            messageId: id,
-          })
-        const extra = artifact === undefined ? {} : { extra: { artifact } }
-        context.messages.add(role, { channel, content, ...extra }, { id })
-        if (!reply) return
-        if (!followUp) context.chatSends.markReplied(channel)
-        const picture = artifact === undefined ? undefined : { artifact, mime: image?.mime ?? "" }
-        context.chatSends.add({ id, channel, text: content, image: picture })
-      }),
-    notify: (notification) =>
-      commit(() => {
-        const known = notificationList.parse(values.getPublic("notifications") ?? [])
-        if (known.some(({ id }) => id === notification.id)) return
-        values.setPublic("notifications", [...known, notification].slice(-MAX_NOTIFICATIONS))
-      }),
+    note: (line) => commit(() => addNote(context, line)),
+    notify: (notification) => commit(() => addNotification(values, notification)),
     generation,
     config: values.config,
     gatewayUrl: () => connectedRunner.safeParse(values.getPublic("runner")).data?.gatewayUrl,
@@ -327,9 +248,9 @@ export const createSession = (ports: Ports, config?: string): Session => {
       runner.flush()
       return readMessages(ports.sql, { limit }).messages
     },
-    status,
-    live,
-    facts: () => ({ ...readFacts(context), live: live() }),
+    status: () => readStatus(context),
+    live: () => readLive(context),
+    facts: () => readFacts(context),
     budget: () => ({ limits: context.budget.limits(), state: context.budget.state() }),
     setBudget: (limits) =>
       commit(() => {
@@ -355,70 +276,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
 
 const connectedRunner = z.object({ connected: z.literal(true), gatewayUrl: z.string().optional() })
 
-const lastMessageRow = z.object({ rev: z.number().nullable(), at: z.number().nullable() })
-
-const readFacts = ({ ports, values }: SessionContext): Omit<SessionFacts, "live"> => {
-  const last = readRow(
-    ports.sql,
-    lastMessageRow,
-    "SELECT max(place) AS rev, max(coalesce(ended_at, created_at)) AS at FROM messages",
-  )
-  const title = values.getPublic("title")
-  return {
-    title: typeof title === "string" ? title : "",
-    status: hasEnded(values) ? "ended" : "running",
-    rev: last?.rev ?? 0,
-    ...(typeof last?.at === "number" && { activeAt: last.at }),
-    ...spentOf(readUsage(ports.sql)),
-  }
-}
-
 /** Call before a transaction: on workerd an error loses its fields when it leaves one. */
 const refuseIfEnded = (values: NamedValues): void => {
   if (hasEnded(values)) throw new FinalFailure("the session has ended")
 }
-
-const meetDeadlines = (context: SessionContext): void => {
-  const { ports, deadlines, changes, runnerConnection } = context
-  for (const { kind, ref } of deadlines.takeDue(ports.now())) {
-    switch (kind) {
-      case "stop":
-      case "prompt":
-        abandonPrompt(context, ref, kind)
-        break
-      case "barrier":
-        if (runnerConnection.state().phase === "reconciling") reconcile(context)
-        break
-      case "report":
-        context.childReports.retry()
-        break
-      case "workflow":
-        context.workflowReports.retry()
-        break
-      case "send":
-        context.chatSends.wake()
-        break
-      case "fleet":
-        context.fleetReports.retry()
-        break
-      case "ask":
-        ports.sql.run("UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'", ref)
-        changes.record("ask", ref)
-        break
-      case "interaction":
-        context.interactions.expireOne(ref)
-        break
-      case "artifact":
-        context.artifactMoves.wake()
-        break
-      case "access":
-        // After the transaction: closing a connection may start another one.
-        ports.later(0, ports.checkConnections)
-        break
-    }
-  }
-  dispatch(context)
-}
-
-/** An id of our own, the same for a repeated note: its id comes from a runner and may be any text. */
-const blobIdOf = (digest: string): string => digest.slice(digest.indexOf(":") + 1)

@@ -7,17 +7,13 @@ import { changedTurn, restoreTurn } from "../turn/turn-record.ts"
 import { answerText } from "../turn/text.ts"
 import { newTurn, type Outcome, type Turn, turnIdOf } from "../turn/turn.ts"
 import { chooseAgentSession } from "./agent-sessions.ts"
-import {
-  foreignJob,
-  type ForeignPrompt,
-  readForeignPrompt,
-  readMissedPrompt,
-} from "./foreign-prompt.ts"
+import { createForeignTurns } from "./foreign-turns.ts"
 import { type ChannelAddress, channelKey } from "../../wire/channel.ts"
 import type { ChannelPorts, ReadyAgent } from "./channels.ts"
 import type { StoredJob } from "./job-store.ts"
 import { type Job, jobId } from "./jobs.ts"
 import { type Posting, type RunningTurn, runTurn } from "./turn-effects.ts"
+import { createSlots, type Slot } from "./slots.ts"
 import { prepareJob } from "./prepare-job.ts"
 import { waitUntilHealthy } from "./wait-until-healthy.ts"
 import { commandResult, endWithoutTurn } from "./end-without-turn.ts"
@@ -39,15 +35,6 @@ interface ExclusiveWork {
 
 /** `tries` counts how often the job was started and OpenCode gave no response. */
 type QueueEntry = { readonly job: Job; readonly tries: number } | { readonly work: ExclusiveWork }
-
-/** What runs on the channel: a job in preparation, then its turn; or exclusive work. */
-interface Slot {
-  job: Job | undefined
-  readonly stopping: AbortController
-  turn: RunningTurn | undefined
-  /** Set for exclusive work; resolves when it has ended. */
-  workEnded: Promise<void> | undefined
-}
 
 /** A turn of an earlier process of the runner, with the reason of a stop that arrived before it was resumed. */
 interface InterruptedTurn {
@@ -90,45 +77,28 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
   const queue: QueueEntry[] = []
   /** Interrupted turns, until OpenCode is ready to resume them. */
   let toResume: InterruptedTurn[] = []
-  let slots: readonly Slot[] = []
   /** True if the last turn finished cleanly in this process. */
   let lastTurnFinishedCleanly = false
-  /** In this agent session there may be foreign turns that are not shown yet. */
-  let unseenIn: string | undefined
 
-  const turns = () => slots.flatMap(({ turn }) => turn ?? [])
-  const isBusy = () => slots.length > 0 || queue.length > 0 || toResume.length > 0
-
-  const openSlot = (job: Job | undefined): Slot => {
-    const slot: Slot = {
-      job,
-      stopping: new AbortController(),
-      turn: undefined,
-      workEnded: undefined,
-    }
-    slots = [...slots, slot]
-    return slot
-  }
-  const closeSlot = (slot: Slot): void => {
-    slots = slots.filter((other) => other !== slot)
-    startNext()
-  }
+  const slots = createSlots(() => startNext())
+  const { turns } = slots
+  const isBusy = () => slots.all().length > 0 || queue.length > 0 || toResume.length > 0
 
   const startNext = (): void => {
     const agent = ports.agent()
-    if (slots.length > 0 || toResume.length > 0 || !agent) return
-    if (unseenIn !== undefined) return void showUnseen(agent, unseenIn)
+    if (slots.all().length > 0 || toResume.length > 0 || !agent) return
+    if (foreignTurns.showUnseen(agent)) return
     if (ports.isPaused()) return ports.onIdle()
     const next = queue.shift()
     if (!next) return ports.onIdle()
     if ("job" in next) return void run(next, agent, undefined)
-    const slot = openSlot(undefined)
+    const slot = slots.open(undefined)
     const { signal } = slot.stopping
     // Exclusive work that fails or is stopped may leave an unfinished compaction behind.
     lastTurnFinishedCleanly = false
     slot.workEnded = next.work
       .run(agent, ports.sessions.agentSessionOf(key), signal)
-      .finally(() => closeSlot(slot))
+      .finally(() => slots.close(slot))
   }
 
   const run = async (
@@ -136,14 +106,14 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     agent: ReadyAgent,
     steered: RunningTurn | undefined,
   ) => {
-    const slot = openSlot(job)
+    const slot = slots.open(job)
     const { signal } = slot.stopping
     try {
       const choice = steered?.identity ?? (await ensureSession(job, agent, signal))
       if (signal.aborted) return
       if ("foreign" in choice) {
         queue.unshift({ job, tries })
-        return followIn(slot, agent, choice.agentSessionId, choice.foreign)
+        return foreignTurns.followIn(slot, agent, choice.agentSessionId, choice.foreign)
       }
       const { agentSessionId } = choice
       const prepared = await prepareJob(job, agent, agentSessionId, ports, signal)
@@ -173,88 +143,8 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       if (isAgentReplaced || (gotNoResponse && tries < MAX_TRIES))
         queue.unshift({ job, tries: isAgentReplaced ? 0 : tries + 1 })
       else endJobWithoutTurn(job, { type: "error", error: describeError(error) })
-      closeSlot(slot)
+      slots.close(slot)
     }
-  }
-
-  /** The slot may have been opened for a job, which is in the queue again. */
-  const followIn = (
-    slot: Slot,
-    agent: ReadyAgent,
-    agentSessionId: string,
-    foreign: ForeignPrompt,
-  ): void => {
-    const job = foreignJob(foreign, address)
-    const identity = {
-      promptId: jobId(job),
-      turnId: crypto.randomUUID(),
-      ...address,
-      agentSessionId,
-      userMessageId: foreign.userMessageId,
-    }
-    const { endsBefore } = foreign
-    const turn = newTurn(identity, {
-      ...ports.settings,
-      models: [],
-      observed: true,
-      ...(endsBefore !== undefined && { endsBefore }),
-    })
-    const posting: Posting = {
-      kind: "prompt",
-      body: { messageID: foreign.userMessageId, parts: [] },
-    }
-    const saved = changedTurn(turn, undefined)
-    jobs.queued(jobId(job), key, job)
-    if (saved) jobs.started(jobId(job), posting, saved)
-    send({ type: "workflow-chat-message", role: "user", content: foreign.text, ...address })
-    slot.job = job
-    launch(slot, job, turn, posting, agent).dispatch({ type: "resume" })
-  }
-
-  const follow = async (agentSessionId: string, userMessageId?: string): Promise<void> => {
-    const agent = ports.agent()
-    if (!agent) return
-    if (isBusy()) {
-      unseenIn = agentSessionId
-      return
-    }
-    const slot = openSlot(undefined)
-    const foreign = await readForeignPrompt(
-      agent.client,
-      agentSessionId,
-      jobs.hasUserMessage,
-      userMessageId,
-    ).catch((error: unknown) => {
-      log.warn("foreign-turn.not-read", { error: describeError(error) })
-      return undefined
-    })
-    if (foreign && ports.agent() === agent) followIn(slot, agent, agentSessionId, foreign)
-    else closeSlot(slot)
-  }
-
-  const readMissed = ({ client }: ReadyAgent, agentSessionId: string) =>
-    readMissedPrompt(client, agentSessionId, jobs.hasUserMessage).catch((error: unknown) => {
-      const isGone = error instanceof AgentCallError && error.status === 404
-      if (!isGone) log.warn("foreign-turn.not-read", { error: describeError(error) })
-      return undefined
-    })
-  /** Reads without a slot: the channel's own prompts do not wait for it. */
-  const showMissed = async (agentSessionId: string): Promise<void> => {
-    const agent = ports.agent()
-    if (!agent) return
-    const hasMissed = isBusy() || (await readMissed(agent, agentSessionId)) !== undefined
-    if (!hasMissed) return
-    unseenIn = agentSessionId
-    startNext()
-  }
-  /** Shows the oldest turn that is not shown; the next call, after its end, shows the next one. */
-  const showUnseen = async (agent: ReadyAgent, agentSessionId: string): Promise<void> => {
-    const slot = openSlot(undefined)
-    unseenIn = undefined
-    const missed = await readMissed(agent, agentSessionId)
-    if (!missed || ports.agent() !== agent) return closeSlot(slot)
-    unseenIn = agentSessionId
-    followIn(slot, agent, agentSessionId, missed)
   }
 
   const launch = (
@@ -281,13 +171,15 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
         persistence.ended(jobId(job), outcome)
         ports.onJobEnded(job, outcome, answer)
         ports.onTurnEnded(ended, agent)
-        closeSlot(slot)
+        slots.close(slot)
       },
     })
     slot.turn = running
     ports.subscribe(turn.identity.agentSessionId, channel)
     return running
   }
+
+  const foreignTurns = createForeignTurns({ address, ports, slots, isBusy, startNext, launch })
 
   const ensureSession = async (job: Job, { client }: ReadyAgent, signal: AbortSignal) => {
     const named = job.type === "prompt" ? job.opencodeSessionId : undefined
@@ -318,18 +210,18 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
 
   const stop = async (reason: string, keepForeign = false): Promise<void> => {
     const isForeign = (turn: RunningTurn) => turn.state().settings.observed === true
-    const hasOwn = queue.length > 0 || slots.some(({ turn }) => !turn || !isForeign(turn))
+    const hasOwn = queue.length > 0 || slots.all().some(({ turn }) => !turn || !isForeign(turn))
     const canceled = { type: "canceled", reason } as const
     for (const entry of queue.splice(0)) {
       if ("job" in entry) endJobWithoutTurn(entry.job, canceled)
       else entry.work.fail(new Error(reason))
     }
-    for (const slot of slots.filter(({ turn, job }) => !turn && job)) {
+    for (const slot of slots.all().filter(({ turn, job }) => !turn && job)) {
       slot.stopping.abort()
       if (slot.job) endJobWithoutTurn(slot.job, canceled)
-      closeSlot(slot)
+      slots.close(slot)
     }
-    const exclusive = slots.filter(({ workEnded }) => workEnded !== undefined)
+    const exclusive = slots.all().filter(({ workEnded }) => workEnded !== undefined)
     for (const { stopping } of exclusive) stopping.abort(new Error(reason))
     for (const interrupted of toResume) interrupted.stopReason ??= reason
     const stopped = turns().filter((turn) => !(keepForeign && hasOwn && isForeign(turn)))
@@ -344,7 +236,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
     const resumed = toResume
     toResume = []
     for (const { stored, turn, stopReason } of resumed) {
-      const running = launch(openSlot(stored.job), stored.job, turn, stored.posting, agent)
+      const running = launch(slots.open(stored.job), stored.job, turn, stored.posting, agent)
       for (const child of turn.children) ports.subscribe(child, channel)
       running.dispatch({ type: "resume" })
       if (stopReason !== undefined) running.dispatch({ type: "stop", reason: stopReason })
@@ -352,7 +244,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
   }
 
   const waitingIds = () => [
-    ...slots.flatMap(({ job, turn }) => (job && !turn ? [jobId(job)] : [])),
+    ...slots.all().flatMap(({ job, turn }) => (job && !turn ? [jobId(job)] : [])),
     ...queue.flatMap((entry) => ("job" in entry ? [jobId(entry.job)] : [])),
   ]
 
@@ -375,8 +267,8 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
         queue.push({ work: exclusive })
         startNext()
       }),
-    follow,
-    showMissed,
+    follow: foreignTurns.follow,
+    showMissed: foreignTurns.showMissed,
     stop,
     turns,
     // Events of a sub-agent belong to the first turn: a turn that steers it has not started its own work yet.
@@ -403,7 +295,7 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
       ...waitingIds().map((messageId) => ({ messageId, channelKey: key })),
     ],
     isBusy,
-    isRunning: () => slots.length > 0,
+    isRunning: () => slots.all().length > 0,
     startNext,
   }
 

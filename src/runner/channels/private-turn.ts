@@ -37,7 +37,7 @@ export const createPrivateTurns = (options: Options): PrivateTurns => {
     turns: () => [...running],
     converse: async (title, use) => {
       const agent = options.agent()
-      if (!agent) throw new Error("OpenCode is not ready")
+      if (!agent) throw new Error("OpenCode is not ready: try again")
       const agentSessionId = await agent.client.createSession(title)
       try {
         return await use(async (text) => {

@@ -11,7 +11,7 @@ export const changedFiles = async ({
   readonly FilePatch[]
 > => {
   const agent = channels.agent()
-  if (!agent) throw new Error("OpenCode is not ready")
+  if (!agent) throw new Error("OpenCode is not ready: try again")
   const diffs: FileDiff[] = []
   for (const agentSessionId of agentSessionIds()) {
     await channels.waitForSummary(agentSessionId)

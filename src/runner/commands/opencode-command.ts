@@ -36,7 +36,7 @@ const redo: BuiltInCommand = async ({ client }, agentSessionId) => {
 
 const compact: BuiltInCommand = async ({ client, defaultModel }, agentSessionId, signal) => {
   const model = parseModel(defaultModel ?? "")
-  if (!model) throw new Error("compacting needs a default model, and none is configured")
+  if (!model) throw new Error("compacting needs a default model: configure one")
   try {
     await client.summarize(agentSessionId, model, signal)
   } catch (error) {
@@ -65,7 +65,8 @@ export const opencodeCommand: Command<"opencode-command"> = async (ports, frame)
     const result = await channels.runExclusively(
       addressOf(frame),
       async (agent, agentSessionId, signal) => {
-        if (agentSessionId === undefined) throw new Error("this channel has no conversation yet")
+        if (agentSessionId === undefined)
+          throw new Error("this channel has no conversation yet: send a prompt first")
         return run(agent, agentSessionId, signal, ports.snapshots)
       },
     )

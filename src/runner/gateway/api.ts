@@ -58,7 +58,11 @@ export const createApi = (ports: ApiPorts): Api => {
     else log.error("api.failed", fields)
     const { status, code, message } = isExpected
       ? error
-      : { status: 500 as const, code: "internal", message: "something went wrong in the runner" }
+      : {
+          status: 500 as const,
+          code: "internal",
+          message: "the runner failed to handle the request: its log has the reason",
+        }
     return { status, body: { error: message, code, requestId } }
   }
   /** An error is a reply too: repeating a call that failed half-way must not carry it out again. */
@@ -102,7 +106,12 @@ export const createApi = (ports: ApiPorts): Api => {
   }
   app.get("/api/approvals/:id", (context) => {
     const found = ports.approvals?.poll(context.req.param("id"))
-    if (!found) throw new ApiError(404, "not-found", "no action waits under this id")
+    if (!found)
+      throw new ApiError(
+        404,
+        "not-found",
+        "no action with this id waits for an approval: call it again",
+      )
     const isOver = found.result !== undefined
     return context.json(isOver ? { status: "done", reply: found.result } : { status: "waiting" })
   })

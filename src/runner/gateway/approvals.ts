@@ -58,7 +58,11 @@ export const createApprovals = ({ actions, ask, newId, clock }: ApprovalsOptions
 
   const start = (question: Asked) => {
     if (open.size >= MOST_OPEN)
-      throw new ApiError(429, "too-many-approvals", `${MOST_OPEN} actions wait for an approval`)
+      throw new ApiError(
+        429,
+        "too-many-approvals",
+        `${MOST_OPEN} actions wait for an approval already: wait until one is answered`,
+      )
     const permissionId = `action-${newId()}`
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const cancel = clock.after(ANSWER_MS, () =>

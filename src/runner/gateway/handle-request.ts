@@ -92,7 +92,7 @@ export const createRequestHandler = (
     if (kind === "unknown") return exchange.respond(refusal(head, "host"))
     if (kind === "page") return pageDoor?.(exchange, target)
     const isTunnelHost = kind !== "box" && tunnels.findByHost(head.host) !== undefined
-    // The rows of the sandbox are on one host: a name that is no tunnel's has none.
+    // The rows of the sandbox are on one host: the name of a missing tunnel has none.
     if (kind === "tunnel" && !isTunnelHost) return exchange.respond(notFound(head, NO_TUNNEL))
     const route = isTunnelHost ? tunnelHostRoute : findRoute(target.path, target.search)
     if (route === undefined) return exchange.respond(notFound(head))
@@ -247,7 +247,13 @@ export const createRequestHandler = (
       return exchange.respond(errorResponse(error.status, "malformed", error.message))
     }
     options.onError(exchange.route, error)
-    exchange.respond(errorResponse(500, "internal", "something went wrong in the runner"))
+    exchange.respond(
+      errorResponse(
+        500,
+        "internal",
+        "the runner failed to handle the request: its log has the reason",
+      ),
+    )
   }
 
   return (exchange) => {

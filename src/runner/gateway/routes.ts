@@ -163,10 +163,16 @@ const exactPaths = new Set(
 )
 const [, verboseHealth] = routes
 
+const endOfSegment = (path: string, start: number): number => {
+  const slash = path.indexOf("/", start)
+  return slash === -1 ? path.length : slash
+}
+
 /** The row of an address. Segments are compared as sent: a percent-encoded one matches no row. */
 export const findRoute = (path: string, search: string): Route | undefined => {
-  const [, first = "", second = ""] = path.split("/", 3)
-  const route = bySegments.get(`${first}/${second}`) ?? bySegments.get(first)
+  const firstEnd = endOfSegment(path, 1)
+  const secondEnd = endOfSegment(path, firstEnd + 1)
+  const route = bySegments.get(path.slice(1, secondEnd)) ?? bySegments.get(path.slice(1, firstEnd))
   if (route === undefined) return undefined
   if (exactPaths.has(route.path) && path !== route.path) return undefined
   return route.name === "health" && /[?&]verbose(?:[=&]|$)/.test(search) ? verboseHealth : route

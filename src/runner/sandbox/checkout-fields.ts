@@ -1,4 +1,4 @@
-/** Tells the session agent which repository the sandbox has checked out: it may run where the checkout is not. */
+/** The fields that say which repository the sandbox has checked out; the session agent needs them: it may run where the checkout is not. */
 import { ownerAndName } from "../../lib/git-url.ts"
 import type { Git } from "./git.ts"
 

@@ -107,7 +107,10 @@ const errorOf = ({ timedOut, stderr }: CommandResult, timeoutMs: number): Secret
     return new SecretsError("timeout", `1Password did not respond within ${timeoutMs / 1000} s`)
   }
   return /unauthorized|invalid token|service account/i.test(stderr)
-    ? new SecretsError("unavailable", "1Password refuses this sandbox's service account")
+    ? new SecretsError(
+        "unavailable",
+        "1Password refuses this sandbox's service account: check OP_SERVICE_ACCOUNT_TOKEN",
+      )
     : new SecretsError("not-found", "1Password has no such item")
 }
 

@@ -206,7 +206,7 @@ type WithoutTime<Event> = Event extends unknown ? Omit<Event, "now"> : never
 type FlowChange = WithoutTime<FlowEvent>
 
 const required = (pty: Bun.Terminal | undefined): Bun.Terminal => {
-  if (pty === undefined) throw new Error("this system has no PTY for a terminal")
+  if (pty === undefined) throw new Error("this system has no PTY for a terminal: mount /dev/pts")
   return pty
 }
 

@@ -11,7 +11,12 @@ export const workspaceOperations = (
     work: (sync: NonNullable<typeof workspace>) => Promise<Result>,
     code: string,
   ): Promise<Result> => {
-    if (!workspace) throw new ApiError(404, "not-found", "this sandbox does not save its workspace")
+    if (!workspace)
+      throw new ApiError(
+        404,
+        "not-found",
+        "this sandbox does not save its workspace: set WORKSPACE_SYNC=1",
+      )
     try {
       return await work(workspace)
     } catch (error) {

@@ -127,7 +127,7 @@ const outcomeOf = (turn: Draft, why: ReadReason): Outcome => {
   const isResumed = why === "resume" || turn.resumed === true
   const cutShort = isResumed && newest?.finish === "tool-calls"
   if (newest?.open || cutShort || isAborted)
-    return { type: "error", error: "OpenCode was stopped in mid-turn" }
+    return { type: "error", error: "OpenCode was stopped during the turn" }
   // A cut stream that OpenCode would have retried: it completed the message when it was ended, without a reason to finish.
   if (isResumed && newest && newest.finish === undefined && !newest.error)
     return { type: "error", error: BROKEN_OFF }

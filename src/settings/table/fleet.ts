@@ -3,6 +3,11 @@ import { z } from "zod"
 import { hostNames, seconds, someText, urlWith } from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
+const wholeNumber = z.coerce
+  .number("must be a number")
+  .int("must be a whole number")
+  .min(0, "must not be negative")
+
 export const fleetSettings = {
   sandboxProvider: {
     env: "SANDBOX_PROVIDER",
@@ -53,10 +58,25 @@ export const fleetSettings = {
   sandboxQuota: {
     env: "SANDBOX_QUOTA",
     doc: "how many sandboxes of one owner may run at the same time; 0: any number",
-    schema: z.coerce
-      .number("must be a number")
-      .int("must be a whole number")
-      .min(0, "must not be negative"),
+    schema: wholeNumber,
+    fallback: () => "0",
+  },
+  sandboxCreatesPerHour: {
+    env: "SANDBOX_CREATES_PER_HOUR",
+    doc: "how many sandboxes one owner may start in an hour; 0: any number",
+    schema: wholeNumber,
+    fallback: () => "0",
+  },
+  sandboxCreatesPerDay: {
+    env: "SANDBOX_CREATES_PER_DAY",
+    doc: "how many sandboxes one owner may start in a day; 0: any number",
+    schema: wholeNumber,
+    fallback: () => "0",
+  },
+  sandboxMinutesPerDay: {
+    env: "SANDBOX_MINUTES_PER_DAY",
+    doc: "how many minutes the sandboxes of one owner may run on a day (UTC) before no other is started; 0: any number",
+    schema: wholeNumber,
     fallback: () => "0",
   },
   sandboxPool: {

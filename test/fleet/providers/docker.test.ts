@@ -66,7 +66,7 @@ describe("a sandbox of the provider docker", () => {
   })
   afterAll(() => double.stop())
 
-  test("its secrets are in a file for root only and not in what describes the container", async () => {
+  test("the secrets of a container are in a file for root only and not in its description", async () => {
     const environment = { RUNNER_TOKEN: SECRET, ODD: 'it\'s $HOME `x`\n"y"' }
     const ref = await startSandbox(subject, "secrets", { environment })
     expect(double.creates.join("")).not.toContain(SECRET)
@@ -115,7 +115,7 @@ describe("a sandbox of the provider docker", () => {
     expect(await provider.look(ref)).toMatchObject({ value: { state: "running" } })
   })
 
-  test("its address is the published port, and a sandbox that does not run has none", async () => {
+  test("the address of a container is its published port, and a sandbox that does not run has none", async () => {
     const ref = await startSandbox(subject, "address")
     const port = double.containers.get(ref)?.port
     expect(await provider.address(ref, 9000)).toEqual({

@@ -24,7 +24,7 @@ const spec: SandboxSpec = {
 }
 
 describe("a sandbox with an image of its own", () => {
-  test("it gets the image of the settings and the public address of the hub, with the path of its session", () => {
+  test("a sandbox outside this machine gets the image of the settings and the public address of the hub, with the path of its session", () => {
     const moved = specElsewhere(spec, { image: "sandpiper:1", hubUrl: "wss://hub.example.com" })
     expect(moved.image).toEqual({ kind: "image", id: "sandpiper:1" })
     expect(moved.environment).toEqual({

@@ -32,7 +32,7 @@ test("every stream of messages is read back, and none of its cuts within a messa
   )
 })
 
-test("bytes that are no messages are not understood, and throw nothing", () => {
+test("bytes that are not messages are not understood, and throw nothing", () => {
   fc.assert(
     fc.property(fc.uint8Array(), (bytes) => {
       decodeFrames(bytes)

@@ -1,10 +1,9 @@
 /** SandboxClaims of agent-sandbox and snapshots of volumes, against a double of the Kubernetes API. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { createKubernetesProvider } from "../../../src/fleet/providers/kubernetes.ts"
 import type { SandboxProvider } from "../../../src/fleet/providers/contract.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
-import { digestOf } from "../../../src/lib/digest.ts"
 import { type KubernetesDouble, startKubernetesDouble } from "../kit/kubernetes-double.ts"
+import { kubernetesProviderOn, kubernetesSubjectOn } from "../kit/kubernetes-subject.ts"
 import { SNAPSHOT_CLASS, WARM_POOL } from "../kit/kubernetes-objects.ts"
 import {
   type ContractSubject,
@@ -18,31 +17,6 @@ import {
 } from "../provider-contract.ts"
 
 const SECRET = "token-of-the-runner-0123456789"
-
-const providerOn = (double: KubernetesDouble, change: object) =>
-  createKubernetesProvider({
-    url: double.url,
-    namespace: double.namespace,
-    tokenFile: double.tokenFile,
-    caFile: "/nonexistent/ca.crt",
-    volumeSize: "1Gi",
-    image: "sandpiper:test",
-    digest: digestOf,
-    clock: double.clock,
-    // With a fault, the end of a command gets no answer either.
-    killMs: 20,
-    ...change,
-  })
-
-const subjectOn = (double: KubernetesDouble, change: object): ContractSubject => ({
-  provider: providerOn(double, change),
-  image: { kind: "image", id: "sandpiper:test" },
-  missingRef: "sp-none-1",
-  missingSnapshot: "none",
-  writes: double.server.writes,
-  faults: double.server.faults,
-  stop: double.stop,
-})
 
 const common = {
   supportsPause: true,
@@ -60,7 +34,7 @@ describeProvider({
   can: { ...common, snapshot: "none", volumes: false, limits: false },
   hasDisk: true,
   hasFaults: true,
-  setup: async () => subjectOn(await startKubernetesDouble(), { warmPool: WARM_POOL }),
+  setup: async () => kubernetesSubjectOn(await startKubernetesDouble(), { warmPool: WARM_POOL }),
 })
 
 describeProvider({
@@ -68,7 +42,8 @@ describeProvider({
   can: { ...common, snapshot: "copy", volumes: true, limits: true },
   hasDisk: true,
   hasFaults: true,
-  setup: async () => subjectOn(await startKubernetesDouble(), { snapshotClass: SNAPSHOT_CLASS }),
+  setup: async () =>
+    kubernetesSubjectOn(await startKubernetesDouble(), { snapshotClass: SNAPSHOT_CLASS }),
 })
 
 describe("a SandboxClaim", () => {
@@ -77,7 +52,7 @@ describe("a SandboxClaim", () => {
   let provider: SandboxProvider
   beforeAll(async () => {
     double = await startKubernetesDouble()
-    subject = subjectOn(double, { warmPool: WARM_POOL })
+    subject = kubernetesSubjectOn(double, { warmPool: WARM_POOL })
     provider = subject.provider
   })
   afterAll(() => double.stop())
@@ -129,7 +104,7 @@ describe("a SandboxClaim", () => {
   })
 
   test("a claim that gets no sandbox is in doubt and names the pool, and the end removes it", async () => {
-    const other = providerOn(double, { warmPool: "absent", clock: systemClock })
+    const other = kubernetesProviderOn(double, { warmPool: "absent", clock: systemClock })
     const controller = new AbortController()
     const making = other.create(contractSpec(subject, "unbound"), controller.signal)
     const asksAgain = () =>
@@ -152,7 +127,7 @@ describe("a SandboxClaim", () => {
   })
 
   test("a sandbox that was made as a plain pod is not resumed as a claim", async () => {
-    const plain = providerOn(double, {})
+    const plain = kubernetesProviderOn(double, {})
     valueOf(await plain.create(contractSpec(subject, "plain"), limit()))
     const resumed = await provider.resume("sp-plain-1", contractSpec(subject, "plain"))
     expect(resumed).toMatchObject({ is: "refused" })

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { writeFileSync } from "node:fs"
 import type { SandboxProvider } from "../../../src/fleet/providers/contract.ts"
-import { createKubernetesProvider } from "../../../src/fleet/providers/kubernetes.ts"
 import { exitCodeOf } from "../../../src/fleet/providers/kubernetes-exec.ts"
 import { labelValue, volumeClaimName } from "../../../src/fleet/providers/kubernetes-objects.ts"
 import { digestOf } from "../../../src/lib/digest.ts"
@@ -11,6 +10,7 @@ import {
   type KubernetesDouble,
   startKubernetesDouble,
 } from "../kit/kubernetes-double.ts"
+import { kubernetesProviderOn, kubernetesSubjectOn } from "../kit/kubernetes-subject.ts"
 import {
   type ContractSubject,
   contractSpec,
@@ -22,31 +22,6 @@ import {
 } from "../provider-contract.ts"
 
 const SECRET = "token-of-the-runner-0123456789"
-
-const providerOn = (double: KubernetesDouble, change = {}) =>
-  createKubernetesProvider({
-    url: double.url,
-    namespace: double.namespace,
-    tokenFile: double.tokenFile,
-    caFile: "/nonexistent/ca.crt",
-    volumeSize: "1Gi",
-    image: "sandpiper:test",
-    digest: digestOf,
-    clock: double.clock,
-    // With a fault, the end of a command gets no answer either.
-    killMs: 20,
-    ...change,
-  })
-
-const subjectOn = (double: KubernetesDouble): ContractSubject => ({
-  provider: providerOn(double),
-  image: { kind: "image", id: "sandpiper:test" },
-  missingRef: "sp-none-1",
-  missingSnapshot: "none",
-  writes: double.server.writes,
-  faults: double.server.faults,
-  stop: double.stop,
-})
 
 describeProvider({
   name: "kubernetes with a double of its API",
@@ -65,7 +40,7 @@ describeProvider({
   },
   hasDisk: true,
   hasFaults: true,
-  setup: async () => subjectOn(await startKubernetesDouble()),
+  setup: async () => kubernetesSubjectOn(await startKubernetesDouble()),
 })
 
 describe("a sandbox of the provider kubernetes", () => {
@@ -74,14 +49,14 @@ describe("a sandbox of the provider kubernetes", () => {
   let provider: SandboxProvider
   beforeAll(async () => {
     double = await startKubernetesDouble()
-    subject = subjectOn(double)
+    subject = kubernetesSubjectOn(double)
     provider = subject.provider
   })
   afterAll(() => double.stop())
   const shell = (ref: string, script: string) =>
     provider.exec(ref, { argv: ["sh", "-c", script] }, limit())
 
-  test("its secrets are in its Secret and not in its Pod", async () => {
+  test("the secrets of a sandbox are in its Secret and not in its Pod", async () => {
     const ref = await startSandbox(subject, "secrets", { environment: { RUNNER_TOKEN: SECRET } })
     const pod = JSON.stringify(double.objects.get(`pods/${ref}`)?.manifest)
     expect(pod).not.toContain(SECRET)
@@ -91,7 +66,7 @@ describe("a sandbox of the provider kubernetes", () => {
     })
   })
 
-  test("its Pod has no token of the cluster and no rights of its own", async () => {
+  test("the Pod of a sandbox has no token of the cluster and no rights of its own", async () => {
     const ref = await startSandbox(subject, "rights", {
       resources: { cpu: 1.5, memoryMiB: 512 },
     })
@@ -194,7 +169,7 @@ describe("a sandbox of the provider kubernetes", () => {
   })
 
   test("a namespace that does not exist is refused by its name", async () => {
-    const other = providerOn(double, { namespace: "elsewhere" })
+    const other = kubernetesProviderOn(double, { namespace: "elsewhere" })
     const why = "the namespace elsewhere does not exist"
     expect(await other.create(contractSpec(subject, "ns"), limit())).toEqual({ is: "refused", why })
     expect(await other.health()).toEqual({ is: "refused", why })

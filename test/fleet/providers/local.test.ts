@@ -63,7 +63,7 @@ const startOne = async (session: string) => {
 }
 
 describe("a local sandbox", () => {
-  test("its process starts with its environment, and the name cannot be used twice", async () => {
+  test("the process of a local sandbox starts with its environment, and the name cannot be used twice", async () => {
     const ref = await startOne("start")
     expect(readFileSync(workspace("start", "session.txt"), "utf8")).toBe("start\n")
     expect(await provider.look(ref)).toMatchObject({ value: { state: "running", generation: 1 } })

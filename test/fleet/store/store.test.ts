@@ -1,8 +1,10 @@
 /** One contract for both databases: SQLite, and a real PostgreSQL server with two independent connections. */
+import { Database } from "bun:sqlite"
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtempSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { createRefusal } from "../../../src/fleet/core/quota.ts"
 import { newLife } from "../../../src/fleet/core/life.ts"
 import type { FleetStore, StoredSession } from "../../../src/fleet/store/ports.ts"
 import { openPostgresStore } from "../../../src/fleet/store/postgres-store.ts"
@@ -214,6 +216,121 @@ for (const [name, open] of Object.entries(databases)) {
       expect(left).toHaveLength(2)
     })
 
+    test("a session is found by the ref of its present sandbox only", async () => {
+      await store.add(session("by-ref"), newLife, 0)
+      expect(await store.findRef("sb-1")).toBeUndefined()
+      const to = (ref: string | undefined) =>
+        store.change("by-ref", 1, (row) => ({ ...same(row), life: { ...row.life, ref } }))
+      await to("sb-1")
+      expect((await other.findRef("sb-1"))?.id).toBe("by-ref")
+      await to("sb-2")
+      expect(await other.findRef("sb-1")).toBeUndefined()
+      expect((await other.findRef("sb-2"))?.id).toBe("by-ref")
+      await to(undefined)
+      expect(await other.findRef("sb-2")).toBeUndefined()
+      await store.add(session("with-ref"), { ...newLife, ref: "sb-3" }, 0)
+      expect((await other.findRef("sb-3"))?.id).toBe("with-ref")
+    })
+
+    test("pages contain every session once and in order, also if sessions of one moment are on two pages", async () => {
+      for (const id of ["p1", "p2", "p3", "p4", "p5"])
+        await store.add(session(id), newLife, id === "p5" ? 5001 : 5000)
+      const all = (await store.list()).map(({ id }) => id)
+      const found: string[] = []
+      let after: StoredSession | undefined
+      for (;;) {
+        const page = await other.page(after, 2)
+        expect(page.length).toBeLessThanOrEqual(2)
+        if (page.length === 0) break
+        found.push(...page.map(({ id }) => id))
+        after = page.at(-1)
+      }
+      expect(found).toEqual(all)
+      expect(found.slice(-5)).toEqual(["p1", "p2", "p3", "p4", "p5"])
+    })
+
+    test("the sessions of an owner that have a sandbox or a call are read without the others", async () => {
+      const ofC = (id: string) => ({ ...session(id), tenant: "user:c" })
+      await store.add(ofC("c-ended"), { ...newLife, phase: "ended" }, 0)
+      await store.add(ofC("c-runs"), { ...newLife, phase: "running", ref: "c1" }, 0)
+      await store.add(ofC("c-called"), newLife, 0)
+      await store.change("c-called", 1, (row) => ({ ...same(row), caller: "replica" }))
+      const ids = (await other.activeOf("user:c")).map(({ id }) => id)
+      expect(ids.toSorted()).toEqual(["c-called", "c-runs"])
+    })
+
+    test("sessions are counted by provider and phase", async () => {
+      const count = async () =>
+        (await other.phases()).find(({ phase }) => phase === "paused")?.count ?? 0
+      const before = await count()
+      await store.add(session("paused-1"), { ...newLife, phase: "paused", ref: "z1" }, 0)
+      await store.add(session("paused-2"), { ...newLife, phase: "paused", ref: "z2" }, 0)
+      expect((await count()) - before).toBe(2)
+    })
+
+    test("a record that is made anew has the new tokens, and readers find it at every moment", async () => {
+      await store.add(session("again"), newLife, 0)
+      let isOver = false
+      let missing = 0
+      const reading = (async () => {
+        while (!isOver) if (!(await other.find("again"))) missing += 1
+      })()
+      for (let number = 1; number <= 20; number += 1)
+        await store.replace(
+          { ...session("again"), environment: { NUMBER: String(number) } },
+          { ...newLife, generation: number },
+          number,
+        )
+      isOver = true
+      await reading
+      expect(missing).toBe(0)
+      const row = await other.find("again")
+      expect(row).toMatchObject({ environment: { NUMBER: "20" }, life: { generation: 20 } })
+    })
+
+    test("twenty creates at the same time from two connections: as many are counted as the limit allows", async () => {
+      const at = 9_000_000_000
+      const limit = (times: readonly number[]) => createRefusal(times, { createsPerHour: 5 }, at)
+      const asked = await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          (index % 2 === 0 ? store : other).countCreate(
+            { tenant: "user:many", session: `m${index}`, generation: 1, at },
+            limit,
+          ),
+        ),
+      )
+      expect(asked.filter((refusal) => refusal === undefined)).toHaveLength(5)
+      expect(await other.creates("user:many", at - 1)).toEqual([at, at, at, at, at])
+      expect(await other.creates("user:many", at)).toEqual([])
+      const counted = asked.findIndex((refusal) => refusal === undefined)
+      const same = { tenant: "user:many", session: `m${counted}`, generation: 1, at }
+      expect(await other.countCreate(same, limit)).toBeUndefined()
+      expect(await other.creates("user:many", 0)).toHaveLength(5)
+      await store.uncountCreate(`m${counted}`, 1)
+      expect(await other.creates("user:many", 0)).toHaveLength(4)
+      expect(
+        await other.countCreate(
+          { tenant: "user:other", session: "o", generation: 1, at },
+          (times) => createRefusal(times, { createsPerHour: 1 }, at),
+        ),
+      ).toBeUndefined()
+      await store.purge(at + 86_400_000)
+      expect(await other.creates("user:many", 0)).toEqual([])
+    })
+
+    test("the seconds of an owner's sandboxes add up for each day", async () => {
+      await Promise.all([
+        store.addSeconds("user:t", 20, 1.5),
+        other.addSeconds("user:t", 20, 60),
+        store.addSeconds("user:t", 21, 7),
+      ])
+      expect(await other.secondsOf("user:t", 20)).toBe(61.5)
+      expect(await other.secondsOf("user:t", 22)).toBe(0)
+      await store.purge(21 * 86_400_000)
+      expect(await other.secondsOf("user:t", 20)).toBe(0)
+      expect(await other.secondsOf("user:t", 21)).toBe(7)
+    })
+
     test("a lease has one owner until its time", async () => {
       expect(await store.lease("sweep", "a", 0, 100)).toBe(true)
       expect(await other.lease("sweep", "b", 50, 150)).toBe(false)
@@ -229,6 +346,76 @@ for (const [name, open] of Object.entries(databases)) {
     })
   })
 }
+
+test("a replica starts while another one has a transaction open on the table of sessions", async () => {
+  const store = await openPostgresStore(postgres.url)
+  await store.close()
+  const sql = new Bun.SQL({ url: postgres.url, max: 1 })
+  await sql.begin(async (transaction) => {
+    await transaction`SELECT count(*) FROM sandbox_sessions`
+    const started = await openPostgresStore(postgres.url)
+    await started.close()
+  })
+  await sql.close()
+})
+
+test("a database that cannot be reached or does not answer is an error that names its host and no password", async () => {
+  const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
+  const closed = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
+  closed.stop(true)
+  for (const { port } of [silent, closed]) {
+    const problem = await openPostgresStore(`postgres://me:pass-word@127.0.0.1:${port}/x`, 1).then(
+      () => "opened",
+      (error: unknown) => String(error),
+    )
+    expect(problem).toContain(`the database at 127.0.0.1:${port} (DATABASE_URL) cannot be used: `)
+    expect(problem).not.toContain("pass-word")
+  }
+  silent.stop(true)
+})
+
+const VERSION_1 = {
+  columns: "id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at",
+  table: (integer: string) => `CREATE TABLE sandbox_sessions (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
+    life TEXT NOT NULL, rev ${integer} NOT NULL, caller TEXT, call_until ${integer}, due_at ${integer},
+    created_at ${integer} NOT NULL, updated_at ${integer} NOT NULL, UNIQUE (tenant, thread_key))`,
+}
+const oldLife = JSON.stringify({ ...newLife, phase: "running", ref: "sb-old" })
+
+test("a PostgreSQL database of the first version is brought up to date by one of five replicas that start together", async () => {
+  const admin = new Bun.SQL({ url: postgres.url, max: 1 })
+  await admin.unsafe("CREATE DATABASE of_version_1")
+  await admin.close()
+  const url = postgres.url.replace(/\/postgres$/, "/of_version_1")
+  const old = new Bun.SQL({ url, max: 1 })
+  await old.unsafe(VERSION_1.table("BIGINT"))
+  await old.unsafe(
+    `INSERT INTO sandbox_sessions (${VERSION_1.columns}) VALUES ('s', 'user:a', NULL, 'noop', '{}', '${oldLife}', 0, 1, 1)`,
+  )
+  await old.close()
+  const stores = await Promise.all(Array.from({ length: 5 }, () => openPostgresStore(url)))
+  const deployments = new Set<string>()
+  for (const store of stores) {
+    expect((await store.findRef("sb-old"))?.id).toBe("s")
+    deployments.add(await store.deployment())
+    await store.close()
+  }
+  expect(deployments.size).toBe(1)
+})
+
+test("an SQLite database of the first version is brought up to date", async () => {
+  const path = join(folder, "version-1.db")
+  const db = new Database(path, { create: true })
+  db.run(`${VERSION_1.table("INTEGER")} STRICT`)
+  db.run(
+    `INSERT INTO sandbox_sessions (${VERSION_1.columns}) VALUES ('s', 'user:a', NULL, 'noop', '{}', '${oldLife}', 0, 1, 1)`,
+  )
+  db.close()
+  const store = openSqliteStore(path)
+  expect(await store.findRef("sb-old")).toMatchObject({ id: "s", kind: "hub" })
+  await store.close()
+})
 
 test("the SQLite file is readable for its owner only", () => {
   expect(statSync(join(folder, "fleet.db")).mode & 0o777).toBe(0o600)

@@ -45,7 +45,7 @@ const open = (objects: ArtifactObjects, more: Parameters<typeof createCore>[4] =
 const shownIds = (core: Core) => core.session.snapshot().artifacts.map(({ id }) => id)
 
 describe("a file that the agent shows", () => {
-  test("is moved once, one file at a time, and its blob is deleted when the storage has it", async () => {
+  test("a file that the agent shows is moved once, one file at a time, and its blob is deleted when the storage has it", async () => {
     const { objects, stored, waiting, next } = storage()
     const { core, show } = open(objects)
     show(file("a.txt", "one"), file("b.txt", "two"))
@@ -62,7 +62,7 @@ describe("a file that the agent shows", () => {
     expect(shownIds(core).toSorted()).toEqual([...stored.keys()].toSorted())
   })
 
-  test("stays a blob while the storage fails, and is sent again later", async () => {
+  test("a file that the agent shows stays a blob while the storage fails, and is sent again later", async () => {
     const { objects, stored, waiting, next } = storage()
     const { core, show } = open(objects)
     show(file("a.txt", "one"))
@@ -75,7 +75,7 @@ describe("a file that the agent shows", () => {
     expect(stored.size).toBe(1)
   })
 
-  test("is moved by the next start of a hub that ended during the upload", async () => {
+  test("a file that the agent shows is moved by the next start of a hub that ended during the upload", async () => {
     const { objects, stored, next } = storage()
     const { core, show } = open(objects)
     show(file("a.txt", "one"))
@@ -89,7 +89,7 @@ describe("a file that the agent shows", () => {
     expect(restarted.session.artifactType(id)).toBe("text/plain")
   })
 
-  test("leaves no blob when the hub ended after the move and before the deletion", async () => {
+  test("a file that the agent shows leaves no blob when the hub ended after the move and before the deletion", async () => {
     const { objects, next } = storage()
     const { core, show } = open(objects)
     show(file("a.txt", "one"))
@@ -101,7 +101,7 @@ describe("a file that the agent shows", () => {
     expect(core.blobs.size).toBe(0)
   })
 
-  test("is not moved before the chat service of its channel has it", async () => {
+  test("a file that the agent shows is not moved before the chat service of its channel has it", async () => {
     const { objects, stored, waiting, next } = storage()
     const gate = Promise.withResolvers<void>()
     const sentImages: (string | undefined)[] = []
@@ -130,7 +130,7 @@ describe("a file that the agent shows", () => {
     expect(stored.size).toBe(1)
   })
 
-  test("stays a blob on a hub without object storage", () => {
+  test("a file that the agent shows stays a blob on a hub without object storage", () => {
     const core = createCore()
     const seq = core.connectRunner("a")
     core.receive("a", { type: "artifacts", ...origin, files: [file("a.txt", "one")], seq })

@@ -66,7 +66,7 @@ const shell = async (query = "", headers: Headers = control()): Promise<Shell> =
 }
 
 describe("a shell over /api/terminal", () => {
-  test("takes input as text and as bytes and has the size of the query, then that of a resize", async () => {
+  test("a shell over /api/terminal takes input as text and as bytes and has the size of the query, then that of a resize", async () => {
     const one = await shell("?cols=91&rows=33")
     one.send("stty size\r")
     await one.seen(/33 91/)
@@ -77,7 +77,7 @@ describe("a shell over /api/terminal", () => {
     await one.closed
   })
 
-  test("ends with its connection, with all its programs", async () => {
+  test("a shell over /api/terminal ends with its connection, with all its programs", async () => {
     const one = await shell()
     one.send("sleep 1000 & echo pid=$!=\r")
     await one.seen(/pid=(\d+)=/)
@@ -87,7 +87,7 @@ describe("a shell over /api/terminal", () => {
     await until(() => !existsSync(`/proc/${pid}`), "the end of the program")
   })
 
-  test("ends with its programs when its shell does not react to the end of the connection", async () => {
+  test("a shell over /api/terminal ends with its programs when it does not react to the end of the connection", async () => {
     const one = await shell()
     one.send("sleep 1000 & echo pid=$!=; kill -STOP $$\r")
     await one.seen(/pid=(\d+)=/)
@@ -96,7 +96,7 @@ describe("a shell over /api/terminal", () => {
     await until(() => !existsSync(`/proc/${pid}`), "the end of the program")
   })
 
-  test("closes the connection when the shell ends", async () => {
+  test("a shell over /api/terminal closes the connection when the shell ends", async () => {
     const one = await shell()
     one.send("exit\r")
     expect(await one.closed).toContain("the shell has ended")

@@ -24,7 +24,7 @@ const start = (messageId?: string) => {
 }
 
 describe("an operation that needs an approval", () => {
-  test("is carried out after a yes, and refused after a no", async () => {
+  test("an operation that needs an approval is carried out after a yes, and refused after a no", async () => {
     const { approvals, asked, wait } = start()
     expect(approvals.needs("paint")).toBe(true)
     expect(approvals.needs("look")).toBe(false)
@@ -38,7 +38,7 @@ describe("an operation that needs an approval", () => {
     expect(approvals.needs("paint")).toBe(true)
   })
 
-  test("needs no more approval after the reply always", async () => {
+  test("an operation needs no more approvals after the reply always", async () => {
     const { approvals, asked, wait } = start()
     const first = wait()
     approvals.reply(asked[0]?.permissionId ?? "", "always")
@@ -46,7 +46,7 @@ describe("an operation that needs an approval", () => {
     expect(approvals.needs("paint")).toBe(false)
   })
 
-  test("is refused when its turn ends and when there is no answer for 15 minutes", async () => {
+  test("an operation that needs an approval is refused when its turn ends and when there is no answer for 15 minutes", async () => {
     const { approvals, asked, clock, wait } = start("m1")
     const first = wait()
     expect(asked[0]?.waitMs).toBe(15 * 60_000)
@@ -58,13 +58,13 @@ describe("an operation that needs an approval", () => {
     expect(await failureOf(second)).toContain("no answer within 15 minutes")
   })
 
-  test("is refused when 20 others wait already", async () => {
+  test("an operation that needs an approval is refused when 20 others wait already", async () => {
     const { wait } = start()
     for (let index = 0; index < 20; index += 1) void wait()
     expect(await failureOf(wait())).toContain("20 actions wait")
   })
 
-  test("holds a tool's call over HTTP until the reply, and gives a program an id to poll", async () => {
+  test("an approval holds a tool's call over HTTP until the reply, and gives a program an id to poll", async () => {
     const asked: ApprovalQuestion[] = []
     const approvals = createApprovals({
       actions: new Set(["register-tunnel"]),

@@ -27,7 +27,7 @@ const health = async (token: string): Promise<number> => {
 }
 
 describe("a route of the control plane", () => {
-  test("answers to a token that the control plane has signed", async () => {
+  test("a route of the control plane answers to a token that the control plane has signed", async () => {
     const token = await signControlToken({
       key: SECRET,
       sessionId: SESSION,
@@ -53,7 +53,7 @@ describe("a route of the control plane", () => {
     expect(ids.isAccepted("token two")).toBe(false)
   })
 
-  test("accepts one token for many requests", async () => {
+  test("a route of the control plane accepts one token for many requests", async () => {
     const token = makeControlToken()
     expect([await health(token), await health(token)]).toEqual([200, 200])
   })
@@ -90,16 +90,16 @@ describe("a route of the control plane", () => {
     "that is not a JWT": () => "control",
   }
   for (const [how, make] of Object.entries(wrong)) {
-    test(`refuses a token ${how}`, async () => {
+    test(`a route of the control plane refuses a token ${how}`, async () => {
       expect([401, 429]).toContain(await health(make()))
     })
   }
 
-  test("refuses a request without a token", async () => {
+  test("a route of the control plane refuses a request without a token", async () => {
     expect((await fetch(`${gateway.url}/v1/health`)).status).toBe(401)
   })
 
-  test("reads the token from the Authorization header only", async () => {
+  test("a route of the control plane reads the token from the Authorization header only", async () => {
     const token = makeControlToken()
     expect((await fetch(`${gateway.url}/v1/health?token=${token}`)).status).toBe(401)
     const asCookie = { cookie: `gateway_session=${token}; token=${token}` }
@@ -109,14 +109,14 @@ describe("a route of the control plane", () => {
     expect(await health(token)).toBe(200)
   })
 
-  test("refuses a second token with the id of the first", async () => {
+  test("a route of the control plane refuses a second token with the id of the first", async () => {
     const jti = crypto.randomUUID()
     expect(await health(makeControlToken({ claims: { jti } }))).toBe(200)
     const second = makeControlToken({ claims: { jti, exp: seconds() + 200 } })
     expect([401, 429]).toContain(await health(second))
   })
 
-  test("refuses a token that was signed before the key was replaced", async () => {
+  test("a route of the control plane refuses a token that was signed before the key was replaced", async () => {
     const other = startTestGateway()
     const headers = { authorization: `Bearer ${makeControlToken()}` }
     expect((await fetch(`${other.url}/v1/health`, { headers })).status).toBe(200)
@@ -125,7 +125,7 @@ describe("a route of the control plane", () => {
     await other.stop()
   })
 
-  test("refuses every token if the sandbox has no JWT_SECRET", async () => {
+  test("a route of the control plane refuses every token if the sandbox has no JWT_SECRET", async () => {
     const other = startTestGateway({ jwtSecret: undefined })
     const headers = { authorization: `Bearer ${makeControlToken()}` }
     expect((await fetch(`${other.url}/v1/health`, { headers })).status).toBe(401)

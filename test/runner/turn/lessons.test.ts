@@ -528,7 +528,7 @@ test("a turn that is resumed with a new OpenCode process ends with an error", ()
   const [, effects] = step(waiting, { type: "read", why: "recheck", snapshot }, 22_000)
   const sent = effects.flatMap((effect) => (effect.do === "send" ? [effect.frame] : []))
   expect(sent.map(({ type }) => type)).toEqual(["message.finalize", "complete", "agentStatus"])
-  expect(sent[0]).toMatchObject({ reason: "error", error: "OpenCode was stopped in mid-turn" })
+  expect(sent[0]).toMatchObject({ reason: "error", error: "OpenCode was stopped during the turn" })
   // Half an answer must not pass for the whole: the receiver keeps the deltas it has.
   expect(sent[0]).not.toHaveProperty("finalText")
 })

@@ -8,9 +8,10 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startPostgres, type TestPostgres } from "../../fleet/kit/postgres.ts"
-import { freePort } from "../../hub/kit/free-port.ts"
 import { bundleWorker, startWorkerd, type Workerd } from "../../hub/kit/workerd.ts"
+import { type Replica, startReplica } from "../../kit/replica.ts"
 import { requireBinary } from "../../kit/runner.ts"
+import { stablePort } from "../../kit/stable-port.ts"
 import { untilTrue } from "../../kit/until-true.ts"
 
 const REPLICAS = 5
@@ -18,11 +19,6 @@ const THREADS = 20
 const KILLS = 30
 const FLEET_KEY = "a key of the fleet for tests only"
 const seed = Number(process.env["FLEET_SEED"] ?? Math.floor(Math.random() * 1e9))
-
-interface Replica {
-  readonly port: number
-  process: Bun.Subprocess
-}
 
 let folder = ""
 let postgres: TestPostgres
@@ -38,7 +34,7 @@ const random = (() => {
   }
 })()
 
-const spawn = (port: number): Bun.Subprocess =>
+const spawn = (port: number, stderr: Bun.BunFile): Bun.Subprocess =>
   Bun.spawn([requireBinary(), "serve", "--state-dir", join(folder, "state")], {
     cwd: folder,
     env: {
@@ -57,7 +53,7 @@ const spawn = (port: number): Bun.Subprocess =>
     },
     stdin: "ignore",
     stdout: "ignore",
-    stderr: "ignore",
+    stderr,
   })
 
 const call = async (
@@ -73,12 +69,6 @@ const call = async (
   })
   return (await response.json()) as Record<string, unknown>
 }
-const isUp = ({ port }: Replica) =>
-  fetch(`http://127.0.0.1:${port}/health`).then(
-    ({ ok }) => ok,
-    () => false,
-  )
-const untilUp = (replica: Replica) => untilTrue(() => isUp(replica), "start of a replica", 120_000)
 const someReplica = () => replicas[random(REPLICAS)] as Replica
 const threadName = (index: number) => `C${index}:1700`
 
@@ -112,21 +102,22 @@ beforeAll(async () => {
   await writeFile(join(folder, "no-agent"), "#!/bin/sh\nexec sleep 100000\n")
   await chmod(join(folder, "no-agent"), 0o755)
   postgres = await startPostgres()
-  const ports = await Promise.all(Array.from({ length: REPLICAS }, () => freePort()))
+  const ports = Array.from({ length: REPLICAS }, stablePort)
   workerd = await startWorkerd(await bundleWorker(), {
     FLEET_URL: `http://127.0.0.1:${ports[0]}`,
     FLEET_KEY,
   })
   for (const port of ports) {
-    replicas.push({ port, process: spawn(port) })
+    const errors = join(folder, `errors-${port}`)
+    const replica = startReplica(port, errors, (file) => spawn(port, file))
+    replicas.push(replica)
     // The first one makes the token and the tables.
-    await untilUp(replicas.at(-1) as Replica)
+    await replica.untilUp()
   }
 }, 300_000)
 
 afterAll(async () => {
-  for (const { process: one } of replicas) one.kill("SIGKILL")
-  await Promise.all(replicas.map(({ process: one }) => one.exited))
+  await Promise.all(replicas.map((replica) => replica.kill()))
   // After a failure sandboxes are left; they outlive the replicas.
   for (const { pid } of runners()) process.kill(pid, "SIGKILL")
   await workerd.stop()
@@ -144,14 +135,11 @@ test(`after ${KILLS} kills of ${REPLICAS} replicas each of ${THREADS} threads ha
       ask(`/api/threads/${thread}/resolve`)
     }
     await Bun.sleep(random(250))
-    const victim = someReplica()
-    victim.process.kill("SIGKILL")
-    await victim.process.exited
-    victim.process = spawn(victim.port)
+    await someReplica().restart()
     // Two may be away at the same time, never all of them.
-    if (round % 2 === 1) await Promise.all(replicas.map(untilUp))
+    if (round % 2 === 1) await Promise.all(replicas.map((replica) => replica.untilUp()))
   }
-  await Promise.all(replicas.map(untilUp))
+  await Promise.all(replicas.map((replica) => replica.untilUp()))
   await Promise.all(asked)
 
   const sessions: string[] = []

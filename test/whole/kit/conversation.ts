@@ -1,4 +1,4 @@
-/** The text of the model equals the text at the client, whatever happens to the model, the agent session and the link. */
+/** The text of the model equals the text at the client, also after failures of the model, the agent session and the link. */
 import { expect, test } from "bun:test"
 import { cut, httpError, overflow, reply, text, tool } from "../../kit/model.ts"
 import { PNG as PIXEL } from "../../kit/programs.ts"

@@ -4,7 +4,7 @@ import { createDirectory, type Directory as Store } from "../../access/directory
 import type { Owner } from "../../access/ownership.ts"
 import type { JwtVerifier } from "../../access/verify-jwt.ts"
 import { type HttpApiHost, handleRequest } from "../../http-api.ts"
-import { doorOf, verifierOf } from "./environment.ts"
+import { callerChecks, verifierOf } from "./environment.ts"
 import { hasFleet } from "./fleet.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { type DurableSockets, durableSockets } from "./sockets.ts"
@@ -96,7 +96,7 @@ export class Directory {
     return callObject(this.#environment.SESSIONS, session, nothing, name, args)
   }
 
-  /** One session that cannot be reached must not keep the others from being told. */
+  /** A session that cannot be reached does not prevent the calls to the others. */
   async #callAll(
     sessions: readonly string[],
     name: string,
@@ -122,7 +122,7 @@ export class Directory {
       ...args: readonly unknown[]
     ) => callObject(this.#environment.SHARED_STORE, storeNameOf(owner), schema, name, args)
     return {
-      ...(await doorOf(this.#environment)),
+      ...(await callerChecks(this.#environment)),
       directory,
       verifyJwt: this.#verifyJwt,
       find: () => undefined,

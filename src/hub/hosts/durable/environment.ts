@@ -33,7 +33,8 @@ export const durableStorage = (environment: DurableEnvironment): ObjectStorage |
 export const originsOf = ({ ALLOWED_ORIGINS }: DurableEnvironment): readonly string[] =>
   ALLOWED_ORIGINS?.split(",").map((origin) => origin.trim()) ?? []
 
-export const doorOf = async (environment: DurableEnvironment) => ({
+/** How the HTTP API knows its callers. */
+export const callerChecks = async (environment: DurableEnvironment) => ({
   clientTokenHash: environment.CLIENT_TOKEN ? await hashOf(environment.CLIENT_TOKEN) : undefined,
   allowedOrigins: originsOf(environment),
   from: (request: Request) => request.headers.get("cf-connecting-ip") ?? undefined,

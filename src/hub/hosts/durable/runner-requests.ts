@@ -2,7 +2,7 @@
 import { z } from "zod"
 import type { RequestFrame } from "../../../wire/frames/index.ts"
 import { messageWithParts } from "../../../wire/clients/conversation.ts"
-import { sessionStatus } from "../../session/session.ts"
+import { sessionStatus } from "../../session/session-facts.ts"
 import { guardRequest } from "../../access/guard-requests.ts"
 import { type Owner, parseOwner } from "../../access/ownership.ts"
 import { mailReaderOf } from "../../access/mail-reader.ts"

@@ -3,64 +3,26 @@
  * socket, the list is read over HTTP as before.
  */
 import type { LobbyEvent } from "../../../wire/clients/lobby.ts"
-import { dialHub } from "./socket.ts"
+import { type Dialled, dial } from "./dial.ts"
 
-export interface LobbySocket {
-  readonly retryNow: () => void
-  readonly close: () => void
-}
-
-const FIRST_WAIT_MS = 500
-const MAX_WAIT_MS = 60_000
-const PING_MS = 30_000
+export type LobbySocket = Pick<Dialled, "retryNow" | "close">
 
 export const openLobby = (
   onEvent: (event: LobbyEvent) => void,
   /** The socket was closed or refused. */
   onClosed: () => void,
 ): LobbySocket => {
-  let socket: WebSocket | undefined
-  let timer: ReturnType<typeof setTimeout> | undefined
-  let attempts = 0
-  let closed = false
-
-  const dial = () => {
-    clearTimeout(timer)
-    const opened = dialHub("/hub/lobby/ws")
-    let ping: ReturnType<typeof setInterval> | undefined
-    socket = opened
-    opened.addEventListener("open", () => {
-      attempts = 0
-      ping = setInterval(() => opened.send('{"type":"ping"}'), PING_MS)
-      opened.send('{"type":"subscribe"}')
-    })
-    opened.addEventListener("message", ({ data }) => {
+  const socket = dial({
+    path: "/hub/lobby/ws",
+    firstWaitMs: 500,
+    maxWaitMs: 60_000,
+    onOpen: () => void socket.send('{"type":"subscribe"}'),
+    onText: (text) => {
       // A pong and a refusal have no rev.
-      const event = JSON.parse(String(data)) as LobbyEvent | { readonly type: string }
+      const event = JSON.parse(text) as LobbyEvent | { readonly type: string }
       if ("rev" in event) onEvent(event)
-    })
-    opened.addEventListener("close", () => {
-      clearInterval(ping)
-      if (socket !== opened) return
-      socket = undefined
-      if (closed) return
-      onClosed()
-      timer = setTimeout(dial, Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** attempts))
-      attempts += 1
-    })
-  }
-
-  dial()
-  return {
-    retryNow: () => {
-      if (closed || socket !== undefined) return
-      attempts = 0
-      dial()
     },
-    close: () => {
-      closed = true
-      clearTimeout(timer)
-      socket?.close()
-    },
-  }
+    onClosed,
+  })
+  return socket
 }

@@ -32,7 +32,7 @@ const filesOf = ({ parts }: MessageWithParts): readonly PromptFile[] =>
 const iconOf = (mime: string): IconName =>
   mime.startsWith("image/") ? "image" : mime.startsWith("audio/") ? "audio" : "fileText"
 
-/** What the agent was told that the voice messages say. */
+/** The text of the voice messages, as the agent got it. */
 const transcriptsOf = ({ parts }: MessageWithParts): readonly string[] =>
   parts.flatMap(({ kind, data }) => {
     const { transcript } = (data ?? {}) as { readonly transcript?: unknown }

@@ -18,6 +18,11 @@ const cookiesNamed = (headers: readonly Header[], name: string, pair: RegExp): I
   const found = new Set<string>()
   for (const { key, value } of headers) {
     if (key !== "cookie" || !value.includes(name)) continue
+    const alone = value.slice(name.length + 1)
+    if (value.startsWith(`${name}=`) && OWN_VALUE.test(alone)) {
+      found.add(alone)
+      continue
+    }
     for (const [, own] of value.matchAll(pair)) {
       if (own !== undefined && OWN_VALUE.test(own)) found.add(own)
     }

@@ -9,7 +9,9 @@ export const ISOLATION =
 
 /** Addresses below which the agent decides what is served: path tunnels, and the ports that code-server forwards. */
 export const isAgentContent = (prefix: string, path: string): boolean =>
-  prefix.startsWith("/t/") || /^\/vscode\/(?:abs)?proxy\//.test(path)
+  prefix.startsWith("/t/") ||
+  path.startsWith("/vscode/proxy/") ||
+  path.startsWith("/vscode/absproxy/")
 
 const LOCAL_HOST =
   /^(?:localhost|(?:[a-z0-9_-]+\.)+localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::(\d{1,5}))?$/i

@@ -128,7 +128,7 @@ export const createPageDoor = (
     if (key === undefined || cookies.length === 0) return "not-logged-in"
     for (const cookie of cookies) {
       const login = logins.use(cookie, key)
-      // A token has the rights of its owner; this door has the operator's only.
+      // A token has the rights of its owner; this route has the operator's only.
       if (login === undefined || login.sealed !== undefined) continue
       const { renewSeconds: seconds } = login
       return { setCookie: seconds === undefined ? undefined : cookieFor(exchange, cookie, seconds) }

@@ -147,7 +147,10 @@ export const createConnection = (options: ConnectionOptions): Connection => {
   const createCurrent = (head: RequestHead, headBytes: number): Current => {
     const write = (bytes: Uint8Array): boolean => {
       if (!self.isOpen) return true
-      if (self.bytesOut === 0) dispatch({ type: "response-started" })
+      // The start of a response changes only how the rest of a body is received.
+      if (self.bytesOut === 0 && state.name === "request" && !isBodyComplete(state)) {
+        dispatch({ type: "response-started" })
+      }
       self.bytesOut += bytes.length
       activeAt = now()
       return writer.write(bytes)

@@ -14,14 +14,14 @@ export interface SandboxFiles {
 export const createSandboxFiles = (address: () => Promise<V1Address | undefined>): SandboxFiles => {
   const call = async (method: string, path: string, body?: Body): Promise<Response> => {
     const server = await address()
-    if (!server) throw new Error("the server of files does not start")
+    if (!server) throw new Error("the server of files and processes does not start")
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`, {
       method,
       headers: { authorization: `Bearer ${server.token}` },
       ...(body !== undefined && { body }),
     })
     if (response.ok) return response
-    throw new Error(`the server of files answered ${response.status} to ${method}`)
+    throw new Error(`the server of files and processes answered ${response.status} to ${method}`)
   }
   return {
     scan: async () => scanned.parse(await (await call("POST", "/copy/scan")).json()),

@@ -249,7 +249,7 @@ describe("login", () => {
 })
 
 describe("the session agent behind the page", () => {
-  test("cookie and key together reach it; it gets its own token and nothing of the login", async () => {
+  test("cookie and key together reach the hub, which gets its own token and nothing of the login", async () => {
     const { cookie, key } = await login()
     seen.length = 0
     const response = await get("/hub/sessions?x=1&token=stolen", {

@@ -90,7 +90,7 @@ describe("sweeping the storage", () => {
     }),
   )
 
-  test("deletes what is old and in no manifest, and never a file of the manifest", () => {
+  test("a sweep of the storage deletes what is old and in no manifest, and never a file of the manifest", () => {
     fc.assert(
       fc.property(listing, scan, fc.integer({ min: 0, max: 10_000_000 }), (listed, saved, now) => {
         const swept = planSweep(listed, saved, now)
@@ -103,7 +103,7 @@ describe("sweeping the storage", () => {
     )
   })
 
-  test("deletes nothing if the storage does not say what time it is", () => {
+  test("a sweep deletes nothing if the storage does not say what time it is", () => {
     const listed = [{ sha256: "1".repeat(64), at: 0 }]
     expect(planSweep(listed, undefined, Number.NaN)).toEqual([])
   })

@@ -75,7 +75,7 @@ describe("a path that leads out of the workspace", () => {
     "long/".repeat(1000),
   ]
 
-  test("is refused by every route", async () => {
+  test("a path that leads out of the workspace is refused by every route", async () => {
     for (const path of paths()) {
       // A name that only looks like an escape is an ordinary missing file.
       for (const use of uses(path)) {
@@ -88,7 +88,7 @@ describe("a path that leads out of the workspace", () => {
     expect(await isOutsideUntouched()).toBe(true)
   })
 
-  test("is refused in its encoded forms", async () => {
+  test("a path that leads out of the workspace is refused in its encoded forms", async () => {
     for (const query of [
       "path=%2e%2e%2foutside%2fsecret",
       "path=..%2foutside%2fsecret",
@@ -106,7 +106,7 @@ describe("a path that leads out of the workspace", () => {
 })
 
 describe("a symbolic link in the workspace", () => {
-  test("is followed by no route, as a file and as a directory", async () => {
+  test("a symbolic link in the workspace is followed by no route, as a file and as a directory", async () => {
     symlinkSync(stage.outside, join(stage.root, "exit"))
     symlinkSync(join(stage.outside, "secret"), join(stage.root, "exit-file"))
     symlinkSync("/proc/self/fd", join(stage.root, "descriptors"))
@@ -122,7 +122,7 @@ describe("a symbolic link in the workspace", () => {
     expect(await isOutsideUntouched()).toBe(true)
   })
 
-  test("is listed as a link and deleted as a link", async () => {
+  test("a symbolic link in the workspace is listed as a link and deleted as a link", async () => {
     const entries = await (await stage.call("GET", "/v1/fs/entries?path=.")).json()
     expect(entries).toContainEqual(expect.objectContaining({ name: "exit", special: "symlink" }))
     expect(await readlink(join(stage.root, "exit"))).toBe(stage.outside)
@@ -130,7 +130,7 @@ describe("a symbolic link in the workspace", () => {
     expect(await isOutsideUntouched()).toBe(true)
   })
 
-  test("inside a directory that is deleted does not lead the deletion outside", async () => {
+  test("a symbolic link inside a directory that is deleted does not lead the deletion outside", async () => {
     await stage.call("POST", "/v1/fs/mkdir?path=doomed/deep")
     symlinkSync(stage.outside, join(stage.root, "doomed/deep/exit"))
     expect((await stage.call("DELETE", "/v1/fs/entry?path=doomed&recursive=true")).status).toBe(200)
@@ -168,7 +168,7 @@ describe("a file that is not a regular one", () => {
 
 describe("a hard link in the workspace", () => {
   test.skipIf(!otherUser)(
-    "to a file of another user is not read, and a write leaves that file alone",
+    "a hard link to a file of another user is not read, and a write leaves that file alone",
     async () => {
       linkSync(join(stage.outside, "secret"), join(stage.root, "hard"))
       const response = await read("hard")
@@ -184,7 +184,7 @@ describe("a hard link in the workspace", () => {
   )
 
   test.skipIf(!otherUser)(
-    "and files that the agent's user may not read stay closed, also for a root runner",
+    "files that the agent's user may not read stay closed, also for a root runner",
     async () => {
       await writeFile(join(stage.root, "private"), SECRET, { mode: 0o600 })
       expect((await read("private")).status).toBe(403)
@@ -252,7 +252,7 @@ describe("an archive", () => {
     return new Uint8Array(await Bun.$`tar -cf - -C ${directory} ${args}`.quiet().arrayBuffer())
   }
 
-  test("with a path that leads out, a link or a device is refused and changes nothing", async () => {
+  test("an archive with a path that leads out, a link or a device is refused and changes nothing", async () => {
     const plant = (directory: string) => writeFile(join(directory, "file"), "planted")
     const archives = [
       await tar("t1", plant, ["--transform=s,file,../outside/file,", "-P", "file"]),
@@ -270,7 +270,7 @@ describe("an archive", () => {
     expect((await readdir(stage.root)).filter((name) => name.startsWith(".sandpiper"))).toEqual([])
   })
 
-  test("that is cut short is refused and changes nothing", async () => {
+  test("an archive that is cut short is refused and changes nothing", async () => {
     const archive = await tar("t6", (to) => writeFile(join(to, "big"), "x".repeat(5000)), ["big"])
     expect((await upload(archive.subarray(0, 2000))).status).toBe(400)
     expect(await readdir(stage.root)).not.toContain("unpacked")

@@ -15,7 +15,7 @@ import { parseRange } from "../../../../src/runner/sandbox/v1/range.ts"
 const ROOT = "/workspace"
 
 describe("the path of a request", () => {
-  test("is relative to the workspace, or absolute below it", () => {
+  test("the path of a request is relative to the workspace, or absolute below it", () => {
     expect(namesBelow(ROOT, "a/b")).toEqual(["a", "b"])
     expect(namesBelow(ROOT, "./a//b/")).toEqual(["a", "b"])
     expect(namesBelow(ROOT, `${ROOT}/a`)).toEqual(["a"])
@@ -24,7 +24,7 @@ describe("the path of a request", () => {
     expect(namesBelow("/", "/etc")).toEqual(["etc"])
   })
 
-  test("is refused outside the workspace, with .., NUL, broken Unicode, or names that are too long", () => {
+  test("the path of a request is refused outside the workspace, with .., NUL, broken Unicode, or names that are too long", () => {
     const refused = [
       "..",
       "a/../b",
@@ -95,12 +95,12 @@ describe("replaced text", () => {
   const edit = (oldText: string, newText: string, replaceAll?: boolean) =>
     replaceText("one two one", { path: "f", oldText, newText, replaceAll })
 
-  test("replaces one place, or all of them if asked", () => {
+  test("an edit replaces one place, or all of them if asked", () => {
     expect(edit("two", "$& 2")).toEqual({ text: "one $& 2 one", replacements: 1 })
     expect(edit("one", "1", true)).toEqual({ text: "1 two 1", replacements: 2 })
   })
 
-  test("is refused if the text occurs nowhere, several times, or is empty", () => {
+  test("an edit is refused if the text occurs nowhere, several times, or is empty", () => {
     expect(() => edit("three", "3")).toThrow("does not occur in f")
     expect(() => edit("one", "1")).toThrow("occurs 2 times in f")
     expect(() => edit("", "1")).toThrow("oldText is empty")
@@ -120,7 +120,7 @@ describe("the log of a background process", () => {
   const add = (ring: LogRing, text: string, maxBytes = 10) =>
     addEntry(ring, { stream: "stdout", timestampMs: 0, data: Buffer.from(text) }, maxBytes)
 
-  test("numbers its entries and keeps the newest that fit", () => {
+  test("the log of a background process numbers its entries and keeps the newest that fit", () => {
     const ring = ["aaaa", "bbbb", "cccc"].reduce((before, text) => add(before, text), EMPTY_RING)
     expect(ring.entries.map(({ sequence }) => sequence)).toEqual([2, 3])
     expect(selectEntries(ring, { since: 2 }).map(({ sequence }) => sequence)).toEqual([3])

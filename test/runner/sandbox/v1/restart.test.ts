@@ -31,7 +31,7 @@ const list = async () =>
   )
 
 describe("a background process", () => {
-  test("ends with its runner, and the next one lists it as exited and says why in its log", async () => {
+  test("a background process ends with its runner, and the next one lists it as exited and says why in its log", async () => {
     const one = await start("1000")
     const other = await start("1001")
     await json("POST", `/v1/processes/${other.id}/kill`)
@@ -51,7 +51,7 @@ describe("a background process", () => {
     expect(await list()).toEqual([[next.id, "running", undefined]])
   })
 
-  test("of a server that was killed is listed as exited, too", async () => {
+  test("a background process of a server that was killed is listed as exited, too", async () => {
     const { id, pid } = await start("1003")
     await until(() => stage.storedProcesses().includes(`"${id}"`), "the stored process")
     process.kill(stage.supervisor.pid() ?? 0, "SIGKILL")

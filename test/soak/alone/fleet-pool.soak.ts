@@ -1,8 +1,6 @@
 /**
  * Three replicas of `serve` on one PostgreSQL and one hub of Durable Objects with a warm pool, killed again and again while
  * threads claim its sandboxes: no sandbox has two threads, no thread has two, and none is left over.
- *
- * Not part of `npm run test:soak`: run it alone with `bun test ./test/soak/long/fleet-pool.soak.ts`.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
@@ -10,23 +8,23 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { isReady } from "../../../src/fleet/core/pool.ts"
+import { createLocalProvider } from "../../../src/fleet/providers/local.ts"
 import type { FleetStore } from "../../../src/fleet/store/ports.ts"
 import { openPostgresStore } from "../../../src/fleet/store/postgres-store.ts"
+import { systemClock } from "../../../src/lib/clock.ts"
 import { startPostgres, type TestPostgres } from "../../fleet/kit/postgres.ts"
-import { freePort } from "../../hub/kit/free-port.ts"
 import { bundleWorker, startWorkerd, type Workerd } from "../../hub/kit/workerd.ts"
+import { type Replica, startReplica } from "../../kit/replica.ts"
 import { requireBinary } from "../../kit/runner.ts"
+import { stablePort } from "../../kit/stable-port.ts"
 import { untilTrue } from "../../kit/until-true.ts"
 
 const REPLICAS = 3
 const THREADS = 12
 const POOL = 3
+/** Enough to meet every step of a claim; endless kills would keep a slow machine from ever making a sandbox. */
+const KILLS = 24
 const FLEET_KEY = "a key of the fleet for tests only"
-
-interface Replica {
-  readonly port: number
-  process: Bun.Subprocess
-}
 
 let folder = ""
 let postgres: TestPostgres
@@ -34,7 +32,7 @@ let store: FleetStore
 let workerd: Workerd
 const replicas: Replica[] = []
 
-const spawn = (port: number): Bun.Subprocess =>
+const spawn = (port: number, stderr: Bun.BunFile): Bun.Subprocess =>
   Bun.spawn([requireBinary(), "serve", "--state-dir", join(folder, "state")], {
     cwd: folder,
     env: {
@@ -54,14 +52,9 @@ const spawn = (port: number): Bun.Subprocess =>
     },
     stdin: "ignore",
     stdout: "ignore",
-    stderr: "ignore",
+    stderr,
   })
 
-const isUp = ({ port }: Replica) =>
-  fetch(`http://127.0.0.1:${port}/health`).then(
-    ({ ok }) => ok,
-    () => false,
-  )
 const boxes = () => {
   const place = join(folder, "state", "fleet", "local", "boxes")
   return existsSync(place) ? readdirSync(place) : []
@@ -100,26 +93,25 @@ beforeAll(async () => {
   await chmod(join(folder, "no-agent"), 0o755)
   postgres = await startPostgres()
   store = await openPostgresStore(postgres.url)
-  const ports: number[] = []
-  for (let index = 0; index < REPLICAS; index += 1) ports.push(await freePort())
+  const ports = Array.from({ length: REPLICAS }, stablePort)
   workerd = await startWorkerd(await bundleWorker(), {
     FLEET_URL: `http://127.0.0.1:${ports[0]}`,
     FLEET_KEY,
     HUB_GATEWAY_SECRET: "a gateway secret of the tests",
   })
-  for (const port of ports) replicas.push({ port, process: spawn(port) })
-  for (const replica of replicas)
-    await untilTrue(() => isUp(replica), "replica that answers", 120_000)
+  for (const port of ports)
+    replicas.push(
+      startReplica(port, join(folder, `errors-${port}`), (errors) => spawn(port, errors)),
+    )
+  for (const replica of replicas) await replica.untilUp()
 }, 240_000)
 
 afterAll(async () => {
-  for (const { process: child } of replicas) child.kill("SIGKILL")
-  for (const { process: child } of replicas) await child.exited
-  for (const name of boxes()) {
-    const file = join(folder, "state", "fleet", "local", "boxes", name, "box.json")
-    const box = JSON.parse(readFileSync(file, "utf8")) as { process?: { pid: number } }
-    if (box.process) process.kill(box.process.pid, "SIGKILL")
-  }
+  for (const replica of replicas) await replica.kill()
+  // Sandboxes outlive the replicas.
+  const root = join(folder, "state", "fleet", "local")
+  const provider = createLocalProvider({ root, self: [requireBinary()], clock: systemClock })
+  for (const name of boxes()) await provider.terminate(name)
   await store.close()
   await workerd.stop()
   await postgres.stop()
@@ -131,23 +123,18 @@ test("replicas that are killed while threads claim warm sandboxes leave one sand
     (await store.pooled()).filter(({ kind, life }) => kind === "pool" && isReady(life)).length ===
     POOL
   await untilTrue(isFull, "full pool", 120_000)
-  let isDone = false
   const kills = (async () => {
-    for (let kill = 0; !isDone; kill += 1) {
+    for (let kill = 0; kill < KILLS; kill += 1) {
       // The first replica gets the hub's reports: it is killed, too, and comes back at the same port.
       const replica = replicas[kill % REPLICAS] as Replica
-      replica.process.kill("SIGKILL")
-      await replica.process.exited
-      replica.process = spawn(replica.port)
-      await untilTrue(() => isUp(replica), "replica that answers again", 120_000)
+      await replica.restart()
+      await replica.untilUp()
     }
-    return undefined
   })()
-  const answers = await Promise.all(
+  const asked = Promise.all(
     Array.from({ length: THREADS }, (_, index) => resolve(`t${index}`, index)),
   )
-  isDone = true
-  await kills
+  const [answers] = await Promise.all([asked, kills])
   const ids = answers.map((answer) => String(answer["sessionId"]))
   expect(new Set(ids).size).toBe(THREADS)
   expect(ids.filter((id) => id.startsWith("warm-")).length).toBeGreaterThan(0)

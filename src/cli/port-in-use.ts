@@ -1,0 +1,42 @@
+/**
+ * Waits for a port that another socket uses. A port from the range of outgoing connections may be the local end of one
+ * while no server listens on it, and stays taken for a minute after that connection has ended.
+ */
+import { type Clock, sleep } from "../lib/clock.ts"
+
+export interface PortWait {
+  readonly hostname: string
+  /** 0: any port. */
+  readonly port: number
+  readonly clock: Clock
+  /** Called once, if it has to wait. */
+  readonly say: (text: string) => void
+}
+
+const WAIT_MS = 65_000
+const TRY_MS = 250
+
+const isFree = (hostname: string, port: number): boolean => {
+  try {
+    Bun.serve({ hostname, port, fetch: () => new Response() }).stop(true)
+    return true
+  } catch (error) {
+    // Another reason, such as a missing permission, is the server's own to report.
+    return !(error instanceof Error && "code" in error && error.code === "EADDRINUSE")
+  }
+}
+
+/** Rejects if the port is still in use after a minute. */
+export const untilPortIsFree = async (wait: PortWait): Promise<void> => {
+  const { hostname, port, clock } = wait
+  if (port === 0 || isFree(hostname, port)) return
+  wait.say(`Port ${port} is in use: waiting up to ${WAIT_MS / 1000} seconds for it\n`)
+  const until = clock.now() + WAIT_MS
+  while (clock.now() < until) {
+    await sleep(clock, TRY_MS)
+    if (isFree(hostname, port)) return
+  }
+  throw new Error(
+    `port ${port} is in use: end the program that uses it, or choose another port with HUB_PORT, best below 32768, where no outgoing connection takes it`,
+  )
+}

@@ -1,0 +1,192 @@
+/** One session as a Durable Object. Its memory may be lost at any time between two events: everything else is in its storage. */
+import { ACCESS_ENDED, closeLostConnections } from "../../access/close-connections.ts"
+import { openConfig } from "../../access/config-at-rest.ts"
+import type { Directory } from "../../access/directory.ts"
+import type { Keyring } from "../../access/encrypt.ts"
+import {
+  type GuardedSocket,
+  type GuardPorts,
+  guardSocket,
+  type HostedSession,
+  markRead,
+} from "../../access/guarded-clients.ts"
+import type { Owner } from "../../access/ownership.ts"
+import { createSessionAccess } from "../../access/session-access.ts"
+import { createArtifactObjects } from "../../artifact-objects.ts"
+import { handleRequest } from "../../http-api.ts"
+import { gatewayKey } from "../../keys.ts"
+import { applyProvision, type Provision } from "../../provision.ts"
+import { createSession } from "../../session/session.ts"
+import { durableBlobs } from "./blobs.ts"
+import { durableChats } from "./chats.ts"
+import { durableChildren } from "./children.ts"
+import { durableStorage, keyringOf, verifierOf } from "./environment.ts"
+import { askGatewayUrl } from "./fleet.ts"
+import { callObject, handleCall, nothing } from "./object-calls.ts"
+import type { ObjectContext } from "./object-context.ts"
+import { remoteDirectory } from "./remote-directory.ts"
+import type {
+  DurableEnvironment,
+  DurableSocket,
+  DurableState,
+  WorkersGlobals,
+} from "./runtime-types.ts"
+import { sessionCalls } from "./session-calls.ts"
+import { sessionHttpHost } from "./session-http.ts"
+import { sessionPorts } from "./session-ports.ts"
+import { storeNameOf } from "./shared-store-object.ts"
+import { durableSockets } from "./sockets.ts"
+import { durableSql, hasTable } from "./sql.ts"
+
+const workers = globalThis as unknown as WorkersGlobals
+
+export class SessionAgent {
+  readonly #context: ObjectContext
+  #keyring: Keyring | undefined
+  #hosted: HostedSession | undefined
+  /** Guards of the WebSockets by connection; made again after a sleep. */
+  readonly #guards = new Map<string, GuardedSocket>()
+
+  constructor(state: DurableState, environment: DurableEnvironment) {
+    const storage = durableStorage(environment)
+    const directory = remoteDirectory(environment.DIRECTORY)
+    this.#context = {
+      state,
+      environment,
+      sockets: durableSockets(state),
+      blobs: durableBlobs(state),
+      directory,
+      chats: durableChats(environment),
+      verifyJwt: verifierOf(environment),
+      guardPorts: this.#guardPorts(environment, directory),
+      objects: storage && createArtifactObjects(storage, () => this.#hosted?.id ?? this.#name()),
+      keyring: () => this.#keyring,
+      name: () => this.#name(),
+      hosted: () => this.#hosted,
+      provision: (name, owner, fields) => this.#provision(name, owner, fields),
+      end: (why, quiet) => this.#end(why, quiet),
+      endChildren: () => this.#endChildren(),
+      checkConnections: () => this.#checkConnections(),
+    }
+    // The runtime answers a ping without waking the object.
+    state.setWebSocketAutoResponse(
+      new workers.WebSocketRequestResponsePair('{"type":"ping"}', '{"type":"pong"}'),
+    )
+    // An object exists as soon as its name is used: without tables its session was never created.
+    void state.blockConcurrencyWhile(async () => {
+      this.#keyring = await keyringOf(environment)
+      if (hasTable(state, "link")) await this.#restore()
+    })
+  }
+
+  async #restore(): Promise<void> {
+    const { state, sockets } = this.#context
+    const sql = durableSql(state)
+    const id = this.#name()
+    const owner = createSessionAccess(sql, id, () => Date.now()).owner()
+    const { text } = await openConfig(sql, this.#keyring, owner, id)
+    this.#open(id, text).session.recover(sockets.runners())
+  }
+
+  async fetch(request: Request): Promise<Response> {
+    const response =
+      (await handleCall(request, sessionCalls(this.#context))) ??
+      (await handleRequest(await sessionHttpHost(this.#context), request))
+    return response ?? new Response("", { status: 500 })
+  }
+
+  async webSocketMessage(socket: DurableSocket, data: string | ArrayBuffer): Promise<void> {
+    const { sockets, guardPorts } = this.#context
+    const { id, sender } = sockets.attachmentOf(socket)
+    if (typeof data !== "string" || !this.#hosted) return
+    if (!sender) return this.#hosted.session.runner.receive(id, data)
+    const guard =
+      this.#guards.get(id) ??
+      guardSocket(guardPorts, this.#hosted, id, (text) => sockets.send(id, text))
+    this.#guards.set(id, guard)
+    await guard.receive(data, sender)
+  }
+
+  async webSocketClose(socket: DurableSocket, code: number, reason: string): Promise<void> {
+    const { sockets, guardPorts } = this.#context
+    const { id, sender } = sockets.attachmentOf(socket)
+    this.#guards.delete(id)
+    if (!sender) this.#hosted?.session.runner.closed(id)
+    sockets.close(id, code === 1005 || code === 1006 ? 1000 : code, reason)
+    if (sender && this.#hosted) await markRead(guardPorts, this.#hosted, sender.principal)
+  }
+
+  webSocketError(socket: DurableSocket): Promise<void> {
+    return this.webSocketClose(socket, 1011, "")
+  }
+
+  alarm(): void {
+    this.#hosted?.session.alarm()
+  }
+
+  #guardPorts(environment: DurableEnvironment, directory: Directory): GuardPorts {
+    const { HUB_GATEWAY_SECRET } = environment
+    return {
+      directory,
+      now: () => Date.now(),
+      terminate: () => this.#end("ended by a client"),
+      gatewayKey: async ({ id, session }) =>
+        HUB_GATEWAY_SECRET ? gatewayKey(HUB_GATEWAY_SECRET, id, session.generation()) : undefined,
+      gatewayUrl: ({ id }) => askGatewayUrl(environment, id),
+    }
+  }
+
+  /** Descendants first: a parent that has ended cannot end them any more. */
+  async #end(why: string, quiet = false): Promise<void> {
+    if (!this.#hosted) return
+    await this.#endChildren()
+    this.#hosted.session.terminate(why, { quiet })
+  }
+
+  async #endChildren(): Promise<void> {
+    const { environment, directory } = this.#context
+    if (this.#hosted) await durableChildren(environment, directory, this.#hosted).endAll()
+  }
+
+  #checkConnections(): void {
+    const { sockets } = this.#context
+    if (!this.#hosted) return
+    closeLostConnections(this.#hosted, sockets.people, Date.now(), (connection) =>
+      sockets.close(connection, ...ACCESS_ENDED),
+    )
+  }
+
+  async #provision(name: string, owner: Owner, fields: Provision): Promise<void> {
+    const { SHARED_STORE } = this.#context.environment
+    const { session } = this.#hosted ?? this.#create(name, owner, fields)
+    await applyProvision(session, fields)
+    if (fields.handle === undefined) return
+    const store = storeNameOf(owner)
+    await callObject(SHARED_STORE, store, nothing, "setHandle", [store, fields.handle, name])
+  }
+
+  #create(name: string, owner: Owner, { ancestors, creator }: Provision): HostedSession {
+    const hosted = this.#open(name, undefined)
+    this.#context.state.storage.sql.exec(
+      "INSERT OR IGNORE INTO meta (name, value) VALUES ('name', ?)",
+      name,
+    )
+    hosted.access.setOwner(owner, ancestors ?? [], creator)
+    return hosted
+  }
+
+  /** The runtime does not tell an object its name: the request that created the session stored it. */
+  #name(): string {
+    const [row] = this.#context.state.storage.sql
+      .exec("SELECT value FROM meta WHERE name = 'name'")
+      .toArray()
+    const value = row?.["value"]
+    return typeof value === "string" ? value : ""
+  }
+
+  #open(id: string, config: string | undefined): HostedSession {
+    const session = createSession(sessionPorts(this.#context), config)
+    const access = createSessionAccess(durableSql(this.#context.state), id, () => Date.now())
+    return (this.#hosted = { id, session, access })
+  }
+}
