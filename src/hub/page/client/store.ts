@@ -1,7 +1,7 @@
 /** What the page knows: the view of the open session, the list of sessions, and the actions of the person. */
 import { batch, computed, effect, signal } from "@preact/signals"
 import type { Client, ClientMessage, ClientVerb, Reply } from "../../../wire/clients/verbs.ts"
-import { dockOf } from "../../view/dock.ts"
+import { createDock } from "../../view/dock.ts"
 import { unanswered } from "../../view/outbox.ts"
 import type { ListedSession } from "../../view/sidebar-rows.ts"
 import { stepLobby } from "../../view/lobby.ts"
@@ -19,6 +19,8 @@ import { openSocket, type Socket } from "./socket.ts"
 import { readJson, writeStored } from "./storage.ts"
 
 export const view = signal<View>(emptyView)
+/** Changes less often than the view, of which every word that streams in makes a new one. */
+export const state = computed(() => view.value.state)
 /** The verbs that this login may use in the open session; `undefined` before the hub has named them. */
 const verbs = signal<readonly string[] | undefined>(undefined)
 export const mayUse = (verb: ClientVerb): boolean => verbs.value?.includes(verb) ?? true
@@ -42,6 +44,7 @@ const seen = signal<Readonly<Record<string, number>>>(readJson("seen", {}))
 const turnsOf = createTurns()
 export const turns = computed(() => turnsOf(view.value, route.value.channel))
 export const pending = computed(() => pendingPrompts(view.value, route.value.channel))
+const dockOf = createDock()
 export const dock = computed(() => dockOf(view.value, route.value.channel))
 /** The question that a typed text answers: one of this conversation. Others are answered by their buttons. */
 export const openQuestion = computed(() =>
@@ -313,7 +316,7 @@ export const showNewest = (): void => {
 
 /** The newest change that the person has seen: of the open session as the hub knows it, from every browser. */
 export const seenRev = (id: string, key: string): number => {
-  const stored = id === route.value.session ? view.value.state[`seen:${key}`] : undefined
+  const stored = id === route.value.session ? state.value[`seen:${key}`] : undefined
   const rev = (stored as { readonly rev?: unknown } | undefined)?.rev
   return typeof rev === "number" ? rev : (seen.value[`${id}/${key}`] ?? 0)
 }

@@ -2,14 +2,15 @@
 import { computed, effect } from "@preact/signals"
 import { words } from "../words.ts"
 import { route } from "./navigation.ts"
-import { dock, isWorking, view } from "./store.ts"
+import { channels } from "./slices.ts"
+import { dock, isWorking, state } from "./store.ts"
 
 const MAIN = "web:default"
 
 export const title = computed((): string => {
   const { channel } = route.value
-  const own = view.value.channels.find(({ key }) => key === channel)
-  const named = own?.title ?? (channel === MAIN || own ? view.value.state["title"] : undefined)
+  const own = channels.value.find(({ key }) => key === channel)
+  const named = own?.title ?? (channel === MAIN || own ? state.value["title"] : undefined)
   if (typeof named === "string" && named !== "") return named
   return own?.lastText ?? words.newConversation
 })

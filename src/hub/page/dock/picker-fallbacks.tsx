@@ -1,14 +1,16 @@
 /** In the model picker: what a prompt goes on with when its model fails, in order. It is saved for the session. */
 import { useState } from "preact/hooks"
-import { mayUse, view } from "../client/store.ts"
+import { stateOf } from "../client/slices.ts"
+import { mayUse } from "../client/store.ts"
 import { changeConfig } from "../settings/config.ts"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
 import { fallbackChoices, withFallback } from "./fallback-list.ts"
 import { modelName, models } from "./models.ts"
 
+const chosen = stateOf("model")
 const storedFallbacks = (): readonly string[] => {
-  const state = view.value.state["model"] as { readonly fallbacks?: unknown } | undefined
+  const state = chosen.value as { readonly fallbacks?: unknown } | undefined
   return Array.isArray(state?.fallbacks) ? (state.fallbacks as readonly string[]) : []
 }
 

@@ -19,8 +19,8 @@ import {
   seenRev,
   session,
   sessions,
-  view,
 } from "../client/store.ts"
+import { channels, stateOf } from "../client/slices.ts"
 import { pathOf } from "../routes.ts"
 import { Icon } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
@@ -31,14 +31,15 @@ import { words } from "../words.ts"
 import { ConnectionFoot } from "./connection-foot.tsx"
 import { SessionRow } from "./session-row.tsx"
 
+const sessionTitle = stateOf("title")
+
 /** The open session is known better from its own events than from the list. */
 const listed = computed((): readonly ListedSession[] => {
   const others = sessions.value ?? []
-  const { channels, state } = view.value
-  const title = state["title"]
+  const title = sessionTitle.value
   return others.map((one) =>
-    one.id === session.value && channels.length > 0
-      ? { ...one, channels, ...(typeof title === "string" && { title }) }
+    one.id === session.value && channels.value.length > 0
+      ? { ...one, channels: channels.value, ...(typeof title === "string" && { title }) }
       : one,
   )
 })
