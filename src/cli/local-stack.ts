@@ -8,6 +8,7 @@ import type { Settings } from "../settings/settings.ts"
 import { createDaemon } from "../runner/daemon.ts"
 import { startDemoModel } from "../demo/demo.ts"
 import { startOnStablePort } from "../demo/stable-port.ts"
+import { chooseAgentUser } from "../runner/host/users.ts"
 import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { demoProvider, hasClientModels, openHostTools, withHostConfig } from "./host-config.ts"
@@ -71,6 +72,8 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     environment: models.settings.environment,
     // Known only once the sessions of this hub are: an ended one is followed by a new one.
     chatSession: () => sessionId,
+    firstSession: () => sessionId,
+    agentUser: chooseAgentUser(options.settings.agentUser, process.getuid?.() === 0),
     clock: systemClock,
     log: log.child({ component: "hub" }),
     clientToken,
