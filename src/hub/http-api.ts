@@ -26,6 +26,7 @@ import { preflightResponse, withCors } from "./cors.ts"
 import { hashOf } from "./keys.ts"
 import { handleOwnerRoute } from "./owner-routes.ts"
 import type { PersonaHost } from "./persona-routes.ts"
+import type { LocalSessions } from "./local-sessions-port.ts"
 import { createNamed, type Provision, updateSession, type WarmSessions } from "./provision.ts"
 import type { SearchResult } from "./session/search.ts"
 import { type Route, routeOf } from "./session/routes.ts"
@@ -44,6 +45,8 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly warmSessions?: WarmSessions | undefined
   /** True if a session that is created here gets a sandbox with its first prompt. */
   readonly startsSandboxes?: boolean | undefined
+  /** Sessions in a directory of the hub's own machine; absent where it starts none. */
+  readonly localSessions?: LocalSessions | undefined
   /** What the list shows besides the index, where the host has the session at hand. */
   readonly liveStatus: (session: string) => LiveStatus | undefined
   /** Rejects if the file is in object storage, which does not answer. */

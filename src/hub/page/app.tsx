@@ -3,7 +3,8 @@ import { useEffect } from "preact/hooks"
 import { hasSide, isDrawerOpen, layer, panelWidth } from "./client/layout.ts"
 import { login, offered } from "./client/login.ts"
 import { go, route } from "./client/navigation.ts"
-import { markSeen, mayCreate, sessions, view } from "./client/store.ts"
+import { channels } from "./client/slices.ts"
+import { markSeen, mayCreate, sessions } from "./client/store.ts"
 import { Dock } from "./dock/dock.tsx"
 import { Log } from "./log/log.tsx"
 import { Banner } from "./shell/banner.tsx"
@@ -46,7 +47,7 @@ const Conversation = () => (
 )
 
 export const App = () => {
-  useEffect(markSeen, [view.value.channels, route.value])
+  useEffect(markSeen, [channels.value, route.value])
   if (offered.value) return <OfferScreen offer={offered.value} />
   if (login.value === "refused") return <LoginScreen />
   const { place, panel } = route.value

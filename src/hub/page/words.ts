@@ -43,6 +43,11 @@ export const words = {
 
   // Side
   newConversation: "New conversation",
+  newMore: "More ways to start",
+  newIn: {
+    same: "With an agent of its own, here",
+    worktree: "With an agent of its own, in a git worktree",
+  },
   newHere: "New conversation in this sandbox",
   notCreated: (why: string) => `No new conversation: ${why}`,
   search: "Search",
@@ -196,6 +201,7 @@ export const words = {
   stopping: "Stopping...",
   asks: "The agent asks",
   subAgentAsks: "A sub-agent asks",
+  askedIn: "Asked in",
   typeBelow: "Or type an answer below.",
   asksElsewhere: "It is asked in another conversation; there an answer can be typed too.",
   answer: "Answer",
@@ -216,6 +222,7 @@ export const words = {
     external_directory: "Use files outside of the workspace",
     doom_loop: "Make the same call again and again",
   } as Readonly<Record<string, string>>,
+  command: "Command",
   deny: "Deny",
   allowAlways: "Always allow",
   allowOnce: "Allow once",
@@ -261,6 +268,10 @@ export const words = {
   noModels: "No models yet.",
   noModelFound: (query: string) => `No model is called "${query}".`,
   context: (size: string) => `${size} context`,
+  ifItFails: "If it fails, go on with",
+  thenWith: "then with",
+  fallbackAt: (place: number) => `Fallback model ${place}`,
+  noFallback: "nothing",
   commands: "Commands",
   files: "Files",
 
@@ -342,6 +353,9 @@ export const words = {
   endpointModels: "Models, separated by commas; empty: all that it lists",
   endpointNone: "no models yet",
   endpointAdd: "Add the endpoint",
+  newModel: "Model for new conversations",
+  newModelText: "Used when a prompt names none, in all your sessions whose agent has it.",
+  newModelNone: "The agent's own",
   fallbacks: "If a model fails",
   fallbacksText: "A prompt whose model fails before a tool has run goes on with these, in order.",
   fallbacksLabel: "Go on with (provider/model, separated by commas)",

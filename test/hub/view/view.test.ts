@@ -1,6 +1,6 @@
 /** The reducer's outbox, window and gap, and what is derived from a view: turns, dock, status, sidebar, tool words. */
 import { describe, expect, test } from "bun:test"
-import { dockOf } from "../../../src/hub/view/dock.ts"
+import { commandOf, createDock, dockOf } from "../../../src/hub/view/dock.ts"
 import { unanswered } from "../../../src/hub/view/outbox.ts"
 import { type ListedSession, sidebarGroups } from "../../../src/hub/view/sidebar-rows.ts"
 import { statusOf } from "../../../src/hub/view/status-words.ts"
@@ -280,6 +280,52 @@ describe("the dock", () => {
       })
     const view = run(emptyView, question("a", "telegram:1"), question("b", MAIN))
     expect(dockOf(view, MAIN).interactions.map(({ id }) => id)).toEqual(["b", "a"])
+  })
+
+  test("words that stream in leave the dock the same object, and a new question does not", () => {
+    const dock = createDock()
+    const working = run(
+      emptyView,
+      event({ type: "queue", rev: 1, queue: [queued({ status: "processing" })] }),
+      put("m", 2),
+      putPart("m", { id: "t", place: 3, kind: "text", text: "so" }),
+    )
+    const before = dock(working, MAIN)
+    const grown = run(working, putPart("m", { id: "t", place: 3, kind: "text", text: "so it is" }))
+    expect(dock(grown, MAIN)).toBe(before)
+    const asked = run(
+      grown,
+      event({
+        type: "interaction",
+        rev: 4,
+        interaction: { id: "q", kind: "question", channel: MAIN, status: "open", at: 1 },
+      }),
+    )
+    expect(dock(asked, MAIN)).not.toBe(before)
+    expect(dock(asked, MAIN)).toEqual(dockOf(asked, MAIN))
+    expect(dock(asked, MAIN).queue).toBe(before.queue)
+  })
+
+  test("a permission shows the command that waits for it, unless its pattern is the command", () => {
+    const args = { command: "rm -rf /var/cache/*" }
+    const view = run(
+      emptyView,
+      put("m", 1),
+      putPart("m", toolPart(2, tool("c", { status: "running", args }))),
+    )
+    const permission = {
+      id: "p",
+      kind: "permission" as const,
+      channel: MAIN,
+      status: "open" as const,
+      at: 1,
+      messageId: "m",
+      callId: "c",
+    }
+    expect(commandOf(view, { ...permission, patterns: ["/var/cache/*"] })).toBe(args.command)
+    expect(commandOf(view, { ...permission, patterns: [args.command] })).toBeUndefined()
+    expect(commandOf(view, { ...permission, callId: "other" })).toBeUndefined()
+    expect(commandOf(emptyView, permission)).toBeUndefined()
   })
 
   test("the status names the running tool, then the writing, and says when the sandbox is away", () => {

@@ -8,6 +8,7 @@ import type { HostedSession } from "../../access/guarded-clients.ts"
 import type { Owner } from "../../access/ownership.ts"
 import type { JwtSettings } from "../../access/verify-jwt.ts"
 import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
+import type { LocalSessions } from "../../local-sessions-port.ts"
 import type { ObjectStorage } from "../../object-storage.ts"
 import type { HubPage } from "../../page-door.ts"
 import type { WarmSessions } from "../../provision.ts"
@@ -49,6 +50,8 @@ export interface HubOptions {
   readonly ended: (session: string) => void
   readonly personas?: (owner: Owner) => Personas
   readonly setHandle?: (owner: Owner, handle: string, session: string) => void
+  /** Sessions that this hub starts on its own machine. Read late, because they need the hub. */
+  readonly localSessions?: (() => LocalSessions | undefined) | undefined
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   readonly chats?: ConfiguredChats | undefined

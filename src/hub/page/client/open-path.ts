@@ -1,24 +1,27 @@
 /** Opens a place in a file: its changes if it has any, else the editor. */
+import { state } from "./store.ts"
 import { computed, signal } from "@preact/signals"
 import { type FilePlace, workspaceOf } from "../../view/paths.ts"
 import { showPanel } from "./navigation.ts"
-import { view } from "./store.ts"
+import { stateOf } from "./slices.ts"
 
 const known = { directory: "" }
 
 /** It stays known while the runner is away, so that paths do not change on the screen. */
 export const workspace = computed((): string => {
-  const directory = workspaceOf(view.value.state)
+  const directory = workspaceOf(state.value)
   if (directory !== "") known.directory = directory
   return known.directory
 })
 
+const reported = stateOf("files")
+
 /** The paths that differ from the base, as the runner reports them. */
 export const changedPaths = computed((): readonly string[] => {
-  const state = view.value.state["files"]
-  const list = Array.isArray(state)
-    ? state
-    : (state as { readonly files?: unknown } | undefined)?.files
+  const files = reported.value
+  const list = Array.isArray(files)
+    ? files
+    : (files as { readonly files?: unknown } | undefined)?.files
   if (!Array.isArray(list)) return []
   return list.flatMap((file: unknown) => {
     const path = (file as { readonly path?: unknown } | null)?.path

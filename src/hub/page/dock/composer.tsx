@@ -6,6 +6,7 @@ import { droppedFiles } from "../client/dropped.ts"
 import { composerFocus } from "../client/focus.ts"
 import { isTouch } from "../client/layout.ts"
 import { changedPaths } from "../client/open-path.ts"
+import { isUnspoken } from "../client/slices.ts"
 import {
   channel,
   dock,
@@ -177,7 +178,7 @@ export const Composer = () => {
     setLongPaste(undefined)
   }
 
-  const isFirst = turns.value.length === 0
+  const isFirst = isUnspoken.value
   const placeholder = isAnswer
     ? words.placeholderAnswer
     : isFirst

@@ -1,6 +1,6 @@
 /** The models that the runner offers, as the picker shows them. */
 import { computed } from "@preact/signals"
-import { view } from "../client/store.ts"
+import { stateOf } from "../client/slices.ts"
 
 export interface ModelRow {
   /** `provider/model`, as a prompt names it. */
@@ -22,8 +22,11 @@ interface Provider {
 const isProvider = (value: unknown): value is Provider =>
   typeof value === "object" && value !== null && Array.isArray((value as Provider).models)
 
+const offered = stateOf("models")
+const chosen = stateOf("model")
+
 export const models = computed((): readonly ModelRow[] => {
-  const state = view.value.state["models"]
+  const state = offered.value
   if (!Array.isArray(state)) return []
   return state.filter(isProvider).flatMap(({ provider, models: rows }) =>
     rows.map(({ id, name, context }) => ({
@@ -41,7 +44,7 @@ export const modelName = (id: string): string =>
   id.slice(id.lastIndexOf("/") + 1)
 
 export const defaultModel = computed((): string | undefined => {
-  const state = view.value.state["model"] as { readonly default?: unknown } | undefined
+  const state = chosen.value as { readonly default?: unknown } | undefined
   return typeof state?.default === "string" ? state.default : models.value[0]?.id
 })
 

@@ -7,6 +7,7 @@ import { Button } from "../ui/button.tsx"
 import { Icon } from "../ui/icon.tsx"
 import { Spinner } from "../ui/spinner.tsx"
 import { words } from "../words.ts"
+import { AskedWhere } from "./asked-where.tsx"
 
 const optionsOf = ({ options }: Interaction): readonly Option[] =>
   (options ?? []).map((option) => (typeof option === "string" ? { label: option } : option))
@@ -38,6 +39,7 @@ export const Question = ({
         <span>{interaction.childSessionId ? words.subAgentAsks : words.asks}</span>
         {pager}
       </div>
+      <AskedWhere interaction={interaction} />
       <p class="card-text">{interaction.text}</p>
       <div class="options">
         {options.map(({ label, description }, index) => (

@@ -2,7 +2,7 @@
 import { insertText } from "../client/drafts.ts"
 import { openSettings } from "../client/layout.ts"
 import { workspace } from "../client/open-path.ts"
-import { view } from "../client/store.ts"
+import { git } from "../client/slices.ts"
 import { isDemo } from "../dock/models.ts"
 import { Icon } from "../ui/icon.tsx"
 import { Mark } from "../ui/mark.tsx"
@@ -10,7 +10,7 @@ import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
 
 export const Greeting = () => {
-  const git = view.value.state["git"] as { readonly branch?: string } | undefined
+  const branch = git.value?.branch
   const directory = workspace.value
   return (
     <div class="greeting">
@@ -19,9 +19,9 @@ export const Greeting = () => {
       {directory !== "" && (
         <p>
           {words.worksIn} <code>{visible(directory)}</code>
-          {git?.branch && (
+          {branch && (
             <>
-              , {words.onBranch} <code>{visible(git.branch)}</code>
+              , {words.onBranch} <code>{visible(branch)}</code>
             </>
           )}
           .

@@ -1,6 +1,7 @@
 /** What happens between the agent and its provider during a turn: attempts, and a change of the model. */
+import { useComputed } from "@preact/signals"
 import { useEffect, useState } from "preact/hooks"
-import { channel, isWorking, view } from "../client/store.ts"
+import { channel, isWorking, state } from "../client/store.ts"
 import { Icon } from "../ui/icon.tsx"
 import { words } from "../words.ts"
 
@@ -33,12 +34,12 @@ const RetryNotice = ({ retry }: { readonly retry: Retry }) => {
 }
 
 export const Notices = ({ messageId }: { readonly messageId: string }) => {
-  const retry = view.value.state[`retry:${messageId}`]
+  const retry = useComputed(() => state.value[`retry:${messageId}`]).value
   return isRetry(retry) ? <RetryNotice retry={retry} /> : null
 }
 
 export const SwitchNotice = () => {
-  const value = view.value.state[`model:${channel.value}`] as
+  const value = state.value[`model:${channel.value}`] as
     | { readonly from?: string; readonly to?: string; readonly reason?: string }
     | undefined
   if (!isWorking.value || !value?.to) return null

@@ -1,8 +1,9 @@
 /** What the person wrote: plain text, its files, and on demand its time, copy and undo. */
-import { useState } from "preact/hooks"
+import { useMemo, useState } from "preact/hooks"
 import type { MessageWithParts } from "../../../wire/clients/conversation.ts"
 import type { Pending } from "../../view/view.ts"
 import { insertText } from "../client/drafts.ts"
+import { git } from "../client/slices.ts"
 import { deliver, dropPending, mayUse, request, view } from "../client/store.ts"
 import { ArtifactImage } from "../parts/image.tsx"
 import { Button } from "../ui/button.tsx"
@@ -10,11 +11,11 @@ import { clockTime } from "../ui/clock.ts"
 import { CopyButton } from "../ui/copy-button.tsx"
 import { Icon, type IconName } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
+import { useKeptChoice } from "../ui/kept-choice.ts"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
 import { textOfMessage } from "./message-text.ts"
-
-const LONG_LINES = 12
+import { promptStart } from "./prompt-start.ts"
 
 interface PromptFile {
   readonly mime?: string | undefined
@@ -39,13 +40,13 @@ const transcriptsOf = ({ parts }: MessageWithParts): readonly string[] =>
     return kind === "transcript" && typeof transcript === "string" ? [transcript] : []
   })
 
-const Bubble = ({ text }: { readonly text: string }) => {
-  const [all, setAll] = useState(false)
-  const lines = text.split("\n")
-  const isCut = !all && lines.length > LONG_LINES
+const Bubble = ({ id, text }: { readonly id: string; readonly text: string }) => {
+  const [all = false, setAll] = useKeptChoice(`${id}/prompt`)
+  const start = useMemo(() => promptStart(text), [text])
+  const isCut = !all && start !== undefined
   return (
     <>
-      <div class="bubble-text">{isCut ? lines.slice(0, LONG_LINES).join("\n") : text}</div>
+      <div class="bubble-text">{isCut ? start : text}</div>
       {isCut && (
         <button type="button" class="bubble-more" onClick={() => setAll(true)}>
           {words.showAll}
@@ -71,15 +72,17 @@ const Files = ({ files }: { readonly files: readonly PromptFile[] }) =>
     </div>
   )
 
+/** How many messages of the conversation follow this one. Read once: what streams in meanwhile changes nothing here. */
+const countAfter = ({ channel, createdAt }: MessageWithParts): number =>
+  [...view.peek().messages.values()].filter(
+    (other) => other.channel === channel && other.createdAt > createdAt,
+  ).length
+
 export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
   const [asks, setAsks] = useState(false)
   const text = textOfMessage(message)
-  const later = view.value.order.filter((id) => {
-    const other = view.value.messages.get(id)
-    return other?.channel === message.channel && (other.createdAt ?? 0) > message.createdAt
-  }).length
   /** The runner reports the state of git when the workspace is a repository. */
-  const isRepository = view.value.state["git"] !== undefined
+  const isRepository = git.value !== undefined
   const undo = () => {
     setAsks(false)
     void request({ type: "revert", messageId: message.id })
@@ -88,7 +91,7 @@ export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
     <div class="prompt" tabIndex={-1} data-prompt={message.id} data-anchor>
       <h2 class="unseen">{words.you(clockTime(message.createdAt))}</h2>
       <div class="bubble">
-        <Bubble text={text} />
+        <Bubble id={message.id} text={text} />
         <Files files={filesOf(message)} />
         {transcriptsOf(message).map((heard) => (
           <p key={heard} class="bubble-heard">
@@ -98,7 +101,9 @@ export const Prompt = ({ message }: { readonly message: MessageWithParts }) => {
       </div>
       {asks ? (
         <div class="prompt-ask" role="group">
-          <span>{words.undoAsk(later, isRepository ? words.undoFiles : words.undoNoFiles)}</span>
+          <span>
+            {words.undoAsk(countAfter(message), isRepository ? words.undoFiles : words.undoNoFiles)}
+          </span>
           <Button small kind="bad" onClick={undo}>
             {words.undoDo}
           </Button>
@@ -138,7 +143,7 @@ export const PendingPrompt = ({ pending }: { readonly pending: Pending }) => {
     <div class={`prompt is-pending ${error ? "is-refused" : ""}`} data-anchor>
       <h2 class="unseen">{words.you(clockTime(pending.at))}</h2>
       <div class="bubble">
-        <Bubble text={message.content} />
+        <Bubble id={clientRequestId} text={message.content} />
         <Files files={message.attachments ?? []} />
       </div>
       {error ? (

@@ -2,7 +2,7 @@
 import { memo } from "../ui/memo.ts"
 import type { MessageWithParts } from "../../../wire/clients/conversation.ts"
 import { blocksOf } from "../../view/turns.ts"
-import { view } from "../client/store.ts"
+import { artifacts } from "../client/slices.ts"
 import { Blocks } from "../parts/blocks.tsx"
 import { ArtifactView } from "../parts/artifact.tsx"
 import { Markdown } from "../parts/lazy-markdown.tsx"
@@ -21,7 +21,7 @@ export interface ReplyProps {
 
 const Images = ({ messageId }: { readonly messageId: string }) => (
   <>
-    {view.value.artifacts
+    {artifacts.value
       .filter((artifact) => artifact.messageId === messageId)
       .map((artifact) => (
         <ArtifactView key={artifact.id} {...artifact} />

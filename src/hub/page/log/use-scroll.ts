@@ -6,7 +6,14 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preac
 import { type Anchor, driftOf, findAnchor } from "./anchor.ts"
 import { type Follow, type FollowEvent, initialFollow, stepFollow } from "./follow.ts"
 import { type Place, readPlace, writePlace } from "./kept-place.ts"
-import { isSameRange, offsetOf, windowRange, type WindowRange } from "./window.ts"
+import {
+  ESTIMATE,
+  estimateFrom,
+  isSameRange,
+  offsetOf,
+  windowRange,
+  type WindowRange,
+} from "./window.ts"
 
 export interface Scroll {
   readonly range: WindowRange
@@ -34,7 +41,7 @@ const TINY = 0.5
 export const useScroll = (options: ScrollOptions): Scroll => {
   const { scroller, content, ids, conversation, version, onNearTop } = options
   const heights = useRef(new Map<string, number>())
-  const width = useRef(0)
+  const estimate = useRef(ESTIMATE)
   const follow = useRef(initialFollow)
   const anchor = useRef<Anchor | undefined>(undefined)
   const lastTop = useRef(0)
@@ -66,9 +73,9 @@ export const useScroll = (options: ScrollOptions): Scroll => {
     const column = content.current
     if (!element || !column) return
     // Heights of another width are only estimates, which the next measure replaces.
-    if (width.current !== column.clientWidth) width.current = column.clientWidth
     for (const turn of column.querySelectorAll<HTMLElement>("[data-turn]"))
       heights.current.set(turn.dataset["turn"] ?? "", turn.offsetHeight)
+    estimate.current = estimateFrom(heights.current, estimate.current)
   }
 
   const updateRange = () => {
@@ -79,16 +86,20 @@ export const useScroll = (options: ScrollOptions): Scroll => {
       heights: heights.current,
       scrollTop: follow.current.follows ? element.scrollHeight : element.scrollTop,
       viewHeight: element.clientHeight,
+      estimate: estimate.current,
     })
     setRange((before) => (isSameRange(before, next) ? before : next))
   }
+
+  const placeOfTurn = (id: string): number | undefined =>
+    offsetOf(latest.current.ids, heights.current, id, estimate.current)
 
   /**
    * Many turns were added before the anchor, which has left the document: to where it should be. The next render has it
    * again, and the next settling puts it exactly where it was.
    */
   const moveTowards = (element: HTMLElement, { turn, turnTop }: Anchor) => {
-    const top = offsetOf(latest.current.ids, heights.current, turn)
+    const top = placeOfTurn(turn)
     if (top !== undefined) moveTo(element, top - turnTop)
   }
 
@@ -132,7 +143,7 @@ export const useScroll = (options: ScrollOptions): Scroll => {
     if (!place || !element || ids.length === 0) return
     wanted.current = undefined
     restored.current = version
-    const top = offsetOf(ids, heights.current, place.turn)
+    const top = placeOfTurn(place.turn)
     if (top === undefined) return
     act({ type: "left", toEnd: 0 })
     moveTo(element, top - place.top)
@@ -183,7 +194,11 @@ export const useScroll = (options: ScrollOptions): Scroll => {
     }
     // A fold opens under the pointer: what the person clicked stays in place.
     const onClick = (event: MouseEvent) => {
-      if ((event.target as Element).closest("[data-fold], .output-more, .diff-more, .code-more"))
+      if (
+        (event.target as Element).closest(
+          "[data-fold], .output-more, .diff-more, .code-more, .bubble-more",
+        )
+      )
         leave()
     }
     const onSelect = () => {
@@ -235,7 +250,7 @@ export const useScroll = (options: ScrollOptions): Scroll => {
     leave: () => act({ type: "left", toEnd: 0 }),
     toTurn: (id) => {
       const element = scroller.current
-      const top = offsetOf(latest.current.ids, heights.current, id)
+      const top = placeOfTurn(id)
       // The turn was just loaded: it is shown with the next render.
       if (top === undefined) wanted.current = { turn: id, top: 0 }
       if (!element || top === undefined) return

@@ -6,6 +6,8 @@ export interface WindowInput {
   readonly heights: ReadonlyMap<string, number>
   readonly scrollTop: number
   readonly viewHeight: number
+  /** The height of a turn that has not been measured. */
+  readonly estimate?: number
 }
 
 export interface WindowRange {
@@ -17,22 +19,37 @@ export interface WindowRange {
   readonly below: number
 }
 
-/** Of a turn that has not been measured. */
+/** Of a turn that has not been measured, while none has. */
 export const ESTIMATE = 420
+/** So many turns say how high the others are. */
+const ENOUGH = 5
+/** An estimate that is nearly right stays, because another one moves all turns that were not measured. */
+const NEARLY = 0.2
+
+export const estimateFrom = (heights: ReadonlyMap<string, number>, before: number): number => {
+  if (heights.size < ENOUGH) return before
+  let sum = 0
+  for (const height of heights.values()) sum += height
+  const mean = sum / heights.size
+  return Math.abs(mean - before) <= NEARLY * before ? before : Math.round(mean)
+}
 
 const VIEWS_ABOVE = 1.5
 const VIEWS_BELOW = 1
 
-export const heightOf = (heights: ReadonlyMap<string, number>, id: string): number =>
-  heights.get(id) ?? ESTIMATE
+export const heightOf = (
+  heights: ReadonlyMap<string, number>,
+  id: string,
+  estimate = ESTIMATE,
+): number => heights.get(id) ?? estimate
 
 export const windowRange = (input: WindowInput): WindowRange => {
-  const { ids, heights, scrollTop, viewHeight } = input
+  const { ids, heights, scrollTop, viewHeight, estimate } = input
   const top = scrollTop - VIEWS_ABOVE * viewHeight
   const bottom = scrollTop + (1 + VIEWS_BELOW) * viewHeight
   let [from, to, above, below, at] = [ids.length, 0, 0, 0, 0]
   for (const [index, id] of ids.entries()) {
-    const end = at + heightOf(heights, id)
+    const end = at + heightOf(heights, id, estimate)
     if (end <= top) above += end - at
     else if (at >= bottom) below += end - at
     else {
@@ -46,9 +63,9 @@ export const windowRange = (input: WindowInput): WindowRange => {
   return { from: Math.min(from, to), to, above, below }
 }
 
-const lastTurn = ({ ids, heights }: WindowInput): WindowRange => {
+const lastTurn = ({ ids, heights, estimate }: WindowInput): WindowRange => {
   const from = ids.length - 1
-  const above = ids.slice(0, from).reduce((sum, id) => sum + heightOf(heights, id), 0)
+  const above = ids.slice(0, from).reduce((sum, id) => sum + heightOf(heights, id, estimate), 0)
   return { from, to: ids.length, above, below: 0 }
 }
 
@@ -60,8 +77,9 @@ export const offsetOf = (
   ids: readonly string[],
   heights: ReadonlyMap<string, number>,
   id: string,
+  estimate = ESTIMATE,
 ): number | undefined => {
   const index = ids.indexOf(id)
   if (index === -1) return undefined
-  return ids.slice(0, index).reduce((sum, other) => sum + heightOf(heights, other), 0)
+  return ids.slice(0, index).reduce((sum, other) => sum + heightOf(heights, other, estimate), 0)
 }

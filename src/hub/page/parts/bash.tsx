@@ -17,6 +17,7 @@ export const Bash = ({ tool, output }: { readonly tool: ToolData; readonly outpu
   const hasBody = text !== "" || isLong
   return (
     <Fold
+      name={tool.callId}
       icon="shell"
       verb={isRunning ? words.running : verb}
       subject={subject.split("\n", 1)[0]}
@@ -40,7 +41,9 @@ export const Bash = ({ tool, output }: { readonly tool: ToolData; readonly outpu
               {subject}
             </pre>
           )}
-          {text !== "" && <Output text={text} isGrowing={isRunning} />}
+          {text !== "" && (
+            <Output name={`${tool.callId}/output`} text={text} isGrowing={isRunning} />
+          )}
         </>
       )}
     </Fold>

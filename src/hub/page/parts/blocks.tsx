@@ -1,5 +1,5 @@
 /** The rows of a reply, in order. */
-import { view } from "../client/store.ts"
+import { interactions } from "../client/slices.ts"
 import type { Block } from "../../view/turns.ts"
 import { Divider } from "../log/divider.tsx"
 import { Asked } from "./asked.tsx"
@@ -32,8 +32,7 @@ export const Blocks = ({ blocks, isStreaming, isLast }: BlocksProps) => (
 )
 
 const waitsFor = (child: string | undefined): boolean =>
-  child !== undefined &&
-  view.value.interactions.some(({ childSessionId }) => childSessionId === child)
+  child !== undefined && interactions.value.some(({ childSessionId }) => childSessionId === child)
 
 const Row = ({
   block,
@@ -50,7 +49,9 @@ const Row = ({
     case "text":
       return <Markdown text={block.text} isGrowing={isGrowing} />
     case "reasoning":
-      return <Reasoning text={block.text} tookMs={block.tookMs} isGrowing={isGrowing} />
+      return (
+        <Reasoning id={block.id} text={block.text} tookMs={block.tookMs} isGrowing={isGrowing} />
+      )
     case "tool":
       return <Tool tool={block.tool} output={block.output} isLast={isLast} />
     case "lookups":
@@ -60,7 +61,7 @@ const Row = ({
     case "asked":
       return <Asked tool={block.tool} />
     case "plan":
-      return <Plan items={block.items} isRunning={isStreaming} />
+      return <Plan id={block.id} items={block.items} isRunning={isStreaming} />
     case "other":
       return block.kind === "compacted" ? <Divider /> : null
   }

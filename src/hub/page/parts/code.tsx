@@ -2,8 +2,9 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import { CopyButton } from "../ui/copy-button.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
+import { whenIdle } from "../ui/when-idle.ts"
 import { words } from "../words.ts"
-import { highlight, languageOfPath, loadHighlighter } from "./highlight.ts"
+import { highlight, isHighlighted, languageOfPath, loadHighlighter } from "./highlight.ts"
 
 const MAX_LINES = 400
 const FIRST_LINES = 200
@@ -25,21 +26,31 @@ export const Code = ({
   useEffect(() => {
     const element = ref.current
     if (!element || near) return
+    let cancel = () => {}
     const observer = new IntersectionObserver(
       (entries) => {
         if (!entries.some(({ isIntersecting }) => isIntersecting)) return
-        setNear(true)
-        loadHighlighter()
+        observer.disconnect()
+        // Not while the person scrolls: the text is there already.
+        cancel = whenIdle(() => {
+          setNear(true)
+          loadHighlighter()
+        })
       },
       { rootMargin: "600px" },
     )
     observer.observe(element)
-    return () => observer.disconnect()
+    return () => {
+      observer.disconnect()
+      cancel()
+    }
   }, [near])
   const lines = code.split("\n")
   const isCut = !all && lines.length > MAX_LINES
   const shown = isCut ? lines.slice(0, FIRST_LINES).join("\n") : code
-  const html = near && !isGrowing ? highlight(shown, languageOfPath(`.${language}`)) : undefined
+  const known = languageOfPath(`.${language}`)
+  const hasColours = !isGrowing && (near || isHighlighted(shown, known))
+  const html = hasColours ? highlight(shown, known) : undefined
   return (
     <div class="code" ref={ref} data-anchor>
       <div class="code-bar">
@@ -47,7 +58,7 @@ export const Code = ({
         <span class="code-acts">
           <IconButton
             small
-            icon="undo"
+            icon="wrap"
             class="only-phone"
             label={words.wrapLines}
             pressed={wrap}

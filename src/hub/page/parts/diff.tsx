@@ -1,6 +1,7 @@
 /** A unified diff as a table of lines with marked words. Text that is not a valid diff is shown as it is. */
-import { useMemo, useState } from "preact/hooks"
+import { useMemo } from "preact/hooks"
 import { type FileDiff, parseDiff } from "../../view/patch.ts"
+import { useKeptChoice } from "../ui/kept-choice.ts"
 import { words } from "../words.ts"
 import { DiffLines } from "./diff-lines.tsx"
 import { languageOfPath } from "./highlight.ts"
@@ -13,9 +14,18 @@ const countOf = (files: readonly FileDiff[]): number =>
     0,
   )
 
-export const Diff = ({ text, path }: { readonly text: string; readonly path: string }) => {
+export const Diff = ({
+  name,
+  text,
+  path,
+}: {
+  /** Whether all of it is shown is kept under this name. */
+  readonly name: string
+  readonly text: string
+  readonly path: string
+}) => {
   const files = useMemo(() => parseDiff(text), [text])
-  const [all, setAll] = useState(false)
+  const [all = false, setAll] = useKeptChoice(name)
   if (!files)
     return (
       <div class="output">

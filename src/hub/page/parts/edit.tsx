@@ -25,6 +25,7 @@ export const Edit = ({ tool, isOpen }: { readonly tool: ToolData; readonly isOpe
   const body = failure ?? tool.diff ?? written
   return (
     <Fold
+      name={tool.callId}
       icon={toolIcons[kind]}
       verb={verb}
       subject={<Path path={subject} />}
@@ -38,7 +39,11 @@ export const Edit = ({ tool, isOpen }: { readonly tool: ToolData; readonly isOpe
       }
     >
       {body !== undefined && body !== "" && (
-        <Diff text={failure ?? tool.diff ?? asAdded(subject, written ?? "")} path={subject} />
+        <Diff
+          name={`${tool.callId}/diff`}
+          text={failure ?? tool.diff ?? asAdded(subject, written ?? "")}
+          path={subject}
+        />
       )}
     </Fold>
   )

@@ -1,6 +1,7 @@
 /** Colours for code, once the highlighter is there. Until then, and for unknown languages, code is plain text. */
 import { signal } from "@preact/signals"
 import { sanitizeCode } from "./sanitize.ts"
+import { createTextCache } from "./text-cache.ts"
 
 type Highlighter = typeof import("./languages.ts")
 
@@ -21,9 +22,19 @@ const MAX_CODE = 60_000
 export const highlight = (code: string, language: string): string | undefined => {
   const loaded = highlighter.value
   if (!loaded || language === "" || code.length > MAX_CODE) return undefined
-  const html = loaded.highlightHtml(code, language)
-  return html === undefined ? undefined : sanitizeCode(html)
+  return coloured.get(keyOf(code, language), () => {
+    const html = loaded.highlightHtml(code, language)
+    return { html: html === undefined ? undefined : sanitizeCode(html) }
+  }).html
 }
+
+const coloured = createTextCache<{ readonly html: string | undefined }>(500_000)
+
+const keyOf = (code: string, language: string): string => `${language}\n${code}`
+
+/** Its colours are known: showing them takes no time. */
+export const isHighlighted = (code: string, language: string): boolean =>
+  coloured.has(keyOf(code, language))
 
 const EXTENSIONS: Readonly<Record<string, string>> = {
   ts: "typescript",

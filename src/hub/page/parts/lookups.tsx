@@ -5,7 +5,7 @@ import { Fold } from "../ui/fold.tsx"
 import { Tool } from "./tool.tsx"
 
 export const Lookups = ({ tools }: { readonly tools: readonly ToolData[] }) => (
-  <Fold icon="search" verb={lookupWords(tools)}>
+  <Fold name={`${tools[0]?.callId ?? ""}/lookups`} icon="search" verb={lookupWords(tools)}>
     <div class="children">
       {tools.map((tool) => (
         <Tool key={tool.callId} tool={tool} isLast={false} />

@@ -4,16 +4,22 @@ import { memo } from "../ui/memo.ts"
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks"
 import { heal } from "./heal.ts"
 import { Code } from "./code.tsx"
-import { emptyLexed, hasDefinitions, lexMore, lexWhole } from "./lexer.ts"
+import { emptyLexed, hasDefinitions, type Lexed, lexMore, lexWhole } from "./lexer.ts"
 import { linkPaths } from "./link-paths.ts"
 import { headingShift, proseHtml } from "./prose-html.ts"
 import { sanitizeProse } from "./sanitize.ts"
+import { createTextCache } from "./text-cache.ts"
 
 export const Markdown = memo(
   ({ text, isGrowing = false }: { readonly text: string; readonly isGrowing?: boolean }) => {
     const lexed = useRef(emptyLexed)
     const whole = !isGrowing && hasDefinitions(text)
-    lexed.current = whole ? lexWhole(text) : lexMore(lexed.current, text)
+    const isNew = lexed.current === emptyLexed && !isGrowing
+    lexed.current = isNew
+      ? lexedBefore.get(text, () => lexWhole(text))
+      : whole
+        ? lexWhole(text)
+        : lexMore(lexed.current, text)
     const blocks = lexed.current.blocks.filter(({ type }) => type !== "space" && type !== "def")
     const shift = headingShift(blocks)
     return (
@@ -24,6 +30,7 @@ export const Markdown = memo(
             block={block}
             shift={shift}
             isGrowing={isGrowing && index === blocks.length - 1}
+            isAlone={!whole}
           />
         ))}
       </div>
@@ -37,10 +44,12 @@ interface BlockProps {
   readonly block: Token
   readonly shift: number
   readonly isGrowing: boolean
+  /** No other block of the text changes what it says. */
+  readonly isAlone: boolean
 }
 
 const Block = memo(
-  ({ block, shift, isGrowing }: BlockProps) =>
+  ({ block, shift, isGrowing, isAlone }: BlockProps) =>
     isCode(block) ? (
       <Code
         code={block.text}
@@ -48,7 +57,7 @@ const Block = memo(
         isGrowing={isGrowing}
       />
     ) : (
-      <Prose block={block} shift={shift} isGrowing={isGrowing} />
+      <Prose block={block} shift={shift} isGrowing={isGrowing} isAlone={isAlone} />
     ),
   (before, after) =>
     before.isGrowing === after.isGrowing &&
@@ -62,11 +71,15 @@ const Block = memo(
 /** Half-written emphasis, code and links of the last block are closed, so that it does not flicker. */
 const healed = (block: Token): Token => lexWhole(heal(block.raw)).blocks[0] ?? block
 
-const Prose = ({ block, shift, isGrowing }: BlockProps) => {
-  const html = useMemo(
-    () => sanitizeProse(proseHtml(isGrowing ? healed(block) : block, shift)),
-    [block, shift, isGrowing],
-  )
+const lexedBefore = createTextCache<Lexed>(300_000)
+const shownBefore = createTextCache<string>(1_000_000)
+
+const Prose = ({ block, shift, isGrowing, isAlone }: BlockProps) => {
+  const html = useMemo(() => {
+    if (isGrowing) return sanitizeProse(proseHtml(healed(block), shift))
+    const make = () => sanitizeProse(proseHtml(block, shift))
+    return isAlone ? shownBefore.get(`${shift}\n${block.raw}`, make) : make()
+  }, [block, shift, isGrowing, isAlone])
   const ref = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {
     if (!isGrowing && ref.current) linkPaths(ref.current)

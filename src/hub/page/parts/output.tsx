@@ -1,18 +1,22 @@
 /** The output of a command: its end, and on demand all of it. While it grows, its height only grows. */
-import { useLayoutEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useRef } from "preact/hooks"
+import { useKeptChoice } from "../ui/kept-choice.ts"
 import { words } from "../words.ts"
 import { ansiPieces } from "./ansi.ts"
 
 const LAST_LINES = 9
 
 export const Output = ({
+  name,
   text,
   isGrowing,
 }: {
+  /** Whether all of it is shown is kept under this name. */
+  readonly name: string
   readonly text: string
   readonly isGrowing: boolean
 }) => {
-  const [all, setAll] = useState(false)
+  const [all = false, setAll] = useKeptChoice(name)
   const ref = useRef<HTMLPreElement>(null)
   const least = useRef(0)
   const lines = text.replace(/\n$/, "").split("\n")

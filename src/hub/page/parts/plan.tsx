@@ -28,9 +28,11 @@ const Items = ({ items }: { readonly items: readonly PlanItem[] }) => (
 )
 
 export const Plan = ({
+  id,
   items,
   isRunning,
 }: {
+  readonly id: string
   readonly items: readonly PlanItem[]
   readonly isRunning: boolean
 }) => {
@@ -39,6 +41,7 @@ export const Plan = ({
   if (!isRunning)
     return (
       <Fold
+        name={id}
         icon="plan"
         verb={words.plan}
         subject={done === items.length ? words.planDone : undefined}

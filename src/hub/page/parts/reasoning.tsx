@@ -9,15 +9,18 @@ const subjectOf = (text: string): string | undefined =>
   [...text.matchAll(/^\*\*([^*\n]+)\*\*/gm)].at(-1)?.[1]
 
 export const Reasoning = ({
+  id,
   text,
   tookMs,
   isGrowing,
 }: {
+  readonly id: string
   readonly text: string
   readonly tookMs: number | undefined
   readonly isGrowing: boolean
 }) => (
   <Fold
+    name={id}
     icon="idea"
     verb={isGrowing ? words.thinking : words.thoughtVerb}
     subject={isGrowing || tookMs === undefined ? subjectOf(text) : words.thought(seconds(tookMs))}

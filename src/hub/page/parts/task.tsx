@@ -29,6 +29,7 @@ export const Task = ({
   const result = isRunning ? undefined : withoutTags(resultText(tool))
   return (
     <Fold
+      name={tool.callId}
       icon="bot"
       verb={toolWords(tool).verb}
       subject={toolWords(tool).subject}

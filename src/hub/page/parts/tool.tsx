@@ -30,6 +30,7 @@ export const Tool = ({ tool, output, isLast }: ToolProps) => {
   const [firstLine = ""] = (result ?? "").split("\n", 1)
   return (
     <Fold
+      name={tool.callId}
       icon={toolIcons[kind]}
       verb={verb}
       subject={
@@ -55,8 +56,12 @@ export const Tool = ({ tool, output, isLast }: ToolProps) => {
     >
       {(result !== undefined || kind === "other") && (
         <>
-          {kind === "other" && <Output text={argsText(tool)} isGrowing={false} />}
-          {result !== undefined && result !== "" && <Output text={result} isGrowing={false} />}
+          {kind === "other" && (
+            <Output name={`${tool.callId}/args`} text={argsText(tool)} isGrowing={false} />
+          )}
+          {result !== undefined && result !== "" && (
+            <Output name={`${tool.callId}/output`} text={result} isGrowing={false} />
+          )}
         </>
       )}
     </Fold>

@@ -1,6 +1,7 @@
 /** No connection: when the next attempt is, and what happens to prompts meanwhile. */
 import { useEffect, useState } from "preact/hooks"
-import { retryAt, retryNow, view } from "../client/store.ts"
+import { link as linkSignal } from "../client/slices.ts"
+import { retryAt, retryNow } from "../client/store.ts"
 import { Button } from "../ui/button.tsx"
 import { Icon } from "../ui/icon.tsx"
 import { words } from "../words.ts"
@@ -10,7 +11,7 @@ const SHOWN_AFTER_MS = 1000
 const GONE_AFTER_MS = 60_000
 
 export const Banner = () => {
-  const { link } = view.value
+  const link = linkSignal.value
   const [now, setNow] = useState(() => Date.now())
   const isClosed = link.state === "closed"
   useEffect(() => {

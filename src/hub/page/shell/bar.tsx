@@ -4,7 +4,8 @@ import { hasSide, isDrawerOpen, toggleSide } from "../client/layout.ts"
 import { hasNewVersion } from "../client/new-version.ts"
 import { route, showPanel } from "../client/navigation.ts"
 import { notifications, toggleNotifications } from "../client/notify.ts"
-import { request, view } from "../client/store.ts"
+import { git } from "../client/slices.ts"
+import { request, state } from "../client/store.ts"
 import { title } from "../client/title.ts"
 import { Icon } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
@@ -49,7 +50,7 @@ const Title = () => {
 
 const PullRequests = () => (
   <>
-    {Object.entries(view.value.state)
+    {Object.entries(state.value)
       .filter(([name]) => name.startsWith("pr:"))
       .map(([name, value]) => {
         const { number, url } = value as { readonly number?: number; readonly url?: string }
@@ -74,7 +75,7 @@ const PullRequests = () => (
 )
 
 export const Bar = () => {
-  const branch = (view.value.state["git"] as { readonly branch?: string } | undefined)?.branch
+  const branch = git.value?.branch
   const { panel } = route.value
   const bell = notifications.value
   return (

@@ -1,6 +1,6 @@
 /** The foot of the side: connection, theme, settings. */
 import { setTheme, theme } from "../client/theme.ts"
-import { view } from "../client/store.ts"
+import { link } from "../client/slices.ts"
 import { IconButton } from "../ui/icon-button.tsx"
 import { Spinner } from "../ui/spinner.tsx"
 import { words } from "../words.ts"
@@ -9,7 +9,7 @@ const NEXT = { auto: "light", light: "dark", dark: "auto" } as const
 const ICONS = { auto: "auto", light: "sun", dark: "moon" } as const
 
 export const ConnectionFoot = ({ onSettings }: { readonly onSettings: () => void }) => {
-  const { state } = view.value.link
+  const { state } = link.value
   return (
     <div class="side-foot">
       {state === "open" ? <span class="connection-dot" /> : <Spinner size={12} />}

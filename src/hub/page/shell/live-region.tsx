@@ -1,7 +1,8 @@
 /** What a screen reader hears: beginnings and ends, questions and failures; never the streamed words. */
 import { useSignal, useSignalEffect } from "@preact/signals"
 import { useRef } from "preact/hooks"
-import { dock, isLoaded, isWorking, turns, view } from "../client/store.ts"
+import { link } from "../client/slices.ts"
+import { dock, isLoaded, isWorking, turns } from "../client/store.ts"
 import { textOfMessage } from "../log/message-text.ts"
 import { words } from "../words.ts"
 
@@ -32,7 +33,7 @@ export const LiveRegion = () => {
     before.current = { working, asked: open?.id ?? "" }
   })
   useSignalEffect(() => {
-    if (view.value.link.state !== "closed") return
+    if (link.value.state !== "closed") return
     const timer = setTimeout(() => {
       assertive.value = words.liveOffline
     }, LOST_MS)

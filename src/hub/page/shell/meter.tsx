@@ -1,5 +1,6 @@
 /** How full the context is, and what the session has cost. */
-import { channel, view } from "../client/store.ts"
+import { usage } from "../client/slices.ts"
+import { channel, state } from "../client/store.ts"
 import { dollars } from "../ui/clock.ts"
 import { words } from "../words.ts"
 
@@ -7,10 +8,10 @@ const RADIUS = 6
 const LENGTH = 2 * Math.PI * RADIUS
 
 export const Meter = () => {
-  const context = view.value.state[`context:${channel.value}`] as
+  const context = state.value[`context:${channel.value}`] as
     | { readonly used?: number; readonly limit?: number }
     | undefined
-  const { cost } = view.value.usage
+  const { cost } = usage.value
   const hasContext = context?.used !== undefined && context.limit !== undefined && context.limit > 0
   const share = hasContext ? Math.min(1, (context.used ?? 0) / (context.limit ?? 1)) : undefined
   if (share === undefined && cost === 0) return null

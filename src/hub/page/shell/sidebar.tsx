@@ -13,29 +13,33 @@ import {
 import { go, isPlainClick, route } from "../client/navigation.ts"
 import {
   createProblem,
+  newWorkspaces,
   openNewConversation,
+  openSessionIn,
   seenRev,
   session,
   sessions,
-  view,
 } from "../client/store.ts"
+import { channels, stateOf } from "../client/slices.ts"
 import { pathOf } from "../routes.ts"
 import { Icon } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
 import { modKey } from "../ui/keys.ts"
 import { Mark } from "../ui/mark.tsx"
+import { Menu } from "../ui/menu.tsx"
 import { words } from "../words.ts"
 import { ConnectionFoot } from "./connection-foot.tsx"
 import { SessionRow } from "./session-row.tsx"
 
+const sessionTitle = stateOf("title")
+
 /** The open session is known better from its own events than from the list. */
 const listed = computed((): readonly ListedSession[] => {
   const others = sessions.value ?? []
-  const { channels, state } = view.value
-  const title = state["title"]
+  const title = sessionTitle.value
   return others.map((one) =>
-    one.id === session.value && channels.length > 0
-      ? { ...one, channels, ...(typeof title === "string" && { title }) }
+    one.id === session.value && channels.value.length > 0
+      ? { ...one, channels: channels.value, ...(typeof title === "string" && { title }) }
       : one,
   )
 })
@@ -80,10 +84,24 @@ export const Sidebar = () => {
         <IconButton icon="side" label={words.hideSide} onClick={toggleSide} />
       </div>
       <div class="side-tools">
-        <button type="button" class="button is-plain side-new" onClick={start}>
-          <Icon name="plus" />
-          {words.newConversation}
-        </button>
+        <div class="side-start">
+          <button type="button" class="button is-plain side-new" onClick={start}>
+            <Icon name="plus" />
+            {words.newConversation}
+          </button>
+          {newWorkspaces.value.length > 0 && (
+            <Menu
+              label={words.newMore}
+              items={newWorkspaces.value.map((workspace) => [
+                words.newIn[workspace],
+                () => {
+                  isDrawerOpen.value = false
+                  void openSessionIn(workspace)
+                },
+              ])}
+            />
+          )}
+        </div>
         <label class="side-find">
           <Icon name="search" size={15} />
           <input

@@ -21,8 +21,10 @@ export const duration = (ms: number): string => {
 export const seconds = (ms: number): string =>
   ms < 10_000 ? `${Math.max(1, Math.round(ms / 1000))} s` : duration(ms)
 
-export const clockTime = (at: number): string =>
-  new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })
+/** Made once: making one takes longer than drawing a whole turn. */
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" })
+
+export const clockTime = (at: number): string => clock.format(at)
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

@@ -1,10 +1,12 @@
 /** One line for one thing done: icon, verb, subject, facts. Its body opens on demand and stays as the person left it. */
 import type { ComponentChildren } from "preact"
-import { useState } from "preact/hooks"
 import { Icon, type IconName } from "./icon.tsx"
+import { useKeptChoice } from "./kept-choice.ts"
 import { Spinner } from "./spinner.tsx"
 
 export interface FoldProps {
+  /** Of the part that it shows. The person's choice is kept under it. */
+  readonly name: string
   readonly icon: IconName
   readonly verb: string
   readonly subject?: ComponentChildren
@@ -18,8 +20,8 @@ export interface FoldProps {
 }
 
 export const Fold = (props: FoldProps) => {
-  const { icon, verb, subject, mono = false, meta, state = "done", children } = props
-  const [chosen, setChosen] = useState<boolean | undefined>(undefined)
+  const { name, icon, verb, subject, mono = false, meta, state = "done", children } = props
+  const [chosen, choose] = useKeptChoice(name)
   const open = chosen ?? props.initiallyOpen ?? false
   const line = (
     <>
@@ -44,7 +46,7 @@ export const Fold = (props: FoldProps) => {
         class="fold-row"
         aria-expanded={open}
         data-fold
-        onClick={() => setChosen(!open)}
+        onClick={() => choose(!open)}
       >
         {line}
         <Icon name="chevron" size={14} class="fold-chevron" />

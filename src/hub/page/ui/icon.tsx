@@ -1,5 +1,4 @@
 /** One icon of the set. It is decoration: the words beside it, or the label of its button, say what it means. */
-import { h } from "preact"
 import {
   ArrowDown,
   ArrowUp,
@@ -54,6 +53,7 @@ import {
   Sun,
   SunMoon,
   Terminal,
+  TextWrap,
   Trash2,
   Undo2,
   Unplug,
@@ -62,6 +62,7 @@ import {
   Wrench,
   X,
 } from "lucide"
+import { iconPath } from "./icon-path.ts"
 
 const icons = {
   alert: CircleAlert,
@@ -124,9 +125,14 @@ const icons = {
   trash: Trash2,
   undo: Undo2,
   workflow: Workflow,
+  wrap: TextWrap,
 } as const
 
 export type IconName = keyof typeof icons
+
+const paths = Object.fromEntries(
+  Object.entries(icons).map(([name, shapes]) => [name, iconPath(shapes)]),
+) as Readonly<Record<IconName, string>>
 
 export const Icon = ({
   name,
@@ -149,6 +155,6 @@ export const Icon = ({
     stroke-linejoin="round"
     aria-hidden="true"
   >
-    {icons[name].map(([tag, attributes]) => h(tag, attributes as Record<string, string>))}
+    <path d={paths[name]} />
   </svg>
 )
