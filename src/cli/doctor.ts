@@ -130,14 +130,16 @@ export const versionIn = (output: string): string => {
   return /\d+\.\d+[\w.-]*|\bv\d+\S*/.exec(withoutLog)?.[0] ?? ""
 }
 
-/** An agent that is root, or the runner's own user, can read the runner's memory and its secrets. */
+/** An agent that is root can read everything of the runner; one that is the runner's own user, the files of its state. */
 const agentUser = ({ agentUser: name }: Settings): Finding => {
   const what = "agent's user"
   try {
-    const user = chooseAgentUser(name, process.getuid?.() === 0)
+    const isRoot = process.getuid?.() === 0
+    const user = chooseAgentUser(name, isRoot)
     if (user) return { what, verdict: "ok", text: user.name }
     const own = userInfo().username
-    const text = `${own}, like the runner: the agent can read the runner's secrets; create a user and set AGENT_USER to its name`
+    const readable = isRoot ? "secrets" : "state directory"
+    const text = `${own}, like the runner: the agent can read the runner's ${readable}; create a user and set AGENT_USER to its name`
     return { what, verdict: "warn", text }
   } catch (error) {
     return { what, verdict: "bad", text: describeError(error) }

@@ -3,6 +3,7 @@ import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
 import type { Ending } from "../runner/daemon-options.ts"
 import { descendantsOf, endAll, listProcesses } from "../runner/host/processes.ts"
+import { closeMemory } from "../runner/host/private-memory.ts"
 import { startReaper } from "../runner/host/reaper.ts"
 import type { Settings } from "../settings/settings.ts"
 import { type Command, STOP_LIMIT_MS, untilSignal } from "./command.ts"
@@ -10,6 +11,7 @@ import { findModels } from "./find-models.ts"
 import { loadBuiltPage } from "./load-page-files.ts"
 
 export const run: Command = async ({ settings, log, rereadSettings }) => {
+  closeMemory(log)
   const signalled = untilSignal()
   const reaper = startReaper({ clock: systemClock, log })
   // The endpoints answer while the modules of the daemon are loaded.

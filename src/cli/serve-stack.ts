@@ -5,7 +5,7 @@ import { type LocalHub, type LocalHubOptions, startLocalHub } from "../hub/hosts
 import type { SessionActivity } from "../hub/session/ports.ts"
 import type { Session } from "../hub/session/session.ts"
 import { LOCAL_OWNER, parseOwner, POOL_OWNER } from "../hub/access/ownership.ts"
-import { channelAddress } from "../wire/channel.ts"
+import { channelAddress, MAIN_CHANNEL } from "../wire/channel.ts"
 import { fleetAccess } from "./fleet-access.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
 
@@ -34,8 +34,6 @@ export interface ServeStack extends Pick<Fleet, "keeper" | "sweeper" | "pool"> {
   readonly stop: () => Promise<void>
 }
 
-const THREAD_CHANNEL = "web:default"
-
 const hubPortOf = (hub: LocalHub): HubPort => {
   const mustFind = (id: string): Session => {
     const session = hub.find(id)
@@ -54,16 +52,16 @@ const hubPortOf = (hub: LocalHub): HubPort => {
     note: async (session, id, content) => hub.find(session)?.note({ id, role: "system", content }),
     open: async (id, owner) => void hub.create(id, parseOwner(owner) ?? LOCAL_OWNER),
     reserve: async (id) => void hub.create(id, POOL_OWNER),
-    handOver: async (id, owner) => {
-      const refusal = await hub.handOver(id, parseOwner(owner) ?? LOCAL_OWNER)
+    handOver: async (id, owner, creator) => {
+      const refusal = await hub.handOver(id, parseOwner(owner) ?? LOCAL_OWNER, creator)
       if (refusal !== undefined) throw new HubRefusal(refusal)
     },
     prompt: async (id, messageId, content) =>
       mustFind(id).prompt(
-        { type: "prompt", messageId, content, ...channelAddress(THREAD_CHANNEL) },
-        THREAD_CHANNEL,
+        { type: "prompt", messageId, content, ...channelAddress(MAIN_CHANNEL) },
+        MAIN_CHANNEL,
       ),
-    stop: async (id) => hub.find(id)?.stop(THREAD_CHANNEL),
+    stop: async (id) => hub.find(id)?.stop(MAIN_CHANNEL),
     end: (id, why) => hub.end(id, why),
   }
 }
@@ -80,6 +78,19 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     activity: (session, now) => handle(session, now),
     routes: (request) => fleet.door(request),
     gatewayUrl: (session) => fleet.gatewayUrl(session),
+    warmSessions: {
+      take: async (owner) => {
+        try {
+          return await fleet.pool.take(owner)
+        } catch (error) {
+          // Without it the session's first prompt starts a sandbox.
+          log.warn("pool.take-failed", { error: String(error) })
+          return undefined
+        }
+      },
+      give: (id, creator) => fleet.pool.give(id, creator),
+      putBack: (id) => fleet.pool.putBack(id),
+    },
   })
   const fleet = await createFleet({
     ...options,

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs"
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
 import { readAddress } from "../hub/hosts/bun/address.ts"
+import { closeMemory } from "../runner/host/private-memory.ts"
 import { startReaper } from "../runner/host/reaper.ts"
 import { SettingsError } from "../settings/settings-error.ts"
 import { type Command, type CommandContext, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
@@ -20,6 +21,7 @@ export const up: Command = async (context) => {
     )
   const opened = openPlace(settings, { fresh: args.fresh === true, now: Date.now })
   if ("busy" in opened) return attach(context, opened.busy)
+  closeMemory(log)
   const signalled = untilSignal()
   const reaper = startReaper({ clock: systemClock, log })
   const { startLocalStack } = await import("./local-stack.ts")

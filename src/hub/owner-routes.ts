@@ -1,6 +1,7 @@
 /** Routes about an owner as a whole: its sessions, API keys, audit log, budget and limits. */
 import { z } from "zod"
 import type { ListedSession } from "../wire/clients/lobby.ts"
+import { modelId } from "../wire/frames/shapes.ts"
 import { type ListedSession as IndexedRow, ownerSettings, readerOf } from "./access/directory.ts"
 import type { Sender } from "./access/guarded-clients.ts"
 import { actionOfRoute, decide, may, mayGrant } from "./access/may.ts"
@@ -11,6 +12,7 @@ import { isAudited } from "./access/table.ts"
 import type { HttpApiHost } from "./http-api.ts"
 import { errorResponse, isUpgrade, notUpgrade, parseBody } from "./http-responses.ts"
 import { handlePersonaRoute, isPersonaRoute } from "./persona-routes.ts"
+import { workspaces } from "./local-sessions-port.ts"
 import { createSession } from "./provision.ts"
 import type { Route } from "./session/routes.ts"
 
@@ -57,8 +59,7 @@ export const handleOwnerRoute = async (
       return Response.json({
         ok: true,
         ...(await listSessions(host, url, principal)),
-        ...(host.startsSandboxes &&
-          may(principal, "route:create", { owner }) && { mayCreate: true }),
+        ...(await newSessionFields(host, owner, principal)),
       })
     case "search":
       return searchSessions(host, url, principal)
@@ -71,6 +72,8 @@ export const handleOwnerRoute = async (
     }
     case "create":
       return createSession(host, owner, request, sender)
+    case "default-model":
+      return setDefaultModel(host, owner, request)
     case "keys-list":
       return Response.json({ ok: true, keys: await host.directory.listKeys(owner) })
     case "keys-create": {
@@ -114,6 +117,33 @@ export const handleOwnerRoute = async (
       return Response.json({ ok: true, ...account })
     }
   }
+}
+
+/** What a client needs to know to offer new sessions. */
+const newSessionFields = async (host: HttpApiHost, owner: Owner, principal: Principal) => {
+  const mayCreate = may(principal, "route:create", { owner })
+  const model = await host.directory.ownerModel(owner)
+  return {
+    ...(mayCreate && host.startsSandboxes && { mayCreate: true }),
+    ...(mayCreate && host.localSessions?.isFor(owner) && { workspaces }),
+    ...(model !== null && { defaultModel: model }),
+    ...(may(principal, "route:default-model", { owner }) && { maySetModel: true }),
+  }
+}
+
+const modelBody = z.object({ model: modelId.nullable() })
+
+const setDefaultModel = async (
+  host: HttpApiHost,
+  owner: Owner,
+  request: Request,
+): Promise<Response> => {
+  const body = await parseBody(request, modelBody)
+  if (body instanceof Response) return body
+  const { model } = body.data
+  if ((await host.directory.ownerModel(owner)) !== model)
+    await host.ownerChanged(owner, await host.directory.setOwnerModel(owner, model))
+  return Response.json({ ok: true, model })
 }
 
 const missing = () => errorResponse(404, "the owner or the route does not exist")

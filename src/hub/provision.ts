@@ -3,10 +3,11 @@ import { z } from "zod"
 import type { Sender } from "./access/guarded-clients.ts"
 import type { HostedSession } from "./access/guarded-clients.ts"
 import { LOCAL_OWNER, type Owner, parseOwner } from "./access/ownership.ts"
-import { clientConfig } from "../wire/frames/shapes.ts"
+import { clientConfig, modelId } from "../wire/frames/shapes.ts"
 import type { HttpApiHost } from "./http-api.ts"
 import { errorResponse, parseBody } from "./http-responses.ts"
 import { hashOf } from "./keys.ts"
+import { type PreparedSession, workspaces } from "./local-sessions-port.ts"
 import type { SandboxWish } from "./session/ports.ts"
 import type { Session } from "./session/session.ts"
 
@@ -18,11 +19,21 @@ export interface Provision {
   /** The name by which other sessions of the owner can write to this one. */
   readonly handle?: string | undefined
   readonly title?: string | undefined
+  /** The model of prompts that name none. */
+  readonly model?: string | undefined
   readonly config?: object | undefined
   /** The runner's token itself is never stored. */
   readonly runnerTokenHash?: string | undefined
   /** What the sandbox of a new session is made with. */
   readonly wish?: SandboxWish | undefined
+}
+
+/** Sessions that exist without an owner, with a running sandbox. */
+export interface WarmSessions {
+  /** One for this owner, which no other request gets; undefined: there is none. It is given or put back afterwards. */
+  readonly take: (owner: Owner) => Promise<string | undefined>
+  readonly give: (session: string, creator: string | undefined) => Promise<void>
+  readonly putBack: (session: string) => Promise<void>
 }
 
 const MAX_CONFIG = 500_000
@@ -39,6 +50,9 @@ const body = z.object({
     .regex(/^@?[\w.-]{1,64}$/, "expected 1 to 64 letters, digits, _, . or -")
     .optional(),
   title: z.string().optional(),
+  model: modelId.optional(),
+  /** A new session on the hub's own machine: in its directory, or in a git worktree of its own. */
+  workspace: z.enum(workspaces).optional(),
   config: clientConfig
     .refine(
       (config) => JSON.stringify(config).length <= MAX_CONFIG,
@@ -51,11 +65,13 @@ const body = z.object({
 const provisionOf = async ({
   handle,
   title,
+  model,
   config,
   runnerToken,
 }: z.output<typeof body>): Promise<Provision> => ({
   handle,
   title,
+  model,
   config,
   runnerTokenHash: runnerToken === undefined ? undefined : await hashOf(runnerToken),
 })
@@ -63,7 +79,7 @@ const provisionOf = async ({
 /** Applies a provision to a session of this process. */
 export const applyProvision = async (
   session: Session,
-  { ancestors, title, config, runnerTokenHash, wish }: Provision,
+  { ancestors, title, model, config, runnerTokenHash, wish }: Provision,
 ): Promise<void> => {
   if (wish) session.setWish(wish)
   const [parent] = ancestors ?? []
@@ -73,6 +89,7 @@ export const applyProvision = async (
     if (!reply.ok) throw new Error(reply.error.message)
   }
   if (title !== undefined) session.setTitle(title)
+  if (model !== undefined) session.setModel(model)
   if (runnerTokenHash !== undefined) session.setRunnerToken(runnerTokenHash)
 }
 
@@ -85,7 +102,22 @@ export const createSession = async (
 ): Promise<Response> => {
   const parsed = await parseBody(request, body)
   if (parsed instanceof Response) return parsed
-  return create(host, crypto.randomUUID(), owner, parsed.data, sender, "route:create")
+  const { parent, runnerToken } = parsed.data
+  // A child's sandbox is started with variables of its own, and a runner's token is for another sandbox.
+  const canBeWarm = parent === undefined && runnerToken === undefined
+  const warm = canBeWarm ? await host.warmSessions?.take(owner) : undefined
+  if (warm === undefined)
+    return create(host, crypto.randomUUID(), owner, parsed.data, sender, "route:create")
+  let isGiven = false
+  try {
+    const { principal } = sender
+    return await create(host, warm, owner, parsed.data, sender, "route:create", async () => {
+      isGiven = true
+      await host.warmSessions?.give(warm, principal.kind === "person" ? principal.sub : undefined)
+    })
+  } finally {
+    if (!isGiven) await host.warmSessions?.putBack(warm)
+  }
 }
 
 /** `PUT /sessions/:id` of a new session, by the operator. */
@@ -108,22 +140,58 @@ const create = async (
   fields: z.output<typeof body>,
   { principal, from }: Sender,
   action: "route:create" | "route:create-named",
+  /** Called when the session may be made. */
+  allowed: () => Promise<void> = async () => {},
 ): Promise<Response> => {
+  const prepared = await prepareWorkspace(host, id, owner, fields)
+  if (prepared instanceof Response) return prepared
   const added = await host.directory.addSession(id, owner, fields.parent)
   if (!added.ok) {
+    await prepared?.undo()
     if ("taken" in added)
       return errorResponse(409, `session ${id} is being made by another request`)
     if ("noParent" in added) return errorResponse(404, `session ${fields.parent} does not exist`)
     return errorResponse(429, added.sentence, added.retryAfterSeconds)
   }
   const { ancestors } = added
+  await allowed()
   await host.directory.appendAudit({ owner, principal, action, session: id, from })
   const creator = principal.kind === "person" ? principal.sub : undefined
-  await host.provision(id, owner, { ...(await provisionOf(fields)), ancestors, creator })
+  const wish = fields.model === undefined ? undefined : { model: fields.model }
+  const provision = { ...(await provisionOf(fields)), ancestors, creator, wish }
+  await host.provision(id, owner, provision).catch(async (error: unknown) => {
+    await prepared?.undo()
+    throw error
+  })
+  await prepared?.start()
   return Response.json(
     { ok: true, session: id, owner, ...(await keyFields(host, id, fields, principal.kind)) },
     { status: 201 },
   )
+}
+
+/** The directory of a session on this machine; a refusal changes nothing. Undefined when the session asks for none. */
+const prepareWorkspace = async (
+  { localSessions }: HttpApiHost,
+  id: string,
+  owner: Owner,
+  { workspace, model, runnerToken }: z.output<typeof body>,
+): Promise<PreparedSession | Response | undefined> => {
+  if (workspace === undefined) return undefined
+  if (localSessions === undefined)
+    return errorResponse(
+      400,
+      "workspace: this hub has no directory of its own for sessions: leave it out, and start a sandbox for the session",
+    )
+  if (!localSessions.isFor(owner))
+    return errorResponse(
+      403,
+      "workspace: this hub starts sessions on its own machine for its operator only",
+    )
+  if (runnerToken !== undefined)
+    return errorResponse(400, "workspace: the hub starts this runner: leave runnerToken out")
+  const prepared = await localSessions.prepare(id, { workspace, model })
+  return prepared.ok ? prepared : errorResponse(prepared.status, `workspace: ${prepared.problem}`)
 }
 
 /** `PUT /sessions/:id` of a session that exists. Its owner cannot be changed. */
@@ -138,6 +206,8 @@ export const updateSession = async (
   const { owner = access.owner() } = parsed.data
   if (owner !== access.owner())
     return errorResponse(400, "owner: the owner of a session cannot be changed")
+  if (parsed.data.workspace !== undefined)
+    return errorResponse(400, "workspace: it is chosen when the session is created")
   await host.provision(id, access.owner(), await provisionOf(parsed.data))
   const more = await keyFields(host, id, parsed.data, principal.kind)
   return Response.json({ ok: true, session: id, owner, ...more }, { status: 201 })

@@ -14,6 +14,7 @@ import type { TerminalPorts } from "./gateway/serve-terminals.ts"
 import type { Link } from "./link/link.ts"
 import type { Agent } from "./opencode/agent.ts"
 import type { Readiness } from "./readiness.ts"
+import { readListeningPorts } from "./sandbox/listening-ports.ts"
 import { checkoutFields } from "./sandbox/checkout-fields.ts"
 import type { Git } from "./sandbox/git.ts"
 import type { Secrets } from "./sandbox/secrets.ts"
@@ -76,6 +77,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     loadTunnels: () => readFact(db, TUNNELS_FACT),
     saveTunnels: (text) => writeFact(db, TUNNELS_FACT, text),
     announceTunnels: (tunnels) => link.send({ type: "tunnels", tunnels: [...tunnels] }),
+    listeningPorts: readListeningPorts,
     request: requestOverLink(link.request, checkoutFields(options.git)),
     notify: notifyOverLink({
       send: link.send,

@@ -27,6 +27,7 @@ const requestOf = (action: Action, session: string, owner: string): Request | un
     "route:login-link": ["POST", `/login-links${asked}`],
     "route:lobby": ["GET", `/lobby/ws${asked}`],
     "route:create": ["POST", `/sessions${asked}`, {}],
+    "route:default-model": ["PUT", `/default-model${asked}`, { model: null }],
     "route:update": ["PUT", own, {}],
     "route:snapshot": ["GET", own],
     "route:events": ["GET", `${own}/events`],

@@ -11,6 +11,7 @@ import { connectClient, type TestClient } from "./kit/client.ts"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { until } from "./kit/until.ts"
 import { testHttpErrors } from "./http-errors-contract.ts"
+import { testNewSessions } from "./new-sessions-contract.ts"
 import { testPanels } from "./panel-contract.ts"
 
 const TOKEN = "runner-token-of-the-page-tests"
@@ -473,6 +474,7 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
 
     testHttpErrors({ open, prompt, startTurn, request, host: () => host })
     testPanels({ open, prompt, startTurn, request, host: () => host })
+    testNewSessions({ open, prompt, startTurn, request, host: () => host })
 
     test("a reply names its model and what it has used", async () => {
       const house = await open({})

@@ -21,7 +21,7 @@ import { nameOf, type Person, type Principal } from "./principal.ts"
 import {
   createSessionIndex,
   type IndexedSession,
-  type SessionFacts,
+  type IndexedFacts,
   type SessionQuery,
 } from "./session-index.ts"
 import type { Action } from "./table.ts"
@@ -36,7 +36,10 @@ export const ownerSettings = budgetSchema.extend({
 })
 export type OwnerSettings = Readonly<z.output<typeof ownerSettings>>
 
-export type OwnerAccount = Pick<Account, "budget" | "spent">
+export type OwnerAccount = Pick<Account, "budget" | "spent"> & {
+  /** The model of prompts that name none. */
+  readonly model?: string | undefined
+}
 
 export interface ListedSession extends IndexedSession {
   /** A message is newer than the last time that this reader read the session. */
@@ -68,7 +71,7 @@ export interface Directory {
   /** Adds a session that exists already, without regard to limits. */
   readonly adoptSession: (id: string, owner: Owner) => Later<void>
   /** Returns what the owner has spent over all its sessions; `null` for a session that is not in the index. */
-  readonly updateSession: (id: string, facts: Partial<SessionFacts>) => Later<OwnerAccount | null>
+  readonly updateSession: (id: string, facts: Partial<IndexedFacts>) => Later<OwnerAccount | null>
   readonly setMembers: (id: string, subs: readonly string[]) => Later<void>
   readonly listSessions: (
     query: SessionQuery,
@@ -84,6 +87,9 @@ export interface Directory {
   ) => Later<Limited & { readonly account: OwnerAccount }>
   readonly ownerSettings: (owner: Owner) => Later<OwnerSettings>
   readonly setOwnerSettings: (owner: Owner, settings: OwnerSettings) => Later<OwnerAccount>
+  /** The model of the owner's prompts that name none; `null` when none is set. */
+  readonly ownerModel: (owner: Owner) => Later<string | null>
+  readonly setOwnerModel: (owner: Owner, model: string | null) => Later<OwnerAccount>
   readonly appendAudit: (entry: NewAuditEntry) => Later<void>
   readonly listAudit: (
     owner: Owner,
@@ -100,6 +106,7 @@ export const readerOf = (principal: Principal): string =>
 
 const statements = [
   "CREATE TABLE IF NOT EXISTS owner_settings (owner TEXT PRIMARY KEY, settings TEXT NOT NULL)",
+  "CREATE TABLE IF NOT EXISTS owner_models (owner TEXT PRIMARY KEY, model TEXT NOT NULL)",
   `CREATE TABLE IF NOT EXISTS read_marks (
     reader TEXT NOT NULL, session TEXT NOT NULL, rev INTEGER NOT NULL, PRIMARY KEY (reader, session))`,
 ]
@@ -126,12 +133,16 @@ export const createDirectory = (sql: Sql, now: () => number): Directory => {
       bytes: bytes ?? defaultLimits.bytes,
     }
   }
+  const modelOf = (owner: Owner): string | undefined =>
+    one(sql.all<{ model: string }>("SELECT model FROM owner_models WHERE owner = ?", owner))?.model
   const accountOf = (owner: Owner): OwnerAccount => {
     const { dollars, tokens } = settingsOf(owner)
     const totals = index.totals(owner)
+    const model = modelOf(owner)
     return {
       budget: { dollars, tokens },
       spent: { dollars: totals.dollars, tokens: totals.tokens },
+      ...(model !== undefined && { model }),
     }
   }
   const marksOf = (reader: string, ids: readonly string[]): ReadonlyMap<string, number> =>
@@ -212,6 +223,12 @@ export const createDirectory = (sql: Sql, now: () => number): Directory => {
         owner,
         JSON.stringify(settings),
       )
+      return accountOf(owner)
+    },
+    ownerModel: (owner) => modelOf(owner) ?? null,
+    setOwnerModel: (owner, model) => {
+      if (model === null) sql.run("DELETE FROM owner_models WHERE owner = ?", owner)
+      else sql.run("INSERT OR REPLACE INTO owner_models (owner, model) VALUES (?, ?)", owner, model)
       return accountOf(owner)
     },
     appendAudit: audit.append,

@@ -84,6 +84,12 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
     "sessions:write",
     PEOPLE,
   )("`POST /sessions`; the id is made by the hub"),
+  "route:default-model": row(
+    "owner",
+    "owner",
+    "sessions:admin",
+    PEOPLE,
+  )("`PUT /default-model`: the model of the owner's prompts that name none"),
   // A person who could choose ids would learn which ids other owners have taken.
   "route:create-named": row("owner", "owner", "sessions:admin", ["operator"])(
     "`PUT /sessions/:id` of a new session",

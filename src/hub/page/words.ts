@@ -43,6 +43,11 @@ export const words = {
 
   // Side
   newConversation: "New conversation",
+  newMore: "More ways to start",
+  newIn: {
+    same: "With an agent of its own, here",
+    worktree: "With an agent of its own, in a git worktree",
+  },
   newHere: "New conversation in this sandbox",
   notCreated: (why: string) => `No new conversation: ${why}`,
   search: "Search",
@@ -264,6 +269,10 @@ export const words = {
   noModels: "No models yet.",
   noModelFound: (query: string) => `No model is called "${query}".`,
   context: (size: string) => `${size} context`,
+  ifItFails: "If it fails, go on with",
+  thenWith: "then with",
+  fallbackAt: (place: number) => `Fallback model ${place}`,
+  noFallback: "nothing",
   commands: "Commands",
   files: "Files",
 
@@ -346,6 +355,9 @@ export const words = {
   endpointModels: "Models, separated by commas; empty: all that it lists",
   endpointNone: "no models yet",
   endpointAdd: "Add the endpoint",
+  newModel: "Model for new conversations",
+  newModelText: "Used when a prompt names none, in all your sessions whose agent has it.",
+  newModelNone: "The agent's own",
   fallbacks: "If a model fails",
   fallbacksText: "A prompt whose model fails before a tool has run goes on with these, in order.",
   fallbacksLabel: "Go on with (provider/model, separated by commas)",

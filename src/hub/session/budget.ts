@@ -35,7 +35,10 @@ const ownerAccount = z.object({
   budget: budgetSchema,
   spent: z.object({ dollars: z.number(), tokens: z.number() }),
 })
-export type OwnerAccount = Pick<Account, "budget" | "spent">
+export type OwnerAccount = Pick<Account, "budget" | "spent"> & {
+  /** The model of prompts that name none. */
+  readonly model?: string | undefined
+}
 
 const shownState = z.object({ state: z.enum(["ok", "warn", "stop"]) })
 

@@ -2,7 +2,7 @@
 import { keepPromptImages } from "./artifacts.ts"
 import type { MessageEnd } from "./messages.ts"
 import type { Prompt } from "./queue.ts"
-import { withFallbacks } from "./model-fallbacks.ts"
+import { withModels } from "./prompt-models.ts"
 import type { SessionContext } from "./session-context.ts"
 import type { Answered } from "./interactions.ts"
 import { channelAddress } from "../../wire/channel.ts"
@@ -27,7 +27,7 @@ export const dispatch = (context: SessionContext): void => {
     const prompt = queue.promptOf(row)
     addPromptToConversation(context, prompt, row.channel)
     deadlines.set("prompt", row.id, ports.now() + PROMPT_MS)
-    context.sendToRunner(withFallbacks(context.values, prompt))
+    context.sendToRunner(withModels(context.values, prompt))
   }
 }
 

@@ -32,6 +32,7 @@ interface OwnerRoute {
     | "login-link"
     | "search"
     | "create"
+    | "default-model"
     | "keys-list"
     | "keys-create"
     | "keys-rotate"
@@ -62,6 +63,7 @@ const ownerRoutes: ReadonlyMap<string, "health" | "personas-list" | OwnerRoute["
   ["GET health", "health"],
   ["GET sessions", "list"],
   ["POST sessions", "create"],
+  ["PUT default-model", "default-model"],
   ["GET search", "search"],
   ["GET keys", "keys-list"],
   ["POST keys", "keys-create"],

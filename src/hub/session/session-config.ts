@@ -3,7 +3,7 @@
  * exists in memory only. Encryption is asynchronous, so changes are applied one after the other.
  */
 import type { Reply } from "../../wire/clients/verbs.ts"
-import { publishModel } from "./model-fallbacks.ts"
+import { publishModel } from "./prompt-models.ts"
 import { type ConfigPatch, patchConfig } from "./patch-config.ts"
 import { publicConfig } from "./public-config.ts"
 import { readConfig } from "./rows.ts"

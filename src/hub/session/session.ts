@@ -1,4 +1,5 @@
 /** One session: the runner's side, the clients' side and the deadlines, over the host's ports. */
+import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
@@ -37,6 +38,7 @@ import {
   stopPrompts,
   withdrawAll,
 } from "./prompt-lifecycle.ts"
+import { hasOtherModel, setOwnerModel, setSessionModel } from "./prompt-models.ts"
 import type { Prompt } from "./queue.ts"
 import { readChannelKeys } from "./channel-summaries.ts"
 import { movableRow, readRow } from "./rows.ts"
@@ -66,6 +68,8 @@ export interface Session {
   /** Merges into the stored config, which the runner gets when it connects. An empty change encrypts it again. */
   readonly configure: Configure
   readonly setTitle: (title: string) => void
+  /** The model of prompts that name none; it comes before the owner's and the runner's. */
+  readonly setModel: (model: string) => void
   /** A prompt of another session or of a trigger. Idempotent by its `messageId`. Throws when the session has ended. */
   readonly prompt: (prompt: Prompt, channel: string, options?: PromptOptions) => void
   /** Stops the running prompts of a channel. */
@@ -111,7 +115,7 @@ export interface Session {
   readonly facts: () => SessionFacts
   readonly budget: () => { readonly limits: Budget; readonly state: BudgetState }
   readonly setBudget: (limits: Budget) => void
-  /** What the owner has spent over all its sessions, and may spend. */
+  /** What the owner has spent over all its sessions, and may spend; and the model of its prompts that name none. */
   readonly setOwnerAccount: (account: OwnerAccount) => void
   /** The host checks its connections at this time, because a token expires; `undefined`: no token does. */
   readonly checkConnectionsAt: (at: number | undefined) => void
@@ -161,6 +165,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
     },
     configure,
     setTitle: (title) => commit(() => values.setPublic("title", title)),
+    setModel: (model) => commit(() => setSessionModel(values, model)),
     setParent: (parent) => commit(() => context.childReports.setParent(parent)),
     childStarted: (child, title) =>
       commit(() =>
@@ -172,7 +177,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
         values.setPublic(`child:${child}`, childState(child, report))
         const prompt = reportPrompt(child, report)
         if (report.quiet || queue.find(prompt.messageId)) return
-        queue.add(prompt, "web:default")
+        queue.add(prompt, MAIN_CHANNEL)
         dispatch(context)
       })
     },
@@ -254,6 +259,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
         checkBudget(context)
       }),
     setOwnerAccount: (account) => {
+      if (hasOtherModel(values, account.model)) commit(() => setOwnerModel(values, account.model))
       // Without limits before and now there is nothing to compare, and no transaction is needed.
       if (!context.budget.concerns(account)) return
       commit(() => {

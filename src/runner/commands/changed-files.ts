@@ -17,7 +17,7 @@ export const changedFiles = async ({
     await channels.waitForSummary(agentSessionId)
     diffs.push(...(await diffOf(agent.client, agentSessionId)))
   }
-  // git wins: it compares with the last commit and knows what other programs have changed since.
+  // git wins: it compares with the base of the branch and knows what other programs have changed since.
   const ofWorkspace = await workspacePatches()
   const paths = new Set(ofWorkspace.map(({ path }) => path))
   const ofAgent = mergePatches(diffs.map(toPatch)).filter(({ path }) => !paths.has(path))

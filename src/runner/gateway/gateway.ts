@@ -17,7 +17,7 @@ import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
 import { createSandboxOperations, type SandboxOperationPorts } from "../sandbox/operations.ts"
 import type { Secrets } from "../sandbox/secrets.ts"
-import { createTunnels, type Tunnel } from "../sandbox/tunnels.ts"
+import { type AnnouncedTunnel, createTunnels } from "../sandbox/tunnels.ts"
 import type { V1Address } from "../sandbox/v1/supervisor.ts"
 
 export interface GatewayOptions {
@@ -52,7 +52,9 @@ export interface GatewayOptions {
   /** The stored tunnels, which survive a restart. */
   readonly loadTunnels: () => string | undefined
   readonly saveTunnels: (text: string) => void
-  readonly announceTunnels: (tunnels: readonly (Tunnel & { readonly path: string })[]) => void
+  readonly announceTunnels: (tunnels: readonly AnnouncedTunnel[]) => void
+  /** The ports on which something listens, for the state of tunnels; absent: it is not announced. */
+  readonly listeningPorts?: () => ReadonlySet<number> | undefined
   readonly request: ApiPorts["request"]
   readonly notify: ApiPorts["notify"]
   /** Where the operations on secrets get them; `undefined` when the sandbox has none. */
@@ -101,6 +103,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     load: options.loadTunnels,
     save: options.saveTunnels,
     announce: options.announceTunnels,
+    listeningPorts: options.listeningPorts,
     reserved: () =>
       reservedPorts(
         options.backends,
@@ -203,6 +206,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     onTick: () => {
       ticks += 1
       if (ticks % SWEEP_TICKS === 0) auth.sessions.sweep()
+      if (ticks % LISTEN_TICKS === 0) tunnels.checkListening()
     },
     ...(options.mostSockets !== undefined && { mostSockets: options.mostSockets }),
   })
@@ -232,6 +236,8 @@ export const startGateway = (options: GatewayOptions): Gateway => {
 }
 
 const SWEEP_TICKS = 60
+/** How often the servers behind tunnels are looked for, in ticks. */
+const LISTEN_TICKS = 2
 
 const gauge = (name: string, help: string, value: number): Metric => ({
   name,

@@ -1,8 +1,8 @@
 /** Reaps orphans: processes that the kernel reparents to this process when their parent exits. */
-import { dlopen, FFIType } from "bun:ffi"
 import { readdirSync, readFileSync } from "node:fs"
 import type { Clock } from "../../lib/clock.ts"
-import { describeError, type Log } from "../../lib/log.ts"
+import type { Log } from "../../lib/log.ts"
+import { openLibc } from "./libc.ts"
 import { type ProcessRow, readProcess } from "./processes.ts"
 
 export interface ReaperOptions {
@@ -16,9 +16,7 @@ export interface Reaper {
 }
 
 const SCAN_MS = 1000
-const WNOHANG = 1
 const PR_SET_CHILD_SUBREAPER = 36
-const LIBRARIES = ["libc.so.6", `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`]
 
 /**
  * PID 1 gets every orphan of the machine. As another process, the runner registers as a child subreaper and gets the
@@ -27,7 +25,7 @@ const LIBRARIES = ["libc.so.6", `libc.musl-${process.arch === "arm64" ? "aarch64
 export const startReaper = ({ clock, log }: ReaperOptions): Reaper => {
   const libc = openLibc(log)
   if (libc === undefined) return { reaped: () => 0, stop: () => {} }
-  if (process.pid !== 1) libc.adoptOrphans()
+  if (process.pid !== 1) libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
   let seen: readonly ProcessRow[] = []
   let count = 0
   let cancel = () => {}
@@ -86,26 +84,4 @@ const readChildren = (thread: string): readonly number[] => {
     // The thread has ended since it was listed.
     return []
   }
-}
-
-const openLibc = (log: Log) => {
-  for (const name of LIBRARIES) {
-    try {
-      const { symbols } = dlopen(name, {
-        waitpid: { args: [FFIType.i32, FFIType.ptr, FFIType.i32], returns: FFIType.i32 },
-        prctl: {
-          args: [FFIType.i32, FFIType.u64, FFIType.u64, FFIType.u64, FFIType.u64],
-          returns: FFIType.i32,
-        },
-      })
-      return {
-        reap: (pid: number) => symbols.waitpid(pid, null, WNOHANG) === pid,
-        adoptOrphans: () => symbols.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0),
-      }
-    } catch (error) {
-      log.debug("reaper.no-library", { name, error: describeError(error) })
-    }
-  }
-  log.warn("reaper.off", { why: "no C library found: orphans remain as zombies" })
-  return undefined
 }

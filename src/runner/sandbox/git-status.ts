@@ -1,4 +1,4 @@
-/** Reads the output of `git status --porcelain=v2 --branch -z` and counts the lines of a patch. Pure. */
+/** Reads the output of `git status --porcelain=v2 --branch -z` and `git diff -z`, and counts the lines of a patch. Pure. */
 
 export interface GitStatus {
   /** Undefined on a detached HEAD. */
@@ -60,6 +60,56 @@ const statusOf = (letters: string): StatusFile["status"] => {
   if (letters[1] === "D" || letters === "D.") return "deleted"
   return letters[0] === "A" ? "added" : "modified"
 }
+
+const DIFF_LETTERS: Readonly<Record<string, StatusFile["status"]>> = { A: "added", D: "deleted" }
+
+/** The output of `git diff --name-status -z --no-renames`. */
+export const parseNameStatus = (text: string): readonly StatusFile[] => {
+  const records = text.split("\0")
+  const files: StatusFile[] = []
+  for (let index = 0; index + 1 < records.length; index += 2) {
+    const path = records[index + 1] ?? ""
+    const status = DIFF_LETTERS[records[index]?.[0] ?? ""] ?? "modified"
+    if (path !== "") files.push({ path, status, isTracked: true })
+  }
+  return files
+}
+
+/** The output of `git diff --numstat -z --no-renames`: added and deleted lines by path. A binary file has none. */
+export const parseNumstat = (
+  text: string,
+): ReadonlyMap<string, { readonly additions: number; readonly deletions: number }> =>
+  new Map(
+    text.split("\0").flatMap((record) => {
+      const [added = "", deleted = "", ...path] = record.split("\t")
+      const lines = { additions: Number(added) || 0, deletions: Number(deleted) || 0 }
+      return path.length === 0 ? [] : [[path.join("\t"), lines] as const]
+    }),
+  )
+
+/** References that a branch may start from, best first. */
+export const BASE_REFS = [
+  "refs/remotes/origin/main",
+  "refs/remotes/origin/master",
+  "refs/heads/main",
+  "refs/heads/master",
+] as const
+
+/** The base of a branch: the default branch of the remote, else the best of the known references. */
+export const chooseBase = (
+  remoteHead: string,
+  known: readonly string[],
+  branch: string | undefined,
+): string | undefined => {
+  if (remoteHead !== "") return remoteHead
+  const isMain = BASE_REFS.some((ref) => ref === `refs/heads/${branch ?? ""}`)
+  // The main branch of a repository without a remote has no base.
+  return BASE_REFS.find((ref) => known.includes(ref) && !(isMain && ref.startsWith("refs/heads/")))
+}
+
+/** The name that people know: `main` of `refs/remotes/origin/main`. */
+export const baseName = (ref: string): string =>
+  ref.replace(/^refs\/(?:heads|remotes\/[^/]+)\//, "")
 
 /** Characters of a file's patch that are sent. */
 export const MAX_PATCH = 64 * 1024

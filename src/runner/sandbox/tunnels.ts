@@ -15,7 +15,15 @@ export interface TunnelsOptions {
   readonly save: (text: string) => void
   /** Ports that no tunnel may use, with their owner. Read each time, because some are known late. */
   readonly reserved: () => ReadonlyMap<number, string>
-  readonly announce: (tunnels: readonly (Tunnel & { readonly path: string })[]) => void
+  readonly announce: (tunnels: readonly AnnouncedTunnel[]) => void
+  /** The ports on which something listens; undefined if that is not known. */
+  readonly listeningPorts?: (() => ReadonlySet<number> | undefined) | undefined
+}
+
+export interface AnnouncedTunnel extends Tunnel {
+  readonly path: string
+  /** Something listens on the port; absent if that is not known. */
+  readonly listening?: boolean
 }
 
 export interface TunnelRefusal {
@@ -33,6 +41,8 @@ export interface Tunnels {
   readonly list: () => readonly Tunnel[]
   /** Sends the whole list to the session agent, changed or not. */
   readonly announce: () => void
+  /** Announces the list again if a server has started or stopped to listen since. */
+  readonly checkListening: () => void
 }
 
 const MOST_TUNNELS = 64
@@ -45,12 +55,33 @@ const storedTunnels = z.array(
   }),
 )
 
-export const createTunnels = ({ load, save, reserved, announce }: TunnelsOptions): Tunnels => {
+export const createTunnels = ({
+  load,
+  save,
+  reserved,
+  announce,
+  listeningPorts = () => undefined,
+}: TunnelsOptions): Tunnels => {
   const tunnels = new Map(readStored(load()).map((tunnel) => [tunnel.name, tunnel]))
 
   const list = () => [...tunnels.values()].filter(({ port }) => !reserved().has(port))
-  const announceAll = () =>
-    announce(list().map((tunnel) => ({ ...tunnel, path: pathOf(tunnel.name) })))
+  /** The names of the announced tunnels whose server listens. */
+  let announcedAs = ""
+  const describe = (): readonly AnnouncedTunnel[] => {
+    const ports = tunnels.size === 0 ? undefined : listeningPorts()
+    return list().map((tunnel) => ({
+      ...tunnel,
+      path: pathOf(tunnel.name),
+      ...(ports && { listening: ports.has(tunnel.port) }),
+    }))
+  }
+  const listeningNames = (all: readonly AnnouncedTunnel[]): string =>
+    all.flatMap(({ name, listening }) => (listening === true ? [name] : [])).join(" ")
+  const announceAll = () => {
+    const all = describe()
+    announcedAs = listeningNames(all)
+    announce(all)
+  }
   const saveAndAnnounce = () => {
     save(JSON.stringify([...tunnels.values()]))
     announceAll()
@@ -88,6 +119,9 @@ export const createTunnels = ({ load, save, reserved, announce }: TunnelsOptions
     },
     list,
     announce: announceAll,
+    checkListening: () => {
+      if (tunnels.size > 0 && listeningNames(describe()) !== announcedAs) announceAll()
+    },
   }
 }
 

@@ -1,7 +1,18 @@
 /** What git knows of the workspace: branch, commits, changed files and their patches, including files of other programs. */
 import type { Outbound } from "../../wire/frames/index.ts"
 import type { Git } from "./git.ts"
-import { capPatch, countLines, type GitStatus, parseStatus, type StatusFile } from "./git-status.ts"
+import {
+  BASE_REFS,
+  baseName,
+  capPatch,
+  chooseBase,
+  countLines,
+  type GitStatus,
+  parseNameStatus,
+  parseNumstat,
+  parseStatus,
+  type StatusFile,
+} from "./git-status.ts"
 
 export interface WorkspacePatch {
   readonly path: string
@@ -14,16 +25,21 @@ export interface WorkspacePatch {
 export interface Workspace {
   /** Undefined if the workspace is not a repository. */
   readonly readStatus: () => Promise<GitStatus | undefined>
-  /** The changed files with the numbers of their lines. */
+  /** The files that differ from the base of the branch, committed or not, with the numbers of their lines. */
   readonly readFiles: (status: GitStatus) => Promise<Outbound<"files-changed">["files"]>
   readonly readState: (status: GitStatus) => Promise<Outbound<"git-state">>
-  /** The changes since the last commit: of tracked files, and all of untracked ones. Empty without a repository. */
+  /**
+   * The changes since the branch left its base, committed or not, and all of untracked files. Without a base: since the last
+   * commit. Empty without a repository.
+   */
   readonly readPatches: () => Promise<readonly WorkspacePatch[]>
 }
 
 /** More files than a person reads; the rest is left out of the patches. */
 const MAX_FILES = 300
-/** Files of a report whose lines are counted: each costs a process. */
+/** Files of a report. */
+const MAX_LISTED = 2000
+/** Untracked files of a report whose lines are counted: each costs a process. */
 const MAX_COUNTED = 40
 /** Characters of all patches together: the answer to a client must fit into one row of the hub. */
 const MAX_TOTAL = 400_000
@@ -38,40 +54,68 @@ export const createWorkspace = (git: Git): Workspace => {
     return parseStatus(await git(args))
   }
 
-  const patchOf = (head: string | undefined, { path, isTracked }: StatusFile): Promise<string> => {
-    const plain = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
-    return isTracked
-      ? git([...plain, head ?? EMPTY_TREE, "--", `:(top,literal)${path}`])
+  const plain = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
+
+  const patchOf = (from: string, { path, isTracked }: StatusFile): Promise<string> =>
+    isTracked
+      ? git([...plain, from, "--", `:(top,literal)${path}`])
       : git([...plain, "--no-index", "--", "/dev/null", path], { accept: [0, 1] })
+
+  const baseOf = async ({ branch, head }: GitStatus): Promise<string | undefined> => {
+    if (head === undefined) return undefined
+    const remote = ["symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"]
+    const remoteHead = (await git(remote, { accept: [0, 1, 128] })).trim()
+    const list = ["for-each-ref", "--format=%(refname)", ...BASE_REFS]
+    const known = remoteHead === "" ? (await git(list)).trim().split("\n") : []
+    return chooseBase(remoteHead, known, branch)
   }
 
-  const linesOf = async (head: string | undefined, file: StatusFile) =>
-    countLines(await patchOf(head, file))
+  /** The commit where the branch left its base; the last commit without a base or a common commit. */
+  const startOf = async (status: GitStatus): Promise<string> => {
+    const base = await baseOf(status)
+    const common =
+      base === undefined ? "" : await git(["merge-base", "HEAD", base], { accept: [0, 1, 128] })
+    return common.trim() || (status.head ?? EMPTY_TREE)
+  }
+
+  const changedSince = async (
+    from: string,
+    { files }: GitStatus,
+  ): Promise<readonly StatusFile[]> => {
+    const tracked = parseNameStatus(await git([...plain, "--name-status", "-z", from]))
+    const paths = new Set(tracked.map(({ path }) => path))
+    return [...tracked, ...files.filter(({ path, isTracked }) => !isTracked && !paths.has(path))]
+  }
 
   return {
     readStatus,
-    readFiles: async ({ head, files }) => {
+    readFiles: async (status) => {
+      const from = await startOf(status)
+      const files = (await changedSince(from, status)).slice(0, MAX_LISTED)
+      const known = parseNumstat(await git([...plain, "--numstat", "-z", from]))
       const counted: Outbound<"files-changed">["files"] = []
-      for (const [index, file] of files.entries()) {
-        const lines = index < MAX_COUNTED ? await linesOf(head, file) : {}
+      let left = MAX_COUNTED
+      for (const file of files) {
+        const isCounted = file.isTracked || left > 0
+        if (!file.isTracked) left -= 1
+        const lines = known.get(file.path) ?? (isCounted && countLines(await patchOf(from, file)))
         counted.push({ path: file.path, status: file.status, ...lines })
       }
       return counted
     },
-    readState: async ({ branch, head, ahead, behind, files }) => {
-      const base = (
-        await git(["symbolic-ref", "--short", "refs/remotes/origin/HEAD"], { accept: [0, 1, 128] })
-      ).trim()
+    readState: async (status) => {
+      const { branch, head, ahead, behind, files } = status
+      const base = await baseOf(status)
       const [hash, at, ...subject] =
         head === undefined ? [] : (await git(["log", "-1", "--format=%H%n%cI%n%s"])).split("\n")
       const count =
-        base === "" || head === undefined
+        base === undefined
           ? undefined
           : Number(await git(["rev-list", "--count", `${base}..HEAD`], { accept: [0, 128] }))
       return {
         type: "git-state",
         ...(branch !== undefined && { branch }),
-        ...(base !== "" && { baseBranch: base.replace(/^origin\//, "") }),
+        ...(base !== undefined && { baseBranch: baseName(base) }),
         ...(count !== undefined && Number.isInteger(count) && { commitCount: count }),
         ...(ahead !== undefined && { ahead }),
         ...(behind !== undefined && { behind }),
@@ -85,10 +129,12 @@ export const createWorkspace = (git: Git): Workspace => {
     readPatches: async () => {
       const status = await readStatus()
       if (!status) return []
+      const from = await startOf(status)
+      const files = await changedSince(from, status)
       const patches: WorkspacePatch[] = []
       let left = MAX_TOTAL
-      for (const file of status.files.slice(0, MAX_FILES)) {
-        const patch = await patchOf(status.head, file)
+      for (const file of files.slice(0, MAX_FILES)) {
+        const patch = await patchOf(from, file)
         const shown = capPatch(patch)
         const diff = shown.length <= left ? shown : "[not shown: the patches are too long]\n"
         left -= diff.length

@@ -61,10 +61,14 @@ export const stateRows = [
       lacks: z.array(z.string()).optional(),
     },
   ),
-  streamed("tunnels", "All current tunnels.", { tunnels: z.array(tunnel) }),
+  streamed(
+    "tunnels",
+    "All current tunnels, when they change and when a server behind one starts or stops to listen.",
+    { tunnels: z.array(tunnel) },
+  ),
   streamed(
     "git-state",
-    "State of the checkout, after each turn and when the tree changes; `dirtyCount` counts the files that differ from the last commit.",
+    "State of the checkout, after each turn and when the tree changes; `dirtyCount` counts the files that differ from the last commit, `baseBranch` is what `files-changed` compares with.",
     {
       branch: z.string().optional(),
       baseBranch: z.string().optional(),
@@ -75,9 +79,13 @@ export const stateRows = [
       lastCommit: z.object({ hash: z.string(), subject: z.string(), at: z.string() }).optional(),
     },
   ),
-  streamed("files-changed", "The files that the last turn or another program changed.", {
-    files: z.array(changedFile),
-  }),
+  streamed(
+    "files-changed",
+    "The files that differ from the base of the branch, committed or not; without a base, from the last commit.",
+    {
+      files: z.array(changedFile),
+    },
+  ),
   streamed("pr-created", "A pull request was opened.", {
     number: z.int(),
     title: z.string(),

@@ -42,6 +42,11 @@ export const attachment = z.object({
   filename: z.string().optional(),
 })
 
+export const modelId = z
+  .string()
+  .max(200)
+  .regex(/^[^/\s]+\/\S+$/, "must be provider/model")
+
 export const modelPreferences = z.array(z.string())
 
 const modelInput = z.enum(["text", "audio", "image", "video", "pdf"])
@@ -85,10 +90,7 @@ export const agentConfig = z.object({
   customProviders: z.array(customProvider).optional(),
   mcpServers: z.record(z.string(), mcpServer).optional(),
   /** `provider/model`, in order: what a prompt goes on with when its model fails before a tool has run. */
-  modelFallbacks: z
-    .array(z.string().regex(/^[^/\s]+\/\S+$/, "must be provider/model"))
-    .max(10)
-    .optional(),
+  modelFallbacks: z.array(modelId).max(10).optional(),
 })
 
 /** The same from a client: a key that is not known is refused, because it would have no effect. */

@@ -1,5 +1,6 @@
 /** Small pure rules of the page: colours of output, Enter, addresses, suggestions, hidden characters. */
 import { describe, expect, test } from "bun:test"
+import { fallbackChoices, withFallback } from "../../../src/hub/page/dock/fallback-list.ts"
 import { suggestionsFor, wordAt } from "../../../src/hub/page/dock/suggest.ts"
 import { submitsOn } from "../../../src/hub/page/dock/submit-key.ts"
 import { ansiPieces } from "../../../src/hub/page/parts/ansi.ts"
@@ -106,4 +107,26 @@ describe("suggestions while typing", () => {
 test("characters that reorder or hide text are shown as their code", () => {
   expect(visible("a\u202Etxt.exe")).toBe("a\\u202Etxt.exe")
   expect(visible("zero\u200Bwidth\nline")).toBe("zero\\u200Bwidth\nline")
+})
+
+describe("the fallbacks in the model picker", () => {
+  test("a choice is set, moved without a duplicate, and removed by the empty one", () => {
+    expect(withFallback([], 0, "a/one")).toEqual(["a/one"])
+    expect(withFallback(["a/one"], 1, "b/two")).toEqual(["a/one", "b/two"])
+    expect(withFallback(["a/one", "b/two"], 0, "b/two")).toEqual(["b/two"])
+    expect(withFallback(["a/one", "b/two", "c/three"], 1, "")).toEqual(["a/one", "c/three"])
+  })
+
+  test("each choice offers itself and the models that are free, and the last one is empty", () => {
+    const models = ["a/one", "b/two", "c/three"]
+    expect(fallbackChoices(["b/two"], models, "a/one")).toEqual([
+      { id: "b/two", offered: ["b/two", "c/three"] },
+      { id: "", offered: ["c/three"] },
+    ])
+    // A fallback that the agent does not offer any more can still be removed.
+    expect(fallbackChoices(["x/gone"], ["a/one"], "a/one")).toEqual([
+      { id: "x/gone", offered: ["x/gone"] },
+    ])
+    expect(fallbackChoices([], ["a/one"], "a/one")).toEqual([])
+  })
 })

@@ -57,7 +57,7 @@ test("tunnels are announced when they change, when one is deleted, and on every 
   const before = agent.frames.length
   agent.close(1001, "going away")
   const again = await agent.frame("tunnels", () => true, before)
-  expect(again.tunnels).toEqual([tunnel])
+  expect(again.tunnels).toEqual([{ ...tunnel, listening: expect.any(Boolean) }])
   agent.say({ type: "tunnel-delete", name: "web" })
   await agent.frame("tunnels", ({ tunnels }) => tunnels.length === 0, before)
 })

@@ -8,6 +8,10 @@ import * as fc from "fast-check"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { createGit } from "../../../src/runner/sandbox/git.ts"
 import {
+  baseName,
+  chooseBase,
+  parseNameStatus,
+  parseNumstat,
   capPatch,
   countLines,
   MAX_PATCH,
@@ -68,6 +72,36 @@ describe("the parser", () => {
 
   test("any text is parsed without an exception", () => {
     fc.assert(fc.property(fc.string(), (text) => void parseStatus(text)))
+  })
+
+  test("files and lines of a diff are read, with any characters in their paths", () => {
+    const path = fc.string().filter((one) => one !== "" && !one.includes("\0"))
+    fc.assert(
+      fc.property(fc.uniqueArray(path), (paths) => {
+        const names = paths.map((one) => `M\0${one}\0`).join("")
+        expect(parseNameStatus(names).map((file) => file.path)).toEqual(paths)
+        const counts = parseNumstat(paths.map((one) => `3\t-\t${one}\0`).join(""))
+        expect([...counts]).toEqual(paths.map((one) => [one, { additions: 3, deletions: 0 }]))
+      }),
+    )
+    expect(parseNameStatus("A\0a\0D\0d\0T\0t\0").map(({ status }) => status)).toEqual([
+      "added",
+      "deleted",
+      "modified",
+    ])
+  })
+
+  test("the base of a branch is the remote's default branch, else the known main branch", () => {
+    const known = ["refs/heads/main", "refs/heads/master"]
+    expect(chooseBase("refs/remotes/origin/trunk", known, "trunk")).toBe(
+      "refs/remotes/origin/trunk",
+    )
+    expect(chooseBase("", known, "topic")).toBe("refs/heads/main")
+    expect(chooseBase("", known, "main")).toBeUndefined()
+    expect(chooseBase("", ["refs/remotes/origin/main", ...known], "main")).toBe(
+      "refs/remotes/origin/main",
+    )
+    expect(["refs/remotes/origin/a/b", "refs/heads/main"].map(baseName)).toEqual(["a/b", "main"])
   })
 
   test("a long patch is cut with a mark that names its length", () => {
@@ -133,6 +167,45 @@ describe("a workspace", () => {
       dirtyCount: 4,
       lastCommit: { subject: "first: it", hash: expect.stringMatching(/^[0-9a-f]{40}$/) },
     })
+  })
+
+  test("the changes of a branch are those since it left its base, committed or not", async () => {
+    const commit = (...more: readonly string[]) =>
+      run("-c", "user.name=T", "-c", "user.email=t@example.com", "commit", "-qm", "next", ...more)
+    await run("add", "-A")
+    await commit()
+    await run("switch", "-qc", "topic")
+    await writeFile(join(workDir, "committed.txt"), "one\ntwo\n")
+    await run("add", "-A")
+    await commit()
+    await writeFile(join(workDir, "kept.txt"), "one\ntwo\nthree\n")
+    await writeFile(join(workDir, "untracked.txt"), "new\n")
+    // The base goes on without the branch: its changes are not the branch's.
+    const tree = (await run("rev-parse", "main^{tree}")).stdout
+    const identity = ["-c", "user.name=T", "-c", "user.email=t@example.com"]
+    const args = [...identity, "commit-tree", tree, "-p", "main", "-m", "later"]
+    await run("update-ref", "refs/heads/main", (await run(...args)).stdout)
+    const expected = [
+      { path: "committed.txt", status: "added", additions: 2, deletions: 0 },
+      { path: "kept.txt", status: "modified", additions: 1, deletions: 0 },
+      { path: "untracked.txt", status: "added", additions: 1, deletions: 0 },
+    ]
+    const status = await workspace().readStatus()
+    if (!status) throw new Error("it is a repository")
+    expect(await workspace().readFiles(status)).toEqual(expected)
+    const patches = await workspace().readPatches()
+    expect(patches.map(({ diff: _diff, ...file }) => file)).toEqual(expected as never)
+    expect(await workspace().readState(status)).toMatchObject({
+      branch: "topic",
+      baseBranch: "main",
+      commitCount: 1,
+      dirtyCount: 2,
+    })
+    // With a remote its default branch is the base, also of the branch with the same name.
+    await run("update-ref", "refs/remotes/origin/trunk", "main~1")
+    await run("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
+    expect(await workspace().readState(status)).toMatchObject({ baseBranch: "trunk" })
+    expect(await workspace().readFiles(status)).toEqual(expected)
   })
 
   test("a repository cannot start a program through its configuration", async () => {

@@ -1,6 +1,11 @@
 /** Tunnels: ports that the agent serves, below a path and under their own host. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import {
+  parseListeningPorts,
+  readListeningPorts,
+} from "../../../src/runner/sandbox/listening-ports.ts"
+import { createTunnels } from "../../../src/runner/sandbox/tunnels.ts"
+import {
   api,
   makeToken,
   speak,
@@ -181,4 +186,57 @@ describe("the host of a tunnel", () => {
       expect((await get("/health", { host: other })).status).toBe(200)
     }
   })
+})
+
+test("a tunnel is announced again when its server starts or stops to listen, and not otherwise", () => {
+  const announced: unknown[] = []
+  const ports = new Set<number>()
+  const tunnels = createTunnels({
+    load: () => undefined,
+    save: () => {},
+    reserved: () => new Map(),
+    announce: (all) => announced.push(all.map(({ name, listening }) => [name, listening])),
+    listeningPorts: () => ports,
+  })
+  tunnels.checkListening()
+  expect(announced).toEqual([])
+  tunnels.register({ name: "web", port: 3000, protocol: "auto" })
+  tunnels.register({ name: "api", port: 4000, protocol: "auto" })
+  announced.length = 0
+  tunnels.checkListening()
+  expect(announced).toEqual([])
+  ports.add(3000)
+  tunnels.checkListening()
+  tunnels.checkListening()
+  expect(announced.splice(0)).toEqual([
+    [
+      ["web", true],
+      ["api", false],
+    ],
+  ])
+  ports.delete(3000)
+  ports.add(4000)
+  tunnels.checkListening()
+  expect(announced).toEqual([
+    [
+      ["web", false],
+      ["api", true],
+    ],
+  ])
+})
+
+test("a port counts as listening where the gateway can reach it, on IPv4 and on IPv6", () => {
+  const head = "  sl  local_address rem_address   st tx_queue"
+  const row = (address: string, state: string) => `   0: ${address} 00000000:0000 ${state} 0:0 0:0`
+  const table = [
+    head,
+    row("0100007F:0BB8", "0A"),
+    row("00000000:0FA0", "0A"),
+    row("0100007F:1388", "01"),
+    row("0200A8C0:1770", "0A"),
+    row("00000000000000000000000001000000:1B58", "0A"),
+    "",
+  ]
+  expect(parseListeningPorts(table.join("\n"))).toEqual([3000, 4000, 7000])
+  expect(readListeningPorts()?.has(app.port ?? 0)).toBe(true)
 })

@@ -2,47 +2,36 @@
  * Child sessions: each has a runner of its own, connected to this hub. The fleet starts it in a sandbox, or this process
  * starts it with a workspace of its own.
  */
-import type { Subprocess } from "bun"
-import { chmod, mkdir } from "node:fs/promises"
-import { dirname, join } from "node:path"
+import { mkdir } from "node:fs/promises"
+import { join } from "node:path"
 import { z } from "zod"
 import type { Clock } from "../../../lib/clock.ts"
-import type { Log } from "../../../lib/log.ts"
-import { channelAddress } from "../../../wire/channel.ts"
+import { channelAddress, MAIN_CHANNEL } from "../../../wire/channel.ts"
 import type { Sql } from "../../session/ports.ts"
 import { readRow, readRows } from "../../session/rows.ts"
 import type { Session } from "../../session/session.ts"
-import { gatewayKey, hashOf } from "../../keys.ts"
-import { childEnvironment } from "./child-environment.ts"
 import { checkOut } from "./check-out-repository.ts"
 import { type Children, type Task, wishOf, workspaceOf } from "../../handlers/children-port.ts"
 import { checkSource } from "../../handlers/repository-source.ts"
 import { nameOfRequest, Refusal } from "../../handlers/handler-table.ts"
+import type { RunnerProcesses } from "./runner-processes.ts"
 
 export interface ChildrenOptions {
   readonly sql: Sql
-  readonly stateDir: string
-  /** The command that starts this program. */
-  readonly self: readonly string[]
   readonly environment: Readonly<Record<string, string | undefined>>
-  readonly master: string
+  readonly processes: RunnerProcesses
   readonly find: (session: string) => Session | undefined
-  readonly create: (session: string) => Session
   /** A new session with the owner of its parent. Throws a Refusal at the owner's limit of sessions. */
   readonly createChild: (session: string, parent: string) => Promise<Session>
   /** Why a session may not start child sessions. */
   readonly refusalOf?: (parent: string) => string | undefined
-  readonly runnerUrl: (session: string) => string
   readonly clock: Clock
-  readonly log: Log
   /** How many child sessions may run at the same time, and how deep below the first session. */
   readonly maxChildren?: number | undefined
   readonly maxDepth?: number | undefined
   /** A fleet gives every session with work a sandbox: no process is started here. */
   readonly hasFleet?: boolean | undefined
 }
-
-type Child = Subprocess<"pipe", "ignore", Bun.BunFile>
 
 const childRow = z.object({
   id: z.string(),
@@ -60,13 +49,10 @@ const RUNNING = "SELECT * FROM sessions WHERE parent IS NOT NULL AND status = 'r
 /** They stop an agent that spawns children without end. */
 const MAX_RUNNING = 20
 const MAX_DEPTH = 3
-const STOP_MS = 10_000
 
 export const createChildren = (options: ChildrenOptions): Children => {
-  const { sql, log } = options
-  const processes = new Map<string, Child>()
-  let stopped = false
-  const folderOf = (id: string) => join(options.stateDir, "children", encodeURIComponent(id))
+  const { sql, processes } = options
+  const workspaceFolder = (id: string) => join(processes.folderOf(id), "workspace")
   const findChild = (id: string) =>
     readRow(sql, childRow, "SELECT * FROM sessions WHERE id = ? AND parent IS NOT NULL", id)
   const childrenOf = (parent: string) =>
@@ -74,55 +60,9 @@ export const createChildren = (options: ChildrenOptions): Children => {
   const running = () => readRows(sql, childRow, RUNNING)
 
   const launch = async ({ id, parent, model }: ChildRow) => {
-    // Its queued task is what starts the sandbox.
-    if (options.hasFleet === true) return
-    const session = options.create(id)
-    const token = crypto.randomUUID()
-    session.setRunnerToken(await hashOf(token))
-    const folder = folderOf(id)
-    const child = Bun.spawn([...options.self, "run"], {
-      cwd: folder,
-      env: {
-        ...childEnvironment(options.environment),
-        DO_WS_URL: options.runnerUrl(id),
-        RUNNER_TOKEN: token,
-        SESSION_ID: id,
-        PARENT_SESSION_ID: parent,
-        JWT_SECRET: await gatewayKey(options.master, id, session.generation()),
-        WORK_DIR: join(folder, "workspace"),
-        SANDPIPER_STATE_DIR: join(folder, "state"),
-        GATEWAY_HOST: "127.0.0.1",
-        GATEWAY_PORT: "0",
-        OPENCODE_URL: "http://127.0.0.1:0",
-        // The child reads the end of this pipe when this process dies, even by SIGKILL, and then stops.
-        STOP_WITH_STDIN: "1",
-        ...(model !== null && { SANDPIPER_MODEL: model }),
-      },
-      stdin: "pipe",
-      stdout: "ignore",
-      stderr: Bun.file(join(folder, "runner.log")),
-    })
-    processes.set(id, child)
-    void watch(id, child)
-  }
-
-  const watch = async (id: string, child: Child) => {
-    const exitCode = await child.exited
-    if (stopped || processes.get(id) !== child) return
-    processes.delete(id)
-    log.info("child.ended", { child: id, exitCode })
-    // Also ends its own children. A session that has completed itself keeps its reason.
-    await terminate(id, `its runner ended with exit code ${exitCode}`)
-  }
-
-  const stopProcess = async (id: string) => {
-    const child = processes.get(id)
-    processes.delete(id)
-    if (!child) return
-    child.kill("SIGTERM")
-    const cancel = options.clock.after(STOP_MS, () => child.kill("SIGKILL"))
-    await child.exited
-    cancel()
+    // With a fleet its queued task is what starts the sandbox.
+    if (options.hasFleet !== true)
+      await processes.start({ id, parent, model, workDir: workspaceFolder(id) })
   }
 
   const terminate: Children["terminate"] = async (id, why, how) => {
@@ -130,7 +70,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
     await endChildrenOf(id)
     options.find(id)?.terminate(why, how)
     sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
-    await stopProcess(id)
+    await processes.stop(id)
   }
 
   const endChildrenOf = async (id: string): Promise<void> => {
@@ -157,11 +97,8 @@ export const createChildren = (options: ChildrenOptions): Children => {
   }
 
   const makeFolders = async (id: string, task: Task) => {
-    const workspace = join(folderOf(id), "workspace")
-    // A user that the agent runs as must be able to reach its workspace; it cannot list these folders.
-    await mkdir(folderOf(id), { recursive: true, mode: 0o711 })
-    await chmod(dirname(folderOf(id)), 0o711)
-    await mkdir(join(folderOf(id), "state"), { mode: 0o700 })
+    const workspace = workspaceFolder(id)
+    await processes.makeFolders(id)
     await mkdir(workspace, { recursive: true })
     if (task.repoUrl !== undefined) await checkOut(workspace, task, options.environment)
   }
@@ -198,9 +135,9 @@ export const createChildren = (options: ChildrenOptions): Children => {
             messageId: `task-${name}`,
             content: task.task,
             ...(task.model !== undefined && { model: task.model }),
-            ...channelAddress("web:default"),
+            ...channelAddress(MAIN_CHANNEL),
           },
-          "web:default",
+          MAIN_CHANNEL,
           { fromSession: parent },
         )
       sql.run(
@@ -238,10 +175,6 @@ export const createChildren = (options: ChildrenOptions): Children => {
     resume: async () => {
       for (const row of running()) await launch(row)
     },
-    stop: async () => {
-      stopped = true
-      const all = [...processes.keys()]
-      await Promise.all(all.map(stopProcess))
-    },
+    stop: processes.stopAll,
   }
 }

@@ -10,6 +10,9 @@ import type { Hub, HubOptions } from "./hub-options.ts"
 import { openBunSql } from "./sql.ts"
 import { configureChats } from "../../adapters/configured-chats.ts"
 import { createChildren } from "./children.ts"
+import { createWorktrees } from "./git-worktree.ts"
+import { createLocalSessions } from "./local-sessions.ts"
+import { createRunnerProcesses } from "./runner-processes.ts"
 import { sessionDeliveries } from "../../shared-store/session-deliveries.ts"
 import { createGitHost } from "../../handlers/git-host.ts"
 import { withGitRetries } from "../../handlers/git-retries.ts"
@@ -48,12 +51,19 @@ export interface LocalHubOptions {
   readonly gatewayKey?: (session: string) => string | undefined
   /** Takes messages of chat services that name no session. */
   readonly chatSession?: (() => string) | undefined
+  /** A person may start more sessions on this machine; they get the config of this one. Absent: the hub starts none. */
+  readonly firstSession?: (() => string) | undefined
+  /** The agent's user; absent if the agent runs as the hub's own. */
+  readonly agentUser?:
+    | { readonly uid: number; readonly gid: number; readonly home: string }
+    | undefined
   /** The command that starts this program, if it is not the running executable. */
   readonly self?: readonly string[]
   /** The control plane in the same process, if there is one: it also starts the sandboxes of child sessions. */
   readonly activity?: HubOptions["activity"]
   readonly routes?: HubOptions["routes"]
   readonly gatewayUrl?: HubOptions["gatewayUrl"]
+  readonly warmSessions?: HubOptions["warmSessions"]
   readonly hostname?: HubOptions["hostname"]
   readonly names?: HubOptions["names"]
   readonly page?: HubOptions["page"]
@@ -153,6 +163,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     activity: options.activity,
     routes: options.routes,
     gatewayUrl: options.gatewayUrl,
+    warmSessions: options.warmSessions,
     hostname: options.hostname,
     names: options.names,
     page: options.page,
@@ -165,17 +176,27 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     personas: (owner) => stores.of(owner).personas,
     setHandle: (owner, handle, session) => stores.of(owner).setHandle(handle, session),
     ended: (session) => void children.ended(session),
-    terminate: (session) => children.terminate(session, "ended by a client"),
+    localSessions: () => localSessions,
+    terminate: (session) => terminate(session, "ended by a client"),
     hook: (trigger, request) => takeHook(stores, trigger, request),
   })
-  const children = createChildren({
-    sql,
+  const processes = createRunnerProcesses({
     stateDir,
     self: options.self ?? ownProgram(),
     environment,
     master,
-    find: hub.find,
     create: hub.create,
+    runnerUrl: hub.runnerUrl,
+    // Also ends its child sessions. A session that has completed itself keeps its reason.
+    ended: (session, why) => terminate(session, why),
+    clock,
+    log,
+  })
+  const children = createChildren({
+    sql,
+    environment,
+    processes,
+    find: hub.find,
     createChild: async (id, parent) => {
       const access = hub.hosted(parent)?.access
       const owner = access?.owner() ?? LOCAL_OWNER
@@ -188,12 +209,34 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
         ? undefined
         : OPERATOR_ONLY,
     hasFleet: options.activity !== undefined,
-    runnerUrl: hub.runnerUrl,
     maxChildren: options.maxChildren,
     maxDepth: options.maxChildDepth,
     clock,
-    log,
   })
+  const { firstSession, agentUser } = options
+  const localSessions =
+    firstSession &&
+    createLocalSessions({
+      sql,
+      workDir: options.workDir,
+      processes,
+      worktrees: createWorktrees({
+        workDir: options.workDir,
+        path: environment["PATH"],
+        home: environment["HOME"],
+        user: agentUser,
+      }),
+      find: hub.find,
+      firstSession,
+      user: agentUser,
+      maxSessions: options.maxChildren ?? MAX_SESSIONS,
+      clock,
+      log,
+    })
+  const terminate = async (session: string, why: string) => {
+    await children.terminate(session, why)
+    await localSessions?.ended(session)
+  }
   const externalHandlers = memoize((owner: Owner) =>
     createExternalHandlers({
       find: async (session) => hub.find(session),
@@ -207,7 +250,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
   return {
     ...hub,
     gatewayKey: gatewayKeyOf,
-    end: (session, why) => children.terminate(session, why),
+    end: terminate,
     toolSwitches: () =>
       toolSwitchesOf({
         hasGitHost: hasGitHost(environment),
@@ -216,6 +259,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     resume: async () => {
       stores.start()
       await children.resume()
+      await localSessions?.resume()
     },
     stop: async () => {
       stores.stop()
@@ -226,6 +270,9 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     },
   }
 }
+
+/** Sessions that a person starts on this machine. */
+const MAX_SESSIONS = 20
 
 /** Child sessions are processes with this machine's files and the operator's accounts. */
 const OPERATOR_ONLY =

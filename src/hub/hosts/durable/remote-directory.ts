@@ -27,6 +27,8 @@ export const remoteDirectory = (namespace: DurableNamespace): Directory => {
     admitPrompt: call("admitPrompt"),
     ownerSettings: call("ownerSettings"),
     setOwnerSettings: call("setOwnerSettings"),
+    ownerModel: call("ownerModel"),
+    setOwnerModel: call("setOwnerModel"),
     appendAudit: call("appendAudit"),
     listAudit: call("listAudit"),
   }

@@ -20,7 +20,15 @@ export interface SessionList {
   readonly sessions: readonly ListedSession[]
   /** A new session gets a sandbox of its own, and the person may create one. */
   readonly mayCreate?: boolean
+  /** Where the hub can start another session on its own machine. */
+  readonly workspaces?: readonly Workspace[]
+  /** The model of prompts that name none, for all sessions of the person. */
+  readonly defaultModel?: string
+  readonly maySetModel?: boolean
 }
+
+/** In the directory of the first session, or in a git worktree of its own. */
+export type Workspace = "same" | "worktree"
 
 export const listSessions = async (): Promise<SessionList | undefined> => {
   const response = await get("/sessions?limit=100")
@@ -43,9 +51,10 @@ export const searchMessages = async (
 const post = async (
   path: string,
   fields: object,
+  method: "POST" | "PUT" = "POST",
 ): Promise<{ readonly body?: Readonly<Record<string, unknown>>; readonly problem?: string }> => {
   const response = await fetch(`/hub${path}`, {
-    method: "POST",
+    method,
     headers: { ...keyHeader(), "content-type": "application/json" },
     body: JSON.stringify(fields),
   }).catch(() => undefined)
@@ -60,14 +69,20 @@ const post = async (
 const sessionPath = (session: string): string => `/sessions/${encodeURIComponent(session)}`
 
 /** Creates a session; its id, or the reason why there is none. */
-export const createSession = async (): Promise<{
+export const createSession = async (fields: {
+  readonly workspace?: Workspace
+}): Promise<{
   readonly id?: string
   readonly problem?: string
 }> => {
-  const { body, problem = words.reconnecting } = await post("/sessions", {})
+  const { body, problem = words.reconnecting } = await post("/sessions", fields)
   const id = body?.["session"]
   return typeof id === "string" ? { id } : { problem }
 }
+
+/** Sets the model of prompts that name none; `undefined` when it was done, else the reason. */
+export const setDefaultModel = async (model: string | null): Promise<string | undefined> =>
+  (await post("/default-model", { model }, "PUT")).problem
 
 /** Runs a verb in any session; `undefined` when it was done, else the reason. */
 export const postVerb = async (

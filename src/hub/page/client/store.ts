@@ -1,4 +1,5 @@
 /** What the page knows: the view of the open session, the list of sessions, and the actions of the person. */
+import { MAIN_CHANNEL } from "../../../wire/channel.ts"
 import { batch, computed, effect, signal } from "@preact/signals"
 import type { Client, ClientMessage, ClientVerb, Reply } from "../../../wire/clients/verbs.ts"
 import { createDock } from "../../view/dock.ts"
@@ -9,7 +10,7 @@ import { step } from "../../view/step.ts"
 import { createTurns, pendingPrompts } from "../../view/turns.ts"
 import { type Action, emptyView, type View } from "../../view/view.ts"
 import { channelFields, pathOf } from "../routes.ts"
-import { createSession, listSessions, type Request } from "./api.ts"
+import { createSession, listSessions, type Request, type Workspace } from "./api.ts"
 import { keepOutbox, type KeptOutbox } from "./keep-outbox.ts"
 import { type LobbySocket, openLobby } from "./lobby.ts"
 import { login, refuse } from "./login.ts"
@@ -29,6 +30,11 @@ export const isLoaded = signal(false)
 export const sessions = signal<readonly ListedSession[] | undefined>(undefined)
 /** A new conversation is a new session with a sandbox of its own. */
 export const mayCreate = signal(false)
+/** Where the hub can start another session on its own machine. */
+export const newWorkspaces = signal<readonly Workspace[]>([])
+/** The model of prompts that name none, for all sessions of the person. */
+export const ownerModel = signal<string | undefined>(undefined)
+export const maySetModel = signal(false)
 /** Why the last session could not be created. */
 export const createProblem = signal<string | undefined>(undefined)
 /** When the next attempt to connect starts. */
@@ -160,6 +166,9 @@ export const refreshSessions = async (): Promise<void> => {
     batch(() => {
       sessions.value = found.sessions
       mayCreate.value = found.mayCreate === true
+      newWorkspaces.value = found.workspaces ?? []
+      ownerModel.value = found.defaultModel
+      maySetModel.value = found.maySetModel === true
     })
   if (found && login.value === "unknown") login.value = "in"
 }
@@ -220,8 +229,6 @@ export const start = (): void => {
   })
   addEventListener("online", () => connection.value?.socket.retryNow())
 }
-
-const MAIN_CHANNEL = "web:default"
 
 const lastConversation = (
   known: readonly ListedSession[],
@@ -346,9 +353,26 @@ const openNewSession = async (how?: "replace"): Promise<void> => {
       status === "running" &&
       !(isSpoken && id === route.value.session),
   )
-  const { id = unused?.id, problem } = unused ? {} : await createSession()
+  const { id = unused?.id, problem } = unused ? {} : await createSession({})
   isCreating.value = false
+  openCreated(id, problem, how)
+}
+
+/** Another agent on the hub's machine, with a session of its own. */
+export const openSessionIn = async (workspace: Workspace): Promise<void> => {
+  if (isCreating.peek()) return
+  isCreating.value = true
+  const { id, problem } = await createSession({ workspace })
+  await refreshSessions()
+  isCreating.value = false
+  openCreated(id, problem)
+}
+
+const openCreated = (
+  id: string | undefined,
+  problem: string | undefined,
+  how?: "replace",
+): void => {
   createProblem.value = problem
-  if (id === undefined) return
-  go(pathOf({ session: id, channel: MAIN_CHANNEL }), how)
+  if (id !== undefined) go(pathOf({ session: id, channel: MAIN_CHANNEL }), how)
 }

@@ -1,11 +1,12 @@
 /** The model of the next prompts: a field to search, and a list by provider. */
-import { useRef, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { openSettings } from "../client/layout.ts"
 import { compactNumber } from "../ui/clock.ts"
 import { Icon } from "../ui/icon.tsx"
 import { useDismiss } from "../ui/use-dismiss.ts"
 import { words } from "../words.ts"
 import { defaultModel, modelName, models } from "./models.ts"
+import { PickerFallbacks } from "./picker-fallbacks.tsx"
 
 export interface ModelPickerProps {
   readonly chosen: string | undefined
@@ -52,6 +53,9 @@ const List = ({
 }) => {
   const [query, setQuery] = useState("")
   const [at, setAt] = useState(0)
+  const field = useRef<HTMLInputElement>(null)
+  // Once: a later change of the list must not take the focus from the choices below it.
+  useEffect(() => field.current?.focus(), [])
   const found = models.value.filter(({ id, name }) =>
     `${name} ${id}`.toLowerCase().includes(query.toLowerCase()),
   )
@@ -69,7 +73,7 @@ const List = ({
       <div class="picker-search">
         <Icon name="search" size={15} />
         <input
-          ref={(field) => field?.focus()}
+          ref={field}
           type="text"
           role="combobox"
           aria-label={words.searchModels}
@@ -117,6 +121,7 @@ const List = ({
       {ordered.length === 0 && (
         <p class="picker-none">{query === "" ? words.noModels : words.noModelFound(query)}</p>
       )}
+      <PickerFallbacks current={current} />
       <div class="picker-foot">
         <button type="button" class="link" onClick={() => openSettings("models")}>
           {words.addKey}

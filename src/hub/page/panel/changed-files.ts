@@ -15,18 +15,13 @@ const isFile = (value: unknown): value is ChangedFile =>
 /** The same object until the runner reports other files: what depends on it must not run with every event. */
 const reported = computed(() => view.value.state["files"])
 
-/** The state is a list of files, or an object with the list and its base. */
 export const changedFiles = computed((): readonly ChangedFile[] => {
-  const state = reported.value
-  const list = Array.isArray(state)
-    ? state
-    : (state as { readonly files?: unknown } | undefined)?.files
+  const list = reported.value
   return Array.isArray(list) ? list.filter(isFile) : []
 })
 
+/** The branch that the changes are compared with; undefined: the last commit. */
 export const base = computed((): string | undefined => {
-  const state = view.value.state["files"] as { readonly base?: unknown } | undefined
-  if (typeof state?.base === "string") return state.base
-  const git = view.value.state["git"] as { readonly base?: unknown } | undefined
-  return typeof git?.base === "string" ? git.base : undefined
+  const git = view.value.state["git"] as { readonly baseBranch?: unknown } | undefined
+  return typeof git?.baseBranch === "string" ? git.baseBranch : undefined
 })

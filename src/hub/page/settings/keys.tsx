@@ -1,13 +1,14 @@
 /** Provider keys, which are written and never shown, and endpoints of one's own. */
 import { useState } from "preact/hooks"
 import { logOutEverywhere } from "../client/login.ts"
-import { mayUse } from "../client/store.ts"
+import { maySetModel, mayUse } from "../client/store.ts"
 import { Button } from "../ui/button.tsx"
 import { Icon } from "../ui/icon.tsx"
 import { words } from "../words.ts"
 import { changeConfig, config } from "./config.ts"
 import { Endpoint } from "./endpoint.tsx"
 import { Fallbacks } from "./fallbacks.tsx"
+import { NewModel } from "./new-model.tsx"
 
 const PROVIDERS = [
   { id: "anthropic", name: "Anthropic", variable: "ANTHROPIC_API_KEY" },
@@ -95,6 +96,7 @@ export const Keys = () => (
   <>
     {mayUse("config") && PROVIDERS.map((one) => <KeyRow key={one.id} {...one} />)}
     {mayUse("config") && <Endpoint />}
+    {maySetModel.value && <NewModel />}
     {mayUse("config") && <Fallbacks />}
     <div class="setting">
       <div>

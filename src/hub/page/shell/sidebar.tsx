@@ -3,12 +3,19 @@ import { useState } from "preact/hooks"
 import { hasSide, isPhone, layer, openSettings, searchText, toggleSide } from "../client/layout.ts"
 import { isDrawerOpen } from "../client/drawer.ts"
 import { go, isPlainClick, route } from "../client/navigation.ts"
-import { createProblem, openNewConversation, sessions } from "../client/store.ts"
+import {
+  createProblem,
+  newWorkspaces,
+  openNewConversation,
+  openSessionIn,
+  sessions,
+} from "../client/store.ts"
 import { pathOf } from "../routes.ts"
 import { Icon } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
 import { modKey } from "../ui/keys.ts"
 import { Mark } from "../ui/mark.tsx"
+import { Menu } from "../ui/menu.tsx"
 import { QuietBars } from "../ui/quiet-bars.tsx"
 import { words } from "../words.ts"
 import { conversationGroups } from "./conversation-groups.ts"
@@ -46,10 +53,24 @@ export const Sidebar = () => {
         <IconButton icon="side" label={words.hideSide} onClick={toggleSide} />
       </div>
       <div class="side-tools">
-        <button type="button" class="button is-plain side-new" onClick={start}>
-          <Icon name="plus" />
-          {words.newConversation}
-        </button>
+        <div class="side-start">
+          <button type="button" class="button is-plain side-new" onClick={start}>
+            <Icon name="plus" />
+            {words.newConversation}
+          </button>
+          {newWorkspaces.value.length > 0 && (
+            <Menu
+              label={words.newMore}
+              items={newWorkspaces.value.map((workspace) => [
+                words.newIn[workspace],
+                () => {
+                  isDrawerOpen.value = false
+                  void openSessionIn(workspace)
+                },
+              ])}
+            />
+          )}
+        </div>
         <label class="side-find">
           <Icon name="search" size={15} />
           <input

@@ -1,0 +1,77 @@
+/** An agent without a user of its own: a process of the runner's user tries to read the memory of the runner and of its key broker. */
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { readdirSync, readFileSync } from "node:fs"
+import { chown, mkdir } from "node:fs/promises"
+import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
+import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+import { untilTrue } from "../kit/until-true.ts"
+
+const binary = requireBinary()
+const NOBODY = 65_534
+/** The runner is not root here: root could read everything. */
+const asUser =
+  process.getuid?.() === 0
+    ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups", "--"]
+    : []
+let sandbox: Sandbox
+let agent: TestSessionAgent
+let runner: Bun.Subprocess
+let plain: Bun.Subprocess
+
+beforeAll(async () => {
+  agent = startTestSessionAgent()
+  sandbox = await createSandbox(agent)
+  await mkdir(sandbox.stateDir)
+  if (asUser.length > 0)
+    for (const path of [
+      sandbox.root,
+      sandbox.workDir,
+      sandbox.stateDir,
+      sandbox.environment["HOME"] ?? "",
+    ])
+      await chown(path, NOBODY, NOBODY)
+  const env = { ...sandbox.environment, ANTHROPIC_API_KEY: "sk-of-the-tests" }
+  runner = Bun.spawn([...asUser, binary, "run"], { env, stdout: "ignore", stderr: "ignore" })
+  plain = Bun.spawn([...asUser, "sleep", "600"], { env, stdout: "ignore", stderr: "ignore" })
+})
+afterAll(async () => {
+  for (const child of [runner, plain]) {
+    child.kill("SIGTERM")
+    await child.exited
+  }
+  await agent.stop()
+  await sandbox.remove()
+})
+
+/** Reads as the same user. The memory is opened and not read: the kernel checks the right when it is opened. */
+const read = async (pid: number): Promise<string> => {
+  const script = `cat /proc/${pid}/environ; exec 3< /proc/${pid}/mem && echo opened`
+  const child = Bun.spawn([...asUser, "sh", "-c", script], { stdout: "pipe", stderr: "ignore" })
+  await child.exited
+  return new Response(child.stdout).text()
+}
+
+const brokerPid = (): number | undefined =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .find((pid) => {
+      try {
+        const isChild = new RegExp(`^PPid:\\s*${runner.pid}$`, "m")
+        return (
+          readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("key-broker") &&
+          isChild.test(readFileSync(`/proc/${pid}/status`, "utf8"))
+        )
+      } catch {
+        return false
+      }
+    })
+
+test("a process of the runner's user reads neither the memory nor the environment of the runner and of its key broker", async () => {
+  await untilTrue(() => brokerPid() !== undefined, "key broker", 45_000)
+  // Any other process of that user is open to it, so the refusals below are the runner's own.
+  expect(await read(plain.pid)).toContain("opened")
+  expect(await read(plain.pid)).toContain("sk-of-the-tests")
+  await untilTrue(async () => (await read(brokerPid() ?? 0)) === "", "closed broker")
+  expect(await read(runner.pid)).toBe("")
+})
