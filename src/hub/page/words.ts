@@ -190,6 +190,9 @@ export const words = {
   notAnswered: "Not answered.",
   imageGone: "The image is gone",
   imageOpen: "Open the image",
+  imageBefore: "The image before",
+  imageAfter: "The image after",
+  imageOf: (place: number, count: number) => `${place} of ${count}`,
   fileSave: (name: string) => `Save ${name}`,
   fileGone: "The file is gone",
   lineNumber: (line: number) => `Line ${line}`,
@@ -316,9 +319,11 @@ export const words = {
   },
   starting: (what: string) => `${what} is starting`,
   notRunning: (what: string) => `${what} is not running`,
-  notInstalled: "This sandbox does not have it. The image of Sandpiper does.",
+  notServed: "This agent serves no terminals.",
+  turnedOff: (programs: readonly string[]) =>
+    `It is turned off, and needs ${listOf(programs)}, which the image of Sandpiper has. To turn it on, start Sandpiper with:`,
   lacks: (programs: readonly string[]) =>
-    `${listOf(programs)} ${programs.length === 1 ? "is" : "are"} not installed. The image of Sandpiper has ${programs.length === 1 ? "it" : "them"}.`,
+    `${listOf(programs)} ${programs.length === 1 ? "is" : "are"} not installed. The image of Sandpiper has ${programs.length === 1 ? "it" : "them"}. Or run this where the agent works, and start Sandpiper again:`,
   frameFailed: "It cannot be opened here.",
   noPreview: "No preview yet",
   noPreviewText: "When the agent starts a web server and registers it, it is shown here.",
