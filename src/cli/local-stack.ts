@@ -6,7 +6,6 @@ import { SignJWT } from "jose"
 import type { RuntimeConfig } from "../runner/opencode/config/compose-config.ts"
 import type { Settings } from "../settings/settings.ts"
 import { createDaemon } from "../runner/daemon.ts"
-import type { Daemon } from "../runner/daemon-options.ts"
 import { startDemoModel } from "../demo/demo.ts"
 import { startOnStablePort } from "../demo/stable-port.ts"
 import { chooseAgentUser } from "../runner/host/users.ts"
@@ -46,7 +45,6 @@ export interface LocalStackOptions {
 }
 
 export interface LocalStack {
-  readonly daemon: Daemon
   /** Resolves when the chat has ended or the runner has stopped, with the exit code. */
   readonly finished: Promise<number>
   readonly stop: () => Promise<void>
@@ -184,7 +182,6 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     openInBrowser(settings, options.browser, newLink(), systemClock.after)
   await hub.resume()
   return {
-    daemon,
     finished: Promise.race([
       ...(chat ? [chat.finished] : []),
       daemon.done.then(({ code }) => code),

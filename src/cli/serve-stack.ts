@@ -5,7 +5,7 @@ import { type LocalHub, type LocalHubOptions, startLocalHub } from "../hub/hosts
 import type { SessionActivity } from "../hub/session/ports.ts"
 import type { Session } from "../hub/session/session.ts"
 import { LOCAL_OWNER, parseOwner, POOL_OWNER } from "../hub/access/ownership.ts"
-import { channelAddress } from "../wire/channel.ts"
+import { channelAddress, MAIN_CHANNEL } from "../wire/channel.ts"
 import { fleetAccess } from "./fleet-access.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
 
@@ -34,8 +34,6 @@ export interface ServeStack extends Pick<Fleet, "keeper" | "sweeper" | "pool"> {
   readonly stop: () => Promise<void>
 }
 
-const THREAD_CHANNEL = "web:default"
-
 const hubPortOf = (hub: LocalHub): HubPort => {
   const mustFind = (id: string): Session => {
     const session = hub.find(id)
@@ -60,10 +58,10 @@ const hubPortOf = (hub: LocalHub): HubPort => {
     },
     prompt: async (id, messageId, content) =>
       mustFind(id).prompt(
-        { type: "prompt", messageId, content, ...channelAddress(THREAD_CHANNEL) },
-        THREAD_CHANNEL,
+        { type: "prompt", messageId, content, ...channelAddress(MAIN_CHANNEL) },
+        MAIN_CHANNEL,
       ),
-    stop: async (id) => hub.find(id)?.stop(THREAD_CHANNEL),
+    stop: async (id) => hub.find(id)?.stop(MAIN_CHANNEL),
     end: (id, why) => hub.end(id, why),
   }
 }

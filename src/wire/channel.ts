@@ -14,6 +14,9 @@ interface ChannelFields {
   readonly channelId?: string | undefined
 }
 
+/** The key of the channel of a prompt that names none. */
+export const MAIN_CHANNEL = "web:default"
+
 const DEFAULT_CHANNEL: ChannelAddress = { channelType: "web", channelId: "default" }
 
 /** An address needs both fields: with only one of them it counts as missing. */

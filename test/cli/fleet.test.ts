@@ -10,6 +10,7 @@ import { writeAddress } from "../../src/hub/hosts/bun/address.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { silentLog } from "../kit/log.ts"
+import { runToEnd } from "../kit/run-to-end.ts"
 import { runnerFromSource } from "../kit/runner.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "fleet-command-"))
@@ -48,34 +49,26 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const fleet = async (...words: readonly string[]) => {
-  const child = Bun.spawn([...runnerFromSource, "fleet", ...words, "--state-dir", folder], {
+const fleet = (...words: readonly string[]) =>
+  runToEnd([...runnerFromSource, "fleet", ...words, "--state-dir", folder], {
     cwd: folder,
     env: { PATH: process.env["PATH"] ?? "", HOME: folder },
-    stdout: "pipe",
-    stderr: "pipe",
   })
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ])
-  return { code: await child.exited, stdout, stderr }
-}
 
 test("ls and show print the sandboxes as a table or as JSON", async () => {
   const table = await fleet("ls")
-  expect(table).toMatchObject({ code: 0, stderr: "" })
-  expect(table.stdout).toMatch(new RegExp(`^session .*\n${session} +running +noop +1 +sp-`))
+  expect(table).toMatchObject({ code: 0, err: "" })
+  expect(table.out).toMatch(new RegExp(`^session .*\n${session} +running +noop +1 +sp-`))
   const shown = await fleet("show", session, "--json")
-  expect(JSON.parse(shown.stdout)).toMatchObject({ sessionId: session, status: "running" })
-  expect(await fleet("show", "none")).toMatchObject({ code: 1, stdout: "" })
+  expect(JSON.parse(shown.out)).toMatchObject({ sessionId: session, status: "running" })
+  expect(await fleet("show", "none")).toMatchObject({ code: 1, out: "" })
 })
 
 test("sweep and forget report what they did, and an impossible base snapshot says why", async () => {
-  expect((await fleet("sweep", "--dry-run")).stdout).toContain("0 without a session")
+  expect((await fleet("sweep", "--dry-run")).out).toContain("0 without a session")
   const refused = await fleet("base-snapshot")
   expect(refused.code).toBe(1)
-  expect(refused.stderr).toContain("the provider noop cannot make base snapshots")
-  expect((await fleet("forget", session)).stdout).toContain(`${session} is forgotten`)
-  expect((await fleet("ls", "--json")).stdout).toContain('"sandboxes":[]')
+  expect(refused.err).toContain("the provider noop cannot make base snapshots")
+  expect((await fleet("forget", session)).out).toContain(`${session} is forgotten`)
+  expect((await fleet("ls", "--json")).out).toContain('"sandboxes":[]')
 })

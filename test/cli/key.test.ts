@@ -9,8 +9,9 @@ import { type LocalHub, startLocalHub } from "../../src/hub/hosts/bun/local-hub.
 import { systemClock } from "../../src/lib/clock.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { silentLog } from "../kit/log.ts"
+import { runToEnd } from "../kit/run-to-end.ts"
+import { runnerFromSource } from "../kit/runner.ts"
 
-const main = join(import.meta.dir, "../../src/main.ts")
 const running: { readonly hub: LocalHub; readonly stateDir: string }[] = []
 
 const start = async () => {
@@ -29,19 +30,10 @@ const start = async () => {
   return { hub, stateDir }
 }
 
-const key = async (stateDir: string, ...args: readonly string[]) => {
-  const child = Bun.spawn([process.execPath, main, "key", ...args], {
-    env: { PATH: process.env["PATH"], HOME: stateDir, SANDPIPER_STATE_DIR: stateDir },
-    stdout: "pipe",
-    stderr: "pipe",
+const key = (stateDir: string, ...args: readonly string[]) =>
+  runToEnd([...runnerFromSource, "key", ...args], {
+    env: { PATH: process.env["PATH"] ?? "", HOME: stateDir, SANDPIPER_STATE_DIR: stateDir },
   })
-  const [code, output, error] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ])
-  return { code, output, error }
-}
 
 afterEach(async () => {
   for (const { hub, stateDir } of running.splice(0)) {
@@ -55,8 +47,8 @@ test("a key that the command line creates opens the sessions of its owner until 
   hub.create("hers", "user:alice")
   hub.create("his", "user:bob")
   const made = await key(stateDir, "create", "--owner", "user:alice", "--scope", "sessions:read")
-  expect(made.error).toBe("")
-  const token = made.output.trim()
+  expect(made.err).toBe("")
+  const token = made.out.trim()
   const read = async (session: string) =>
     (
       await fetch(`${hub.url}/sessions/${session}`, {
@@ -67,10 +59,10 @@ test("a key that the command line creates opens the sessions of its owner until 
   expect(await read("his")).toBe(404)
   const listed = await key(stateDir, "list", "--owner", "user:alice")
   const prefix = token.split("_")[1] ?? ""
-  expect(listed.output).toContain(prefix)
-  expect(listed.output).not.toContain(token)
+  expect(listed.out).toContain(prefix)
+  expect(listed.out).not.toContain(token)
   const revoked = await key(stateDir, "revoke", prefix, "--owner", "user:alice")
-  expect(revoked.output).toBe(`The key ${prefix} is revoked.\n`)
+  expect(revoked.out).toBe(`The key ${prefix} is revoked.\n`)
   expect(await read("hers")).toBe(401)
 }, 60_000)
 
@@ -78,7 +70,7 @@ test("a key needs known scopes and the error says which there are", async () => 
   const { stateDir } = await start()
   const refused = await key(stateDir, "create", "--owner", "user:alice", "--scope", "everything")
   expect(refused.code).toBe(1)
-  expect(refused.error).toContain("expected some of sessions:read")
+  expect(refused.err).toContain("expected some of sessions:read")
   expect((await key(stateDir, "create")).code).toBe(2)
 }, 60_000)
 
@@ -88,7 +80,7 @@ test("the rotation makes a new key file of mode 600 and the configs stay readabl
   const before = readFileSync(file, "utf8")
   await hub.create("s1").configure({ providerKeys: { openai: "sk-of-the-test" } })
   const rotated = await key(stateDir, "rotate")
-  expect(rotated.output).toContain("1 sessions")
+  expect(rotated.out).toContain("1 sessions")
   expect(readFileSync(file, "utf8")).not.toBe(before)
   expect(readFileSync(file, "utf8")).not.toContain(",")
   expect(statSync(file).mode & 0o777).toBe(0o600)

@@ -5,6 +5,8 @@ import { join } from "node:path"
 import { API_TOKEN, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
 import { createTestServices, type TestServices } from "../runner/sandbox/services/kit.ts"
 import { freePort } from "../kit/free-port.ts"
+import { runToEnd } from "../kit/run-to-end.ts"
+import { runnerFromSource } from "../kit/runner.ts"
 
 let kit: TestServices
 let gateway: TestGateway
@@ -17,9 +19,8 @@ afterAll(async () => {
   await kit.end()
 })
 
-const main = join(import.meta.dir, "../../src/main.ts")
-const run = async (args: readonly string[], env: Record<string, string> = {}) => {
-  const child = Bun.spawn([process.execPath, main, ...args], {
+const run = (args: readonly string[], env: Record<string, string> = {}) =>
+  runToEnd([...runnerFromSource, ...args], {
     cwd: kit.root,
     env: {
       PATH: process.env["PATH"] ?? "",
@@ -28,53 +29,44 @@ const run = async (args: readonly string[], env: Record<string, string> = {}) =>
       SANDPIPER_API_TOKEN: API_TOKEN,
       ...env,
     },
-    stdout: "pipe",
-    stderr: "pipe",
   })
-  const [stdout, stderr, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  return { stdout, stderr, code }
-}
 
 test("services are started, listed as a table and as JSON, logged, restarted, exposed and stopped", async () => {
-  expect((await run(["services", "list"])).stdout).toContain("There are no services.")
+  expect((await run(["services", "list"])).out).toContain("There are no services.")
   const started = await run(["services", "start", "a", "--", "echo", "hello;", "exec sleep 1000"])
-  expect(started).toMatchObject({ code: 0, stderr: "" })
-  expect(started.stdout).toStartWith("a is started.")
-  const table = (await run(["services", "list"])).stdout
+  expect(started).toMatchObject({ code: 0, err: "" })
+  expect(started.out).toStartWith("a is started.")
+  const table = (await run(["services", "list"])).out
   expect(table).toMatch(
     /^NAME +STATUS +PID +PORTS +COMMAND\na +running +\d+ +- +echo hello; exec sleep 1000\n$/,
   )
-  const { services } = JSON.parse((await run(["services", "list", "--json"])).stdout)
+  const { services } = JSON.parse((await run(["services", "list", "--json"])).out)
   expect(services).toMatchObject([{ name: "a", status: "running" }])
-  expect((await run(["services", "logs", "a"])).stdout).toBe("hello\n")
-  expect((await run(["services", "restart", "a"])).stdout).toBe("a is restarted.\n")
-  expect((await run(["services", "expose", "4100"])).stdout).toContain("/t/preview/")
-  expect((await run(["services", "stop", "a"])).stdout).toBe("a is stopped.\n")
+  expect((await run(["services", "logs", "a"])).out).toBe("hello\n")
+  expect((await run(["services", "restart", "a"])).out).toBe("a is restarted.\n")
+  expect((await run(["services", "expose", "4100"])).out).toContain("/t/preview/")
+  expect((await run(["services", "stop", "a"])).out).toBe("a is stopped.\n")
   expect(kit.services.find("a")?.status).toBe("stopped")
 })
 
 test("env files are applied from a file and scrubbed", async () => {
   const spec = join(kit.root, "env.json")
   await writeFile(spec, JSON.stringify({ files: [{ path: ".env", variables: { A: "1" } }] }))
-  expect(await run(["env", "apply", spec])).toMatchObject({ code: 0, stdout: "Written: .env\n" })
+  expect(await run(["env", "apply", spec])).toMatchObject({ code: 0, out: "Written: .env\n" })
   expect(await Bun.file(join(kit.root, ".env")).text()).toBe("A=1\n")
   expect(await run(["env", "scrub", "--json"])).toMatchObject({
     code: 0,
-    stdout: '{"removed":[".env"]}\n',
+    out: '{"removed":[".env"]}\n',
   })
 })
 
 test("actions are listed, and one is run with its input", async () => {
-  expect((await run(["actions", "list"])).stdout).toContain("start-service")
+  expect((await run(["actions", "list"])).out).toContain("start-service")
   const input = JSON.stringify({ name: "b", command: "true" })
   const started = await run(["actions", "run", "start-service", input, "--json"])
-  expect(JSON.parse(started.stdout)).toMatchObject({ service: { name: "b" } })
+  expect(JSON.parse(started.out)).toMatchObject({ service: { name: "b" } })
   const stopped = await run(["actions", "run", "stop-service", '{"name":"b"}', "--json"])
-  expect(stopped).toMatchObject({ code: 0, stdout: '{"ok":true}\n' })
+  expect(stopped).toMatchObject({ code: 0, out: '{"ok":true}\n' })
 })
 
 test("a mistake in the command line exits with 2 and a sentence, a refusal with 1", async () => {
@@ -88,12 +80,12 @@ test("a mistake in the command line exits with 2 and a sentence, a refusal with 
     [["actions", "run", "fly"], 'there is no action "fly"'],
     [["actions", "run", "stop-service"], 'the input of this action needs "name"'],
   ] as const) {
-    const { code, stderr } = await run(args)
-    expect(stderr).toContain(sentence)
+    const { code, err } = await run(args)
+    expect(err).toContain(sentence)
     expect(code).toBe(2)
   }
   const refused = await run(["services", "stop", "none"])
-  expect(refused.stderr).toContain("there is no service none")
+  expect(refused.err).toContain("there is no service none")
   expect(refused.code).toBe(1)
   const outside = await run(["services", "list"], { SANDPIPER_API_TOKEN: "" })
   expect(outside.code).not.toBe(0)
@@ -124,7 +116,7 @@ test("a command whose connection is cut is not sent again, because the runner ma
     SANDPIPER_URL: `http://127.0.0.1:${server.port}`,
   })
   expect(cut.code).toBe(1)
-  expect(cut.stderr).toContain("was lost")
+  expect(cut.err).toContain("was lost")
   expect(requests).toBe(1)
   server.stop(true)
 }, 30_000)

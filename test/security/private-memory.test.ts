@@ -19,7 +19,7 @@ let runner: Bun.Subprocess
 let plain: Bun.Subprocess
 
 beforeAll(async () => {
-  agent = await startTestSessionAgent()
+  agent = startTestSessionAgent()
   sandbox = await createSandbox(agent)
   await mkdir(sandbox.stateDir)
   if (asUser.length > 0)

@@ -32,8 +32,6 @@ export interface ApiKeys {
   /** Newest first, revoked ones included. */
   readonly list: (owner: Owner) => readonly ApiKey[]
   readonly verify: (key: string) => Promise<Person | undefined>
-  /** False when the key was revoked or has expired; for connections that were opened with it. */
-  readonly isActive: (prefix: string) => boolean
   /** False when the owner has no active key with this prefix. */
   readonly revoke: (owner: Owner, prefix: string) => boolean
 }
@@ -111,12 +109,6 @@ export const createApiKeys = (sql: Sql, now: () => number): ApiKeys => {
       }
       return personOf(viewOf(row, owner))
     },
-    isActive: (prefix) =>
-      sql.all(
-        "SELECT 1 FROM api_keys WHERE prefix = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
-        prefix,
-        now(),
-      ).length > 0,
     revoke: (owner, prefix) =>
       sql.all(
         "UPDATE api_keys SET revoked_at = ? WHERE prefix = ? AND owner = ? AND revoked_at IS NULL RETURNING prefix",
@@ -141,7 +133,6 @@ const viewOf = (row: Row, owner: Owner): ApiKey => ({
 /** A key of `user:<sub>` acts as that person, a key of `org:<id>` as a member of the org without a `sub`. */
 const personOf = ({ prefix, owner, name, scopes, expiresAt }: ApiKey): Person => ({
   kind: "person",
-  via: "api-key",
   key: prefix,
   name,
   scopes,

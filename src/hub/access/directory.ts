@@ -21,7 +21,7 @@ import { nameOf, type Person, type Principal } from "./principal.ts"
 import {
   createSessionIndex,
   type IndexedSession,
-  type SessionFacts,
+  type IndexedFacts,
   type SessionQuery,
 } from "./session-index.ts"
 import type { Action } from "./table.ts"
@@ -71,7 +71,7 @@ export interface Directory {
   /** Adds a session that exists already, without regard to limits. */
   readonly adoptSession: (id: string, owner: Owner) => Later<void>
   /** Returns what the owner has spent over all its sessions; `null` for a session that is not in the index. */
-  readonly updateSession: (id: string, facts: Partial<SessionFacts>) => Later<OwnerAccount | null>
+  readonly updateSession: (id: string, facts: Partial<IndexedFacts>) => Later<OwnerAccount | null>
   readonly setMembers: (id: string, subs: readonly string[]) => Later<void>
   readonly listSessions: (
     query: SessionQuery,

@@ -13,15 +13,10 @@ export interface SecretPlace {
 }
 
 export interface Keyring {
-  /** The id of the key that new values are encrypted with. */
-  readonly writeKey: string
+  /** With the first key. */
   readonly encrypt: (place: SecretPlace, text: string) => Promise<string>
   /** Throws an EncryptionError. */
   readonly decrypt: (place: SecretPlace, stored: string) => Promise<string>
-  /** True when the value was encrypted with another key than the first one. */
-  readonly isOutdated: (stored: string) => boolean
-  /** The value encrypted with the first key; the same text when it already is. */
-  readonly rotate: (place: SecretPlace, stored: string) => Promise<string>
 }
 
 export type EncryptionProblem = "bad-key" | "unknown-key" | "malformed" | "not-authentic"
@@ -130,18 +125,9 @@ const keyringOf = (first: NamedKey, keys: ReadonlyMap<string, NamedKey>): Keyrin
     }
   }
 
-  const isOutdated: Keyring["isOutdated"] = (stored) => keys.get(parse(stored).id) !== first
-
   return {
-    writeKey: first.id,
     encrypt,
     decrypt,
-    isOutdated,
-    rotate: async (place, stored) => {
-      // Decrypting first also reports a value that would be lost with its old key.
-      const text = await decrypt(place, stored)
-      return isOutdated(stored) ? encrypt(place, text) : stored
-    },
   }
 }
 

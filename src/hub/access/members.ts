@@ -8,7 +8,6 @@ export interface Members {
   /** False when there is no such member. Open connections of the member must be checked again afterwards. */
   readonly remove: (session: string, sub: string) => boolean
   readonly of: (session: string) => readonly Member[]
-  readonly sessionsOf: (sub: string) => readonly string[]
 }
 
 const MOST_MEMBERS = 500
@@ -17,7 +16,6 @@ export const createMembers = (sql: Sql, now: () => number): Members => {
   sql.run(`CREATE TABLE IF NOT EXISTS members (
     session TEXT NOT NULL, sub TEXT NOT NULL, role TEXT NOT NULL CHECK (role IN ('viewer', 'editor', 'owner')),
     added_by TEXT NOT NULL, added_at INTEGER NOT NULL, PRIMARY KEY (session, sub))`)
-  sql.run("CREATE INDEX IF NOT EXISTS members_sub ON members (sub)")
   const count = (session: string) =>
     one(sql.all<{ n: number }>("SELECT count(*) AS n FROM members WHERE session = ?", session))?.n
   return {
@@ -50,9 +48,5 @@ export const createMembers = (sql: Sql, now: () => number): Members => {
           session,
         )
         .flatMap(({ sub, role }) => (isRole(role) ? [{ sub, role }] : [])),
-    sessionsOf: (sub) =>
-      sql
-        .all<{ session: string }>("SELECT session FROM members WHERE sub = ? ORDER BY session", sub)
-        .map(({ session }) => session),
   }
 }

@@ -12,7 +12,7 @@ export interface OpenConnection {
 /** Connections receive events until they are closed, so each one must still be allowed to subscribe. */
 const NEEDED: Action = "verb:subscribe"
 
-/** `isActive` is false for an API key or share link that has been revoked. */
+/** `isActive` is false for a share link that has been revoked. */
 export const connectionsToClose = (
   connections: readonly OpenConnection[],
   target: Target,

@@ -10,12 +10,10 @@ interface Authenticated {
 
 export interface Operator extends Authenticated {
   readonly kind: "operator"
-  readonly via: "client-token"
 }
 
 export interface Person extends Authenticated {
   readonly kind: "person"
-  readonly via: "jwt" | "api-key"
   /** Absent for an API key that belongs to an org. */
   readonly sub?: string
   readonly org?: string
@@ -27,7 +25,6 @@ export interface Person extends Authenticated {
 
 export interface Runner extends Authenticated {
   readonly kind: "runner"
-  readonly via: "runner-token"
   readonly session: string
   readonly owner: Owner
   readonly ancestors: readonly string[]
@@ -35,7 +32,6 @@ export interface Runner extends Authenticated {
 
 export interface ShareLinkHolder extends Authenticated {
   readonly kind: "share-link"
-  readonly via: "share-link"
   readonly session: string
   readonly role: Exclude<Role, "owner">
   readonly link: string
@@ -45,7 +41,7 @@ export type Principal = Operator | Person | Runner | ShareLinkHolder
 export type PrincipalKind = Principal["kind"]
 
 /** The holder of `CLIENT_TOKEN`. */
-export const operator: Operator = { kind: "operator", via: "client-token", scopes: allScopes }
+export const operator: Operator = { kind: "operator", scopes: allScopes }
 
 export const runnerPrincipal = (
   session: string,
@@ -53,7 +49,6 @@ export const runnerPrincipal = (
   ancestors: readonly string[],
 ): Runner => ({
   kind: "runner",
-  via: "runner-token",
   session,
   owner,
   ancestors,
@@ -67,7 +62,6 @@ export const shareLinkPrincipal = (
   expiresAt: number,
 ): ShareLinkHolder => ({
   kind: "share-link",
-  via: "share-link",
   link,
   session,
   role,
@@ -87,7 +81,6 @@ export const personFromClaims = (claims: Readonly<Record<string, unknown>>): Per
   const email = shown(claims["email"])
   return {
     kind: "person",
-    via: "jwt",
     sub,
     scopes: scopesOf(claims["scope"]),
     ...(org !== undefined && { org }),

@@ -1,13 +1,13 @@
 /** Reports what a session has done to the directory: at once when it has cost something, otherwise at most once a second. */
 import type { Directory, OwnerAccount } from "./directory.ts"
 import { type Owner, POOL_OWNER } from "./ownership.ts"
-import type { SessionFacts } from "./session-index.ts"
+import type { IndexedFacts } from "./session-index.ts"
 
 export interface FactsReporterOptions {
   readonly directory: Directory
   readonly session: string
   readonly owner: () => Owner
-  readonly facts: () => Partial<SessionFacts>
+  readonly facts: () => Partial<IndexedFacts>
   /** What the owner has spent over all its sessions, after the report. */
   readonly account: (account: OwnerAccount) => void
   readonly later: (ms: number, run: () => void) => () => void

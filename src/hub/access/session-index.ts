@@ -1,24 +1,20 @@
 /** The index of all sessions: owner, parent and the facts of a list. One per deployment; sessions report changes to it. */
+import { z } from "zod"
+import { parseJson } from "../../lib/json.ts"
+import type { ChannelSummary } from "../../wire/clients/conversation.ts"
 import type { LiveStatus } from "../../wire/clients/lobby.ts"
 import { addColumns } from "../session/add-columns.ts"
 import { one, type Sql, type SqlValue } from "../session/ports.ts"
+import type { SessionFacts } from "../session/session-facts.ts"
 import type { Spent } from "./budgets.ts"
 import { type Owner, parseOwner } from "./ownership.ts"
 
-export interface SessionFacts {
-  readonly title: string
-  readonly status: "running" | "ended"
-  /** Milliseconds since the epoch of the last prompt, message or end. */
-  readonly activeAt: number
-  /** The newest change; a client compares it with what it has seen to show the session as unread. */
-  readonly rev: number
-  readonly dollars: number
-  readonly tokens: number
+/** What a session reports of itself, and the size of its storage, which its host adds. */
+export interface IndexedFacts extends Required<SessionFacts> {
   readonly bytes: number
-  readonly live: LiveStatus
 }
 
-export interface IndexedSession extends Omit<SessionFacts, "live"> {
+export interface IndexedSession extends Omit<IndexedFacts, "live"> {
   readonly id: string
   readonly owner: Owner
   readonly parent?: string
@@ -44,7 +40,7 @@ export interface SessionIndex {
    * decide on access to that session.
    */
   readonly add: (id: string, owner: Owner, parent?: string) => boolean
-  readonly update: (id: string, facts: Partial<SessionFacts>) => void
+  readonly update: (id: string, facts: Partial<IndexedFacts>) => void
   /** The people who see the session in their list, besides its owner. */
   readonly setMembers: (id: string, subs: readonly string[]) => void
   readonly find: (id: string) => IndexedSession | undefined
@@ -74,10 +70,29 @@ interface Row {
   live: string | null
 }
 
+const channelSummary: z.ZodType<ChannelSummary> = z.object({
+  key: z.string(),
+  title: z.string().exactOptional(),
+  status: z.enum(["idle", "working", "waiting", "failed"]),
+  working: z.number(),
+  queued: z.number(),
+  waiting: z.number(),
+  updatedAt: z.number(),
+  rev: z.number(),
+  lastText: z.string().exactOptional(),
+})
+const liveStatus: z.ZodType<LiveStatus> = z.object({
+  connected: z.boolean(),
+  working: z.number(),
+  queued: z.number(),
+  waiting: z.number(),
+  channels: z.array(channelSummary),
+})
+
 const MOST_LISTED = 200
 const DEEPEST = 64
 
-const columns: Readonly<Record<keyof SessionFacts, string>> = {
+const columns: Readonly<Record<keyof IndexedFacts, string>> = {
   title: "title",
   status: "status",
   activeAt: "active_at",
@@ -136,7 +151,7 @@ export const createSessionIndex = (sql: Sql, now: () => number): SessionIndex =>
     ancestors,
     update: (id, facts) => {
       for (const [name, column] of Object.entries(columns)) {
-        const value = facts[name as keyof SessionFacts]
+        const value = facts[name as keyof IndexedFacts]
         if (value !== undefined) {
           const stored = typeof value === "object" ? JSON.stringify(value) : value
           sql.run(`UPDATE session_index SET ${column} = ? WHERE id = ?`, stored, id)
@@ -205,6 +220,8 @@ const conditionOf = ({ owners, sub, search, cursor }: SessionQuery) => {
 const viewOf = (row: Row | undefined): readonly IndexedSession[] => {
   const owner = row && parseOwner(row.owner)
   if (!row || owner === undefined) return []
+  // A report in the form of another version is left out until the session reports again.
+  const live = liveStatus.safeParse(parseJson(row.live ?? "")).data
   return [
     {
       id: row.id,
@@ -218,8 +235,7 @@ const viewOf = (row: Row | undefined): readonly IndexedSession[] => {
       dollars: row.dollars,
       tokens: row.tokens,
       bytes: row.bytes,
-      // Written by the session of this deployment.
-      ...(row.live !== null && { live: JSON.parse(row.live) as LiveStatus }),
+      ...(live && { live }),
     },
   ]
 }

@@ -1,5 +1,5 @@
 /** Handlers of the requests that need more than the shared store: other sessions, child sessions, the git host. */
-import { channelAddress, channelKey } from "../../wire/channel.ts"
+import { channelAddress, channelKey, MAIN_CHANNEL } from "../../wire/channel.ts"
 import type { Session } from "../session/session.ts"
 import type { SessionStatus } from "../session/session-facts.ts"
 import type { Children } from "./children-port.ts"
@@ -67,9 +67,9 @@ export const createExternalHandlers = ({
         messageId: `message-${nameOfRequest(session, requestId)}`,
         content,
         authorName: `session ${session}`,
-        ...channelAddress("web:default"),
+        ...channelAddress(MAIN_CHANNEL),
       } as const
-      await target.prompt(prompt, "web:default", {
+      await target.prompt(prompt, MAIN_CHANNEL, {
         interrupt: interrupt === true,
         fromSession: session,
       })

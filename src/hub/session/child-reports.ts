@@ -5,7 +5,7 @@
 import { z } from "zod"
 import { backoffMs } from "../../lib/backoff.ts"
 import { jsonColumn } from "../../lib/json.ts"
-import { channelAddress } from "../../wire/channel.ts"
+import { channelAddress, MAIN_CHANNEL } from "../../wire/channel.ts"
 import type { Deadlines } from "./deadlines.ts"
 import { isFinal } from "./final-failure.ts"
 import type { NamedValues } from "./named-values.ts"
@@ -225,6 +225,6 @@ export const reportPrompt = (child: string, { id, kind, title, text }: ChildRepo
     messageId: `${child}/${id}`,
     content: heads[kind],
     authorName: `session ${child}`,
-    ...channelAddress("web:default"),
+    ...channelAddress(MAIN_CHANNEL),
   }
 }

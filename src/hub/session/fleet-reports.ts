@@ -2,6 +2,7 @@
  * Reports to a control plane in another process what the session needs. The last report that it has stored is a row: a report
  * that failed is repeated by the alarm, also after a restart, and a system message says when the control plane stays unreachable.
  */
+import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import { backoffMs } from "../../lib/backoff.ts"
 import type { Deadlines } from "./deadlines.ts"
 import type { Messages } from "./messages.ts"
@@ -53,7 +54,7 @@ export const createFleetReports = (
     messages.add(
       "system",
       {
-        channel: "web:default",
+        channel: MAIN_CHANNEL,
         content:
           "No sandbox can be started for this session at the moment: the fleet does not answer. The prompt is kept, and the fleet is asked again.",
       },

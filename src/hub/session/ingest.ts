@@ -4,7 +4,7 @@ import { providerModels } from "../../wire/frames/shapes.ts"
 import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
 import type { Option } from "../../wire/clients/conversation.ts"
 import { replyTo, storeArtifact } from "./artifacts.ts"
-import { channelKey } from "../../wire/channel.ts"
+import { channelKey, MAIN_CHANNEL } from "../../wire/channel.ts"
 import {
   completeOrders,
   confirmCancel,
@@ -319,7 +319,7 @@ const tableOf = (context: SessionContext): IngestTable => {
       values.setPublic("config-applied", { success, restarted, error, requestId })
       // The runner reports the same problem at every connection.
       if (error !== undefined && (before as { error?: unknown } | undefined)?.error !== error)
-        messages.add("system", { channel: "web:default", content: "", error: `config: ${error}` })
+        messages.add("system", { channel: MAIN_CHANNEL, content: "", error: `config: ${error}` })
     },
   }
 }

@@ -1,4 +1,5 @@
 /** Lines of the conversation that are not prompts, and notifications. Both are known by their ids: a repeated one changes nothing. */
+import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import { z } from "zod"
 import { storeArtifact } from "./artifacts.ts"
 import type { NamedValues } from "./named-values.ts"
@@ -25,7 +26,7 @@ const notificationList = z.array(z.looseObject({ id: z.string() }))
 /** Call in a transaction. */
 export const addNote = (
   context: SessionContext,
-  { id, role, content, channel = "web:default", image, reply = false, followUp = false }: Note,
+  { id, role, content, channel = MAIN_CHANNEL, image, reply = false, followUp = false }: Note,
 ): void => {
   const artifact =
     image &&

@@ -1,4 +1,5 @@
 /** One session: the runner's side, the clients' side and the deadlines, over the host's ports. */
+import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
 import type { Inbound } from "../../wire/frames/index.ts"
@@ -176,7 +177,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
         values.setPublic(`child:${child}`, childState(child, report))
         const prompt = reportPrompt(child, report)
         if (report.quiet || queue.find(prompt.messageId)) return
-        queue.add(prompt, "web:default")
+        queue.add(prompt, MAIN_CHANNEL)
         dispatch(context)
       })
     },

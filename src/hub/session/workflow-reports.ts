@@ -2,6 +2,7 @@
  * Results of workflow runs for the shared store. A report is a row, stored in the transaction of the runner's frame, until
  * the shared store has it. A failed delivery is retried by the alarm; the store ignores a report that it knows.
  */
+import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import { z } from "zod"
 import { backoffMs } from "../../lib/backoff.ts"
 import { jsonColumn } from "../../lib/json.ts"
@@ -67,7 +68,7 @@ export const createWorkflowReports = (
     if (!hasRow(sql, "SELECT 1 FROM workflow_reports")) deadlines.clear("workflow", "")
     if (failure === undefined) return
     const error = `the result of the workflow run ${execution} could not be stored and is lost`
-    messages.add("system", { channel: "web:default", content: "", error }, { id: `lost-${place}` })
+    messages.add("system", { channel: MAIN_CHANNEL, content: "", error }, { id: `lost-${place}` })
   }
   const sendAll = async (commit: (work: () => void) => void): Promise<void> => {
     for (;;) {

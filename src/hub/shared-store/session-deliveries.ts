@@ -1,5 +1,5 @@
 /** Delivers effects to sessions: the same kinds on every host, which differ only in how a session is reached. */
-import { channelAddress } from "../../wire/channel.ts"
+import { channelAddress, MAIN_CHANNEL } from "../../wire/channel.ts"
 import type { GitHost } from "../handlers/git-host.ts"
 import { applyGitChange } from "../handlers/git-retries.ts"
 import { FinalFailure } from "../session/final-failure.ts"
@@ -38,9 +38,9 @@ export const sessionDeliveries = (
           messageId: id,
           content,
           ...(authorName !== undefined && { authorName }),
-          ...channelAddress("web:default"),
+          ...channelAddress(MAIN_CHANNEL),
         },
-        "web:default",
+        MAIN_CHANNEL,
       ),
     notify: (session, _id, { notification }) => mustFind(session).notify(notification),
     git: async (session, id, { change, requestId }) => {

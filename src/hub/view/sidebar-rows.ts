@@ -1,4 +1,5 @@
 /** The rows of the sidebar: the conversations of every session, newest first, in groups by day. */
+import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import type { ChannelSummary } from "../../wire/clients/conversation.ts"
 
 export type RowState = "working" | "waits" | "unseen" | "failed" | "idle" | "ended" | "away"
@@ -41,7 +42,6 @@ export interface SidebarInput {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-const MAIN = "web:default"
 
 export const sidebarGroups = (input: SidebarInput): readonly SidebarGroup[] => {
   const tops = input.sessions.filter(({ parent }) => !isListed(input.sessions, parent))
@@ -97,7 +97,7 @@ const rowsOf = (input: SidebarInput, session: ListedSession, depth: 0 | 1): Side
 
 const emptyRow = (session: ListedSession, depth: 0 | 1): SidebarRow => ({
   session: session.id,
-  channel: MAIN,
+  channel: MAIN_CHANNEL,
   title: session.title === "" ? "New conversation" : session.title,
   state: session.status === "ended" ? "ended" : session.connected === false ? "away" : "idle",
   channelType: "web",
@@ -106,7 +106,7 @@ const emptyRow = (session: ListedSession, depth: 0 | 1): SidebarRow => ({
 })
 
 const titleOf = (session: ListedSession, { key, title, lastText }: ChannelSummary): string => {
-  const named = title ?? (key === MAIN ? session.title : "")
+  const named = title ?? (key === MAIN_CHANNEL ? session.title : "")
   if (named !== "") return named
   return lastText === undefined || lastText === "" ? "New conversation" : lastText
 }

@@ -45,7 +45,6 @@ interface InterruptedTurn {
 
 export interface Channel {
   readonly key: string
-  readonly address: ChannelAddress
   readonly enqueue: (job: Job) => void
   /** Another client of OpenCode works in this agent session: shows its turn, unless the channel is at work itself. */
   readonly follow: (agentSessionId: string, userMessageId?: string) => Promise<void>
@@ -250,7 +249,6 @@ export const createChannel = (address: ChannelAddress, ports: ChannelPorts): Cha
 
   const channel: Channel = {
     key,
-    address,
     enqueue: (job) => {
       const steered = turnToSteer(job)
       const agent = ports.agent()

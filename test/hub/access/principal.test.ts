@@ -27,7 +27,6 @@ describe("claims", () => {
       personFromClaims({ sub: "a|1", org: "acme", name: "Ann", email: "ann@x.test", exp: 5 }),
     ).toEqual({
       kind: "person",
-      via: "jwt",
       sub: "a|1",
       org: "acme",
       name: "Ann",

@@ -15,7 +15,6 @@ export const person = (
   org?: string,
 ): Person => ({
   kind: "person",
-  via: "jwt",
   scopes,
   ...(sub !== undefined && { sub }),
   ...(org !== undefined && { org }),

@@ -68,7 +68,6 @@ describe("a JWT with a shared secret", () => {
       ok: true,
       principal: {
         kind: "person",
-        via: "jwt",
         sub: "alice",
         scopes: ["sessions:read"],
         expiresAt: NOW + 60_000,

@@ -1,9 +1,9 @@
 /** Access on the real workerd: the same stores, JWTs and encryption as on Bun. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { fileURLToPath } from "node:url"
+import { join } from "node:path"
 import { exportJWK, generateKeyPair, SignJWT } from "jose"
-import { Miniflare } from "miniflare"
-import { readDeployment } from "../kit/workerd.ts"
+import type { Miniflare } from "miniflare"
+import { startTestWorker } from "../kit/workerd.ts"
 import type { AccessRequest } from "./workerd-program.ts"
 
 const SECRET = "a secret of at least thirty-two bytes"
@@ -14,22 +14,7 @@ let workerd: Miniflare
 let keySet: Bun.Server<undefined>
 
 beforeAll(async () => {
-  const built = await Bun.build({
-    entrypoints: [fileURLToPath(import.meta.resolve("./workerd-program.ts"))],
-    target: "node",
-    format: "esm",
-  })
-  const { compatibility_date, compatibility_flags } = await readDeployment()
-  workerd = new Miniflare({
-    modules: true,
-    script: (await built.outputs[0]?.text()) ?? "",
-    cf: false,
-    host: "127.0.0.1",
-    compatibilityDate: compatibility_date,
-    compatibilityFlags: compatibility_flags,
-    durableObjects: { OBJECT: { className: "AccessObject", useSQLite: true } },
-  })
-  await workerd.ready
+  workerd = await startTestWorker(join(import.meta.dir, "workerd-program.ts"), "AccessObject")
 })
 afterAll(async () => {
   await workerd.dispose()

@@ -25,16 +25,16 @@ export interface Workerd {
 const CLIENT_TOKEN = "client-token-of-the-tests"
 const HUB_ENCRYPTION_KEY = Buffer.alloc(32, 7).toString("base64")
 
-export const bundleWorker = async (): Promise<string> => {
-  const built = await Bun.build({
-    entrypoints: [join(import.meta.dir, "../../../src/hub/hosts/durable/worker.ts")],
-    target: "node",
-    format: "esm",
-  })
+/** A module with everything it imports, for workerd. */
+export const bundleForWorkerd = async (file: string): Promise<string> => {
+  const built = await Bun.build({ entrypoints: [file], target: "node", format: "esm" })
   const [output] = built.outputs
-  if (!output) throw new Error("the build of the worker has no output")
+  if (!output) throw new Error(`the build of ${file} has no output`)
   return output.text()
 }
+
+export const bundleWorker = (): Promise<string> =>
+  bundleForWorkerd(join(import.meta.dir, "../../../src/hub/hosts/durable/worker.ts"))
 
 /** The flags of `wrangler.jsonc`: tests and benches run with the same ones as a deployment. */
 export const readDeployment = async () =>
@@ -48,6 +48,22 @@ export const readDeployment = async () =>
       readonly run_worker_first: boolean
     }
   }
+
+/** A worker of a test's own, with one class of Durable Objects under the binding OBJECT. */
+export const startTestWorker = async (file: string, className: string): Promise<Miniflare> => {
+  const { compatibility_date, compatibility_flags } = await readDeployment()
+  const worker = new Miniflare({
+    modules: true,
+    script: await bundleForWorkerd(file),
+    cf: false,
+    host: "127.0.0.1",
+    compatibilityDate: compatibility_date,
+    compatibilityFlags: compatibility_flags,
+    durableObjects: { OBJECT: { className, useSQLite: true } },
+  })
+  await worker.ready
+  return worker
+}
 
 export const startWorkerd = async (
   script: string,

@@ -1,11 +1,11 @@
 /** The stored text of a turn equals its final text, after any retries, failovers, cuts and restarts, on both SQL hosts. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { fileURLToPath } from "node:url"
+import { join } from "node:path"
 import * as fc from "fast-check"
-import { Miniflare } from "miniflare"
+import type { Miniflare } from "miniflare"
 import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
 import { createCore } from "../kit/core.ts"
-import { readDeployment } from "../kit/workerd.ts"
+import { startTestWorker } from "../kit/workerd.ts"
 import { type PlayedTurn, playTurn, type TurnStep } from "./turn-script.ts"
 
 const text = fc.string({ unit: "binary", minLength: 1, maxLength: 12 })
@@ -106,22 +106,7 @@ describe("the text of a turn", () => {
 describe("the text of a turn in a Durable Object", () => {
   let workerd: Miniflare
   beforeAll(async () => {
-    const built = await Bun.build({
-      entrypoints: [fileURLToPath(import.meta.resolve("./turn-script-program.ts"))],
-      target: "node",
-      format: "esm",
-    })
-    const { compatibility_date, compatibility_flags } = await readDeployment()
-    workerd = new Miniflare({
-      modules: true,
-      script: (await built.outputs[0]?.text()) ?? "",
-      cf: false,
-      host: "127.0.0.1",
-      compatibilityDate: compatibility_date,
-      compatibilityFlags: compatibility_flags,
-      durableObjects: { OBJECT: { className: "TurnObject", useSQLite: true } },
-    })
-    await workerd.ready
+    workerd = await startTestWorker(join(import.meta.dir, "turn-script-program.ts"), "TurnObject")
   })
   afterAll(() => workerd.dispose())
 

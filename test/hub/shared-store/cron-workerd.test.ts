@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { Miniflare } from "miniflare"
-import { readDeployment } from "../kit/workerd.ts"
+import { bundleForWorkerd, readDeployment } from "../kit/workerd.ts"
 
 const WORKER = `
   import { nextTime, parseCron } from "./cron.js"
@@ -15,19 +15,15 @@ const WORKER = `
   }
 `
 
+const CRON = join(import.meta.dir, "../../../src/hub/shared-store/cron.ts")
 let worker: Miniflare
 
 beforeAll(async () => {
-  const built = await Bun.build({
-    entrypoints: [join(import.meta.dir, "../../../src/hub/shared-store/cron.ts")],
-    target: "node",
-    format: "esm",
-  })
   const { compatibility_date, compatibility_flags } = await readDeployment()
   worker = new Miniflare({
     modules: [
       { type: "ESModule", path: "worker.js", contents: WORKER },
-      { type: "ESModule", path: "cron.js", contents: (await built.outputs[0]?.text()) ?? "" },
+      { type: "ESModule", path: "cron.js", contents: await bundleForWorkerd(CRON) },
     ],
     host: "127.0.0.1",
     cf: false,

@@ -6,7 +6,7 @@ import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { z } from "zod"
 import type { Clock } from "../../../lib/clock.ts"
-import { channelAddress } from "../../../wire/channel.ts"
+import { channelAddress, MAIN_CHANNEL } from "../../../wire/channel.ts"
 import type { Sql } from "../../session/ports.ts"
 import { readRow, readRows } from "../../session/rows.ts"
 import type { Session } from "../../session/session.ts"
@@ -135,9 +135,9 @@ export const createChildren = (options: ChildrenOptions): Children => {
             messageId: `task-${name}`,
             content: task.task,
             ...(task.model !== undefined && { model: task.model }),
-            ...channelAddress("web:default"),
+            ...channelAddress(MAIN_CHANNEL),
           },
-          "web:default",
+          MAIN_CHANNEL,
           { fromSession: parent },
         )
       sql.run(

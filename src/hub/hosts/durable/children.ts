@@ -1,5 +1,5 @@
 /** Child sessions of Durable Objects: each is an object of its own, and the fleet gives it a sandbox for its task. */
-import { channelAddress } from "../../../wire/channel.ts"
+import { channelAddress, MAIN_CHANNEL } from "../../../wire/channel.ts"
 import type { Directory } from "../../access/directory.ts"
 import type { HostedSession } from "../../access/guarded-clients.ts"
 import { nameOfRequest, Refusal } from "../../handlers/handler-table.ts"
@@ -17,8 +17,6 @@ export const NO_SANDBOXES =
 
 const numberOf = (text: string | undefined, fallback: number): number =>
   text !== undefined && /^\d{1,4}$/.test(text) ? Number(text) : fallback
-
-const CHANNEL = "web:default"
 
 /** The children of one session, which is the object that runs this. */
 export const durableChildren = (
@@ -76,10 +74,10 @@ export const durableChildren = (
           messageId: `task-${name}`,
           content: task.task,
           ...(task.model !== undefined && { model: task.model }),
-          ...channelAddress(CHANNEL),
+          ...channelAddress(MAIN_CHANNEL),
         }
         const options = { fromSession: parent }
-        await callObject(SESSIONS, child, nothing, "prompt", [prompt, CHANNEL, options])
+        await callObject(SESSIONS, child, nothing, "prompt", [prompt, MAIN_CHANNEL, options])
       }
       session.childStarted(child, title)
       return child

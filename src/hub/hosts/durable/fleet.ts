@@ -1,7 +1,7 @@
 /** Durable Objects and a fleet elsewhere: reports of sessions to the fleet, and the fleet's calls about a session. */
 import { z } from "zod"
 import { problemOfSignature, signedPost } from "../../../lib/signed-request.ts"
-import { channelAddress } from "../../../wire/channel.ts"
+import { channelAddress, MAIN_CHANNEL } from "../../../wire/channel.ts"
 import type { HostedSession } from "../../access/guarded-clients.ts"
 import { type Owner, parseOwner } from "../../access/ownership.ts"
 import { errorResponse } from "../../http-responses.ts"
@@ -57,8 +57,6 @@ export interface FleetCallHost {
   readonly end: (why: string) => Promise<void>
   readonly gatewayKey: (generation: number) => Promise<string | undefined>
 }
-
-const CHANNEL = "web:default"
 
 const bodies = {
   open: z.object({ owner: z.string() }),
@@ -120,11 +118,14 @@ const calls: Omit<Calls, "open" | "reserve"> = {
   },
   prompt: ({ messageId, content }, _host, { session }) => {
     if (session.status().status === "ended") throw new CallError(410, "the session has ended")
-    session.prompt({ type: "prompt", messageId, content, ...channelAddress(CHANNEL) }, CHANNEL)
+    session.prompt(
+      { type: "prompt", messageId, content, ...channelAddress(MAIN_CHANNEL) },
+      MAIN_CHANNEL,
+    )
     return {}
   },
   stop: (_body, _host, { session }) => {
-    session.stop(CHANNEL)
+    session.stop(MAIN_CHANNEL)
     return {}
   },
   end: async ({ why }, { end }) => {

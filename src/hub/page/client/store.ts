@@ -1,4 +1,5 @@
 /** What the page knows: the view of the open session, the list of sessions, and the actions of the person. */
+import { MAIN_CHANNEL } from "../../../wire/channel.ts"
 import { batch, computed, effect, signal } from "@preact/signals"
 import type { Client, ClientMessage, ClientVerb, Reply } from "../../../wire/clients/verbs.ts"
 import { createDock } from "../../view/dock.ts"
@@ -228,8 +229,6 @@ export const start = (): void => {
   })
   addEventListener("online", () => connection.value?.socket.retryNow())
 }
-
-const MAIN_CHANNEL = "web:default"
 
 const lastConversation = (
   known: readonly ListedSession[],

@@ -1,16 +1,15 @@
 /** The title of the open conversation, and the title of the browser's tab with its state. */
+import { MAIN_CHANNEL } from "../../../wire/channel.ts"
 import { computed, effect } from "@preact/signals"
 import { words } from "../words.ts"
 import { route } from "./navigation.ts"
 import { channels } from "./slices.ts"
 import { dock, isWorking, state } from "./store.ts"
 
-const MAIN = "web:default"
-
 export const title = computed((): string => {
   const { channel } = route.value
   const own = channels.value.find(({ key }) => key === channel)
-  const named = own?.title ?? (channel === MAIN || own ? state.value["title"] : undefined)
+  const named = own?.title ?? (channel === MAIN_CHANNEL || own ? state.value["title"] : undefined)
   if (typeof named === "string" && named !== "") return named
   return own?.lastText ?? words.newConversation
 })

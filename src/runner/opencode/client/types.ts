@@ -5,10 +5,7 @@ export interface PromptBody {
   readonly model?: { readonly providerID: string; readonly modelID: string }
   readonly agent?: string
   readonly system?: string
-  readonly variant?: string
   readonly tools?: Readonly<Record<string, boolean>>
-  /** Stores the message without calling a model. */
-  readonly noReply?: boolean
   readonly parts: readonly PromptPart[]
 }
 

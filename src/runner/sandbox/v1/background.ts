@@ -10,7 +10,8 @@ import {
   selectEntries,
 } from "./log-ring-state.ts"
 import { type FormerProcesses, recordOf } from "./former-processes.ts"
-import { endProgram, type Launcher, signalProgram } from "./program.ts"
+import { signalGroup } from "../../../lib/signal-group.ts"
+import { endProgram, type Launcher } from "./program.ts"
 import { invalid, Problem } from "./problem.ts"
 import type { SignalName, StartRequest } from "./requests.ts"
 
@@ -186,7 +187,7 @@ export const createBackground = (
         exitedAtMs: clock.now(),
       }
       // Processes that it left behind in its group end with it.
-      signalProgram(child.pid, "SIGKILL")
+      signalGroup(child.pid, "SIGKILL")
       terminal?.close()
       notify(entry)
       forgetOldest()
@@ -227,7 +228,7 @@ export const createBackground = (
   const end: Background["end"] = async (id, signal, waitMs = STOP_WAIT_MS) => {
     const entry = find(id)
     if (isRunning(entry)) {
-      signalProgram(entry.pid, signal)
+      signalGroup(entry.pid, signal)
       await within(clock, Math.min(waitMs, MOST_WAIT_MS), entry.exited)
       // Descendants that have left the group would otherwise survive.
       if (signal === "SIGKILL" || !isRunning(entry)) await endProgram(entry.mark)
@@ -270,7 +271,7 @@ export const createBackground = (
     signal: (id, signal) => {
       const entry = find(id)
       if (!isRunning(entry)) throw new Problem(409, "conflict", `${id} has exited`)
-      signalProgram(entry.pid, signal)
+      signalGroup(entry.pid, signal)
       return entry.info
     },
     remove: (id) => {

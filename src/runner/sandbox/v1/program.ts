@@ -4,7 +4,6 @@ import { carriersOf, endAll, listProcesses } from "../../host/processes.ts"
 import { systemClock } from "../../../lib/clock.ts"
 import type { Files } from "./files.ts"
 import { invalid } from "./problem.ts"
-import type { SignalName } from "./requests.ts"
 
 /** Set in the programs that `/v1` requests start, and inherited by their descendants: names one program. */
 const PROGRAM_VARIABLE = "SANDPIPER_V1_PROGRAM"
@@ -86,14 +85,6 @@ export const createLauncher = (
 /** The child resolves its directory itself, and `/proc/self` would be the child. */
 const outsideView = ({ self }: HeldDirectory): string =>
   self.replace("/proc/self/", `/proc/${process.pid}/`)
-
-export const signalProgram = (pid: number, signal: SignalName): void => {
-  try {
-    process.kill(-pid, signal)
-  } catch {
-    // No process is left in the group.
-  }
-}
 
 /** Kills one program with all its descendants, also those that have left its process group. */
 export const endProgram = (mark: string): Promise<number> => endCarriers(PROGRAM_VARIABLE, mark)

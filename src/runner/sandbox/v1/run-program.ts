@@ -1,6 +1,7 @@
 /** `POST /v1/processes/run`: runs a program to its end and returns its output, capped. */
 import { type Clock, sleep } from "../../../lib/clock.ts"
-import { type Launcher, signalProgram } from "./program.ts"
+import { signalGroup } from "../../../lib/signal-group.ts"
+import type { Launcher } from "./program.ts"
 import type { RunRequest } from "./requests.ts"
 
 export interface RunResult {
@@ -44,8 +45,8 @@ export const runProgram = async (
   const stderr = collect(child.stderr, most)
   let timedOut = false
   const end = () => {
-    signalProgram(child.pid, "SIGTERM")
-    void sleep(clock, TERM_MS).then(() => signalProgram(child.pid, "SIGKILL"))
+    signalGroup(child.pid, "SIGTERM")
+    void sleep(clock, TERM_MS).then(() => signalGroup(child.pid, "SIGKILL"))
   }
   const cancelTimeout = clock.after(timeoutMs, () => {
     timedOut = true
@@ -73,7 +74,7 @@ export const runProgram = async (
   } finally {
     cancelTimeout()
     gone.removeEventListener("abort", end)
-    signalProgram(child.pid, "SIGKILL")
+    signalGroup(child.pid, "SIGKILL")
     stdout.stop()
     stderr.stop()
   }
