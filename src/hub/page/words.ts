@@ -45,8 +45,8 @@ export const words = {
   newConversation: "New conversation",
   newMore: "More ways to start",
   newIn: {
-    same: "With an agent of its own, here",
-    worktree: "With an agent of its own, in a git worktree",
+    same: "Another agent, same directory",
+    worktree: "Another agent, git worktree",
   },
   newHere: "New conversation in this sandbox",
   notCreated: (why: string) => `No new conversation: ${why}`,

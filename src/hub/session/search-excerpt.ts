@@ -1,5 +1,6 @@
 /** The piece of a message that a search shows: around the first match, without Markdown's marks, cut between words. Pure. */
 import type { SearchHit } from "../../wire/clients/conversation.ts"
+import { withoutMarks } from "./markdown-words.ts"
 
 /** Few, so that the match is in view on a phone. */
 const BEFORE_CHARACTERS = 24
@@ -61,35 +62,4 @@ const wordEnd = (text: string, wanted: number, matchEnd: number): number => {
   const rest = text.slice(least, wanted + 1)
   const space = Math.max(rest.lastIndexOf(" "), rest.lastIndexOf("\n"))
   return space === -1 ? wanted : least + space
-}
-
-/** Marks at the start of a line, and whole lines of marks. */
-const LINE_MARKS: readonly RegExp[] = [
-  /^\s*(?:```|~~~).*$/gm,
-  /^\s*(?:(?:[-*_]\s*){3,}|\|?(?:\s*:?-+:?\s*\|)+[\s:-]*)$/gm,
-  /^\s{0,3}(?:>\s?)+/gm,
-  /^\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?/gm,
-  /^\s{0,3}#{1,6}\s+/gm,
-]
-
-/** Marks around words; what is between them stays. */
-const INLINE_MARKS: readonly RegExp[] = [
-  /!?\[([^[\]\n]*)\]\([^()\s]*(?:\s+"[^"\n]*")?\)/g,
-  /(?<!`)`+([^`\n]+)`+/g,
-  /\*\*(?=\S)([^*\n]*[^*\s])\*\*/g,
-  /(?<!\w)__(?=\S)([^_\n]*[^_\s])__(?!\w)/g,
-  /~~(?=\S)([^~\n]*[^~\s])~~/g,
-  /(?<![\w*])\*(?=[^\s*])([^*\n]*[^*\s])\*(?![\w*])/g,
-  /(?<!\w)_(?=[^\s_])([^_\n]*[^_\s])_(?!\w)/g,
-]
-
-/** The words of a Markdown text in one line. */
-const withoutMarks = (text: string): string => {
-  const lines = LINE_MARKS.reduce((rest, mark) => rest.replaceAll(mark, ""), text)
-  const cells = lines.replaceAll(/^\s*\|(.*)\|\s*$/gm, (_row, inner: string) =>
-    inner.replaceAll("|", " "),
-  )
-  return INLINE_MARKS.reduce((rest, mark) => rest.replaceAll(mark, "$1"), cells)
-    .replaceAll(/\s+/g, " ")
-    .trim()
 }
