@@ -22,6 +22,12 @@ writeFileSync(join(inside, "a.txt"), "hello")
 const read = (name: string, limits = {}) =>
   readRegularFile(join(inside, name), { maxBytes: 100, root: inside, ...limits }).then(String)
 
+const problemOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
 test("a regular file is read", async () => {
   expect(await read("a.txt")).toBe("hello")
 })
@@ -30,21 +36,21 @@ test("a symbolic link, a FIFO and a directory are refused without waiting", asyn
   symlinkSync(join(root, "outside.txt"), join(inside, "link"))
   expect(Bun.spawnSync(["mkfifo", join(inside, "fifo")]).exitCode).toBe(0)
   mkdirSync(join(inside, "folder"))
-  await expect(read("link")).rejects.toThrow()
-  await expect(read("fifo")).rejects.toBeInstanceOf(UntrustedFile)
-  await expect(read("folder")).rejects.toThrow()
+  expect(await problemOf(read("link"))).toBeInstanceOf(Error)
+  expect(await problemOf(read("fifo"))).toBeInstanceOf(UntrustedFile)
+  expect(await problemOf(read("folder"))).toBeInstanceOf(Error)
 })
 
 test("a file above the size limit and a file outside the root are refused", async () => {
-  await expect(read("a.txt", { maxBytes: 4 })).rejects.toThrow("larger than 4 bytes")
-  await expect(read("../outside.txt")).rejects.toThrow("outside the directory")
+  expect(String(await problemOf(read("a.txt", { maxBytes: 4 })))).toContain("larger than 4 bytes")
+  expect(String(await problemOf(read("../outside.txt")))).toContain("outside the directory")
 })
 
 test("a file that its mode closes for the reader is refused, also by a hard link", async () => {
   const other = { uid: 54_321, gid: 54_321 }
   chmodSync(join(root, "outside.txt"), 0o600)
   linkSync(join(root, "outside.txt"), join(inside, "hard"))
-  await expect(read("hard", { reader: other })).rejects.toThrow("may not read it")
+  expect(String(await problemOf(read("hard", { reader: other })))).toContain("may not read it")
   chmodSync(join(root, "outside.txt"), 0o604)
   expect(await read("hard", { reader: other })).toBe("secret")
 })
@@ -55,8 +61,8 @@ test("missing directories are created below the root, and a link among them is r
   await held.close()
   expect(existsSync(join(inside, "one/two/file"))).toBe(true)
   symlinkSync(root, join(inside, "out"))
-  await expect(holdBelow(inside, ["out", "three"])).rejects.toBeInstanceOf(UntrustedFile)
-  await expect(holdExisting(inside, ["missing"])).rejects.toBeInstanceOf(UntrustedFile)
+  expect(await problemOf(holdBelow(inside, ["out", "three"]))).toBeInstanceOf(UntrustedFile)
+  expect(await problemOf(holdExisting(inside, ["missing"]))).toBeInstanceOf(UntrustedFile)
   expect(existsSync(join(root, "three"))).toBe(false)
 })
 
