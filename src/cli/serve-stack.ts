@@ -52,8 +52,8 @@ const hubPortOf = (hub: LocalHub): HubPort => {
     note: async (session, id, content) => hub.find(session)?.note({ id, role: "system", content }),
     open: async (id, owner) => void hub.create(id, parseOwner(owner) ?? LOCAL_OWNER),
     reserve: async (id) => void hub.create(id, POOL_OWNER),
-    handOver: async (id, owner) => {
-      const refusal = await hub.handOver(id, parseOwner(owner) ?? LOCAL_OWNER)
+    handOver: async (id, owner, creator) => {
+      const refusal = await hub.handOver(id, parseOwner(owner) ?? LOCAL_OWNER, creator)
       if (refusal !== undefined) throw new HubRefusal(refusal)
     },
     prompt: async (id, messageId, content) =>
@@ -78,6 +78,19 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     activity: (session, now) => handle(session, now),
     routes: (request) => fleet.door(request),
     gatewayUrl: (session) => fleet.gatewayUrl(session),
+    warmSessions: {
+      take: async (owner) => {
+        try {
+          return await fleet.pool.take(owner)
+        } catch (error) {
+          // Without it the session's first prompt starts a sandbox.
+          log.warn("pool.take-failed", { error: String(error) })
+          return undefined
+        }
+      },
+      give: (id, creator) => fleet.pool.give(id, creator),
+      putBack: (id) => fleet.pool.putBack(id),
+    },
   })
   const fleet = await createFleet({
     ...options,

@@ -23,8 +23,8 @@ export interface HubPort {
   readonly open: (session: string, owner: string) => Promise<void>
   /** Makes a session for the warm pool. It has no owner, and no person reaches it. */
   readonly reserve: (session: string) => Promise<void>
-  /** Gives a session of the warm pool to its owner. A repeated call changes nothing. */
-  readonly handOver: (session: string, owner: string) => Promise<void>
+  /** Gives a session of the warm pool to its owner. `creator`: the person who made it. A repeated call changes nothing. */
+  readonly handOver: (session: string, owner: string, creator?: string) => Promise<void>
   /** Queues a prompt. A repeated message id changes nothing. */
   readonly prompt: (session: string, messageId: string, content: string) => Promise<void>
   /** Stops what the agent does. */

@@ -38,6 +38,14 @@ export interface PoolOptions {
 export interface Pool {
   /** A running sandbox for a thread that has no session. Undefined: it has to be started as usual. */
   readonly claim: (owner: string, threadKey: string) => Promise<StoredSession | undefined>
+  /**
+   * The first half of a claim for a session without a thread: the sandbox is in the pool no more, and the hub does not know
+   * its owner. The caller either gives it or puts it back.
+   */
+  readonly take: (owner: string) => Promise<string | undefined>
+  /** The hub gives the taken session to its owner. `creator`: the person who made it. */
+  readonly give: (id: string, creator: string | undefined) => Promise<void>
+  readonly putBack: (id: string) => Promise<void>
   /** Tells the hub the owner of a claimed session, unless it knows. Other sessions are returned as they are. */
   readonly settle: (session: StoredSession) => Promise<StoredSession>
   /** Starts what is missing, ends what is not needed, and settles claims of replicas that died. */
@@ -64,15 +72,18 @@ export const createPool = (options: PoolOptions): Pool => {
   const keyOf = (tenant: string): string =>
     poolKeyOf(options.runtimeKey, options.environmentOf(tenant), digestOf)
 
-  const settle: Pool["settle"] = async (session) => {
+  /** Sessions that were taken and not given yet, and under which id each was counted. */
+  const taken = new Map<string, string>()
+
+  const settle = async (session: StoredSession, creator?: string): Promise<StoredSession> => {
     if (session.kind !== "claimed") return session
-    await hub.handOver(session.id, session.tenant)
+    await hub.handOver(session.id, session.tenant, creator)
     await store.bind(session.id)
     // The time until it sleeps begins now.
     return (await keeper.want(session.id, "running")) ?? session
   }
 
-  const claim: Pool["claim"] = async (owner, threadKey) => {
+  const takeOut = async (owner: string, threadKey: string | undefined) => {
     // An owner with variables of its own needs a sandbox that is started with them.
     const key = keyOf(POOL_TENANT)
     if (size === 0 || keyOf(owner) !== key) return undefined
@@ -83,16 +94,52 @@ export const createPool = (options: PoolOptions): Pool => {
     options.metrics?.add("pool_claims_total", { outcome: claimed ? "warm" : "empty" })
     // The pool has none, or another request of this thread was faster.
     if (claimed?.kind !== "claimed") await quotas.uncount(counted, 0)
-    if (!claimed) return undefined
-    const settled = await settle(claimed)
-    log.info("pool.claimed", { session: settled.id, ms: clock.now() - from })
+    return claimed && { claimed, counted, from }
+  }
+
+  const finishClaim = (id: string, from: number): void => {
+    log.info("pool.claimed", { session: id, ms: clock.now() - from })
     claims += 1
     // After the answer: the start of the next sandbox must not delay this one.
     if (!isStopped) {
       cancel()
       cancel = clock.after(SOON_MS, () => void loop())
     }
+  }
+
+  const claim: Pool["claim"] = async (owner, threadKey) => {
+    const found = await takeOut(owner, threadKey)
+    if (!found) return undefined
+    const settled = await settle(found.claimed)
+    finishClaim(settled.id, found.from)
     return settled
+  }
+
+  const take: Pool["take"] = async (owner) => {
+    const found = await takeOut(owner, undefined)
+    if (!found) return undefined
+    taken.set(found.claimed.id, found.counted)
+    return found.claimed.id
+  }
+
+  const give: Pool["give"] = async (id, creator) => {
+    const from = clock.now()
+    try {
+      const session = await store.find(id)
+      if (session) await settle(session, creator)
+    } finally {
+      // After a failure the next round gives it.
+      taken.delete(id)
+    }
+    finishClaim(id, from)
+  }
+
+  const putBack: Pool["putBack"] = async (id) => {
+    const counted = taken.get(id)
+    taken.delete(id)
+    if (counted === undefined) return
+    await store.unclaim(id, POOL_TENANT)
+    await quotas.uncount(counted, 0)
   }
 
   const begin = async (id: string): Promise<void> => {
@@ -117,7 +164,8 @@ export const createPool = (options: PoolOptions): Pool => {
 
   const work = async (): Promise<void> => {
     const sessions = await store.pooled()
-    for (const claimed of sessions.filter(({ kind }) => kind === "claimed")) await settle(claimed)
+    for (const claimed of sessions.filter(({ id, kind }) => kind === "claimed" && !taken.has(id)))
+      await settle(claimed)
     const entries = sessions.filter(({ kind }) => kind === "pool")
     const plan = planPool(entries, { key: keyOf(POOL_TENANT), size, at: clock.now() })
     isSettled =
@@ -169,7 +217,10 @@ export const createPool = (options: PoolOptions): Pool => {
   }
   return {
     claim,
-    settle,
+    take,
+    give,
+    putBack,
+    settle: (session) => settle(session),
     round,
     start: () => void loop(),
     stop: async () => {

@@ -27,7 +27,7 @@ import { hashOf } from "./keys.ts"
 import { handleOwnerRoute } from "./owner-routes.ts"
 import type { PersonaHost } from "./persona-routes.ts"
 import type { LocalSessions } from "./local-sessions-port.ts"
-import { createNamed, type Provision, updateSession } from "./provision.ts"
+import { createNamed, type Provision, updateSession, type WarmSessions } from "./provision.ts"
 import type { SearchResult } from "./session/search.ts"
 import { type Route, routeOf } from "./session/routes.ts"
 import { handleSharingRoute, isSharingRoute } from "./sharing-routes.ts"
@@ -41,11 +41,13 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly find: (session: string) => HostedSession | undefined
   /** Makes the session if it does not exist, and sets what is given. Its id is in the directory already. */
   readonly provision: (session: string, owner: Owner, fields: Provision) => Promise<void>
+  /** Sessions whose sandboxes run already; absent on a host without a fleet in its process. */
+  readonly warmSessions?: WarmSessions | undefined
   /** True if a session that is created here gets a sandbox with its first prompt. */
   readonly startsSandboxes?: boolean | undefined
   /** Sessions in a directory of the hub's own machine; absent where it starts none. */
   readonly localSessions?: LocalSessions | undefined
-  /** What the list shows besides the index, where the host has the session at hand. */
+  /** What the list shows besides the index, where the host has the session in memory. */
   readonly liveStatus: (session: string) => LiveStatus | undefined
   /** Rejects if the file is in object storage, which does not answer. */
   readonly artifact: (session: string, id: string) => Promise<StoredFile | undefined>

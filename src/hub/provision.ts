@@ -28,6 +28,14 @@ export interface Provision {
   readonly wish?: SandboxWish | undefined
 }
 
+/** Sessions that exist without an owner, with a running sandbox. */
+export interface WarmSessions {
+  /** One for this owner, which no other request gets; undefined: there is none. It is given or put back afterwards. */
+  readonly take: (owner: Owner) => Promise<string | undefined>
+  readonly give: (session: string, creator: string | undefined) => Promise<void>
+  readonly putBack: (session: string) => Promise<void>
+}
+
 const MAX_CONFIG = 500_000
 
 const body = z.object({
@@ -94,7 +102,22 @@ export const createSession = async (
 ): Promise<Response> => {
   const parsed = await parseBody(request, body)
   if (parsed instanceof Response) return parsed
-  return create(host, crypto.randomUUID(), owner, parsed.data, sender, "route:create")
+  const { parent, runnerToken } = parsed.data
+  // A child's sandbox is started with variables of its own, and a runner's token is for another sandbox.
+  const canBeWarm = parent === undefined && runnerToken === undefined
+  const warm = canBeWarm ? await host.warmSessions?.take(owner) : undefined
+  if (warm === undefined)
+    return create(host, crypto.randomUUID(), owner, parsed.data, sender, "route:create")
+  let isGiven = false
+  try {
+    const { principal } = sender
+    return await create(host, warm, owner, parsed.data, sender, "route:create", async () => {
+      isGiven = true
+      await host.warmSessions?.give(warm, principal.kind === "person" ? principal.sub : undefined)
+    })
+  } finally {
+    if (!isGiven) await host.warmSessions?.putBack(warm)
+  }
 }
 
 /** `PUT /sessions/:id` of a new session, by the operator. */
@@ -117,6 +140,8 @@ const create = async (
   fields: z.output<typeof body>,
   { principal, from }: Sender,
   action: "route:create" | "route:create-named",
+  /** Called when the session may be made. */
+  allowed: () => Promise<void> = async () => {},
 ): Promise<Response> => {
   const prepared = await prepareWorkspace(host, id, owner, fields)
   if (prepared instanceof Response) return prepared
@@ -129,6 +154,7 @@ const create = async (
     return errorResponse(429, added.sentence, added.retryAfterSeconds)
   }
   const { ancestors } = added
+  await allowed()
   await host.directory.appendAudit({ owner, principal, action, session: id, from })
   const creator = principal.kind === "person" ? principal.sub : undefined
   const wish = fields.model === undefined ? undefined : { model: fields.model }

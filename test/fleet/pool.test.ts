@@ -151,6 +151,49 @@ describe("a claim", () => {
     expect(provider.specs.length - before).toBe(1)
   })
 
+  test("a session that the page makes has a waiting sandbox, its owner and its creator, and answers in it", async () => {
+    await isFull()
+    const waiting = await poolIds()
+    const dan = await tokenOf("dan")
+    const made = await call("POST", "/sessions", dan, { title: "A nest" })
+    const id = String(made.body["session"])
+    expect(made).toMatchObject({ status: 201, body: { owner: "user:dan" } })
+    expect(waiting).toContain(id)
+    expect(await store.find(id)).toMatchObject({ kind: "hub", tenant: "user:dan" })
+    expect(stack.hub.hosted(id)?.access.creator()).toBe("dan")
+    const before = provider.specs.length
+    await call("POST", `/sessions/${id}/prompt`, dan, { channel: "web:default", content: "peep" })
+    await untilTrue(
+      async () =>
+        JSON.stringify((await call("GET", `/sessions/${id}`, dan)).body).includes("heard: peep"),
+      "the answer",
+      30_000,
+    )
+    const ofOthers = provider.specs.slice(before).map(({ session }) => session)
+    expect(ofOthers).not.toContain(id)
+    expect(await idsOf(dan)).toEqual([id])
+    const child = await call("POST", "/sessions", dan, { parent: id })
+    expect(String(child.body["session"])).not.toStartWith("warm-")
+    await isFull()
+  })
+
+  test("a session above the limit of its owner is refused, and the sandbox that was taken for it waits for another one", async () => {
+    await isFull()
+    const waiting = await poolIds()
+    const fay = await tokenOf("fay")
+    const settings = await stack.hub.directory.ownerSettings("user:fay")
+    await stack.hub.directory.setOwnerSettings("user:fay", {
+      ...settings,
+      sessions: 0,
+    })
+    expect((await call("POST", "/sessions", fay, {})).status).toBe(429)
+    expect(await idsOf(fay)).toEqual([])
+    expect((await poolIds()).toSorted()).toEqual(waiting.toSorted())
+    const { body } = await call("POST", "/sessions", await tokenOf("gus"), {})
+    expect(waiting).toContain(String(body["session"]))
+    await isFull()
+  })
+
   test("two threads at the same time get different sandboxes", async () => {
     await isFull()
     const alice = await tokenOf("alice")

@@ -23,6 +23,8 @@ export interface BoxNetwork {
 }
 
 export interface BoxPlan {
+  /** Its own directory of mount points, which `writeMounts` makes; the mount table is the file of this name and `.fstab`. */
+  readonly mounts: string
   /** Holds `upper` and `work`. */
   readonly disk: string
   readonly diskKind: DiskKind
@@ -44,7 +46,7 @@ export type DiskKind = "overlay" | "fuse" | "copy"
 /** The user in the sandbox, who is not root there either. */
 export const BOX_UID = 1000
 
-/** An empty directory of this machine. The mounts of a sandbox are below it, in its own mount namespace only. */
+/** A directory of this machine. The mounts of a sandbox are below it, in its own mount namespace only. */
 const MOUNTS = "/mnt"
 const ROOT = `${MOUNTS}/root`
 
@@ -80,16 +82,55 @@ const line = (...words: readonly string[]): string => words.map(quote).join(" ")
 const layerPath = (index: number) => `${MOUNTS}/l${index}`
 const bindPath = (index: number) => `${MOUNTS}/b${index}`
 
-const layoutScript = (plan: BoxPlan): readonly string[] => [
-  line("mount", "-t", "tmpfs", "-o", "mode=755,size=1m", "tmpfs", MOUNTS),
-  line("mkdir", ROOT, `${MOUNTS}/disk`, ...plan.layers.map((_, index) => layerPath(index))),
-  line("mount", "--bind", plan.disk, `${MOUNTS}/disk`),
-  ...plan.layers.map((layer, index) => line("mount", "--bind", layer, layerPath(index))),
-  ...plan.binds.flatMap(({ source, isDirectory }, index) => [
-    line(isDirectory ? "mkdir" : "touch", bindPath(index)),
-    line("mount", "--bind", source, bindPath(index)),
-  ]),
-]
+/** The directories and empty files on which the parts of the sandbox are mounted, relative to `mounts`. */
+export const mountPoints = ({
+  layers,
+  binds,
+}: BoxPlan): { readonly directories: readonly string[]; readonly files: readonly string[] } => {
+  const inside = (path: string) => path.slice(MOUNTS.length + 1)
+  const pointsOf = (isDirectory: boolean) =>
+    binds.flatMap((bind, index) =>
+      bind.isDirectory === isDirectory ? [inside(bindPath(index))] : [],
+    )
+  return {
+    directories: [
+      inside(ROOT),
+      "disk",
+      "devices",
+      ...layers.map((_, index) => inside(layerPath(index))),
+      ...pointsOf(true),
+    ],
+    files: pointsOf(false),
+  }
+}
+
+export const mountTableOf = ({ mounts }: Pick<BoxPlan, "mounts">): string => `${mounts}.fstab`
+
+/** A field of a mount table ends at white space. */
+const field = (text: string): string =>
+  text.replaceAll(
+    /[\s\\]/g,
+    (letter) => `\\${(letter.codePointAt(0) ?? 0).toString(8).padStart(3, "0")}`,
+  )
+
+/** All mounts that one process makes, in their order. A process for each would be most of the time of a start. */
+export const mountTable = (plan: BoxPlan): string => {
+  const bind = (source: string, target: string) => `${field(source)} ${target} none bind 0 0`
+  const tmpfs = (target: string) => `tmpfs ${target} tmpfs mode=755,size=64k 0 0`
+  const isRoot = plan.becomes !== undefined
+  const lines = [
+    bind(plan.mounts, MOUNTS),
+    bind(plan.disk, `${MOUNTS}/disk`),
+    ...plan.layers.map((layer, index) => bind(layer, layerPath(index))),
+    ...plan.binds.map(({ source }, index) => bind(source, bindPath(index))),
+    ...(isRoot && plan.diskKind === "fuse" ? [tmpfs(`${MOUNTS}/devices`)] : []),
+    ...(isRoot && plan.network ? [tmpfs("/dev/net")] : []),
+  ]
+  return lines.map((text) => `${text}\n`).join("")
+}
+
+const layoutScript = (plan: BoxPlan): string =>
+  line("mount", "--all", "--fstab", mountTableOf(plan))
 
 const diskScript = ({ diskKind, layers }: BoxPlan): string => {
   const parts = [
@@ -134,8 +175,7 @@ export const launchCommand = (plan: BoxPlan): readonly string[] => {
   const isRoot = plan.becomes !== undefined
   const inner = [
     "set -e",
-    line("mount", "--make-rprivate", "/"),
-    ...(isRoot ? [] : layoutScript(plan)),
+    ...(isRoot ? [] : [layoutScript(plan)]),
     diskScript(plan),
     "exec 3<&0 </dev/null",
     `exec bwrap --args 3 -- ${line(...plan.command)}`,
@@ -145,20 +185,15 @@ export const launchCommand = (plan: BoxPlan): readonly string[] => {
   const user = String(plan.becomes)
   const outer = [
     "set -e",
-    ...layoutScript(plan),
+    layoutScript(plan),
     // The devices are for root only on some machines.
     ...(plan.diskKind === "fuse"
       ? [
-          line("mknod", "-m", "666", `${MOUNTS}/fuse`, "c", "10", "229"),
-          line("mount", "--bind", `${MOUNTS}/fuse`, "/dev/fuse"),
+          line("mknod", "-m", "666", `${MOUNTS}/devices/fuse`, "c", "10", "229"),
+          line("mount", "--bind", `${MOUNTS}/devices/fuse`, "/dev/fuse"),
         ]
       : []),
-    ...(plan.network
-      ? [
-          line("mount", "-t", "tmpfs", "-o", "mode=755,size=64k", "tmpfs", "/dev/net"),
-          line("mknod", "-m", "666", "/dev/net/tun", "c", "10", "200"),
-        ]
-      : []),
+    ...(plan.network ? [line("mknod", "-m", "666", "/dev/net/tun", "c", "10", "200")] : []),
     `exec ${line("setpriv", "--reuid", user, "--regid", user, "--clear-groups", ...start)}`,
   ].join("\n")
   return ["unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", outer]

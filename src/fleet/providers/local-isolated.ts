@@ -23,9 +23,11 @@ import {
   type DiskKind,
   exportScript,
   launchCommand,
+  mountTableOf,
 } from "./local-box.ts"
 import { runCommand } from "./local-command.ts"
 import { openLayers, removeDisk } from "./local-layers.ts"
+import { writeMounts } from "./local-mounts.ts"
 import { isAlive, killLaunchers, namespaceInit, parentOf } from "./local-processes.ts"
 import { type Box, type BoxMode, missing } from "./local-record.ts"
 
@@ -146,7 +148,9 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     return isName ? join(volumesFolder, file) : undefined
   }
 
+  const mountsOf = (name: string) => join(folderOf(name), "mounts")
   const planOf = (box: Box): BoxPlan => ({
+    mounts: mountsOf(box.name),
     disk: diskOf(box.name),
     diskKind: box.disk,
     layers: layers.pathsOf(box.layers),
@@ -234,6 +238,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     prepare,
     launch: (box) => {
       const plan = planOf(box)
+      writeMounts(plan)
       const input = join(folderOf(box.name), "bwrap.args")
       writeFileSync(input, boxArguments(plan), { mode: 0o600 })
       // Nothing of the sandbox's environment: these programs run outside it.
@@ -295,7 +300,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
     },
     removeFiles: (box, others) => {
-      killLaunchers(diskOf(box.name))
+      killLaunchers(mountTableOf({ mounts: mountsOf(box.name) }))
       removeDisk(diskOf(box.name))
       layers.collect(others.flatMap((other) => other.layers))
     },

@@ -8,6 +8,7 @@ import { boxArguments, type BoxPlan, type DiskKind, launchCommand } from "./loca
 import { findCgroups } from "./local-cgroups.ts"
 import type { Isolation } from "./local-isolated.ts"
 import { createBase, removeDisk } from "./local-layers.ts"
+import { writeMounts } from "./local-mounts.ts"
 import { killLaunchers, killTree } from "./local-processes.ts"
 
 /** A user of this machine that owns nothing else. Used if the fleet is root. */
@@ -50,6 +51,7 @@ const tryBox = async (
     }
     await createBase(isCopy ? join(disk, "upper") : layer, becomes)
     const plan: BoxPlan = {
+      mounts: join(place, "mounts"),
       disk,
       layers: isCopy ? [] : [layer],
       binds: [],
@@ -59,6 +61,7 @@ const tryBox = async (
       command: ["/usr/bin/true"],
       ...part,
     }
+    writeMounts(plan)
     const log = join(place, "log")
     const child = Bun.spawn([...launchCommand(plan)], {
       cwd: "/",

@@ -95,9 +95,11 @@ export interface FleetStore {
    */
   readonly claim: (
     poolKey: string,
-    to: { readonly tenant: string; readonly threadKey: string },
+    to: { readonly tenant: string; readonly threadKey?: string | undefined },
     at: number,
   ) => Promise<StoredSession | undefined>
+  /** Puts a claimed session back into the pool. The hub must not have given it to its owner. */
+  readonly unclaim: (id: string, poolTenant: string) => Promise<void>
   /** The hub knows the owner of a claimed session: from now on it is one of the hub's sessions. */
   readonly bind: (id: string) => Promise<void>
   /**

@@ -115,8 +115,10 @@ export const openPostgresStore = async (
       sql.begin(async (transaction) => {
         await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
         // Two claims for one thread: the second finds the session of the first.
-        const thread = JSON.stringify([tenant, threadKey])
-        await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${thread}, 1))`
+        if (threadKey !== undefined) {
+          const thread = JSON.stringify([tenant, threadKey])
+          await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${thread}, 1))`
+        }
         const known = await byThread(tenant, threadKey, transaction)
         if (known) return known
         const rows = (await transaction`SELECT id FROM sandbox_sessions WHERE kind = 'pool'
@@ -129,11 +131,15 @@ export const openPostgresStore = async (
           const found = lock?.held === true ? await byId(id, transaction) : undefined
           if (found?.kind !== "pool" || !isReady(found.life)) continue
           await transaction`UPDATE sandbox_sessions SET kind = 'claimed', tenant = ${tenant},
-            thread_key = ${threadKey}, rev = rev + 1, updated_at = ${at} WHERE id = ${id}`
+            thread_key = ${threadKey ?? null}, rev = rev + 1, updated_at = ${at} WHERE id = ${id}`
           return byId(id, transaction)
         }
         return undefined
       }),
+    unclaim: async (id, poolTenant) => {
+      await sql`UPDATE sandbox_sessions SET kind = 'pool', tenant = ${poolTenant}, thread_key = NULL
+        WHERE id = ${id} AND kind = 'claimed'`
+    },
     bind: async (id) => {
       await sql`UPDATE sandbox_sessions SET kind = 'hub' WHERE id = ${id} AND kind = 'claimed'`
     },

@@ -160,10 +160,16 @@ export const openSqliteStore = (path: string): FleetStore => {
           if (!ready) return undefined
           db.query(
             "UPDATE sandbox_sessions SET kind = 'claimed', tenant = ?, thread_key = ?, rev = rev + 1, updated_at = ? WHERE id = ?",
-          ).run(tenant, threadKey, at, ready.id)
+          ).run(tenant, threadKey ?? null, at, ready.id)
           return byId(ready.id)
         })
         .immediate(),
+    unclaim: async (id, poolTenant) =>
+      void db
+        .query(
+          "UPDATE sandbox_sessions SET kind = 'pool', tenant = ?, thread_key = NULL WHERE id = ? AND kind = 'claimed'",
+        )
+        .run(poolTenant, id),
     bind: async (id) =>
       void db
         .query("UPDATE sandbox_sessions SET kind = 'hub' WHERE id = ? AND kind = 'claimed'")

@@ -18,6 +18,7 @@ export interface HandOverParts {
 export const handOver = async (
   { id, sql, keyring, access, session }: HandOverParts,
   owner: Owner,
+  creator?: string,
 ): Promise<string | undefined> => {
   const now = access.owner()
   if (now === owner) return undefined
@@ -25,7 +26,7 @@ export const handOver = async (
   const { text } = await openConfig(sql, keyring, now, id)
   const sealed = text === undefined ? undefined : await sealConfig(keyring, owner, id, text)
   sql.transaction(() => {
-    access.setOwner(owner, [])
+    access.setOwner(owner, [], creator)
     if (sealed !== undefined) sql.run("UPDATE meta SET value = ? WHERE name = 'config'", sealed)
   })
   // A change of the config that was being encrypted meanwhile is encrypted again for this owner.

@@ -230,6 +230,7 @@ export const words = {
   allowAlways: "Always allow",
   allowOnce: "Allow once",
   queued: "Queued",
+  queuedFiles: (count: number) => plural(count, "file", "files"),
   sendFirst: "Send this first",
   useAsAnswer: "Use this as the answer",
   takeBack: "Take back and edit",
@@ -298,6 +299,7 @@ export const words = {
   changesFailed: "The changes cannot be shown",
   largeFile: (lines: number) => `Large, ${lines} lines`,
   showLarge: "Show it",
+  renamedFrom: (path: string) => `from ${path}`,
   binary: "This is not a text file.",
   unparsed: "This is not a diff that can be drawn; here is its text.",
   sideBySide: "Side by side",
@@ -387,6 +389,8 @@ export const words = {
   themes: { auto: "As the system", light: "Light", dark: "Dark" },
   shortcuts: "Shortcuts",
   shortcutsText: "Keys that work everywhere on the page.",
+  singleKeys: "Single keys",
+  singleKeysText: "Keys without Ctrl, such as / and ?. Turn them off when you dictate.",
   logOut: "Log out everywhere",
   logOutText: "Every browser needs a new login link afterwards.",
 
@@ -395,11 +399,13 @@ export const words = {
   messages: "Messages",
   nothingSays: (query: string) => `Nothing says "${query}".`,
   searchFailed: "The search failed.",
+  searching: "Searching the messages",
   searchHint: "Type at least two characters to search all messages.",
 
   // Live region
   liveWorks: "The agent works",
   liveDone: (text: string) => `Done. ${text}`,
+  liveToolFailed: (what: string) => `${what}, failed`,
   liveFailed: (text: string) => `The turn failed. ${text}`,
   liveQuestion: (text: string) => `The agent asks: ${text}`,
   livePermission: (text: string) => `Permission needed: ${text}`,

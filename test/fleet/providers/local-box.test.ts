@@ -5,11 +5,14 @@ import {
   type BoxPlan,
   exportScript,
   launchCommand,
+  mountPoints,
+  mountTable,
 } from "../../../src/fleet/providers/local-box.ts"
 import { limitFiles, ownPaths } from "../../../src/fleet/providers/local-cgroups.ts"
 import { loopbackPorts } from "../../../src/fleet/providers/local-isolated.ts"
 
 const plan: BoxPlan = {
+  mounts: "/var/lib/it's/mounts",
   disk: "/var/lib/it's/disk",
   diskKind: "overlay",
   layers: ["/layers/second", "/layers/first"],
@@ -51,7 +54,35 @@ describe("the start of an isolated sandbox", () => {
       "-c",
       `mount() { for a in "$@"; do echo "[$a]"; done; }; ${script.split("\n").find((one) => one.includes("/var/lib")) ?? ""}`,
     ])
-    expect(stdout.toString().split("\n")).toContain("[/var/lib/it's/disk]")
+    expect(stdout.toString().split("\n")).toContain("[/var/lib/it's/mounts.fstab]")
+  })
+
+  test("one process makes all mounts but the disk, and paths with spaces and backslashes stay one field of its table", () => {
+    const source = "/srv/a b\\c\td"
+    const volume = { source, target: "/workspace", isDirectory: true, isReadOnly: false }
+    const lines = mountTable({ ...plan, binds: [...plan.binds, volume] })
+      .trimEnd()
+      .split("\n")
+    expect(lines).toEqual([
+      "/var/lib/it's/mounts /mnt none bind 0 0",
+      "/var/lib/it's/disk /mnt/disk none bind 0 0",
+      "/layers/second /mnt/l0 none bind 0 0",
+      "/layers/first /mnt/l1 none bind 0 0",
+      "/opt/tool /mnt/b0 none bind 0 0",
+      String.raw`/srv/a\040b\134c\011d /mnt/b1 none bind 0 0`,
+      "tmpfs /dev/net tmpfs mode=755,size=64k 0 0",
+    ])
+    const programs = launchCommand(plan)
+      .join("\n")
+      .match(/'(?:mount|mkdir|touch)'/g)
+    expect(programs).toEqual(["'mount'", "'mount'"])
+  })
+
+  test("every mount of the table has a mount point of its kind", () => {
+    const folder = { ...plan.binds[0], isDirectory: true } as BoxPlan["binds"][number]
+    const points = mountPoints({ ...plan, binds: [...plan.binds, folder] })
+    expect(points.files).toEqual(["b0"])
+    expect(points.directories).toEqual(["root", "disk", "devices", "l0", "l1", "b1"])
   })
 
   test("only the listed ports of loopback lead in and out, and the gateway address leads nowhere", () => {

@@ -200,6 +200,21 @@ for (const [name, open] of Object.entries(databases)) {
       expect(await store.find("other-version")).toMatchObject({ kind: "pool" })
     })
 
+    test("a claim without a thread can be put back, and a session that the hub has given cannot", async () => {
+      const running = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
+      const entry = { ...session("back"), tenant: "pool", kind: "pool" as const, poolKey: "k3" }
+      await store.add(entry, running, 0)
+      const to = { tenant: "user:b" }
+      expect(await store.claim("k3", to, 1)).toMatchObject({ id: "back", tenant: "user:b" })
+      expect(await other.claim("k3", to, 1)).toBeUndefined()
+      await other.unclaim("back", "pool")
+      expect(await store.find("back")).toMatchObject({ kind: "pool", tenant: "pool" })
+      expect((await other.claim("k3", to, 2))?.id).toBe("back")
+      await store.bind("back")
+      await store.unclaim("back", "pool")
+      expect(await other.find("back")).toMatchObject({ kind: "hub", tenant: "user:b" })
+    })
+
     test("ten claims for one thread at the same time take one sandbox", async () => {
       const running = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
       for (const id of ["one1", "one2", "one3"])

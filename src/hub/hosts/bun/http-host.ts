@@ -50,6 +50,7 @@ export const httpHostOf = (
     putPersona: (owner, persona) => hub.personas?.(owner).put(persona) ?? false,
     removePersona: (owner, slug) => hub.personas?.(owner).remove(slug) ?? false,
     startsSandboxes: hub.activity !== undefined,
+    warmSessions: hub.warmSessions,
     localSessions: hub.localSessions?.(),
     liveStatus: (id) => find(id)?.session.live(),
     search: async (id, query, limit) => find(id)?.session.search(query, limit),

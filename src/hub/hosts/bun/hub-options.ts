@@ -11,6 +11,7 @@ import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
 import type { LocalSessions } from "../../local-sessions-port.ts"
 import type { ObjectStorage } from "../../object-storage.ts"
 import type { HubPage } from "../../page-door.ts"
+import type { WarmSessions } from "../../provision.ts"
 import type { DecisionOutcome, ExecutionDecision, SessionActivity } from "../../session/ports.ts"
 import type { Session } from "../../session/session.ts"
 import type { Personas } from "../../shared-store/personas.ts"
@@ -58,6 +59,8 @@ export interface HubOptions {
   readonly storage?: ObjectStorage | undefined
   /** Called when the activity of a session has changed, and once after it was opened. */
   readonly activity?: ((session: string, now: SessionActivity) => void) | undefined
+  /** Sessions whose sandboxes run already, if a control plane keeps some ready. */
+  readonly warmSessions?: WarmSessions | undefined
   /** The page on a host name of its own; `newLink` makes a login link. */
   readonly page?:
     | (HubPage & { readonly host: string; readonly newLink: (port: number) => string })
@@ -84,7 +87,7 @@ export interface Hub {
     creator?: string,
   ) => Session
   /** Gives a session of the warm pool to an owner. Undefined if it is done, otherwise why it is refused. */
-  readonly handOver: (id: string, owner: Owner) => Promise<string | undefined>
+  readonly handOver: (id: string, owner: Owner, creator?: string) => Promise<string | undefined>
   /** Closes every connection and every file. Written data stays. */
   readonly stop: () => Promise<void>
 }

@@ -63,6 +63,7 @@ export interface LocalHubOptions {
   readonly activity?: HubOptions["activity"]
   readonly routes?: HubOptions["routes"]
   readonly gatewayUrl?: HubOptions["gatewayUrl"]
+  readonly warmSessions?: HubOptions["warmSessions"]
   readonly hostname?: HubOptions["hostname"]
   readonly names?: HubOptions["names"]
   readonly page?: HubOptions["page"]
@@ -162,6 +163,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     activity: options.activity,
     routes: options.routes,
     gatewayUrl: options.gatewayUrl,
+    warmSessions: options.warmSessions,
     hostname: options.hostname,
     names: options.names,
     page: options.page,

@@ -174,10 +174,10 @@ export const createSessions = (options: SessionsOptions): Sessions => {
       open.set(id, made)
       return made.session
     },
-    handOver: async (id, owner) => {
+    handOver: async (id, owner, creator) => {
       const found = find(id)
       if (!found) return `there is no session ${id}`
-      const refusal = await handOver({ ...found, keyring: keyring.current() }, owner)
+      const refusal = await handOver({ ...found, keyring: keyring.current() }, owner, creator)
       if (refusal === undefined) list(id, owner)
       return refusal
     },
