@@ -46,6 +46,7 @@ const { metrics } = await debug.send("Performance.getMetrics")
 const heap = metrics.find(({ name }) => name === "JSHeapUsedSize")?.value ?? Number.NaN
 say("heap (budget 40 MB)", `${(heap / 1_000_000).toFixed(1)} MB`)
 
+const beforeScroll = await work()
 const frames = await page.evaluate<readonly number[]>(`new Promise((resolve) => {
   const log = document.querySelector("#log")
   const taken = []
@@ -64,5 +65,7 @@ say(
   "scrolling 300 to 1,800 px a frame: p50 / p95 (budget p95 60 ms)",
   `${percentile(frames, 0.5).toFixed(1)} / ${percentile(frames, 0.95).toFixed(1)} ms`,
 )
+const workOfFrame = ((await work()) - beforeScroll) / frames.length
+say("the same: work of the page's thread for each frame", `${workOfFrame.toFixed(1)} ms`)
 await browser.close()
 await long.stop()

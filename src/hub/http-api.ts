@@ -47,7 +47,7 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   readonly startsSandboxes?: boolean | undefined
   /** Sessions in a directory of the hub's own machine; absent where it starts none. */
   readonly localSessions?: LocalSessions | undefined
-  /** What the list shows besides the index, where the host has the session at hand. */
+  /** What the list shows besides the index, where the host has the session in memory. */
   readonly liveStatus: (session: string) => LiveStatus | undefined
   /** Rejects if the file is in object storage, which does not answer. */
   readonly artifact: (session: string, id: string) => Promise<StoredFile | undefined>

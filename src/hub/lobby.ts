@@ -1,6 +1,6 @@
 /**
  * The lobby: connections that watch the list of sessions. After a change each connection's list is read again and compared
- * with what it was sent, so access that was given or taken shows by itself.
+ * with what it was sent, so a change of access needs no event of its own.
  */
 import type { ListedSession, LobbyEvent } from "../wire/clients/lobby.ts"
 import { parseLimitedJson } from "../wire/json-limits.ts"
@@ -44,7 +44,7 @@ interface Watcher extends LobbyConnection {
   isStale: boolean
 }
 
-/** Changes of this time are one reading. */
+/** Changes within this time cause one read of the list. */
 const QUIET_MS = 50
 
 export const createLobby = ({ list, now, later, failed }: LobbyPorts): Lobby => {

@@ -20,7 +20,7 @@ const isAgentReady = () => field("agent", "status") === "idle"
 const isAtWork = (prompt: string) =>
   c.client.queue().some(({ id, status }) => id === prompt && status === "processing")
 
-/** How often the client was told that the runner is away. */
+/** How often the client got the state that no runner is connected. */
 const losses = () =>
   c.client.events.filter(
     ({ type, name, value }) =>

@@ -144,7 +144,7 @@ export const testEffects = (
         expect(watcher.events).not.toBeEmpty()
       })
 
-      test("a parent hears of a question of its child, and its message is the answer", async () => {
+      test("a parent gets a question of its child, and its message is the answer", async () => {
         await createSession("c1", { parent: "s1" })
         const parent = startRunner("s1")
         const child = startRunner("c1", { eager: false })
@@ -185,7 +185,7 @@ export const testEffects = (
         })
       })
 
-      test("a parent that is away hears of the end of its child when it connects, after a restart of the host", async () => {
+      test("a parent without a runner gets the end of its child when the runner connects, after a restart of the host", async () => {
         await createSession("c1", { parent: "s1" })
         await call("DELETE", "/sessions/c1")
         await host.restart()

@@ -30,15 +30,19 @@ export const startPage = async (
   {
     model,
     furnish = async () => {},
+    directory,
   }: {
     /** Replies instead of the demo model. */
     readonly model?: ScriptedModel
     /** Prepares the workspace before the start. */
     readonly furnish?: (sandbox: Sandbox) => Promise<unknown>
+    /** An existing directory to work in, instead of one of the sandbox. */
+    readonly directory?: string
   } = {},
 ): Promise<PageStage> => {
   const binary = requireBinary()
-  const sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
+  const created = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
+  const sandbox = { ...created, workDir: directory ?? created.workDir }
   await furnish(sandbox)
   const { PATH = "", HOME = "", OPENCODE_BIN = "", WHISPER_MODELS } = sandbox.environment
   const port = await freePort()

@@ -1,4 +1,4 @@
-/** Twenty child sessions that work and end while links are cut at random: their parent hears of every end, once. */
+/** Twenty child sessions that work and end while links are cut at random: their parent gets every end once. */
 import { expect, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"

@@ -297,7 +297,7 @@ test("a run whose OpenCode port is taken says which process has it, starts no Op
   })
   open.push(run)
   await run.seen(new RegExp(`port ${port} .*pid ${foreign.pid} `), LONG_MS)
-  // It looks again by itself; each look is one look and no start.
+  // The runner checks the port again and starts no OpenCode.
   expect(await killOpenCode(own)).toBe(0)
   expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("mine")
   foreign.kill()

@@ -27,7 +27,7 @@ const cli = (...args: readonly string[]): string =>
 beforeAll(startRedis)
 afterAll(() => redis.stop())
 
-test("another program finds the sandbox of a session, hears of changes, and finds it again after Redis was killed", async () => {
+test("another program finds the sandbox of a session, gets its changes, and finds it again after Redis was killed", async () => {
   const store = openSqliteStore(":memory:")
   const provider: SandboxProvider = {
     ...memoryProvider(),

@@ -1,4 +1,4 @@
-/** Stops creates at a provider that refuses them, so that many waiting sessions do not ask it in vain. Pure. */
+/** Stops creates at a provider that refuses them, so that many waiting sessions do not send useless requests. Pure. */
 
 export interface Breaker {
   /** Times of the refusals in the last five minutes. */

@@ -94,7 +94,7 @@ export interface SnapshotInfo {
 }
 
 /**
- * The result of a call. `missing` is the provider's own word that the sandbox does not exist. Everything in doubt
+ * The result of a call. `missing`: the provider itself says that the sandbox does not exist. Everything in doubt
  * (timeout, 429, 500, a cut connection) is `unknown`, and nothing is destroyed because of it.
  */
 export type ProviderResult<T> =

@@ -18,6 +18,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { z } from "zod"
+import { runCommand } from "../../lib/run-command.ts"
 import type { SnapshotInfo } from "./contract.ts"
 import { BOX_UID, type DiskKind } from "./local-box.ts"
 
@@ -59,22 +60,22 @@ export interface Layers {
   readonly collect: (used: readonly string[]) => void
 }
 
-const run = async (argv: readonly string[], limit?: AbortSignal): Promise<void> => {
-  const child = Bun.spawn([...argv], {
-    stdin: "ignore",
-    stdout: "ignore",
-    stderr: "pipe",
+/** A disk of many files takes minutes to copy. */
+const COPY_MS = 30 * 60_000
+
+const run = async (program: string, args: readonly string[], limit?: AbortSignal) => {
+  const { exitCode, stderr } = await runCommand(program, args, {
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
-    ...(limit && { signal: limit, killSignal: "SIGKILL" }),
+    timeoutMs: COPY_MS,
+    signal: limit,
   })
-  const errors = await new Response(child.stderr).text()
-  if ((await child.exited) !== 0)
-    throw new Error(`${argv[0]} failed: ${errors.trim().slice(0, 300) || "it was ended"}`)
+  if (exitCode !== 0)
+    throw new Error(`${program} failed: ${stderr.trim().slice(0, 300) || "it was ended"}`)
 }
 
 /** Keeps owners, links, extended attributes and the marks of deleted files. Other mounts are left out. */
 const copyTree = (from: string, to: string, limit?: AbortSignal): Promise<void> =>
-  run(["cp", "-a", "-x", "--reflink=auto", `${from}/.`, to], limit)
+  run("cp", ["-a", "-x", "--reflink=auto", `${from}/.`, to], limit)
 
 /** The empty directories and links of a root file system, and a user for the processes in it. */
 const writeBase = (folder: string): void => {
@@ -120,7 +121,7 @@ const writeBase = (folder: string): void => {
 export const createBase = async (folder: string, owner: number | undefined): Promise<void> => {
   mkdirSync(folder, { mode: 0o755 })
   writeBase(folder)
-  if (owner !== undefined) await run(["chown", "-hR", `${owner}:${owner}`, folder])
+  if (owner !== undefined) await run("chown", ["-hR", `${owner}:${owner}`, folder])
 }
 
 /** The kernel's work directory has no permissions, which only root ignores. */

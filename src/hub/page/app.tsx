@@ -1,6 +1,7 @@
 /** The page: side, conversation, panel, and the layers over them. */
 import { useEffect } from "preact/hooks"
-import { hasSide, isDrawerOpen, layer, panelWidth } from "./client/layout.ts"
+import { closeDrawer, isDrawerOpen } from "./client/drawer.ts"
+import { hasSide, layer, panelWidth } from "./client/layout.ts"
 import { login, offered } from "./client/login.ts"
 import { go, route } from "./client/navigation.ts"
 import { channels } from "./client/slices.ts"
@@ -64,12 +65,7 @@ export const App = () => {
       </a>
       <Sidebar />
       {isDrawerOpen.value && (
-        <button
-          type="button"
-          class="veil"
-          aria-label={words.close}
-          onClick={() => (isDrawerOpen.value = false)}
-        />
+        <button type="button" class="veil" aria-label={words.close} onClick={closeDrawer} />
       )}
       {place === "start" ? <Start /> : <Conversation />}
       {panel && (

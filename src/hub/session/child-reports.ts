@@ -1,6 +1,6 @@
 /**
  * What a child session reports to its parent: the end of work that the parent ordered, a question, its own end. A report
- * is a row of the child until the parent has stored it, and the parent knows each report by its id: it hears of it once.
+ * is a row of the child until the parent has stored it, and the parent knows each report by its id: a repeated one changes nothing.
  */
 import { z } from "zod"
 import { backoffMs } from "../../lib/backoff.ts"
@@ -166,7 +166,7 @@ export const createChildReports = (
       hasNew = false
       if (to === undefined) return
       const rows = readRows(sql, reportRow, "SELECT * FROM child_reports ORDER BY rowid")
-      // One after the other: a parent must not hear of the end before the result.
+      // One after the other: a parent must not get the end before the result.
       void rows
         .filter(({ id }) => !sending.has(id))
         .reduce((before, row) => before.then(() => deliver(to, row)), Promise.resolve())
@@ -210,7 +210,7 @@ export const childState = (
   status: kind === "asks" ? "asking" : kind,
 })
 
-/** The prompt by which the parent's agent hears of a report. Its id makes a second delivery a duplicate. */
+/** The prompt that gives the parent's agent a report. Its id makes a second delivery a duplicate. */
 export const reportPrompt = (child: string, { id, kind, title, text }: ChildReport): Prompt => {
   const name = title === "" ? `Child session ${child}` : `Child session ${child} (${title})`
   const body = text === "" ? "" : `\n\n${text}`

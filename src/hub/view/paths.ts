@@ -15,6 +15,10 @@ export const relativePath = (path: string, workspace: string): string => {
   return path.startsWith(`${workspace}/`) ? path.slice(workspace.length + 1) : path
 }
 
+/** A directory as a person writes it: the home directory is `~`. */
+export const fromHome = (directory: string): string =>
+  directory.replace(/^(?:\/root|\/(?:home|Users)\/[^/]+)(?=\/|$)/, "~")
+
 export interface FilePlace {
   readonly path: string
   readonly line?: number

@@ -1,6 +1,6 @@
 /**
  * How fast a lost link is dialed again. Shortly after a loss the session agent is probably restarting, so the waits stay
- * short. Later they grow, so that many runners do not load a session agent that is away for long.
+ * short. Later they grow, so that many runners do not load a session agent that is unreachable for long.
  */
 import type { BackoffRange } from "../../lib/backoff.ts"
 import { isLoopback } from "../../lib/git-url.ts"

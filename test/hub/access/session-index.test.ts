@@ -25,6 +25,16 @@ const add = (...ids: readonly string[]) => {
   }
 }
 
+test("the last reported status of a session is in the index, and a stored one of another form is left out", () => {
+  add("s1")
+  const live = { connected: true, working: 1, queued: 0, waiting: 0, channels: [] }
+  index.update("s1", { live })
+  expect(index.find("s1")?.live).toEqual(live)
+  sql.run("UPDATE session_index SET live = ? WHERE id = ?", '{"connected":"yes"}', "s1")
+  expect(index.find("s1")).toMatchObject({ id: "s1", title: "" })
+  expect(index.find("s1")?.live).toBeUndefined()
+})
+
 describe("owners in the index", () => {
   test("an id that is taken keeps its owner", () => {
     expect(index.add("s1", "user:alice")).toBeTrue()

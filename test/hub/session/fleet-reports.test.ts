@@ -1,4 +1,4 @@
-/** What a session tells a fleet in another process, when, and what people read while the fleet is away. */
+/** What a session reports to a fleet in another process, when, and what people read while the fleet is unreachable. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import type { SessionActivity } from "../../../src/hub/session/ports.ts"

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { parseDiff } from "../../../src/hub/view/patch.ts"
-import { placeIn, relativePath, workspaceOf } from "../../../src/hub/view/paths.ts"
+import { fromHome, placeIn, relativePath, workspaceOf } from "../../../src/hub/view/paths.ts"
 import { sideRows } from "../../../src/hub/view/side-rows.ts"
 import { swipeOf } from "../../../src/hub/page/client/swipe-rule.ts"
 
@@ -16,6 +16,14 @@ describe("a path", () => {
       "/work/space",
     )
     expect(workspaceOf({ runner: 7 })).toBe("")
+  })
+
+  test("a directory below a home directory starts with a tilde, and every other one stays as it is", () => {
+    expect(fromHome("/home/ada/projects/shop")).toBe("~/projects/shop")
+    expect(fromHome("/Users/ada")).toBe("~")
+    expect(fromHome("/root/work")).toBe("~/work")
+    for (const path of ["/rooted/work", "/workspace", "/srv/home/ada", "/home"])
+      expect(fromHome(path)).toBe(path)
   })
 
   test("text that names a file is a place in it; a method, a version and an address are not", () => {

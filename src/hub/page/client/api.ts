@@ -1,4 +1,5 @@
 /** The hub over HTTP: what is read once, not watched. */
+import type { SearchHit } from "../../../wire/clients/conversation.ts"
 import type { ClientMessage } from "../../../wire/clients/verbs.ts"
 import type { ListedSession } from "../../view/sidebar-rows.ts"
 import { words } from "../words.ts"
@@ -33,6 +34,17 @@ export const listSessions = async (): Promise<SessionList | undefined> => {
   const response = await get("/sessions?limit=100")
   const body = (await response?.json().catch(() => undefined)) as Partial<SessionList> | undefined
   return body?.sessions && { ...body, sessions: body.sessions }
+}
+
+/** Messages of all sessions that contain a text, newest first; `undefined` where the hub does not allow it. */
+export const searchMessages = async (
+  query: string,
+): Promise<readonly (SearchHit & { readonly session: string })[] | undefined> => {
+  const response = await get(`/search?q=${encodeURIComponent(query)}`)
+  const body = (await response?.json().catch(() => undefined)) as
+    | { readonly hits?: readonly (SearchHit & { readonly session: string })[] }
+    | undefined
+  return body?.hits
 }
 
 /** A request that changes something: what the hub answered, or the reason why it did not do it. */

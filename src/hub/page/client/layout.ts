@@ -1,13 +1,14 @@
 /** Which regions are open, and how wide the panel is. */
 import { signal } from "@preact/signals"
+import { closeDrawer, isDrawerOpen, openDrawer } from "./drawer.ts"
 import { readStored, writeStored } from "./storage.ts"
 
 export const hasSide = signal(readStored("side") !== "closed")
-/** The side as a drawer over the conversation, on a phone. */
-export const isDrawerOpen = signal(false)
 export const panelWidth = signal(Number(readStored("panel-width") ?? 540))
 /** The layer over the page. */
 export const layer = signal<"settings" | "search" | "shortcuts" | undefined>(undefined)
+/** What the search layer looks for when it opens. */
+export const searchText = signal("")
 export const settingsPage = signal<string>("models")
 
 const narrow = matchMedia("(max-width: 719px)")
@@ -20,10 +21,7 @@ export const isPhone = (): boolean => isNarrow.value
 export const isTouch = (): boolean => matchMedia("(pointer: coarse)").matches
 
 export const toggleSide = (): void => {
-  if (isPhone()) {
-    isDrawerOpen.value = !isDrawerOpen.value
-    return
-  }
+  if (isPhone()) return isDrawerOpen.value ? closeDrawer() : openDrawer()
   hasSide.value = !hasSide.value
   writeStored("side", hasSide.value ? undefined : "closed")
 }

@@ -1,5 +1,6 @@
 /** The address of the page as a signal. Moving keeps the page and everything that is typed. */
 import { signal } from "@preact/signals"
+import { isDrawerEntry, watchDrawer } from "./drawer.ts"
 import { parseRoute, pathOf, type PanelName, type Route } from "../routes.ts"
 import { writeStored } from "./storage.ts"
 
@@ -12,12 +13,13 @@ const read = () => {
 }
 
 export const watchAddress = (): void => {
+  watchDrawer()
   addEventListener("popstate", read)
   addEventListener("hashchange", read)
 }
 
 export const go = (path: string, how: "push" | "replace" = "push"): void => {
-  if (how === "push") history.pushState(null, "", path)
+  if (how === "push" && !isDrawerEntry()) history.pushState(null, "", path)
   else history.replaceState(null, "", path)
   read()
   const { session, channel, place } = route.value

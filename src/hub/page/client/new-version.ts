@@ -1,4 +1,4 @@
-/** Whether the server has another version of the page than this one. It is said, and never loaded by itself. */
+/** Whether the server has another version of the page than this one. The page says so and does not reload without the person. */
 import { signal } from "@preact/signals"
 
 export const hasNewVersion = signal(false)

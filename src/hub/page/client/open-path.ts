@@ -7,7 +7,7 @@ import { stateOf } from "./slices.ts"
 
 const known = { directory: "" }
 
-/** It stays known while the runner is away, so that paths do not change on the screen. */
+/** It stays known while no runner is connected, so that paths do not change on the screen. */
 export const workspace = computed((): string => {
   const directory = workspaceOf(state.value)
   if (directory !== "") known.directory = directory

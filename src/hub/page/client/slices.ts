@@ -21,5 +21,5 @@ export const stateOf = (name: string): ReadonlySignal<unknown> => computed(() =>
 /** The branch of the workspace; `undefined` outside of a repository. */
 export const git = stateOf("git") as ReadonlySignal<{ readonly branch?: string } | undefined>
 
-/** Nothing was said in the open conversation yet. */
+/** The open conversation has no message yet. */
 export const isUnspoken = computed(() => turns.value.length === 0)

@@ -57,7 +57,7 @@ export const isWorking = computed(() => dock.value.canStop || dock.value.isStopp
 export const session = computed(() => route.value.session)
 export const channel = computed(() => route.value.channel)
 
-/** Events between two frames are one step, so that a burst renders once. */
+/** Events between two frames of the screen are applied in one step, so that a burst renders once. */
 const waiting: Action[] = []
 const flush = () => {
   const actions = waiting.splice(0)
@@ -340,7 +340,7 @@ export const openNewConversation = (): void => {
 }
 
 const isCreating = signal(false)
-/** A session in which nothing was said yet is used before another one is made. */
+/** A session without messages is used before another one is made. */
 const openNewSession = async (how?: "replace"): Promise<void> => {
   if (isCreating.peek()) return
   isCreating.value = true

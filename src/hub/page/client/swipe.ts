@@ -1,5 +1,6 @@
 /** On a phone a swipe closes what lies over the conversation: the drawer to the left, the panel to the right. */
-import { isDrawerOpen, isPhone } from "./layout.ts"
+import { closeDrawer, isDrawerOpen } from "./drawer.ts"
+import { isPhone } from "./layout.ts"
 import { route } from "./navigation.ts"
 import { type Point, swipeOf } from "./swipe-rule.ts"
 
@@ -34,7 +35,7 @@ export const watchSwipes = (): void => {
       const to = pointOf(changedTouches[0])
       const swipe = from && to ? swipeOf(from, to) : undefined
       from = undefined
-      if (swipe === "left" && isDrawerOpen.value) isDrawerOpen.value = false
+      if (swipe === "left") closeDrawer()
       else if (swipe === "right" && !isDrawerOpen.value && route.value.panel) history.back()
     },
     options,

@@ -9,7 +9,7 @@ import { IconButton } from "../ui/icon-button.tsx"
 import { words } from "../words.ts"
 
 const Row = ({ prompt }: { readonly prompt: QueuedPrompt }) => {
-  const { id, content } = prompt
+  const { id, content, files = [] } = prompt
   const hasQuestion = openQuestion.value !== undefined
   const takeBack = async () => {
     const reply = await request({ type: "withdraw", id })
@@ -18,6 +18,12 @@ const Row = ({ prompt }: { readonly prompt: QueuedPrompt }) => {
   return (
     <li class="queue-row">
       <span class="queue-text">{content}</span>
+      {files.length > 0 && (
+        <span class="queue-files">
+          <Icon name="attach" size={13} />
+          {words.queuedFiles(files.length)}
+        </span>
+      )}
       <IconButton
         small
         icon="send"

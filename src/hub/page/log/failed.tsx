@@ -6,6 +6,13 @@ import { copyText } from "../ui/copy.ts"
 import { Icon } from "../ui/icon.tsx"
 import { words } from "../words.ts"
 
+/** The list of the composer; where there is no composer, the settings. */
+const chooseModel = () => {
+  const button = document.querySelector<HTMLButtonElement>("#dock .picker-button")
+  if (button) button.click()
+  else openSettings("models")
+}
+
 export const Failed = ({
   error,
   prompt,
@@ -26,7 +33,7 @@ export const Failed = ({
             {words.tryAgain}
           </Button>
         )}
-        <Button small kind="ghost" onClick={() => openSettings("models")}>
+        <Button small kind="ghost" onClick={chooseModel}>
           {words.changeModel}
         </Button>
         <Button small kind="ghost" icon="copy" onClick={() => void copyText(error)}>

@@ -1,4 +1,5 @@
 /** An empty conversation: where the agent works, and ideas for a start. */
+import { fromHome } from "../../view/paths.ts"
 import { insertText } from "../client/drafts.ts"
 import { openSettings } from "../client/layout.ts"
 import { workspace } from "../client/open-path.ts"
@@ -18,7 +19,7 @@ export const Greeting = () => {
       <h2>{words.greeting}</h2>
       {directory !== "" && (
         <p>
-          {words.worksIn} <code>{visible(directory)}</code>
+          {words.worksIn} <code>{visible(fromHome(directory))}</code>
           {branch && (
             <>
               , {words.onBranch} <code>{visible(branch)}</code>

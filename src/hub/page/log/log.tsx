@@ -1,6 +1,6 @@
 /** The conversation: a window over its turns, in normal flow, with a spacer above and below. */
 import { useSignalEffect } from "@preact/signals"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useRef } from "preact/hooks"
 import {
   channel,
   isLoaded,
@@ -16,30 +16,13 @@ import { route } from "../client/navigation.ts"
 import { scrollTo } from "../client/scroll-request.ts"
 import { isMarkdownLoaded } from "../parts/lazy-markdown.tsx"
 import { Icon } from "../ui/icon.tsx"
+import { QuietBars } from "../ui/quiet-bars.tsx"
 import { words } from "../words.ts"
 import { Greeting } from "./greeting.tsx"
 import { SwitchNotice } from "./notices.tsx"
 import { PendingPrompt } from "./prompt.tsx"
 import { TurnView } from "./turn.tsx"
 import { useScroll } from "./use-scroll.ts"
-
-const QUIET_MS = 150
-
-const Skeleton = () => {
-  const [isShown, setShown] = useState(false)
-  useEffect(() => {
-    const timer = setTimeout(() => setShown(true), QUIET_MS)
-    return () => clearTimeout(timer)
-  }, [])
-  if (!isShown) return null
-  return (
-    <div class="skeleton" role="status" aria-label={words.loading}>
-      <span />
-      <span />
-      <span />
-    </div>
-  )
-}
 
 export const Log = () => {
   const scroller = useRef<HTMLDivElement>(null)
@@ -105,7 +88,7 @@ export const Log = () => {
         <div class="column" ref={content}>
           {!isReady ? (
             <>
-              <Skeleton />
+              <QuietBars />
               {unsent.map((one) => (
                 <PendingPrompt key={one.clientRequestId} pending={one} />
               ))}

@@ -201,6 +201,10 @@ export const useScroll = (options: ScrollOptions): Scroll => {
       )
         leave()
     }
+    // By keyboard: the person reads what has the focus.
+    const onFocus = ({ target }: FocusEvent) => {
+      if (target !== element && (target as Element).matches(":focus-visible")) leave()
+    }
     const onSelect = () => {
       const selection = getSelection()
       if (selection && !selection.isCollapsed && element.contains(selection.anchorNode)) leave()
@@ -211,6 +215,7 @@ export const useScroll = (options: ScrollOptions): Scroll => {
     element.addEventListener("touchmove", onTouchMove, { passive: true })
     element.addEventListener("keydown", onKey)
     element.addEventListener("click", onClick, { capture: true })
+    element.addEventListener("focusin", onFocus)
     document.addEventListener("selectionchange", onSelect)
     return () => {
       observer.disconnect()
@@ -220,6 +225,7 @@ export const useScroll = (options: ScrollOptions): Scroll => {
       element.removeEventListener("touchmove", onTouchMove)
       element.removeEventListener("keydown", onKey)
       element.removeEventListener("click", onClick, { capture: true })
+      element.removeEventListener("focusin", onFocus)
       document.removeEventListener("selectionchange", onSelect)
     }
   }, [])

@@ -9,6 +9,7 @@ import { Button } from "../ui/button.tsx"
 import { Delta } from "../ui/delta.tsx"
 import { Icon } from "../ui/icon.tsx"
 import { Path } from "../ui/path.tsx"
+import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
 
 export interface DiffFile {
@@ -23,6 +24,12 @@ const LETTERS: Readonly<Record<string, string>> = {
   modified: "M",
   deleted: "D",
   renamed: "R",
+}
+
+/** The former path of a renamed file; only its name when the folder is the same. */
+const relativeTo = (path: string, from: string): string => {
+  const folder = path.slice(0, path.lastIndexOf("/") + 1)
+  return from.startsWith(folder) ? from.slice(folder.length) : from
 }
 
 type Range = readonly [from: number, to: number]
@@ -48,6 +55,7 @@ export const FileChange = ({
     if (wanted.line !== undefined) setSelected([wanted.line, wanted.line])
     section.current?.scrollIntoView({ block: "start" })
   }, [wanted])
+  const from = parsed?.[0]?.from
   const counts = parsed?.reduce(
     (sum, { added, removed }) => ({ added: sum.added + added, removed: sum.removed + removed }),
     { added: 0, removed: 0 },
@@ -77,6 +85,9 @@ export const FileChange = ({
           {LETTERS[status] ?? "M"}
         </span>
         <Path path={path} />
+        {from !== undefined && (
+          <span class="file-from">{words.renamedFrom(visible(relativeTo(path, from)))}</span>
+        )}
         <span class="grow" />
         {lines > LARGE_LINES && <span class="fold-meta">{words.largeFile(lines)}</span>}
         {counts && <Delta {...counts} />}

@@ -6,6 +6,7 @@ import { isDark, theme } from "../client/theme.ts"
 import { Button } from "../ui/button.tsx"
 import { words } from "../words.ts"
 import { Empty } from "./empty.tsx"
+import { useLeftFrame } from "./use-left-frame.ts"
 
 const SANDBOX =
   "allow-scripts allow-same-origin allow-forms allow-popups allow-downloads allow-modals"
@@ -43,6 +44,7 @@ export const Frame = ({ what, name, title, version = 0 }: FrameProps) => {
     frame.current?.contentWindow?.postMessage(message, new URL(state.url, location.href).origin)
   }
   useEffect(tellTheme, [theme.value, state.url])
+  useLeftFrame(frame, what === "terminal" ? state.url : undefined)
   if (state.problem !== undefined)
     return (
       <Empty icon="alert" title={words.frameFailed} text={state.problem}>

@@ -32,7 +32,7 @@ const coloured = createTextCache<{ readonly html: string | undefined }>(500_000)
 
 const keyOf = (code: string, language: string): string => `${language}\n${code}`
 
-/** Its colours are known: showing them takes no time. */
+/** The colours are in the cache. */
 export const isHighlighted = (code: string, language: string): boolean =>
   coloured.has(keyOf(code, language))
 

@@ -63,6 +63,6 @@ prose.addHook("afterSanitizeAttributes", (node) => {
 })
 
 /** The result is TrustedHTML, which the content security policy asks for; Preact types the field as a string. */
-export const sanitizeProse = (html: string): string => prose.sanitize(html) as unknown as string
+export const sanitizeProse = (html: string): string => prose.sanitize(html)
 
-export const sanitizeCode = (html: string): string => code.sanitize(html) as unknown as string
+export const sanitizeCode = (html: string): string => code.sanitize(html)

@@ -1,6 +1,7 @@
 /** Above the conversation: its title, branch and pull requests; context and cost, notifications, panel. */
 import { useState } from "preact/hooks"
-import { hasSide, isDrawerOpen, toggleSide } from "../client/layout.ts"
+import { isDrawerOpen } from "../client/drawer.ts"
+import { hasSide, toggleSide } from "../client/layout.ts"
 import { hasNewVersion } from "../client/new-version.ts"
 import { route, showPanel } from "../client/navigation.ts"
 import { notifications, toggleNotifications } from "../client/notify.ts"

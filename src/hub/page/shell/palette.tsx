@@ -1,24 +1,20 @@
 /** Search and commands: conversations by title, messages by their text, and what the page can do. */
-import { useEffect, useState } from "preact/hooks"
-import { layer, openSettings, toggleSide } from "../client/layout.ts"
+import { useState } from "preact/hooks"
+import { layer, openSettings, searchText, toggleSide } from "../client/layout.ts"
 import { go, showPanel } from "../client/navigation.ts"
-import { openNewConversation, request, session, view } from "../client/store.ts"
-import { pathOf } from "../routes.ts"
-import { clockTime } from "../ui/clock.ts"
+import { openNewConversation } from "../client/store.ts"
+import { type PanelName, PANELS, pathOf } from "../routes.ts"
+import { age } from "../ui/clock.ts"
 import { Icon, type IconName } from "../ui/icon.tsx"
 import { modKey } from "../ui/keys.ts"
-import { visible } from "../ui/visible.ts"
+import { Spinner } from "../ui/spinner.tsx"
 import { words } from "../words.ts"
+import { conversationGroups } from "./conversation-groups.ts"
 import { Layer } from "./layer.tsx"
+import { Marked } from "./marked.tsx"
+import { useHits } from "./use-hits.ts"
 
-interface Hit {
-  readonly messageId: string
-  readonly role: string
-  readonly channel: string
-  readonly at: number
-  readonly text: string
-  readonly marks?: readonly (readonly [number, number])[]
-}
+const MAX_CONVERSATIONS = 6
 
 interface Item {
   readonly key: string
@@ -27,11 +23,28 @@ interface Item {
   readonly text: string
   readonly marks?: readonly (readonly [number, number])[]
   readonly meta?: string
+  /** The shortcut that does the same. */
+  readonly keys?: string
   readonly act: () => void
 }
 
-const PAUSE_MS = 250
-const MIN_QUERY = 2
+const panelIcons: Readonly<Record<PanelName, IconName>> = {
+  changes: "branch",
+  terminal: "terminal",
+  preview: "globe",
+  desktop: "screen",
+  editor: "file",
+  review: "eye",
+  images: "image",
+  tasks: "plan",
+  memories: "book",
+}
+const panelKeys: Partial<Readonly<Record<PanelName, string>>> = {
+  changes: modKey("⇧D"),
+  terminal: "Ctrl `",
+  preview: modKey("⇧P"),
+  editor: modKey("⇧E"),
+}
 
 const commands: readonly Item[] = [
   {
@@ -39,16 +52,15 @@ const commands: readonly Item[] = [
     group: words.commands,
     icon: "plus",
     text: words.newConversation,
-    meta: modKey("⇧O"),
+    keys: modKey("⇧O"),
     act: openNewConversation,
   },
-  ...(
-    ["changes", "terminal", "preview", "editor", "review", "images", "tasks", "memories"] as const
-  ).map((name): Item => ({
+  ...PANELS.map((name): Item => ({
     key: name,
     group: words.commands,
-    icon: "panel",
+    icon: panelIcons[name],
     text: words.tabs[name],
+    ...(panelKeys[name] && { keys: panelKeys[name] }),
     act: () => showPanel(name),
   })),
   {
@@ -56,7 +68,7 @@ const commands: readonly Item[] = [
     group: words.commands,
     icon: "side",
     text: words.conversations,
-    meta: modKey("B"),
+    keys: modKey("B"),
     act: toggleSide,
   },
   {
@@ -64,54 +76,10 @@ const commands: readonly Item[] = [
     group: words.commands,
     icon: "settings",
     text: words.settings,
-    meta: modKey(","),
+    keys: modKey(","),
     act: () => openSettings("models"),
   },
 ]
-
-/** Messages that say the query. The hub searches all of them, also those that are not on the page. */
-const useHits = (query: string): { readonly hits: readonly Hit[]; readonly state: string } => {
-  const [hits, setHits] = useState<readonly Hit[]>([])
-  const [state, setState] = useState<"idle" | "busy" | "done" | "failed">("idle")
-  useEffect(() => {
-    if (query.length < MIN_QUERY) {
-      setHits([])
-      return setState("idle")
-    }
-    let isCurrent = true
-    setState("busy")
-    const timer = setTimeout(async () => {
-      const reply = await request({ type: "search", query, limit: 20 })
-      if (!isCurrent) return
-      setState(reply.ok ? "done" : "failed")
-      setHits(reply.ok && Array.isArray(reply["hits"]) ? (reply["hits"] as readonly Hit[]) : [])
-    }, PAUSE_MS)
-    return () => {
-      isCurrent = false
-      clearTimeout(timer)
-    }
-  }, [query])
-  return { hits, state }
-}
-
-const Marked = ({ text, marks = [] }: Pick<Item, "text" | "marks">) => {
-  let at = 0
-  return (
-    <span class="palette-text">
-      {marks.map(([start, end]) => {
-        const before = text.slice(at, start)
-        at = end
-        return (
-          <>
-            {visible(before)}
-            <mark>{visible(text.slice(start, end))}</mark>
-          </>
-        )
-      })}
-      {visible(text.slice(at))}
-    </span>
-  )
-}
 
 const marksOf = (text: string, query: string): readonly (readonly [number, number])[] => {
   const at = query === "" ? -1 : text.toLowerCase().indexOf(query)
@@ -119,37 +87,35 @@ const marksOf = (text: string, query: string): readonly (readonly [number, numbe
 }
 
 export const Palette = () => {
-  const [text, setText] = useState("")
+  const [text, setText] = useState(searchText.peek())
   const [at, setAt] = useState(0)
   const query = text.trim().toLowerCase()
-  const { hits, state } = useHits(query)
-  const close = () => (layer.value = undefined)
-  const conversations = view.value.channels
-    .map(({ key, title, lastText, updatedAt }) => ({
-      key,
-      name: title ?? lastText ?? words.newConversation,
-      updatedAt,
-    }))
-    .filter(({ name }) => name.toLowerCase().includes(query))
-    .toSorted((a, b) => b.updatedAt - a.updatedAt)
-    .slice(0, 6)
-    .map(({ key, name, updatedAt }): Item => ({
-      key: `c/${key}`,
+  const { hits, state, retry } = useHits(query)
+  const close = () => {
+    searchText.value = ""
+    layer.value = undefined
+  }
+  const conversations = conversationGroups.value
+    .flatMap(({ rows }) => rows)
+    .filter(({ title }) => title.toLowerCase().includes(query))
+    .slice(0, MAX_CONVERSATIONS)
+    .map((row): Item => ({
+      key: `c/${row.session}/${row.channel}`,
       group: words.conversations,
       icon: "bot",
-      text: name,
-      marks: marksOf(name, query),
-      meta: clockTime(updatedAt),
-      act: () => go(pathOf({ session: session.value, channel: key })),
+      text: row.title,
+      marks: marksOf(row.title, query),
+      ...(row.updatedAt > 0 && { meta: age(row.updatedAt, Date.now()) }),
+      act: () => go(pathOf(row)),
     }))
   const messages = hits.map((hit): Item => ({
-    key: `m/${hit.messageId}`,
+    key: `m/${hit.session}/${hit.messageId}`,
     group: words.messages,
     icon: hit.role === "user" ? "asks" : "bot",
     text: hit.text,
-    ...(hit.marks && { marks: hit.marks }),
-    meta: clockTime(hit.at),
-    act: () => go(pathOf({ session: session.value, channel: hit.channel, message: hit.messageId })),
+    marks: hit.marks,
+    meta: age(hit.at, Date.now()),
+    act: () => go(pathOf({ session: hit.session, channel: hit.channel, message: hit.messageId })),
   }))
   const shown = [
     ...conversations,
@@ -210,18 +176,33 @@ export const Palette = () => {
                   onClick={() => run(item)}
                 >
                   <Icon name={item.icon} />
-                  <Marked text={item.text} {...(item.marks && { marks: item.marks })} />
+                  <span class="palette-text">
+                    <Marked text={item.text} marks={item.marks} />
+                  </span>
                   {item.meta && <span class="fold-meta">{item.meta}</span>}
+                  {item.keys && <kbd class="palette-keys not-phone">{item.keys}</kbd>}
                 </div>
               ) : null,
             )}
           </div>
         ))}
       </div>
-      {state === "failed" && <p class="palette-note">{words.searchFailed}</p>}
-      {shown.length === 0 && state !== "busy" && (
-        <p class="palette-note">{words.nothingSays(text)}</p>
-      )}
+      <p class="palette-note" role="status">
+        {state === "failed" ? (
+          <>
+            {words.searchFailed}{" "}
+            <button type="button" class="link" onClick={retry}>
+              {words.tryAgain}
+            </button>
+          </>
+        ) : state === "busy" ? (
+          <>
+            <Spinner size={12} /> {words.searching}
+          </>
+        ) : shown.length === 0 ? (
+          words.nothingSays(text)
+        ) : null}
+      </p>
     </Layer>
   )
 }

@@ -1,13 +1,16 @@
 /** The keys of the page, and what they do. None of them is a key that browsers keep for themselves. */
 import { focusComposer } from "../client/focus.ts"
-import { layer, openSettings, toggleSide, isDrawerOpen } from "../client/layout.ts"
+import { closeDrawer, isDrawerOpen } from "../client/drawer.ts"
+import { layer, openSettings, toggleSide } from "../client/layout.ts"
 import { route, showPanel } from "../client/navigation.ts"
 import { scrollTo } from "../client/scroll-request.ts"
 import { isWorking, openNewConversation, stopTurn, turns } from "../client/store.ts"
+import { hasSingleKeys } from "../client/single-keys.ts"
 import { textOfMessage } from "../log/message-text.ts"
 import type { PanelName } from "../routes.ts"
 import { copyText } from "../ui/copy.ts"
 import { isMod } from "../ui/keys.ts"
+import { moveInList, moveRegion } from "./regions.ts"
 
 /** A second Escape within this time stops the turn although text is typed. */
 const TWICE_MS = 1000
@@ -36,35 +39,10 @@ const modKeys: Readonly<Record<string, () => void>> = {
   "shift+c": copyLast,
 }
 
-/** Each region and what gets the focus in it; the first that is there. */
-const REGIONS: readonly (readonly [area: string, ...entries: string[]])[] = [
-  ["#side", "#side a[aria-current]", "#side .side-new"],
-  ["#log", "#log"],
-  ["#dock", "#prompt", "#dock button"],
-  ["#panel", "#panel [role=tab][aria-selected=true]"],
-]
-
-/** F6 goes round the regions of the page. */
-const moveRegion = (by: 1 | -1) => {
-  const found = REGIONS.flatMap(([area, ...entries]) => {
-    const entry = entries
-      .map((selector) => document.querySelector<HTMLElement>(selector))
-      .find((element) => element !== null)
-    return entry ? [{ area: document.querySelector(area), entry }] : []
-  })
-  const at = found.findIndex(({ area }) => area?.contains(document.activeElement))
-  // Outside of every region, the first key goes to the first or the last one.
-  const next = at === -1 && by === -1 ? -1 : at + by
-  found.at(next % found.length)?.entry.focus()
-}
-
 export const watchKeys = (): void => {
   let escapedAt = 0
   const onEscape = (target: EventTarget | null) => {
-    if (isDrawerOpen.value) {
-      isDrawerOpen.value = false
-      return
-    }
+    if (isDrawerOpen.value) return closeDrawer()
     const now = Date.now()
     const field =
       target instanceof HTMLTextAreaElement && target.id === "prompt" ? target : undefined
@@ -75,9 +53,14 @@ export const watchKeys = (): void => {
     if (target instanceof HTMLElement && isField(target)) target.blur()
   }
   const onPlainKey = (event: KeyboardEvent): boolean => {
+    if (event.key === "End") {
+      scrollTo.value = { to: "end" }
+      return true
+    }
+    if (!hasSingleKeys.value) return false
     if (event.key === "/") focusComposer()
     else if (event.key === "?") openSettings("shortcuts")
-    else if (event.key === "End") scrollTo.value = { to: "end" }
+    else if (event.key === "j" || event.key === "k") return moveInList(event.key === "j" ? 1 : -1)
     else if (/^[1-9]$/.test(event.key)) {
       const option = document.querySelector<HTMLButtonElement>(`[data-option="${event.key}"]`)
       if (!option) return false

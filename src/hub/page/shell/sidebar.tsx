@@ -1,63 +1,32 @@
 /** The conversations of every session, by day, with a field that filters their titles. */
-import { computed } from "@preact/signals"
 import { useState } from "preact/hooks"
-import { type ListedSession, sidebarGroups } from "../../view/sidebar-rows.ts"
-import {
-  hasSide,
-  isDrawerOpen,
-  isPhone,
-  layer,
-  openSettings,
-  toggleSide,
-} from "../client/layout.ts"
+import { hasSide, isPhone, layer, openSettings, searchText, toggleSide } from "../client/layout.ts"
+import { isDrawerOpen } from "../client/drawer.ts"
 import { go, isPlainClick, route } from "../client/navigation.ts"
 import {
   createProblem,
   newWorkspaces,
   openNewConversation,
   openSessionIn,
-  seenRev,
-  session,
   sessions,
 } from "../client/store.ts"
-import { channels, stateOf } from "../client/slices.ts"
 import { pathOf } from "../routes.ts"
 import { Icon } from "../ui/icon.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
 import { modKey } from "../ui/keys.ts"
 import { Mark } from "../ui/mark.tsx"
 import { Menu } from "../ui/menu.tsx"
+import { QuietBars } from "../ui/quiet-bars.tsx"
 import { words } from "../words.ts"
+import { conversationGroups } from "./conversation-groups.ts"
 import { ConnectionFoot } from "./connection-foot.tsx"
+import { FoundMessages } from "./found-messages.tsx"
 import { SessionRow } from "./session-row.tsx"
-
-const sessionTitle = stateOf("title")
-
-/** The open session is known better from its own events than from the list. */
-const listed = computed((): readonly ListedSession[] => {
-  const others = sessions.value ?? []
-  const title = sessionTitle.value
-  return others.map((one) =>
-    one.id === session.value && channels.value.length > 0
-      ? { ...one, channels: channels.value, ...(typeof title === "string" && { title }) }
-      : one,
-  )
-})
-
-const midnight = (): number => new Date().setHours(0, 0, 0, 0)
-
-const groups = computed(() =>
-  sidebarGroups({
-    sessions: listed.value,
-    seen: seenRev,
-    today: midnight(),
-  }),
-)
 
 export const Sidebar = () => {
   const [query, setQuery] = useState("")
   const wanted = query.trim().toLowerCase()
-  const shown = groups.value
+  const shown = conversationGroups.value
     .map(({ label, rows }) => ({
       label,
       rows: rows.filter(({ title }) => title.toLowerCase().includes(wanted)),
@@ -110,8 +79,10 @@ export const Sidebar = () => {
             placeholder={words.search}
             value={query}
             onInput={({ currentTarget }) => setQuery(currentTarget.value)}
-            onKeyDown={({ key }) => {
-              if (key === "Enter") layer.value = "search"
+            onKeyDown={(event) => {
+              if (event.key !== "Enter" || event.isComposing) return
+              searchText.value = query
+              layer.value = "search"
             }}
           />
           <kbd class="not-phone">{modKey("K")}</kbd>
@@ -140,9 +111,14 @@ export const Sidebar = () => {
             </ul>
           </section>
         ))}
-        {shown.length === 0 && (
-          <p class="side-none">{wanted === "" ? words.noConversations : words.noTitles(query)}</p>
+        {sessions.value === undefined ? (
+          <QuietBars />
+        ) : (
+          shown.length === 0 && (
+            <p class="side-none">{wanted === "" ? words.noConversations : words.noTitles(query)}</p>
+          )
         )}
+        <FoundMessages query={wanted} onFollow={follow} />
       </div>
       <ConnectionFoot onSettings={() => openSettings("models")} />
     </nav>

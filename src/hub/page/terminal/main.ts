@@ -165,14 +165,36 @@ const makeButton = (face: string, act: () => void, label?: string): HTMLButtonEl
   return button
 }
 
-const listenToPage = (pages: readonly string[]): void =>
-  addEventListener("message", ({ data, origin, source }: MessageEvent<unknown>) => {
-    if (source !== window.parent || !pages.includes(origin)) return
-    if (typeof data !== "object" || data === null) return
-    const { type: kind, theme } = data as { type?: unknown; theme?: unknown }
-    if (kind === "theme" && (theme === "light" || theme === "dark")) showTheme(theme)
-    if (kind === "focus") terminal.focus()
-  })
+/** The origin of the page around this document, once it has sent something. */
+const page: { origin: string | undefined } = { origin: undefined }
+
+/** F6 goes on to the next region of the page, Shift+F6 to the one before: a keyboard must not be caught in here. */
+terminal.attachCustomKeyEventHandler(({ type: kind, key, shiftKey }) => {
+  if (key !== "F6" || page.origin === undefined) return true
+  if (kind === "keydown") window.parent.postMessage({ type: "leave", back: shiftKey }, page.origin)
+  return false
+})
+
+/** The page sends its theme when this document has loaded, often before it is known which pages may send something. */
+const early: MessageEvent<unknown>[] = []
+const allowed: { pages: readonly string[] | undefined } = { pages: undefined }
+
+const onMessage = (event: MessageEvent<unknown>): void => {
+  const { data, origin, source } = event
+  if (allowed.pages === undefined) return void early.push(event)
+  if (source !== window.parent || !allowed.pages.includes(origin)) return
+  page.origin = origin
+  if (typeof data !== "object" || data === null) return
+  const { type: kind, theme } = data as { type?: unknown; theme?: unknown }
+  if (kind === "theme" && (theme === "light" || theme === "dark")) showTheme(theme)
+  if (kind === "focus") terminal.focus()
+}
+addEventListener("message", onMessage)
+
+const listenTo = (pages: readonly string[]): void => {
+  allowed.pages = pages
+  for (const event of early.splice(0)) onMessage(event)
+}
 
 terminal.open(screen)
 showTheme()
@@ -182,7 +204,7 @@ new ResizeObserver(() => {
 }).observe(screen)
 try {
   const { pages } = await readList()
-  listenToPage(pages)
+  listenTo(pages)
   await refresh()
 } catch {
   status.textContent = "The terminal cannot be reached. Open it again from the page."

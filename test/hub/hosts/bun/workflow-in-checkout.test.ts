@@ -39,7 +39,7 @@ afterAll(async () => {
   await rm(programs, { recursive: true, force: true })
 })
 
-test("a workflow with a repository and a branch is ordered in a child session that has them, and the parent hears of its end", async () => {
+test("a workflow with a repository and a branch is ordered in a child session that has them, and the parent gets its end", async () => {
   const { request } = setup.runner.uplink
   const { execution } = await request("workflow-run", {
     workflowId: "build",

@@ -76,7 +76,7 @@ test("a prompt reaches the fleet through the binding, without FLEET_URL, and a s
   expect(provider.specs.map(({ session }) => session)).toEqual(["bound"])
 })
 
-test("a workflow with a repository runs in a sandbox of its own that has it, and the session hears of its end", async () => {
+test("a workflow with a repository runs in a sandbox of its own that has it, and the session gets its end", async () => {
   const { request } = provider.runnerOf("bound")?.uplink ?? {}
   if (!request) throw new Error("the session has no runner")
   const data = { steps: [{ id: "one", type: "bash", command: "true" }] }
