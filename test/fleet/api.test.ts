@@ -128,6 +128,28 @@ describe("who may call", () => {
     expect(status).toBe(403)
   })
 
+  test("an API key of the hub opens the sandboxes of its owner as far as its scopes allow, until it is revoked", async () => {
+    const boss = await tokenOf("kim", "sessions:admin keys")
+    const keyWith = async (scope: string) => {
+      const made = await call("POST", "/keys", { name: scope, scopes: [scope] }, as(boss))
+      return { key: String(made.body["key"]), row: made.body["row"] as { readonly prefix: string } }
+    }
+    const writer = await keyWith("sessions:write")
+    const reader = await keyWith("sessions:read")
+    const resolve = (token: string) =>
+      call("POST", "/api/threads/K:1/resolve?wait=1", undefined, as(token))
+    const { status, body } = await resolve(writer.key)
+    expect(status).toBe(200)
+    const path = `/api/sandbox/${String(body["sessionId"])}`
+    expect((await call("GET", `${path}/status`, undefined, as(reader.key))).status).toBe(200)
+    expect((await resolve(reader.key)).status).toBe(403)
+    expect((await call("POST", `${path}/terminate`, undefined, as(writer.key))).status).toBe(403)
+    expect((await call("GET", `${path}/status`, undefined, as(bob))).status).toBe(404)
+    expect((await call("GET", "/api/sandboxes", undefined, as(writer.key))).status).toBe(404)
+    await call("DELETE", `/keys/${writer.row.prefix}`, undefined, as(boss))
+    expect((await resolve(writer.key)).status).toBe(401)
+  })
+
   test("a path below the API that no row has is 404 in the form of the API", async () => {
     for (const path of [
       "/api/sandbox/s/fly",

@@ -1,5 +1,6 @@
 /** The conversations of a session, one row per channel. Computed from messages, queue and questions. */
 import type { ChannelSummary } from "../../wire/clients/conversation.ts"
+import { withoutMarks } from "./markdown-words.ts"
 import type { Sql } from "./ports.ts"
 import { channelCountsRow, channelRow, newestMessageRow, readRow, readRows } from "./rows.ts"
 
@@ -36,7 +37,7 @@ export const readChannel = (sql: Sql, key: string): ChannelSummary => {
     key,
   )
   const { working = 0, queued = 0, waiting = 0 } = counts ?? {}
-  const lastText = shorten(counts?.last_text ?? "")
+  const lastText = shorten(withoutMarks(counts?.last_text ?? ""))
   return {
     key,
     status:
@@ -60,9 +61,5 @@ export const readChannel = (sql: Sql, key: string): ChannelSummary => {
 export const readChannels = (sql: Sql): readonly ChannelSummary[] =>
   readChannelKeys(sql).map((key) => readChannel(sql, key))
 
-const shorten = (text: string): string => {
-  const line = text.replaceAll(/\s+/g, " ").trim()
-  return line.length <= TEXT_CHARACTERS
-    ? line
-    : `${line.slice(0, TEXT_CHARACTERS - 1).toWellFormed()}…`
-}
+const shorten = (line: string): string =>
+  line.length <= TEXT_CHARACTERS ? line : `${line.slice(0, TEXT_CHARACTERS - 1).toWellFormed()}…`

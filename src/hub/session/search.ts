@@ -2,10 +2,9 @@
 import type { SearchHit } from "../../wire/clients/conversation.ts"
 import type { Sql, SqlValue } from "./ports.ts"
 import { readRows, searchRow } from "./rows.ts"
+import { excerptOf } from "./search-excerpt.ts"
 import { hasSearchIndex } from "./search-index.ts"
 
-const BEFORE_CHARACTERS = 60
-const EXCERPT_CHARACTERS = 240
 /** The index knows groups of three characters. */
 const TOO_SHORT = /^.{0,2}$/su
 
@@ -41,7 +40,8 @@ export const searchText = (sql: Sql, { query, channel, limit }: SearchRequest): 
     role,
     channel: key,
     at: created_at,
-    ...excerpt(text, query),
+    // The page shows a person's words as they are.
+    ...excerptOf(text, query, role !== "user"),
   }))
   return { hits, more: rows.length > limit }
 }
@@ -63,16 +63,4 @@ const placesFor = (
   // Quoted, the whole query is one phrase: no character of it has a meaning in FTS5's language.
   const phrase = `"${query.replaceAll("\0", " ").replaceAll('"', '""')}"`
   return { places: IN_INDEX, values: [phrase, pattern] }
-}
-
-/** The text around the first match, with the position of every match in it. */
-const excerpt = (text: string, query: string): Pick<SearchHit, "text" | "marks"> => {
-  const match = new RegExp(query.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`), "gi")
-  const first = text.search(match)
-  const start = Math.max(0, first - BEFORE_CHARACTERS)
-  const shown = text.slice(start, start + EXCERPT_CHARACTERS).toWellFormed()
-  const marks = [...shown.matchAll(match)].map(
-    ({ index, 0: { length } }) => [index, index + length] as const,
-  )
-  return { text: shown, marks }
 }

@@ -24,6 +24,15 @@ describe("an icon", () => {
     )
   })
 
+  test("a shape with a relative start keeps its place behind another one", () => {
+    const cross: readonly Shape[] = [
+      ["path", { d: "M18 6 6 18" }],
+      ["path", { d: "m6 6 12 12" }],
+      ["path", { d: "m12.5.5v4" }],
+    ]
+    expect(iconPath(cross)).toBe("M18 6 6 18M6 6l12 12M12.5 .5v4")
+  })
+
   test("a shape that is not known is an error, so that no icon loses a line", () => {
     expect(() => iconPath([["text", {}]])).toThrow("shape text")
   })

@@ -3,7 +3,9 @@ import { describe, expect, test } from "bun:test"
 import { fallbackChoices, withFallback } from "../../../src/hub/page/dock/fallback-list.ts"
 import { suggestionsFor, wordAt } from "../../../src/hub/page/dock/suggest.ts"
 import { submitsOn } from "../../../src/hub/page/dock/submit-key.ts"
+import { whyOff } from "../../../src/hub/page/panel/why-off.ts"
 import { ansiPieces } from "../../../src/hub/page/parts/ansi.ts"
+import { neighbourOf } from "../../../src/hub/page/parts/neighbour.ts"
 import { channelFields, parseRoute, pathOf } from "../../../src/hub/page/routes.ts"
 import { visible } from "../../../src/hub/page/ui/visible.ts"
 
@@ -128,5 +130,33 @@ describe("the fallbacks in the model picker", () => {
       { id: "x/gone", offered: ["x/gone"] },
     ])
     expect(fallbackChoices([], ["a/one"], "a/one")).toEqual([])
+  })
+})
+
+test("the images before and after one are found, and there is none beyond the ends", () => {
+  expect(neighbourOf(["a", "b", "c"], "b", 1)).toBe("c")
+  expect(neighbourOf(["a", "b", "c"], "b", -1)).toBe("a")
+  expect(neighbourOf(["a", "b", "c"], "c", 1)).toBeUndefined()
+  expect(neighbourOf(["a", "b", "c"], "a", -1)).toBeUndefined()
+  expect(neighbourOf(["a"], "gone", 1)).toBeUndefined()
+})
+
+describe("a panel whose program does not run", () => {
+  test("missing programs are named with the command that installs them", () => {
+    const editor = whyOff("vscode", ["code-server"], ["code-server", "Xvfb"])
+    expect(editor.text).toContain("code-server is not installed")
+    expect(editor.command).toBe("npm install --global code-server")
+    const screen = whyOff("vnc", ["Xvfb", "x11vnc", "websockify"], ["Xvfb", "websockify"])
+    expect(screen.text).toContain("Xvfb and websockify are not installed")
+    expect(screen.command).toBe("apt-get install xvfb websockify novnc")
+  })
+
+  test("a service that was not asked for says how to turn it on", () => {
+    for (const lacks of [undefined, [], ["Xvfb"]]) {
+      const editor = whyOff("vscode", ["code-server"], lacks)
+      expect(editor.text).toContain("turned off")
+      expect(editor.command).toBe("SANDPIPER_SERVICES=vscode sandpiper up")
+    }
+    expect(whyOff("terminal", [], undefined)).toEqual({ text: "This agent serves no terminals." })
   })
 })

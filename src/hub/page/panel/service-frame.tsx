@@ -1,10 +1,11 @@
 /** Terminal, desktop and editor: their frame, or why there is none. */
-import { view } from "../client/store.ts"
+import { stateOf } from "../client/slices.ts"
 import type { PanelName } from "../routes.ts"
 import type { IconName } from "../ui/icon.tsx"
 import { words } from "../words.ts"
 import { Empty } from "./empty.tsx"
 import { Frame } from "./frame.tsx"
+import { whyOff } from "./why-off.ts"
 
 type Service = "vscode" | "vnc" | "terminal"
 
@@ -22,14 +23,8 @@ const SERVICES: Partial<Record<PanelName, Row>> = {
 }
 
 type Services = Partial<Readonly<Record<Service, unknown> & { readonly lacks: unknown }>>
-const services = (): Services => (view.value.state["services"] as Services | undefined) ?? {}
-
-/** What the sandbox lacks for it, by name where the runner has said so. */
-const whyOff = (programs: readonly string[]): string => {
-  const { lacks } = services()
-  const missing = Array.isArray(lacks) ? programs.filter((name) => lacks.includes(name)) : []
-  return missing.length === 0 ? words.notInstalled : words.lacks(missing)
-}
+const reported = stateOf("services")
+const services = (): Services => (reported.value as Services | undefined) ?? {}
 
 export const ServiceFrame = ({ name }: { readonly name: PanelName }) => {
   const row = SERVICES[name]
@@ -37,13 +32,14 @@ export const ServiceFrame = ({ name }: { readonly name: PanelName }) => {
   const title = words.tabs[name]
   const state = services()[row.service]
   if (state === "starting") return <Empty icon={row.icon} title={words.starting(title)} isBusy />
-  if (state === "off" || state === "failed")
+  if (state === "failed") return <Empty icon={row.icon} title={words.notRunning(title)} />
+  if (state === "off") {
+    const { text, command } = whyOff(row.service, row.programs, services().lacks)
     return (
-      <Empty
-        icon={row.icon}
-        title={words.notRunning(title)}
-        text={state === "off" ? whyOff(row.programs) : undefined}
-      />
+      <Empty icon={row.icon} title={words.notRunning(title)} text={text}>
+        {command !== undefined && <code>{command}</code>}
+      </Empty>
     )
+  }
   return <Frame what={row.service} title={title} />
 }

@@ -1,33 +1,13 @@
 /** An image of the conversation. Its place is reserved before its bytes arrive, so that nothing moves. */
-import { useEffect, useState } from "preact/hooks"
-import { artifactUrl } from "../client/api.ts"
-import { session, view } from "../client/store.ts"
-import { Layer } from "../shell/layer.tsx"
+import { useState } from "preact/hooks"
+import { artifacts } from "../client/slices.ts"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
+import { ImageLayer } from "./image-layer.tsx"
+import { useArtifact } from "./use-artifact.ts"
 
 const MAX_HEIGHT = 240
 const SMALL = 96
-
-const useArtifact = (id: string): { readonly url?: string; readonly isGone: boolean } => {
-  const [state, setState] = useState<{ readonly url?: string; readonly isGone: boolean }>({
-    isGone: false,
-  })
-  useEffect(() => {
-    let isCurrent = true
-    let made: string | undefined
-    const read = async () => {
-      made = await artifactUrl(session.value, id)
-      if (isCurrent) setState(made === undefined ? { isGone: true } : { url: made, isGone: false })
-    }
-    void read()
-    return () => {
-      isCurrent = false
-      if (made !== undefined) URL.revokeObjectURL(made)
-    }
-  }, [id])
-  return state
-}
 
 export const ArtifactImage = ({
   id,
@@ -40,7 +20,7 @@ export const ArtifactImage = ({
 }) => {
   const { url, isGone } = useArtifact(id)
   const [isOpen, setOpen] = useState(false)
-  const known = view.value.artifacts.find((artifact) => artifact.id === id)
+  const known = artifacts.value.find((artifact) => artifact.id === id)
   const height = Math.min(isSmall ? SMALL : MAX_HEIGHT, known?.height ?? MAX_HEIGHT)
   const ratio = known?.width && known.height ? known.width / known.height : 1.6
   const size = { width: `${Math.round(height * ratio)}px`, height: `${height}px` }
@@ -64,13 +44,7 @@ export const ArtifactImage = ({
         {url && <img src={url} alt={alt} />}
       </button>
       {isOpen && url && (
-        <Layer
-          label={alt === "" ? words.imageOpen : alt}
-          class="image-layer"
-          onClose={() => setOpen(false)}
-        >
-          <img src={url} alt={alt} />
-        </Layer>
+        <ImageLayer id={id} description={description} onClose={() => setOpen(false)} />
       )}
     </>
   )

@@ -9,7 +9,7 @@ const dataOf = ([tag, attributes]: Shape): string => {
   const number = (name: string): number => Number(attributes[name] ?? 0)
   switch (tag) {
     case "path":
-      return String(attributes["d"])
+      return absoluteStart(String(attributes["d"]))
     case "line":
       return `M${number("x1")} ${number("y1")}L${number("x2")} ${number("y2")}`
     case "circle":
@@ -25,6 +25,14 @@ const dataOf = ([tag, attributes]: Shape): string => {
       throw new Error(`an icon has the shape ${tag}, which is not known here`)
   }
 }
+
+/** A relative start is absolute at the beginning of a path only; the points that follow it stay relative. */
+const absoluteStart = (data: string): string =>
+  data.replace(RELATIVE_START, (_start, x: string, y: string, next: string) =>
+    /[a-z]|^$/i.test(next) ? `M${x} ${y}${next}` : `M${x} ${y}l${next}`,
+  )
+
+const RELATIVE_START = /^\s*m\s*(-?(?:\d+\.?\d*|\.\d+))[\s,]*(-?(?:\d+\.?\d*|\.\d+))[\s,]*(.?)/
 
 const ellipse = (cx: number, cy: number, rx: number, ry: number): string =>
   `M${cx - rx} ${cy}a${rx} ${ry} 0 1 0 ${2 * rx} 0a${rx} ${ry} 0 1 0 ${-2 * rx} 0z`
