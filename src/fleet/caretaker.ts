@@ -1,6 +1,6 @@
 /**
- * What has to be done from time to time for sandboxes that nothing happens to: busy ones are kept alive, snapshots and
- * volumes that are not needed are removed, a snapshot that ends soon is renewed. One replica does it at a time.
+ * Periodic work for sandboxes without events: keeps busy ones alive, removes snapshots and volumes that are not needed,
+ * renews a snapshot that ends soon. One replica does it at a time.
  */
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
