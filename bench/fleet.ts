@@ -2,7 +2,7 @@
  * Times of a sandbox's life on this machine: isolated local sandboxes beside processes without isolation and beside podman,
  * in the same run. Then 50 isolated sandboxes at once, with a stand-in for OpenCode. Needs root, bubblewrap and passt.
  */
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { ImageChoice, SandboxProvider, SandboxSpec } from "../src/fleet/providers/contract.ts"
@@ -239,7 +239,9 @@ const memoryOf = (group: string): number =>
     .split("\n")
     .filter((pid) => pid !== "")
     .map((pid) => {
-      const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8")
+      const file = `/proc/${pid}/smaps_rollup`
+      // A process of the start may end meanwhile.
+      const text = existsSync(file) ? readFileSync(file, "utf8") : ""
       return Number(/^Pss:\s+(\d+)/m.exec(text)?.[1] ?? 0) / 1024
     })
     .reduce((sum, one) => sum + one, 0)

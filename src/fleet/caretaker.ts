@@ -1,10 +1,10 @@
 /**
- * What has to be done from time to time for sandboxes that nothing happens to: busy ones are kept alive, snapshots and
- * volumes that are not needed are removed, a snapshot that ends soon is renewed. One replica does it at a time.
+ * Periodic work for sandboxes without events: keeps busy ones alive, removes snapshots and volumes that are not needed,
+ * renews a snapshot that ends soon. One replica does it at a time.
  */
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
-import { basesToRemove } from "./core/base-snapshots.ts"
+import { basesToRemove, isBaseName } from "./core/base-snapshots.ts"
 import { workspaceVolume } from "./core/names.ts"
 import { dayOf } from "./core/quota.ts"
 import { mustRenew, snapshotsToRemove, type StoredSnapshot } from "./core/snapshots.ts"
@@ -40,6 +40,21 @@ const BUILD_MS = 30 * 60_000
 const KEEP_ALIVE_MS = 10 * 60_000
 /** The provider must not stop a sandbox before the fleet does. */
 const BUFFER_MS = 30 * 60_000
+
+/**
+ * Snapshots of sessions whose records were deleted. The sessions are read after the snapshots, so the session of each was
+ * there. Another session may have been made from one.
+ */
+const orphansOf = (
+  snapshots: readonly StoredSnapshot[],
+  sessions: readonly StoredSession[],
+): readonly StoredSnapshot[] => {
+  const known = new Set(sessions.map(({ id }) => id))
+  const used = new Set(sessions.flatMap(({ life }) => life.snapshot?.id ?? []))
+  return snapshots.filter(
+    ({ id, session }) => !known.has(session) && !used.has(id) && !isBaseName(session),
+  )
+}
 
 export const createCaretaker = (options: CaretakerOptions): Caretaker => {
   const { store, provider, clock, log } = options
@@ -124,6 +139,7 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
     for (const id of basesToRemove(snapshots, options.runtimeKey, snapshotLifeMs, clock.now()))
       await removeSnapshot("base", id)
     const sessions = await store.list()
+    for (const { id, session } of orphansOf(snapshots, sessions)) await removeSnapshot(session, id)
     await countSeconds(sessions)
     for (const session of sessions) {
       await keepAlive(session)

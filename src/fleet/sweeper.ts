@@ -68,9 +68,10 @@ export const createSweeper = (options: SweeperOptions): Sweeper => {
         bySession.set(info.session, [...(bySession.get(info.session) ?? []), info])
     }
     const known = await store.list()
+    const knownIds = new Set(known.map(({ id }) => id))
     const leaked: string[] = []
     for (const [session, found] of bySession) {
-      if (known.some(({ id }) => id === session)) continue
+      if (knownIds.has(session)) continue
       const old = ({ createdAt }: SandboxInfo) =>
         createdAt !== undefined && clock.now() - createdAt >= GRACE_MS
       leaked.push(...found.filter(old).map(({ ref }) => ref))

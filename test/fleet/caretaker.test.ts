@@ -249,6 +249,52 @@ describe("a round of the caretaker", () => {
     )
   })
 
+  test("the snapshots of a forgotten session are removed with their rows, except one that another session is made from", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    const removed: string[] = []
+    let isAway = true
+    const provider: SandboxProvider = {
+      ...memoryProvider(),
+      removeSnapshot: async (id) => {
+        if (isAway) return { is: "unknown", why: "no answer" }
+        removed.push(id)
+        return { is: "ok", value: undefined }
+      },
+    }
+    await put(store, "stays", { snapshot: { id: "of-stays" } }, 0)
+    await put(store, "gone", { snapshot: { id: "of-gone" } }, 0)
+    await put(store, "copy", { snapshot: { id: "taken-over" } }, 0)
+    for (const [id, session] of [
+      ["of-stays", "stays"],
+      ["of-gone", "gone"],
+      ["older-of-gone", "gone"],
+      ["taken-over", "gone"],
+      ["of-the-base", "base:v1"],
+    ] as const)
+      await store.addSnapshot({ id, session, createdAt: clock.now() })
+    await store.forget("gone")
+    const { round } = createCaretaker({
+      runtimeKey: "v1",
+      store,
+      provider,
+      replica: "r1",
+      clock,
+      log: silentLog,
+      idleMs: 900_000,
+      volumeMs: 7 * DAY,
+      keeper: { want: async () => undefined },
+    })
+    const kept = async () => (await store.snapshots()).map(({ id }) => id).toSorted()
+    await round()
+    // What is not removed at the provider is not forgotten either.
+    expect(await kept()).toHaveLength(5)
+    isAway = false
+    await round()
+    expect(removed.toSorted()).toEqual(["of-gone", "older-of-gone"])
+    expect(await kept()).toEqual(["of-stays", "of-the-base", "taken-over"])
+  })
+
   test("busy sandboxes are kept alive every ten minutes by one replica, snapshots and volumes are removed in time", async () => {
     const store = openSqliteStore(":memory:")
     const clock = createManualClock(1000 * DAY)

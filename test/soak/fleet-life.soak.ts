@@ -7,7 +7,11 @@ import { lifeProperties } from "../fleet/core/life-properties.ts"
 
 describe("40,000 lives with each kind of provider keep every promise", () => {
   for (const { name, check } of lifeProperties)
-    test(`a provider with ${name}`, () => check({ newLife, step, dueAt }, 40_000), 300_000)
+    test(
+      `40,000 lives with a provider with ${name} keep every promise`,
+      () => check({ newLife, step, dueAt }, 40_000),
+      300_000,
+    )
 })
 
 describe("each known fault of the machine is noticed by at least one property", () => {

@@ -1,6 +1,6 @@
 /**
- * Routes for another session agent that starts and stops sandboxes itself: it names the address and the tokens of the
- * runner's link, so these sessions are not in the hub, and nothing but these calls puts them to sleep.
+ * Routes for another session agent that starts and stops sandboxes itself. It names the address and the tokens of the
+ * runner's link. These sessions are not in the hub, so only these calls put them to sleep.
  */
 import type { z } from "zod"
 import { bodies, restoreBody } from "../core/bodies.ts"

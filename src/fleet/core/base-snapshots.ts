@@ -9,7 +9,8 @@ const SUPERSEDED_MS = 60 * 60_000
 /** Base snapshots are stored beside those of sessions, under this name in place of a session's id. */
 export const baseName = (runtimeKey: string): string => `${PREFIX}${runtimeKey}`
 
-const isBase = ({ session }: StoredSnapshot): boolean => session.startsWith(PREFIX)
+export const isBaseName = (session: string): boolean => session.startsWith(PREFIX)
+const isBase = ({ session }: StoredSnapshot): boolean => isBaseName(session)
 
 const newestFirst = (a: StoredSnapshot, b: StoredSnapshot): number =>
   b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1)

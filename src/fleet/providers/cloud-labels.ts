@@ -47,3 +47,18 @@ export const cloudVolumeName = (name: string): string => {
   const digest = digestOf(name).replace(/^.*:/, "").slice(0, 16)
   return `${readable.slice(0, 40) || "volume"}-${digest}`
 }
+
+const keyOf = (deployment: string): string => digestOf(deployment).replace(/^.*:/, "").slice(0, 16)
+
+/** The name of a snapshot in a cloud whose snapshots have no labels: whose it is and when it was made. */
+export const cloudSnapshotName = (labels: CloudLabels, at: number): string => {
+  const deployment = labels["sandpiper-deployment"]
+  const owner = deployment === undefined ? "none" : keyOf(deployment)
+  return `sp-${owner}-${at}-${crypto.randomUUID().slice(0, 8)}`
+}
+
+/** When the snapshot of this name was made; undefined if it is not one of this deployment. */
+export const readCloudSnapshotName = (name: string, deployment: string): number | undefined => {
+  const [, owner, at] = /^sp-([0-9a-f]{16})-(\d{1,15})-[0-9a-f]{8}$/.exec(name) ?? []
+  return owner === keyOf(deployment) ? Number(at) : undefined
+}

@@ -23,6 +23,10 @@ export const daytonaPage = z.object({
   nextCursor: z.string().nullish(),
 })
 export const daytonaSnapshot = z.object({ id: z.string().regex(DAYTONA_REF), state: z.string() })
+export const daytonaSnapshots = z.object({
+  items: z.array(z.object({ name: z.string() })),
+  totalPages: z.number(),
+})
 export const daytonaPreview = z.object({ url: z.url(), token: z.string() })
 
 const states: Readonly<Record<string, SandboxInfo["state"]>> = {

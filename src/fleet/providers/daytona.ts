@@ -3,7 +3,14 @@
  * the change. Daytona stops an idle sandbox by itself and deletes one that stays stopped for two days.
  */
 import { type Clock, sleep } from "../../lib/clock.ts"
-import { hasLabels, labelsToFind, toCloudLabels, withIdleBuffer } from "./cloud-labels.ts"
+import {
+  cloudSnapshotName,
+  hasLabels,
+  labelsToFind,
+  readCloudSnapshotName,
+  toCloudLabels,
+  withIdleBuffer,
+} from "./cloud-labels.ts"
 import {
   type ProviderResult,
   type SandboxProvider,
@@ -20,6 +27,7 @@ import {
   type DaytonaSandbox,
   daytonaSandbox,
   daytonaSnapshot,
+  daytonaSnapshots,
   isGone,
   readToolbox,
   toolboxCommand,
@@ -223,8 +231,9 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
     },
     snapshot: async (ref, kind, limit) => {
       if (kind === "memory") throw new UnsupportedError("daytona", "snapshot of memory")
-      if (!DAYTONA_REF.test(ref)) return missing
-      const id = `sp-${crypto.randomUUID()}`
+      const box = await read(ref)
+      if (box.is !== "ok") return box
+      const id = cloudSnapshotName(box.value.labels, clock.now())
       const asked = await api.done({
         method: "POST",
         path: path(ref, "/snapshot"),
@@ -244,6 +253,25 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       if (made.is === "unknown") return made
       const why = found.value.errorReason ?? "Daytona has not kept it"
       return { is: "unknown", why: `the snapshot failed: ${why}` }
+    },
+    listSnapshots: async function* ({ deployment }) {
+      for (let page = 1, pages = 1; page <= pages; page += 1) {
+        const found = await api.call(
+          {
+            method: "GET",
+            path: "/snapshots",
+            query: { page: String(page), limit: String(PAGE) },
+          },
+          { read: jsonAs(daytonaSnapshots) },
+        )
+        if (found.is !== "ok")
+          throw new Error(found.is === "missing" ? "Daytona has no list of snapshots" : found.why)
+        for (const { name } of found.value.items) {
+          const createdAt = readCloudSnapshotName(name, deployment)
+          if (createdAt !== undefined) yield { id: name, createdAt }
+        }
+        pages = found.value.totalPages
+      }
     },
     removeSnapshot: async (snapshot) => {
       const key = encodeURIComponent(snapshot)

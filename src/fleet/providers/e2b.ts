@@ -4,7 +4,14 @@
  */
 import { z } from "zod"
 import type { Clock } from "../../lib/clock.ts"
-import { hasLabels, labelsToFind, toCloudLabels, withIdleBuffer } from "./cloud-labels.ts"
+import {
+  cloudSnapshotName,
+  hasLabels,
+  labelsToFind,
+  readCloudSnapshotName,
+  toCloudLabels,
+  withIdleBuffer,
+} from "./cloud-labels.ts"
 import { type ProviderResult, type SandboxProvider, UnsupportedError } from "./contract.ts"
 import {
   createdSchema,
@@ -38,6 +45,7 @@ const SNAPSHOT_MS = 10 * 60_000
 const PAUSE_MS = 2 * 60_000
 const PAGE = 100
 /** An id, or `<team>/<name>:<tag>`. */
+const snapshotSchema = z.object({ snapshotID: z.string(), names: z.array(z.string()) })
 const SNAPSHOT_ID = /^[\w-][\w./:-]{0,199}$/
 
 const ok = { is: "ok", value: undefined } as const
@@ -213,12 +221,13 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
     },
     snapshot: async (ref, kind, limit) => {
       if (kind === "memory") throw new UnsupportedError("e2b", "snapshot of memory")
-      if (!ID.test(ref)) return missing
+      const detail = await detailOf(ref)
+      if (detail.is !== "ok") return detail
       const made = await api.call(
         {
           method: "POST",
           path: path(ref, "/snapshots"),
-          json: {},
+          json: { name: cloudSnapshotName(detail.value.metadata, options.clock.now()) },
           limit,
           deadlineMs: SNAPSHOT_MS,
         },
@@ -233,6 +242,25 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
       // The next attempt makes another snapshot.
       await removeSnapshot(id)
       return paused
+    },
+    listSnapshots: async function* ({ deployment }) {
+      let next: string | undefined
+      do {
+        const call = { method: "GET", path: "/snapshots" } as const
+        const query = { limit: String(PAGE), nextToken: next }
+        const answer = await api.send({ ...call, query })
+        const page = api.resultOf(call, answer, { read: jsonAs(z.array(snapshotSchema)) })
+        if (page.is !== "ok")
+          throw new Error(page.is === "missing" ? "E2B has no list of snapshots" : page.why)
+        for (const { snapshotID: id, names } of page.value) {
+          // A name has the team before it and a tag after it.
+          const own = names.map((name) => name.replace(/^.*\//, "").replace(/:[^:]*$/, ""))
+          const [createdAt] = own.flatMap((name) => readCloudSnapshotName(name, deployment) ?? [])
+          if (createdAt !== undefined && SNAPSHOT_ID.test(id)) yield { id, createdAt }
+        }
+        next =
+          answer.status === undefined ? undefined : answer.headers.get("x-next-token") || undefined
+      } while (next !== undefined)
     },
     removeSnapshot,
     terminate,

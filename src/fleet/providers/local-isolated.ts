@@ -288,9 +288,11 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     takeSnapshot: (box, id, limit) => {
       const init = initOf(box)
       const merged = init === undefined ? undefined : `/proc/${init}/root`
+      const { deployment } = box
       const from = { disk: diskOf(box.name), layers: box.layers, merged }
-      return layers.takeSnapshot(id, from, limit)
+      return layers.takeSnapshot(id, { ...from, deployment, createdAt: clock.now() }, limit)
     },
+    listSnapshots: layers.listSnapshots,
     removeSnapshot: (id, boxes) => {
       layers.removeSnapshot(id)
       layers.collect(boxes.flatMap((box) => box.layers))

@@ -19,13 +19,19 @@ import {
 import { join } from "node:path"
 import { z } from "zod"
 import { runCommand } from "../../lib/run-command.ts"
+import type { SnapshotInfo } from "./contract.ts"
 import { BOX_UID, type DiskKind } from "./local-box.ts"
 
 /** A snapshot on top of so many layers is a copy of all of them. */
 const MOST_LAYERS = 20
 const BASE = "base"
 
-const snapshotSchema = z.object({ layers: z.array(z.string()).readonly() })
+const snapshotSchema = z.object({
+  layers: z.array(z.string()).readonly(),
+  /** Snapshots of earlier versions have neither: they are in no list. */
+  deployment: z.string().optional(),
+  createdAt: z.number().optional(),
+})
 
 export interface Layers {
   /** Creates the disk of a new sandbox. Returns its layers, the topmost first; undefined: there is no such snapshot. */
@@ -42,11 +48,14 @@ export interface Layers {
       readonly layers: readonly string[]
       /** The whole disk as the running sandbox sees it. */
       readonly merged: string | undefined
+      readonly deployment: string
+      readonly createdAt: number
     },
     limit: AbortSignal,
   ) => Promise<void>
   readonly removeSnapshot: (id: string) => void
   readonly hasSnapshot: (id: string) => boolean
+  readonly listSnapshots: (deployment: string) => readonly SnapshotInfo[]
   /** Deletes layers that neither a snapshot nor one of these sandboxes uses. */
   readonly collect: (used: readonly string[]) => void
 }
@@ -169,20 +178,29 @@ export const openLayers = (root: string, owner: number | undefined): Layers => {
       return []
     },
     pathsOf: (layers) => layers.map(layerPath),
-    takeSnapshot: async (id, { disk, layers, merged }, limit) => {
+    takeSnapshot: async (id, { disk, layers, merged, deployment, createdAt }, limit) => {
       const draft = `${layerPath(id)}.part`
       const isFlat = layers.length >= MOST_LAYERS && merged !== undefined
       makeFolder(draft)
       await copyTree(isFlat ? merged : join(disk, "upper"), draft, limit)
       renameSync(draft, layerPath(id))
       const stack = isFlat ? [id] : [id, ...layers]
-      writeFileSync(`${snapshotFile(id)}.new`, JSON.stringify({ layers: stack }))
+      const text = JSON.stringify({ layers: stack, deployment, createdAt })
+      writeFileSync(`${snapshotFile(id)}.new`, text)
       renameSync(`${snapshotFile(id)}.new`, snapshotFile(id))
     },
     removeSnapshot: (id) => {
       if (/^[\w-]+$/.test(id)) rmSync(snapshotFile(id), { force: true })
     },
     hasSnapshot: (id) => read(id) !== undefined,
+    listSnapshots: (deployment) =>
+      readdirSync(snapshotsFolder).flatMap((name) => {
+        const id = name.replace(/\.json$/, "")
+        const found = read(id)
+        return found?.deployment === deployment && found.createdAt !== undefined
+          ? [{ id, createdAt: found.createdAt }]
+          : []
+      }),
     collect,
   }
 }

@@ -3,24 +3,31 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
+import { z } from "zod"
 import { runCommand } from "./local-command.ts"
 import { type Box, type BoxMode, missing } from "./local-record.ts"
+
+const labelSchema = z.object({ deployment: z.string(), createdAt: z.number() })
 
 export const plainMode = (options: {
   readonly root: string
   readonly self: readonly string[]
+  readonly now: () => number
 }): BoxMode => {
-  const { root, self } = options
+  const { root, self, now } = options
   const folders = { files: join(root, "files"), snapshots: join(root, "snapshots") }
   for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 })
   /** The same path in every generation of a session: OpenCode's sessions belong to a directory. */
   const filesOf = (session: string) => join(folders.files, encodeURIComponent(session))
+  /** Beside the snapshot, which is the sandbox's files and nothing else. */
+  const labelFile = (id: string) => join(folders.snapshots, `${id}.json`)
   const ownerFile = (session: string) => join(filesOf(session), "owner")
   const workspaceOf = (box: Box) => join(filesOf(box.session), "workspace")
 
@@ -75,10 +82,21 @@ export const plainMode = (options: {
         preserveTimestamps: true,
         filter: (path) => !path.endsWith(".sock"),
       })
+      // Before the snapshot counts: one without it would be in no list.
+      const label: z.output<typeof labelSchema> = { deployment: box.deployment, createdAt: now() }
+      writeFileSync(labelFile(id), JSON.stringify(label))
       renameSync(copy, join(folders.snapshots, id))
     },
+    listSnapshots: (deployment) =>
+      readdirSync(folders.snapshots).flatMap((id) => {
+        if (!/^[\w-]+$/.test(id) || !existsSync(labelFile(id))) return []
+        const label = labelSchema.parse(JSON.parse(readFileSync(labelFile(id), "utf8")))
+        return label.deployment === deployment ? [{ id, createdAt: label.createdAt }] : []
+      }),
     removeSnapshot: (id) => {
-      if (/^[\w-]+$/.test(id)) rmSync(join(folders.snapshots, id), { recursive: true, force: true })
+      if (!/^[\w-]+$/.test(id)) return
+      rmSync(join(folders.snapshots, id), { recursive: true, force: true })
+      rmSync(labelFile(id), { force: true })
     },
     removeVolume: () => {},
     removeFiles: ({ session, name }) => {

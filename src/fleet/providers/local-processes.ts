@@ -106,8 +106,8 @@ export interface ProcessGroup {
 export const killTree = (pid: number): void => signal(withDescendants(pid).toReversed(), "SIGKILL")
 
 /**
- * The first process of the sandbox's PID namespace, as this machine numbers it: the child of bubblewrap, once it is no
- * longer bubblewrap itself, which sets the sandbox up before it becomes the sandbox's program.
+ * The first process of the sandbox's PID namespace, by its number on this machine. It is the child of bubblewrap: at first
+ * bubblewrap itself, which sets the sandbox up, then the sandbox's program. Only the latter counts.
  */
 export const namespaceInit = (root: number): number | undefined =>
   firstDescendant(root, (pid) => {

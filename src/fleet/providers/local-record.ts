@@ -5,6 +5,7 @@ import type {
   SandboxCommand,
   SandboxCommandResult,
   SandboxSpec,
+  SnapshotInfo,
 } from "./contract.ts"
 
 const identitySchema = z.object({ pid: z.number(), startTime: z.string() })
@@ -65,6 +66,8 @@ export interface BoxMode {
     prefix: readonly string[],
   ) => Promise<ProviderResult<SandboxCommandResult>>
   readonly takeSnapshot: (box: Box, id: string, limit: AbortSignal) => Promise<void>
+  /** Snapshots of sandboxes of this deployment. */
+  readonly listSnapshots: (deployment: string) => readonly SnapshotInfo[]
   /** `boxes`: all sandboxes. */
   readonly removeSnapshot: (id: string, boxes: readonly Box[]) => void
   readonly removeVolume: (name: string) => void

@@ -43,7 +43,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
   const cgroups = options.cgroups ?? findCgroups()
   const boxesFolder = join(root, "boxes")
   mkdirSync(boxesFolder, { recursive: true, mode: 0o700 })
-  const plain = plainMode({ root, self })
+  const plain = plainMode({ root, self, now: clock.now })
   const mode: BoxMode = isolated
     ? isolatedMode({ ...isolated, root, self, clock, hasLimits: cgroups.limits !== undefined })
     : plain
@@ -264,6 +264,10 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
         if (isWorking) thaw(box)
       }
       return { is: "ok", value: { id } }
+    },
+    listSnapshots: async function* ({ deployment }) {
+      yield* mode.listSnapshots(deployment)
+      if (mode !== plain) yield* plain.listSnapshots(deployment)
     },
     removeSnapshot: async (snapshot) => {
       mode.removeSnapshot(snapshot, all())

@@ -1,5 +1,5 @@
 /**
- * Changes of pull requests that the git host does not answer: they are stored as effects of the shared store, which retries
+ * Retries changes of pull requests that the git host did not answer. They are effects of the shared store, which retries
  * them with backoff and writes the result, or the last failure, into the conversation.
  */
 import { type GitHost, GitHostError } from "./git-host.ts"

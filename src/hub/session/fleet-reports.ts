@@ -48,7 +48,7 @@ export const createFleetReports = (
   const failed = (error: unknown) => {
     const failures = Number(values.getPrivate(FAILURES) ?? 0) + 1
     values.setPrivate(FAILURES, String(failures))
-    ports.report("hub.fleet-not-told", { failures, error: String(error) })
+    ports.report("hub.fleet-report-failed", { failures, error: String(error) })
     deadlines.set("fleet", "", ports.now() + backoffMs(failures - 1, BACKOFF, ports.random()))
     if (failures !== FAILURES_BEFORE_NOTE) return
     messages.add(

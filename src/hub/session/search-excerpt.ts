@@ -3,7 +3,7 @@ import type { SearchHit } from "../../wire/clients/conversation.ts"
 import { withoutMarks } from "./markdown-words.ts"
 
 /** Few, so that the match is in view on a phone. */
-const BEFORE_CHARACTERS = 24
+const BEFORE_CHARACTERS = 16
 const EXCERPT_CHARACTERS = 240
 /** Text around the match that is read: marks and long words make it longer than what is shown. */
 const READ_CHARACTERS = 2000

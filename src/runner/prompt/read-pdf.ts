@@ -1,6 +1,6 @@
 /**
- * Reads the text of a PDF in a separate process with a limit on time and memory: a PDF of a few kilobytes can take
- * minutes and gigabytes, which would block the event loop of the runner.
+ * Reads the text of a PDF in a separate process with a limit on time and memory. A PDF of a few kilobytes can take minutes
+ * and gigabytes; in the runner it would block the event loop.
  */
 import { readFile } from "node:fs/promises"
 import { z } from "zod"

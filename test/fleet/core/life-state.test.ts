@@ -20,7 +20,8 @@ const machine = { newLife, step, dueAt }
 
 describe("one session has one sandbox, and unsaved work is never terminated", () => {
   for (const { name, check } of lifeProperties)
-    test(`a provider with ${name}`, () => check(machine, 2000))
+    test(`a session with a provider with ${name} has one sandbox and loses no unsaved work`, () =>
+      check(machine, 2000))
 })
 
 const ok = (value: Extract<Answer, { is: "ok" }>["value"] = {}): Answer => ({ is: "ok", value })

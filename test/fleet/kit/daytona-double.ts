@@ -33,6 +33,24 @@ const notFound = (what: string) => problem(404, `${what} not found`)
 
 const finalState = { running: "started", paused: "paused", stopped: "stopped" } as const
 
+const snapshotDto = (name: string) => ({
+  id: `id-of-${name}`,
+  name,
+  state: "active",
+  general: false,
+  size: 1,
+  entrypoint: null,
+  cpu: 1,
+  gpu: 0,
+  mem: 1,
+  disk: 3,
+  errorReason: null,
+  createdAt: new Date().toISOString(),
+  updatedAt: new Date().toISOString(),
+  lastUsedAt: null,
+  sourceSandboxId: null,
+})
+
 export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
   const cloud = createCloud({
     idOf: (count) => `00000000-0000-4000-8000-${String(count).padStart(12, "0")}`,
@@ -203,6 +221,18 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
     return Response.json(seen)
   }
 
+  const listSnapshots = (query: URLSearchParams): Response => {
+    const page = Number(query.get("page") ?? 1)
+    const size = Math.min(Number(query.get("limit") ?? PAGE), PAGE)
+    const names = [...cloud.snapshots.keys()]
+    return Response.json({
+      items: names.slice((page - 1) * size, page * size).map(snapshotDto),
+      total: names.length,
+      page,
+      totalPages: Math.ceil(names.length / size),
+    })
+  }
+
   const snapshots = (method: string, key: string): Response => {
     const name = snapshotIds.get(key) ?? key
     if (!cloud.snapshots.has(name)) return notFound(`Snapshot ${name}`)
@@ -212,23 +242,7 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
       cloud.removeSnapshot(name)
       return new Response(null, { status: 200 })
     }
-    return Response.json({
-      id: `id-of-${name}`,
-      name,
-      state: "active",
-      general: false,
-      size: 1,
-      entrypoint: null,
-      cpu: 1,
-      gpu: 0,
-      mem: 1,
-      disk: 3,
-      errorReason: null,
-      createdAt: new Date().toISOString(),
-      updatedAt: new Date().toISOString(),
-      lastUsedAt: null,
-      sourceSandboxId: null,
-    })
+    return Response.json(snapshotDto(name))
   }
 
   const double = await startHttpDouble([DAYTONA_KEY], async (request) => {
@@ -242,7 +256,10 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
     const text = await request.text()
     const body = (text === "" ? {} : JSON.parse(text)) as Body
     if (kind === "volumes") return volumes(method, [key, ...rest], body)
-    if (kind === "snapshots") return snapshots(method, decodeURIComponent(key))
+    if (kind === "snapshots")
+      return key === ""
+        ? listSnapshots(url.searchParams)
+        : snapshots(method, decodeURIComponent(key))
     if (kind !== "sandbox") return notFound("Route")
     if (key === "") return method === "POST" ? create(body, origin) : list(url.searchParams, origin)
     const box = [...cloud.boxes.values()].find((one) => one.id === key || one.name === key)

@@ -20,6 +20,7 @@ interface Body {
 
 const DEFAULT_TIMEOUT = 300
 const PAGE = 2
+const TEAM = "team"
 
 const problem = (code: number, message: string): Response =>
   Response.json({ code, message }, { status: code })
@@ -187,13 +188,29 @@ export const startE2bDouble = async (): Promise<E2bDouble> => {
         box.endAt = Date.now() + (body.timeout ?? 0) * 1000
         return new Response(null, { status: 204 })
       case "POST snapshots": {
-        const id = `snap${cloud.snapshots.size + 1}of${box.id}`
+        // A named one is known by the team, its name and a tag.
+        const id =
+          body.name === undefined
+            ? `snap${cloud.snapshots.size + 1}of${box.id}:default`
+            : `${TEAM}/${body.name}:default`
         cloud.snapshot(box, id)
-        return Response.json({ snapshotID: id, names: [] }, { status: 201 })
+        return Response.json(snapshotOf(id), { status: 201 })
       }
       default:
         return notFound("the route")
     }
+  }
+
+  const snapshotOf = (id: string) => ({
+    snapshotID: id,
+    names: id.startsWith(`${TEAM}/`) ? [id] : [],
+  })
+  const listSnapshots = (query: URLSearchParams): Response => {
+    const from = Number(query.get("nextToken") ?? 0)
+    const to = from + Math.min(Number(query.get("limit") ?? PAGE), PAGE)
+    const all = [...cloud.snapshots.keys()].map(snapshotOf)
+    const headers = to < all.length ? { "x-next-token": String(to) } : undefined
+    return Response.json(all.slice(from, to), { ...(headers && { headers }) })
   }
 
   const volumes = (method: string, id: string, body: Body): Response => {
@@ -222,8 +239,9 @@ export const startE2bDouble = async (): Promise<E2bDouble> => {
     const [kind = "", id = "", verb = ""] = parts
     const body = await readJson(request)
     if (kind === "volumes") return volumes(request.method, id, body)
+    if (kind === "snapshots") return listSnapshots(url.searchParams)
     if (kind === "templates" && request.method === "DELETE")
-      return cloud.removeSnapshot(id)
+      return cloud.removeSnapshot(decodeURIComponent(id))
         ? new Response(null, { status: 204 })
         : notFound("the template")
     if (kind !== "sandboxes") return notFound("the route")

@@ -58,6 +58,17 @@ test("Daytona's SDK lists the sandboxes of the double by label, page by page", a
   expect(found.map(({ id }) => id)).toEqual(made.map(({ id }) => id))
 })
 
+test("Daytona's SDK lists the snapshots of the double, page by page", async () => {
+  const sandbox = await make("snapshots")
+  const names = ["one-snapshot", "two-snapshot", "three-snapshot"]
+  for (const name of names) await sandbox.createSnapshot(name)
+  const first = await daytona.snapshot.list(1, 2)
+  const second = await daytona.snapshot.list(2, 2)
+  expect(first).toMatchObject({ total: 3, page: 1, totalPages: 2 })
+  expect([...first.items, ...second.items].map(({ name }) => name)).toEqual(names)
+  for (const name of names) await daytona.snapshot.delete(name)
+})
+
 test("Daytona's SDK creates, mounts and deletes a volume of the double", async () => {
   const volume = await daytona.volume.get("workspace", true)
   const sandbox = await daytona.create({

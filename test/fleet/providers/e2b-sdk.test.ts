@@ -59,6 +59,22 @@ test("E2B's SDK lists the sandboxes of the double by metadata and state, page by
   expect(ids.toSorted()).toEqual(made.map(({ sandboxId }) => sandboxId).toSorted())
 })
 
+test("E2B's SDK lists named and unnamed snapshots of the double, page by page", async () => {
+  const sandbox = await make({ session: "snapshots" })
+  const made = [
+    await sandbox.createSnapshot({ name: "first-one" }),
+    await sandbox.createSnapshot(),
+    await sandbox.createSnapshot({ name: "third-one" }),
+  ]
+  expect(made[0]?.snapshotId).toBe("team/first-one:default")
+  const ids: string[] = []
+  const pages = Sandbox.listSnapshots(connection())
+  while (pages.hasNext) ids.push(...(await pages.nextItems()).map(({ snapshotId }) => snapshotId))
+  expect(ids.toSorted()).toEqual(made.map(({ snapshotId }) => snapshotId).toSorted())
+  for (const { snapshotId } of made)
+    expect(await Sandbox.deleteSnapshot(snapshotId, connection())).toBe(true)
+})
+
 test("E2B's SDK creates, mounts and deletes a volume of the double", async () => {
   const volume = await Volume.create("workspace", connection())
   const sandbox = await Sandbox.create(CLOUD_IMAGE, {

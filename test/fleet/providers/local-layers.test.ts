@@ -31,13 +31,16 @@ test("a snapshot on twenty layers is one layer with all files, and the layers be
     for (const folder of [join(disk, "upper"), merged])
       writeFileSync(join(folder, `file${generation}`), `of ${generation}\n`)
     const id = `s${generation}`
-    await layers.takeSnapshot(id, { disk, layers: stack ?? [], merged }, limit())
+    const label = { deployment: generation === 22 ? "other" : "own", createdAt: generation }
+    await layers.takeSnapshot(id, { disk, layers: stack ?? [], merged, ...label }, limit())
     const made = await layers.createDisk(join(root, `look${generation}`), "overlay", id)
     depths.push(made?.length ?? 0)
     if (snapshot !== undefined) layers.removeSnapshot(snapshot)
     layers.collect([])
     snapshot = id
   }
+  expect(layers.listSnapshots("own")).toEqual([])
+  expect(layers.listSnapshots("other")).toEqual([{ id: "s22", createdAt: 22 }])
   // The base and nineteen snapshots, then one layer, which grows again.
   expect(depths).toEqual([...Array.from({ length: 19 }, (_, index) => index + 2), 1, 2, 3])
   const flat = layers.pathsOf(["s20"])[0] ?? ""

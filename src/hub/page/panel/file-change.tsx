@@ -32,6 +32,9 @@ const relativeTo = (path: string, from: string): string => {
   return from.startsWith(folder) ? from.slice(folder.length) : from
 }
 
+/** git names the files and shows no lines. */
+const isBinary = (diff: string): boolean => diff === "" || /^Binary files .* differ$/m.test(diff)
+
 type Range = readonly [from: number, to: number]
 
 export const FileChange = ({
@@ -104,8 +107,8 @@ export const FileChange = ({
               isSideBySide={isSideBySide}
             />
           ))}
-          {!parsed && diff === "" && <p class="file-note">{words.binary}</p>}
-          {!parsed && diff !== "" && (
+          {!parsed && isBinary(diff) && <p class="file-note">{words.binary}</p>}
+          {!parsed && !isBinary(diff) && (
             <>
               <p class="file-note">{words.unparsed}</p>
               <pre class="file-raw" tabIndex={0} data-scrollable>

@@ -39,7 +39,9 @@ export const ImageLayer = ({
   const alt = visible(known?.description ?? description)
   return (
     <Layer label={alt === "" ? words.imageOpen : alt} class="image-layer" onClose={onClose}>
-      {isGone ? <p class="image-none">{words.imageGone}</p> : url && <img src={url} alt={alt} />}
+      <div class="image-shown">
+        {isGone ? <p class="image-none">{words.imageGone}</p> : url && <img src={url} alt={alt} />}
+      </div>
       {ids.length > 1 && (
         <div class="image-steps">
           <IconButton

@@ -1,7 +1,7 @@
 /**
  * The page's host: serves the built files, exchanges login codes, and relays `/hub/*` to the session agent with its token,
- * which the browser never has. A login needs the cookie and the key together: cookies are shared by all ports of a host,
- * storage is not, so a server of the agent on another port may receive the cookie but never the key.
+ * which the browser never has. A login needs the cookie and the key together. All ports of a host share their cookies and
+ * not their storage: a server of the agent on another port may receive the cookie, but never the key.
  */
 import { z } from "zod"
 import { parseJson } from "../../../lib/json.ts"

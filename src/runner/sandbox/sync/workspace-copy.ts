@@ -1,7 +1,7 @@
 /**
  * Saves the workspace to object storage and restores it. Files come first and the manifest last: until it is replaced, the
- * former state is complete. Files that the new manifest does not name are deleted after it, also those of saves that were
- * cut: what this process has sent at the next save, what an earlier one has sent when the storage is swept.
+ * former state is complete. Then files that the new manifest does not name are deleted. Of a save that was cut, the next
+ * save of this process deletes what was sent; a sweep of the storage deletes what an earlier process has sent.
  */
 import { createHash } from "node:crypto"
 import { describeError, type Log } from "../../../lib/log.ts"
