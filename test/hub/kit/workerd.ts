@@ -114,17 +114,20 @@ export const startWorkerd = async (
     return started
   }
   let current = await launch()
+  const evict = async (className: string, name: string): Promise<void> => {
+    try {
+      await current.unsafeEvictDurableObject("", className, { name, webSockets: "hibernate" })
+    } catch (error) {
+      // No frame has woken it since the last time: it sleeps already.
+      if (!String(error).includes("not currently running")) throw error
+    }
+  }
   return {
     url: `http://127.0.0.1:${port}`,
     clientToken: CLIENT_TOKEN,
     folder,
-    hibernate: (session = "s1") =>
-      current.unsafeEvictDurableObject("", "SessionAgent", {
-        name: session,
-        webSockets: "hibernate",
-      }),
-    hibernateDirectory: () =>
-      current.unsafeEvictDurableObject("", "Directory", { name: "", webSockets: "hibernate" }),
+    hibernate: (session = "s1") => evict("SessionAgent", session),
+    hibernateDirectory: () => evict("Directory", ""),
     restart: async (awayMs = 0) => {
       await current.dispose()
       await Bun.sleep(awayMs)
