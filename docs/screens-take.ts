@@ -91,10 +91,11 @@ const shoot = async (
 const shows = (url: string, selector: string) => async (page: Page) => {
   await page.goto(url)
   await page.locator(selector).first().waitFor()
-  await page.evaluate(`(() => {
-    const log = document.querySelector("#log")
-    if (log) log.scrollTop = log.scrollHeight
-  })()`)
+  // The key that goes to the newest message; the focus stays in the prompt.
+  await page.evaluate(
+    `document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "End", bubbles: true }))`,
+  )
+  await until(page, `!document.querySelector(".newest")`)
 }
 const isDesktop = (device: string) => device === "desktop"
 

@@ -18,7 +18,7 @@ const TRY_MS = 250
 
 const isFree = (hostname: string, port: number): boolean => {
   try {
-    Bun.serve({ hostname, port, fetch: () => new Response() }).stop(true)
+    void Bun.serve({ hostname, port, fetch: () => new Response() }).stop(true)
     return true
   } catch (error) {
     // Another reason, such as a missing permission, is the server's own to report.

@@ -40,13 +40,14 @@ test("a port that stays in use is an error that names the port and the setting",
   const clock = createManualClock()
   let isOver = false
   const free = untilPortIsFree({ hostname, port: other.port, clock, say: () => {} })
-  const problem = free.then(
-    () => "free",
-    (error: unknown) => String(error),
-  )
-  void problem.then(() => {
-    isOver = true
-  })
+  const problem = free
+    .then(
+      () => "free",
+      (error: unknown) => String(error),
+    )
+    .finally(() => {
+      isOver = true
+    })
   while (!isOver) {
     clock.advance(1000)
     await Bun.sleep(0)

@@ -241,7 +241,8 @@ describe("chats", () => {
     do {
       const { body } = await call("GET", `/api/sandboxes?limit=3${next}`)
       found.push(...ids(body))
-      next = body["next"] === undefined ? "" : `&after=${encodeURIComponent(String(body["next"]))}`
+      const after = body["next"]
+      next = typeof after === "string" ? `&after=${encodeURIComponent(after)}` : ""
     } while (next !== "")
     expect(found).toEqual(ids(whole.body))
     expect(found.length).toBeGreaterThan(3)

@@ -318,8 +318,8 @@ for (const [name, open] of Object.entries(databases)) {
       expect(await other.creates("user:many", at - 1)).toEqual([at, at, at, at, at])
       expect(await other.creates("user:many", at)).toEqual([])
       const counted = asked.findIndex((refusal) => refusal === undefined)
-      const same = { tenant: "user:many", session: `m${counted}`, generation: 1, at }
-      expect(await other.countCreate(same, limit)).toBeUndefined()
+      const repeated = { tenant: "user:many", session: `m${counted}`, generation: 1, at }
+      expect(await other.countCreate(repeated, limit)).toBeUndefined()
       expect(await other.creates("user:many", 0)).toHaveLength(5)
       await store.uncountCreate(`m${counted}`, 1)
       expect(await other.creates("user:many", 0)).toHaveLength(4)

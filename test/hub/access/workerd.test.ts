@@ -1,6 +1,6 @@
 /** Access on the real workerd: the same stores, JWTs and encryption as on Bun. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { exportJWK, generateKeyPair, SignJWT } from "jose"
 import type { Miniflare } from "miniflare"
 import { startTestWorker } from "../kit/workerd.ts"
@@ -14,7 +14,10 @@ let workerd: Miniflare
 let keySet: Bun.Server<undefined>
 
 beforeAll(async () => {
-  workerd = await startTestWorker(join(import.meta.dir, "workerd-program.ts"), "AccessObject")
+  workerd = await startTestWorker(
+    fileURLToPath(import.meta.resolve("./workerd-program.ts")),
+    "AccessObject",
+  )
 })
 afterAll(async () => {
   await workerd.dispose()

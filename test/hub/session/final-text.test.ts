@@ -1,6 +1,6 @@
 /** The stored text of a turn equals its final text, after any retries, failovers, cuts and restarts, on both SQL hosts. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import * as fc from "fast-check"
 import type { Miniflare } from "miniflare"
 import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
@@ -106,7 +106,10 @@ describe("the text of a turn", () => {
 describe("the text of a turn in a Durable Object", () => {
   let workerd: Miniflare
   beforeAll(async () => {
-    workerd = await startTestWorker(join(import.meta.dir, "turn-script-program.ts"), "TurnObject")
+    workerd = await startTestWorker(
+      fileURLToPath(import.meta.resolve("./turn-script-program.ts")),
+      "TurnObject",
+    )
   })
   afterAll(() => workerd.dispose())
 
