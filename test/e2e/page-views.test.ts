@@ -15,7 +15,7 @@ beforeAll(async () => {
     else await until(page, `!document.querySelector(".status, .is-pending")`)
   }
   await context.close()
-})
+}, 120_000)
 afterAll(() => stage.stop())
 
 const views: readonly (readonly [string, (page: Page) => Promise<unknown>])[] = [
