@@ -56,10 +56,13 @@ export const createWorkspace = (git: Git): Workspace => {
 
   const plain = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
 
-  const patchOf = (from: string, { path, isTracked }: StatusFile): Promise<string> =>
-    isTracked
-      ? git([...plain, from, "--", `:(top,literal)${path}`])
-      : git([...plain, "--no-index", "--", "/dev/null", path], { accept: [0, 1] })
+  const patchOf = async (from: string, { path, isTracked }: StatusFile): Promise<string> => {
+    if (isTracked) return git([...plain, from, "--", `:(top,literal)${path}`])
+    // Paths start at the top of the repository, and the workspace may be a directory inside it.
+    const toTop = (await git(["rev-parse", "--show-cdup"])).trim()
+    const args = ["-C", toTop, ...plain, "--no-index", "--", "/dev/null", path]
+    return git(args, { accept: [0, 1] })
+  }
 
   const baseOf = async ({ branch, head }: GitStatus): Promise<string | undefined> => {
     if (head === undefined) return undefined

@@ -1,6 +1,6 @@
 /** The parser of git's status, and the workspace as git sees it, with the real git. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { execa } from "execa"
@@ -122,10 +122,10 @@ describe("the parser", () => {
 describe("a workspace", () => {
   let workDir: string
   const run = (...args: readonly string[]) => execa("git", args, { cwd: workDir })
-  const workspace = () =>
+  const workspace = (below = "") =>
     createWorkspace(
       createGit({
-        workDir,
+        workDir: join(workDir, below),
         environment: { PATH: process.env["PATH"] ?? "", HOME: workDir },
         user: undefined,
         clock: systemClock,
@@ -167,6 +167,15 @@ describe("a workspace", () => {
       dirtyCount: 4,
       lastCommit: { subject: "first: it", hash: expect.stringMatching(/^[0-9a-f]{40}$/) },
     })
+  })
+
+  test("a workspace inside a repository has the same patches as its top directory", async () => {
+    await mkdir(join(workDir, "inner/deep"), { recursive: true })
+    await writeFile(join(workDir, "inner/deep/new.txt"), "deep\n")
+    const patches = await workspace("inner/deep").readPatches()
+    expect(patches.map(({ path }) => path)).toContain("inner/deep/new.txt")
+    expect(patches).toEqual(await workspace().readPatches())
+    await rm(join(workDir, "inner"), { recursive: true })
   })
 
   test("the changes of a branch are those since it left its base, committed or not", async () => {
