@@ -218,7 +218,7 @@ test("two endpoints that a person adds in the settings both answer, also after o
   const saved = () => page.locator("dialog.settings [role=status]", { hasText: "Saved" }).waitFor()
   const ask = async (name: string, prompt: string) => {
     await page.locator(".picker-button").click()
-    await page.getByRole("combobox").fill(`${name.toLowerCase()}/m1`)
+    await page.getByRole("combobox", { name: "Search models" }).fill(`${name.toLowerCase()}/m1`)
     await page.getByRole("option").first().click()
     await send(prompt)
     await settled(prompt)
