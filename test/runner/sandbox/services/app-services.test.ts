@@ -35,8 +35,11 @@ const serve = (port: number) =>
 
 test("a service is running when it listens on its port, and its port is listed", async () => {
   const port = await freePort()
-  await kit.services.start(spec("web", serve(port), { port }))
+  const gate = join(kit.root, "gate")
+  const command = `until [ -e '${gate}' ]; do sleep 0.02; done; ${serve(port)}`
+  await kit.services.start(spec("web", command, { port }))
   expect(kit.services.find("web")?.status).toBe("starting")
+  await writeFile(gate, "")
   await until(() => kit.services.find("web")?.status === "running", "running")
   expect(kit.services.find("web")?.listening).toEqual([port])
   expect(await (await fetch(`http://127.0.0.1:${port}`)).text()).toBe("up")
