@@ -83,6 +83,14 @@ test("a question is answered by a button, by a digit and by typing", async () =>
   expect(await page.locator(".reply").last().textContent()).toContain("a typed answer")
 })
 
+const attachNote = async () => {
+  const buffer = Buffer.from("attached")
+  await page
+    .locator("input[type=file]")
+    .setInputFiles({ name: "note.txt", mimeType: "text/plain", buffer })
+  await page.locator("#dock").getByText("note.txt").waitFor()
+}
+
 test("a failed turn says why and can be tried again; a plan is one closed line when it is done", async () => {
   await send("fail")
   await page.locator(".failed").waitFor()
@@ -93,6 +101,17 @@ test("a failed turn says why and can be tried again; a plan is one closed line w
   expect(
     await page.getByRole("button", { name: /^Plan/ }).last().getAttribute("aria-expanded"),
   ).toBe("false")
+})
+
+test("a failed prompt with files is not sent again without them: it goes back into the composer", async () => {
+  const failed = await page.locator(".failed").count()
+  await attachNote()
+  await send("fail")
+  await until(page, `document.querySelectorAll(".failed").length > ${failed}`)
+  expect(await page.locator(".failed").last().textContent()).toContain("Attach its files again")
+  await page.getByRole("button", { name: "Try again" }).last().click()
+  await until(page, `document.querySelector("#prompt")?.value === "fail"`)
+  await page.locator("#prompt").fill("")
 })
 
 /** The text of the log, once the turns near the view are in the document: it has been the same for ten frames. */
@@ -111,12 +130,7 @@ const shownText = (): Promise<string> =>
 
 test("a reload shows the same conversation, and a draft and its files survive a reload and a switch", async () => {
   await page.locator("#prompt").fill("half a thought")
-  await page.locator("input[type=file]").setInputFiles({
-    name: "note.txt",
-    mimeType: "text/plain",
-    buffer: Buffer.from("attached"),
-  })
-  await page.getByText("note.txt").waitFor()
+  await attachNote()
   const before = await shownText()
   await page.reload()
   await page.locator(".turn-foot").last().waitFor()
@@ -127,7 +141,7 @@ test("a reload shows the same conversation, and a draft and its files survive a 
       document.querySelector(".log").innerText, ${JSON.stringify(before)})`,
   )
   expect(await page.locator("#prompt").inputValue()).toBe("half a thought")
-  await page.getByText("note.txt").waitFor()
+  await page.locator("#dock").getByText("note.txt").waitFor()
   await page.getByRole("button", { name: "New conversation" }).first().click()
   await page.getByText("What should be done?").waitFor()
   expect(await page.locator("#prompt").inputValue()).toBe("")

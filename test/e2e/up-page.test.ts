@@ -4,6 +4,7 @@ import { existsSync } from "node:fs"
 import { mkdir, realpath, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { freePort } from "../kit/free-port.ts"
+import { killOpenCode } from "../kit/opencode-processes.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTerminal, type Terminal } from "../kit/terminal.ts"
 
@@ -44,6 +45,8 @@ beforeAll(async () => {
 }, 90_000)
 afterAll(async () => {
   await terminal?.kill()
+  // OpenCode outlives an `up` that is killed.
+  if (sandbox) await killOpenCode(sandbox)
   await sandbox?.remove()
 })
 

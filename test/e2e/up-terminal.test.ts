@@ -1,6 +1,7 @@
 /** The chat of `sandpiper up` in a terminal: permissions, escape sequences, paste, typing during an answer, Ctrl-C, history. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
+import { killOpenCode } from "../kit/opencode-processes.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTerminal, type Terminal } from "../kit/terminal.ts"
 
@@ -21,6 +22,8 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await terminal.kill()
+  // OpenCode outlives an `up` that is killed.
+  await killOpenCode(sandbox)
   await sandbox.remove()
 })
 

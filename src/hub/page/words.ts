@@ -29,6 +29,7 @@ export const words = {
   showAll: "Show all",
   showAllLines: (count: number) => `Show all ${count} lines`,
   tryAgain: "Try again",
+  attachAgain: "Attach its files again: they are not sent a second time.",
   wrapLines: "Wrap long lines",
 
   // Regions

@@ -15,20 +15,8 @@ import { useKeptChoice } from "../ui/kept-choice.ts"
 import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
 import { textOfMessage } from "./message-text.ts"
+import { filesOf, type PromptFile } from "./prompt-files.ts"
 import { promptStart } from "./prompt-start.ts"
-
-interface PromptFile {
-  readonly mime?: string | undefined
-  readonly filename?: string | undefined
-  readonly artifact?: string | undefined
-}
-
-const filesOf = ({ parts }: MessageWithParts): readonly PromptFile[] =>
-  parts.flatMap(({ kind, data }) => {
-    const files =
-      kind === "extra" ? (data as { readonly files?: unknown } | null)?.files : undefined
-    return Array.isArray(files) ? (files as readonly PromptFile[]) : []
-  })
 
 const iconOf = (mime: string): IconName =>
   mime.startsWith("image/") ? "image" : mime.startsWith("audio/") ? "audio" : "fileText"

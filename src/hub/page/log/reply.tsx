@@ -14,8 +14,8 @@ import { TurnFoot } from "./turn-foot.tsx"
 
 export interface ReplyProps {
   readonly message: MessageWithParts
-  /** The content of the prompt that it answers. */
-  readonly prompt: string
+  /** The prompt that it answers; undefined when it is not known. */
+  readonly prompt: MessageWithParts | undefined
   readonly isLast: boolean
 }
 

@@ -1,7 +1,6 @@
 /** A prompt and the replies to it. */
 import { memo } from "../ui/memo.ts"
 import type { Turn } from "../../view/turns.ts"
-import { textOfMessage } from "./message-text.ts"
 import { Prompt } from "./prompt.tsx"
 import { Reply } from "./reply.tsx"
 
@@ -10,12 +9,7 @@ export const TurnView = memo(
     <>
       {turn.prompt && <Prompt message={turn.prompt} />}
       {turn.replies.map((message) => (
-        <Reply
-          key={message.id}
-          message={message}
-          prompt={turn.prompt ? textOfMessage(turn.prompt) : ""}
-          isLast={isLast}
-        />
+        <Reply key={message.id} message={message} prompt={turn.prompt} isLast={isLast} />
       ))}
     </>
   ),
