@@ -5,6 +5,7 @@ import { chooseProvider } from "../fleet/providers/choose.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
+import { SettingsError } from "../settings/settings-error.ts"
 import type { Settings } from "../settings/settings.ts"
 import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { demoProvider, hasClientModels } from "./host-config.ts"
@@ -18,6 +19,7 @@ import { servePage } from "./serve-page.ts"
 import { originFor } from "../runner/gateway/hosts.ts"
 import { startServeStack } from "./serve-stack.ts"
 import { openStore } from "./serve-store.ts"
+import { type Lock, takeLock } from "./place/lock.ts"
 import { untilPortIsFree } from "./port-in-use.ts"
 import { modelsOfStack } from "./stack-models.ts"
 
@@ -61,6 +63,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
   mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
+  const lock = lockState(given)
   const models = await modelsOfStack(given)
   for (const problem of models.problems) print(`${problem}\n`)
   const { settings } = models
@@ -130,6 +133,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     await signalled
     removeAddress(stateDir)
     await within(systemClock, STOP_LIMIT_MS, served.stop())
+    lock?.release()
     return 0
   }
   const demo = models.needsDemo
@@ -184,5 +188,19 @@ export const serve: Command = async ({ settings: given, log }) => {
   removeAddress(stateDir)
   await within(systemClock, STOP_LIMIT_MS, stack.stop())
   await demo?.stop()
+  lock?.release()
   return 0
+}
+
+/**
+ * Two hubs on the same files would run a prompt twice. Replicas whose sessions are in PostgreSQL and whose hub is elsewhere
+ * share nothing in the directory but the operator's token.
+ */
+const lockState = ({ stateDir, hubUrl, databaseUrl }: Settings): Lock | undefined => {
+  if (hubUrl !== undefined && databaseUrl !== undefined) return undefined
+  const lock = takeLock(join(stateDir, "fleet"))
+  if (lock) return lock
+  throw new SettingsError(
+    `another \`serve\` uses ${stateDir}: stop it, or set SANDPIPER_STATE_DIR to another directory`,
+  )
 }

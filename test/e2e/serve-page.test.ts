@@ -4,7 +4,9 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Browser, Page } from "playwright-core"
 import { launchBrowser } from "../kit/browser.ts"
+import { freePort } from "../kit/free-port.ts"
 import { openPage } from "../kit/page.ts"
+import { runToEnd } from "../kit/run-to-end.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
@@ -109,6 +111,15 @@ test("a new conversation has a sandbox of its own, and one in the same sandbox s
   await ask("run: ls")
   expect(await page.locator(".log").innerText()).toContain("first.txt")
   expect(problems).toEqual([])
+})
+
+test("a second serve on the same state directory is refused, because two hubs would run a prompt twice", async () => {
+  const { err, code } = await runToEnd([binary, "serve", "--state-dir", place.stateDir], {
+    env: { ...variables(), HUB_PORT: String(await freePort()) },
+    cwd: place.workDir,
+  })
+  expect(err).toContain(`another \`serve\` uses ${place.stateDir}: stop it`)
+  expect(code).toBe(2)
 })
 
 test("the list of sessions says who may create one", async () => {
