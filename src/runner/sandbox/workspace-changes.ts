@@ -56,13 +56,13 @@ export const createWorkspace = (git: Git): Workspace => {
 
   const plain = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
 
-  const patchOf = async (from: string, { path, isTracked }: StatusFile): Promise<string> => {
-    if (isTracked) return git([...plain, from, "--", `:(top,literal)${path}`])
-    // Paths start at the top of the repository, and the workspace may be a directory inside it.
-    const toTop = (await git(["rev-parse", "--show-cdup"])).trim()
-    const args = ["-C", toTop, ...plain, "--no-index", "--", "/dev/null", path]
-    return git(args, { accept: [0, 1] })
-  }
+  /** From the workspace to the top of the repository, where the paths of a status start. */
+  const pathToTop = async (): Promise<string> => (await git(["rev-parse", "--show-cdup"])).trim()
+
+  const patchOf = (from: string, toTop: string, { path, isTracked }: StatusFile): Promise<string> =>
+    isTracked
+      ? git([...plain, from, "--", `:(top,literal)${path}`])
+      : git(["-C", toTop, ...plain, "--no-index", "--", "/dev/null", path], { accept: [0, 1] })
 
   const baseOf = async ({ branch, head }: GitStatus): Promise<string | undefined> => {
     if (head === undefined) return undefined
@@ -94,6 +94,7 @@ export const createWorkspace = (git: Git): Workspace => {
     readStatus,
     readFiles: async (status) => {
       const from = await startOf(status)
+      const toTop = await pathToTop()
       const files = (await changedSince(from, status)).slice(0, MAX_LISTED)
       const known = parseNumstat(await git([...plain, "--numstat", "-z", from]))
       const counted: Outbound<"files-changed">["files"] = []
@@ -101,7 +102,8 @@ export const createWorkspace = (git: Git): Workspace => {
       for (const file of files) {
         const isCounted = file.isTracked || left > 0
         if (!file.isTracked) left -= 1
-        const lines = known.get(file.path) ?? (isCounted && countLines(await patchOf(from, file)))
+        const lines =
+          known.get(file.path) ?? (isCounted && countLines(await patchOf(from, toTop, file)))
         counted.push({ path: file.path, status: file.status, ...lines })
       }
       return counted
@@ -133,11 +135,12 @@ export const createWorkspace = (git: Git): Workspace => {
       const status = await readStatus()
       if (!status) return []
       const from = await startOf(status)
+      const toTop = await pathToTop()
       const files = await changedSince(from, status)
       const patches: WorkspacePatch[] = []
       let left = MAX_TOTAL
       for (const file of files.slice(0, MAX_FILES)) {
-        const patch = await patchOf(from, file)
+        const patch = await patchOf(from, toTop, file)
         const shown = capPatch(patch)
         const diff = shown.length <= left ? shown : "[not shown: the patches are too long]\n"
         left -= diff.length
