@@ -1,7 +1,8 @@
 /** A real browser for tests: Debian's Chromium if it is installed, else the one inside an npm package. */
 import { type Browser, chromium } from "playwright-core"
 
-export const launchBrowser = async (): Promise<Browser> => {
+/** `microphone`: a context may be given the permission to use it. */
+export const launchBrowser = async ({ microphone = true } = {}): Promise<Browser> => {
   const installed = Bun.which("chromium")
   if (installed !== null) return chromium.launch({ executablePath: installed, args: ARGS })
   // The package unpacks the libraries that it needs only where it believes to run in AWS Lambda.
@@ -10,9 +11,12 @@ export const launchBrowser = async (): Promise<Browser> => {
   // Not the package's own flags: they turn off the walls between origins, which these tests are about.
   return chromium.launch({
     executablePath: await packed.executablePath(),
-    args: [...ARGS, "--disable-gpu", "--no-zygote"],
+    args: [...ARGS, "--disable-gpu", "--no-zygote", ...(microphone ? [ALLOWS_MICROPHONE] : [])],
   })
 }
+
+/** The packed browser cannot ask for a permission, so it refuses every one unless it is told to allow all of them. */
+const ALLOWS_MICROPHONE = "--use-fake-ui-for-media-stream"
 
 /**
  * Tests run as root, where Chromium refuses its own sandbox; names below `localhost` are this machine; a microphone that

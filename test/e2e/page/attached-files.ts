@@ -2,9 +2,10 @@
 import { expect, test } from "bun:test"
 import { mkdir, writeFile } from "node:fs/promises"
 import { delimiter, join } from "node:path"
+import { launchBrowser } from "../../kit/browser.ts"
 import { makeRepository } from "../../kit/conversation.ts"
 import { text } from "../../kit/model.ts"
-import { openConversation, sendPrompt, turnIsOver, until } from "../../kit/page.ts"
+import { openConversation, openPage, sendPrompt, turnIsOver, until } from "../../kit/page.ts"
 import type { Sandbox } from "../../kit/runner.ts"
 import type { Ground } from "./ground.ts"
 
@@ -90,10 +91,11 @@ export const testAttachedFiles = (ground: () => Ground): void => {
 
   test("without a microphone the page says so and takes the prompt as before", async () => {
     const { stage } = ground()
-    const { page, context } = await stage.open({ permissions: [] })
+    const browser = await launchBrowser({ microphone: false })
+    const { page } = await openPage(browser, stage.link(), { permissions: [] })
     await openConversation(page, stage, "no-voice")
     await page.getByRole("button", { name: "Record a voice message" }).click()
     await page.getByText("The browser does not allow to record.").waitFor()
-    await context.close()
+    await browser.close()
   })
 }

@@ -340,21 +340,32 @@ export const openNewConversation = (): void => {
 }
 
 const isCreating = signal(false)
+/** The session that this page has made last. The list of sessions may not name it yet. */
+const made = signal<string | undefined>(undefined)
+const isSpoken = (): boolean => view.value.messages.size > 0 || view.value.outbox.length > 0
+/** Decided at the click: a prompt that is sent while the list is read must not move its writer to another session. */
+const isInUnused = (): boolean => {
+  const { session: id, place } = route.value
+  if (place !== "conversation" || isSpoken() || view.value.channels.length > 0) return false
+  return id === made.value || sessions.value?.find((one) => one.id === id)?.channels?.length === 0
+}
+
 /** A session without messages is used before another one is made. */
 const openNewSession = async (how?: "replace"): Promise<void> => {
   if (isCreating.peek()) return
+  if (isInUnused()) return openCreated(route.value.session, undefined, how)
   isCreating.value = true
   await refreshSessions()
-  const isSpoken = view.value.messages.size > 0 || view.value.outbox.length > 0
   const unused = sessions.value?.find(
     ({ id, channels, parent, status }) =>
       channels?.length === 0 &&
       parent === undefined &&
       status === "running" &&
-      !(isSpoken && id === route.value.session),
+      !(isSpoken() && id === route.value.session),
   )
   const { id = unused?.id, problem } = unused ? {} : await createSession({})
   isCreating.value = false
+  if (id !== undefined) made.value = id
   openCreated(id, problem, how)
 }
 

@@ -35,6 +35,12 @@ import { useDraft } from "./use-draft.ts"
 const MAX_CHARACTERS = 400_000
 const LONG_PASTE = 10_000
 
+/** Whether the person is still in this conversation. */
+const stillIn =
+  (inSession: string, inChannel: string): (() => boolean) =>
+  () =>
+    session.value === inSession && channel.value === inChannel
+
 export const Composer = () => {
   const field = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
@@ -76,12 +82,13 @@ export const Composer = () => {
   const send = async (isFirst: boolean) => {
     if (isEmpty || isTooLong) return
     const content = text.trim()
+    const isStillHere = stillIn(session.value, channel.value)
     setNote("")
     setRecalled(-1)
     if (question && draft.files.length === 0) {
       draft.clear()
       const reply = await request({ type: "answer", id: question.id, answer: content })
-      if (!reply.ok) {
+      if (!reply.ok && isStillHere()) {
         draft.setText(content)
         setNote(reply.error.code === "too-late" ? words.tooLate : reply.error.message)
       }
@@ -89,6 +96,8 @@ export const Composer = () => {
     }
     if (draft.files.length === 0 && runCommand(content)) return draft.clear()
     const attachments = await Promise.all(draft.files.map(attachmentOf))
+    // Files take a moment to read. In another conversation by then: text and files wait in the draft of this one.
+    if (!isStillHere()) return
     const { model } = draft
     sendPrompt(content === "" ? attachments.map(({ filename }) => filename).join(", ") : content, {
       ...(model !== undefined && { model }),

@@ -1,6 +1,6 @@
 /** The draft of the open conversation: text, model and files, stored at every pause. */
 import { useSignalEffect } from "@preact/signals"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { inserted, onDraftChanged, readDraft, writeDraft } from "../client/drafts.ts"
 import { type DraftFile, MAX_BYTES, MAX_FILES, readFiles, writeFiles } from "../client/files.ts"
 
@@ -51,7 +51,8 @@ export const useDraft = (
     timer.current = setTimeout(store, PAUSE_MS)
   }
 
-  useEffect(() => {
+  // Before the next key: what is typed right after a switch belongs to the new conversation.
+  useLayoutEffect(() => {
     load(conversation)
     let isCurrent = true
     setFiles([])
