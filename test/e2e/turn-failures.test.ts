@@ -1,7 +1,7 @@
 /** Provider errors: the turn ends with the provider's message, or the prompt goes to the next model. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
-import { cut, httpError, overflow, reply, text, tool } from "../kit/model.ts"
+import { cut, httpError, overflow, reply, text, tool, waitFor } from "../kit/model.ts"
 
 let c: Conversation
 beforeAll(async () => {
@@ -11,6 +11,11 @@ afterAll(() => c.stop())
 
 /** One channel per test, so that no test waits for the turn of another. */
 const on = (channelId: string) => ({ channelType: "test", channelId })
+/** A connection that is cut when the text has reached the session agent: else OpenCode may see the cut before the text. */
+const cutAfter = (words: string) => {
+  const arrived = c.agent.frame("message.part.text-delta", ({ delta }) => delta === words)
+  return reply(text(words), waitFor(arrived), cut())
+}
 const two = { modelPreferences: ["scripted/m1", "scripted/m2"] }
 
 describe("a provider error without another model", () => {
@@ -38,7 +43,7 @@ describe("a provider error without another model", () => {
   })
 
   test("text of a cut connection is dropped and only the text of the second attempt counts", async () => {
-    c.model.on("cut", [reply(text("half an ans"), cut()), text("the whole answer")])
+    c.model.on("cut", [cutAfter("half an ans"), text("the whole answer")])
     const answer = await c.ask("cut", "@@cut@@", on("cut"))
     const dropped = answer.of("retry").flatMap(({ droppedParts }) => droppedParts ?? [])
     const kept = answer
@@ -88,7 +93,7 @@ describe("a provider error with another model left", () => {
   }
 
   test("the text of a failed attempt and of the next attempt are finalized under different turn ids", async () => {
-    c.model.on("torn", [reply(text("first try"), cut()), text("second try")])
+    c.model.on("torn", [cutAfter("first try"), text("second try")])
     const answer = await c.ask("torn", "@@torn@@", { ...on("torn"), ...two })
     const finals = answer.of("message.finalize")
     expect(finals.map(({ reason, finalText }) => [reason, finalText])).toEqual([

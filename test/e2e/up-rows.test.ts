@@ -59,7 +59,7 @@ const rows: readonly Row[] = [
   },
   {
     what: "without a model a prompt says so at once",
-    file: "e2e/no-model.test.ts",
+    file: "soak/no-model.soak.ts",
     test: "without a model a prompt and a command fail at once",
     noTerminal: "`up` always has a model, at least the demo model",
   },

@@ -43,7 +43,8 @@ export const startTtydDouble = async (command: readonly string[]): Promise<TtydD
   server.on("upgrade", (request, socket, head) => {
     if (request.url !== "/ws") return socket.destroy()
     sockets.handleUpgrade(request, socket, head, (client) => {
-      if (client.protocol === "tty") serve(client, command)
+      // Without a close frame, and after all that was written.
+      if (client.protocol === "tty") serve(client, command, () => socket.end())
     })
   })
   server.listen(0, "127.0.0.1")
@@ -63,16 +64,16 @@ interface Size {
 }
 
 /** The first message starts the program; in later messages the first byte is the message type. */
-const serve = (client: WebSocket, command: readonly string[]) => {
+const serve = (client: WebSocket, command: readonly string[], hangUp: () => void) => {
   let child: Bun.Subprocess | undefined
   const send = (kind: string, data: string | Uint8Array) =>
     client.send(Buffer.concat([Buffer.from(kind), Buffer.from(data)]))
   const begin = ({ columns, rows }: Size) => {
     child = Bun.spawn([...command], {
       env: { ...process.env, TERM: "xterm-256color", PS1: "$ " },
-      terminal: { cols: columns, rows, data: (_terminal, data) => send("0", data) },
+      // The end of the terminal's output, not of the program: output of a program that has ended may still be unread.
+      terminal: { cols: columns, rows, data: (_terminal, data) => send("0", data), exit: hangUp },
     })
-    void child.exited.then(() => client.terminate())
     send("1", `${command[0]} (sandbox)`)
     send("2", "{}")
   }

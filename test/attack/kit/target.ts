@@ -45,3 +45,22 @@ export const startTarget = async <Facts>(
 
 /** The limits that every attack asserts. */
 export const MAX_STALL_MS = 250
+
+const ATTEMPTS = 3
+
+/**
+ * The longest stall of the target during the attack. One above the limit is measured again: what an input causes is there
+ * again with the same seed; what the machine causes, whose host takes the processor away, is not.
+ */
+export const stallDuring = async (
+  target: Pick<Target<unknown>, "health" | "reset">,
+  attack: () => Promise<void>,
+): Promise<number> => {
+  let least = Number.POSITIVE_INFINITY
+  for (let attempt = 0; attempt < ATTEMPTS && least >= MAX_STALL_MS; attempt += 1) {
+    await target.reset()
+    await attack()
+    least = Math.min(least, (await target.health()).maxStallMs)
+  }
+  return least
+}

@@ -148,6 +148,8 @@ export const startWorkerd = async (
 const blobsIn = (file: string): number => {
   const db = new Database(file, { readonly: true })
   try {
+    // The runtime writes at the same time, or recovers its log after a restart.
+    db.run("PRAGMA busy_timeout = 30000")
     const tables = db.query("SELECT 1 FROM sqlite_master WHERE name = 'blobs'").all()
     return tables.length === 0 ? 0 : db.query("SELECT DISTINCT id FROM blobs").all().length
   } finally {

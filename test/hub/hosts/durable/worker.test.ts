@@ -6,7 +6,6 @@ import { join } from "node:path"
 import { testContract } from "../../contract.ts"
 import { testPageProtocol } from "../../page-contract.ts"
 import { ALLOWED_ORIGIN } from "../../http-errors-contract.ts"
-import { testEffects } from "../../effects-contract.ts"
 import { startFakeRunner } from "../../kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "../../kit/hub.ts"
 import { bundleWorker, startWorkerd } from "../../kit/workerd.ts"
@@ -29,10 +28,6 @@ testPageProtocol("the page of the hub in a Durable Object", async () => {
     disturbLobby: workerd.hibernateDirectory,
   }
 })
-
-testEffects("effects of the hub in a Durable Object", (environment) =>
-  startWorkerd(script, environment),
-)
 
 test("a Durable Object refuses child sessions and explains how to create a session instead", async () => {
   const workerd = await startWorkerd(script)

@@ -1,8 +1,8 @@
 /** Owners and access in Durable Objects, on the real workerd. */
-import { AUDIENCE, GATEWAY_SECRET, ISSUER, JWT_SECRET } from "../../kit/owners.ts"
-import { bundleWorker, startWorkerd } from "../../kit/workerd.ts"
-import { testKeySet } from "../../key-set.ts"
-import { testOwners } from "../../owners.ts"
+import { AUDIENCE, GATEWAY_SECRET, ISSUER, JWT_SECRET } from "../hub/kit/owners.ts"
+import { bundleWorker, startWorkerd } from "../hub/kit/workerd.ts"
+import { testKeySet } from "../hub/key-set.ts"
+import { testOwners } from "../hub/owners.ts"
 
 const script = await bundleWorker()
 
