@@ -5,6 +5,7 @@
 import { constants, type Stats } from "node:fs"
 import { type FileHandle, lchown, mkdir, open, readlink } from "node:fs/promises"
 import { sep } from "node:path"
+import { errorCode } from "./error-code.ts"
 
 /** The file is not what the caller may read or write; nothing was changed. */
 export class UntrustedFile extends Error {
@@ -138,7 +139,7 @@ const pathOf = (file: FileHandle): Promise<string> => readlink(`/proc/self/fd/${
 
 /** False if the file exists already; any other failure is thrown. */
 export const unlessExists = (error: unknown): false => {
-  if (error instanceof Error && "code" in error && error.code === "EEXIST") return false
+  if (errorCode(error) === "EEXIST") return false
   throw error
 }
 

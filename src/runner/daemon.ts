@@ -194,6 +194,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     send: link.send,
     reportState: readiness.reportOnRequest,
     clock,
+    setGitCredentials: host.setGitCredentials,
     configure: (change, requestId) => void applyConfig(change, requestId),
     stop: () => done.resolve({ code: 0, why: "the session agent requested a stop" }),
     deleteTunnel: async (name) => gateway?.deleteTunnel(name),

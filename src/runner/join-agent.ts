@@ -12,6 +12,7 @@ import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
 import { PARALLEL, type Service } from "./broker/services.ts"
 import type { Channels } from "./channels/channels.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
+import { controlVariables } from "./host/control-socket.ts"
 import { readBootId } from "./host/boot-id.ts"
 import type { Host } from "./host/host.ts"
 import { createProcesses } from "./host/processes.ts"
@@ -84,7 +85,7 @@ export const joinAgent = (options: JoinAgentOptions) => {
     self: process.execPath,
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${options.gatewayPort()}`,
-      SANDPIPER_API_TOKEN: options.apiToken,
+      ...controlVariables(config.stateDir, options.apiToken),
       ...toolVariables(current(), broker.address),
     }),
     endpoints: options.endpoints,

@@ -4,6 +4,7 @@ import type { Clock } from "../lib/clock.ts"
 import type { Late } from "../lib/late.ts"
 import { describeError, type Log } from "../lib/log.ts"
 import type { Settings } from "../settings/settings.ts"
+import type { CommandFrame } from "../wire/frames/index.ts"
 import type { Channels } from "./channels/channels.ts"
 import type { createCommandHandler } from "./commands/index.ts"
 import { createLinkMetrics, type LinkMetrics } from "./gateway/link-metrics.ts"
@@ -43,6 +44,9 @@ export interface JoinLinkOptions {
 }
 
 const OUTBOX_BYTES = 64 * 1024 * 1024
+/** `up` leaves git as the person has set it up. */
+const acceptsOf = ({ command }: Settings): readonly CommandFrame["type"][] =>
+  command === "run" ? ["git-credentials"] : []
 
 export const joinLink = (
   options: JoinLinkOptions,
@@ -76,6 +80,7 @@ export const joinLink = (
     log,
     gatewayUrl: options.gatewayUrl,
     directory: options.directory,
+    accepts: acceptsOf(config),
     active: () => joined.get().channels.active(),
     onFrame: (frame) => {
       // A frame that arrives during shutdown is not acknowledged: the next runner receives it again.

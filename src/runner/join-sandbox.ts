@@ -7,6 +7,7 @@ import { factOf } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
 import type { OutboundFrame } from "../wire/frames/index.ts"
+import { controlVariables } from "./host/control-socket.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { wrapperFolder } from "./host/gh-wrapper.ts"
 import type { User } from "./host/users.ts"
@@ -117,7 +118,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     environment: () => ({
       ...userEnvironment,
       SANDPIPER_URL: `http://127.0.0.1:${options.gatewayPort()}`,
-      SANDPIPER_API_TOKEN: apiToken,
+      ...controlVariables(config.stateDir, apiToken),
     }),
     memory: factOf(db, PROCESSES_FACT),
     clock,
@@ -133,7 +134,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
   })
   const runCommand = createRunCommand({
     workDir,
-    environment: { ...userEnvironment, SANDPIPER_API_TOKEN: apiToken },
+    environment: { ...userEnvironment, ...controlVariables(config.stateDir, apiToken) },
     owner: user,
     clock,
   })

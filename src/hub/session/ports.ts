@@ -1,6 +1,6 @@
 /** What a session needs of its host: a database, sockets, blobs, a clock and one alarm. */
 import { z } from "zod"
-import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
+import type { GitCredentials, Outbound, RequestFrame } from "../../wire/frames/index.ts"
 import type { ChildReport } from "./child-reports.ts"
 import type { ChatServices } from "./chat-services.ts"
 
@@ -123,6 +123,8 @@ export interface Ports {
   readonly changed: (urgent: boolean) => void
   /** A token of an open connection has expired: closes the connections that may not read the session any more. */
   readonly checkConnections: () => void
+  /** What git uses in the sandbox of the session's present owner. Never stored; absent if this host gives none. */
+  readonly gitCredentials?: (() => GitCredentials | undefined) | undefined
   /** Chat services outside; absent when none is configured. */
   readonly chats?: ChatServices | undefined
   /** Where files that the agent shows are stored; absent when no object storage is configured. */

@@ -12,6 +12,7 @@ import {
   parseOutbound,
 } from "../../wire/frames/index.ts"
 import { createAcks } from "./acks.ts"
+import { createRunnerGit, type RunnerGit } from "./git-credentials.ts"
 import { createIngest } from "./ingest.ts"
 import { staysReady } from "./runner-connection.ts"
 import type { SessionContext } from "./session-context.ts"
@@ -24,6 +25,7 @@ export interface RunnerSide {
   readonly closed: (connection: string) => void
   /** Writes the buffered deltas. */
   readonly flush: () => void
+  readonly git: Pick<RunnerGit, "send" | "isAccepted">
 }
 
 /** Deltas are buffered for at most this long. */
@@ -40,6 +42,7 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
   const ingest = createIngest(context)
   const requests = createRunnerRequests(context)
   const acks = createAcks(context)
+  const git = createRunnerGit(context)
   /** The highest `seq` received, written or buffered; `undefined` until it is read from the rows. */
   let lastSeq: number | undefined
   /** The `seq` of a frame whose write failed: when it comes again, the deltas before it are written separately. */
@@ -118,6 +121,7 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
       deadlines.set("barrier", "", ports.now() + BARRIER_MS)
       sendToRunner({ type: "welcome", protocol: 2, lastSeq: stored })
       configure()
+      git.greeted(frame)
       // The barrier: the runner answers it in its stream, after every frame from before the connection.
       sendToRunner({ type: "abort", channelType: "hub", channelId: barrier })
     })
@@ -177,6 +181,7 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
       const { connection: before } = runnerConnection.state()
       flush()
       lastSeq = undefined
+      git.opened()
       commit(() => runnerConnection.update({ connection, phase: "greeting" }))
       if (before !== null && before !== connection)
         ports.sockets.close(before, 1000, closeReasons.replaced)
@@ -206,6 +211,7 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
     },
     closed: (connection) => {
       if (runnerConnection.state().connection !== connection) return
+      git.opened()
       stopBatch()
       acks.cancel()
       commit(() => {
@@ -216,5 +222,6 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
       })
     },
     flush,
+    git,
   }
 }

@@ -6,6 +6,7 @@ import type { Log } from "../../lib/log.ts"
 import type { FilePatch } from "./patch.ts"
 import type { SnapshotStore } from "./revert-safely.ts"
 import type { Approvals } from "../gateway/approvals.ts"
+import type { Host } from "../host/host.ts"
 import type { Executions } from "../workflow/executions.ts"
 import type { Inbound, InboundFrame, OutboundFrame } from "../../wire/frames/index.ts"
 
@@ -23,6 +24,7 @@ export interface CommandContext {
     change: Inbound<"opencode-config">["config"],
     requestId: string | undefined,
   ) => void
+  readonly setGitCredentials: Host["setGitCredentials"]
   /** Sends the current state to the session agent. */
   readonly reportState: () => void
   /** Removes the tunnel and sends the list of the remaining ones. */

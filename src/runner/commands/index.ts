@@ -4,6 +4,7 @@ import type { CommandFrame, Inbound } from "../../wire/frames/index.ts"
 import { abort } from "./abort.ts"
 import { answer } from "./answer.ts"
 import { diff } from "./diff.ts"
+import { gitCredentials } from "./git-credentials.ts"
 import { init } from "./init.ts"
 import { newSession } from "./new-session.ts"
 import { opencodeCommand } from "./opencode-command.ts"
@@ -25,6 +26,7 @@ const commands: { readonly [Name in CommandName]: Command<Name> } = {
   abort,
   answer,
   diff,
+  "git-credentials": gitCredentials,
   init,
   "new-session": newSession,
   "opencode-command": opencodeCommand,

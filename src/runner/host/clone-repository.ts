@@ -1,10 +1,11 @@
 /** Clones the session's repositories. An existing clone is never changed in a way that could lose work. */
-import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises"
+import { readdir, rename, rm, rmdir, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { type CommandResult, runCommand } from "../../lib/run-command.ts"
 import { repositoryName, withoutCredentials } from "../../lib/git-url.ts"
 import type { Log } from "../../lib/log.ts"
-import { gitConfigText, type GitConfigInput, gitIgnoreText } from "./git-config.ts"
+import type { GitConfigInput } from "./git-config.ts"
+import { writeGitConfigFile } from "./git-config-file.ts"
 import type { Repository } from "./repository-rules.ts"
 
 export interface GitOptions {
@@ -40,11 +41,7 @@ export const writeGitConfig = async (
   homes: readonly Home[],
   { environment, log }: Pick<GitOptions, "environment" | "log">,
 ): Promise<void> => {
-  const file = join(directory, "config")
-  const ignoreFile = join(directory, "ignore")
-  await mkdir(directory, { recursive: true, mode: 0o755 })
-  await writeFile(ignoreFile, gitIgnoreText)
-  await writeFile(file, gitConfigText({ ...input, ignoreFile }))
+  const file = writeGitConfigFile(directory, input)
   for (const { path: home, user } of homes) {
     const args = ["-C", home, "config", "--file", join(home, ".gitconfig")]
     const options: GitOptions = { environment: { ...environment, HOME: home }, user, log }
@@ -101,11 +98,24 @@ const clone = async (directory: string, repository: Repository, options: Prepare
     })
     if (ref !== undefined) await checkOut(draft, ref, options)
     if (isNewBranch) await git(["-C", draft, "checkout", "--quiet", "-b", wanted], options)
-    await rename(draft, directory)
+    await moveInto(directory, draft)
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
     throw error
   }
+}
+
+/**
+ * An empty directory stays the same one: programs that run in it would otherwise be in a deleted one. The part that has
+ * everything comes first, so that a crash in between loses nothing.
+ */
+const moveInto = async (directory: string, draft: string): Promise<void> => {
+  if (!(await exists(directory))) return rename(draft, directory)
+  // While the clone ran somebody may have begun to work there.
+  if (!(await isFree(directory))) throw new GitError(`${directory} is not empty any more`)
+  const rest = (await readdir(draft)).filter((name) => name !== ".git")
+  for (const name of [".git", ...rest]) await rename(join(draft, name), join(directory, name))
+  await rmdir(draft)
 }
 
 const hasBranch = async (url: string, branch: string, options: GitOptions): Promise<boolean> => {

@@ -32,6 +32,19 @@ export interface Control {
 const fileOf = (stateDir: string): string => join(stateDir, "control.json")
 /** Contains the address only: the agent may be another user, and has a token of its own. */
 const addressFileOf = (stateDir: string): string => join(stateDir, "control-url")
+const RUNNER_DIR = "SANDPIPER_RUNNER_DIR"
+/** For the agent's programs: the token, and where the runner that accepts it has written its address. */
+export const controlVariables = (
+  stateDir: string,
+  apiToken: string,
+): Readonly<Record<string, string>> => ({
+  SANDPIPER_API_TOKEN: apiToken,
+  [RUNNER_DIR]: stateDir,
+})
+/** The state directory of the runner that has started this program; undefined outside a sandbox. */
+export const runnerDirOf = (
+  environment: Readonly<Record<string, string | undefined>>,
+): string | undefined => environment[RUNNER_DIR] || undefined
 /** Workflows are the largest requests, and far below this. */
 const MAX_BODY_BYTES = 1024 * 1024
 const credentialRequest = z.object({ protocol: z.string(), host: z.string() })

@@ -1,6 +1,6 @@
 /** The credential helper that git starts: forwards git's request to the runner and prints the response. */
 import type { Settings } from "../../settings/settings.ts"
-import { askControl, ControlError, findControl } from "./control-socket.ts"
+import { askControl, ControlError, findControl, runnerDirOf } from "./control-socket.ts"
 import { parseCredentialRequest } from "./repository-rules.ts"
 
 const LIMIT_MS = 10_000
@@ -13,7 +13,10 @@ export const answerGit = async (settings: Settings, request: string): Promise<st
   try {
     // The agent's tools have the API token in their environment; another shell reads the token file of its own user.
     const token = settings.environment["SANDPIPER_API_TOKEN"]
-    const control = await findControl(settings.stateDir, token)
+    // Sandboxes without a home of their own share one .gitconfig, which may name the helper of another one: the runner that
+    // has started this git is asked in its place.
+    const stateDir = (token && runnerDirOf(settings.environment)) || settings.stateDir
+    const control = await findControl(stateDir, token)
     const { username, password } = await askControl(
       control,
       "/git-credential",

@@ -4,17 +4,19 @@ import { mkdir } from "node:fs/promises"
 import { hostname } from "node:os"
 import { join } from "node:path"
 import type { Settings } from "../../settings/settings.ts"
+import type { GitCredentials } from "../../wire/frames/index.ts"
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
-import { type Control, type Hook, startControl } from "./control-socket.ts"
+import { type Control, controlVariables, type Hook, startControl } from "./control-socket.ts"
+import { createRepositories } from "./bring-repositories.ts"
 import { writeGitConfig } from "./clone-repository.ts"
+import { createGitAccount } from "./git-account.ts"
 import { shellQuoted } from "./git-config.ts"
+import { writeGitConfigFile } from "./git-config-file.ts"
 import { writeGhWrapper } from "./gh-wrapper.ts"
 import { createGitTokens, type IssuedToken } from "./git-tokens.ts"
 import { clearChromiumLock, ownerOf } from "./stale-locks.ts"
-import { writePersona } from "./persona.ts"
-import { withoutCredentials } from "../../lib/git-url.ts"
-import { credentialsOf, repositoriesAt, tokenOrigins } from "./repository-rules.ts"
+import { type Credential, repositoriesAt, tokenOrigins } from "./repository-rules.ts"
 import { type PanelServices, panelServices } from "./panel-services.ts"
 import type { ServiceState } from "./service-state.ts"
 import { prepareSockets, serviceSockets } from "./service-sockets.ts"
@@ -22,7 +24,7 @@ import { servicesOf } from "./service-table.ts"
 import { createServices, type Services } from "./services.ts"
 import { sandboxBootId } from "./detect-restore.ts"
 import { handOver, type User } from "./users.ts"
-import { plannedDirectory, prepareAll } from "./prepare-repositories.ts"
+import { plannedDirectory } from "./prepare-repositories.ts"
 
 export type ComponentState = "starting" | "ready" | "degraded" | "failed" | "off"
 
@@ -72,6 +74,11 @@ export interface Host {
   readonly controlPort: () => number | undefined
   /** A glob pattern. */
   readonly personaFiles: string
+  /**
+   * From now on git uses these. What is absent comes from the settings. Repositories that could not be cloned are tried once
+   * more with a new password. An OpenCode that runs already learns that its directory is a repository with its next config.
+   */
+  readonly setGitCredentials: (given: GitCredentials) => void
   readonly services: Pick<Services, "start" | "stop" | "missing">
   /** After a restore with memory: pulls the clones, if the settings allow it. */
   readonly refresh: () => Promise<void>
@@ -79,24 +86,29 @@ export interface Host {
 }
 
 const BOOT_FACT = "host.life"
-const PULLED_FACT = "host.pulled-at"
 
 export const createHost = (options: HostOptions): Host => {
   const { config, clock, log, memory, setComponent } = options
   const repositories = config.repositories
-  const credentials = () => {
-    const now = options.current()
-    return credentialsOf(now.repositories, now.githubToken)
-  }
+  const account = createGitAccount(options)
   const issuedFor = (): readonly string[] =>
     config.gitTokens === "session" ? tokenOrigins(options.current().repositories) : []
   const tokens = createGitTokens({
-    credentials,
+    credentials: account.credentials,
     issuedFor,
     issue: (origin) =>
       options.issueGitToken(origin, repositoriesAt(origin, options.current().repositories)),
     clock,
     log,
+  })
+  const helper = [...options.self, "git-credential", "--state-dir", config.stateDir]
+    .map(shellQuoted)
+    .join(" ")
+  const gitFolder = join(config.stateDir, "git")
+  const gitConfig = () => ({
+    ...account.author(),
+    origins: [...new Set([...account.credentials().map(({ origin }) => origin), ...issuedFor()])],
+    helper,
   })
   const ownHome = config.environment["HOME"] || "/root"
   const home = options.user?.home ?? ownHome
@@ -104,10 +116,11 @@ export const createHost = (options: HostOptions): Host => {
     ...options.environment,
     HOME: home,
     // For git's credential helper, in terminals too.
-    SANDPIPER_API_TOKEN: options.apiToken,
+    ...controlVariables(config.stateDir, options.apiToken),
   }
   const git = { environment, user: options.user, log }
   const persona = join(config.stateDir, "persona")
+  const brought = createRepositories({ ...options, git, persona })
   const prepared = Promise.withResolvers<void>()
   const directory = plannedDirectory(config.workDir, repositories)
   let control: Control | undefined
@@ -156,33 +169,18 @@ export const createHost = (options: HostOptions): Host => {
     return before !== undefined && before !== boot
   }
 
-  const mayPull = (restored: boolean): boolean => {
-    if (config.gitPullOnRestore === "never") return false
-    if (config.gitPullOnRestore === "restore" && !restored) return false
-    const pulledAt = Number(memory.read(PULLED_FACT) ?? 0)
-    return clock.now() - pulledAt >= config.gitPullEverySeconds * 1000
-  }
-
   const prepare = async (): Promise<void> => {
     const restored = isRestored()
     if (restored) log.info("host.restored", { why: "the boot id differs from the last start's" })
     setComponent("workspace", "starting")
     if (options.user) await handOver(config.workDir, options.user)
     if (config.command === "run" || repositories.length > 0) {
-      const helper = [...options.self, "git-credential", "--state-dir", config.stateDir]
-        .map(shellQuoted)
-        .join(" ")
       if (config.command === "run")
         await attempt("gh.not-wrapped", () => writeGhWrapper(config.stateDir, helper))
       await attempt("git.not-configured", () =>
         writeGitConfig(
-          join(config.stateDir, "git"),
-          {
-            userName: config.gitUserName,
-            userEmail: config.gitUserEmail,
-            origins: [...new Set([...credentials().map(({ origin }) => origin), ...issuedFor()])],
-            helper,
-          },
+          gitFolder,
+          gitConfig(),
           [
             { path: ownHome, user: undefined },
             ...(home === ownHome ? [] : [{ path: home, user: options.user }]),
@@ -193,36 +191,7 @@ export const createHost = (options: HostOptions): Host => {
     }
     // Before the clones: a saved clone has the work that was not pushed.
     const notRestored = await options.restoreWorkspace?.()
-    const { found, problems } = await bringRepositories(restored, (progress) =>
-      setComponent("workspace", "starting", progress),
-    )
-    await attempt("persona.not-written", () =>
-      writePersona(
-        persona,
-        config.personaFiles ?? [],
-        found.map(({ repository, directory: at }) => ({
-          ...repository,
-          url: withoutCredentials(repository.url),
-          directory: at,
-        })),
-      ),
-    )
-    const all = [...(notRestored === undefined ? [] : [notRestored]), ...problems]
-    if (all.length > 0) setComponent("workspace", "degraded", all.join("; "))
-    else setComponent("workspace", "ready")
-  }
-
-  const bringRepositories = async (restored: boolean, onProgress: (text: string) => void) => {
-    const pull = repositories.length > 0 && mayPull(restored)
-    const result = await prepareAll(repositories, {
-      workDir: config.workDir,
-      pull,
-      ...git,
-      onProgress,
-    })
-    // A failed pull must not use up the interval: the next boot tries again.
-    if (pull && result.problems.length === 0) memory.write(PULLED_FACT, String(clock.now()))
-    return result
+    await brought.bring(restored, notRestored)
   }
 
   const attempt = async (event: string, run: () => Promise<unknown>): Promise<void> => {
@@ -269,11 +238,27 @@ export const createHost = (options: HostOptions): Host => {
     },
     controlPort: () => (control ? Number(new URL(control.url).port) : undefined),
     personaFiles: join(persona, "*.md"),
+    setGitCredentials: (given) => {
+      const before = account.credentials()
+      account.set(given)
+      try {
+        writeGitConfigFile(gitFolder, gitConfig())
+      } catch (error) {
+        log.warn("git.not-configured", { error: describeError(error) })
+      }
+      const isKnown = ({ origin, password }: Credential) =>
+        before.some((one) => one.origin === origin && one.password === password)
+      if (!account.credentials().every(isKnown))
+        void attempt("git.not-prepared", async () => {
+          await prepared.promise.catch(() => {})
+          await brought.bringMissing()
+        })
+    },
     services,
     refresh: async () => {
       await prepared.promise.catch(() => {})
       memory.write(BOOT_FACT, sandboxBootId())
-      await bringRepositories(true, () => {})
+      await brought.bring(true)
     },
     stop: async () => {
       await services.stop()

@@ -35,6 +35,8 @@ export interface LinkOptions {
   readonly gatewayUrl?: () => string | undefined
   /** Where the agent works. */
   readonly directory?: string
+  /** Frames that not every runner knows: the session agent sends them to this one. */
+  readonly accepts?: readonly string[]
   readonly epoch: string
   readonly outbox: Outbox
   readonly clock: Clock
@@ -201,6 +203,7 @@ export const createLink = (options: LinkOptions): Link => {
     epoch: options.epoch,
     nextSeq: outbox.headSeq(),
     active: options.active(),
+    ...(options.accepts && { accepts: [...options.accepts] }),
   })
 
   const startSending = (mine: Connection, mode: Mode) => {

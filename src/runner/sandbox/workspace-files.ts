@@ -11,6 +11,7 @@ import {
   UntrustedFile,
 } from "../../lib/untrusted-files.ts"
 import { SecretsError } from "./secrets-error.ts"
+import { errorCode } from "../../lib/error-code.ts"
 
 export type Owner = FileOwner
 
@@ -109,7 +110,7 @@ const writeBelow = async ({ workDir, path, text, owner, mode, place }: FileToWri
     await place(draft, target)
   } catch (error) {
     await rm(draft, { force: true })
-    const exists = error instanceof Error && "code" in error && error.code === "EEXIST"
+    const exists = errorCode(error) === "EEXIST"
     const why = exists ? "exists already" : "cannot be written"
     throw new SecretsError("bad-input", `outputPath: ${path} ${why}`, { cause: error })
   } finally {

@@ -9,6 +9,7 @@ import {
   attachment,
   author,
   channel,
+  gitCredentials,
   modelPreferences,
   requestId,
   seq,
@@ -67,6 +68,11 @@ const commands = [
     config: agentConfig,
     requestId: requestId.optional(),
   }),
+  row(
+    "git-credentials",
+    "Token and author for git, for the runner's memory only: replaces the former frame, an empty one removes it. Sent if `accepts` of `hello` names it.",
+    gitCredentials.shape,
+  ),
   row("pong", "Response to `ping`.", {}),
   row("tunnel-delete", "Delete a tunnel on behalf of a user.", {
     name: z.string(),

@@ -29,3 +29,4 @@ export {
   type ResultFrame,
 } from "./requests.ts"
 export type { MessageRow } from "./row.ts"
+export type { GitCredentials } from "./shapes.ts"

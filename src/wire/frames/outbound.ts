@@ -25,6 +25,8 @@ const linkRows = [
       epoch: z.string(),
       nextSeq: seq,
       active: z.array(activeTurn),
+      /** Frames of the session agent that not every runner of this protocol knows. */
+      accepts: z.array(z.string().max(64)).max(50).optional(),
     },
   ),
   row("ping", "Keepalive; the response is `pong`.", {}),

@@ -81,6 +81,22 @@ const remoteMcpServer = z.object({
 
 const mcpServer = z.discriminatedUnion("type", [localMcpServer, remoteMcpServer])
 
+/** Passes through git's credential protocol, which has one value a line. */
+const gitPassword = z
+  .string()
+  .max(4096)
+  .regex(/^[\x21-\x7e]+$/, "must not be empty or have spaces or line breaks")
+
+/** What git uses in a session's sandbox. Complete: an absent field means that there is none. */
+export const gitCredentials = z.object({
+  /** The password for the host of the first repository, for github.com if there is no repository. */
+  token: gitPassword.optional(),
+  /** The author of commits. */
+  userName: z.string().min(1).max(200).optional(),
+  userEmail: z.string().min(1).max(200).optional(),
+})
+export type GitCredentials = Readonly<z.output<typeof gitCredentials>>
+
 /** A partial config: absent fields keep their value. */
 export const agentConfig = z.object({
   tools: z.record(z.string(), z.boolean()).optional(),

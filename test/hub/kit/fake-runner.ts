@@ -47,6 +47,8 @@ export interface FakeRunnerOptions {
   readonly forgetful?: boolean
   /** The public address of its gateway. */
   readonly gatewayUrl?: string
+  /** Frames that it knows beyond those of every runner; none if it is not given. */
+  readonly accepts?: readonly string[]
 }
 
 export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
@@ -79,6 +81,7 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
     sessionId: "s1",
     version: "test",
     gatewayUrl: () => options.gatewayUrl,
+    ...(options.accepts && { accepts: options.accepts }),
     epoch: readEpoch(db, () => crypto.randomUUID()),
     outbox: {
       ...outbox,

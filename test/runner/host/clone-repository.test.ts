@@ -1,11 +1,12 @@
 /** Cloning from a real git host over HTTP: private, several, existing and unreachable repositories. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { type GitServer, startGitServer } from "../../kit/git-server.ts"
 import { startHost, type TestHost } from "../../kit/host.ts"
 import { createSandbox, type Sandbox } from "../../kit/runner.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const TOKEN = "ghp_the-token-of-the-git-tests"
 
@@ -265,6 +266,19 @@ test("a partial clone from a crash is deleted and cloned again", async () => {
   await mkdir(join(sandbox.workDir, "project.cloning"))
   await writeFile(join(sandbox.workDir, "project.cloning/rest"), "")
   await start(project())
+  expect(await readdir(sandbox.workDir)).toEqual(["project"])
+})
+
+test("a clone that comes with a later token fills the directory in which programs run already", async () => {
+  const { host: running } = await start({ REPO_URL: server.url("project") })
+  expect(running.parts.get("workspace")?.state).toBe("degraded")
+  await mkdir(clone())
+  const { ino } = await stat(clone())
+  running.setGitCredentials({ token: TOKEN })
+  await untilTrue(() => running.parts.get("workspace")?.state === "ready", "clone")
+  expect(await readClone("README.md")).toBe("first\n")
+  expect((await stat(clone())).ino).toBe(ino)
+  expect((await running.git(clone(), "status", "--porcelain")).out).toBe("")
   expect(await readdir(sandbox.workDir)).toEqual(["project"])
 })
 

@@ -33,6 +33,16 @@ describe("inbound frames", () => {
   )
 })
 
+describe("git credentials", () => {
+  test("a token that would be more than one line of git's credential protocol is refused without its text", () => {
+    for (const token of ["", "two words", "a\nusername=other"]) {
+      const parsed = parseInbound(JSON.stringify({ type: "git-credentials", token }))
+      expect(parsed.ok).toBe(false)
+      expect(JSON.stringify(parsed)).not.toContain("other")
+    }
+  })
+})
+
 describe("result of a request", () => {
   test("a result may have an error and no other field", () => {
     const frame = { type: "create-pr-result", requestId: "r1", error: "no such branch" }

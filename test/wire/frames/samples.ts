@@ -60,6 +60,7 @@ const commands: SampleOfEach<CommandFrame> = {
       },
     },
   },
+  "git-credentials": { token: "ghp_sample", userName: "Ann", userEmail: "a@example.com" },
   pong: {},
   "tunnel-delete": { name: "app", actorId: "u1", actorName: "Ann", actorEmail: "a@example.com" },
   "workflow-execute": {

@@ -15,6 +15,7 @@ export const inboundNames: readonly string[] = [
   "new-session",
   "init",
   "opencode-config",
+  "git-credentials",
   "pong",
   "tunnel-delete",
   "workflow-execute",

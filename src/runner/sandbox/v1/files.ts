@@ -22,6 +22,7 @@ import {
 } from "../../../lib/untrusted-files.ts"
 import { namesBelow, pathOf } from "./paths.ts"
 import { invalid, Problem, problemOf } from "./problem.ts"
+import { errorCode } from "../../../lib/error-code.ts"
 
 export interface FileEntry {
   readonly path: string
@@ -299,6 +300,6 @@ const specialOf = (found: Stats): FileEntry["special"] => {
 }
 
 const unlessMissing = (error: unknown): undefined => {
-  if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined
+  if (errorCode(error) === "ENOENT") return undefined
   throw error
 }

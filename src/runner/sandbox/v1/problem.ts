@@ -1,4 +1,5 @@
 /** Errors of the `/v1` routes: RFC 9457 problem details with the types of sandbox-agent's published API. */
+import { errorCode } from "../../../lib/error-code.ts"
 
 export type ProblemKind =
   | "invalid_request"
@@ -59,14 +60,9 @@ const meanings: Readonly<Record<string, readonly [number, ProblemKind, string]>>
 /** The problem behind a failed system call, also if it is the cause of another error; any other error stays as it is. */
 export const problemOf = (error: unknown, path: string): unknown => {
   if (error instanceof Problem || !(error instanceof Error)) return error
-  const code = codeOf(error) ?? codeOf(error.cause)
+  const code = errorCode(error) ?? errorCode(error.cause)
   const meaning = code === undefined ? undefined : meanings[code]
   if (meaning === undefined) return error
   const [status, kind, words] = meaning
   return new Problem(status, kind, `${path} ${words}`, { cause: error })
 }
-
-const codeOf = (error: unknown): string | undefined =>
-  error instanceof Error && "code" in error && typeof error.code === "string"
-    ? error.code
-    : undefined
