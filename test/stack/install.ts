@@ -28,6 +28,7 @@ const programs: Readonly<Record<string, string>> = {
   runc: "runc",
   iptables: "iptables",
   "redis-server": "redis-server",
+  pgbouncer: "pgbouncer",
 }
 /** Packages without a program, detected by a file they contain. */
 const files: Readonly<Record<string, string>> = {

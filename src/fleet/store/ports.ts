@@ -1,4 +1,5 @@
 /** What the fleet needs of its database. SQLite serves one process, PostgreSQL serves many replicas. */
+import type { SandboxRecord, WhyEnded } from "../core/history.ts"
 import type { Life } from "../core/life.ts"
 import type { QuotaRefusal } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
@@ -40,7 +41,15 @@ export interface StoredSession extends NewSession {
   readonly updatedAt: number
 }
 
-export type SessionChange = Pick<StoredSession, "life" | "caller" | "callUntil" | "dueAt">
+export interface SessionChange extends Pick<
+  StoredSession,
+  "life" | "caller" | "callUntil" | "dueAt"
+> {
+  /** From all records of the session's sandboxes: those to add or to change, in the same transaction. */
+  readonly records?: ((known: readonly SandboxRecord[]) => readonly SandboxRecord[]) | undefined
+  /** A new snapshot of the session, which is remembered in the same transaction. */
+  readonly snapshot?: StoredSnapshot | undefined
+}
 
 export type RememberedCall =
   | { readonly is: "new" }
@@ -68,7 +77,33 @@ export interface CountedCreate {
   readonly at: number
 }
 
-export interface FleetStore {
+/** Seconds that sandboxes of an owner ran. */
+export interface RanSeconds {
+  readonly provider: string
+  readonly tenant: string
+  readonly seconds: number
+}
+
+/** The records of all sandboxes that sessions have had. */
+export interface RecordsPort {
+  /** The records of a session's sandboxes that belong to this owner, the oldest first; at most the newest `limit`. */
+  readonly history: (
+    session: string,
+    tenant: string,
+    limit: number,
+  ) => Promise<readonly SandboxRecord[]>
+  /** Counts the seconds of all running sandboxes until now, in their records and for their owners' day. */
+  readonly countSeconds: (at: number) => Promise<readonly RanSeconds[]>
+  /** The sandboxes of this provider whose end is not recorded. */
+  readonly openRecords: (
+    provider: string,
+  ) => Promise<readonly Pick<SandboxRecord, "session" | "ref">[]>
+  readonly endRecord: (session: string, ref: string, why: WhyEnded, at: number) => Promise<void>
+  /** Deletes the records of sandboxes that ended before this time. */
+  readonly purgeHistory: (before: number) => Promise<void>
+}
+
+export interface FleetStore extends RecordsPort {
   /** Random and stored once: the label of every sandbox that belongs to this deployment. */
   readonly deployment: () => Promise<string>
   /** Adds a session. If its id or its thread exists, the existing one is returned and nothing changes. */
@@ -79,27 +114,31 @@ export interface FleetStore {
   readonly findThread: (tenant: string, threadKey: string) => Promise<StoredSession | undefined>
   /** The session whose present sandbox has this ref at its provider. */
   readonly findRef: (ref: string) => Promise<StoredSession | undefined>
-  /** Every session: for rounds over the whole fleet, not for requests. */
-  readonly list: () => Promise<readonly StoredSession[]>
+  /** Sessions that have not ended: for rounds over the whole fleet, not for requests. */
+  readonly present: () => Promise<readonly StoredSession[]>
   /** Sessions in the order in which they were added, after the cursor. */
   readonly page: (after: PageCursor | undefined, limit: number) => Promise<readonly StoredSession[]>
   /** Sessions of an owner that have a sandbox or a call under way. */
   readonly activeOf: (tenant: string) => Promise<readonly StoredSession[]>
-  /** How many sessions are in each phase. */
+  /** How many sessions are in each phase, without those that have ended. */
   readonly phases: () => Promise<readonly PhaseCount[]>
   /** Sessions of the kinds `pool` and `claimed`. */
   readonly pooled: () => Promise<readonly StoredSession[]>
   /**
    * Takes the oldest running sandbox with this key out of the pool, in one transaction: no other claim gets it. If the thread
-   * has a session, that one is returned. Undefined: the pool has none.
+   * has a session, that one is returned. Undefined: the pool has none. `among`: only one of these.
    */
   readonly claim: (
     poolKey: string,
-    to: { readonly tenant: string; readonly threadKey?: string | undefined },
+    to: {
+      readonly tenant: string
+      readonly threadKey?: string | undefined
+      readonly among?: readonly string[] | undefined
+    },
     at: number,
   ) => Promise<StoredSession | undefined>
   /** Puts a claimed session back into the pool. The hub must not have given it to its owner. */
-  readonly unclaim: (id: string, poolTenant: string) => Promise<void>
+  readonly unclaim: (id: string, poolTenant: string, at: number) => Promise<void>
   /** The hub knows the owner of a claimed session: from now on it is one of the hub's sessions. */
   readonly bind: (id: string) => Promise<void>
   /**
@@ -111,6 +150,13 @@ export interface FleetStore {
     at: number,
     decide: (session: StoredSession) => SessionChange | undefined,
   ) => Promise<StoredSession | undefined>
+  /**
+   * Calls `changed` after a stored change of a session, by this process at once, and by another replica as soon as the
+   * database says so. Undefined: any session may have changed. The returned function ends the watch.
+   */
+  readonly watch: (changed: (session: string | undefined) => void) => () => void
+  /** After so long a waiter reads again: seconds if `watch` hears of all changes, and otherwise less. */
+  readonly pollMs: () => number
   /** Extends the time of a call that is still under way. False if it is not this replica's any more. */
   readonly renewCall: (
     id: string,
@@ -124,7 +170,7 @@ export interface FleetStore {
   readonly lease: (name: string, owner: string, at: number, until: number) => Promise<boolean>
   /**
    * The first request with this key is `new`; another one with it gets its answer, or is refused if it asks something else.
-   * A first request without an answer after two minutes counts as lost.
+   * A first request without an answer after five minutes counts as lost.
    */
   readonly remember: (
     tenant: string,
@@ -151,8 +197,7 @@ export interface FleetStore {
     decide: (times: readonly number[]) => QuotaRefusal | undefined,
   ) => Promise<QuotaRefusal | undefined>
   readonly uncountCreate: (session: string, generation: number) => Promise<void>
-  /** Adds to the seconds that the owner's sandboxes ran on this day. */
-  readonly addSeconds: (tenant: string, day: number, seconds: number) => Promise<void>
+  /** How long the owner's sandboxes ran on this day, as far as it is counted. */
   readonly secondsOf: (tenant: string, day: number) => Promise<number>
   /** Remembers a snapshot until it is removed at its provider. A known id changes nothing. */
   readonly addSnapshot: (snapshot: StoredSnapshot) => Promise<void>
@@ -160,6 +205,16 @@ export interface FleetStore {
   readonly dropSnapshot: (id: string) => Promise<void>
   /** Deletes leases that have ended, answers that are older than a day, and counts that no quota needs. */
   readonly purge: (at: number) => Promise<void>
+  /** Ended sessions without a time for a look that ended before `endedBefore`, and those whose time has come. */
+  readonly endedToTidy: (
+    endedBefore: number,
+    at: number,
+    limit: number,
+  ) => Promise<readonly StoredSession[]>
+  /** Sets the time of the next look at an ended session. */
+  readonly tidyAgain: (id: string, at: number) => Promise<void>
+  /** Deletes the row of an ended session, unless it was changed since it was read. */
+  readonly forgetEnded: (session: Pick<StoredSession, "id" | "rev">) => Promise<void>
   /** Deletes the row. Sandboxes that still exist are left to the sweep, snapshots to the caretaker. */
   readonly forget: (id: string) => Promise<void>
   readonly close: () => Promise<void>

@@ -5,7 +5,7 @@
 import type { SQL } from "bun"
 
 /** Increases with every change of the statements below. */
-const VERSION = 2
+const VERSION = 5
 
 const tables = `
 CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL);
@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS sandbox_sessions (
 ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS kind TEXT NOT NULL DEFAULT 'hub';
 ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS pool_key TEXT;
 ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS ref TEXT;
+ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS tidy_at BIGINT;
 UPDATE sandbox_sessions SET ref = life::json ->> 'ref' WHERE ref IS NULL;
 CREATE TABLE IF NOT EXISTS idempotency (
   tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at BIGINT NOT NULL,
@@ -23,6 +24,15 @@ CREATE TABLE IF NOT EXISTS idempotency (
 CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at);
 CREATE INDEX IF NOT EXISTS sandbox_sessions_ref ON sandbox_sessions (ref);
 CREATE INDEX IF NOT EXISTS sandbox_sessions_order ON sandbox_sessions (created_at, id);
+CREATE INDEX IF NOT EXISTS sandbox_sessions_call ON sandbox_sessions (call_until) WHERE call_until IS NOT NULL;
+CREATE INDEX IF NOT EXISTS sandbox_sessions_active ON sandbox_sessions (tenant) WHERE ref IS NOT NULL OR caller IS NOT NULL;
+CREATE INDEX IF NOT EXISTS sandbox_sessions_pool ON sandbox_sessions (kind, pool_key, created_at, id)
+  WHERE kind IN ('pool', 'claimed');
+CREATE INDEX IF NOT EXISTS sandbox_sessions_present ON sandbox_sessions (created_at, id)
+  WHERE life::json ->> 'phase' <> 'ended';
+CREATE INDEX IF NOT EXISTS sandbox_sessions_ended ON sandbox_sessions (tidy_at, updated_at)
+  WHERE life::json ->> 'phase' = 'ended';
+CREATE STATISTICS IF NOT EXISTS sandbox_sessions_phase ON (life::json ->> 'phase') FROM sandbox_sessions;
 CREATE TABLE IF NOT EXISTS snapshots (id TEXT PRIMARY KEY, session TEXT NOT NULL, created_at BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS creates (
@@ -31,6 +41,16 @@ CREATE TABLE IF NOT EXISTS creates (
 CREATE INDEX IF NOT EXISTS creates_tenant ON creates (tenant, at);
 CREATE TABLE IF NOT EXISTS running_seconds (
   tenant TEXT NOT NULL, day BIGINT NOT NULL, seconds DOUBLE PRECISION NOT NULL, PRIMARY KEY (tenant, day));
+CREATE TABLE IF NOT EXISTS lives (
+  session TEXT NOT NULL, generation BIGINT NOT NULL, ref TEXT NOT NULL, tenant TEXT NOT NULL, provider TEXT NOT NULL,
+  image TEXT, created_at BIGINT NOT NULL, ended_at BIGINT, why_ended TEXT, seconds DOUBLE PRECISION NOT NULL,
+  counted_at BIGINT, cost_per_hour DOUBLE PRECISION, PRIMARY KEY (session, generation, ref));
+CREATE INDEX IF NOT EXISTS lives_ended ON lives (ended_at);
+CREATE INDEX IF NOT EXISTS lives_running ON lives (session) WHERE counted_at IS NOT NULL;
+INSERT INTO lives (session, generation, ref, tenant, provider, created_at, seconds, counted_at)
+  SELECT id, (life::json ->> 'generation')::bigint, ref, tenant, provider, updated_at, 0,
+    CASE WHEN life::json ->> 'phase' = 'paused' THEN NULL ELSE updated_at END
+  FROM sandbox_sessions WHERE ref IS NOT NULL ON CONFLICT DO NOTHING;
 CREATE TABLE IF NOT EXISTS schema_version (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), version INTEGER NOT NULL);
 `
 

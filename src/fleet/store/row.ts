@@ -1,5 +1,6 @@
 /** The row of a session, as both databases return it. */
 import { z } from "zod"
+import { type SandboxRecord, whysEnded } from "../core/history.ts"
 import { lifeSchema } from "../core/life.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import { providerNames } from "../providers/contract.ts"
@@ -53,7 +54,7 @@ export const readSession = (row: unknown): StoredSession => {
 
 export const changed = (
   session: StoredSession,
-  change: SessionChange,
+  { records: _records, snapshot: _snapshot, ...change }: SessionChange,
   at: number,
 ): StoredSession => ({
   ...session,
@@ -62,8 +63,12 @@ export const changed = (
   updatedAt: at,
 })
 
-/** How long a first request may run before another one with its key is carried out. */
-export const LOST_CALL_MS = 120_000
+/** How often a waiter reads: where it hears of changes, in case a notification is lost, and where it does not. */
+export const BACKSTOP_MS = 3000
+export const POLL_MS = 300
+
+/** A first request without an answer for longer is lost. A program in a sandbox that had to be woken takes four minutes. */
+export const LOST_CALL_MS = 300_000
 export const KEEP_ANSWER_MS = 86_400_000
 
 const snapshotRow = z.object({
@@ -75,6 +80,39 @@ const snapshotRow = z.object({
 export const readSnapshot = (row: unknown): StoredSnapshot => {
   const { id, session, created_at: createdAt } = snapshotRow.parse(row)
   return { id, session, createdAt }
+}
+
+const recordRow = z.object({
+  session: z.string(),
+  generation: z.coerce.number(),
+  ref: z.string(),
+  tenant: z.string(),
+  provider: z.string(),
+  image: z.string().nullable(),
+  created_at: z.coerce.number(),
+  ended_at: time,
+  why_ended: z.enum(whysEnded).nullable(),
+  seconds: z.coerce.number(),
+  counted_at: time,
+  cost_per_hour: z.coerce.number().nullable(),
+})
+
+export const readRecord = (row: unknown): SandboxRecord => {
+  const read = recordRow.parse(row)
+  return {
+    session: read.session,
+    generation: read.generation,
+    ref: read.ref,
+    tenant: read.tenant,
+    provider: read.provider,
+    image: read.image ?? undefined,
+    createdAt: read.created_at,
+    endedAt: read.ended_at ?? undefined,
+    whyEnded: read.why_ended ?? undefined,
+    seconds: read.seconds,
+    countedAt: read.counted_at ?? undefined,
+    costPerHour: read.cost_per_hour ?? undefined,
+  }
 }
 
 const phaseRow = z.object({ provider: z.string(), phase: z.string(), count: z.coerce.number() })

@@ -5,8 +5,11 @@ import { dirname } from "node:path"
 import type { Life } from "../core/life.ts"
 import { isReady } from "../core/pool.ts"
 import { DAY_MS, dayOf } from "../core/quota.ts"
+import type { StoredSnapshot } from "../core/snapshots.ts"
+import { announced, createChanges } from "./changes.ts"
 import type { FleetStore, NewSession, RememberedCall, StoredSession } from "./ports.ts"
 import {
+  BACKSTOP_MS,
   changed,
   KEEP_ANSWER_MS,
   LOST_CALL_MS,
@@ -17,56 +20,17 @@ import {
   readSnapshot,
   readTime,
 } from "./row.ts"
+import { sqliteRecords } from "./sqlite-records.ts"
+import { setUpSqlite } from "./sqlite-schema.ts"
 
-const setUp = [
-  "PRAGMA journal_mode = WAL",
-  "PRAGMA synchronous = NORMAL",
-  "PRAGMA busy_timeout = 5000",
-  "CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL) STRICT",
-  `CREATE TABLE IF NOT EXISTS sandbox_sessions (
-    id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
-    life TEXT NOT NULL, rev INTEGER NOT NULL, caller TEXT, call_until INTEGER, due_at INTEGER,
-    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, kind TEXT NOT NULL DEFAULT 'hub',
-    pool_key TEXT, ref TEXT, UNIQUE (tenant, thread_key)) STRICT`,
-  "CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at)",
-  `CREATE TABLE IF NOT EXISTS idempotency (
-    tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at INTEGER NOT NULL,
-    PRIMARY KEY (tenant, key)) STRICT`,
-  "CREATE TABLE IF NOT EXISTS snapshots (id TEXT PRIMARY KEY, session TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT",
-  "CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) STRICT",
-  `CREATE TABLE IF NOT EXISTS creates (
-    session TEXT NOT NULL, generation INTEGER NOT NULL, tenant TEXT NOT NULL, at INTEGER NOT NULL,
-    PRIMARY KEY (session, generation)) STRICT`,
-  "CREATE INDEX IF NOT EXISTS creates_tenant ON creates (tenant, at)",
-  `CREATE TABLE IF NOT EXISTS running_seconds (
-    tenant TEXT NOT NULL, day INTEGER NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (tenant, day)) STRICT`,
-]
-
-/** After the columns exist, also in a database of an earlier version. */
-const indexes = [
-  "CREATE INDEX IF NOT EXISTS sandbox_sessions_ref ON sandbox_sessions (ref)",
-  "CREATE INDEX IF NOT EXISTS sandbox_sessions_order ON sandbox_sessions (created_at, id)",
-]
-
-export const openSqliteStore = (path: string): FleetStore => {
+/** `changes`: the stores of one process on one file share it. */
+export const openSqliteStore = (path: string, changes = createChanges()): FleetStore => {
   if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const db = new Database(path, { create: true, strict: true })
   // The environments of sandboxes may hold secrets.
   if (path !== ":memory:") chmodSync(path, 0o600)
-  for (const statement of setUp) db.run(statement)
-  // A database of an earlier version.
-  const columns = db.query<{ name: string }, []>("PRAGMA table_info(sandbox_sessions)").all()
-  for (const [column, type] of [
-    ["kind", "TEXT NOT NULL DEFAULT 'hub'"],
-    ["pool_key", "TEXT"],
-    ["ref", "TEXT"],
-  ] as const)
-    if (columns.every(({ name }) => name !== column))
-      db.run(`ALTER TABLE sandbox_sessions ADD COLUMN ${column} ${type}`)
-  if (columns.every(({ name }) => name !== "ref"))
-    db.run("UPDATE sandbox_sessions SET ref = json_extract(life, '$.ref')")
-  for (const statement of indexes) db.run(statement)
-  db.query("INSERT OR IGNORE INTO deployment VALUES (1, ?)").run(crypto.randomUUID())
+  setUpSqlite(db)
+  const records = sqliteRecords(db)
 
   const one = (
     query: string,
@@ -82,31 +46,43 @@ export const openSqliteStore = (path: string): FleetStore => {
       : one("SELECT * FROM sandbox_sessions WHERE tenant = ? AND thread_key = ?", tenant, threadKey)
 
   const add = (session: NewSession, life: Life, at: number): StoredSession => {
-    db.query(
-      `INSERT OR IGNORE INTO sandbox_sessions
+    const inserted =
+      db
+        .query(
+          `INSERT OR IGNORE INTO sandbox_sessions
         (id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at, kind, pool_key, ref)
         VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)`,
-    ).run(
-      session.id,
-      session.tenant,
-      session.threadKey ?? null,
-      session.provider,
-      JSON.stringify(session.environment),
-      JSON.stringify(life),
-      at,
-      at,
-      session.kind ?? "hub",
-      session.poolKey ?? null,
-      life.ref ?? null,
-    )
+        )
+        .run(
+          session.id,
+          session.tenant,
+          session.threadKey ?? null,
+          session.provider,
+          JSON.stringify(session.environment),
+          JSON.stringify(life),
+          at,
+          at,
+          session.kind ?? "hub",
+          session.poolKey ?? null,
+          life.ref ?? null,
+        ).changes > 0
     const stored = byThread(session.tenant, session.threadKey) ?? byId(session.id)
     if (!stored) throw new Error(`the session ${session.id} was not stored`)
+    if (inserted) records.added(stored, at)
     return stored
   }
 
-  return {
+  const addSnapshot = ({ id, session, createdAt }: StoredSnapshot): void =>
+    void db
+      .query("INSERT OR IGNORE INTO snapshots (id, session, created_at) VALUES (?, ?, ?)")
+      .run(id, session, createdAt)
+
+  const store: Omit<FleetStore, "watch"> = {
+    ...records.port,
+    // One process: the changes of others do not exist.
+    pollMs: () => BACKSTOP_MS,
     deployment: async () => String(db.query("SELECT id FROM deployment").values()[0]?.[0]),
-    add: async (session, life, at) => add(session, life, at),
+    add: async (session, life, at) => db.transaction(() => add(session, life, at)).immediate(),
     replace: async (session, life, at) =>
       db
         .transaction(() => {
@@ -134,18 +110,42 @@ export const openSqliteStore = (path: string): FleetStore => {
     phases: async () =>
       db
         .query(
-          "SELECT provider, json_extract(life, '$.phase') AS phase, count(*) AS count FROM sandbox_sessions GROUP BY 1, 2",
+          `SELECT provider, json_extract(life, '$.phase') AS phase, count(*) AS count FROM sandbox_sessions
+            WHERE json_extract(life, '$.phase') <> 'ended' GROUP BY 1, 2`,
         )
         .all()
         .map(readPhase),
-    list: async () =>
-      db.query("SELECT * FROM sandbox_sessions ORDER BY created_at, id").all().map(readSession),
+    present: async () =>
+      db
+        .query(
+          "SELECT * FROM sandbox_sessions WHERE json_extract(life, '$.phase') <> 'ended' ORDER BY created_at, id",
+        )
+        .all()
+        .map(readSession),
+    endedToTidy: async (endedBefore, at, limit) =>
+      db
+        .query(
+          `SELECT * FROM sandbox_sessions WHERE json_extract(life, '$.phase') = 'ended'
+              AND tidy_at IS NULL AND updated_at <= ?
+            UNION ALL SELECT * FROM sandbox_sessions WHERE json_extract(life, '$.phase') = 'ended'
+              AND tidy_at <= ? LIMIT ?`,
+        )
+        .all(endedBefore, at, limit)
+        .map(readSession),
+    tidyAgain: async (id, at) =>
+      void db.query("UPDATE sandbox_sessions SET tidy_at = ? WHERE id = ?").run(at, id),
+    forgetEnded: async ({ id, rev }) =>
+      void db
+        .query(
+          "DELETE FROM sandbox_sessions WHERE id = ? AND rev = ? AND json_extract(life, '$.phase') = 'ended'",
+        )
+        .run(id, rev),
     pooled: async () =>
       db
         .query("SELECT * FROM sandbox_sessions WHERE kind IN ('pool', 'claimed')")
         .all()
         .map(readSession),
-    claim: async (poolKey, { tenant, threadKey }, at) =>
+    claim: async (poolKey, { tenant, threadKey, among }, at) =>
       db
         .transaction(() => {
           const known = byThread(tenant, threadKey)
@@ -156,20 +156,26 @@ export const openSqliteStore = (path: string): FleetStore => {
             )
             .all(poolKey)
             .map(readSession)
-            .find(({ life }) => isReady(life))
+            .find(({ id, life }) => isReady(life) && (!among || among.includes(id)))
           if (!ready) return undefined
           db.query(
             "UPDATE sandbox_sessions SET kind = 'claimed', tenant = ?, thread_key = ?, rev = rev + 1, updated_at = ? WHERE id = ?",
           ).run(tenant, threadKey ?? null, at, ready.id)
+          records.move(ready.id, tenant, at)
           return byId(ready.id)
         })
         .immediate(),
-    unclaim: async (id, poolTenant) =>
-      void db
-        .query(
-          "UPDATE sandbox_sessions SET kind = 'pool', tenant = ?, thread_key = NULL WHERE id = ? AND kind = 'claimed'",
-        )
-        .run(poolTenant, id),
+    unclaim: async (id, poolTenant, at) =>
+      db
+        .transaction(() => {
+          const put = db
+            .query(
+              "UPDATE sandbox_sessions SET kind = 'pool', tenant = ?, thread_key = NULL WHERE id = ? AND kind = 'claimed'",
+            )
+            .run(poolTenant, id)
+          if (put.changes > 0) records.move(id, poolTenant, at)
+        })
+        .immediate(),
     bind: async (id) =>
       void db
         .query("UPDATE sandbox_sessions SET kind = 'hub' WHERE id = ? AND kind = 'claimed'")
@@ -191,6 +197,8 @@ export const openSqliteStore = (path: string): FleetStore => {
             at,
             id,
           )
+          if (change.records) records.change(id, at, change.records)
+          if (change.snapshot) addSnapshot(change.snapshot)
           return changed(session, change, at)
         })
         .immediate(),
@@ -200,10 +208,11 @@ export const openSqliteStore = (path: string): FleetStore => {
           "UPDATE sandbox_sessions SET call_until = ? WHERE id = ? AND caller = ? AND json_extract(life, '$.pending.number') = ?",
         )
         .run(until, id, caller, number).changes > 0,
+    // With `+` the order is made afterwards: an index for it would be read as a whole.
     due: async (at, limit) =>
       db
         .query<{ id: string }, [number, number, number]>(
-          "SELECT id FROM sandbox_sessions WHERE due_at <= ? OR call_until <= ? ORDER BY due_at LIMIT ?",
+          "SELECT id FROM sandbox_sessions WHERE due_at <= ? OR call_until <= ? ORDER BY +due_at LIMIT ?",
         )
         .all(at, at, limit)
         .map(({ id }) => id),
@@ -266,22 +275,13 @@ export const openSqliteStore = (path: string): FleetStore => {
       void db
         .query("DELETE FROM creates WHERE session = ? AND generation = ?")
         .run(session, generation),
-    addSeconds: async (tenant, day, seconds) =>
-      void db
-        .query(
-          "INSERT INTO running_seconds VALUES (?, ?, ?) ON CONFLICT (tenant, day) DO UPDATE SET seconds = seconds + excluded.seconds",
-        )
-        .run(tenant, day, seconds),
     secondsOf: async (tenant, day) => {
       const row = db
         .query("SELECT seconds FROM running_seconds WHERE tenant = ? AND day = ?")
         .get(tenant, day)
       return row === null ? 0 : readSeconds(row)
     },
-    addSnapshot: async ({ id, session, createdAt }) =>
-      void db
-        .query("INSERT OR IGNORE INTO snapshots (id, session, created_at) VALUES (?, ?, ?)")
-        .run(id, session, createdAt),
+    addSnapshot: async (snapshot) => addSnapshot(snapshot),
     snapshots: async () =>
       db.query("SELECT * FROM snapshots ORDER BY created_at").all().map(readSnapshot),
     dropSnapshot: async (id) => void db.query("DELETE FROM snapshots WHERE id = ?").run(id),
@@ -294,4 +294,5 @@ export const openSqliteStore = (path: string): FleetStore => {
     forget: async (id) => void db.query("DELETE FROM sandbox_sessions WHERE id = ?").run(id),
     close: async () => db.close(),
   }
+  return announced(store, changes)
 }

@@ -10,17 +10,11 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
+import { stablePort } from "../../kit/stable-port.ts"
 
 export interface TestPostgres {
   readonly url: string
   readonly stop: () => Promise<void>
-}
-
-const freePort = (): number => {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }
 
 /** The server refuses to run as root: the tests run as root in CI, so it gets the user `nobody`. */
@@ -70,7 +64,8 @@ export const startPostgres = async (): Promise<TestPostgres> => {
   for (const name of ["initdb", "pg_ctl", "postgres"]) chmodSync(bin(name), 0o755)
   const library = join(native, "lib")
   const data = join(folder, "data")
-  const port = freePort()
+  // Not one of outgoing connections: they could take it until the server starts.
+  const port = stablePort()
   await run([bin("initdb"), "-D", data, "-U", "sandpiper", "-A", "trust", "--no-sync"], library)
   const flags = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c full_page_writes=off -c shared_buffers=16MB -c max_connections=200`
   const log = join(folder, "log")
