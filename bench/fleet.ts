@@ -8,20 +8,19 @@ import { join } from "node:path"
 import type { ImageChoice, SandboxProvider, SandboxSpec } from "../src/fleet/providers/contract.ts"
 import { createDockerProvider } from "../src/fleet/providers/docker.ts"
 import { createLocalProvider } from "../src/fleet/providers/local.ts"
-import { findCgroups } from "../src/fleet/providers/local-cgroups.ts"
 import { loopbackPorts } from "../src/fleet/providers/local-isolated.ts"
 import { probeMachine } from "../src/fleet/providers/local-machine.ts"
 import { systemClock } from "../src/lib/clock.ts"
-import { digestOf } from "../src/lib/digest.ts"
 import { startScriptedModel } from "../test/kit/model.ts"
 import { findOpenCode } from "../src/runner/opencode/launch/binaries.ts"
 import { requireBinary, scriptedConfig } from "../test/kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../test/kit/session-agent.ts"
-import { startPodman } from "../test/stack/podman.ts"
+import { type Podman, startPodman } from "../test/stack/podman.ts"
 import { startServeStack } from "../src/cli/serve-stack.ts"
 import { isReady } from "../src/fleet/core/pool.ts"
 import { openSqliteStore } from "../src/fleet/store/sqlite-store.ts"
 import { silentLog } from "../test/kit/log.ts"
+import { endSandboxes, groupFolder } from "./end-sandboxes.ts"
 import { percentile, say } from "./measure.ts"
 
 const RUNS = 10
@@ -36,6 +35,18 @@ const agent = startTestSessionAgent({ config: scriptedConfig(model) })
 const standIn = join(root, "stand-in")
 writeFileSync(standIn, "#!/bin/sh\nexec sleep 100000\n")
 chmodSync(standIn, 0o755)
+
+let podman: Podman | undefined
+/** A bench that is stopped leaves no sandbox behind. */
+const stopped = () => {
+  endSandboxes(root)
+  const ended = podman?.stop() ?? Promise.resolve()
+  void ended.finally(() => {
+    rmSync(root, { recursive: true, force: true })
+    process.exit(130)
+  })
+}
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, stopped)
 
 const figure = (name: string, values: readonly number[]): void =>
   say(
@@ -208,7 +219,7 @@ await measure({ name: "not isolated", provider: local("plain", ""), image, envir
 const beside = async (): Promise<void> => {
   if (Bun.which("podman") === null || Bun.which("runc") === null)
     return say("podman", "not measured: podman or runc is not installed")
-  const podman = await startPodman()
+  podman = await startPodman()
   const name = "localhost/sandpiper-bench"
   await podman.image({
     name,
@@ -255,14 +266,12 @@ const many = async (): Promise<void> => {
     return own
   }
   const subject = { name: "many", provider, image, environment, agentFor }
-  const groups = findCgroups().root ?? ""
-  const fleetId = digestOf(join(root, "many")).replace(/^.*:/, "").slice(0, 10)
   const refs: string[] = []
   const started = await timed(async () => {
     for (let number = 0; number < MANY; number += 1) refs.push(await create(subject, `m${number}`))
     for (const ref of refs) await healthy(subject, ref)
   })
-  const memory = refs.map((ref) => memoryOf(join(groups, `sandpiper-${fleetId}-${ref}`)))
+  const memory = refs.map((ref) => memoryOf(groupFolder(join(root, "many"), ref)))
   const asleep = await timed(() => Promise.all(refs.map((ref) => provider.pause(ref))))
   const awake = await timed(() =>
     Promise.all(
@@ -328,7 +337,7 @@ const claims = async (): Promise<void> => {
   }
   figure("claim of a warm sandbox, from the request to its answer", took)
   await stack.pool.stop()
-  for (const { id } of await store.list()) {
+  for (const { id } of await store.present()) {
     await stack.keeper.want(id, "ended")
     await stack.keeper.waitFor(id, (row) => row.life.phase === "ended", limit())
   }

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { networkInterfaces } from "node:os"
 import { join } from "node:path"
+import { readyPipeOf } from "../../src/fleet/providers/local-box.ts"
+import { namespaceInit } from "../../src/fleet/providers/local-processes.ts"
 import { type IsolatedPlace, limit, openIsolated, specOf } from "./isolated-kit.ts"
 import { until } from "./kit.ts"
 
@@ -33,18 +35,16 @@ afterAll(async () => {
   await sharedServer.stop(true)
 })
 
+const commandLineOf = (pid: string): string => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")
+  } catch {
+    return ""
+  }
+}
+const pids = () => readdirSync("/proc").filter((name) => /^\d+$/.test(name))
 /** Command lines of all processes of this machine. */
-const commandLines = (): string =>
-  readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map((name) => {
-      try {
-        return readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ")
-      } catch {
-        return ""
-      }
-    })
-    .join("\n")
+const commandLines = (): string => pids().map(commandLineOf).join("\n")
 
 describe("files", () => {
   test("a sandbox sees neither the files of another one nor the state of the fleet", async () => {
@@ -192,6 +192,58 @@ describe("network", () => {
       expect(code).not.toBe(0)
       expect(text).not.toContain("of the host")
     }
+  })
+})
+
+describe("pasta beside a sandbox", () => {
+  const mountsOf = (ref: string) => join(place.root, "fleet/boxes", ref, "mounts")
+  const pastaOf = (ref: string): readonly number[] =>
+    pids()
+      .filter((pid) => {
+        const text = commandLineOf(pid)
+        return text.startsWith("pasta") && text.includes(readyPipeOf({ mounts: mountsOf(ref) }))
+      })
+      .map(Number)
+  const stateOf = async (ref: string) => {
+    const seen = await place.provider.look(ref)
+    return seen.is === "ok" ? seen.value.state : seen.is
+  }
+
+  test("a sandbox whose pasta was killed is stopped, and a resume brings its network back", async () => {
+    const ref = await place.start("cut")
+    const [pid = 0, ...more] = pastaOf(ref)
+    expect(more).toEqual([])
+    process.kill(pid, "SIGKILL")
+    await until(async () => (await stateOf(ref)) === "stopped", "the end of the sandbox")
+    expect(await place.provider.resume(ref, { idleMs: 1, lifeMs: 1 })).toMatchObject({ is: "ok" })
+    const shared = await fetchIn(ref, `http://127.0.0.1:${sharedServer.port}/`)
+    expect(shared).toEqual({ code: 0, text: "shared with sandboxes\n" })
+    await place.provider.terminate(ref)
+    expect(pastaOf(ref)).toEqual([])
+  })
+
+  test("a sandbox whose program was killed is stopped, and its pasta ends", async () => {
+    const ref = await place.start("ended")
+    const text = readFileSync(join(mountsOf(ref), "../box.json"), "utf8")
+    const box = JSON.parse(text) as { readonly process: { readonly pid: number } }
+    const init = namespaceInit(box.process.pid)
+    expect(init).toBeDefined()
+    process.kill(init ?? 0, "SIGKILL")
+    await until(async () => (await stateOf(ref)) === "stopped", "the end of the sandbox")
+    await until(() => pastaOf(ref).length === 0, "the end of pasta")
+    await place.provider.terminate(ref)
+  })
+
+  test("a sandbox whose launcher was killed starts again with the same port", async () => {
+    const ref = await place.start("launcher")
+    const text = readFileSync(join(mountsOf(ref), "../box.json"), "utf8")
+    const box = JSON.parse(text) as { readonly process: { readonly pid: number } }
+    process.kill(box.process.pid, "SIGKILL")
+    await until(async () => (await stateOf(ref)) === "stopped", "the end of the launcher")
+    expect(await place.provider.resume(ref, { idleMs: 1, lifeMs: 1 })).toMatchObject({ is: "ok" })
+    expect(pastaOf(ref)).toHaveLength(1)
+    await place.provider.terminate(ref)
+    expect(pastaOf(ref)).toEqual([])
   })
 })
 

@@ -60,7 +60,7 @@ test("another program finds the sandbox of a session, gets its changes, and find
   expect(JSON.parse(found())).toEqual({
     providerSandboxId: "sp-s-1",
     provider: "noop",
-    containerUrl: "http://127.0.0.1/sp-s-1",
+    containerUrl: "http://127.0.0.1/sp-s-1/t/preview/",
     isNewProvision: false,
   })
   const seconds = Number(cli("TTL", "sandbox:s"))

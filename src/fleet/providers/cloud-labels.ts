@@ -1,5 +1,5 @@
 /** Labels and names in a cloud: what the fleet writes at the create and reads back from a list. */
-import { digestOf } from "../../lib/digest.ts"
+import { shortDigest } from "../../lib/digest.ts"
 import type { SandboxInfo, SandboxLabels } from "./contract.ts"
 
 export type CloudLabels = Readonly<Record<string, string>>
@@ -31,11 +31,10 @@ export const ownerOf = (labels: CloudLabels): Pick<SandboxInfo, "session" | "gen
   }
 }
 
-/**
- * How long a provider waits before it stops an idle sandbox by itself: longer than the fleet, so that it only acts if the
- * fleet does not.
- */
-export const withIdleBuffer = (idleMs: number): number => idleMs + 30 * 60_000
+export interface IdleBuffer {
+  /** So much longer than the fleet the provider waits before it stops an idle sandbox: it only acts if the fleet does not. */
+  readonly idleBufferMs: number
+}
 
 /** A name that every cloud accepts and that is not the result of `cloudVolumeName` for another one. */
 const PLAIN_VOLUME = /^[A-Za-z0-9](?!.*-[0-9a-f]{16}$)[A-Za-z0-9-]{0,62}$/
@@ -44,11 +43,11 @@ const PLAIN_VOLUME = /^[A-Za-z0-9](?!.*-[0-9a-f]{16}$)[A-Za-z0-9-]{0,62}$/
 export const cloudVolumeName = (name: string): string => {
   if (PLAIN_VOLUME.test(name)) return name
   const readable = name.replaceAll(/[^A-Za-z0-9]+/g, "-").replaceAll(/^-+|-+$/g, "")
-  const digest = digestOf(name).replace(/^.*:/, "").slice(0, 16)
+  const digest = shortDigest(name, 16)
   return `${readable.slice(0, 40) || "volume"}-${digest}`
 }
 
-const keyOf = (deployment: string): string => digestOf(deployment).replace(/^.*:/, "").slice(0, 16)
+const keyOf = (deployment: string): string => shortDigest(deployment, 16)
 
 /** The name of a snapshot in a cloud whose snapshots have no labels: whose it is and when it was made. */
 export const cloudSnapshotName = (labels: CloudLabels, at: number): string => {

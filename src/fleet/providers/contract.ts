@@ -35,6 +35,8 @@ export interface Capabilities {
   readonly maxLifeMs: number | undefined
   /** A snapshot can be restored for this long. */
   readonly snapshotLifeMs: number | undefined
+  /** The provider deletes a sandbox that was paused for this long. Absent: it keeps it. */
+  readonly pausedLifeMs?: number
 }
 
 export type ImageChoice =
@@ -61,6 +63,8 @@ export interface SandboxSpec {
   readonly image: ImageChoice
   /** Complete: the core secrets are already on top of what callers gave. */
   readonly environment: Readonly<Record<string, string>>
+  /** `DO_WS_URL` leads to another session agent and is right as it is. */
+  readonly hasForeignLink?: true
   readonly volumes: readonly {
     readonly name: string
     readonly path: string
@@ -150,7 +154,16 @@ export interface SandboxProvider {
     ref: string,
     kind: "disk" | "memory",
     limit: AbortSignal,
-  ) => Promise<ProviderResult<{ readonly id: string; readonly bytes?: number }>>
+    /** `ends`: the sandbox is terminated next. A provider may pause it for that and needs no copy then. */
+    how?: { readonly ends: boolean },
+  ) => Promise<
+    ProviderResult<{
+      readonly id: string
+      readonly bytes?: number
+      /** The sandbox is paused now. A resume continues it, and the snapshot stays. */
+      readonly isPaused?: true
+    }>
+  >
   /** Deletes a snapshot. One that does not exist is `ok`. */
   readonly removeSnapshot: (snapshot: string) => Promise<ProviderResult<void>>
   /**

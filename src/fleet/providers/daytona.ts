@@ -9,7 +9,7 @@ import {
   labelsToFind,
   readCloudSnapshotName,
   toCloudLabels,
-  withIdleBuffer,
+  type IdleBuffer,
 } from "./cloud-labels.ts"
 import {
   type ProviderResult,
@@ -37,7 +37,7 @@ import { daytonaVolumes } from "./daytona-volumes.ts"
 import { createHttpApi, type HttpAnswer } from "./http.ts"
 import { argvOf } from "./start-runner.ts"
 
-export interface DaytonaOptions {
+export interface DaytonaOptions extends IdleBuffer {
   readonly apiKey: string
   /** With `/api` at its end. */
   readonly apiUrl: string
@@ -147,7 +147,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
     ...(spec.resources.memoryMiB !== undefined && {
       memory: Math.ceil(spec.resources.memoryMiB / 1024),
     }),
-    autoStopInterval: Math.ceil(withIdleBuffer(spec.idleMs) / 60_000),
+    autoStopInterval: Math.ceil((spec.idleMs + options.idleBufferMs) / 60_000),
     autoArchiveInterval: ARCHIVE_MINUTES,
     autoDeleteInterval: DELETE_MINUTES,
     ...(mounts.length > 0 && { volumes: mounts }),
@@ -168,6 +168,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       startsRunner: true,
       maxLifeMs: undefined,
       snapshotLifeMs: undefined,
+      pausedLifeMs: DELETE_MINUTES * 60_000,
     },
     list: async function* (by) {
       const wanted = labelsToFind(by)

@@ -10,7 +10,7 @@ import {
   labelsToFind,
   readCloudSnapshotName,
   toCloudLabels,
-  withIdleBuffer,
+  type IdleBuffer,
 } from "./cloud-labels.ts"
 import { type ProviderResult, type SandboxProvider, UnsupportedError } from "./contract.ts"
 import {
@@ -28,7 +28,7 @@ import { jsonAs } from "./cloud-json.ts"
 import { createHttpApi, type HttpApi } from "./http.ts"
 import { argvOf, startRunner } from "./start-runner.ts"
 
-export interface E2bOptions {
+export interface E2bOptions extends IdleBuffer {
   readonly apiKey: string
   readonly apiUrl: string
   /** The domain of the sandboxes: a port of one is reached at `<port>-<id>.<domain>`. */
@@ -182,7 +182,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
             templateID: spec.image.id,
             metadata: toCloudLabels(spec.labels),
             envVars: spec.environment,
-            timeout: timeoutOf(withIdleBuffer(spec.idleMs)),
+            timeout: timeoutOf(spec.idleMs + options.idleBufferMs),
             autoPause: true,
             ...(mounts.value.length > 0 && { volumeMounts: mounts.value }),
           },
@@ -214,7 +214,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
       const result = await api.done({
         method: "POST",
         path: `/v2${path(ref, "/connect")}`,
-        json: { timeout: timeoutOf(withIdleBuffer(spec.idleMs)) },
+        json: { timeout: timeoutOf(spec.idleMs + options.idleBufferMs) },
         deadlineMs: CREATE_MS,
       })
       return result.is === "ok" ? { is: "ok", value: {} } : result

@@ -1,4 +1,7 @@
-/** Sandboxes with an image of their own: they get the image's name, and the address at which they reach the hub. */
+/**
+ * Sandboxes with an image of their own: they get the image's name, and the address at which they reach the hub. Those of
+ * another session agent keep its address.
+ */
 import { imageEnvironment } from "../core/image-environment.ts"
 import type { SandboxProvider, SandboxSpec } from "./contract.ts"
 
@@ -23,7 +26,8 @@ export const specElsewhere = (spec: SandboxSpec, options: ElsewhereOptions): San
     environment: {
       ...imageEnvironment(spec.environment),
       ...(link !== undefined &&
-        options.hubUrl !== undefined && { DO_WS_URL: moved(link, options.hubUrl) }),
+        options.hubUrl !== undefined &&
+        spec.hasForeignLink !== true && { DO_WS_URL: moved(link, options.hubUrl) }),
     },
   }
 }

@@ -158,6 +158,8 @@ export const createHttpApi = (options: HttpApiOptions): HttpApi => {
         signal,
         // A kept connection that the server has closed would fail the next call, which cannot simply be repeated.
         keepalive: false,
+        // Without a limit of its own for idle connections, which is shorter than some deadlines: the signal decides.
+        timeout: false,
         ...(call.json !== undefined && { body: JSON.stringify(call.json) }),
         ...(call.body !== undefined && { body: call.body }),
         ...(options.unix !== undefined && { unix: options.unix }),

@@ -38,8 +38,12 @@ export const exitCodeOf = (text: string): number | undefined => {
   return cause && /^\d+$/.test(cause.message) ? Number(cause.message) : undefined
 }
 
+const LATE = "the command did not end in time"
+
 export const runInPod = (command: PodCommand): Promise<ProviderResult<SandboxCommandResult>> =>
   new Promise((resolve) => {
+    // A socket that is ended before it listens for its error would end this process with it.
+    if (command.limit.aborted) return resolve({ is: "unknown", why: LATE })
     const parts: Record<number, Buffer[]> = { [STDOUT]: [], [STDERR]: [], [ERROR]: [] }
     let size = 0
     const textOf = (stream: number) => Buffer.concat(parts[stream] ?? []).toString()
@@ -53,8 +57,7 @@ export const runInPod = (command: PodCommand): Promise<ProviderResult<SandboxCom
       socket.terminate()
     }
     const doubt = (why: string) => finish({ is: "unknown", why })
-    const abort = () => doubt("the command did not end in time")
-    if (command.limit.aborted) return abort()
+    const abort = () => doubt(LATE)
     command.limit.addEventListener("abort", abort)
     const { input } = command
     if (input) socket.on("open", () => socket.send(Buffer.concat([Uint8Array.of(STDIN), input])))

@@ -3,6 +3,8 @@
  * mounts are made in a mount namespace of the sandbox, so that none is left when its processes have ended. Pure.
  */
 
+import { shortDigest } from "../../lib/digest.ts"
+
 /** A directory or file of this machine that the sandbox sees. */
 export interface BoxBind {
   readonly source: string
@@ -35,6 +37,8 @@ export interface BoxPlan {
   readonly network: BoxNetwork | undefined
   /** The user of this machine whose processes they are, if the fleet is root. */
   readonly becomes: number | undefined
+  /** The shell command that puts the launcher into its group of processes. */
+  readonly join?: string | undefined
   readonly environment: Readonly<Record<string, string>>
   readonly cwd: string
   readonly command: readonly string[]
@@ -76,7 +80,14 @@ const etcFiles = [
   "timezone",
 ]
 
-const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+const namespaces = ["unshare", "--user", "--map-root-user", "--mount"]
+/** File descriptors of bubblewrap: its arguments, and the pipe that delays the sandbox's program. */
+const ARGUMENTS = 3
+const READY = 4
+const SIGCHLD = 17
+
+const quote = (text: string): string =>
+  /^[\w./:=,+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 const line = (...words: readonly string[]): string => words.map(quote).join(" ")
 
 const layerPath = (index: number) => `${MOUNTS}/l${index}`
@@ -144,8 +155,7 @@ const diskScript = ({ diskKind, layers }: BoxPlan): string => {
     : line("fuse-overlayfs", "-o", parts.join(","), ROOT)
 }
 
-const networkCommand = ({ network }: BoxPlan): readonly string[] => {
-  if (!network) return ["unshare", "--user", "--map-root-user", "--mount", "--"]
+const pastaCommand = (network: BoxNetwork): readonly string[] => {
   const list = (ports: readonly number[]) => (ports.length === 0 ? "none" : ports.join(","))
   const inbound = network.inbound.length === 0 ? "none" : `127.0.0.1/${network.inbound.join(",")}`
   return [
@@ -163,28 +173,68 @@ const networkCommand = ({ network }: BoxPlan): readonly string[] => {
     list(network.outbound),
     "-U",
     "none",
-    "--",
-    "unshare",
-    "--mount",
-    "--",
   ]
 }
 
+interface Pipes {
+  readonly born: string
+  readonly ready: string
+}
+
+/** Unique on this machine: it is on the command line of the sandbox's pasta. */
+export const readyPipeOf = ({ mounts }: Pick<BoxPlan, "mounts">): string =>
+  `ready-${shortDigest(mounts, 16)}`
+
+const pipesOf = (plan: BoxPlan): Pipes => {
+  const folder = plan.becomes === undefined ? plan.disk : `${MOUNTS}/disk`
+  return { born: `${folder}/born`, ready: `${folder}/${readyPipeOf(plan)}` }
+}
+
+/**
+ * Starts pasta beside the sandbox: its own start takes longer than all of the sandbox's. It begins when the sandbox has its
+ * network namespace (the pipe `born`), and bubblewrap starts the sandbox's program when pasta is ready (the pipe `ready`).
+ * If one of the two ends, the other is ended.
+ */
+const besidePasta = (network: BoxNetwork, { born, ready }: Pipes, inner: string): string =>
+  [
+    "set -e",
+    `[ -p ${quote(ready)} ] || ${line("mkfifo", "-m", "600", born, ready)}`,
+    `exec ${ARGUMENTS}<&0 </dev/null`,
+    // With a trap, the end of either process ends the wait.
+    "trap : CHLD",
+    `${line(...namespaces, "--net", "--", "/bin/sh", "-c", inner)} & box=$!`,
+    `{ read -r _ <${quote(born)}; exec ${line(...pastaCommand(network), "--pid", ready)} "$box"; } ${ARGUMENTS}<&- & net=$!`,
+    `exec ${ARGUMENTS}<&-`,
+    'wait "$box" && code=0 || code=$?',
+    'kill -KILL "$box" "$net" 2>/dev/null || :',
+    `[ "$code" -ne ${128 + SIGCHLD} ] || wait "$box" || code=$?`,
+    'exit "$code"',
+  ].join("\n")
+
 /** The command of the launcher. Its standard input is the text of `boxArguments`. */
 export const launchCommand = (plan: BoxPlan): readonly string[] => {
+  const { network } = plan
   const isRoot = plan.becomes !== undefined
+  const pipes = pipesOf(plan)
   const inner = [
     "set -e",
+    ...(network ? [`echo >${quote(pipes.born)}`] : [`exec ${ARGUMENTS}<&0 </dev/null`]),
     ...(isRoot ? [] : [layoutScript(plan)]),
     diskScript(plan),
-    "exec 3<&0 </dev/null",
-    `exec bwrap --args 3 -- ${line(...plan.command)}`,
+    ...(network ? [`exec ${READY}<>${quote(pipes.ready)}`] : []),
+    `exec bwrap --args ${ARGUMENTS} -- ${line(...plan.command)}`,
   ].join("\n")
-  const start = [...networkCommand(plan), "/bin/sh", "-c", inner]
-  if (!isRoot) return start
+  const start = network
+    ? ["/bin/sh", "-c", besidePasta(network, pipes, inner)]
+    : [...namespaces, "--", "/bin/sh", "-c", inner]
+  const { join } = plan
+  if (!isRoot)
+    return join === undefined ? start : ["/bin/sh", "-c", `${join} && exec "$@"`, "sh", ...start]
   const user = String(plan.becomes)
   const outer = [
     "set -e",
+    // The kernel takes up to 20 ms for it, so the mounts are made meanwhile.
+    `{ ${join ?? ":"}; } & join=$!`,
     layoutScript(plan),
     // The devices are for root only on some machines.
     ...(plan.diskKind === "fuse"
@@ -193,7 +243,8 @@ export const launchCommand = (plan: BoxPlan): readonly string[] => {
           line("mount", "--bind", `${MOUNTS}/devices/fuse`, "/dev/fuse"),
         ]
       : []),
-    ...(plan.network ? [line("mknod", "-m", "666", "/dev/net/tun", "c", "10", "200")] : []),
+    ...(network ? [line("mknod", "-m", "666", "/dev/net/tun", "c", "10", "200")] : []),
+    'wait "$join"',
     `exec ${line("setpriv", "--reuid", user, "--regid", user, "--clear-groups", ...start)}`,
   ].join("\n")
   return ["unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", outer]
@@ -216,6 +267,7 @@ export const boxArguments = (plan: BoxPlan): string => {
     "--hostname",
     "sandbox",
     "--as-pid-1",
+    ...(plan.network ? ["--block-fd", String(READY)] : []),
     "--die-with-parent",
     "--new-session",
     "--bind",

@@ -35,8 +35,8 @@ export interface Cgroups {
 export interface Cgroup {
   /** Creates the group with its limits. */
   readonly prepare: (resources: Resources) => void
-  /** The shell command that puts the process into the group before it starts. */
-  readonly prefix: (resources: Resources) => readonly string[]
+  /** The shell command that puts the shell, and so all that it starts afterwards, into the group. */
+  readonly join: (resources: Resources) => string
   readonly freeze: () => void
   /** False while a process of a group that is being frozen still runs. */
   readonly isFrozen: () => boolean
@@ -166,18 +166,18 @@ export const cgroupOf = (cgroups: Cgroups, root: string, name: string): Cgroup =
         if (file !== "memory.swap.max" || canWrite(path)) writeFileSync(path, value)
       }
     },
-    prefix: (resources) => {
-      const files = used(resources).map((folder) => `${folder}/cgroup.procs`)
-      const joins = files.map((file) => `echo $$ > '${file}'`).join(" && ")
-      return ["/bin/sh", "-c", `${joins} && exec "$@"`, "sh"]
-    },
+    join: (resources) =>
+      used(resources)
+        .map((folder) => `echo $$ > '${folder}/cgroup.procs'`)
+        .join(" && "),
     freeze: () => write("cgroup.freeze", "1"),
     isFrozen: () =>
       !existsSync(main) || /^frozen 1$/m.test(readFileSync(join(main, "cgroup.events"), "utf8")),
     thaw: () => write("cgroup.freeze", "0"),
     kill: () => {
-      write("cgroup.freeze", "0")
+      // In this order: frozen processes end without running once more.
       write("cgroup.kill", "1")
+      write("cgroup.freeze", "0")
     },
     remove: () => {
       for (const folder of all) if (existsSync(folder)) rmdirSync(folder)

@@ -24,8 +24,9 @@ import {
   exportScript,
   launchCommand,
   mountTableOf,
+  readyPipeOf,
 } from "./local-box.ts"
-import { runCommand } from "./local-command.ts"
+import { execLocally } from "./local-exec.ts"
 import { openLayers, removeDisk } from "./local-layers.ts"
 import { writeMounts } from "./local-mounts.ts"
 import { isAlive, killLaunchers, namespaceInit, parentOf } from "./local-processes.ts"
@@ -70,7 +71,7 @@ const WORKSPACE = "/workspace"
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 const RESOLVER = "169.254.53.53"
 const START_MS = 30_000
-const START_POLL_MS = 5
+const START_POLL_MS = 2
 const MOST_NAME = 250
 const isLoopback = (host: string) => /^(?:127\.[\d.]+|localhost|\[?::1\]?)$/.test(host)
 
@@ -89,6 +90,12 @@ const needsResolver = (): boolean => {
   const servers = [...text.matchAll(/^nameserver\s+(\S+)/gm)].map(([, address = ""]) => address)
   return servers.length > 0 && servers.every(isLoopback)
 }
+
+/** The layers that a sandbox needs, and the one that its disk may already have become. */
+const layersOf = ({ layers, ending }: Box): readonly string[] => [
+  ...layers,
+  ...(ending ? [ending.id] : []),
+]
 
 const lastLine = (file: string): string =>
   existsSync(file) ? (readFileSync(file, "utf8").trim().split("\n").at(-1) ?? "") : ""
@@ -149,7 +156,8 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
   }
 
   const mountsOf = (name: string) => join(folderOf(name), "mounts")
-  const planOf = (box: Box): BoxPlan => ({
+  const planOf = (box: Box, joinGroup: string | undefined): BoxPlan => ({
+    join: joinGroup,
     mounts: mountsOf(box.name),
     disk: diskOf(box.name),
     diskKind: box.disk,
@@ -185,6 +193,10 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     command: [...self, "run"],
   })
 
+  const killLaunchersOf = (box: Box) => {
+    const place = { mounts: mountsOf(box.name) }
+    killLaunchers(mountTableOf(place), readyPipeOf(place))
+  }
   const initOf = (box: Box): number | undefined =>
     box.process && isAlive(box.process) ? namespaceInit(box.process.pid) : undefined
 
@@ -236,8 +248,10 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     kind: "isolated",
     can: { volumes: true, limits: options.hasLimits },
     prepare,
-    launch: (box) => {
-      const plan = planOf(box)
+    launch: (box, joinGroup) => {
+      // Without a group, a pasta whose launcher was killed has not been found and holds the ports.
+      if (joinGroup === undefined) killLaunchersOf(box)
+      const plan = planOf(box, joinGroup)
       writeMounts(plan)
       const input = join(folderOf(box.name), "bwrap.args")
       writeFileSync(input, boxArguments(plan), { mode: 0o600 })
@@ -268,7 +282,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       if (init === undefined)
         return { is: "unknown", why: "the sandbox has no process that a command could join" }
       const script = '. /dev/stdin; cd "$1" && shift && exec "$@" </dev/null'
-      return runCommand({
+      return execLocally({
         argv: [
           ...prefix,
           ...enterCommand(init),
@@ -292,19 +306,27 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       const from = { disk: diskOf(box.name), layers: box.layers, merged }
       return layers.takeSnapshot(id, { ...from, deployment, createdAt: clock.now() }, limit)
     },
+    canKeepDisk: (box) => !layers.isFull(box.layers),
+    keepDisk: (box) => {
+      const { deployment, ending } = box
+      if (!ending) return
+      const from = { disk: diskOf(box.name), layers: box.layers, deployment, createdAt: ending.at }
+      layers.keepDisk(ending.id, from)
+    },
+    isDiskKept: (box) => !existsSync(join(diskOf(box.name), "upper")),
     listSnapshots: layers.listSnapshots,
     removeSnapshot: (id, boxes) => {
       layers.removeSnapshot(id)
-      layers.collect(boxes.flatMap((box) => box.layers))
+      layers.collect(boxes.flatMap(layersOf))
     },
     removeVolume: (name) => {
       const folder = volumeFolder(name)
       if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
     },
     removeFiles: (box, others) => {
-      killLaunchers(mountTableOf({ mounts: mountsOf(box.name) }))
+      killLaunchersOf(box)
       removeDisk(diskOf(box.name))
-      layers.collect(others.flatMap((other) => other.layers))
+      layers.collect(others.flatMap(layersOf))
     },
   }
 }

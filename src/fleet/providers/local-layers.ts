@@ -21,6 +21,7 @@ import { z } from "zod"
 import { runCommand } from "../../lib/run-command.ts"
 import type { SnapshotInfo } from "./contract.ts"
 import { BOX_UID, type DiskKind } from "./local-box.ts"
+import { replaceFile } from "../../lib/replace-file.ts"
 
 /** A snapshot on top of so many layers is a copy of all of them. */
 const MOST_LAYERS = 20
@@ -53,6 +54,18 @@ export interface Layers {
     },
     limit: AbortSignal,
   ) => Promise<void>
+  /** Makes the disk of an ended sandbox a snapshot, by a rename. Can be repeated after a crash. */
+  readonly keepDisk: (
+    id: string,
+    from: {
+      readonly disk: string
+      readonly layers: readonly string[]
+      readonly deployment: string
+      readonly createdAt: number
+    },
+  ) => void
+  /** More layers would be too many: the next snapshot has to be a copy. */
+  readonly isFull: (layers: readonly string[]) => boolean
   readonly removeSnapshot: (id: string) => void
   readonly hasSnapshot: (id: string) => boolean
   readonly listSnapshots: (deployment: string) => readonly SnapshotInfo[]
@@ -151,6 +164,9 @@ export const openLayers = (root: string, owner: number | undefined): Layers => {
     if (!/^[\w-]+$/.test(id) || !existsSync(snapshotFile(id))) return undefined
     return snapshotSchema.parse(JSON.parse(readFileSync(snapshotFile(id), "utf8")))
   }
+  const record = (id: string, snapshot: z.output<typeof snapshotSchema>) => {
+    replaceFile(snapshotFile(id), JSON.stringify(snapshot), 0o644)
+  }
   const makeFolder = (path: string) => {
     mkdirSync(path, { recursive: true, mode: 0o755 })
     if (owner !== undefined) chownSync(path, owner, owner)
@@ -179,16 +195,30 @@ export const openLayers = (root: string, owner: number | undefined): Layers => {
     },
     pathsOf: (layers) => layers.map(layerPath),
     takeSnapshot: async (id, { disk, layers, merged, deployment, createdAt }, limit) => {
+      if (read(id)) return
       const draft = `${layerPath(id)}.part`
+      // Left by a copy that was cut off.
+      for (const path of [draft, layerPath(id)]) rmSync(path, { recursive: true, force: true })
       const isFlat = layers.length >= MOST_LAYERS && merged !== undefined
       makeFolder(draft)
-      await copyTree(isFlat ? merged : join(disk, "upper"), draft, limit)
+      try {
+        limit.throwIfAborted()
+        await copyTree(isFlat ? merged : join(disk, "upper"), draft, limit)
+      } catch (error) {
+        // The next attempt has another name, and a disk that was full would stay full.
+        rmSync(draft, { recursive: true, force: true })
+        throw error
+      }
       renameSync(draft, layerPath(id))
-      const stack = isFlat ? [id] : [id, ...layers]
-      const text = JSON.stringify({ layers: stack, deployment, createdAt })
-      writeFileSync(`${snapshotFile(id)}.new`, text)
-      renameSync(`${snapshotFile(id)}.new`, snapshotFile(id))
+      record(id, { layers: isFlat ? [id] : [id, ...layers], deployment, createdAt })
     },
+    keepDisk: (id, { disk, layers, deployment, createdAt }) => {
+      if (read(id)) return
+      const upper = join(disk, "upper")
+      if (existsSync(upper)) renameSync(upper, layerPath(id))
+      record(id, { layers: [id, ...layers], deployment, createdAt })
+    },
+    isFull: (layers) => layers.length >= MOST_LAYERS,
     removeSnapshot: (id) => {
       if (/^[\w-]+$/.test(id)) rmSync(snapshotFile(id), { force: true })
     },

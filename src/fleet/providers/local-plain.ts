@@ -2,6 +2,7 @@
 import {
   cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -11,8 +12,15 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { z } from "zod"
-import { runCommand } from "./local-command.ts"
+import { execLocally } from "./local-exec.ts"
+import { joining } from "./local-processes.ts"
 import { type Box, type BoxMode, missing } from "./local-record.ts"
+
+/** Sockets, pipes and devices belong to processes, and cannot be copied. */
+const isKept = (path: string): boolean => {
+  const file = lstatSync(path, { throwIfNoEntry: false })
+  return file?.isFile() === true || file?.isDirectory() === true || file?.isSymbolicLink() === true
+}
 
 const labelSchema = z.object({ deployment: z.string(), createdAt: z.number() })
 
@@ -60,28 +68,34 @@ export const plainMode = (options: {
       writeFileSync(ownerFile(spec.session), spec.name)
       return { is: "ok", value: {} }
     },
-    launch: (box) => ({
-      argv: [...self, "run"],
+    launch: (box, joinGroup) => ({
+      argv: [...joining(joinGroup), ...self, "run"],
       cwd: workspaceOf(box),
       environment: environmentOf(box),
     }),
     helpers: () => [],
     untilStarted: async () => undefined,
-    exec: (box, { argv: [program = "", ...rest], cwd, environment }, limit) =>
-      runCommand({
-        argv: program === "sandpiper" ? [...self, ...rest] : [program, ...rest],
+    exec: (box, { argv: [program = "", ...rest], cwd, environment }, limit, prefix) =>
+      execLocally({
+        argv: [...prefix, ...(program === "sandpiper" ? [...self, ...rest] : [program, ...rest])],
         cwd: cwd ?? workspaceOf(box),
         environment: { ...environmentOf(box), ...environment },
         limit,
       }),
     takeSnapshot: async (box, id) => {
       const copy = `${join(folders.snapshots, id)}.part`
-      cpSync(filesOf(box.session), copy, {
-        recursive: true,
-        verbatimSymlinks: true,
-        preserveTimestamps: true,
-        filter: (path) => !path.endsWith(".sock"),
-      })
+      try {
+        cpSync(filesOf(box.session), copy, {
+          recursive: true,
+          verbatimSymlinks: true,
+          preserveTimestamps: true,
+          filter: isKept,
+        })
+      } catch (error) {
+        // The next attempt has another name.
+        rmSync(copy, { recursive: true, force: true })
+        throw error
+      }
       // Before the snapshot counts: one without it would be in no list.
       const label: z.output<typeof labelSchema> = { deployment: box.deployment, createdAt: now() }
       writeFileSync(labelFile(id), JSON.stringify(label))

@@ -91,8 +91,8 @@ const signal = (pids: readonly number[], name: NodeJS.Signals) => {
 export interface ProcessGroup {
   /** Creates the group. Limits need a cgroup. */
   readonly prepare: (resources: Resources) => void
-  /** The shell command that puts the process into the group before it starts. */
-  readonly prefix: (resources: Resources) => readonly string[]
+  /** The shell command that puts the shell, and so all that it starts afterwards, into the group. Absent: not needed. */
+  readonly join: (resources: Resources) => string | undefined
   readonly freeze: (roots: readonly ProcessIdentity[]) => void
   /** False while a process of a group that is being frozen still runs. */
   readonly isFrozen: (roots: readonly ProcessIdentity[]) => boolean
@@ -134,19 +134,21 @@ const namespaceStatus = (pid: number) => {
   }
 }
 
-/** Processes with this text on their command line. */
-const withArgument = (text: string): readonly number[] =>
+/** Processes with one of these texts on their command line. */
+const withArgument = (texts: readonly string[]): readonly number[] =>
   readdirSync("/proc").flatMap((name) => {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
     try {
-      return readFileSync(`/proc/${name}/cmdline`, "utf8").includes(text) ? [Number(name)] : []
+      const command = readFileSync(`/proc/${name}/cmdline`, "utf8")
+      return texts.some((text) => command.includes(text)) ? [Number(name)] : []
     } catch {
       return []
     }
   })
 
-/** Ends launchers that lost their parent: pasta leaves its child behind when it fails. `place` is a path of one sandbox. */
-export const killLaunchers = (place: string): void => signal(withArgument(place), "SIGKILL")
+/** Ends launchers that lost their parent. `places`: paths of one sandbox. */
+export const killLaunchers = (...places: readonly string[]): void =>
+  signal(withArgument(places), "SIGKILL")
 
 const living = (roots: readonly ProcessIdentity[]): readonly number[] =>
   roots.filter(isAlive).flatMap(({ pid }) => withDescendants(pid))
@@ -154,13 +156,17 @@ const living = (roots: readonly ProcessIdentity[]): readonly number[] =>
 /** Without a cgroup. A process whose parents have all ended is missed, unless it is in a PID namespace. */
 const descendants: ProcessGroup = {
   prepare: () => {},
-  prefix: () => [],
+  join: () => undefined,
   freeze: (roots) => signal(living(roots), "SIGSTOP"),
   isFrozen: (roots) => living(roots).every((pid) => readProcess(pid)?.isStopped !== false),
   thaw: (roots) => signal(living(roots), "SIGCONT"),
   kill: (roots) => signal(living(roots), "SIGKILL"),
   remove: () => {},
 }
+
+/** The command that runs another one after the shell command `join`. */
+export const joining = (join: string | undefined): readonly string[] =>
+  join === undefined ? [] : ["/bin/sh", "-c", `${join} && exec "$@"`, "sh"]
 
 export const processGroup = (cgroups: Cgroups, name: string): ProcessGroup =>
   cgroups.root === undefined ? descendants : cgroupOf(cgroups, cgroups.root, name)

@@ -17,6 +17,8 @@ export const boxSchema = z.object({
   deployment: z.string(),
   createdAt: z.number(),
   port: z.number(),
+  /** The process that makes its files. Absent: they are complete. */
+  maker: identitySchema.optional(),
   isFrozen: z.boolean(),
   process: identitySchema.optional(),
   environment: z.record(z.string(), z.string()),
@@ -36,6 +38,8 @@ export const boxSchema = z.object({
     .default([]),
   /** The port of its own proxy to the network, if its network has a policy. */
   proxyPort: z.number().optional(),
+  /** The snapshot that its disk becomes when it is terminated. Its processes do not run meanwhile. */
+  ending: z.object({ id: z.string(), at: z.number() }).optional(),
   /** Processes that belong to it and run outside it. */
   helpers: z.array(identitySchema).default([]),
 })
@@ -55,7 +59,8 @@ export interface BoxMode {
   readonly can: { readonly volumes: boolean; readonly limits: boolean }
   /** Makes the files of a new sandbox. The result is what its record says about them. */
   readonly prepare: (spec: SandboxSpec, box: Box) => Promise<ProviderResult<Partial<Box>>>
-  readonly launch: (box: Box) => Launch
+  /** `joinGroup`: the shell command that puts the launcher into the sandbox's group of processes. */
+  readonly launch: (box: Box, joinGroup: string | undefined) => Launch
   readonly helpers: (box: Box) => readonly Launch[]
   /** Resolves when the sandbox has its own processes; with a text if it does not start. */
   readonly untilStarted: (box: Box) => Promise<string | undefined>
@@ -66,6 +71,12 @@ export interface BoxMode {
     prefix: readonly string[],
   ) => Promise<ProviderResult<SandboxCommandResult>>
   readonly takeSnapshot: (box: Box, id: string, limit: AbortSignal) => Promise<void>
+  /** Makes the disk of a sandbox without processes its snapshot `ending`, without a copy. Absent: not possible. */
+  readonly keepDisk?: (box: Box) => void
+  /** Whether `keepDisk` is possible for this sandbox. */
+  readonly canKeepDisk?: (box: Box) => boolean
+  /** The disk of the sandbox is its snapshot already. */
+  readonly isDiskKept?: (box: Box) => boolean
   /** Snapshots of sandboxes of this deployment. */
   readonly listSnapshots: (deployment: string) => readonly SnapshotInfo[]
   /** `boxes`: all sandboxes. */

@@ -1,6 +1,6 @@
 /** How a sandbox of Modal is made, from an image or from a snapshot of its memory, and how a command runs in one. */
 import type { Image, ModalClient, Sandbox } from "modal"
-import { cloudVolumeName, withIdleBuffer } from "./cloud-labels.ts"
+import { cloudVolumeName } from "./cloud-labels.ts"
 import type { SandboxCommand, SandboxCommandResult, SandboxSpec } from "./contract.ts"
 import { startAndStay, startRunner } from "./start-runner.ts"
 
@@ -53,7 +53,7 @@ export const createFromImage = async (
   modal: ModalClient,
   spec: SandboxSpec,
   tags: Record<string, string>,
-  lifeMs: number,
+  times: { readonly lifeMs: number; readonly idleMs: number },
   appName: string,
 ): Promise<Sandbox> => {
   const { cpu, memoryMiB } = spec.resources
@@ -69,8 +69,8 @@ export const createFromImage = async (
     env: { ...spec.environment },
     volumes,
     encryptedPorts: [...spec.ports],
-    timeoutMs: lifeMs,
-    idleTimeoutMs: wholeSeconds(withIdleBuffer(spec.idleMs)),
+    timeoutMs: times.lifeMs,
+    idleTimeoutMs: times.idleMs,
     experimentalEnableSnapshot: true,
     ...(cpu !== undefined && { cpu, cpuLimit: cpu }),
     ...(memoryMiB !== undefined && { memoryMiB, memoryLimitMiB: memoryMiB }),

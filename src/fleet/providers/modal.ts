@@ -5,7 +5,7 @@
 import type { ModalClient, Sandbox } from "modal"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
-import { cloudVolumeName, hasLabels, labelsToFind } from "./cloud-labels.ts"
+import { cloudVolumeName, hasLabels, labelsToFind, type IdleBuffer } from "./cloud-labels.ts"
 import {
   type ProviderResult,
   type SandboxInfo,
@@ -24,7 +24,7 @@ import {
 import { encodeTags, modalInfo, modalTags } from "./modal-tags.ts"
 import { argvOf } from "./start-runner.ts"
 
-export interface ModalOptions {
+export interface ModalOptions extends IdleBuffer {
   readonly tokenId: string
   readonly tokenSecret: string
   /** The app that owns the sandboxes; it is created. */
@@ -163,9 +163,10 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
       const made = await attempt<{ readonly ref: string; readonly expiresAt: number }>(
         async (modal) => {
           const tags = modalTags(spec.labels, now, lifeMs)
+          const times = { lifeMs, idleMs: wholeSeconds(spec.idleMs + options.idleBufferMs) }
           const sandbox = isMemory
             ? await createFromMemory(modal, spec, tags)
-            : await createFromImage(modal, spec, tags, lifeMs, appName)
+            : await createFromImage(modal, spec, tags, times, appName)
           const ref = sandbox.sandboxId
           sandbox.detach()
           return { is: "ok", value: { ref, expiresAt: now + lifeMs } }

@@ -7,7 +7,13 @@ import { DAYTONA_KEY, type DaytonaDouble, startDaytonaDouble } from "../kit/dayt
 import { describeProvider } from "../provider-contract.ts"
 
 const providerOf = (double: DaytonaDouble, apiKey = DAYTONA_KEY) =>
-  createDaytonaProvider({ apiKey, apiUrl: double.apiUrl, target: "eu", clock: double.clock })
+  createDaytonaProvider({
+    apiKey,
+    apiUrl: double.apiUrl,
+    target: "eu",
+    idleBufferMs: 1_800_000,
+    clock: double.clock,
+  })
 
 describeProvider({
   name: "daytona",
@@ -23,6 +29,7 @@ describeProvider({
     startsRunner: true,
     maxLifeMs: undefined,
     snapshotLifeMs: undefined,
+    pausedLifeMs: 2 * 86_400_000,
   },
   hasDisk: true,
   hasFaults: true,

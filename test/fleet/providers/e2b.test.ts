@@ -3,8 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { Sandbox } from "e2b"
 import type { SandboxSpec } from "../../../src/fleet/providers/contract.ts"
 import { createE2bProvider } from "../../../src/fleet/providers/e2b.ts"
+import type { StoredSession } from "../../../src/fleet/store/ports.ts"
+import { openSqliteStore } from "../../../src/fleet/store/sqlite-store.ts"
 import { CLOUD_IMAGE } from "../kit/cloud.ts"
 import { E2B_KEY, type E2bDouble, startE2bDouble } from "../kit/e2b-double.ts"
+import { keeperOn } from "../kit/fleet.ts"
 import { describeProvider } from "../provider-contract.ts"
 
 const providerOf = (double: E2bDouble) =>
@@ -13,6 +16,7 @@ const providerOf = (double: E2bDouble) =>
     apiUrl: double.url,
     domain: "sandboxes.test",
     sandboxUrl: double.url,
+    idleBufferMs: 1_800_000,
     clock: double.clock,
   })
 
@@ -94,6 +98,41 @@ describe("sandboxes of E2B", () => {
     expect(double.cloud.runnerStarts).toEqual([ref])
   })
 
+  test("a hibernated session leaves a snapshot and no sandbox at E2B, and wakes from that snapshot", async () => {
+    const store = openSqliteStore(":memory:")
+    const hooked = { is: "ok", value: { exitCode: 0, stdout: "", stderr: "" } } as const
+    const provider = { ...providerOf(double), exec: async () => hooked }
+    const { keeper } = await keeperOn(store, provider, "r1", {
+      specOf: async ({ id }, { generation, snapshot }) => ({
+        ...spec,
+        session: id,
+        generation,
+        labels: { deployment, tenant: "t", session: id, generation: String(generation) },
+        image: snapshot === undefined ? spec.image : { kind: "snapshot", id: snapshot },
+      }),
+    })
+    const deployment = await store.deployment()
+    await keeper.add({ id: "s", tenant: "t", provider: "e2b", environment: {} })
+    const start = async () => {
+      await keeper.want("s", "running")
+      const isMade = ({ life }: StoredSession) => life.ref !== undefined && !life.pending
+      const { life } = (await keeper.waitFor("s", isMade, limit())) ?? {}
+      await keeper.runner("s", { generation: life?.generation ?? 0, linked: true, busy: false })
+      return life?.ref ?? ""
+    }
+    const first = await start()
+    await keeper.want("s", "asleep", true)
+    const isSaved = ({ life }: StoredSession) => life.phase === "absent" && !life.pending
+    const saved = await keeper.waitFor("s", isSaved, limit())
+    expect(await provider.look(first)).toEqual({ is: "missing" })
+    expect([...double.cloud.snapshots.keys()]).toContain(saved?.life.snapshot?.id ?? "none")
+    await start()
+    expect(bodyOf("/v2/sandboxes")).toMatchObject({ templateID: saved?.life.snapshot?.id })
+    await keeper.want("s", "ended")
+    await keeper.waitFor("s", ({ life }) => life.phase === "ended", limit())
+    await keeper.stop()
+  })
+
   test("a session whose name has special characters is found by its label", async () => {
     const ref = await create()
     const provider = providerOf(double)
@@ -107,7 +146,12 @@ describe("sandboxes of E2B", () => {
 
   test("the address of a port is a host of the sandbox, without headers", async () => {
     const ref = await create()
-    const options = { apiKey: E2B_KEY, apiUrl: double.url, clock: double.clock }
+    const options = {
+      apiKey: E2B_KEY,
+      apiUrl: double.url,
+      idleBufferMs: 1_800_000,
+      clock: double.clock,
+    }
     const provider = createE2bProvider({ ...options, domain: "e2b.test" })
     expect(await provider.address(ref, 9000)).toEqual({
       is: "ok",
@@ -150,7 +194,12 @@ describe("sandboxes of E2B", () => {
 
   test("a wrong key is refused, and no error contains a key or a value of the environment", async () => {
     const apiKey = `e2b_${"9f".repeat(20)}`
-    const options = { apiUrl: double.url, domain: "e2b.test", clock: double.clock }
+    const options = {
+      apiUrl: double.url,
+      domain: "e2b.test",
+      idleBufferMs: 1_800_000,
+      clock: double.clock,
+    }
     const provider = createE2bProvider({ ...options, apiKey })
     const results = [await provider.create(spec, limit()), await provider.health()]
     const list = Array.fromAsync(provider.list({ deployment: "d" }))

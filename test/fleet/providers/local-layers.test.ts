@@ -6,7 +6,9 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs"
 import { tmpdir } from "node:os"
@@ -53,4 +55,56 @@ test("a snapshot on twenty layers is one layer with all files, and the layers be
     "s22",
   ])
   expect(existsSync(join(flat, "file21"))).toBe(false)
+})
+
+test("the disk of an ended sandbox becomes a snapshot by a rename, also if the first attempt was cut off after the rename", async () => {
+  const layers = openLayers(join(root, "kept"), undefined)
+  for (const isCutOff of [false, true]) {
+    const disk = join(root, `kept-disk-${isCutOff}`)
+    const id = `kept-${isCutOff}`
+    const stack = (await layers.createDisk(disk, "overlay", undefined)) ?? []
+    writeFileSync(join(disk, "upper", "file"), "work")
+    const { ino } = statSync(join(disk, "upper", "file"))
+    const path = layers.pathsOf([id])[0] ?? ""
+    if (isCutOff) renameSync(join(disk, "upper"), path)
+    const from = { disk, layers: stack, deployment: "own", createdAt: 1 }
+    layers.keepDisk(id, from)
+    layers.keepDisk(id, from)
+    layers.collect([])
+    expect(statSync(join(path, "file")).ino).toBe(ino)
+    expect(existsSync(join(disk, "upper"))).toBe(false)
+    expect(await layers.createDisk(join(root, `of-${id}`), "overlay", id)).toEqual([id, "base"])
+  }
+})
+
+test("a copy leaves nothing of an earlier one that was cut off, and does not replace a snapshot", async () => {
+  const layers = openLayers(join(root, "copied"), undefined)
+  const disk = join(root, "copied-disk")
+  const stack = (await layers.createDisk(disk, "overlay", undefined)) ?? []
+  const path = layers.pathsOf(["copy"])[0] ?? ""
+  mkdirSync(`${path}.part`)
+  writeFileSync(join(`${path}.part`, "left"), "of the first copy")
+  writeFileSync(join(disk, "upper", "file"), "work")
+  const from = { disk, layers: stack, merged: undefined, deployment: "own", createdAt: 1 }
+  await layers.takeSnapshot("copy", from, limit())
+  expect(readdirSync(path)).toEqual(["file"])
+  writeFileSync(join(disk, "upper", "file"), "later work")
+  await layers.takeSnapshot("copy", from, limit())
+  expect(readFileSync(join(path, "file"), "utf8")).toBe("work")
+})
+
+test("a copy that comes too late or fails leaves nothing behind", async () => {
+  const layers = openLayers(join(root, "cut"), undefined)
+  const disk = join(root, "cut-disk")
+  const stack = (await layers.createDisk(disk, "overlay", undefined)) ?? []
+  writeFileSync(join(disk, "upper", "file"), "work")
+  const from = { disk, layers: stack, merged: undefined, deployment: "own", createdAt: 1 }
+  const attempt = (signal: AbortSignal) =>
+    layers.takeSnapshot("cut", from, signal).then(() => "it was made", String)
+  expect(await attempt(AbortSignal.abort())).toContain("AbortError")
+  expect(readdirSync(join(root, "cut", "layers"))).toEqual(["base"])
+  rmSync(join(disk, "upper"), { recursive: true })
+  expect(await attempt(limit())).toContain("cp failed")
+  expect(readdirSync(join(root, "cut", "layers"))).toEqual(["base"])
+  expect(layers.hasSnapshot("cut")).toBe(false)
 })

@@ -1,9 +1,18 @@
 /** Local sandboxes with a real process each: a stand-in for the runner that writes, answers and can be frozen. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { SandboxProvider, SandboxSpec } from "../../../src/fleet/providers/contract.ts"
+import { findCgroups } from "../../../src/fleet/providers/local-cgroups.ts"
 import { createLocalProvider } from "../../../src/fleet/providers/local.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
 
@@ -122,6 +131,31 @@ describe("a local sandbox", () => {
     expect(readFileSync(workspace("killed", "work.txt"), "utf8")).toBe("kept")
   })
 
+  test("a sandbox whose fleet was killed while its files were made is not started half-made", async () => {
+    const { image, ...rest } = spec("half")
+    const killed = join(root, "killed.ts")
+    // The image is read after the record is written and before the files are complete.
+    writeFileSync(
+      killed,
+      `import { createLocalProvider } from ${JSON.stringify(join(import.meta.dir, "../../../src/fleet/providers/local.ts"))}
+       import { systemClock } from ${JSON.stringify(join(import.meta.dir, "../../../src/lib/clock.ts"))}
+       const spec = ${JSON.stringify(rest)}
+       Object.defineProperty(spec, "image", { get: () => process.kill(process.pid, "SIGKILL") })
+       await createLocalProvider({ root: ${JSON.stringify(join(root, "fleet"))}, self: ["-"], clock: systemClock }).create(spec)`,
+    )
+    const child = Bun.spawn([process.execPath, killed], { stderr: "inherit" })
+    await child.exited
+    expect(child.signalCode).toBe("SIGKILL")
+    expect(await provider.look("sp-half-1")).toMatchObject({ value: { state: "stopped" } })
+    // The fleet adopts a stopped sandbox and resumes it.
+    expect(await provider.resume("sp-half-1", { idleMs: 1, lifeMs: 1 })).toEqual({ is: "missing" })
+    expect(await provider.look("sp-half-1")).toEqual({ is: "missing" })
+    expect(await provider.create({ ...spec("half", 2), image }, limit())).toMatchObject({
+      is: "ok",
+    })
+    await until(() => beats("half") > 2, "beats of the next sandbox")
+  })
+
   test("a command runs in the workspace and is killed at its limit", async () => {
     const ref = await startOne("exec")
     const result = await provider.exec(ref, { argv: ["sh", "-c", "pwd; exit 3"] }, limit())
@@ -131,6 +165,37 @@ describe("a local sandbox", () => {
     const slow = provider.exec(ref, { argv: ["sleep", "60"] }, AbortSignal.timeout(50))
     expect(await slow).toMatchObject({ is: "unknown" })
     expect(await provider.exec("sp-none-1", { argv: ["true"] }, limit())).toEqual({ is: "missing" })
+  })
+
+  test("a command that leaves a process with its output behind ends at its limit, and that process with the sandbox", async () => {
+    const ref = await startOne("left")
+    const argv = ["sh", "-c", "sleep 77 & echo $! > left.pid"]
+    const from = Date.now()
+    expect(await provider.exec(ref, { argv }, AbortSignal.timeout(3000))).toMatchObject({
+      is: "unknown",
+    })
+    expect(Date.now() - from).toBeLessThan(10_000)
+    const pid = Number(readFileSync(workspace("left", "left.pid"), "utf8"))
+    await provider.terminate(ref)
+    // Without a cgroup a process whose parents have ended is missed.
+    if (findCgroups().root === undefined) process.kill(pid, "SIGKILL")
+    await until(() => !existsSync(`/proc/${pid}`), "the end of the process")
+  }, 30_000)
+
+  test("a pipe or a socket in the workspace does not prevent a snapshot, which leaves it out", async () => {
+    const ref = await startOne("pipe")
+    Bun.spawnSync(["mkfifo", workspace("pipe", "pipe")])
+    const socket = Bun.listen({ unix: workspace("pipe", "agent"), socket: { data: () => {} } })
+    writeFileSync(workspace("pipe", "not-a.sock"), "text")
+    const made = await provider.snapshot(ref, "disk", limit())
+    socket.stop()
+    expect(made).toMatchObject({ is: "ok" })
+    await provider.terminate(ref)
+    await provider.create(spec("pipe", 2, made.is === "ok" ? made.value.id : ""), limit())
+    const names = readdirSync(workspace("pipe", ""))
+    expect(names).toContain("not-a.sock")
+    expect(names).not.toContain("pipe")
+    expect(names).not.toContain("agent")
   })
 
   test("the file with its environment is readable for its owner only", async () => {

@@ -19,6 +19,7 @@ const providerOf = (double: ModalDouble, tokenSecret = MODAL_TOKEN_SECRET) => {
     tokenId: MODAL_TOKEN_ID,
     tokenSecret,
     app: "sandpiper",
+    idleBufferMs: 1_800_000,
     clock: double.clock,
     log: silentLog,
   })

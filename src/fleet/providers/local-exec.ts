@@ -4,7 +4,7 @@ import { killTree } from "./local-processes.ts"
 
 const MAX_OUTPUT = 1024 * 1024
 
-export const runCommand = async (options: {
+export const execLocally = async (options: {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly environment: Readonly<Record<string, string>>
@@ -22,15 +22,25 @@ export const runCommand = async (options: {
     maxBuffer: MAX_OUTPUT,
   })
   // A program that has entered a sandbox is a child of the one that was started here.
-  const end = () => killTree(child.pid)
+  const late = Promise.withResolvers<undefined>()
+  const end = () => {
+    killTree(child.pid)
+    late.resolve(undefined)
+  }
   limit.addEventListener("abort", end)
   if (limit.aborted) end()
-  const [exitCode, stdout, stderr] = await Promise.all([
+  const done = Promise.all([
     child.exited,
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ])
+  // A process that the command has left behind may hold its output open for any time.
+  const result = await Promise.race([done, late.promise])
   limit.removeEventListener("abort", end)
-  if (limit.aborted) return { is: "unknown", why: "the command did not end in time" }
+  if (limit.aborted || result === undefined) {
+    done.catch(() => {})
+    return { is: "unknown", why: "the command did not end in time" }
+  }
+  const [exitCode, stdout, stderr] = result
   return { is: "ok", value: { exitCode, stdout, stderr } }
 }
