@@ -9,6 +9,7 @@ const who = {
   read: "who may read the session",
   change: "owner of the session",
   service: "operator, or a person for itself",
+  observe: "operator, or a token with the scope `metrics`",
   admin: "operator",
 } as const
 

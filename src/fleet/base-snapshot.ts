@@ -56,9 +56,11 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
   const failed = (why: string) => new ApiError(503, "not-made", `no base snapshot: ${why}`, 30)
 
   const isAgentReady = async (session: StoredSession): Promise<boolean> => {
-    const address = await gatewayAddressOf(provider, session)
     const key = await hub.gatewayKey(session.id, session.life.generation)
-    if (!address || key === undefined) throw failed("the sandbox's gateway cannot be asked")
+    if (key === undefined) throw failed("the hub has no key for the sandbox's gateway")
+    const address = await gatewayAddressOf(provider, session)
+    // The provider does not answer at the moment: it is asked again.
+    if (!address) return false
     // A control token does not open this route, which is for observers.
     const token = await new SignJWT({ sid: session.id })
       .setProtectedHeader({ alg: "HS256", typ: "JWT" })
@@ -70,8 +72,8 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
     const answer = await fetch(`${address.url}/ready`, { headers, signal: limit }).catch(
       () => undefined,
     )
-    await answer?.text()
-    return answer?.ok === true
+    const text = await answer?.text().catch(() => undefined)
+    return answer?.ok === true && text !== undefined
   }
 
   const run = async (ref: string, argv: readonly string[]): Promise<void> => {
@@ -111,7 +113,11 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
     const isOver = ({ life }: StoredSession) => life.phase === "ended"
     const ended = await keeper.waitFor(id, isOver, AbortSignal.timeout(READY_MS))
     if (ended?.life.phase !== "ended") return
-    if (provider.can.volumes) await provider.removeVolume(workspaceVolume(id))
+    if (provider.can.volumes) {
+      const removed = await provider.removeVolume(workspaceVolume(id))
+      // The caretaker removes it later, and the row with it.
+      if (removed.is !== "ok" && removed.is !== "missing") return
+    }
     await store.forget(id)
   }
 
@@ -119,7 +125,7 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
     current,
     gone: (id) => store.dropSnapshot(id),
     make: async () => {
-      if (provider.can.snapshot !== "copy" || !provider.can.exec)
+      if (provider.can.snapshot === "none" || !provider.can.exec)
         throw new ApiError(
           409,
           "not-supported",

@@ -1,13 +1,13 @@
 /**
- * Periodic work for sandboxes without events: keeps busy ones alive, removes snapshots and volumes that are not needed,
- * renews a snapshot that ends soon. One replica does it at a time.
+ * Periodic work for sandboxes without events: keeps those in use alive, counts the time that they run, removes snapshots,
+ * volumes and records that are not needed, renews a snapshot that ends soon. One replica does it at a time, and no round
+ * reads all sessions that have ended.
  */
 import type { Clock } from "../lib/clock.ts"
-import type { Log } from "../lib/log.ts"
+import { describeError, type Log } from "../lib/log.ts"
 import { basesToRemove, isBaseName } from "./core/base-snapshots.ts"
-import { workspaceVolume } from "./core/names.ts"
-import { dayOf } from "./core/quota.ts"
 import { mustRenew, snapshotsToRemove, type StoredSnapshot } from "./core/snapshots.ts"
+import { createEndedSessions } from "./ended-sessions.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Metrics } from "./metrics.ts"
 import type { SandboxProvider } from "./providers/contract.ts"
@@ -21,8 +21,12 @@ export interface CaretakerOptions {
   readonly clock: Clock
   readonly log: Log
   readonly idleMs: number
+  /** The provider must not stop a sandbox before the fleet does: it waits so much longer. */
+  readonly idleBufferMs: number
   /** The volume of an ended session is removed after this time. */
   readonly volumeMs: number
+  /** The records of a sandbox and of its session are deleted so long after their end. */
+  readonly historyMs: number
   /** The program in new sandboxes. */
   readonly runtimeKey: string
   readonly metrics?: Pick<Metrics, "add"> | undefined
@@ -38,26 +42,12 @@ const EVERY_MS = 60_000
 const LEASE_MS = 3 * 60_000
 const BUILD_MS = 30 * 60_000
 const KEEP_ALIVE_MS = 10 * 60_000
-/** The provider must not stop a sandbox before the fleet does. */
-const BUFFER_MS = 30 * 60_000
-
-/**
- * Snapshots of sessions whose records were deleted. The sessions are read after the snapshots, so the session of each was
- * there. Another session may have been made from one.
- */
-const orphansOf = (
-  snapshots: readonly StoredSnapshot[],
-  sessions: readonly StoredSession[],
-): readonly StoredSnapshot[] => {
-  const known = new Set(sessions.map(({ id }) => id))
-  const used = new Set(sessions.flatMap(({ life }) => life.snapshot?.id ?? []))
-  return snapshots.filter(
-    ({ id, session }) => !known.has(session) && !used.has(id) && !isBaseName(session),
-  )
-}
+/** A keep-alive at a cloud takes seconds, and a round has a minute. */
+const AT_ONCE = 8
 
 export const createCaretaker = (options: CaretakerOptions): Caretaker => {
   const { store, provider, clock, log } = options
+  const endedSessions = createEndedSessions(options)
   let cancel = () => {}
   let isStopped = false
 
@@ -65,21 +55,31 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
   const isDue = (name: string, ms: number): Promise<boolean> =>
     store.lease(name, crypto.randomUUID(), clock.now(), clock.now() + ms)
 
-  const keepAlive = async ({ id, life }: StoredSession): Promise<void> => {
-    if (life.ref === undefined || life.phase !== "running" || !life.busy) return
+  /**
+   * The fleet itself puts an idle sandbox to sleep, so the provider must stop none that is wanted: neither between two short
+   * turns nor in the warm pool. About those of another session agent the fleet knows too little.
+   */
+  const isInUse = ({ kind, life }: StoredSession): boolean =>
+    life.phase === "running" && kind !== "external" && (life.busy || life.wanted === "running")
+
+  const keepAlive = async (session: StoredSession): Promise<void> => {
+    const { id, life } = session
+    if (life.ref === undefined || !isInUse(session)) return
     if (!(await isDue(`keep-alive:${id}`, KEEP_ALIVE_MS))) return
-    const kept = await provider.keepAlive(life.ref, options.idleMs + BUFFER_MS)
+    const kept = await provider.keepAlive(life.ref, options.idleMs + options.idleBufferMs)
     if (kept.is !== "ok") log.warn("fleet.keep-alive-failed", { session: id, is: kept.is })
   }
 
   const removeSnapshot = async (session: string, snapshot: string): Promise<void> => {
-    const removed = await provider.removeSnapshot(snapshot)
+    const removed = await provider
+      .removeSnapshot(snapshot)
+      .catch((error: unknown) => ({ is: "unknown", why: describeError(error) }) as const)
     if (removed.is === "ok" || removed.is === "missing") await store.dropSnapshot(snapshot)
     else log.warn("fleet.snapshot-not-removed", { session, snapshot, why: removed.why })
   }
 
   const tidySnapshots = async (
-    { id, life }: StoredSession,
+    { id, kind, life }: StoredSession,
     stored: readonly StoredSnapshot[],
   ): Promise<void> => {
     const state = {
@@ -91,63 +91,71 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
       await removeSnapshot(id, snapshot)
     }
     const current = stored.find((one) => one.id === life.snapshot?.id)
-    const isAsleep = life.wanted === "asleep" && life.ref === undefined
+    // Another session agent knows its snapshots by their ids, and decides itself when its sandbox runs.
+    const isAsleep = life.wanted === "asleep" && life.ref === undefined && kind !== "external"
     // It runs until it is idle and is saved again.
     if (current && isAsleep && mustRenew(current.createdAt, state.lifeMs, clock.now()))
       await options.keeper.want(id, "running")
   }
 
-  const removeVolume = async ({ id, life, updatedAt }: StoredSession): Promise<void> => {
-    const name = workspaceVolume(id)
-    // The sessions of an orchestrator share one volume, which outlives each of them.
-    if (life.phase !== "ended" || name !== `workspace-${id}` || !provider.can.volumes) return
-    if (clock.now() < updatedAt + options.volumeMs) return
-    if (!(await isDue(`volume:${id}`, 365 * 86_400_000))) return
-    const removed = await provider.removeVolume(name)
-    if (removed.is === "ok" || removed.is === "missing") return
-    log.warn("fleet.volume-not-removed", { session: id, why: removed.why })
-  }
-
   /** Of a process that died while it made a base snapshot. */
-  const endBuild = async ({ id, kind, life, createdAt }: StoredSession): Promise<void> => {
-    if (kind !== "base" || clock.now() < createdAt + BUILD_MS) return
-    if (life.phase === "ended") await store.forget(id)
-    else await options.keeper.want(id, "ended")
+  const endBuild = async ({ id, kind, createdAt }: StoredSession): Promise<void> => {
+    if (kind === "base" && clock.now() >= createdAt + BUILD_MS)
+      await options.keeper.want(id, "ended")
   }
 
-  /** When this process last counted the time of running sandboxes. */
-  let countedAt: number | undefined
-  /** The replica that does the rounds counts for all; after a pause of its own it does not guess. */
-  const countSeconds = async (sessions: readonly StoredSession[]): Promise<void> => {
-    const since = countedAt
-    const now = clock.now()
-    countedAt = now
-    if (since === undefined || now - since > LEASE_MS) return
-    const ofOwners = new Map<string, number>()
-    for (const { provider: name, tenant, life, createdAt } of sessions) {
-      if (life.ref === undefined || life.phase === "paused") continue
-      const seconds = (now - Math.max(since, createdAt)) / 1000
+  const countSeconds = async (): Promise<void> => {
+    for (const { provider: name, tenant, seconds } of await store.countSeconds(clock.now()))
       options.metrics?.add("seconds_total", { provider: name, tenant }, seconds)
-      ofOwners.set(tenant, (ofOwners.get(tenant) ?? 0) + seconds)
-    }
-    for (const [tenant, seconds] of ofOwners) await store.addSeconds(tenant, dayOf(now), seconds)
+  }
+
+  const failedFor = (session: string) => (error: unknown) =>
+    log.warn("fleet.care-failed", { session, error: describeError(error) })
+
+  /** What a session has at another provider cannot be reached, and stays as it is until that provider is used again. */
+  const isHere = (session: StoredSession): boolean => session.provider === provider.name
+
+  /** A failure concerns this session only: the others are looked after all the same. */
+  const careFor = async (session: StoredSession, own: readonly StoredSnapshot[]): Promise<void> => {
+    if (!isHere(session)) return
+    await keepAlive(session)
+    if (own.length > 0) await tidySnapshots(session, own)
+    await endBuild(session)
+  }
+
+  /**
+   * The session was not among those that have not ended: it has ended, or its record was deleted. It is read after its
+   * snapshots, so it was there. `used`: another session may have been made from one of them.
+   */
+  const tidySnapshotsOfOther = async (
+    id: string,
+    own: readonly StoredSnapshot[],
+    used: ReadonlySet<string>,
+  ): Promise<void> => {
+    const session = await store.find(id)
+    if (session) return isHere(session) ? tidySnapshots(session, own) : undefined
+    for (const snapshot of own) if (!used.has(snapshot.id)) await removeSnapshot(id, snapshot.id)
   }
 
   const round = async (): Promise<void> => {
     const snapshots = await store.snapshots()
+    const sessions = await store.present()
+    await countSeconds()
+    const bySession = Map.groupBy(snapshots, ({ session }) => session)
+    const care = (session: StoredSession) =>
+      careFor(session, bySession.get(session.id) ?? []).catch(failedFor(session.id))
+    for (let from = 0; from < sessions.length; from += AT_ONCE)
+      await Promise.all(sessions.slice(from, from + AT_ONCE).map(care))
     const { snapshotLifeMs } = provider.can
     for (const id of basesToRemove(snapshots, options.runtimeKey, snapshotLifeMs, clock.now()))
       await removeSnapshot("base", id)
-    const sessions = await store.list()
-    for (const { id, session } of orphansOf(snapshots, sessions)) await removeSnapshot(session, id)
-    await countSeconds(sessions)
-    for (const session of sessions) {
-      await keepAlive(session)
-      const own = snapshots.filter((one) => one.session === session.id)
-      if (own.length > 0) await tidySnapshots(session, own)
-      await removeVolume(session)
-      await endBuild(session)
-    }
+    const present = new Set(sessions.map(({ id }) => id))
+    const used = new Set(sessions.flatMap(({ life }) => life.snapshot?.id ?? []))
+    for (const [id, own] of bySession)
+      if (!present.has(id) && !isBaseName(id))
+        await tidySnapshotsOfOther(id, own, used).catch(failedFor(id))
+    await store.purgeHistory(clock.now() - options.historyMs)
+    await endedSessions.round()
   }
 
   const loop = async () => {

@@ -2,14 +2,14 @@
 import { hideCredentials } from "../lib/git-url.ts"
 import { hex } from "../lib/hmac.ts"
 import { adminRoutes } from "./api/admin-routes.ts"
-import { type ApiCall, ApiError, type ApiParts, type Handler } from "./api/api-call.ts"
+import { type ApiCall, ApiError, type ApiParts, type Form, type Handler } from "./api/api-call.ts"
 import { backendRoutes } from "./api/backend-routes.ts"
 import { conversationRoutes } from "./api/conversation-routes.ts"
 import { gatewayRoutes } from "./api/gateway-routes.ts"
 import { sandboxRoutes } from "./api/sandbox-routes.ts"
 import { redactError } from "./core/redact.ts"
 import { isFleetPath, matchRoute, type RouteAccess, type RouteName } from "./core/routes.ts"
-import { HubRefusal } from "./hub-port.ts"
+import { HubAway, HubRefusal } from "./hub-port.ts"
 import type { StoredSession } from "./store/ports.ts"
 
 export type Authorization =
@@ -30,16 +30,33 @@ export interface DoorOptions extends ApiParts {
 export type Door = (request: Request) => Promise<Response | undefined>
 
 const MAX_BODY = 8 * 1024 * 1024
+const RETRY_SECONDS = 5
 const CODES: Readonly<Record<number, string>> = {
   401: "unauthorized",
   403: "forbidden",
   404: "not-found",
 }
-/** The body of an upload is not text; storing the same files again changes nothing. */
-const STREAMED: readonly RouteName[] = ["upload"]
+/** The body is a form with files, not text. */
+const FORMS: readonly RouteName[] = ["upload"]
 
-const digestOf = async (text: string): Promise<string> =>
-  hex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)))
+const digestOf = async (content: string | ArrayBuffer): Promise<string> =>
+  hex(
+    await crypto.subtle.digest(
+      "SHA-256",
+      typeof content === "string" ? new TextEncoder().encode(content) : content,
+    ),
+  )
+
+/** What a form contains. A repeated request has the same parts with another boundary between them. */
+const partsOf = async (form: Form | undefined): Promise<string> => {
+  const parts: string[] = []
+  for (const [field, value] of form?.entries() ?? []) {
+    const content = typeof value === "string" ? value : await value.arrayBuffer()
+    const name = typeof value === "string" ? "" : value.name
+    parts.push(JSON.stringify([field, name, await digestOf(content)]))
+  }
+  return parts.join("\n")
+}
 
 export const createDoor = (options: DoorOptions): Door => {
   const { store, log, now } = options
@@ -83,10 +100,11 @@ export const createDoor = (options: DoorOptions): Door => {
       id === undefined
         ? { session: undefined, owner: await authorized(request, route.access, undefined) }
         : await sessionOf(request, route.access, id)
-    const isStreamed = STREAMED.includes(route.name)
-    const body = request.method === "POST" && !isStreamed ? await request.text() : ""
+    const hasForm = FORMS.includes(route.name)
+    const body = request.method === "POST" && !hasForm ? await request.text() : ""
     if (body.length > MAX_BODY)
       throw new ApiError(413, "too-large", "the body may have 8 MB at most")
+    let form: Promise<Form | undefined> | undefined
     const call: ApiCall = {
       request,
       url,
@@ -95,14 +113,14 @@ export const createDoor = (options: DoorOptions): Door => {
       // Handlers of routes without a session in the path do not read it.
       session: found.session as StoredSession,
       body,
+      form: () => (form ??= request.formData().catch(() => undefined)),
       mustReach: async (session) => (await sessionOf(request, "change", session)).session,
     }
     const run = async () => responseOf(await handlers[route.name](call))
-    const key =
-      request.method === "POST" && !isStreamed ? request.headers.get("idempotency-key") : null
-    return key === null
-      ? run()
-      : once(found.owner, key, `${url.pathname}${url.search}\n${body}`, run)
+    const key = request.method === "POST" ? request.headers.get("idempotency-key") : null
+    if (key === null) return run()
+    const content = hasForm ? await partsOf(await call.form()) : body
+    return once(found.owner, key, `${url.pathname}${url.search}\n${content}`, run)
   }
 
   /** The first answer to this key again, also a failure; another request with the same key is refused. */
@@ -135,8 +153,9 @@ export const createDoor = (options: DoorOptions): Door => {
       })
     const response = await run().catch((error: unknown) => errorResponse(error))
     const body = await response.clone().text()
-    // The server may be better the next time: only what it decided is kept.
-    await store.settle(tenant, key, response.status, body, response.status < 500)
+    // What the server decided is kept. It may be better the next time, or the caller was asked to come back.
+    const isDecided = response.status < 500 && !response.headers.has("retry-after")
+    await store.settle(tenant, key, response.status, body, isDecided)
     return response
   }
 
@@ -153,6 +172,15 @@ export const createDoor = (options: DoorOptions): Door => {
     if (error instanceof ApiError)
       return reply(error.status, error.code, error.message, error.retryAfterSeconds)
     if (error instanceof HubRefusal) return reply(409, "refused-by-hub", error.message)
+    if (error instanceof HubAway) {
+      log.warn("fleet.hub-away", { requestId, error: redactError(error.message, []) })
+      return reply(
+        503,
+        "hub-away",
+        "the hub does not answer at the moment: try again",
+        RETRY_SECONDS,
+      )
+    }
     log.error("fleet.request-failed", { requestId, error: redactError(String(error), []) })
     return reply(500, "failed", "the request failed; the log of the server has the reason")
   }

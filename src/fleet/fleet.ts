@@ -10,6 +10,7 @@ import type { HubPort } from "./hub-port.ts"
 import { createKeeper, type Keeper } from "./keeper.ts"
 import { createMetrics } from "./metrics.ts"
 import { createPool, type Pool } from "./pool.ts"
+import { pausedTime } from "./core/paused-time.ts"
 import type { Quotas } from "./core/quota.ts"
 import { createQuotas } from "./quotas.ts"
 import type { SandboxProvider, SandboxSpec } from "./providers/contract.ts"
@@ -25,7 +26,13 @@ export interface FleetOptions {
   readonly log: Log
   readonly version: string
   readonly idleMs: number
+  /** So much longer than `idleMs` the provider waits before it stops an idle sandbox; half an hour if it is not given. */
+  readonly idleBufferMs?: number | undefined
+  /** The provider ends a sandbox after this time, if it has a limit; a day if it is not given. */
+  readonly lifeMs?: number | undefined
   readonly pausedMs: number | undefined
+  /** The same where the provider stores a paused sandbox with its memory; a month if it is not given, 0: for any time. */
+  readonly storedMs?: number | undefined
   readonly minimumVersion: string | undefined
   /** The limits of each sandbox. */
   readonly resources?: SandboxSpec["resources"] | undefined
@@ -34,6 +41,10 @@ export interface FleetOptions {
   readonly quotas?: Quotas | undefined
   /** The volume of an ended session is removed after this time; a week if it is not given. */
   readonly volumeMs?: number | undefined
+  /** The records of sandboxes and of ended sessions are deleted so long after their end; 90 days if it is not given. */
+  readonly historyMs?: number | undefined
+  /** What an hour of a sandbox costs; without it records have no cost. */
+  readonly costPerHour?: number | undefined
   /** How many sandboxes are kept ready for new threads; none if it is not given. */
   readonly poolSize?: number | undefined
   /** The program in new sandboxes: another key ends the sandboxes of the pool. */
@@ -60,10 +71,13 @@ export interface Fleet {
 const BOOT_MS = 120_000
 const RELINK_MS = 60_000
 const LIFE_MS = 86_400_000
+const IDLE_BUFFER_MS = 30 * 60_000
 const VOLUME_MS = 7 * 86_400_000
+const STORED_MS = 30 * 86_400_000
+const HISTORY_MS = 90 * 86_400_000
 
 export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
-  const { hub, provider, store, clock } = options
+  const { hub, provider, store, clock, lifeMs = LIFE_MS } = options
   const log = options.log.child({ component: "fleet" })
   const deployment = await store.deployment()
   const replica = crypto.randomUUID()
@@ -81,14 +95,18 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     log,
     version: options.version,
     idleMs: options.idleMs,
-    lifeMs: LIFE_MS,
+    lifeMs,
+    costPerHour: options.costPerHour,
     quotas,
     policy: {
       can: provider.can,
       bootMs: BOOT_MS,
       relinkMs: RELINK_MS,
       idleMs: options.idleMs,
-      pausedMs: options.pausedMs,
+      pausedMs: pausedTime(provider.can, {
+        pausedMs: options.pausedMs,
+        storedMs: options.storedMs ?? STORED_MS,
+      }),
       minimumVersion: options.minimumVersion,
     },
     note: (session, text) => {
@@ -104,7 +122,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       resources: options.resources ?? {},
       environmentOf: options.environmentOf,
       idleMs: options.idleMs,
-      lifeMs: LIFE_MS,
+      lifeMs,
       hasVolumes: provider.can.volumes,
       whisperVolume: options.whisperVolume,
       base: () => bases.current(),
@@ -146,7 +164,9 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     clock,
     log,
     idleMs: options.idleMs,
+    idleBufferMs: options.idleBufferMs ?? IDLE_BUFFER_MS,
     volumeMs: options.volumeMs ?? VOLUME_MS,
+    historyMs: options.historyMs ?? HISTORY_MS,
     metrics,
     runtimeKey,
   })

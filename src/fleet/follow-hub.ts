@@ -19,10 +19,14 @@ export interface FollowOptions {
 }
 
 export interface HubFollower {
-  /** Records a session of the hub, unless it is known. */
+  /**
+   * Records a session of the hub, unless it is known. `generation`: of the last sandbox that the hub knows. A record that was
+   * deleted goes on there, so that a sandbox of before is found to be a stray.
+   */
   readonly record: (
     session: string,
     owner: string,
+    generation: number,
     more?: Partial<Pick<StoredSession, "threadKey" | "environment">>,
   ) => Promise<StoredSession>
   /** Resolves when the report is stored. The reports of one session are handled in their order. */
@@ -65,16 +69,19 @@ export const followHub = (options: FollowOptions): HubFollower => {
     }
   }
 
-  const record: HubFollower["record"] = async (id, owner, more = {}) => {
+  const record: HubFollower["record"] = async (id, owner, generation, more = {}) => {
     const known = await store.find(id)
     if (known) return known
-    const stored = await keeper.add({
-      id,
-      tenant: owner,
-      threadKey: more.threadKey,
-      provider: options.provider,
-      environment: more.environment ?? {},
-    })
+    const stored = await keeper.add(
+      {
+        id,
+        tenant: owner,
+        threadKey: more.threadKey,
+        provider: options.provider,
+        environment: more.environment ?? {},
+      },
+      { generation },
+    )
     await options.added(stored.id)
     return stored
   }
@@ -85,8 +92,10 @@ export const followHub = (options: FollowOptions): HubFollower => {
     const waits = queued > 0 || working > 0
     const known = await store.find(session)
     if (!known && (hasEnded || !waits || activity.hasOtherRunner)) return
+    // The time of its last change decides when its volume is removed.
+    if (known?.life.phase === "ended") return
     const environment = variablesOf(activity.parent, activity.wish)
-    const { life } = known ?? (await record(session, owner, { environment }))
+    const { life } = known ?? (await record(session, owner, generation, { environment }))
     if (hasEnded) return void (await keeper.want(session, "ended"))
     // Another program has taken the session over: its sandbox of before is not needed.
     if (activity.hasOtherRunner) return void (await keeper.want(session, "asleep"))

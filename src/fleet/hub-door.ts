@@ -18,6 +18,18 @@ export interface HubDoorOptions {
 
 const MAX_BODY = 64 * 1024
 
+/** Stops at the limit: the sender has not shown yet who it is. */
+const readText = async ({ body }: Request): Promise<string | undefined> => {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body ?? []) {
+    size += chunk.length
+    if (size > MAX_BODY) return undefined
+    chunks.push(chunk)
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks))
+}
+
 const report = z.object({
   session: z.string().regex(/^[A-Za-z0-9._:-]{1,128}$/),
   owner: z.string().regex(/^(user|org):[\x21-\x7e][\x20-\x7e]{0,254}$/),
@@ -34,8 +46,8 @@ export const createHubDoor =
     if (call === undefined || request.method !== "POST") return undefined
     const refuse = (status: number, code: string, error: string) =>
       Response.json({ error, code, requestId: crypto.randomUUID() }, { status })
-    const body = await request.text()
-    if (body.length > MAX_BODY) return refuse(413, "too-large", "the report is too large")
+    const body = await readText(request)
+    if (body === undefined) return refuse(413, "too-large", "the report is too large")
     const problem = await problemOfSignature({
       key,
       now: clock.now(),

@@ -19,12 +19,14 @@ export interface HubPort {
   readonly gatewayKey: (session: string, generation: number) => Promise<string | undefined>
   /** A line in the conversation. A repeated id changes nothing. */
   readonly note: (session: string, id: string, text: string) => Promise<void>
-  /** Makes the session if it does not exist. */
-  readonly open: (session: string, owner: string) => Promise<void>
+  /** Makes the session if it does not exist. Answers with the generation of its last sandbox; 0: it had none. */
+  readonly open: (session: string, owner: string) => Promise<number>
   /** Makes a session for the warm pool. It has no owner, and no person reaches it. */
   readonly reserve: (session: string) => Promise<void>
   /** Gives a session of the warm pool to its owner. `creator`: the person who made it. A repeated call changes nothing. */
   readonly handOver: (session: string, owner: string, creator?: string) => Promise<void>
+  /** The session's runner is connected and takes git credentials of its owner, which the hub then sends with `handOver`. */
+  readonly takesGitCredentials: (session: string) => Promise<boolean>
   /** Queues a prompt. A repeated message id changes nothing. */
   readonly prompt: (session: string, messageId: string, content: string) => Promise<void>
   /** Stops what the agent does. */
@@ -38,6 +40,11 @@ export interface HubReport {
   readonly session: string
   readonly owner: string
   readonly activity: SessionActivity
+}
+
+/** The hub did not answer, or not in time: what was asked may have been done. */
+export class HubAway extends Error {
+  override readonly name = "HubAway"
 }
 
 /** The hub answered that it cannot do this, now or later. */

@@ -3,16 +3,20 @@
  * only module that changes a life.
  */
 import type { Clock } from "../lib/clock.ts"
-import type { Log } from "../lib/log.ts"
-import { afterAnswer, blockedFor, closedBreaker } from "./core/breaker.ts"
+import { describeError, type Log } from "../lib/log.ts"
+import { afterAnswer, afterCreate, blockedFor, closedBreaker } from "./core/breaker.ts"
+import { changesHistory, recordsAfter, secondsAdded } from "./core/history.ts"
 import type { Answer, Call, Life, LifeEffect, LifeEvent, LifePolicy } from "./core/life.ts"
 import { newLife } from "./core/life.ts"
+import { notes } from "./core/life-notes.ts"
 import { dueAt, step } from "./core/life-state.ts"
+import { answerElsewhere } from "./core/other-provider.ts"
 import type { Metrics } from "./metrics.ts"
 import { perform, type PerformOptions } from "./perform.ts"
 import type { SandboxInfo } from "./providers/contract.ts"
 import { createQuotas, type OwnerQuotas } from "./quotas.ts"
 import type { FleetStore, NewSession, StoredSession } from "./store/ports.ts"
+import { createWaiters, type Waiters } from "./wait-for-change.ts"
 
 export interface KeeperOptions extends PerformOptions {
   readonly store: FleetStore
@@ -26,15 +30,20 @@ export interface KeeperOptions extends PerformOptions {
   readonly metrics?: Pick<Metrics, "called" | "add"> | undefined
   /** The limits of each owner. */
   readonly quotas?: OwnerQuotas | undefined
+  /** What an hour of a sandbox costs, for its record. */
+  readonly costPerHour?: number | undefined
   /** After every stored change. */
   readonly changed?: (session: StoredSession) => void
 }
 
 export interface Keeper {
-  /** `generation`: of the last sandbox of a record that was deleted. `snapshot`: the first sandbox is made from it. */
+  /**
+   * `generation`: of the last sandbox of a record that was deleted. `snapshot`: the first sandbox is made from it. `idleMs`:
+   * how long the provider lets its sandboxes be idle.
+   */
   readonly add: (
     session: NewSession,
-    from?: { readonly generation?: number; readonly snapshot?: string },
+    from?: { readonly generation?: number; readonly snapshot?: string; readonly idleMs?: number },
   ) => Promise<StoredSession>
   /** The same for a session whose record is made anew. Its sandbox must have ended. */
   readonly addAgain: Keeper["add"]
@@ -51,12 +60,7 @@ export interface Keeper {
     now: { readonly generation: number; readonly linked: boolean; readonly busy: boolean },
   ) => Promise<StoredSession | undefined>
   readonly seen: (session: string, found: readonly SandboxInfo[]) => Promise<void>
-  /** Resolves with the session when `holds` is true of it, or with its last state at the limit. */
-  readonly waitFor: (
-    session: string,
-    holds: (session: StoredSession) => boolean,
-    limit: AbortSignal,
-  ) => Promise<StoredSession | undefined>
+  readonly waitFor: Waiters["waitFor"]
   /** Why the owner of this session may not have a sandbox for it now. */
   readonly quotaRefusal: OwnerQuotas["refusalOf"]
   /** Handles what is due now, also calls of replicas that died. */
@@ -69,7 +73,6 @@ export interface Keeper {
 const CALL_LEASE_MS = 30_000
 const RENEW_MS = 10_000
 const TICK_MS = 1000
-const POLL_MS = 300
 const DUE_AT_ONCE = 200
 /** Another sandbox of the owner may end at any time. */
 const QUOTA_RETRY_MS = 5000
@@ -84,6 +87,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     idleMs: NEVER_MS,
     pausedMs: undefined,
     minimumVersion: undefined,
+    hasSuccessors: false,
   }
   // It waits for a session, for any time.
   const pooled: LifePolicy = { ...options.policy, idleMs: NEVER_MS, pausedMs: undefined }
@@ -94,7 +98,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
   let stopped = false
   let cancelTick = () => {}
   const calls = new Set<Promise<void>>()
-  const waiters = new Set<() => void>()
+  const waiters = createWaiters(store, clock)
 
   const feed = async (
     id: string,
@@ -103,27 +107,44 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     const at = clock.now()
     let effects: readonly LifeEffect[] = []
     let before: Life["phase"] | undefined
-    let known: string | undefined
+    let ran = 0
     const session = await store.change(id, at, (stored) => {
       const event = eventOf(stored)
       if (!event) return undefined
       const policy = policyOf(stored)
       const [life, made] = step(stored.life, event, policy)
+      const lifeStep = { before: stored.life, event, after: life }
       effects = made
       before = stored.life.phase
-      known = stored.life.snapshot?.id
+      const { snapshot } = life
       const isNew = life.pending !== undefined && life.number !== stored.life.number
       return {
         life,
         dueAt: dueAt(life, policy, at),
         caller: isNew ? replica : life.pending ? stored.caller : undefined,
         callUntil: isNew ? at + CALL_LEASE_MS : life.pending ? stored.callUntil : undefined,
+        ...(snapshot &&
+          snapshot.id !== stored.life.snapshot?.id && {
+            snapshot: { id: snapshot.id, session: id, createdAt: at },
+          }),
+        ...(changesHistory(lifeStep) && {
+          records: (records) => {
+            const { tenant, provider } = stored
+            const owner = { session: id, tenant, provider, costPerHour: options.costPerHour }
+            const changed = recordsAfter(records, lifeStep, owner, at)
+            ran = secondsAdded(records, changed)
+            return changed
+          },
+        }),
       }
     })
     if (!session) return undefined
-    const { snapshot } = session.life
-    if (snapshot && snapshot.id !== known)
-      await store.addSnapshot({ id: snapshot.id, session: id, createdAt: at })
+    if (ran > 0)
+      options.metrics?.add(
+        "seconds_total",
+        { provider: session.provider, tenant: session.tenant },
+        ran,
+      )
     if (before !== undefined && before !== session.life.phase)
       log.info("sandbox.phase", { session: id, from: before, to: session.life.phase })
     for (const effect of effects) {
@@ -133,7 +154,6 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
       } else if (!stopped) track(makeCall(session, effect.number, effect.call))
     }
     options.changed?.(session)
-    for (const wake of waiters) wake()
     return session
   }
 
@@ -155,12 +175,26 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
 
   const answerOf = async (session: StoredSession, call: Call): Promise<Answer> => {
     const at = clock.now()
+    const elsewhere = answerElsewhere(session.provider, options.provider.name)
+    if (elsewhere) {
+      const { id, life } = session
+      if (life.wanted === "running" && life.lastError !== elsewhere.why)
+        options.note(id, notes.delayed(elsewhere.why))
+      return elsewhere
+    }
     const blocked = call.do === "create" ? blockedFor(breaker, at) : 0
     if (blocked > 0)
       return { is: "blocked", why: "the sandbox provider refuses new sandboxes", afterMs: blocked }
-    const starts = call.do === "create" || call.do === "resume"
+    const [before, trial] = [breaker, call.do === "create" ? afterCreate(breaker, at) : breaker]
+    breaker = trial
+    // A paused sandbox that runs only to be saved is not one more that its owner uses.
+    const starts = ["create", "resume"].includes(call.do) && session.life.wanted === "running"
     const full = starts ? await refuseAboveQuota(session, call) : undefined
-    if (full) return full
+    if (full) {
+      // It was not made: the next one is the trial.
+      if (breaker === trial) breaker = before
+      return full
+    }
     const name = `provider.${call.do}`
     const fields = {
       provider: options.provider.name,
@@ -173,8 +207,10 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     options.metrics?.called(options.provider.name, call.do, answer.is, ms)
     if (call.do === "terminate" && call.ref !== session.life.ref && answer.is === "ok")
       options.metrics?.add("strays_total", { provider: options.provider.name })
-    if (call.do === "restart" || (call.do === "probe" && session.life.phase === "booting"))
+    if (call.do === "restart" || (call.do === "probe" && session.life.phase === "booting")) {
       log.info("sandbox.health.retry", fields)
+      options.metrics?.add("health_retries_total", { provider: options.provider.name })
+    }
     if (answer.is === "ok" || answer.is === "missing")
       log.info(`${name}.ok`, { ...fields, ms, is: answer.is })
     else log.warn(`${name}.failed`, { ...fields, ms, is: answer.is, why: answer.why })
@@ -196,7 +232,11 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
         cancel = renew()
       })
     let cancel = renew()
-    const answer = await answerOf(session, call)
+    // The database may fail while the quota is asked: the call is in doubt then, and is not renewed for any time.
+    const answer = await answerOf(session, call).catch((error: unknown): Answer => ({
+      is: "unknown",
+      why: describeError(error),
+    }))
     cancel()
     try {
       await feed(session.id, () => ({ type: "answer", number, call, answer, at: clock.now() }))
@@ -213,6 +253,9 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
         life.pending && callUntil !== undefined && callUntil <= at
           ? { type: "lost", number: life.pending.number, at }
           : { type: "due", at },
+      ).catch((error: unknown) =>
+        // It is due in the next tick as well. The others do not wait for it.
+        log.warn("fleet.tick-failed", { session: id, error: describeError(error) }),
       )
     }
   }
@@ -227,9 +270,10 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
   }
 
   type Adding = Parameters<Keeper["add"]>
-  const lifeOf = ({ generation = 0, snapshot }: NonNullable<Adding[1]> = {}): Life => ({
+  const lifeOf = ({ generation = 0, snapshot, idleMs }: NonNullable<Adding[1]> = {}): Life => ({
     ...newLife,
     generation,
+    ...(idleMs !== undefined && { idleMs }),
     ...(snapshot !== undefined && { snapshot: { id: snapshot, version: options.version } }),
   })
 
@@ -246,31 +290,18 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
       ),
     runner: (id, now) => feed(id, () => ({ type: "runner", ...now, at: clock.now() })),
     seen: async (id, found) => {
-      await feed(id, () => ({ type: "seen", found, at: clock.now() }))
+      // The list of one provider says nothing about the sandboxes of another.
+      await feed(id, ({ provider }) =>
+        provider === options.provider.name ? { type: "seen", found, at: clock.now() } : undefined,
+      )
     },
-    waitFor: async (id, holds, limit) => {
-      for (;;) {
-        const session = await store.find(id)
-        if (!session || holds(session) || limit.aborted) return session
-        await new Promise<void>((resolve) => {
-          const wake = () => {
-            waiters.delete(wake)
-            limit.removeEventListener("abort", wake)
-            cancel()
-            resolve()
-          }
-          // Another replica may change the session: it is also read again after a while.
-          const cancel = clock.after(POLL_MS, wake)
-          waiters.add(wake)
-          limit.addEventListener("abort", wake)
-        })
-      }
-    },
+    waitFor: waiters.waitFor,
     start: () => void loop(),
     stop: async () => {
       stopped = true
       cancelTick()
       while (calls.size > 0) await Promise.allSettled(calls)
+      waiters.stop()
     },
   }
 }

@@ -75,11 +75,10 @@ export const createMetrics = (): Metrics => {
       if (call === "resume" && answer === "ok") add("resumes_total", { provider })
       if (call === "snapshot")
         add("snapshots_total", { provider, outcome: answer === "ok" ? "ok" : "failed" })
-      if (call === "restart" || call === "probe") add("health_retries_total", { provider })
     },
     text: (phases) => {
       const lines = [
-        "# HELP sandpiper_sandboxes Sessions by the phase of their sandbox.",
+        "# HELP sandpiper_sandboxes Sessions that have not ended, by the phase of their sandbox.",
         "# TYPE sandpiper_sandboxes gauge",
         ...phases.map(({ provider, phase, count }) =>
           lineOf("sandboxes", { provider, phase }, count),

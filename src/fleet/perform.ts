@@ -1,6 +1,7 @@
 /** Carries out the calls of a sandbox's life at its provider. Every exception is an answer in doubt. */
 import type { Answer, Call } from "./core/life.ts"
 import type {
+  ImageChoice,
   ProviderResult,
   SandboxCommand,
   SandboxInfo,
@@ -34,6 +35,8 @@ const asAnswer = <T>(
   read: (value: T) => Extract<Answer, { is: "ok" }>["value"] = () => ({}),
 ): Answer => (result.is === "ok" ? { is: "ok", value: read(result.value) } : result)
 
+const nameOf = ({ kind, id }: ImageChoice): string => `${kind}:${id}`
+
 /** A hook that fails in the sandbox is an answer in doubt: it is repeated. */
 const runHook = async (
   provider: SandboxProvider,
@@ -57,17 +60,20 @@ const attempt = async (
   session: StoredSession,
   call: Call,
 ): Promise<Answer> => {
-  const { provider, idleMs, lifeMs } = options
+  const { provider, lifeMs } = options
+  const { idleMs = options.idleMs } = session.life
   switch (call.do) {
     case "create": {
       const spec = await options.specOf(session, call)
       const limit = AbortSignal.timeout(CREATE_MS)
       const made = await provider.create(spec, limit)
-      if (made.is !== "missing" || spec.image.kind !== "base") return asAnswer(made, (one) => one)
+      if (made.is !== "missing" || spec.image.kind !== "base")
+        return asAnswer(made, (one) => ({ ...one, image: nameOf(spec.image) }))
       // Without the base snapshot the start takes longer, and nothing else.
       await options.baseGone?.(spec.image.id)
       const image = { kind: "image", id: options.version } as const
-      return asAnswer(await provider.create({ ...spec, image }, limit), (one) => one)
+      const again = await provider.create({ ...spec, image }, limit)
+      return asAnswer(again, (one) => ({ ...one, image: nameOf(image) }))
     }
     case "find":
       return find(options, session.id)
@@ -85,8 +91,11 @@ const attempt = async (
       return runHook(provider, call.ref, ["/start.sh"])
     case "snapshot": {
       const limit = AbortSignal.timeout(SNAPSHOT_MS)
-      return asAnswer(await provider.snapshot(call.ref, "disk", limit), ({ id }) => ({
+      const how = { ends: call.ends === true }
+      const saved = await provider.snapshot(call.ref, "disk", limit, how)
+      return asAnswer(saved, ({ id, isPaused }) => ({
         snapshot: { id, version: options.version },
+        ...(isPaused && { isPaused }),
       }))
     }
     case "terminate":

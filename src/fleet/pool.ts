@@ -4,10 +4,10 @@
  */
 import type { Clock } from "../lib/clock.ts"
 import { digestOf } from "../lib/digest.ts"
-import type { Log } from "../lib/log.ts"
+import { describeError, type Log } from "../lib/log.ts"
 import { workspaceVolume } from "./core/names.ts"
-import { isReady, planPool, POOL_TENANT, poolKeyOf } from "./core/pool.ts"
-import type { HubPort } from "./hub-port.ts"
+import { fitOf, isReady, planPool, POOL_TENANT, poolKeyOf } from "./core/pool.ts"
+import { type HubPort, HubRefusal } from "./hub-port.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Metrics } from "./metrics.ts"
 import type { SandboxProvider } from "./providers/contract.ts"
@@ -20,7 +20,7 @@ export interface PoolOptions {
   readonly keeper: Pick<Keeper, "add" | "want" | "endUnclaimed">
   /** A claimed sandbox counts as one that its owner has started. */
   readonly quotas: Pick<OwnerQuotas, "count" | "uncount">
-  readonly hub: Pick<HubPort, "reserve" | "handOver" | "end">
+  readonly hub: Pick<HubPort, "reserve" | "handOver" | "takesGitCredentials" | "end">
   readonly provider: Pick<SandboxProvider, "name" | "can" | "removeVolume">
   /** How many sandboxes are kept ready; 0: none. */
   readonly size: number
@@ -60,6 +60,7 @@ const SOON_MS = 500
 /** Without a pool: only entries of before the setting was changed have to be ended. */
 const EVERY_WITHOUT_MS = 60_000
 const LEASE_MS = 15_000
+const NOT_NEEDED = "the pool does not need it any more"
 
 export const createPool = (options: PoolOptions): Pool => {
   const { store, keeper, quotas, hub, clock, log, size } = options
@@ -83,14 +84,25 @@ export const createPool = (options: PoolOptions): Pool => {
     return (await keeper.want(session.id, "running")) ?? session
   }
 
+  /** The sandboxes whose runners take git credentials now. */
+  const takers = async (key: string): Promise<readonly string[]> => {
+    const ready = (await store.pooled()).filter(
+      ({ kind, poolKey, life }) => kind === "pool" && poolKey === key && isReady(life),
+    )
+    const takes = await Promise.all(ready.map(({ id }) => hub.takesGitCredentials(id)))
+    return ready.flatMap(({ id }, index) => (takes[index] ? [id] : []))
+  }
+
   const takeOut = async (owner: string, threadKey: string | undefined) => {
-    // An owner with variables of its own needs a sandbox that is started with them.
+    const fit = fitOf(options.environmentOf(POOL_TENANT), options.environmentOf(owner))
+    if (size === 0 || fit === "none") return undefined
     const key = keyOf(POOL_TENANT)
-    if (size === 0 || keyOf(owner) !== key) return undefined
+    // Also asked if it is empty: the thread may have got its session meanwhile.
+    const among = fit === "any" ? undefined : await takers(key)
     const counted = `claim-${crypto.randomUUID()}`
     if (await quotas.count({ id: counted, tenant: owner }, 0, true)) return undefined
     const from = clock.now()
-    const claimed = await store.claim(key, { tenant: owner, threadKey }, from)
+    const claimed = await store.claim(key, { tenant: owner, threadKey, among }, from)
     options.metrics?.add("pool_claims_total", { outcome: claimed ? "warm" : "empty" })
     // The pool has none, or another request of this thread was faster.
     if (claimed?.kind !== "claimed") await quotas.uncount(counted, 0)
@@ -138,7 +150,7 @@ export const createPool = (options: PoolOptions): Pool => {
     const counted = taken.get(id)
     taken.delete(id)
     if (counted === undefined) return
-    await store.unclaim(id, POOL_TENANT)
+    await store.unclaim(id, POOL_TENANT, clock.now())
     await quotas.uncount(counted, 0)
   }
 
@@ -150,7 +162,7 @@ export const createPool = (options: PoolOptions): Pool => {
 
   const finish = async (id: string): Promise<void> => {
     const ended = await keeper.endUnclaimed(id)
-    if (ended?.kind === "pool") await hub.end(id, "the pool does not need it any more")
+    if (ended?.kind === "pool") await hub.end(id, NOT_NEEDED)
   }
 
   const forget = async (id: string): Promise<void> => {
@@ -159,20 +171,32 @@ export const createPool = (options: PoolOptions): Pool => {
       const removed = await provider.removeVolume(workspaceVolume(id))
       if (removed.is !== "ok" && removed.is !== "missing") return
     }
+    // Again: the hub may have been away when the sandbox was ended, and without the row nothing ends its session.
+    await hub.end(id, NOT_NEEDED).catch((error: unknown) => {
+      // It has no such session.
+      if (!(error instanceof HubRefusal)) throw error
+    })
     await store.forget(id)
+  }
+
+  /** One that the hub refuses must not keep the pool from being filled. It is tried again in the next round. */
+  const alone = async (id: string, done: Promise<unknown>): Promise<void> => {
+    await done.catch((error: unknown) =>
+      log.warn("pool.entry-failed", { session: id, error: describeError(error) }),
+    )
   }
 
   const work = async (): Promise<void> => {
     const sessions = await store.pooled()
     for (const claimed of sessions.filter(({ id, kind }) => kind === "claimed" && !taken.has(id)))
-      await settle(claimed)
+      await alone(claimed.id, settle(claimed))
     const entries = sessions.filter(({ kind }) => kind === "pool")
     const plan = planPool(entries, { key: keyOf(POOL_TENANT), size, at: clock.now() })
     isSettled =
       plan.add === 0 && entries.length === size && entries.every(({ life }) => isReady(life))
-    for (const id of plan.forget) await forget(id)
-    for (const id of plan.end) await finish(id)
-    for (const id of plan.start) await begin(id)
+    for (const id of plan.forget) await alone(id, forget(id))
+    for (const id of plan.end) await alone(id, finish(id))
+    for (const id of plan.start) await alone(id, begin(id))
     for (let number = 0; number < plan.add; number += 1) {
       const id = `warm-${crypto.randomUUID()}`
       // The record first: a crash leaves an entry that the next round starts.

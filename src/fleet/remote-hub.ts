@@ -2,9 +2,9 @@
 import { z } from "zod"
 import { type Clock, sleep } from "../lib/clock.ts"
 import { parseJson } from "../lib/json.ts"
-import type { Log } from "../lib/log.ts"
+import { describeError, type Log } from "../lib/log.ts"
 import { signedPost } from "../lib/signed-request.ts"
-import { type HubPort, HubRefusal } from "./hub-port.ts"
+import { HubAway, type HubPort, HubRefusal } from "./hub-port.ts"
 
 export interface RemoteHubOptions {
   readonly url: string
@@ -17,6 +17,8 @@ const CALL_MS = 20_000
 const NOTE_ATTEMPTS = 6
 
 const answer = z.object({ gatewayKey: z.string().optional() })
+/** A hub of an earlier version does not name it. */
+const opened = z.object({ generation: z.number().default(0) })
 const refusal = z.object({ error: z.object({ message: z.string() }) })
 
 export const createRemoteHub = ({ url, key, clock, log }: RemoteHubOptions): HubPort => {
@@ -24,12 +26,16 @@ export const createRemoteHub = ({ url, key, clock, log }: RemoteHubOptions): Hub
   const call = async (session: string, name: string, body: object): Promise<unknown> => {
     const target = `${base}/fleet/sessions/${encodeURIComponent(session)}/${name}`
     const request = await signedPost(key, target, body, clock.now())
-    const response = await fetch(request, { signal: AbortSignal.timeout(CALL_MS) })
-    const text = await response.text()
+    const limit = AbortSignal.timeout(CALL_MS)
+    const [response, text] = await fetch(request, { signal: limit })
+      .then(async (answered) => [answered, await answered.text()] as const)
+      .catch((cause: unknown) => {
+        throw new HubAway(`the hub did not answer ${name}: ${describeError(cause)}`, { cause })
+      })
     if (response.ok) return parseJson(text)
     const said = refusal.safeParse(parseJson(text)).data?.error.message
     const why = `the hub answered ${response.status} to ${name}: ${said ?? "no reason given"}`
-    throw response.status < 500 ? new HubRefusal(why) : new Error(why)
+    throw response.status < 500 ? new HubRefusal(why) : new HubAway(why)
   }
   return {
     admitRunner: async (session, generation, tokenHash) => {
@@ -52,9 +58,11 @@ export const createRemoteHub = ({ url, key, clock, log }: RemoteHubOptions): Hub
         }
       }
     },
-    open: async (session, owner) => void (await call(session, "open", { owner })),
+    open: async (session, owner) => opened.parse(await call(session, "open", { owner })).generation,
     reserve: async (session) => void (await call(session, "reserve", {})),
     handOver: async (session, owner) => void (await call(session, "hand", { owner })),
+    // The hub there does not know the fleet's credentials: an owner with some gets a sandbox that is started with them.
+    takesGitCredentials: async () => false,
     prompt: async (session, messageId, content) =>
       void (await call(session, "prompt", { messageId, content })),
     stop: async (session) => void (await call(session, "stop", {})),

@@ -2,15 +2,14 @@
 import { digestOf } from "../lib/digest.ts"
 import { hex } from "../lib/hmac.ts"
 import type { Call } from "./core/life.ts"
-import { assembleEnvironment, type EnvironmentSources } from "./core/environment.ts"
+import { assembleEnvironment } from "./core/environment.ts"
+import type { OwnSources } from "./core/link-variables.ts"
 import { labelsOf, sandboxName, workspaceVolume } from "./core/names.ts"
 import type { HubPort } from "./hub-port.ts"
 import type { ImageChoice, SandboxSpec } from "./providers/contract.ts"
 import type { StoredSession } from "./store/ports.ts"
 
-export type EnvironmentOf = (
-  tenant: string,
-) => Pick<EnvironmentSources, "providerKeys" | "credentials" | "github">
+export type EnvironmentOf = (tenant: string) => OwnSources
 
 export interface SandboxSpecOptions {
   readonly hub: HubPort
@@ -72,11 +71,13 @@ export const createSandboxSpec =
     base,
   }: SandboxSpecOptions) =>
   async (
-    { id, tenant, kind, environment }: StoredSession,
+    { id, tenant, kind, environment, life }: StoredSession,
     { generation, snapshot }: Call & { readonly do: "create" },
   ): Promise<SandboxSpec> => {
-    const link = kind === "external" ? {} : await makeLink(hub, id, generation)
+    const isExternal = kind === "external"
+    const link = isExternal ? {} : await makeLink(hub, id, generation)
     return {
+      ...(isExternal && { hasForeignLink: true as const }),
       session: id,
       generation,
       name: sandboxName(id, generation, digestOf),
@@ -94,7 +95,7 @@ export const createSandboxSpec =
       volumes: hasVolumes ? volumesOf(id, whisperVolume) : [],
       ports: [GATEWAY_PORT],
       resources,
-      idleMs,
+      idleMs: life.idleMs ?? idleMs,
       lifeMs,
     }
   }

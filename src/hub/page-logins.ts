@@ -3,10 +3,11 @@
  * named by its hash: deleting it is what accepts it, so a code is accepted once, also across processes and restarts.
  */
 import { createHash, randomBytes } from "node:crypto"
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { z } from "zod"
 import { readJson } from "../lib/json.ts"
+import { replaceFile } from "../lib/replace-file.ts"
 import type { PageLogins } from "../lib/page/page-logins.ts"
 import {
   cookieSeconds,
@@ -49,10 +50,8 @@ export const openPageLogins = (stateDir: string, now: () => number): PageLogins 
   let logins: readonly PageLogin[] = readLogins(file)
   const store = (next: readonly PageLogin[]) => {
     logins = next
-    const draft = `${file}.new`
     mkdirSync(join(stateDir, "hub"), { recursive: true, mode: 0o700 })
-    writeFileSync(draft, `${JSON.stringify(next)}\n`, { mode: 0o600 })
-    renameSync(draft, file)
+    replaceFile(file, `${JSON.stringify(next)}\n`)
   }
   return {
     redeem: (code) => {

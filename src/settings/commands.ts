@@ -111,7 +111,7 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
     settings: ["state-dir"],
     usage: [
       "fleet ls [--json]               all sessions and the state of their sandboxes",
-      "fleet show SESSION [--json]     one session",
+      "fleet show SESSION [--json]     one session and the sandboxes that it has had",
       "fleet sweep [--dry-run]         end sandboxes that belong to no session",
       "fleet forget SESSION            delete a session and its sandbox",
       "fleet base-snapshot             make the snapshot that new sandboxes of this version begin with",

@@ -4,14 +4,14 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { SignJWT } from "jose"
-import { type ServeStack, startServeStack } from "../../src/cli/serve-stack.ts"
+import type { ServeStack } from "../../src/cli/serve-stack.ts"
 import { fleetRoutes, matchRoute, type RouteName } from "../../src/fleet/core/routes.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
-import { systemClock } from "../../src/lib/clock.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { recordingLog } from "../kit/log.ts"
 import { untilTrue } from "../kit/until-true.ts"
 import { runnerProvider, type RunnerProvider } from "./kit/runner-provider.ts"
+import { startStack } from "./kit/stack.ts"
 
 const JWT_SECRET = "a secret for the tokens of people"
 const QUOTA = 8
@@ -33,24 +33,14 @@ const tokenOf = (sub: string, scope = "sessions:admin") =>
 
 beforeAll(async () => {
   provider = runnerProvider()
-  stack = await startServeStack({
+  stack = await startStack(folder, {
     provider,
     store,
-    version: "0.2.0",
-    idleMs: 900_000,
-    pausedMs: undefined,
-    minimumVersion: undefined,
+    lifeMs: 10_800_000,
     quotas: { running: QUOTA, createsPerHour: CREATES },
     whisperVolume: "whisper-models",
-    configure: async () => {},
     hub: {
-      stateDir: folder,
-      workDir: folder,
-      port: 0,
-      environment: {},
-      clock: systemClock,
       log: recordingLog(log),
-      clientToken: CLIENT_TOKEN,
       jwt: { secret: JWT_SECRET },
     },
   })
@@ -111,7 +101,7 @@ describe("who may call", () => {
     const session = String(body["sessionId"])
     for (const name of Object.keys(fleetRoutes) as RouteName[]) {
       const { method, access } = fleetRoutes[name]
-      if (access === "service") continue
+      if (access === "service" || access === "observe") continue
       const { status } = await call(method, pathOf(name, session), undefined, as(bob))
       expect(`${name}: ${status}`).toBe(`${name}: 404`)
     }
@@ -149,6 +139,24 @@ describe("who may call", () => {
     expect((await call("GET", "/api/sandboxes", undefined, as(writer.key))).status).toBe(404)
     await call("DELETE", `/keys/${writer.row.prefix}`, undefined, as(boss))
     expect((await resolve(writer.key)).status).toBe(401)
+  })
+
+  test("a token with the scope metrics reads counters and readiness, and nothing else", async () => {
+    const boss = await tokenOf("nina", "sessions:admin keys")
+    const granted = await call("POST", "/keys", { scopes: ["metrics"] }, as(boss))
+    expect(granted.status).toBe(403)
+    const made = await call("POST", "/keys?owner=user:prometheus", { scopes: ["metrics"] })
+    const watcher = as(String(made.body["key"]))
+    for (const path of ["/metrics", "/ready"]) {
+      expect((await call("GET", path, undefined, watcher)).status).toBe(200)
+      expect((await call("GET", path, undefined, as(boss))).status).toBe(403)
+      expect((await call("GET", path, undefined, as(await tokenOf("k8s", "metrics")))).status).toBe(
+        200,
+      )
+    }
+    expect((await call("GET", "/api/sandboxes", undefined, watcher)).status).toBe(404)
+    expect((await call("POST", "/api/sweep", undefined, watcher)).status).toBe(404)
+    expect((await call("POST", "/api/threads/W:1/resolve", undefined, watcher)).status).toBe(403)
   })
 
   test("a path below the API that no row has is 404 in the form of the API", async () => {
@@ -341,6 +349,68 @@ describe("repeated requests", () => {
     expect(provider.runnerOf(id)?.prompts).toHaveLength(1)
   })
 
+  test("a request that was refused for a time is carried out with the same key after that time", async () => {
+    const gina = { "x-user-id": "gina", "idempotency-key": "key-3" }
+    for (let number = 1; number <= CREATES; number += 1) {
+      const create = { tenant: "user:gina", session: `g${number}`, generation: 1, at: Date.now() }
+      await store.countCreate(create, () => undefined)
+    }
+    const resolve = () => call("POST", "/api/threads/I:3/resolve", undefined, gina)
+    const refused = await resolve()
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get("retry-after")).not.toBeNull()
+    await store.uncountCreate("g1", 1)
+    expect((await resolve()).status).toBe(200)
+    const again = await resolve()
+    expect(again).toMatchObject({ status: 200 })
+    expect(again.headers.get("idempotent-replay")).toBe("true")
+  })
+
+  test("an upload is repeated with its key also if its parts are divided in another way, and other files are refused", async () => {
+    const { body } = await call("POST", "/api/threads/I:4/resolve?wait=1", undefined, {
+      "x-user-id": "hanna",
+    })
+    const written: string[] = []
+    const gateway = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: async (request) => {
+        written.push(`${new URL(request.url).search} ${await request.text()}`)
+        return Response.json({})
+      },
+    })
+    const real = provider.address
+    const changed = provider as { address: RunnerProvider["address"] }
+    changed.address = async () => ({
+      is: "ok",
+      value: { url: gateway.url.origin, headers: {} },
+    })
+    const upload = async (content: string) => {
+      const form = new FormData()
+      form.append("file", new File([content], "heron.txt"))
+      const response = await fetch(
+        `${stack.hub.url}/api/sandbox/${String(body["sessionId"])}/uploads`,
+        {
+          method: "POST",
+          headers: { authorization: `Bearer ${CLIENT_TOKEN}`, "idempotency-key": "key-4" },
+          body: form,
+        },
+      )
+      return { status: response.status, body: await response.json() }
+    }
+    try {
+      const stored = { status: 200, body: { paths: ["uploads/heron.txt"] } }
+      expect(await upload("grey")).toEqual(stored)
+      expect(await upload("grey")).toEqual(stored)
+      expect(written).toEqual(["?path=uploads%2Fheron.txt grey"])
+      expect(await upload("white")).toMatchObject({ status: 422, body: { code: "key-reused" } })
+      expect(written).toHaveLength(1)
+    } finally {
+      changed.address = real
+      await gateway.stop(true)
+    }
+  })
+
   test("fifty parallel requests with one key are carried out once, and the others get its answer or are asked to wait", async () => {
     const path = "/api/threads/I:2/prompt"
     const key = { "idempotency-key": "key-2" }
@@ -363,6 +433,26 @@ describe("repeated requests", () => {
     const ready = await call("POST", "/api/threads/P:1/resolve?wait=1")
     expect(ready.body).toMatchObject({ sessionId: id, status: "running" })
     expect(provider.specs.filter(({ session }) => session === id)).toHaveLength(1)
+  })
+})
+
+describe("a forgotten record", () => {
+  test("the session goes on in a sandbox of the next generation, and the sweep ends the one of before", async () => {
+    const ivan = { "x-user-id": "ivan" }
+    const resolve = () => call("POST", "/api/threads/G:1/resolve?wait=1", undefined, ivan)
+    const { sessionId, providerSandboxId: first } = (await resolve()).body
+    const path = `/api/sandbox/${String(sessionId)}`
+    expect((await call("DELETE", path)).body).toEqual({ forgotten: sessionId })
+    expect((await call("GET", `${path}/status`)).status).toBe(404)
+    expect((await provider.look(String(first))).is).toBe("ok")
+    const again = (await resolve()).body
+    expect(again).toMatchObject({ sessionId, status: "running", generation: 2 })
+    await stack.sweeper.sweep()
+    await untilTrue(
+      async () => (await provider.look(String(first))).is === "missing",
+      "end of the sandbox of before",
+    )
+    expect((await provider.look(String(again["providerSandboxId"]))).is).toBe("ok")
   })
 })
 
@@ -435,6 +525,54 @@ describe("the six routes of another session agent", () => {
     expect(provider.removedVolumes).toEqual(["workspace-external-1"])
   })
 
+  test("the idle time of the caller is the one that the provider gets", async () => {
+    const idle = { ...body, sessionId: "external-idle", idleTimeoutSeconds: 120 }
+    const { body: made } = await call("POST", "/create-session", idle)
+    expect(provider.specs.at(-1)).toMatchObject({ session: "external-idle", idleMs: 120_000 })
+    await call("POST", "/terminate-session", { sandboxId: made["sandboxId"] })
+    const { idleTimeoutSeconds: _idle, ...usual } = { ...body, sessionId: "external-usual" }
+    const { body: other } = await call("POST", "/create-session", usual)
+    expect(provider.specs.at(-1)).toMatchObject({
+      session: "external-usual",
+      idleMs: 900_000,
+      lifeMs: 10_800_000,
+    })
+    await call("POST", "/terminate-session", { sandboxId: other["sandboxId"] })
+  })
+
+  test("a sandbox that ended by itself gets no successor until the caller restores it, from the snapshot it names", async () => {
+    const sessionId = "external-ended"
+    const created = await call("POST", "/create-session", { ...body, sessionId })
+    const first = String(created.body["sandboxId"])
+    const saved = await call("POST", "/hibernate-session", { sandboxId: first })
+    const { snapshotImageId } = saved.body
+    const restore = () => call("POST", "/restore-session", { ...body, sessionId, snapshotImageId })
+    const ofSession = () => provider.specs.filter(({ session }) => session === sessionId)
+    const second = String((await restore()).body["sandboxId"])
+    // The provider's own timeout; the fleet learns of it by the next sweep.
+    await provider.terminate(second)
+    await stack.sweeper.sweep()
+    await untilTrue(
+      async () => (await store.find(sessionId))?.life.phase === "absent",
+      "end of the sandbox",
+    )
+    expect((await store.find(sessionId))?.life.pending).toBeUndefined()
+    expect(ofSession()).toHaveLength(2)
+    const third = String((await restore()).body["sandboxId"])
+    expect(ofSession().at(-1)?.image).toEqual({ kind: "snapshot", id: String(snapshotImageId) })
+    // This time the caller is faster than the sweep.
+    await provider.terminate(third)
+    const fourth = String((await restore()).body["sandboxId"])
+    expect(fourth).not.toBe(third)
+    expect(ofSession()).toHaveLength(4)
+    // The snapshot that it was made from is not a snapshot of its work.
+    await provider.terminate(fourth)
+    expect(await call("POST", "/hibernate-session", { sandboxId: fourth })).toMatchObject({
+      status: 409,
+      body: { code: "already-finished" },
+    })
+  })
+
   test("variables that the fleet sets are refused by name, and an unknown image type is refused", async () => {
     const forged = { ...body, envVars: { RUNNER_TOKEN: "forged", JWT_SECRET: "forged" } }
     const refused = await call("POST", "/create-session", forged)
@@ -467,9 +605,42 @@ describe("what an operator reads", () => {
       provider.specs.length,
     )
     expect(text).toContain('sandpiper_resumes_total{provider="noop"} 1')
-    expect(text).toContain('sandpiper_snapshots_total{provider="noop",outcome="ok"} 1')
+    expect(text).toContain(
+      `sandpiper_snapshots_total{provider="noop",outcome="ok"} ${provider.snapshots.size}`,
+    )
     expect(text).toMatch(/sandpiper_prompts_total\{result="ok"\} \d+/)
     expect((await call("GET", "/ready")).body).toMatchObject({ ready: true })
+  })
+
+  test("a fleet whose database or provider does not answer is not ready and says which", async () => {
+    const broken = async () => Promise.reject(new Error("away"))
+    const { due } = store
+    const { health } = provider
+    const parts = { store: store as { due: unknown }, provider: provider as { health: unknown } }
+    const ready = async () => {
+      const { status, body, headers } = await call("GET", "/ready")
+      return { status, ...body, after: headers.get("retry-after") }
+    }
+    const fine = { status: 200, ready: true, providerAnswers: true, databaseAnswers: true }
+    expect(await ready()).toMatchObject({ ...fine, after: null })
+    parts.store.due = broken
+    const withoutDatabase = await ready()
+    parts.store.due = due
+    parts.provider.health = broken
+    const withoutProvider = await ready()
+    parts.provider.health = health
+    const away = { status: 503, ready: false, after: "5" }
+    expect(withoutDatabase).toMatchObject({
+      ...away,
+      providerAnswers: true,
+      databaseAnswers: false,
+    })
+    expect(withoutProvider).toMatchObject({
+      ...away,
+      providerAnswers: false,
+      databaseAnswers: true,
+    })
+    expect(await ready()).toMatchObject(fine)
   })
 
   test("the log names the events of the runbook and holds no token", () => {

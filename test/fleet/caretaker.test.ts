@@ -1,7 +1,6 @@
 /** Quotas, keep-alives, snapshots and volumes: the rules, and the calls that the provider gets. */
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
-import { createCaretaker } from "../../src/fleet/caretaker.ts"
 import { type Life, newLife } from "../../src/fleet/core/life.ts"
 import { isWithinQuota } from "../../src/fleet/core/quota.ts"
 import { mustRenew, snapshotsToRemove } from "../../src/fleet/core/snapshots.ts"
@@ -12,7 +11,7 @@ import { systemClock } from "../../src/lib/clock.ts"
 import type { FleetStore, StoredSession } from "../../src/fleet/store/ports.ts"
 import { createMetrics } from "../../src/fleet/metrics.ts"
 import { createManualClock } from "../kit/clock.ts"
-import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
+import { keeperOn, memoryProvider, testCaretaker } from "./kit/fleet.ts"
 
 const DAY = 86_400_000
 
@@ -47,6 +46,48 @@ describe("the quota of an owner", () => {
         },
       ),
     )
+  })
+
+  test("a paused sandbox that is resumed comes after those that run, whatever their names", () => {
+    const resumes: Life = {
+      ...lifeOf("paused"),
+      pending: { number: 1, call: { do: "resume", ref: "r" }, since: 5, dirty: false },
+    }
+    const all = [
+      { id: "a", life: resumes },
+      { id: "b", life: lifeOf("running") },
+    ]
+    expect(isWithinQuota("a", all, 1)).toBe(false)
+    expect(isWithinQuota("b", all, 1)).toBe(true)
+    expect(isWithinQuota("a", all, 2)).toBe(true)
+  })
+
+  test("a paused sandbox that is resumed to be saved is not refused by a full quota", async () => {
+    const store = openSqliteStore(":memory:")
+    const provider = memoryProvider({ snapshot: "copy" })
+    const { keeper, notes } = await keeperOn(store, provider, "r1", {
+      quotas: createQuotas({ store, clock: systemClock, quotas: { running: 1 } }),
+    })
+    for (const id of ["saved", "runs"])
+      await keeper.add({ id, tenant: "user:a", provider: "noop", environment: {} })
+    const limit = AbortSignal.timeout(20_000)
+    const until = (id: string, phase: Life["phase"]) =>
+      keeper.waitFor(id, ({ life }) => life.phase === phase, limit)
+    await keeper.want("saved", "running")
+    await until("saved", "running")
+    await keeper.want("saved", "asleep")
+    await until("saved", "paused")
+    await keeper.want("runs", "running")
+    await until("runs", "running")
+    await keeper.want("saved", "asleep", true)
+    await keeper.waitFor(
+      "saved",
+      ({ life }) => life.attempts > 0 || life.phase === "running",
+      limit,
+    )
+    expect(provider.calls).toContain("resume")
+    expect(notes).toEqual([])
+    await keeper.stop()
   })
 
   test("a third sandbox waits until one of two is paused, and the conversation says so once", async () => {
@@ -141,17 +182,14 @@ describe("the limits of an owner's creates and minutes", () => {
       return keeper.waitFor(id, holds, limit)
     }
     await start("a", runs)
-    const caretaker = createCaretaker({
+    const caretaker = testCaretaker({
       store: {
         ...store,
-        list: async () => (await store.list()).map((row) => ({ ...row, createdAt: 0 })),
+        present: async () => (await store.present()).map((row) => ({ ...row, createdAt: 0 })),
       },
       keeper,
       provider,
-      replica: "r1",
       clock,
-      log: silentLog,
-      idleMs: 900_000,
       volumeMs: DAY,
       runtimeKey: "k",
     })
@@ -224,17 +262,11 @@ describe("a round of the caretaker", () => {
     await put(store, "boots", { phase: "booting", ref: "box2" }, 1_000_000)
     await put(store, "sleeps", { phase: "paused", ref: "box3" }, 1_000_000)
     const metrics = createMetrics()
-    const caretaker = createCaretaker({
-      runtimeKey: "v1",
+    const caretaker = testCaretaker({
       store,
       provider: memoryProvider(),
-      replica: "r1",
       clock,
-      log: silentLog,
-      idleMs: 900_000,
-      volumeMs: 7 * DAY,
       metrics,
-      keeper: { want: async () => undefined },
     })
     await caretaker.round()
     clock.advance(60_000)
@@ -274,16 +306,10 @@ describe("a round of the caretaker", () => {
     ] as const)
       await store.addSnapshot({ id, session, createdAt: clock.now() })
     await store.forget("gone")
-    const { round } = createCaretaker({
-      runtimeKey: "v1",
+    const { round } = testCaretaker({
       store,
       provider,
-      replica: "r1",
       clock,
-      log: silentLog,
-      idleMs: 900_000,
-      volumeMs: 7 * DAY,
-      keeper: { want: async () => undefined },
     })
     const kept = async () => (await store.snapshots()).map(({ id }) => id).toSorted()
     await round()
@@ -332,15 +358,12 @@ describe("a round of the caretaker", () => {
     await store.add({ ...build, id: "build-under-way" }, newLife, now - 60_000)
     const wanted: string[] = []
     const caretakerOf = (replica: string) =>
-      createCaretaker({
+      testCaretaker({
         runtimeKey: "v2",
         store,
         provider,
         replica,
         clock,
-        log: silentLog,
-        idleMs: 900_000,
-        volumeMs: 7 * DAY,
         keeper: {
           want: async (id, what) => {
             wanted.push(`${id} ${what}`)
@@ -363,5 +386,203 @@ describe("a round of the caretaker", () => {
     clock.advance(11 * 60_000)
     await caretakerOf("r2").round()
     expect(calls.filter((one) => one.startsWith("keep"))).toHaveLength(2)
+  })
+
+  const caretakerOn = (
+    store: FleetStore,
+    provider: SandboxProvider,
+    clock: ReturnType<typeof createManualClock>,
+    wanted: string[] = [],
+  ) =>
+    testCaretaker({
+      store,
+      provider,
+      clock,
+      keeper: {
+        want: async (id, what) => {
+          wanted.push(`${id} ${what}`)
+          return undefined
+        },
+      },
+    })
+  const ok = { is: "ok", value: undefined } as const
+
+  test("a sandbox between two short turns and one of the warm pool are kept alive, one that is to sleep is not", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    const kept: string[] = []
+    const keepAlive = async (ref: string) => {
+      kept.push(ref)
+      return ok
+    }
+    const running = { phase: "running", wanted: "running" } as const
+    await put(store, "between-turns", { ...running, ref: "used" }, clock.now())
+    await put(store, "idle", { ...running, wanted: "asleep", ref: "idle" }, clock.now())
+    const row = { tenant: "pool", provider: "noop", environment: {} } as const
+    const lifeOf = (ref: string) => ({ ...newLife, ...running, ref })
+    await store.add({ ...row, id: "warm", kind: "pool" }, lifeOf("warm"), clock.now())
+    await store.add({ ...row, id: "other", kind: "external" }, lifeOf("external"), clock.now())
+    await caretakerOn(store, { ...memoryProvider(), keepAlive }, clock).round()
+    expect(kept.toSorted()).toEqual(["used", "warm"])
+  })
+
+  test("a sandbox is kept alive for the idle time and the buffer of the settings", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    const kept: number[] = []
+    const keepAlive = async (_ref: string, ms: number) => {
+      kept.push(ms)
+      return ok
+    }
+    await put(store, "used", { phase: "running", wanted: "running", ref: "box" }, clock.now())
+    const { round } = testCaretaker({
+      store,
+      provider: { ...memoryProvider(), keepAlive },
+      clock,
+      idleMs: 60_000,
+      idleBufferMs: 1_200_000,
+    })
+    await round()
+    expect(kept).toEqual([1_260_000])
+  })
+
+  test("several sandboxes are kept alive at the same time, so that a slow provider does not delay the last one", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    const both = Promise.withResolvers<void>()
+    let asked = 0
+    const keepAlive = async () => {
+      asked += 1
+      if (asked === 2) both.resolve()
+      await both.promise
+      return ok
+    }
+    for (const id of ["a", "b"])
+      await put(store, id, { phase: "running", wanted: "running", ref: id }, clock.now())
+    await caretakerOn(store, { ...memoryProvider(), keepAlive }, clock).round()
+    expect(asked).toBe(2)
+  })
+
+  test("the snapshot of another session agent is not renewed: it would run, and its id would change", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    const wanted: string[] = []
+    const old = clock.now() - 26 * DAY
+    for (const [id, kind] of [
+      ["own", "hub"],
+      ["other", "external"],
+    ] as const) {
+      const row = { id, kind, tenant: "user:a", provider: "noop", environment: {} } as const
+      await store.add(row, { ...newLife, snapshot: { id: `of-${id}` } }, old)
+      await store.addSnapshot({ id: `of-${id}`, session: id, createdAt: old })
+    }
+    const provider = memoryProvider({ snapshotLifeMs: 30 * DAY })
+    await caretakerOn(store, provider, clock, wanted).round()
+    expect(wanted).toEqual(["own running"])
+  })
+
+  test("a volume that could not be removed is tried again after an hour, and one that was removed is not", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    let tries = 0
+    const provider: SandboxProvider = {
+      ...memoryProvider({ volumes: true }),
+      removeVolume: async () => {
+        tries += 1
+        return tries === 1 ? { is: "unknown", why: "no answer" } : ok
+      },
+    }
+    await put(store, "ended", { phase: "ended", wanted: "ended" }, clock.now() - 8 * DAY)
+    const { round } = caretakerOn(store, provider, clock)
+    const after = async (ms: number) => {
+      clock.advance(ms)
+      await round()
+      await store.purge(clock.now())
+      return tries
+    }
+    expect(await after(0)).toBe(1)
+    expect(await after(60_000)).toBe(1)
+    expect(await after(3_600_000)).toBe(2)
+    expect(await after(30 * DAY)).toBe(2)
+  })
+
+  test("a round reads sessions that have ended a few times only, and deletes their rows when nothing needs them", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    const end = clock.now()
+    const removed: string[] = []
+    const provider: SandboxProvider = {
+      ...memoryProvider({ volumes: true }),
+      removeVolume: async (name) => {
+        removed.push(name)
+        return ok
+      },
+    }
+    const ended: Life = { ...newLife, phase: "ended", wanted: "ended" }
+    const row = { tenant: "user:a", provider: "noop", environment: {} } as const
+    await store.add({ ...row, id: "hub" }, ended, end)
+    await store.add({ ...row, id: "thread", threadKey: "c:1" }, ended, end)
+    await store.add({ ...row, id: "build", kind: "base" }, ended, end)
+    await store.add({ ...row, id: "asleep" }, newLife, end)
+    let reads = 0
+    const counting: FleetStore = {
+      ...store,
+      endedToTidy: async (...args) => {
+        const found = await store.endedToTidy(...args)
+        reads += found.length
+        return found
+      },
+    }
+    const { round } = caretakerOn(counting, provider, clock)
+    const rows = async () => (await store.page(undefined, 10)).map(({ id }) => id).toSorted()
+    for (let day = 0; day < 89; day += 1) {
+      await round()
+      clock.advance(DAY)
+    }
+    expect(removed.toSorted()).toEqual(["workspace-build", "workspace-hub", "workspace-thread"])
+    expect(reads).toBe(3)
+    expect(await rows()).toEqual(["asleep", "hub", "thread"])
+    clock.advance(DAY)
+    await round()
+    // The conversation of a thread must not begin anew by a late call.
+    expect(await rows()).toEqual(["asleep", "thread"])
+    clock.advance(300 * DAY)
+    await round()
+    expect(await rows()).toEqual(["asleep", "thread"])
+    expect(reads).toBe(4)
+  })
+
+  test("the snapshots of an ended session are kept for a day", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    await put(store, "ended", { phase: "ended", wanted: "ended" }, clock.now())
+    await store.addSnapshot({ id: "last", session: "ended", createdAt: clock.now() })
+    const { round } = caretakerOn(store, memoryProvider(), clock)
+    await round()
+    expect(await store.snapshots()).toHaveLength(1)
+    clock.advance(DAY)
+    await round()
+    expect(await store.snapshots()).toEqual([])
+  })
+
+  test("a session whose care fails does not keep the others from theirs", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    const removed: string[] = []
+    const provider: SandboxProvider = {
+      ...memoryProvider({ volumes: true }),
+      removeSnapshot: async () => Promise.reject(new Error("the directory is busy")),
+      removeVolume: async (name) => {
+        if (name === "workspace-a") throw new Error("the directory is busy")
+        removed.push(name)
+        return ok
+      },
+    }
+    for (const id of ["a", "b"])
+      await put(store, id, { phase: "ended", wanted: "ended" }, clock.now() - 8 * DAY)
+    await store.addSnapshot({ id: "orphan", session: "forgotten", createdAt: 0 })
+    await caretakerOn(store, provider, clock).round()
+    expect(removed).toEqual(["workspace-b"])
+    expect((await store.snapshots()).map(({ id }) => id)).toEqual(["orphan"])
   })
 })

@@ -1,6 +1,6 @@
 /** The warm pool with a real hub; its sandboxes are runners without an agent in this process. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { SignJWT } from "jose"
@@ -9,6 +9,7 @@ import { isReady } from "../../src/fleet/core/pool.ts"
 import type { FleetStore } from "../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { systemClock } from "../../src/lib/clock.ts"
+import { startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { freePort } from "../hub/kit/free-port.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { silentLog } from "../kit/log.ts"
@@ -19,6 +20,8 @@ const JWT_SECRET = "a secret for the tokens of people"
 const SIZE = 2
 const folder = mkdtempSync(join(tmpdir(), "fleet-pool-"))
 let provider: RunnerProvider
+/** What the runners of new sandboxes know. */
+let accepts: readonly string[] = ["git-credentials"]
 let store: FleetStore
 let stack: ServeStack
 /** The runners of running sandboxes connect to it again after a restart. */
@@ -52,7 +55,12 @@ const start = (runtimeKey: string) =>
       environment: {
         ANTHROPIC_API_KEY: "key-of-the-deployment",
         GITHUB_TOKEN: "token-of-the-operator",
-        GITHUB_TOKENS: JSON.stringify({ "user:carol": "token-of-carol" }),
+        GITHUB_TOKENS: JSON.stringify({
+          "user:carol": "token-of-carol",
+          "user:hal": "token-of-hal",
+          "org:sandpiper-pool": "token-of-the-pool",
+        }),
+        OP_SERVICE_ACCOUNT_TOKEN: "password-manager-of-the-operator",
       },
       clock: systemClock,
       log: silentLog,
@@ -63,7 +71,7 @@ const start = (runtimeKey: string) =>
 
 beforeAll(async () => {
   port = await freePort()
-  provider = runnerProvider()
+  provider = runnerProvider(() => accepts)
   store = openSqliteStore(":memory:")
   stack = await start("v1")
 })
@@ -89,7 +97,20 @@ const poolIds = async () =>
   (await store.pooled()).flatMap(({ id, kind, life }) =>
     kind === "pool" && isReady(life) ? [id] : [],
   )
-const isFull = () => untilTrue(async () => (await poolIds()).length === SIZE, "a full pool", 30_000)
+/** The runners have connected before their `hello` is handled, which says whether they take git credentials. */
+const haveGreeted = (ids: readonly string[]) =>
+  ids.every((id) => provider.runnerOf(id)?.frames.some(({ type }) => type === "init"))
+const areTakers = (ids: readonly string[]) =>
+  ids.every((id) => stack.hub.find(id)?.runner.git.isAccepted())
+const isFull = () =>
+  untilTrue(
+    async () => {
+      const ids = await poolIds()
+      return ids.length === SIZE && haveGreeted(ids) && areTakers(ids)
+    },
+    "a full pool",
+    30_000,
+  )
 const idsOf = async (token: string) => {
   const { body } = await call("GET", "/sessions", token)
   return (body["sessions"] as readonly { readonly id: string }[]).map(({ id }) => id)
@@ -205,15 +226,109 @@ describe("a claim", () => {
     expect(ids.every((id) => id.startsWith("warm-"))).toBe(true)
   })
 
-  test("an owner with credentials of its own gets a sandbox that is started with them", async () => {
+  test("an owner with an account that no frame carries gets a sandbox that is started with it", async () => {
     await isFull()
-    const carol = await tokenOf("carol")
-    const { body } = await call("POST", "/api/threads/own/resolve?wait=1", carol)
+    const { body } = await call("POST", "/api/threads/own/resolve?wait=1", CLIENT_TOKEN)
     const id = String(body["sessionId"])
     expect(id.startsWith("warm-")).toBe(false)
     const spec = provider.specs.find(({ session }) => session === id)
-    expect(spec?.environment["GITHUB_TOKEN"]).toBe("token-of-carol")
+    expect(spec?.environment).toMatchObject({
+      GITHUB_TOKEN: "token-of-the-operator",
+      OP_SERVICE_ACCOUNT_TOKEN: "password-manager-of-the-operator",
+    })
     expect(await poolIds()).toHaveLength(SIZE)
+  })
+})
+
+describe("git tokens over the link", () => {
+  const credentialsOf = (id: string) =>
+    (provider.runnerOf(id)?.frames ?? []).filter(({ type }) => type === "git-credentials")
+  const lastToken = (id: string) => {
+    const last = credentialsOf(id).at(-1)
+    return last?.type === "git-credentials" ? last.token : undefined
+  }
+  /** The sessions whose runners were ever sent this text. */
+  const sentTo = (text: string) =>
+    [...new Set(provider.specs.map(({ session }) => session))].filter((id) =>
+      JSON.stringify(provider.runnerOf(id)?.frames ?? []).includes(text),
+    )
+  let mine = ""
+
+  test("an owner with a git token gets a waiting sandbox, whose runner has the token before the first prompt", async () => {
+    await isFull()
+    const waiting = await poolIds()
+    const carol = await tokenOf("carol")
+    const { body } = await call("POST", "/api/threads/own/prompt", carol, { message: "fetch" })
+    mine = String(body["sessionId"])
+    expect(waiting).toContain(mine)
+    const runner = provider.runnerOf(mine)
+    await untilTrue(() => runner?.prompts.length === 1, "the prompt", 30_000)
+    const frames = runner?.frames ?? []
+    const [first, ...later] = credentialsOf(mine)
+    // At its start the sandbox has no owner.
+    expect(first).toEqual({ type: "git-credentials" })
+    expect(later.at(-1)).toEqual({ type: "git-credentials", token: "token-of-carol" })
+    const isToken = (frame: (typeof frames)[number]) =>
+      frame.type === "git-credentials" && frame.token !== undefined
+    expect(frames.findIndex(isToken)).toBeLessThan(
+      frames.findIndex(({ type }) => type === "prompt"),
+    )
+    const spec = provider.specs.find(({ session }) => session === mine)
+    expect(JSON.stringify(spec)).not.toContain("token-of-carol")
+    expect(sentTo("token-of-carol")).toEqual([mine])
+    // A name of GITHUB_TOKENS cannot be that of the pool.
+    expect(sentTo("token-of-the-pool")).toEqual([])
+  })
+
+  test("a claimed sandbox gets its owner's token again after the runner or the hub was away, and the hub stores it nowhere", async () => {
+    const before = credentialsOf(mine).length
+    provider.runnerOf(mine)?.uplink.redial("test")
+    await untilTrue(() => credentialsOf(mine).length > before, "the token", 30_000)
+    expect(lastToken(mine)).toBe("token-of-carol")
+    const since = credentialsOf(mine).length
+    await stack.stop()
+    stack = await start("v1")
+    await untilTrue(() => credentialsOf(mine).length > since, "the token", 30_000)
+    expect(lastToken(mine)).toBe("token-of-carol")
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+    const holders = files.filter(
+      (file) =>
+        file.isFile() && readFileSync(join(file.parentPath, file.name)).includes("token-of-carol"),
+    )
+    expect(holders.map(({ name }) => name)).toEqual([])
+  })
+
+  test("a sandbox that was taken for an owner and put back has none of its tokens", async () => {
+    await isFull()
+    const settings = await stack.hub.directory.ownerSettings("user:hal")
+    await stack.hub.directory.setOwnerSettings("user:hal", { ...settings, sessions: 0 })
+    const waiting = await poolIds()
+    expect((await call("POST", "/sessions", await tokenOf("hal"), {})).status).toBe(429)
+    expect((await poolIds()).toSorted()).toEqual(waiting.toSorted())
+    const { body } = await call("POST", "/sessions", await tokenOf("ida"), {})
+    expect(waiting).toContain(String(body["session"]))
+    expect(sentTo("token-of-hal")).toEqual([])
+  })
+
+  test("a runner that another program has started does not get the owner's token", async () => {
+    const carol = await tokenOf("carol")
+    const runnerToken = "runner-token-of-the-program"
+    const made = await call("POST", "/sessions", carol, { runnerToken })
+    expect(made).toMatchObject({ status: 201, body: { owner: "user:carol" } })
+    const id = String(made.body["session"])
+    const runner = startFakeRunner({
+      url: stack.hub.runnerUrl(id),
+      token: runnerToken,
+      stateDir: join(folder, "other-runner"),
+      answer: () => ["done"],
+      eager: true,
+      accepts: ["git-credentials"],
+    })
+    const prompt = { channel: "web:default", content: "hi" }
+    expect((await call("POST", `/sessions/${id}/prompt`, carol, prompt)).status).toBe(200)
+    await untilTrue(() => runner.prompts.length === 1, "the prompt", 30_000)
+    expect(runner.frames.map(({ type }) => type)).not.toContain("git-credentials")
+    await runner.stop()
   })
 })
 
@@ -278,5 +393,29 @@ describe("a new version", () => {
     )
     for (const id of mine) expect((await store.find(id))?.life.phase).toBe("running")
     for (const id of old) expect(provider.runnerOf(id)).toBeUndefined()
+  })
+
+  test("a sandbox whose runner does not know the frame is not claimed for an owner with a git token", async () => {
+    accepts = []
+    const newer = await poolIds()
+    await stack.stop()
+    stack = await start("v3")
+    await untilTrue(
+      async () => {
+        const ids = await poolIds()
+        return ids.length === SIZE && ids.every((id) => !newer.includes(id)) && haveGreeted(ids)
+      },
+      "a pool of old runners",
+      30_000,
+    )
+    const carol = await tokenOf("carol")
+    const { body } = await call("POST", "/api/threads/cold/resolve?wait=1", carol)
+    const id = String(body["sessionId"])
+    expect(id).not.toStartWith("warm-")
+    const spec = provider.specs.find(({ session }) => session === id)
+    expect(spec?.environment["GITHUB_TOKEN"]).toBe("token-of-carol")
+    expect(await poolIds()).toHaveLength(SIZE)
+    const other = await call("POST", "/api/threads/warm/resolve", await tokenOf("jon"))
+    expect(String(other.body["sessionId"])).toStartWith("warm-")
   })
 })

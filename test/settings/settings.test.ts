@@ -265,3 +265,35 @@ test("ALLOWED_ORIGINS accepts only origins as browsers send them", () => {
     expect(() => originsOf(wrong)).toThrow("ALLOWED_ORIGINS must be origins separated by commas")
   }
 })
+
+test("the times at which a cloud stops or ends a sandbox leave the fleet time to act before", () => {
+  expect(read(["serve"])).toMatchObject({
+    sandboxIdleBufferSeconds: 1800,
+    sandboxMaxSeconds: 86_400,
+  })
+  const set = { ...complete, SANDBOX_IDLE_BUFFER_SECONDS: "900", SANDBOX_MAX_SECONDS: "7200" }
+  expect(read(["serve"], set)).toMatchObject({
+    sandboxIdleBufferSeconds: 900,
+    sandboxMaxSeconds: 7200,
+  })
+  for (const [name, value, why] of [
+    ["SANDBOX_IDLE_BUFFER_SECONDS", "899", "must be at least 900"],
+    ["SANDBOX_IDLE_BUFFER_SECONDS", "soon", "must be a number of seconds"],
+    ["SANDBOX_MAX_SECONDS", "7199", "must be at least two hours"],
+    ["SANDBOX_MAX_SECONDS", "86401", "must be at most a day"],
+  ] as const)
+    expect(problem(["serve"], { ...complete, [name]: value })).toContain(`${name} ${why}`)
+})
+
+test("the price of a sandbox's hour is optional, and neither it nor the days of the history are negative", () => {
+  expect(read(["serve"]).sandboxHistoryDays).toBe(90)
+  expect(read(["serve"]).sandboxCostPerHour).toBeUndefined()
+  const set = { ...complete, SANDBOX_COST_PER_HOUR: "0.12", SANDBOX_HISTORY_DAYS: "7" }
+  expect(read(["serve"], set)).toMatchObject({ sandboxCostPerHour: 0.12, sandboxHistoryDays: 7 })
+  for (const [name, value, why] of [
+    ["SANDBOX_COST_PER_HOUR", "-1", "must not be negative"],
+    ["SANDBOX_COST_PER_HOUR", "cheap", "must be a number"],
+    ["SANDBOX_HISTORY_DAYS", "-1", "must not be negative"],
+  ] as const)
+    expect(problem(["serve"], { ...complete, [name]: value })).toContain(`${name} ${why}`)
+})

@@ -1,4 +1,5 @@
-/** Routes for the operator: all sandboxes, the provider, the sweep, counters and readiness. */
+/** Routes for the operator: all sandboxes, the provider, the sweep. Counters and readiness are also for programs that watch. */
+import { systemClock, within } from "../../lib/clock.ts"
 import type { RouteName } from "../core/routes.ts"
 import { ApiError, type ApiParts, type Handler, viewOf } from "./api-call.ts"
 
@@ -8,6 +9,9 @@ type Name = Extract<
 >
 
 const PAGE = 500
+/** A probe of an orchestrator waits for some seconds only. */
+const READY_MS = 5000
+const RETRY_SECONDS = 5
 
 /** Undefined: from the beginning. The text is what an answer gave as `next`. */
 const cursorOf = (text: string | null) => {
@@ -22,6 +26,15 @@ const limitOf = (text: string | null): number => {
   const limit = text === null ? PAGE : Number(text)
   if (Number.isInteger(limit) && limit >= 1 && limit <= PAGE) return limit
   throw new ApiError(400, "bad-request", `limit: expected a number from 1 to ${PAGE}`)
+}
+
+/** False also if the work fails or takes too long. */
+const answers = async (work: Promise<boolean>): Promise<boolean> => {
+  try {
+    return (await within(systemClock, READY_MS, work)) && (await work)
+  } catch {
+    return false
+  }
 }
 
 export const adminRoutes = ({
@@ -53,11 +66,14 @@ export const adminRoutes = ({
       headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" },
     }),
   ready: async () => {
-    const health = await provider.health().catch(() => ({ is: "unknown" }) as const)
-    const isReady = health.is === "ok"
+    const [providerAnswers, databaseAnswers] = await Promise.all([
+      answers(provider.health().then(({ is }) => is === "ok")),
+      answers(store.due(0, 1).then(() => true)),
+    ])
+    const isReady = providerAnswers && databaseAnswers
     return Response.json(
-      { ready: isReady, provider: provider.name, providerAnswers: isReady },
-      { status: isReady ? 200 : 503 },
+      { ready: isReady, provider: provider.name, providerAnswers, databaseAnswers },
+      isReady ? {} : { status: 503, headers: { "retry-after": String(RETRY_SECONDS) } },
     )
   },
 })

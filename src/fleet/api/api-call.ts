@@ -2,7 +2,7 @@
 import type { z } from "zod"
 import { parseJson } from "../../lib/json.ts"
 import { redactError } from "../core/redact.ts"
-import { statusOf } from "../core/statuses.ts"
+import { previewUrl, statusOf } from "../core/statuses.ts"
 import type { HubFollower } from "../follow-hub.ts"
 import type { HubPort } from "../hub-port.ts"
 import type { Keeper } from "../keeper.ts"
@@ -27,6 +27,8 @@ export interface ApiParts {
   readonly now: () => number
 }
 
+export type Form = Awaited<ReturnType<Request["formData"]>>
+
 export interface ApiCall {
   readonly request: Request
   readonly url: URL
@@ -36,6 +38,8 @@ export interface ApiCall {
   /** The session that the path names; the caller may reach it. */
   readonly session: StoredSession
   readonly body: string
+  /** The form of a multipart body; undefined if it is none. */
+  readonly form: () => Promise<Form | undefined>
   /** Whether the caller may reach another session, which its body names. Throws a 404 if not. */
   readonly mustReach: (session: string) => Promise<StoredSession>
 }
@@ -107,16 +111,9 @@ export const gatewayUrlOf = async (
   session: StoredSession,
 ): Promise<string | null> => (await gatewayAddressOf(provider, session))?.url ?? null
 
-/** What the sandbox serves to people: the tunnel `preview`. */
 export const containerUrlOf = async (provider: SandboxProvider, session: StoredSession) => {
   const gateway = await gatewayUrlOf(provider, session)
-  return gateway === null ? null : `${gateway}/t/preview/`
-}
-
-/** The conversation is older than this sandbox, and no snapshot brought its files. */
-export const isNewProvision = ({ life }: StoredSession): boolean => {
-  const isMade = life.ref !== undefined || life.pending?.call.do === "create"
-  return life.snapshot === undefined && life.generation + (isMade ? 0 : 1) > 1
+  return gateway === null ? null : previewUrl(gateway)
 }
 
 /** A caller that waits for a sandbox gets an error at once if there cannot be one. */
@@ -133,4 +130,14 @@ export const refuseAboveQuota = async (
 export const refuseEnded = ({ id, life }: StoredSession): void => {
   if (life.phase === "ended" || life.wanted === "ended")
     throw new ApiError(409, "already-finished", `the session ${id} has ended`)
+}
+
+/** A caller that wants its files saved is told at once if the provider cannot do it. */
+export const refuseUnsaved = ({ name, can }: Pick<SandboxProvider, "name" | "can">): void => {
+  if (can.snapshot === "none")
+    throw new ApiError(
+      409,
+      "not-supported",
+      `the provider ${name} makes no snapshots: pause the sandbox instead`,
+    )
 }

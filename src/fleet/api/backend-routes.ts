@@ -7,6 +7,7 @@ import { bodies, restoreBody } from "../core/bodies.ts"
 import { refuseVariables } from "../core/environment.ts"
 import { workspaceVolume } from "../core/names.ts"
 import type { RouteName } from "../core/routes.ts"
+import type { SandboxInfo } from "../providers/contract.ts"
 import type { StoredSession } from "../store/ports.ts"
 import {
   ApiError,
@@ -16,6 +17,7 @@ import {
   MAX_WAIT_MS,
   readBody,
   refuseAboveQuota,
+  refuseUnsaved,
 } from "./api-call.ts"
 
 type Name = Extract<
@@ -27,6 +29,9 @@ type Name = Extract<
   | "session-status"
   | "delete-workspace"
 >
+
+/** What a runner and its session agent must agree about. */
+const LINK = ["DO_WS_URL", "RUNNER_TOKEN", "JWT_SECRET"] as const
 
 /** Set by the fleet or by the fields of the body; a caller cannot give them as variables. */
 const RESERVED: ReadonlySet<string> = new Set([
@@ -48,6 +53,23 @@ const RESERVED: ReadonlySet<string> = new Set([
   "STOP_WITH_STDIN",
 ])
 
+const STATUS_OF = {
+  starting: "running",
+  running: "running",
+  paused: "paused",
+  stopped: "terminated",
+  dead: "terminated",
+} as const satisfies Readonly<Record<SandboxInfo["state"], string>>
+
+/** Whether the sandbox that exists is the one that this call asks for. */
+const isSame = (
+  { environment, life }: StoredSession,
+  wanted: Readonly<Record<string, string>>,
+  snapshot: string | undefined,
+): boolean =>
+  LINK.every((name) => environment[name] === wanted[name]) &&
+  (snapshot === undefined || life.snapshot?.id === snapshot)
+
 export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> => {
   const { keeper, store, provider } = parts
   const withSandbox = async (sandboxId: string): Promise<StoredSession> => {
@@ -66,6 +88,17 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     if (found && holds(found)) return found
     const why = found?.life.lastError ?? "it takes longer than expected"
     throw new ApiError(503, "not-done", `${what}: ${why}`, 10)
+  }
+
+  /** The sandbox may have ended by itself without the fleet having seen it yet. */
+  const withoutEnded = async (session: StoredSession): Promise<StoredSession> => {
+    const { id, life } = session
+    if (life.ref === undefined) return session
+    const look = await provider.look(life.ref)
+    const hasEnded = look.is === "missing" || (look.is === "ok" && look.value.state === "dead")
+    if (!hasEnded) return session
+    await keeper.seen(id, [])
+    return until(id, (row) => row.life.ref !== life.ref, "the sandbox of before has not ended")
   }
 
   const start = async (
@@ -87,15 +120,28 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
         ...(given.personaFiles && { PERSONA_FILES_JSON: JSON.stringify(given.personaFiles) }),
       },
     }
-    const known = await store.find(session.id)
-    if (known && (known.kind !== "external" || known.tenant !== session.tenant))
+    const stored = await store.find(session.id)
+    if (stored && (stored.kind !== "external" || stored.tenant !== session.tenant))
       throw new ApiError(409, "taken", `the session ${session.id} belongs to another session agent`)
+    const known = stored && (await withoutEnded(stored))
     await refuseAboveQuota(parts, known ?? session)
     const generation = known?.life.generation ?? 0
     // Without a sandbox the record is made anew, with the tokens of this call. The numbers of sandboxes go on.
     const isWithout = known?.life.ref === undefined && !known?.life.pending
+    // Its runner would never connect with the tokens of this call.
+    if (known && !isWithout && !isSame(known, session.environment, snapshot))
+      throw new ApiError(
+        409,
+        "has-sandbox",
+        `the session ${session.id} has a sandbox with another link or snapshot: terminate or hibernate it first`,
+      )
     const add = isWithout ? keeper.addAgain : keeper.add
-    await add(session, { generation, ...(snapshot !== undefined && { snapshot }) })
+    const { idleTimeoutSeconds: idle } = given
+    await add(session, {
+      generation,
+      ...(snapshot !== undefined && { snapshot }),
+      ...(idle !== undefined && { idleMs: idle * 1000 }),
+    })
     await keeper.want(session.id, "running")
     const made = await until(
       session.id,
@@ -131,22 +177,24 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     },
     "hibernate-session": async ({ body }) => {
       const { sandboxId } = readBody(bodies.sandboxId, body)
-      const { id } = await withSandbox(sandboxId)
+      const { id, life: before } = await withSandbox(sandboxId)
+      refuseUnsaved(provider)
       await keeper.want(id, "asleep", true)
       const gone = await until(id, ({ life }) => life.ref !== sandboxId, "no snapshot was made")
-      // It ended by itself before the snapshot.
-      if (!gone.life.snapshot)
+      // It ended by itself before the snapshot: what it was made from does not have its work.
+      const isOld = !before.saved && gone.life.snapshot?.id === before.snapshot?.id
+      if (!gone.life.snapshot || isOld)
         throw new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
       return { snapshotImageId: gone.life.snapshot.id }
     },
     "session-status": async ({ body }) => {
       const { sandboxId } = readBody(bodies.sandboxId, body)
       const look = await provider.look(sandboxId)
-      if (look.is === "unknown")
-        throw new ApiError(503, "unknown", "the sandbox provider does not answer: try again", 5)
-      return {
-        status: look.is === "ok" && look.value.state === "running" ? "running" : "terminated",
-      }
+      if (look.is === "missing") return { status: "terminated" }
+      // A provider that refuses to say it, for example because of its key, has not said that the sandbox is gone.
+      if (look.is !== "ok")
+        throw new ApiError(503, "unknown", `the state of the sandbox is not known: ${look.why}`, 5)
+      return { status: STATUS_OF[look.value.state] }
     },
     "delete-workspace": async ({ body }) => {
       const { sessionId } = readBody(bodies["delete-workspace"], body)

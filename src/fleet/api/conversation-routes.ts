@@ -1,16 +1,15 @@
 /** Routes about conversations: chats, threads, and prompts for their agents. The first call of a conversation makes its session. */
-import { digestOf } from "../../lib/digest.ts"
+import { shortDigest } from "../../lib/digest.ts"
 import { bodies } from "../core/bodies.ts"
 import type { RouteName } from "../core/routes.ts"
 import { logResolve } from "../follow-hub.ts"
-import { statusOf } from "../core/statuses.ts"
+import { isNewProvision, statusOf } from "../core/statuses.ts"
 import type { StoredSession } from "../store/ports.ts"
 import {
   ApiError,
   type ApiParts,
   containerUrlOf,
   type Handler,
-  isNewProvision,
   MAX_WAIT_MS,
   readBody,
   refuseAboveQuota,
@@ -29,11 +28,14 @@ type Name = Extract<
   | "thread-stop"
 >
 
+/** How long a stopped turn may take to end. */
+const STOP_MS = 10_000
+
 /** Sessions of the operator have the names of before there were owners. */
 const LOCAL = "user:local"
 const nameOf = (kind: "thread" | "chat", owner: string, key: string): string => {
   const text = owner === LOCAL && kind === "thread" ? key : JSON.stringify([owner, key])
-  return `${kind}-${digestOf(text).replace(/^.*:/, "").slice(0, 24)}`
+  return `${kind}-${shortDigest(text, 24)}`
 }
 const chatKey = (chat: string): string => `chat-session/${chat}`
 
@@ -51,8 +53,8 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
     const warm = await pool.claim(owner, threadKey)
     if (warm) return warm
     const id = nameOf(kind, owner, key)
-    await hub.open(id, owner)
-    return follower.record(id, owner, { threadKey })
+    const generation = await hub.open(id, owner)
+    return follower.record(id, owner, generation, { threadKey })
   }
 
   const start = async (session: StoredSession): Promise<StoredSession> => {
@@ -96,7 +98,7 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
   return {
     "prepare-invoke": async ({ body, owner }) => {
       const { chatSessionId, expertIdentifier } = readBody(bodies["prepare-invoke"], body)
-      if (expertIdentifier !== undefined)
+      if (expertIdentifier !== undefined && expertIdentifier !== null)
         throw new ApiError(
           404,
           "no-such-expert",
@@ -112,7 +114,7 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
             providerSandboxId,
             provider: session.provider,
             containerUrl: await containerUrlOf(provider, session),
-            isNewProvision: isNewProvision(session),
+            isNewProvision: isNewProvision(session.life, provider.can.volumes),
           },
         },
       }
@@ -169,7 +171,9 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
       if (!session) throw new ApiError(404, "not-found", `the thread ${thread} has no session`)
       refuseEnded(session)
       await hub.stop(session.id)
-      return viewOf(session)
+      // A sandbox at work is kept awake: it can sleep when the end of the turn is known.
+      await keeper.waitFor(session.id, ({ life }) => !life.busy, AbortSignal.timeout(STOP_MS))
+      return viewOf((await keeper.want(session.id, "asleep")) ?? session)
     },
   }
 }

@@ -1,6 +1,7 @@
 /** Routes that are passed on to the gateway of a session's sandbox, with a control token. A sleeping sandbox is woken. */
 import { z } from "zod"
 import { signControlToken } from "../../lib/control-token.ts"
+import { describeError } from "../../lib/log.ts"
 import { DISPLAY_FOLDER } from "../../wire/frames/display.ts"
 import { bodies } from "../core/bodies.ts"
 import type { RouteName } from "../core/routes.ts"
@@ -14,6 +15,7 @@ import {
   type Handler,
   MAX_WAIT_MS,
   readBody,
+  refuseAboveQuota,
   refuseEnded,
 } from "./api-call.ts"
 
@@ -51,7 +53,7 @@ const entries = z.array(
 const websiteAnswer = z.looseObject({ port: z.number().nullable() })
 
 const CALL_MS = 130_000
-const MAX_UPLOAD = 100 * 1024 * 1024
+export const MAX_UPLOAD = 100 * 1024 * 1024
 
 /** Only the last part of the name, in letters that every file system has. */
 const safeName = (name: string, index: number): string => {
@@ -63,11 +65,25 @@ const safeName = (name: string, index: number): string => {
   return safe === "" ? `file-${index + 1}` : safe
 }
 
+/** Two files of one request never get the same name: the later would replace the earlier. */
+const uploadNames = (given: readonly string[]): readonly string[] => {
+  const names = new Set<string>()
+  for (const [index, name] of given.entries()) {
+    const safe = safeName(name, index)
+    const [, stem = safe, end = ""] = /^(.+?)(\.[^.]*)?$/s.exec(safe) ?? []
+    let next = safe
+    for (let number = 2; names.has(next); number += 1) next = `${stem}-${number}${end}`
+    names.add(next)
+  }
+  return [...names]
+}
+
 export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> => {
-  const { keeper, store, provider, hub, now } = parts
+  const { keeper, store, provider, hub, log, now } = parts
 
   const awake = async (session: StoredSession): Promise<StoredSession> => {
     refuseEnded(session)
+    if (session.life.phase !== "running") await refuseAboveQuota(parts, session)
     await keeper.want(session.id, "running")
     const isThere = ({ life }: StoredSession) => life.phase === "running" || life.failed
     const found = await keeper.waitFor(session.id, isThere, AbortSignal.timeout(MAX_WAIT_MS))
@@ -120,6 +136,12 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
       ...(body !== undefined && { body }),
       signal: AbortSignal.timeout(CALL_MS),
       redirect: "manual",
+    }).catch((error: unknown) => {
+      log.warn("fleet.gateway-away", { session: session.id, error: describeError(error) })
+      // What was asked may have been done.
+      if (error instanceof DOMException && error.name === "TimeoutError")
+        throw new ApiError(504, "too-late", "the sandbox has not answered in time")
+      throw new ApiError(503, "sandbox-away", "the sandbox does not answer: try again", 5)
     })
     // Content of the sandbox must never run as a page of the fleet's origin.
     const headers = new Headers({ "x-content-type-options": "nosniff" })
@@ -181,7 +203,7 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     "file-list": (call) => pass(call, "GET", `/v1/fs/entries?path=${pathOf(call)}`),
     "file-read": (call) => pass(call, "GET", `/v1/fs/file?path=${pathOf(call)}`),
     upload: async (call) => {
-      const form = await call.request.formData().catch(() => undefined)
+      const form = await call.form()
       const files = form ? [...form.values()].filter((one) => one instanceof File) : []
       if (files.length === 0)
         throw new ApiError(400, "bad-request", "send files as multipart/form-data")
@@ -192,8 +214,9 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
           "an upload may have 100 MB in all: send the files in several requests",
         )
       const paths: string[] = []
+      const names = uploadNames(files.map(({ name }) => name))
       for (const [index, file] of files.entries()) {
-        const path = `${UPLOADS}/${safeName(file.name, index)}`
+        const path = `${UPLOADS}/${names[index]}`
         const stored = await pass(call, "PUT", `/v1/fs/file?path=${encodeURIComponent(path)}`, file)
         if (!stored.ok) return stored
         await stored.text()

@@ -1,7 +1,16 @@
 /** Routes about one sandbox: its status, and the verbs that change it. */
+import { costOf, counted, type SandboxRecord } from "../core/history.ts"
 import type { RouteName } from "../core/routes.ts"
 import type { StoredSession } from "../store/ports.ts"
-import { type ApiParts, type Handler, MAX_WAIT_MS, refuseEnded, viewOf } from "./api-call.ts"
+import {
+  type ApiParts,
+  type Handler,
+  MAX_WAIT_MS,
+  refuseAboveQuota,
+  refuseEnded,
+  refuseUnsaved,
+  viewOf,
+} from "./api-call.ts"
 
 const verbs = {
   pause: { wanted: "asleep", deep: false, holds: ["paused", "absent"] },
@@ -12,15 +21,36 @@ const verbs = {
 
 type Verb = keyof typeof verbs
 
-export const sandboxRoutes = ({
-  keeper,
-  store,
-  hub,
-}: ApiParts): Readonly<Record<Verb | Extract<RouteName, "status" | "forget">, Handler>> => {
+const HISTORY = 500
+
+const round = (value: number, digits: number): number => Number(value.toFixed(digits))
+
+const recordView = (record: SandboxRecord) => {
+  const cost = costOf(record)
+  return {
+    generation: record.generation,
+    provider: record.provider,
+    providerSandboxId: record.ref,
+    image: record.image ?? null,
+    createdAt: record.createdAt,
+    endedAt: record.endedAt ?? null,
+    whyEnded: record.whyEnded ?? null,
+    seconds: round(record.seconds, 3),
+    ...(cost !== undefined && { cost: round(cost, 6) }),
+  }
+}
+
+export const sandboxRoutes = (
+  parts: ApiParts,
+): Readonly<Record<Verb | Extract<RouteName, "status" | "history" | "forget">, Handler>> => {
+  const { keeper, store, hub, provider, now } = parts
   const change =
     (verb: Verb): Handler =>
     async ({ session, url }) => {
       if (verb !== "terminate") refuseEnded(session)
+      if (verb === "hibernate") refuseUnsaved(provider)
+      if (verb === "resume" && session.life.phase !== "running")
+        await refuseAboveQuota(parts, session)
       const { wanted, deep, holds } = verbs[verb]
       // The session must not take prompts that no sandbox would ever get.
       if (verb === "terminate" && session.kind !== "external")
@@ -34,6 +64,12 @@ export const sandboxRoutes = ({
     }
   return {
     status: async ({ session }) => viewOf(session),
+    // An earlier session of this id may have belonged to another owner.
+    history: async ({ session }) => {
+      const records = await store.history(session.id, session.tenant, HISTORY)
+      const sandboxes = records.map((record) => recordView(counted(record, now())))
+      return { sessionId: session.id, sandboxes }
+    },
     pause: change("pause"),
     hibernate: change("hibernate"),
     resume: change("resume"),

@@ -5,6 +5,7 @@
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
 import { bridgeEntry, bridgeKey, bridgeMark, usableRef } from "../core/bridge-entry.ts"
+import { previewUrl } from "../core/statuses.ts"
 import { redactError } from "../core/redact.ts"
 import type { SandboxProvider } from "../providers/contract.ts"
 import type { FleetStore, StoredSession } from "../store/ports.ts"
@@ -13,8 +14,8 @@ import { openRedis, type RedisConnection } from "./redis-connection.ts"
 
 export interface RedisBridgeOptions {
   readonly url: string
-  readonly store: Pick<FleetStore, "find" | "list" | "lease">
-  readonly provider: Pick<SandboxProvider, "name" | "address">
+  readonly store: Pick<FleetStore, "find" | "present" | "lease">
+  readonly provider: Pick<SandboxProvider, "name" | "can" | "address">
   /** The name of this process among the replicas. */
   readonly replica: string
   readonly clock: Clock
@@ -42,7 +43,7 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
   const addressOf = async ({ life }: StoredSession): Promise<string | null> => {
     if (life.phase !== "running" || life.ref === undefined) return null
     const found = await provider.address(life.ref, GATEWAY_PORT)
-    return found.is === "ok" ? found.value.url : null
+    return found.is === "ok" ? previewUrl(found.value.url) : null
   }
 
   const publish = async (redis: RedisConnection, id: string, always: boolean): Promise<void> => {
@@ -50,7 +51,7 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
     const session = await store.find(id)
     if (session && !always && written.get(id) === bridgeMark(session.life)) return
     const url = session && usableRef(session.life) !== undefined ? await addressOf(session) : null
-    const entry = session && bridgeEntry(session.life, provider.name, url)
+    const entry = session && bridgeEntry(session.life, provider, url)
     // A change during the writes has another mark, and is written again.
     if (session && session.life.phase !== "ended") written.set(id, bridgeMark(session.life))
     else written.delete(id)
@@ -110,7 +111,7 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
     const at = clock.now()
     try {
       if (await store.lease("bridge", options.replica, at, at + REFRESH_MS / 2))
-        for (const { id, life } of await store.list())
+        for (const { id, life } of await store.present())
           if (usableRef(life) !== undefined) write(id, true)
     } catch (error) {
       log.warn("bridge.refresh-failed", { error: describeError(error) })

@@ -13,9 +13,10 @@ const waitSeconds = z.number().int().min(0).max(110).default(60)
 
 export const bodies = {
   "prepare-invoke": z.object({
-    expertIdentifier: z.string().optional(),
+    expertIdentifier: z.string().nullish(),
     chatSessionId: z.string().min(1).max(200),
-    projectId: z.string().max(200).optional(),
+    /** Accepted for callers that have projects. There are none here: it changes nothing and is not stored. */
+    projectId: z.string().max(200).nullish(),
   }),
   "agent-invoke": z
     .object({
@@ -50,6 +51,8 @@ export const bodies = {
     idleTimeoutSeconds: z.number().int().min(60).max(86_400).optional(),
     envVars: variables.default({}),
     personaFiles: z.array(z.unknown()).optional(),
+    /** The session agent sends them to its runner in `opencode-config`. They have keys: they are not stored here. */
+    customProviders: z.array(z.unknown()).optional(),
   }),
   "bootstrap-website": z.strictObject({
     template: z.string().max(100).optional(),

@@ -20,6 +20,10 @@ export const afterAnswer = (breaker: Breaker, refused: boolean, at: number): Bre
     : { refusals, openUntil: undefined }
 }
 
-/** How long creates have to wait; 0 when they may be made. After the wait one create is let through. */
+/** How long creates have to wait; 0 when one may be made. */
 export const blockedFor = ({ openUntil }: Breaker, at: number): number =>
   openUntil === undefined ? 0 : Math.max(0, openUntil - at)
+
+/** A create is made now. After refusals it is a trial: the others wait for its answer, or for another minute. */
+export const afterCreate = (breaker: Breaker, at: number): Breaker =>
+  breaker.openUntil === undefined ? breaker : { ...breaker, openUntil: at + OPEN_MS }

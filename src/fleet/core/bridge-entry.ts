@@ -1,11 +1,12 @@
 /** What the bridge says about a session's sandbox. Pure. */
-import type { ProviderName } from "../providers/contract.ts"
+import type { Capabilities, ProviderName } from "../providers/contract.ts"
 import type { Life } from "./life.ts"
+import { isNewProvision } from "./statuses.ts"
 
 export interface BridgeEntry {
   readonly providerSandboxId: string
   readonly provider: ProviderName
-  /** The address of the gateway; null while the sandbox does not run. */
+  /** What the sandbox serves to people; null while it does not run. */
   readonly containerUrl: string | null
   /** An earlier sandbox of this session had files that this one does not have. */
   readonly isNewProvision: boolean
@@ -19,13 +20,13 @@ export const usableRef = (life: Life): string | undefined =>
 
 export const bridgeEntry = (
   life: Life,
-  provider: ProviderName,
+  { name, can }: { readonly name: ProviderName; readonly can: Pick<Capabilities, "volumes"> },
   containerUrl: string | null,
 ): BridgeEntry | undefined => {
   const ref = usableRef(life)
   if (ref === undefined) return undefined
-  const isNewProvision = life.generation > 1 && life.snapshot === undefined
-  return { providerSandboxId: ref, provider, containerUrl, isNewProvision }
+  const isNew = isNewProvision(life, can.volumes)
+  return { providerSandboxId: ref, provider: name, containerUrl, isNewProvision: isNew }
 }
 
 /** Changes of a life that do not change this do not change the entry either, except for an address that has expired. */

@@ -12,6 +12,7 @@ import {
   isOurs,
   only,
   retryLater,
+  withDelayNote,
   withoutSandbox,
 } from "./life-change.ts"
 import { notes } from "./life-notes.ts"
@@ -71,18 +72,23 @@ const afterCreate = (
   if (answer.is === "blocked")
     return only({ ...life, lastError: answer.why, retryAt: at + answer.afterMs })
   const why = answer.is === "unknown" ? answer.why : "the provider named no sandbox"
-  return only({ ...retryLater(life, why, at, undefined), doubt: true })
+  return withDelayNote({ ...retryLater(life, why, at, undefined), doubt: true }, call, why)
 }
 
 const afterSnapshot = (
   life: Life,
   made: { readonly id: string; readonly version?: string },
+  isPaused: boolean,
   dirty: boolean,
   policy: LifePolicy,
+  at: number,
 ): Life => {
   const kept = { ...life, snapshot: made, prepared: life.prepared && !dirty }
   if (policy.can.snapshot === "stop") return withoutSandbox(kept)
-  return { ...kept, saved: !dirty && !life.busy, rescued: life.busy }
+  const saved = { ...kept, saved: !dirty && !life.busy, rescued: life.busy }
+  return isPaused || policy.can.snapshot === "pause"
+    ? { ...saved, phase: "paused", pausedAt: at, bootBy: undefined }
+    : saved
 }
 
 export const answered = (
@@ -107,9 +113,11 @@ export const answered = (
     if (call.do === "prepare" && known.attempts >= 3) return only({ ...known, prepared: true })
     if (call.do === "restart") return only({ ...known, restarted: true })
     if (call.do === "release") return only({ ...known, prepared: false })
+    // The keeper itself says in the conversation why it has not made a call.
+    if (answer.is === "blocked") return only(known)
     return answer.is === "refused" && call.do === "resume"
       ? failedOnce(known, answer.why, at)
-      : only(known)
+      : withDelayNote(known, call, answer.why)
   }
   const value = answer.is === "ok" ? answer.value : {}
   switch (call.do) {
@@ -134,7 +142,11 @@ export const answered = (
     case "prepare":
       return only({ ...life, prepared: !dirty })
     case "snapshot":
-      return only(value.snapshot ? afterSnapshot(life, value.snapshot, dirty, policy) : life)
+      return only(
+        value.snapshot
+          ? afterSnapshot(life, value.snapshot, value.isPaused === true, dirty, policy, at)
+          : life,
+      )
     case "release":
       return only({ ...life, prepared: false })
     case "restart":

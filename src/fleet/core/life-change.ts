@@ -1,6 +1,6 @@
 /** Small changes of a sandbox's life that several events share. */
 import type { SandboxInfo } from "../providers/contract.ts"
-import { type Life, type LifePolicy, noSandbox } from "./life.ts"
+import { type Call, type Life, type LifePolicy, noSandbox } from "./life.ts"
 import { notes } from "./life-notes.ts"
 
 const MAX_FAILURES = 5
@@ -53,6 +53,17 @@ export const retryLater = (
   retryAt: at + Math.max(afterMs ?? 0, retryAfter(life.attempts)),
 })
 
+/** One note when a session has waited for its sandbox for several attempts. The attempts continue. */
+export const withDelayNote = (life: Life, call: Call, why: string): Change => ({
+  life,
+  notes:
+    life.wanted === "running" &&
+    life.attempts === MAX_FAILURES &&
+    (call.do === "create" || call.do === "resume")
+      ? [notes.delayed(why)]
+      : [],
+})
+
 export const booted = (life: Life, policy: LifePolicy, at: number): Life => {
   const runs = life.linked || !policy.can.startsRunner
   return {
@@ -62,7 +73,7 @@ export const booted = (life: Life, policy: LifePolicy, at: number): Life => {
     pausedAt: undefined,
     unsure: false,
     restarted: false,
-    ...(runs && { failures: 0, failed: false, lastError: undefined, touched: true }),
+    ...(runs && { failures: 0, attempts: 0, failed: false, lastError: undefined, touched: true }),
     idleAt: at + policy.idleMs,
   }
 }

@@ -13,7 +13,7 @@ const mustSave = (life: Life, at: number): boolean =>
 export const rotateTimes = ({ expiresAt }: Life): readonly number[] =>
   expiresAt === undefined ? [] : [expiresAt - ROTATE_MS, expiresAt - FORCE_MS]
 
-const canSave = ({ can }: LifePolicy): boolean => can.snapshot === "copy" || can.snapshot === "stop"
+const canSave = ({ can }: LifePolicy): boolean => can.snapshot !== "none"
 
 /** Ends or pauses the sandbox without losing work. Undefined: not possible now. */
 const leave = (life: Life, ref: string, policy: LifePolicy, at: number): Call | undefined => {
@@ -24,17 +24,20 @@ const leave = (life: Life, ref: string, policy: LifePolicy, at: number): Call | 
   if (!life.busy && pauses && !(life.deep && canSave(policy))) return { do: "pause", ref }
   if (!life.busy && (!life.touched || life.saved)) return { do: "terminate", ref }
   if (!canSave(policy)) return undefined
-  // A snapshot that stops the sandbox would end a turn: the hook that ends turns properly has to run first.
+  // A snapshot that stops or pauses the sandbox would end a turn: the hook that ends turns properly has to run first.
   if (!life.prepared && can.exec && life.linked) return { do: "prepare", ref }
-  if (life.busy && can.snapshot === "stop") return undefined
-  return { do: "snapshot", ref }
+  if (life.busy && can.snapshot !== "copy") return undefined
+  const ends = life.wanted === "asleep" && life.deep && !life.busy
+  return { do: "snapshot", ref, ...(ends && { ends }) }
 }
 
 /** The runner has not connected in time, and the provider says that the sandbox runs. */
 const rescue = (life: Life, ref: string, policy: LifePolicy): Call | undefined => {
   if (!life.touched || life.saved) return { do: "terminate", ref }
   if (policy.can.exec && !life.restarted) return { do: "restart", ref }
-  return canSave(policy) ? { do: "snapshot", ref } : { do: "restart", ref }
+  // A paused sandbox would be resumed: its files are kept, and its runner gets another try.
+  const canLeave = policy.can.snapshot === "copy" || policy.can.snapshot === "stop"
+  return canLeave ? { do: "snapshot", ref } : { do: "restart", ref }
 }
 
 const whenWantedRunning = (
@@ -80,6 +83,7 @@ export const nextCall = (life: Life, policy: LifePolicy, at: number): Call | und
   if (life.wanted === "running") return whenWantedRunning(life, ref, policy, at)
   if (life.phase !== "paused")
     return leave(life, ref, policy, at) ?? (overdue(life, at) ? { do: "probe", ref } : undefined)
+  if (!life.deep || !canSave(policy)) return undefined
   // A paused sandbox has to run for the hook before its snapshot.
-  return life.deep && canSave(policy) ? { do: "resume", ref } : undefined
+  return life.saved ? { do: "terminate", ref } : { do: "resume", ref }
 }

@@ -9,6 +9,8 @@ export const notes = {
     "The snapshot of this session does not exist any more. The agent starts in a new sandbox without its files.",
   snapshotTooOld:
     "The snapshot of this session was made by a version that is not supported any more. The agent starts in a new sandbox without its files.",
+  delayed: (why: string) =>
+    `The sandbox of this session could not be started yet: ${why}. It is tried again; prompts wait until it runs.`,
   failed: (why: string) =>
     `The sandbox of this session could not be started after several attempts: ${why}. The next prompt tries again.`,
 } as const

@@ -41,6 +41,7 @@ const runnerChanged = (
       // A runner that connects after all does not need to be replaced.
       replace: life.replace && mustRotate(life, at),
       failures: 0,
+      attempts: 0,
       failed: false,
       lastError: undefined,
     }
@@ -120,9 +121,11 @@ const apply = (life: Life, event: LifeEvent, policy: LifePolicy): Change => {
         return only(answeredLate(life, event.call, event.answer, policy, at))
       const { dirty } = life.pending
       const free = { ...life, pending: undefined, retryAt: undefined }
+      // A look that succeeds between two failed calls of another kind does not make their delays short again.
+      const isLook = event.call.do === "probe" || event.call.do === "find"
       const settled = event.answer.is === "ok" || event.answer.is === "missing"
       return answered(
-        settled ? { ...free, attempts: 0 } : free,
+        settled && !isLook ? { ...free, attempts: 0 } : free,
         event.call,
         event.answer,
         dirty,
@@ -149,6 +152,13 @@ const apply = (life: Life, event: LifeEvent, policy: LifePolicy): Change => {
   }
 }
 
+const withoutSuccessor = (before: Life, life: Life, policy: LifePolicy): Life => {
+  const isGone = before.ref !== undefined && life.ref === undefined
+  return policy.hasSuccessors === false && isGone && life.wanted === "running"
+    ? { ...life, wanted: "asleep" }
+    : life
+}
+
 const issue = (life: Life, call: Call, at: number): Life => {
   const number = life.number + 1
   const pending = { number, call, since: at, dirty: false }
@@ -163,7 +173,8 @@ export const step = (
 ): readonly [Life, readonly LifeEffect[]] => {
   const { at } = event
   const changed = apply(before, event, policy)
-  const checked = withSupportedSnapshot(atTime(changed.life, policy, at), policy)
+  const present = withoutSuccessor(before, changed.life, policy)
+  const checked = withSupportedSnapshot(atTime(present, policy, at), policy)
   const call = nextCall(checked.life, policy, at)
   const life = call ? issue(checked.life, call, at) : checked.life
   const said = [...changed.notes, ...checked.notes].map((text) => ({ do: "note", text }) as const)

@@ -13,7 +13,8 @@ const callSchema = z.discriminatedUnion("do", [
   z.object({ do: z.literal("resume"), ref: z.string() }),
   /** The hook before a snapshot: turns end, secrets leave the disk. */
   z.object({ do: z.literal("prepare"), ref: z.string() }),
-  z.object({ do: z.literal("snapshot"), ref: z.string() }),
+  /** `ends`: a terminate follows, unless the sandbox is wanted again meanwhile. */
+  z.object({ do: z.literal("snapshot"), ref: z.string(), ends: z.boolean().optional() }),
   /** The hook after a snapshot of a sandbox that continues. */
   z.object({ do: z.literal("release"), ref: z.string() }),
   /** Starts the runner in a running sandbox again. */
@@ -70,6 +71,8 @@ export const lifeSchema = z.object({
   bootBy: z.number().optional(),
   idleAt: z.number().optional(),
   pausedAt: z.number().optional(),
+  /** How long the provider lets the sandboxes of this session be idle. Absent: as long as those of others. */
+  idleMs: z.number().optional(),
 })
 export type Life = z.output<typeof lifeSchema>
 
@@ -111,6 +114,8 @@ export interface LifePolicy {
   readonly pausedMs: number | undefined
   /** A snapshot of an older runtime is not restored. */
   readonly minimumVersion: string | undefined
+  /** False: a sandbox that is gone gets no successor until it is asked for again. Absent: it gets one while it is wanted. */
+  readonly hasSuccessors?: boolean
 }
 
 /** What a call came to. `blocked`: the call was not made, since the provider refuses all creates at the moment. */
@@ -118,9 +123,13 @@ export type Answer =
   | ProviderResult<{
       readonly ref?: string
       readonly expiresAt?: number | undefined
+      /** What a new sandbox was made from. */
+      readonly image?: string
       readonly found?: readonly SandboxInfo[]
       readonly info?: SandboxInfo
       readonly snapshot?: { readonly id: string; readonly version?: string }
+      /** The snapshot has paused the sandbox. */
+      readonly isPaused?: boolean
     }>
   | { readonly is: "blocked"; readonly why: string; readonly afterMs: number }
 

@@ -1,6 +1,6 @@
 /** The warm pool: sandboxes that were started ahead. Decides what is started and ended, and which one may be claimed. Pure. */
-import type { EnvironmentSources } from "./environment.ts"
 import type { Life } from "./life.ts"
+import { divideVariables, type OwnSources } from "./link-variables.ts"
 
 /** The tenant of a sandbox in the pool. It is not an owner, so it has none of an owner's credentials. */
 export const POOL_TENANT = "pool"
@@ -75,18 +75,29 @@ export const planPool = (entries: readonly PoolEntry[], aims: PoolAims): PoolPla
   }
 }
 
-type Sources = Pick<EnvironmentSources, "providerKeys" | "credentials" | "github">
-
-const textOf = (sources: Sources): string =>
+const textOf = (sources: OwnSources): string =>
   JSON.stringify(
-    Object.entries({ ...sources.providerKeys, ...sources.credentials, ...sources.github }).toSorted(
-      ([a], [b]) => (a < b ? -1 : 1),
-    ),
+    Object.entries(divideVariables(sources).fixed).toSorted(([a], [b]) => (a < b ? -1 : 1)),
   )
 
-/** Equal keys: sandboxes that were started with the same program and the same variables. */
+/** Equal keys: sandboxes that were started with the same program and the same variables, apart from what a frame brings. */
 export const poolKeyOf = (
   runtimeKey: string,
-  sources: Sources,
+  sources: OwnSources,
   digest: (text: string) => string,
 ): string => digest(`${runtimeKey}\n${textOf(sources)}`)
+
+export type Fit =
+  /** The owner needs a sandbox that is started for it. */
+  | "none"
+  | "any"
+  /** Only a sandbox whose runner takes git credentials over the link. */
+  | "takes-credentials"
+
+/** Which sandboxes of the pool an owner can have. `pool`: what they were started with. */
+export const fitOf = (pool: OwnSources, owner: OwnSources): Fit => {
+  // A frame replaces single values and cannot remove one that the sandbox was started with.
+  if (Object.keys(divideVariables(pool).git).length > 0) return "none"
+  if (textOf(pool) !== textOf(owner)) return "none"
+  return Object.keys(divideVariables(owner).git).length > 0 ? "takes-credentials" : "any"
+}

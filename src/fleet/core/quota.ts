@@ -35,12 +35,13 @@ const isCounted = ({ life }: Counted): boolean =>
   life.pending?.call.do === "resume" ||
   (life.ref !== undefined && life.phase !== "paused")
 
-const since = ({ life }: Counted): number =>
-  life.pending?.call.do === "create" ? life.pending.since : 0
+/** 0: it runs. Otherwise when its start was decided. */
+const since = ({ life: { pending } }: Counted): number =>
+  pending?.call.do === "create" || pending?.call.do === "resume" ? pending.since : 0
 
 /**
- * Whether the session may have its sandbox now. Sandboxes that exist come first, then those that are being created, in
- * their order: two sessions that ask at the same moment are not both refused.
+ * Whether the session may have its sandbox now. Sandboxes that exist come first, then those that are being created or
+ * resumed, in their order: two sessions that ask at the same moment are not both refused.
  */
 export const isWithinQuota = (
   session: string,

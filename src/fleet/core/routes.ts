@@ -2,9 +2,10 @@
 
 /**
  * Who may call a route. `read` and `change` are about one session and decided by its owner, members and scopes; `service` is
- * about an owner's sessions as a whole; `admin` is for the operator; `open` needs no token.
+ * about an owner's sessions as a whole; `observe` is for programs that watch the deployment and change nothing; `admin` is
+ * for the operator; `open` needs no token.
  */
-export type RouteAccess = "open" | "read" | "change" | "service" | "admin"
+export type RouteAccess = "open" | "read" | "change" | "service" | "observe" | "admin"
 
 interface RouteRow {
   readonly method: "GET" | "POST" | "DELETE"
@@ -19,7 +20,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/marketplace/expert/prepare-invoke",
     access: "service",
-    doc: "`{chatSessionId, projectId?}`: the sandbox of a chat; starts it and does not wait",
+    doc: "`{chatSessionId}`: the sandbox of a chat; starts it and does not wait; `projectId` is accepted and has no effect",
   },
   "by-chat": {
     method: "GET",
@@ -32,6 +33,12 @@ export const fleetRoutes = {
     path: "/api/sandbox/:session/status",
     access: "read",
     doc: "status, provider, sandbox, generation",
+  },
+  history: {
+    method: "GET",
+    path: "/api/sandbox/:session/history",
+    access: "read",
+    doc: "the sandboxes that the session has had, the newest 500: provider, what it was made from, when it began and ended and why, the seconds that it ran, its cost",
   },
   pause: {
     method: "POST",
@@ -145,13 +152,13 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/threads/:thread/stop",
     access: "service",
-    doc: "stops what its agent does",
+    doc: "stops what its agent does and puts its sandbox to sleep; the next prompt wakes it",
   },
   "create-session": {
     method: "POST",
     path: "/create-session",
     access: "admin",
-    doc: "a sandbox for a session of another session agent, which starts and stops it by these six routes",
+    doc: "a sandbox for a session of another session agent, which starts and stops it by these six routes; `customProviders` has no effect here: that agent sends them in `opencode-config`",
   },
   "restore-session": {
     method: "POST",
@@ -175,7 +182,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/session-status",
     access: "admin",
-    doc: "`{sandboxId}` -> `{status}`",
+    doc: "`{sandboxId}` -> `{status}`: `running`, `paused` or `terminated`; 503 if the provider does not say it",
   },
   "delete-workspace": {
     method: "POST",
@@ -207,11 +214,11 @@ export const fleetRoutes = {
     access: "admin",
     doc: "makes the snapshot that new sandboxes of this version begin with, unless there is one; `{snapshotId, isNew}`",
   },
-  metrics: { method: "GET", path: "/metrics", access: "admin", doc: "counters, for Prometheus" },
+  metrics: { method: "GET", path: "/metrics", access: "observe", doc: "counters, for Prometheus" },
   ready: {
     method: "GET",
     path: "/ready",
-    access: "admin",
+    access: "observe",
     doc: "whether database and sandbox provider answer; 503 if not",
   },
 } as const satisfies Readonly<Record<string, RouteRow>>

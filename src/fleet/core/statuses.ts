@@ -26,3 +26,16 @@ export const statusOf = (life: Life): OutwardStatus => {
   const restored = life.snapshot !== undefined || life.touched
   return { status: "warm", threadStatus: restored ? "resuming" : "creating", providerSandboxId }
 }
+
+/**
+ * Whether files of earlier sandboxes are missing in this one: the conversation is older than it, and neither a snapshot nor
+ * the volume of the workspace brought them.
+ */
+export const isNewProvision = (life: Life, hasVolumes: boolean): boolean => {
+  const isMade = life.ref !== undefined || life.pending?.call.do === "create"
+  const generation = life.generation + (isMade ? 0 : 1)
+  return generation > 1 && life.snapshot === undefined && !hasVolumes
+}
+
+/** What the sandbox serves to people: the tunnel `preview` of its gateway. */
+export const previewUrl = (gateway: string): string => `${gateway.replace(/\/$/, "")}/t/preview/`

@@ -29,6 +29,8 @@ export const handOver = async (
     access.setOwner(owner, [], creator)
     if (sealed !== undefined) sql.run("UPDATE meta SET value = ? WHERE name = 'config'", sealed)
   })
+  // At once: prompts of the owner leave after it.
+  session.runner.git.send()
   // A change of the config that was being encrypted meanwhile is encrypted again for this owner.
   await session.configure({})
   return undefined

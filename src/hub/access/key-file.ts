@@ -14,6 +14,7 @@ import {
 } from "node:fs"
 import { dirname } from "node:path"
 import { randomHex } from "./random-token.ts"
+import { errorCode } from "../../lib/error-code.ts"
 
 /** The key's text for `readKeyring`. Makes the file if there is none; two processes at once get the same key. */
 export const ensureKeyFile = (path: string): string => {
@@ -56,7 +57,7 @@ const make = (path: string): void => {
     fsyncSync(file)
     linkSync(draft, path)
   } catch (error) {
-    if (codeOf(error) !== "EEXIST") throw error
+    if (errorCode(error) !== "EEXIST") throw error
   } finally {
     closeSync(file)
     rmSync(draft, { force: true })
@@ -91,8 +92,8 @@ const openToRead = (path: string): number | undefined => {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined
-    if (codeOf(error) === "ELOOP") {
+    if (errorCode(error) === "ENOENT") return undefined
+    if (errorCode(error) === "ELOOP") {
       throw new Error(`The key file ${path} is a symbolic link: put the file itself there.`, {
         cause: error,
       })
@@ -100,6 +101,3 @@ const openToRead = (path: string): number | undefined => {
     throw error
   }
 }
-
-const codeOf = (error: unknown): string | undefined =>
-  error instanceof Error && "code" in error ? String(error.code) : undefined

@@ -9,6 +9,7 @@ export const scopes = [
   },
   { name: "keys", doc: "create, list and revoke API keys" },
   { name: "audit", doc: "read the audit log" },
+  { name: "metrics", doc: "read counters and readiness of the deployment, for all owners" },
   { name: "act-as", doc: "name another person as the author of a prompt" },
 ] as const
 

@@ -19,7 +19,7 @@ export type EventAction = `event:${ChangeKind | "snapshot" | "changes"}`
 export type RequestAction = `request:${RequestType}`
 
 /** Calls of the fleet's HTTP API, by what they reach. */
-export type FleetAction = `fleet:${"read" | "change" | "service" | "admin"}`
+export type FleetAction = `fleet:${"read" | "change" | "service" | "observe" | "admin"}`
 
 export type Action = RouteAction | VerbAction | EventAction | RequestAction | FleetAction
 
@@ -220,6 +220,8 @@ const fleet: Readonly<Record<FleetAction, Rule>> = {
     "sessions:write",
     PEOPLE,
   )("sandboxes of an owner's chats and threads"),
+  // About all owners: only a caller that holds the scope can grant it.
+  "fleet:observe": row("owner", "viewer", "metrics", PEOPLE)("counters and readiness"),
   "fleet:admin": row("owner", "owner", "sessions:admin", ["operator"])("all sandboxes, the sweep"),
 }
 

@@ -55,6 +55,20 @@ export const fleetSettings = {
     schema: seconds,
     fallback: () => "900",
   },
+  sandboxIdleBufferSeconds: {
+    env: "SANDBOX_IDLE_BUFFER_SECONDS",
+    doc: "so much longer than SANDBOX_IDLE_SECONDS a cloud waits before it stops an idle sandbox itself",
+    // A sandbox in use is kept alive every ten minutes, and once more if that fails.
+    schema: seconds.min(900, "must be at least 900"),
+    fallback: () => "1800",
+  },
+  sandboxMaxSeconds: {
+    env: "SANDBOX_MAX_SECONDS",
+    doc: "a provider with a limit (Modal) ends a sandbox after this time; its session is moved to a new one before",
+    // The warm pool replaces a sandbox an hour before its end.
+    schema: seconds.min(7200, "must be at least two hours (7200)"),
+    fallback: () => "86400",
+  },
   sandboxQuota: {
     env: "SANDBOX_QUOTA",
     doc: "how many sandboxes of one owner may run at the same time; 0: any number",
@@ -98,6 +112,24 @@ export const fleetSettings = {
       .max(3650, "must be at most ten years"),
     fallback: () => "7",
   },
+  sandboxHistoryDays: {
+    env: "SANDBOX_HISTORY_DAYS",
+    doc: "the record of a sandbox (when it ran, how long, why it ended) and that of a session without a thread are deleted this many days after their end",
+    schema: z.coerce
+      .number("must be a number of days")
+      .min(0, "must not be negative")
+      .max(3650, "must be at most ten years"),
+    fallback: () => "90",
+  },
+  sandboxCostPerHour: {
+    env: "SANDBOX_COST_PER_HOUR",
+    doc: "the price of an hour of a running sandbox, such as 0.12; records of sandboxes then have a cost, without a currency",
+    schema: z.coerce
+      .number("must be a number")
+      .min(0, "must not be negative")
+      .max(1_000_000, "must be at most 1000000")
+      .optional(),
+  },
   whisperVolume: {
     env: "WHISPER_VOLUME",
     doc: "volume with speech models, mounted read-only at /models/whisper, such as whisper-models",
@@ -111,6 +143,15 @@ export const fleetSettings = {
     doc: "a paused sandbox is saved to disk and ended after this time; 0: never",
     schema: seconds,
     fallback: () => "3600",
+  },
+  sandboxPausedDays: {
+    env: "SANDBOX_PAUSED_DAYS",
+    doc: "a sandbox that the provider stores with its memory (E2B) is saved and ended after this many days; 0: never",
+    schema: z.coerce
+      .number("must be a number of days")
+      .min(0, "must not be negative")
+      .max(3650, "must be at most ten years"),
+    fallback: () => "30",
   },
   snapshotMinimumVersion: {
     env: "SNAPSHOT_MINIMUM_VERSION",

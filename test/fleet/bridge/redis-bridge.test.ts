@@ -80,7 +80,7 @@ describe("the bridge to Redis", () => {
     expect(entry(redis)).toEqual({
       providerSandboxId: "sp-s-1",
       provider: "noop",
-      containerUrl: "http://127.0.0.1/sp-s-1",
+      containerUrl: "http://127.0.0.1/sp-s-1/t/preview/",
       isNewProvision: false,
     })
     expect(redis.values.get("sandbox:s")?.seconds).toBe(86_400)
@@ -214,19 +214,22 @@ describe("the bridge to Redis", () => {
 
 describe("the entry of a session", () => {
   const life = (change: Partial<Life>): Life => ({ ...newLife, ref: "r", ...change })
+  const noop = { name: "noop", can: { volumes: false } } as const
 
   test("a sandbox whose runner has not connected has none, and one that connects again keeps it", () => {
-    expect(bridgeEntry(life({ phase: "booting" }), "noop", null)).toBeUndefined()
-    expect(bridgeEntry(life({ phase: "booting", touched: true }), "noop", null)).toBeDefined()
-    expect(bridgeEntry({ ...newLife, touched: true }, "noop", null)).toBeUndefined()
+    expect(bridgeEntry(life({ phase: "booting" }), noop, null)).toBeUndefined()
+    expect(bridgeEntry(life({ phase: "booting", touched: true }), noop, null)).toBeDefined()
+    expect(bridgeEntry({ ...newLife, touched: true }, noop, null)).toBeUndefined()
   })
 
-  test("a later generation is new if no snapshot has brought the files", () => {
-    const isNew = (change: Partial<Life>) =>
-      bridgeEntry(life({ phase: "running", ...change }), "noop", null)?.isNewProvision
+  test("a later generation is new if neither a snapshot nor a volume has brought the files", () => {
+    const isNew = (change: Partial<Life>, volumes = false) =>
+      bridgeEntry(life({ phase: "running", ...change }), { ...noop, can: { volumes } }, null)
+        ?.isNewProvision
     expect(isNew({ generation: 1 })).toBe(false)
     expect(isNew({ generation: 2 })).toBe(true)
     expect(isNew({ generation: 2, snapshot: { id: "x" } })).toBe(false)
+    expect(isNew({ generation: 2 }, true)).toBe(false)
   })
 
   test("work and idle time do not change the mark of an entry, sleep does", () => {

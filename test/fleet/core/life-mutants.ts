@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a create in doubt is repeated without a look",
     edits: [
-      edit("life-answers.ts", "at, undefined), doubt: true })", "at, undefined), doubt: false })"),
+      edit("life-answers.ts", "at, undefined), doubt: true }", "at, undefined), doubt: false }"),
     ],
   },
   {
@@ -144,22 +144,26 @@ const load = async (mutant: Mutant, folder: string): Promise<Machine> => {
   return { newLife, step: state.step, dueAt: state.dueAt }
 }
 
-/** The names of the properties that this mutant breaks, within `runs` runs of each. */
-export const caughtBy = async (mutant: Mutant, runs: number): Promise<readonly string[]> => {
+/** The names of the properties that this mutant breaks, within `runs` runs of each; at most the first `most`. */
+export const caughtBy = async (
+  mutant: Mutant,
+  runs: number,
+  most = lifeProperties.length,
+): Promise<readonly string[]> => {
   // Below the repository, where the copy finds its packages.
   const folder = mkdtempSync(join(import.meta.dir, "../../node_modules/.life-mutant-"))
   try {
     const machine = await load(mutant, folder)
-    return lifeProperties
-      .filter(({ check }) => {
-        try {
-          check(machine, runs)
-          return false
-        } catch {
-          return true
-        }
-      })
-      .map(({ name }) => name)
+    const caught: string[] = []
+    for (const { name, check } of lifeProperties) {
+      if (caught.length === most) break
+      try {
+        check(machine, runs)
+      } catch {
+        caught.push(name)
+      }
+    }
+    return caught
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -1,6 +1,11 @@
 /** The machine of a sandbox's life, against a simulated provider and in single cases. */
 import { describe, expect, test } from "bun:test"
-import { afterAnswer, blockedFor, closedBreaker } from "../../../src/fleet/core/breaker.ts"
+import {
+  afterAnswer,
+  afterCreate,
+  blockedFor,
+  closedBreaker,
+} from "../../../src/fleet/core/breaker.ts"
 import {
   type Answer,
   type Life,
@@ -11,11 +16,13 @@ import {
   newLife,
 } from "../../../src/fleet/core/life.ts"
 import { notes } from "../../../src/fleet/core/life-notes.ts"
+import { pausedTime } from "../../../src/fleet/core/paused-time.ts"
 import { dueAt, step } from "../../../src/fleet/core/life-state.ts"
-import type { Capabilities } from "../../../src/fleet/providers/contract.ts"
+import type { Capabilities, SandboxInfo } from "../../../src/fleet/providers/contract.ts"
 import { lifeProperties } from "./life-properties.ts"
 import { capabilities } from "./life-world.ts"
 
+const DAY = 86_400_000
 const machine = { newLife, step, dueAt }
 
 describe("one session has one sandbox, and unsaved work is never terminated", () => {
@@ -108,9 +115,74 @@ describe("sleeping and waking", () => {
     expect(scene.answer(ok(), 4)).toBeUndefined()
     expect(scene.feed({ type: "due", at: 1004 })?.call).toEqual({ do: "resume", ref: "a" })
     expect(scene.answer(ok(), 1005)).toEqual({ do: "prepare", ref: "a" })
-    expect(scene.answer(ok(), 1006)).toEqual({ do: "snapshot", ref: "a" })
+    expect(scene.answer(ok(), 1006)).toEqual({ do: "snapshot", ref: "a", ends: true })
     expect(scene.answer(ok({ snapshot: { id: "s" } }), 1007)?.do).toBe("terminate")
   })
+
+  test("a sandbox that its last snapshot has paused is terminated, or resumed if a prompt came meanwhile", () => {
+    const scene = newScene({ supportsPause: true, snapshot: "copy" })
+    const saved = ok({ snapshot: { id: "s" }, isPaused: true })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    scene.feed({ type: "want", wanted: "asleep", deep: true, at: 3 })
+    expect(scene.answer(ok(), 4)).toEqual({ do: "snapshot", ref: "a", ends: true })
+    scene.want("running", 5)
+    expect(scene.answer(saved, 6)).toEqual({ do: "resume", ref: "a" })
+    expect(scene.answer(ok(), 7)).toEqual({ do: "release", ref: "a" })
+    expect(scene.answer(ok(), 8)).toBeUndefined()
+    expect(scene.life()).toMatchObject({ phase: "running", ref: "a", snapshot: { id: "s" } })
+    scene.runner(9, true)
+    scene.runner(10)
+    scene.feed({ type: "want", wanted: "asleep", deep: true, at: 11 })
+    expect(scene.answer(ok(), 12)).toEqual({ do: "snapshot", ref: "a", ends: true })
+    expect(scene.answer(saved, 13)).toEqual({ do: "terminate", ref: "a" })
+  })
+})
+
+describe("a provider whose snapshot is the paused sandbox", () => {
+  const can = { supportsPause: true, snapshot: "pause", uniqueNames: true } as const
+  const running = (over: Partial<LifePolicy> = {}) => {
+    const scene = newScene(can, over)
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    return scene
+  }
+
+  test("a hibernated sandbox is saved, which pauses it, then ended, and restored from its snapshot", () => {
+    const scene = running()
+    expect(scene.feed({ type: "want", wanted: "asleep", deep: true, at: 3 })?.call.do).toBe(
+      "prepare",
+    )
+    expect(scene.answer(ok(), 4)?.do).toBe("snapshot")
+    expect(scene.answer(ok({ snapshot: { id: "s" } }), 5)).toEqual({ do: "terminate", ref: "a" })
+    expect(scene.answer(ok(), 6)).toBeUndefined()
+    expect(scene.want("running", 7)).toEqual({ do: "create", generation: 2, snapshot: "s" })
+  })
+
+  test("a prompt during the save resumes the sandbox, and a plain sleep only pauses it", () => {
+    const scene = running()
+    scene.feed({ type: "want", wanted: "asleep", deep: true, at: 3 })
+    scene.answer(ok(), 4)
+    expect(scene.want("running", 5)).toBeUndefined()
+    expect(scene.answer(ok({ snapshot: { id: "s" } }), 6)).toEqual({ do: "resume", ref: "a" })
+    const other = running({ pausedMs: 1000 })
+    expect(other.want("asleep", 3)).toEqual({ do: "pause", ref: "a" })
+    expect(other.answer(ok(), 4)).toBeUndefined()
+    expect(other.feed({ type: "due", at: 1004 })?.call).toEqual({ do: "resume", ref: "a" })
+  })
+})
+
+test("a paused sandbox is saved before its provider deletes it, and one that is stored with its memory after another time", () => {
+  const limits = { pausedMs: 3_600_000, storedMs: 30 * DAY }
+  expect(pausedTime({ snapshot: "copy" }, limits)).toBe(3_600_000)
+  expect(pausedTime({ snapshot: "copy" }, { ...limits, pausedMs: undefined })).toBeUndefined()
+  expect(pausedTime({ snapshot: "pause" }, limits)).toBe(30 * DAY)
+  expect(pausedTime({ snapshot: "pause" }, { ...limits, storedMs: 0 })).toBeUndefined()
+  const deletes = { snapshot: "copy", pausedLifeMs: 2 * DAY } as const
+  expect(pausedTime(deletes, limits)).toBe(3_600_000)
+  expect(pausedTime(deletes, { ...limits, pausedMs: undefined })).toBe(DAY)
 })
 
 describe("the provider's end of a sandbox", () => {
@@ -179,6 +251,39 @@ describe("what cannot be brought back", () => {
     expect(scene.want("running", at + 1)?.do).toBe("create")
   })
 
+  test("a sandbox that cannot be resumed is tried again after growing delays, and the session is told once", () => {
+    const scene = newScene({ supportsPause: true })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "s1" }), 1)
+    scene.runner(2)
+    scene.want("asleep", 3)
+    scene.answer(ok(), 4)
+    expect(scene.want("running", 5)?.do).toBe("resume")
+    const info: SandboxInfo = {
+      ref: "s1",
+      state: "paused",
+      session: "s",
+      generation: 1,
+      createdAt: 0,
+      expiresAt: undefined,
+    }
+    const delays: number[] = []
+    const told: string[] = []
+    let at = 5
+    for (let attempt = 0; attempt < 7; attempt++) {
+      scene.answer({ is: "unknown", why: "no answer" }, at)
+      told.push(...scene.noteTexts())
+      const next = scene.due(at) ?? 0
+      delays.push(next - at)
+      at = next
+      // The provider says that the sandbox is there.
+      expect(scene.feed({ type: "due", at })?.call.do).toBe("probe")
+      expect(scene.answer(ok({ info }), at)?.do).toBe("resume")
+    }
+    expect(delays).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+    expect(told).toEqual([notes.delayed("no answer")])
+  })
+
   test("a create that the breaker blocks is no failure and is tried again after the wait", () => {
     const scene = newScene({})
     scene.want("running", 0)
@@ -198,6 +303,18 @@ describe("the breaker of a provider", () => {
     expect(blockedFor(breaker, 10_004)).toBe(50_000)
     expect(blockedFor(breaker, 60_004)).toBe(0)
     expect(blockedFor(afterAnswer(breaker, false, 5), 6)).toBe(0)
+  })
+
+  test("after the wait one create is a trial, and the others wait for its answer", () => {
+    let breaker = closedBreaker
+    expect(afterCreate(breaker, 0)).toBe(breaker)
+    for (const at of [0, 1, 2, 3, 4]) breaker = afterAnswer(breaker, true, at)
+    const trial = afterCreate(breaker, 60_004)
+    expect(blockedFor(trial, 60_004)).toBe(60_000)
+    expect(blockedFor(afterAnswer(trial, true, 60_100), 60_101)).toBe(59_999)
+    expect(blockedFor(afterAnswer(trial, false, 60_100), 60_101)).toBe(0)
+    // Its answer was lost: another one is the trial.
+    expect(blockedFor(trial, 120_004)).toBe(0)
   })
 })
 

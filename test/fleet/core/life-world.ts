@@ -62,7 +62,7 @@ const policyOf = (can: Capabilities): LifePolicy => ({
   bootMs: 120_000,
   relinkMs: 60_000,
   idleMs: 900_000,
-  pausedMs: can.snapshot === "copy" ? 7_200_000 : undefined,
+  pausedMs: can.snapshot === "copy" || can.snapshot === "pause" ? 7_200_000 : undefined,
   minimumVersion: undefined,
 })
 
@@ -277,7 +277,9 @@ export const live = (
         snapshots.set(id, box.work)
         box.kept = box.work
         if (can.snapshot === "stop") remove(box)
-        return { is: "ok", value: { snapshot: { id } } }
+        const isPaused = can.snapshot === "copy" && can.supportsPause && asked.ends === true
+        if (can.snapshot === "pause" || isPaused) box.state = "paused"
+        return { is: "ok", value: { snapshot: { id }, isPaused } }
       }
       case "terminate":
         if (box.work > box.kept && life.wanted !== "ended") killedWithWork = true

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test"
 import { assembleEnvironment, refuseVariables } from "../../../src/fleet/core/environment.ts"
 import { newLife } from "../../../src/fleet/core/life.ts"
 import { labelsOf, sandboxName, workspaceVolume } from "../../../src/fleet/core/names.ts"
-import { statusOf } from "../../../src/fleet/core/statuses.ts"
+import { isNewProvision, statusOf } from "../../../src/fleet/core/statuses.ts"
 import { digestOf } from "../../../src/lib/digest.ts"
 
 describe("the environment of a sandbox", () => {
@@ -57,4 +57,13 @@ test("each phase has its outward status", () => {
   expect(status({ snapshot: { id: "s" }, wanted: "asleep" })).toMatchObject({ status: "paused" })
   expect(status({ failed: true })).toMatchObject({ threadStatus: "error" })
   expect(status({ phase: "ended" })).toMatchObject({ status: "terminated" })
+})
+
+test("a sandbox that is not made yet is new if an earlier one had files that nothing brings back", () => {
+  const made = { ...newLife, generation: 1, ref: "a" }
+  expect(isNewProvision(newLife, false)).toBe(false)
+  expect(isNewProvision(made, false)).toBe(false)
+  expect(isNewProvision({ ...newLife, generation: 1 }, false)).toBe(true)
+  expect(isNewProvision({ ...newLife, generation: 1 }, true)).toBe(false)
+  expect(isNewProvision({ ...newLife, generation: 1, snapshot: { id: "s" } }, false)).toBe(false)
 })

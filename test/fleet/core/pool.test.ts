@@ -123,7 +123,10 @@ describe("which sandbox fits", () => {
     expect(poolKeyOf("v1", sources({ B: "2", A: "1" }), digestOf)).toBe(key)
     expect(poolKeyOf("v2", sources({ A: "1", B: "2" }), digestOf)).not.toBe(key)
     expect(poolKeyOf("v1", sources({ A: "1", B: "3" }), digestOf)).not.toBe(key)
-    const own = sources({ A: "1", B: "2" }, { GITHUB_TOKEN: "of-alice" })
+    const own = sources({ A: "1", B: "2" }, { GIT_AUTHOR_NAME: "Alice" })
     expect(poolKeyOf("v1", own, digestOf)).not.toBe(key)
+    // A git token reaches the sandbox when it is claimed.
+    const withToken = sources({ A: "1", B: "2" }, { GITHUB_TOKEN: "of-alice" })
+    expect(poolKeyOf("v1", withToken, digestOf)).toBe(key)
   })
 })

@@ -1,4 +1,9 @@
 /** A keeper on a store with a provider in memory, whose faults a test sets. */
+import {
+  type Caretaker,
+  type CaretakerOptions,
+  createCaretaker,
+} from "../../../src/fleet/caretaker.ts"
 import { createKeeper, type Keeper, type KeeperOptions } from "../../../src/fleet/keeper.ts"
 import type { Capabilities, SandboxProvider } from "../../../src/fleet/providers/contract.ts"
 import { createNoopProvider } from "../../../src/fleet/providers/noop.ts"
@@ -101,3 +106,21 @@ export const keeperOn = async (
   })
   return { keeper, notes }
 }
+
+const DAY_MS = 86_400_000
+
+/** A caretaker with the times that `serve` has by default. */
+export const testCaretaker = (
+  options: Pick<CaretakerOptions, "store" | "provider" | "clock"> & Partial<CaretakerOptions>,
+): Caretaker =>
+  createCaretaker({
+    replica: "r1",
+    runtimeKey: "v1",
+    log: silentLog,
+    keeper: { want: async () => undefined },
+    idleMs: 900_000,
+    idleBufferMs: 1_800_000,
+    volumeMs: 7 * DAY_MS,
+    historyMs: 90 * DAY_MS,
+    ...options,
+  })

@@ -16,7 +16,10 @@ export interface RunnerProvider extends SandboxProvider {
   readonly stop: () => Promise<void>
 }
 
-export const runnerProvider = (): RunnerProvider => {
+/** `accepts`: frames that the next runners know beyond those of every runner. */
+export const runnerProvider = (
+  accepts: () => readonly string[] = () => ["git-credentials"],
+): RunnerProvider => {
   const inner = createNoopProvider(Date.now)
   const folder = mkdtempSync(join(tmpdir(), "runner-provider-"))
   const specs: SandboxSpec[] = []
@@ -52,6 +55,7 @@ export const runnerProvider = (): RunnerProvider => {
           stateDir: join(folder, spec.name),
           answer: ({ content }) => [`heard: ${content}`],
           eager: true,
+          accepts: accepts(),
         }),
       )
       return made
@@ -61,6 +65,7 @@ export const runnerProvider = (): RunnerProvider => {
       value: { url: `https://${ref}.sandboxes.example/`, headers: {} },
     }),
     snapshot: async (ref) => {
+      if ((await inner.look(ref)).is !== "ok") return { is: "missing" }
       const id = `snapshot-of-${ref}`
       snapshots.add(id)
       return { is: "ok", value: { id } }

@@ -1,6 +1,7 @@
 /** The rendered access table. */
 import { expect, test } from "bun:test"
 import { renderAccessTable } from "../../../src/hub/access/access-docs.ts"
+import { scopes } from "../../../src/hub/access/scopes.ts"
 import { actions } from "../../../src/hub/access/table.ts"
 
 test("the rendered table has one row for every action", () => {
@@ -9,7 +10,7 @@ test("the rendered table has one row for every action", () => {
     expect(text).toContain(`| \`${action.slice(action.indexOf(":") + 1)}\` |`)
   }
   const rows = text.split("\n").filter((line) => line.startsWith("| `"))
-  expect(rows.length).toBe(actions.length + 6)
+  expect(rows.length).toBe(actions.length + scopes.length)
 })
 
 test("a rendered row names the role, the scope and the callers", () => {

@@ -1,8 +1,9 @@
 /** The address and the token of the hub that runs on this machine: a file that only its owner can read. */
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { z } from "zod"
 import { readJson } from "../../../lib/json.ts"
+import { replaceFile } from "../../../lib/replace-file.ts"
 
 const hubAddress = z.object({
   url: z.string(),
@@ -17,12 +18,9 @@ export type HubAddress = Readonly<z.output<typeof hubAddress>>
 
 const fileOf = (stateDir: string) => join(stateDir, "hub", "address.json")
 
-/** Written to a new file and renamed: a reader never finds half of it. */
-export const writeAddress = (stateDir: string, address: HubAddress): void => {
-  const draft = `${fileOf(stateDir)}.new`
-  writeFileSync(draft, `${JSON.stringify(address)}\n`, { mode: 0o600 })
-  renameSync(draft, fileOf(stateDir))
-}
+/** Replicas of one state directory write it at the same time. */
+export const writeAddress = (stateDir: string, address: HubAddress): void =>
+  replaceFile(fileOf(stateDir), `${JSON.stringify(address)}\n`)
 
 export const removeAddress = (stateDir: string): void => rmSync(fileOf(stateDir), { force: true })
 

@@ -1,7 +1,7 @@
 /** What the Bun host is started with, and what it gives to the program that started it. */
 import type { Clock } from "../../../lib/clock.ts"
 import type { Log } from "../../../lib/log.ts"
-import type { Outbound, RequestFrame } from "../../../wire/frames/index.ts"
+import type { GitCredentials, Outbound, RequestFrame } from "../../../wire/frames/index.ts"
 import type { Authentication } from "../../access/authenticate.ts"
 import type { Directory } from "../../access/directory.ts"
 import type { HostedSession } from "../../access/guarded-clients.ts"
@@ -59,6 +59,8 @@ export interface HubOptions {
   readonly storage?: ObjectStorage | undefined
   /** Called when the activity of a session has changed, and once after it was opened. */
   readonly activity?: ((session: string, now: SessionActivity) => void) | undefined
+  /** What git uses in the sandboxes of an owner, if a control plane starts them. */
+  readonly gitCredentials?: ((owner: Owner) => GitCredentials) | undefined
   /** Sessions whose sandboxes run already, if a control plane keeps some ready. */
   readonly warmSessions?: WarmSessions | undefined
   /** The page on a host name of its own; `newLink` makes a login link. */

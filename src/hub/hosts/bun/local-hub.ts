@@ -64,6 +64,7 @@ export interface LocalHubOptions {
   readonly routes?: HubOptions["routes"]
   readonly gatewayUrl?: HubOptions["gatewayUrl"]
   readonly warmSessions?: HubOptions["warmSessions"]
+  readonly gitCredentials?: HubOptions["gitCredentials"]
   readonly hostname?: HubOptions["hostname"]
   readonly names?: HubOptions["names"]
   readonly page?: HubOptions["page"]
@@ -164,6 +165,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     routes: options.routes,
     gatewayUrl: options.gatewayUrl,
     warmSessions: options.warmSessions,
+    gitCredentials: options.gitCredentials,
     hostname: options.hostname,
     names: options.names,
     page: options.page,

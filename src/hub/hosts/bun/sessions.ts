@@ -102,6 +102,7 @@ export const createSessions = (options: SessionsOptions): Sessions => {
       seal: (text) => sealConfig(keyring.current(), access.owner(), id, text),
       changed: (urgent) => reportFacts(urgent),
       checkConnections: () => checkConnections(id),
+      gitCredentials: () => hub.gitCredentials?.(access.owner()),
       chats: hub.chats && withCalls(hub.chats.port, chatCalls),
       activity: hub.activity && onlyChanges((now) => hub.activity?.(id, now)),
       report: (event, fields) => log.warn(event, { session: id, ...fields }),

@@ -1,16 +1,21 @@
 /** Durable Objects and a fleet elsewhere: reports of sessions to the fleet, and the fleet's calls about a session. */
 import { z } from "zod"
+import { systemClock, within } from "../../../lib/clock.ts"
 import { problemOfSignature, signedPost } from "../../../lib/signed-request.ts"
 import { channelAddress, MAIN_CHANNEL } from "../../../wire/channel.ts"
 import type { HostedSession } from "../../access/guarded-clients.ts"
 import { type Owner, parseOwner } from "../../access/ownership.ts"
 import { errorResponse } from "../../http-responses.ts"
 import { parseJson } from "../../../lib/json.ts"
+import { refusalOfRunner } from "../../session/admit-runner.ts"
 import type { SessionActivity, Sql } from "../../session/ports.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 
 export const hasFleet = ({ FLEET, FLEET_URL, FLEET_KEY }: DurableEnvironment): boolean =>
   Boolean(FLEET_KEY && (FLEET ?? FLEET_URL))
+
+/** A fleet that accepts a connection and never answers must not hold a report, which is repeated, or a person's link. */
+const CALL_MS = 20_000
 
 const callFleet = async (
   { FLEET, FLEET_URL, FLEET_KEY = "" }: DurableEnvironment,
@@ -19,10 +24,14 @@ const callFleet = async (
 ): Promise<unknown> => {
   const base = (FLEET_URL || "http://fleet").replace(/\/$/, "")
   const request = await signedPost(FLEET_KEY, `${base}/api/hub/${call}`, body, Date.now())
-  const response = await (FLEET ? FLEET.fetch(request) : fetch(request))
-  // The body must be read: the runtime allows a few open responses only.
-  const text = await response.text()
-  if (!response.ok) throw new Error(`the fleet answered ${response.status}`)
+  const asked = (async () => {
+    const response = await (FLEET ? FLEET.fetch(request) : fetch(request))
+    // The body must be read: the runtime allows a few open responses only.
+    return { ok: response.ok, status: response.status, text: await response.text() }
+  })()
+  if (!(await within(systemClock, CALL_MS, asked))) throw new Error("the fleet does not answer")
+  const { ok, status, text } = await asked
+  if (!ok) throw new Error(`the fleet answered ${status}`)
   return parseJson(text)
 }
 
@@ -103,11 +112,8 @@ const calls: Omit<Calls, "open" | "reserve"> = {
     return {}
   },
   admit: async ({ generation, tokenHash }, { gatewayKey }, { session }) => {
-    const { hasEnded, hasOtherRunner, generation: now } = session.activity()
-    if (hasEnded) throw new CallError(410, "the session has ended")
-    if (hasOtherRunner) throw new CallError(409, "another program started this session's runner")
-    // A late call of an earlier generation must not shut the present runner out.
-    if (generation <= now) throw new CallError(409, `generation ${now} is in use already`)
+    const refusal = refusalOfRunner(session.activity(), generation)
+    if (refusal) throw new CallError(refusal.status, refusal.why)
     session.setRunnerToken(tokenHash, generation)
     return { gatewayKey: await gatewayKey(generation) }
   },
@@ -142,7 +148,7 @@ const run = async (name: CallName, text: string, host: FleetCallHost): Promise<o
   if (name === "open") {
     const { owner } = parsed.data as z.output<typeof bodies.open>
     await host.create(mustParseOwner(owner))
-    return {}
+    return { generation: host.find()?.session.generation() ?? 0 }
   }
   if (name === "reserve") {
     await host.reserve()

@@ -325,6 +325,18 @@ describe("calls between hub and fleet", () => {
     )
   })
 
+  test("a session whose record the fleet has forgotten goes on with the next generation", async () => {
+    const call = async (method: string, path: string) => {
+      const headers = { authorization: "Bearer operator-of-the-fleet" }
+      const response = await fetch(`${fleet.url}${path}`, { method, headers })
+      return (await response.json()) as Record<string, unknown>
+    }
+    const { sessionId } = await call("POST", "/api/threads/C3:1/resolve?wait=1")
+    await call("DELETE", `/api/sandbox/${String(sessionId)}`)
+    const again = await call("POST", "/api/threads/C3:1/resolve?wait=1")
+    expect(again).toMatchObject({ sessionId, status: "running", generation: 2 })
+  })
+
   test("a session of a thread is made by the fleet in the hub, answered, and ended for good", async () => {
     const call = async (path: string, body: object = {}) => {
       const response = await fetch(`${fleet.url}${path}`, {
