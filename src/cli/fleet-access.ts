@@ -35,8 +35,14 @@ export const fleetAccess =
     const tenant = session && parseOwner(session.tenant)
     const ofSession =
       session && (targetOf(session.id) ?? (tenant && { id: session.id, owner: tenant }))
-    const target =
-      access === "service" ? { owner } : access === "admin" ? { owner: LOCAL_OWNER } : ofSession
+    const targets = {
+      read: ofSession,
+      change: ofSession,
+      service: { owner },
+      observe: { owner },
+      admin: { owner: LOCAL_OWNER },
+    } as const satisfies Readonly<Record<typeof access, Target | undefined>>
+    const target = targets[access]
     const decision = decide(who.principal, `fleet:${access}`, target)
     return decision.ok ? { ok: true, owner } : decision
   }

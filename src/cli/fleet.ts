@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { readAddress } from "../hub/hosts/bun/address.ts"
 import { type Command, print } from "./command.ts"
+import { table } from "./table.ts"
 
 const sandbox = z.looseObject({
   sessionId: z.string(),
@@ -14,17 +15,70 @@ const sandbox = z.looseObject({
 
 const listing = z.object({ sandboxes: z.array(sandbox), next: z.string().optional() })
 
-const line = (one: z.output<typeof sandbox>): string =>
-  [
-    one.sessionId.padEnd(32),
-    one.status.padEnd(11),
-    one.provider.padEnd(8),
-    String(one.generation).padEnd(4),
-    one.providerSandboxId ?? "-",
-    ...(one.lastError === undefined ? [] : [`(${one.lastError})`]),
-  ].join(" ")
+const history = z.object({
+  sandboxes: z.array(
+    z.looseObject({
+      generation: z.number(),
+      provider: z.string(),
+      providerSandboxId: z.string(),
+      image: z.string().nullable(),
+      createdAt: z.number(),
+      endedAt: z.number().nullable(),
+      whyEnded: z.string().nullable(),
+      seconds: z.number(),
+      cost: z.number().optional(),
+    }),
+  ),
+})
 
-const HEAD = `${"session".padEnd(32)} ${"status".padEnd(11)} ${"provider".padEnd(8)} ${"gen".padEnd(4)} sandbox\n`
+const timeOf = (at: number | null): string =>
+  at === null ? "-" : new Date(at).toISOString().slice(0, 19).replace("T", " ")
+
+/** One line for each sandbox. The cost is shown if a price was set. */
+const historyTable = ({ sandboxes }: z.output<typeof history>): string => {
+  const hasCost = sandboxes.some(({ cost }) => cost !== undefined)
+  const head = ["gen", "created (UTC)", "ended (UTC)", "why", "seconds"]
+  return table(
+    [...head, ...(hasCost ? ["cost"] : []), "provider", "made from", "sandbox"],
+    sandboxes.map((one) => [
+      String(one.generation),
+      timeOf(one.createdAt),
+      timeOf(one.endedAt),
+      one.whyEnded ?? "-",
+      String(Math.round(one.seconds)),
+      ...(hasCost ? [one.cost === undefined ? "-" : one.cost.toFixed(4)] : []),
+      one.provider,
+      one.image ?? "-",
+      one.providerSandboxId,
+    ]),
+  )
+}
+
+const sandboxTable = (sandboxes: readonly z.output<typeof sandbox>[]): string =>
+  table(
+    ["session", "status", "provider", "gen", "sandbox"],
+    sandboxes.map((one) => [
+      one.sessionId,
+      one.status,
+      one.provider,
+      String(one.generation),
+      `${one.providerSandboxId ?? "-"}${one.lastError === undefined ? "" : ` (${one.lastError})`}`,
+    ]),
+  )
+
+const sweepResult = z.object({
+  seen: z.number(),
+  leaked: z.array(z.string()),
+  terminated: z.number(),
+  lostSnapshots: z.array(z.string()),
+})
+
+const sweepText = (result: z.output<typeof sweepResult>): string =>
+  `${result.seen} sandboxes seen, ${result.leaked.length} without a session, ${result.terminated} ended, ` +
+  `${result.lostSnapshots.length} snapshots that no session knows\n`
+
+/** More than a base snapshot takes. */
+const CALL_MS = 30 * 60_000
 
 export const fleet: Command = async ({ settings, args }) => {
   const address = readAddress(settings.stateDir)
@@ -36,6 +90,9 @@ export const fleet: Command = async ({ settings, args }) => {
     const response = await fetch(`${address.url}${path}`, {
       method,
       headers: { authorization: `Bearer ${address.token}` },
+      // A base snapshot may take longer than a connection may be idle by default.
+      timeout: false,
+      signal: AbortSignal.timeout(CALL_MS),
     })
     const body: unknown = await response.json()
     if (response.ok) return body
@@ -60,24 +117,21 @@ export const fleet: Command = async ({ settings, args }) => {
         sandboxes.push(...page.sandboxes)
         ;({ next } = page)
       } while (next !== undefined)
-      show({ sandboxes }, () => HEAD + sandboxes.map((one) => `${line(one)}\n`).join(""))
+      show({ sandboxes }, () => sandboxTable(sandboxes))
       return 0
     }
     case "show": {
-      const body = await ask("GET", `/api/sandbox/${named()}/status`)
-      show(body, () => `${HEAD}${line(sandbox.parse(body))}\n`)
+      const status = sandbox.parse(await ask("GET", `/api/sandbox/${named()}/status`))
+      const had = history.parse(await ask("GET", `/api/sandbox/${named()}/history`))
+      show({ ...status, sandboxes: had.sandboxes }, () => {
+        const list = had.sandboxes.length === 0 ? "" : `\n${historyTable(had)}`
+        return `${sandboxTable([status])}${list}`
+      })
       return 0
     }
     case "sweep": {
       const body = await ask("POST", `/api/sweep${args.dryRun === true ? "?dryRun=1" : ""}`)
-      const result = z
-        .object({ seen: z.number(), leaked: z.array(z.string()), terminated: z.number() })
-        .parse(body)
-      show(
-        body,
-        () =>
-          `${result.seen} sandboxes seen, ${result.leaked.length} without a session, ${result.terminated} ended\n`,
-      )
+      show(body, () => sweepText(sweepResult.parse(body)))
       return 0
     }
     case "base-snapshot": {

@@ -3,6 +3,7 @@ import { z } from "zod"
 import { type Clock, sleep, systemClock } from "../lib/clock.ts"
 import type { Settings } from "../settings/settings.ts"
 import { SettingsError } from "../settings/settings-error.ts"
+import { errorCode } from "../lib/error-code.ts"
 
 export interface GatewayClient {
   /** The parsed JSON body. Throws an Error with the gateway's sentence if the call is refused. */
@@ -88,8 +89,7 @@ export const gatewayClient = (
 /** The names that Bun gives to a connection that was never opened. */
 const REFUSED_CODES = new Set(["ECONNREFUSED", "ConnectionRefused", "FailedToOpenSocket"])
 
-const isConnectionRefused = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && REFUSED_CODES.has(String(error.code))
+const isConnectionRefused = (error: unknown): boolean => REFUSED_CODES.has(errorCode(error) ?? "")
 
 const sentenceOf = (text: string): string | undefined => {
   try {

@@ -3,6 +3,7 @@
  * while no server listens on it, and stays taken for a minute after that connection has ended.
  */
 import { type Clock, sleep } from "../lib/clock.ts"
+import { errorCode } from "../lib/error-code.ts"
 
 export interface PortWait {
   readonly hostname: string
@@ -16,25 +17,27 @@ export interface PortWait {
 const WAIT_MS = 65_000
 const TRY_MS = 250
 
-const isFree = (hostname: string, port: number): boolean => {
+/** Whether a server can listen there now. `refused`: for another reason than another socket, such as a missing permission. */
+export const probePort = (hostname: string, port: number): "free" | "in-use" | "refused" => {
   try {
     void Bun.serve({ hostname, port, fetch: () => new Response() }).stop(true)
-    return true
+    return "free"
   } catch (error) {
-    // Another reason, such as a missing permission, is the server's own to report.
-    return !(error instanceof Error && "code" in error && error.code === "EADDRINUSE")
+    return errorCode(error) === "EADDRINUSE" ? "in-use" : "refused"
   }
 }
 
 /** Rejects if the port is still in use after a minute. */
 export const untilPortIsFree = async (wait: PortWait): Promise<void> => {
   const { hostname, port, clock } = wait
-  if (port === 0 || isFree(hostname, port)) return
+  // A refusal is the server's own to report.
+  const isInUse = () => probePort(hostname, port) === "in-use"
+  if (port === 0 || !isInUse()) return
   wait.say(`Port ${port} is in use: waiting up to ${WAIT_MS / 1000} seconds for it\n`)
   const until = clock.now() + WAIT_MS
   while (clock.now() < until) {
     await sleep(clock, TRY_MS)
-    if (isFree(hostname, port)) return
+    if (!isInUse()) return
   }
   throw new Error(
     `port ${port} is in use: end the program that uses it, or choose another port with HUB_PORT, best below 32768, where no outgoing connection takes it`,

@@ -4,6 +4,7 @@ import { createHubDoor } from "../fleet/hub-door.ts"
 import { createRemoteHub } from "../fleet/remote-hub.ts"
 import type { JwtVerifier } from "../hub/access/verify-jwt.ts"
 import { fleetAccess, tokensOnly } from "./fleet-access.ts"
+import { MAX_UPLOAD } from "../fleet/api/gateway-routes.ts"
 
 export interface ServeFleetOptions extends Omit<FleetOptions, "hub" | "authorize" | "added"> {
   readonly hubUrl: string
@@ -21,7 +22,8 @@ export interface ServedFleet {
   readonly stop: () => Promise<void>
 }
 
-const MAX_BODY = 8 * 1024 * 1024
+/** An upload with the frame of its parts. The other routes have smaller limits of their own. */
+const MAX_BODY = MAX_UPLOAD + 1024 * 1024
 
 export const startServedFleet = async (options: ServeFleetOptions): Promise<ServedFleet> => {
   const { clock, log, store } = options

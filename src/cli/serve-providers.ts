@@ -30,6 +30,7 @@ export const providerMakers = (
   modelUrls: readonly string[] = [],
 ): ProviderMakers => {
   const { sandboxImage: image } = settings
+  const idleBufferMs = settings.sandboxIdleBufferSeconds * 1000
   return {
     local: () => createLocalSandboxes(settings, modelUrls),
     docker: async () => {
@@ -48,6 +49,7 @@ export const providerMakers = (
         tokenSecret: needed(settings.modalTokenSecret, "MODAL_TOKEN_SECRET", "modal"),
         app: settings.modalApp,
         environment: settings.modalEnvironment,
+        idleBufferMs,
       }
       const hubUrl = hubUrlFor(settings, "sandboxes at Modal")
       const { createModalProvider } = await import("../fleet/providers/modal.ts")
@@ -62,7 +64,7 @@ export const providerMakers = (
       const apiUrl = settings.e2bApiUrl ?? `https://api.${domain}`
       const hubUrl = hubUrlFor(settings, "sandboxes at E2B")
       const { createE2bProvider } = await import("../fleet/providers/e2b.ts")
-      const options = { apiKey, apiUrl, domain, sandboxUrl, clock: systemClock }
+      const options = { apiKey, apiUrl, domain, sandboxUrl, idleBufferMs, clock: systemClock }
       return elsewhere(createE2bProvider(options), { image, hubUrl })
     },
     daytona: async () => {
@@ -71,7 +73,7 @@ export const providerMakers = (
       const hubUrl = hubUrlFor(settings, "sandboxes at Daytona")
       const { createDaytonaProvider } = await import("../fleet/providers/daytona.ts")
       const apiUrl = daytonaApiUrl.replace(/\/$/, "")
-      const options = { apiKey, apiUrl, target, clock: systemClock }
+      const options = { apiKey, apiUrl, target, idleBufferMs, clock: systemClock }
       return elsewhere(createDaytonaProvider(options), { image, hubUrl })
     },
     kubernetes: async () => {

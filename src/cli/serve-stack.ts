@@ -1,7 +1,9 @@
 /** The hub and the fleet in one process: what the hub reports about a session decides about its sandbox. */
+import { divideVariables } from "../fleet/core/link-variables.ts"
 import { createFleet, type Fleet, type FleetOptions } from "../fleet/fleet.ts"
 import { type HubPort, HubRefusal } from "../fleet/hub-port.ts"
 import { type LocalHub, type LocalHubOptions, startLocalHub } from "../hub/hosts/bun/local-hub.ts"
+import { refusalOfRunner } from "../hub/session/admit-runner.ts"
 import type { SessionActivity } from "../hub/session/ports.ts"
 import type { Session } from "../hub/session/session.ts"
 import { LOCAL_OWNER, parseOwner, POOL_OWNER } from "../hub/access/ownership.ts"
@@ -15,10 +17,15 @@ export interface ServeStackOptions extends Pick<
   | "store"
   | "version"
   | "idleMs"
+  | "idleBufferMs"
+  | "lifeMs"
   | "pausedMs"
+  | "storedMs"
   | "minimumVersion"
   | "quotas"
   | "volumeMs"
+  | "historyMs"
+  | "costPerHour"
   | "whisperVolume"
   | "poolSize"
   | "runtimeKey"
@@ -42,7 +49,10 @@ const hubPortOf = (hub: LocalHub): HubPort => {
   }
   return {
     admitRunner: async (id, generation, tokenHash) => {
-      mustFind(id).setRunnerToken(tokenHash, generation)
+      const session = mustFind(id)
+      const refusal = refusalOfRunner(session.activity(), generation)
+      if (refusal) throw new HubRefusal(refusal.why)
+      session.setRunnerToken(tokenHash, generation)
       return {
         runnerUrl: hub.runnerUrl(id),
         gatewayKey: await hub.gatewayKey(id, generation),
@@ -50,17 +60,25 @@ const hubPortOf = (hub: LocalHub): HubPort => {
     },
     gatewayKey: (id, generation) => hub.gatewayKey(id, generation),
     note: async (session, id, content) => hub.find(session)?.note({ id, role: "system", content }),
-    open: async (id, owner) => void hub.create(id, parseOwner(owner) ?? LOCAL_OWNER),
+    open: async (id, owner) => {
+      hub.create(id, parseOwner(owner) ?? LOCAL_OWNER)
+      return mustFind(id).generation()
+    },
     reserve: async (id) => void hub.create(id, POOL_OWNER),
     handOver: async (id, owner, creator) => {
       const refusal = await hub.handOver(id, parseOwner(owner) ?? LOCAL_OWNER, creator)
       if (refusal !== undefined) throw new HubRefusal(refusal)
     },
-    prompt: async (id, messageId, content) =>
-      mustFind(id).prompt(
+    takesGitCredentials: async (id) => hub.find(id)?.runner.git.isAccepted() ?? false,
+    prompt: async (id, messageId, content) => {
+      const session = mustFind(id)
+      // The fleet may not have heard of its end yet.
+      if (session.status().status === "ended") throw new HubRefusal(`the session ${id} has ended`)
+      session.prompt(
         { type: "prompt", messageId, content, ...channelAddress(MAIN_CHANNEL) },
         MAIN_CHANNEL,
-      ),
+      )
+    },
     stop: async (id) => hub.find(id)?.stop(MAIN_CHANNEL),
     end: (id, why) => hub.end(id, why),
   }
@@ -73,8 +91,13 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
   const early: (readonly [string, SessionActivity])[] = []
   let handle = (session: string, now: SessionActivity): void => void early.push([session, now])
 
+  const environmentOf = sandboxEnvironment(options.hub.environment)
+
   const hub: LocalHub = await startLocalHub({
     ...options.hub,
+    // A sandbox of the pool belongs to no owner that could have credentials.
+    gitCredentials: (owner) =>
+      owner === POOL_OWNER ? {} : divideVariables(environmentOf(owner)).git,
     activity: (session, now) => handle(session, now),
     routes: (request) => fleet.door(request),
     gatewayUrl: (session) => fleet.gatewayUrl(session),
@@ -101,7 +124,7 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
       authenticate: hub.authenticate,
       targetOf: (id) => hub.hosted(id)?.access.target(),
     }),
-    environmentOf: sandboxEnvironment(options.hub.environment),
+    environmentOf,
     added: (session) => options.configure(session, hub),
   })
   handle = (session, activity) => {
@@ -111,7 +134,7 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
   }
   for (const [session, now] of early) handle(session, now)
   // Sandboxes of before a restart: their runners connect again, or are found missing.
-  for (const { id, life } of await store.list()) {
+  for (const { id, life } of await store.present()) {
     const session = hub.find(id)
     if (session) handle(id, { ...session.activity(), generation: life.generation })
   }

@@ -81,8 +81,11 @@ export const serve: Command = async ({ settings: given, log }) => {
     store: await openStore(settings, provider, log),
     version,
     idleMs: settings.sandboxIdleSeconds * 1000,
+    idleBufferMs: settings.sandboxIdleBufferSeconds * 1000,
+    lifeMs: settings.sandboxMaxSeconds * 1000,
     pausedMs:
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
+    storedMs: settings.sandboxPausedDays * 86_400_000,
     minimumVersion: settings.snapshotMinimumVersion,
     resources: resourcesOf(settings),
     quotas: {
@@ -92,6 +95,8 @@ export const serve: Command = async ({ settings: given, log }) => {
       minutesPerDay: orNone(settings.sandboxMinutesPerDay),
     },
     volumeMs: settings.sandboxVolumeDays * 86_400_000,
+    historyMs: settings.sandboxHistoryDays * 86_400_000,
+    costPerHour: settings.sandboxCostPerHour,
     whisperVolume: settings.whisperVolume,
     poolSize: settings.sandboxPool,
     runtimeKey: runtimeKey(settings, provider.name),

@@ -3,38 +3,24 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type ServeStack, startServeStack } from "../../src/cli/serve-stack.ts"
+import type { ServeStack } from "../../src/cli/serve-stack.ts"
 import { createNoopProvider } from "../../src/fleet/providers/noop.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { writeAddress } from "../../src/hub/hosts/bun/address.ts"
-import { systemClock } from "../../src/lib/clock.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
-import { silentLog } from "../kit/log.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { runnerFromSource } from "../kit/runner.ts"
+import { startStack } from "../fleet/kit/stack.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "fleet-command-"))
 let stack: ServeStack
 let session = ""
 
 beforeAll(async () => {
-  stack = await startServeStack({
+  stack = await startStack(folder, {
     provider: createNoopProvider(Date.now),
     store: openSqliteStore(":memory:"),
-    version: "0.2.0",
-    idleMs: 900_000,
-    pausedMs: undefined,
-    minimumVersion: undefined,
-    configure: async () => {},
-    hub: {
-      stateDir: folder,
-      workDir: folder,
-      port: 0,
-      environment: {},
-      clock: systemClock,
-      log: silentLog,
-      clientToken: CLIENT_TOKEN,
-    },
+    costPerHour: 0.5,
   })
   mkdirSync(join(folder, "hub"), { recursive: true })
   writeAddress(folder, { url: stack.hub.url, token: CLIENT_TOKEN })
@@ -60,12 +46,38 @@ test("ls and show print the sandboxes as a table or as JSON", async () => {
   expect(table).toMatchObject({ code: 0, err: "" })
   expect(table.out).toMatch(new RegExp(`^session .*\n${session} +running +noop +1 +sp-`))
   const shown = await fleet("show", session, "--json")
-  expect(JSON.parse(shown.out)).toMatchObject({ sessionId: session, status: "running" })
+  expect(JSON.parse(shown.out)).toMatchObject({
+    sessionId: session,
+    status: "running",
+    sandboxes: [
+      {
+        generation: 1,
+        provider: "noop",
+        image: "image:0.2.0",
+        endedAt: null,
+        cost: expect.any(Number),
+      },
+    ],
+  })
   expect(await fleet("show", "none")).toMatchObject({ code: 1, out: "" })
 })
 
+test("show lists the sandboxes that a session has had, with their cost if there is a price", async () => {
+  const { out } = await fleet("show", session)
+  const [, , empty, head, row] = out.split("\n")
+  expect(empty).toBe("")
+  expect(head).toMatch(
+    /^gen +created \(UTC\) +ended \(UTC\) +why +seconds +cost +provider +made from +sandbox$/,
+  )
+  expect(row).toMatch(
+    /^1 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +- +\d+ +\d+\.\d{4} +noop +image:0\.2\.0 +sp-/,
+  )
+})
+
 test("sweep and forget report what they did, and an impossible base snapshot says why", async () => {
-  expect((await fleet("sweep", "--dry-run")).out).toContain("0 without a session")
+  expect((await fleet("sweep", "--dry-run")).out).toBe(
+    "1 sandboxes seen, 0 without a session, 0 ended, 0 snapshots that no session knows\n",
+  )
   const refused = await fleet("base-snapshot")
   expect(refused.code).toBe(1)
   expect(refused.err).toContain("the provider noop cannot make base snapshots")

@@ -4,7 +4,12 @@ import { providerMakers } from "../../src/cli/serve-providers.ts"
 import { chooseProvider } from "../../src/fleet/providers/choose.ts"
 import { readInvocation } from "../../src/settings/settings.ts"
 import type { Environment } from "../../src/settings/setting.ts"
+import type { SandboxSpec } from "../../src/fleet/providers/contract.ts"
+import { CLOUD_IMAGE } from "../fleet/kit/cloud.ts"
+import { DAYTONA_KEY, startDaytonaDouble } from "../fleet/kit/daytona-double.ts"
+import { E2B_KEY, startE2bDouble } from "../fleet/kit/e2b-double.ts"
 import { silentLog } from "../fleet/kit/fleet.ts"
+import { MODAL_TOKEN_ID, MODAL_TOKEN_SECRET, startModalDouble } from "../fleet/kit/modal-double.ts"
 
 const choose = async (env: Environment) => {
   const invocation = readInvocation(["serve"], { HOME: "/tmp", ...env }, "/tmp")
@@ -60,6 +65,66 @@ describe("the sandbox provider of serve", () => {
       expect(alone).rejects.toThrow("SANDBOX_HUB_URL is missing")
     })
   }
+
+  test("SANDBOX_IDLE_BUFFER_SECONDS is the time that each cloud adds to the idle time of a sandbox", async () => {
+    const spec: SandboxSpec = {
+      session: "s",
+      generation: 1,
+      name: "sp-s-1",
+      labels: { deployment: "d", tenant: "t", session: "s", generation: "1" },
+      image: { kind: "image", id: "1.0.0" },
+      environment: { DO_WS_URL: "ws://127.0.0.1:1/sessions/s/ws" },
+      volumes: [],
+      ports: [9000],
+      resources: {},
+      idleMs: 300_000,
+      lifeMs: 7_200_000,
+    }
+    const env = {
+      SANDBOX_HUB_URL: "wss://hub.example.com",
+      SANDBOX_IDLE_BUFFER_SECONDS: "1200",
+      SANDBOX_IMAGE: CLOUD_IMAGE,
+    }
+    const limit = AbortSignal.timeout(30_000)
+    const e2b = await startE2bDouble()
+    const atE2b = await choose({
+      ...env,
+      SANDBOX_PROVIDER: "e2b",
+      E2B_API_KEY: E2B_KEY,
+      E2B_API_URL: e2b.url,
+      E2B_SANDBOX_URL: e2b.url,
+    })
+    expect(await atE2b.create(spec, limit)).toMatchObject({ is: "ok" })
+    expect(e2b.calls.find(({ path }) => path === "/v2/sandboxes")?.json).toMatchObject({
+      timeout: 1500,
+    })
+    await e2b.stop()
+    const daytona = await startDaytonaDouble()
+    const atDaytona = await choose({
+      ...env,
+      SANDBOX_PROVIDER: "daytona",
+      DAYTONA_API_KEY: DAYTONA_KEY,
+      DAYTONA_API_URL: daytona.apiUrl,
+    })
+    expect(await atDaytona.create(spec, limit)).toMatchObject({ is: "ok" })
+    const created = daytona.calls.find(
+      ({ method, path }) => method === "POST" && path === "/api/sandbox",
+    )
+    expect(created?.json).toMatchObject({ autoStopInterval: 25 })
+    await daytona.stop()
+    const modal = await startModalDouble()
+    process.env["MODAL_SERVER_URL"] = modal.url
+    const atModal = await choose({
+      ...env,
+      SANDBOX_PROVIDER: "modal",
+      MODAL_TOKEN_ID,
+      MODAL_TOKEN_SECRET,
+    })
+    expect(await atModal.create(spec, limit)).toMatchObject({ is: "ok" })
+    const asked = modal.calls.find(({ name }) => name === "sandboxCreateV2")?.request
+    expect(asked).toMatchObject({ definition: { timeoutSecs: 7200, idleTimeoutSecs: 1500 } })
+    await modal.stop()
+  }, 60_000)
 
   test("a type that does not exist fails with the list of types", () => {
     expect(choose({ SANDBOX_PROVIDER: "mars" })).rejects.toThrow("set it to one of local, docker")

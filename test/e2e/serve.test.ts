@@ -12,6 +12,7 @@ import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { createSandbox, runnerFromSource, type Sandbox } from "../kit/runner.ts"
 import { startServe } from "../kit/serve.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const THREAD = "C1:1700.1"
 let model: ScriptedModel
@@ -133,6 +134,22 @@ describe("a thread of conversation", () => {
     expect(paused.body).toMatchObject({ status: "paused" })
     model.on("wake", [text("Awake.")])
     expect(await say("p3", "@@wake@@")).toBe("Awake.")
+    expect(await life()).toMatchObject({ phase: "running", generation: 1 })
+  })
+
+  test("a stop of the thread ends the turn and puts the sandbox to sleep, and the next prompt wakes it", async () => {
+    model.on("endless", [
+      tool("bash", { command: "touch begun.txt; sleep 600", description: "wait" }),
+      text("Never said."),
+    ])
+    const message = "@@endless@@"
+    await call("POST", `/api/threads/${THREAD}/prompt`, { message, messageId: "p-endless" })
+    await untilTrue(() => existsSync(workspace("begun.txt")), "begin of the command")
+    expect((await call("POST", `/api/threads/${THREAD}/stop`)).status).toBe(200)
+    await answered("p-endless")
+    await untilTrue(async () => (await life()).phase === "paused", "paused sandbox")
+    model.on("after-stop", [text("Awake after the stop.")])
+    expect(await say("p-after-stop", "@@after-stop@@")).toBe("Awake after the stop.")
     expect(await life()).toMatchObject({ phase: "running", generation: 1 })
   })
 

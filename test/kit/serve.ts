@@ -7,6 +7,7 @@ import {
 } from "../../src/cli/serve-stack.ts"
 import type { FleetStore } from "../../src/fleet/store/ports.ts"
 import { systemClock } from "../../src/lib/clock.ts"
+import type { Log } from "../../src/lib/log.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { silentLog } from "./log.ts"
 import type { ScriptedModel } from "./model.ts"
@@ -17,9 +18,13 @@ export const startServe = (
   model: ScriptedModel,
   {
     environment,
+    log = silentLog,
     ...options
   }: Pick<ServeStackOptions, "provider" | "store"> &
-    Partial<ServeStackOptions> & { readonly environment?: Readonly<Record<string, string>> },
+    Partial<ServeStackOptions> & {
+      readonly environment?: Readonly<Record<string, string>>
+      readonly log?: Log
+    },
 ): Promise<ServeStack> =>
   startServeStack({
     version: "0.2.0",
@@ -35,7 +40,7 @@ export const startServe = (
       port: 0,
       environment: { ...place.environment, ...environment },
       clock: systemClock,
-      log: silentLog,
+      log,
       clientToken: CLIENT_TOKEN,
     },
     ...options,
@@ -46,21 +51,25 @@ export const endSandboxes = async (
   { keeper }: Pick<ServeStack, "keeper">,
   store: FleetStore,
 ): Promise<void> => {
-  for (const { id } of await store.list()) {
+  for (const { id } of await store.present()) {
     await keeper.want(id, "ended")
     await keeper.waitFor(id, ({ life }) => life.phase === "ended", AbortSignal.timeout(30_000))
   }
 }
 
-/** A POST of the operator; the parsed response. */
+/** A POST of the operator, for a person if one is named; the parsed response. */
 export const postToServe = async (
   { hub }: Pick<ServeStack, "hub">,
   path: string,
   body: object = {},
+  person?: string,
 ): Promise<Record<string, unknown>> => {
   const response = await fetch(`${hub.url}${path}`, {
     method: "POST",
-    headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+    headers: {
+      authorization: `Bearer ${CLIENT_TOKEN}`,
+      ...(person !== undefined && { "x-user-id": person }),
+    },
     body: JSON.stringify(body),
   })
   return (await response.json()) as Record<string, unknown>

@@ -16,5 +16,5 @@ describe("40,000 lives with each kind of provider keep every promise", () => {
 
 describe("each known fault of the machine is noticed by at least one property", () => {
   for (const mutant of mutants)
-    test(mutant.name, async () => expect(await caughtBy(mutant, 4000)).not.toEqual([]), 300_000)
+    test(mutant.name, async () => expect(await caughtBy(mutant, 4000, 1)).toHaveLength(1), 300_000)
 })

@@ -3,9 +3,9 @@
  * gets another one.
  */
 import { readFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { join } from "node:path"
 import type { Settings } from "../../settings/settings.ts"
+import { probePort } from "../port-in-use.ts"
 import { type Lock, takeLock } from "./lock.ts"
 
 /** A directory in `base`. */
@@ -31,14 +31,8 @@ export const chooseGatewayPort = async (
   const wanted = isStored ? last : gatewayPort
   const lock: Lock | undefined =
     wanted === gatewayPort ? takeLock(join(base, GATEWAY_PORT_LOCK)) : { release: () => {} }
-  if (lock && (await isFree(wanted, gatewayHost))) return { port: wanted, release: lock.release }
+  if (lock && probePort(gatewayHost, wanted) === "free")
+    return { port: wanted, release: lock.release }
   lock?.release()
   return fixed(0)
 }
-
-const isFree = (port: number, host: string): Promise<boolean> =>
-  new Promise((resolve) => {
-    const server = createServer()
-    server.once("error", () => resolve(false))
-    server.listen(port, host, () => server.close(() => resolve(true)))
-  })

@@ -2,19 +2,12 @@
  * A place is the state directory that `up` keeps for one working directory. Its name is derived from the real path, so
  * that two directories never share a session.
  */
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  writeFileSync,
-} from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { z } from "zod"
 import { digestOf } from "../../lib/digest.ts"
 import { readJson } from "../../lib/json.ts"
+import { replaceFile } from "../../lib/replace-file.ts"
 import { isAlive } from "../../runner/host/processes.ts"
 
 const placeRecord = z.object({
@@ -70,9 +63,7 @@ export const readPlace = (stateDir: string): Place | undefined => {
 
 export const writePlace = ({ stateDir, ...record }: Place): void => {
   mkdirSync(stateDir, { recursive: true, mode: 0o700 })
-  const draft = `${fileOf(stateDir)}.new`
-  writeFileSync(draft, `${JSON.stringify(record)}\n`, { mode: 0o600 })
-  renameSync(draft, fileOf(stateDir))
+  replaceFile(fileOf(stateDir), `${JSON.stringify(record)}\n`)
 }
 
 /** Every place below `base`, by directory. The second place of a directory follows its first one. */
