@@ -112,9 +112,9 @@ export const joinAgent = (options: JoinAgentOptions) => {
     },
     onFirstEvent: channels.streamGap,
     backpressure: link.room,
-    onReady: ({ client, url, models, defaultModel }) => {
+    onReady: ({ client, url, models, defaultModel, mayStartTurns }) => {
       model = defaultModel
-      channels.agentReady({ client, defaultModel, models })
+      channels.agentReady({ client, defaultModel, models }, mayStartTurns)
       readiness.agentReady(
         url,
         models.map((provider) => ({

@@ -69,6 +69,34 @@ describe("the first configuration", () => {
   })
 })
 
+describe("a prompt right after a configuration", () => {
+  const promptAfter = async (name: string, ...configs: readonly AgentConfig[]) => {
+    c.model.on(name, [text("yes")])
+    for (const config of configs) c.agent.say({ type: "opencode-config", config })
+    c.agent.say({ type: "prompt", messageId: name, content: `@@${name}@@` })
+    await idleFor(name)
+    return JSON.stringify(c.model.requests.at(-1)?.messages)
+  }
+
+  test("a prompt right after new instructions runs with them", async () => {
+    const words = "Answer like a curlew."
+    expect(await promptAfter("curlew", { instructions: [words] })).toContain(words)
+  })
+
+  test("a prompt right after a second configuration that comes during the restart for the first runs with both", async () => {
+    const pid = agentPid(c.runner)
+    const words = "Answer like a godwit."
+    c.agent.say({ type: "opencode-config", config: { isOrchestrator: true } })
+    await c.agent.until(
+      () => c.runner.log.at(-1)?.includes('"to":"launching"') === true,
+      "the restart",
+    )
+    expect(await promptAfter("godwit", { instructions: [words] })).toContain(words)
+    expect(agentPid(c.runner)).not.toBe(pid)
+    await configure({ isOrchestrator: false, instructions: [] })
+  })
+})
+
 describe("a configuration during a turn", () => {
   test("an equal configuration during a turn leaves the process and the turn unchanged", async () => {
     const pid = agentPid(c.runner)

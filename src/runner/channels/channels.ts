@@ -96,7 +96,8 @@ export interface Channels {
   readonly replyPermission: (permissionId: string, reply: PermissionReply) => boolean
   /** Undefined while OpenCode is not ready. */
   readonly agent: () => ReadyAgent | undefined
-  readonly agentReady: (agent: ReadyAgent) => void
+  /** Queued jobs start at once, or with the next call of this or of `resumeTurns` if `mayStartTurns` is false. */
+  readonly agentReady: (agent: ReadyAgent, mayStartTurns?: boolean) => void
   readonly agentLost: (why: string) => void
   readonly agentEvent: (event: AgentEvent) => void
   /** OpenCode's event stream was interrupted: events may be missing, so running turns read their sessions. */
@@ -299,9 +300,9 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       return turn !== undefined
     },
     agent: () => agent,
-    agentReady: (ready) => {
+    agentReady: (ready, mayStartTurns = true) => {
       agent = ready
-      pausing = undefined
+      pausing = mayStartTurns ? undefined : (pausing ?? Promise.withResolvers())
       for (const channel of all()) channel.agentReady(ready)
       void findForeignTurns(ready)
     },

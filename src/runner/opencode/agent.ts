@@ -99,10 +99,12 @@ export interface AgentOptions {
     readonly url: string
     readonly models: readonly ProviderModels[]
     readonly defaultModel: string | undefined
+    /** False if a newer configuration is requested: turns wait until OpenCode has it. */
+    readonly mayStartTurns: boolean
   }) => void
   readonly onLost: (why: string) => void
   readonly onFatal: (error: string) => void
-  /** Starts no further turn; resolves when none runs. `onReady` or `resumeTurns` lifts it. */
+  /** Starts no further turn; resolves when none runs. `onReady` with `mayStartTurns`, or `resumeTurns`, lifts it. */
   readonly pauseTurns: () => Promise<void>
   readonly resumeTurns: () => void
   readonly clock: Clock
@@ -240,7 +242,13 @@ export const createAgent = (options: AgentOptions): Agent => {
       subscribed,
     ])
     const preferred = settings.model ?? knownModel(models, configured)
-    options.onReady({ client, url, models, defaultModel: defaultModel(models, preferred) })
+    options.onReady({
+      client,
+      url,
+      models,
+      defaultModel: defaultModel(models, preferred),
+      mayStartTurns: !supervisor.isSuperseded(),
+    })
   }
 
   const supervisor = createSupervisor({

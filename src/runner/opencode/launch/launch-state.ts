@@ -60,8 +60,8 @@ export type LaunchEffect =
 
 export type Phase =
   | { readonly name: "off" }
-  /** Waits a moment so that configurations sent in a burst are applied as one. */
-  | { readonly name: "batching" }
+  /** Waits a moment so that configurations sent in a burst are applied as one. No turn starts meanwhile. */
+  | { readonly name: "batching"; readonly areTurnsPaused: boolean }
   | { readonly name: "pausing-turns" }
   | { readonly name: "launching"; readonly plan: PlanRef; readonly restarted: boolean }
   | { readonly name: "reloading"; readonly plan: PlanRef }
@@ -99,3 +99,18 @@ export const initialLaunchState = (lastWorking?: PlanRef): LaunchState => ({
   launchedAt: 0,
   failures: [],
 })
+
+/** A newer configuration than the one that is being launched or read was requested meanwhile. */
+export const isSuperseded = ({ phase, requested }: LaunchState): boolean =>
+  "plan" in phase && requested !== undefined && requested.hash !== phase.plan.hash
+
+/** The hashes of the plans that a later effect may name. */
+export const plansInUse = ({
+  phase,
+  requested,
+  running,
+  lastWorking,
+}: LaunchState): ReadonlySet<string> => {
+  const plans = [requested, running, lastWorking, "plan" in phase ? phase.plan : undefined]
+  return new Set(plans.flatMap((plan) => plan?.hash ?? []))
+}

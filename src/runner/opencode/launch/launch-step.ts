@@ -33,6 +33,8 @@ export const stepLaunch = (
     case "timer":
       return onTimer(state, event.name, limits)
     case "turns-paused":
+      if (state.phase.name === "batching")
+        return enter(state, { name: "batching", areTurnsPaused: true })
       return state.phase.name === "pausing-turns" ? applyRequested(state) : [state, []]
     case "launched":
       return onLaunched(state, event.plan, event.adopted, now)
@@ -90,7 +92,13 @@ const reconcile = (state: LaunchState): Step => {
       ...(isUnreported ? [applied] : []),
     )
   }
-  return enter(state, { name: "batching" }, { do: "set-timer", name: "batch", ms: BATCH_MS })
+  // At once: a prompt that follows the configuration must run with it.
+  const pause: readonly LaunchEffect[] = running ? [{ do: "pause-turns" }] : []
+  return enter(state, { name: "batching", areTurnsPaused: false }, ...pause, {
+    do: "set-timer",
+    name: "batch",
+    ms: BATCH_MS,
+  })
 }
 
 const onTimer = (state: LaunchState, name: TimerName, limits: LaunchLimits): Step => {
@@ -98,10 +106,10 @@ const onTimer = (state: LaunchState, name: TimerName, limits: LaunchLimits): Ste
   if (name === "batch" && phase.name === "batching") {
     if (!state.running) return launch(state, false)
     if (state.running.hash === state.requested?.hash) return reconcile(state)
+    if (phase.areTurnsPaused) return applyRequested(state)
     return enter(
       state,
       { name: "pausing-turns" },
-      { do: "pause-turns" },
       { do: "set-timer", name: "pause-deadline", ms: limits.pauseTimeoutMs },
     )
   }

@@ -7,10 +7,12 @@ import type { LaunchPlan } from "../config/launch-plan.ts"
 import { LaunchError } from "./launch-error.ts"
 import {
   initialLaunchState,
+  isSuperseded,
   type LaunchEffect,
   type LaunchEvent,
   type LaunchState,
   type PlanRef,
+  plansInUse,
 } from "./launch-state.ts"
 import { stepLaunch } from "./launch-step.ts"
 import type { RunningAgent } from "./launcher.ts"
@@ -34,7 +36,7 @@ export interface SupervisorOptions {
   readonly waitUntilHung: (agent: RunningAgent, gone: AbortSignal) => Promise<string | undefined>
   readonly onLost: (why: string) => void
   readonly onFatal: (error: string) => void
-  /** Starts no further turn; resolves when none runs. A new process or `resumeTurns` lifts it. */
+  /** Starts no further turn; resolves when none runs. `resumeTurns` or an OpenCode with the newest configuration lifts it. */
   readonly pauseTurns: () => Promise<void>
   readonly resumeTurns: () => void
   readonly pauseTimeoutMs: number
@@ -52,6 +54,8 @@ export interface Supervisor {
   /** Starts OpenCode with the saved configuration, unless one was requested already. */
   readonly start: () => void
   readonly configure: (change: RuntimeConfig) => Promise<ConfigOutcome>
+  /** The configuration that OpenCode starts or reads is not the newest one: prompts wait for that. */
+  readonly isSuperseded: () => boolean
   readonly phase: () => string
   readonly pid: () => number | undefined
   readonly stop: () => Promise<void>
@@ -78,6 +82,8 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
   let launching: { readonly cancel: () => void; readonly finished: Promise<void> } | undefined
   let current: CurrentProcess | undefined
   let isHung = false
+  /** Counts pauses and their ends: a pause that was lifted is not reported when it is reached later. */
+  let pauses = 0
 
   const makePlanRef = (config: RuntimeConfig): PlanRef => {
     const plan = options.makePlan(config)
@@ -112,10 +118,12 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
     const [from, to] = [before.phase.name, next.phase.name]
     if (from !== to) log.debug("agent.phase", { from, to })
     for (const effect of effects) perform(effect)
-    // The request that turns were paused for was withdrawn.
-    if (from === "pausing-turns" && to === "up") options.resumeTurns()
-    const inUse = [next.requested, next.running, next.lastWorking].map((plan) => plan?.hash)
-    for (const hash of plans.keys()) if (!inUse.includes(hash)) plans.delete(hash)
+    if (from !== "up" && to === "up") {
+      pauses += 1
+      options.resumeTurns()
+    }
+    const inUse = plansInUse(next)
+    for (const hash of plans.keys()) if (!inUse.has(hash)) plans.delete(hash)
   }
 
   const perform = (effect: LaunchEffect): void => {
@@ -127,7 +135,7 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
       case "stop-process":
         return void stopProcess()
       case "pause-turns":
-        return void options.pauseTurns().then(() => dispatch({ type: "turns-paused" }))
+        return void pauseTurns()
       case "set-timer":
         return timers.arm(effect.name, effect.ms, () =>
           dispatch({ type: "timer", name: effect.name }),
@@ -153,6 +161,12 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
         })
         return ended.resolve()
     }
+  }
+
+  const pauseTurns = async (): Promise<void> => {
+    const pause = (pauses += 1)
+    await options.pauseTurns()
+    if (pause === pauses) dispatch({ type: "turns-paused" })
   }
 
   const lastWorkingConfig = (): RuntimeConfig =>
@@ -261,6 +275,7 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
         return Promise.resolve(refused)
       }
     },
+    isSuperseded: () => state !== undefined && isSuperseded(state),
     phase: () => state?.phase.name ?? "off",
     pid: () => current?.agent.pid,
     stop: () => {

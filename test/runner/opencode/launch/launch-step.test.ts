@@ -3,10 +3,12 @@ import { describe, expect, test } from "bun:test"
 import { array, assert, nat, property } from "fast-check"
 import {
   initialLaunchState,
+  isSuperseded,
   type LaunchEffect,
   type LaunchEvent,
   type LaunchState,
   type PlanRef,
+  plansInUse,
 } from "../../../../src/runner/opencode/launch/launch-state.ts"
 import {
   MAX_FAILURES,
@@ -71,11 +73,45 @@ describe("a configuration while OpenCode runs", () => {
     expect(state.phase.name).toBe("up")
   })
 
-  test("a configuration with the same process hash pauses turns, then reloads", () => {
+  test("a configuration pauses turns at once, so that a prompt that follows it runs with it", () => {
+    const [paused, effects] = after([{ type: "config-requested", plan: plan(2) }], {
+      from: running(plan(1)),
+    })
+    expect(names(effects)).toEqual(["pause-turns", "set-timer"])
+    const [, reloads] = after([{ type: "turns-paused" }, batchOver], { from: paused })
+    expect(reloads).toEqual([{ do: "reload", plan: plan(2) }])
+  })
+
+  test("a configuration that is withdrawn in the burst that brought it changes nothing", () => {
+    const [state, effects] = after(
+      [
+        { type: "config-requested", plan: plan(2) },
+        { type: "turns-paused" },
+        { type: "config-requested", plan: plan(3, "h1") },
+        batchOver,
+      ],
+      { from: running(plan(1)) },
+    )
+    expect(names(effects)).toEqual(["report-applied"])
+    expect(state.phase.name).toBe("up")
+  })
+
+  test("a configuration that is requested during a launch supersedes the launched one", () => {
+    const [launching] = after([{ type: "config-requested", plan: plan(1) }, batchOver])
+    expect(isSuperseded(launching)).toBe(false)
+    const [outdated] = after([{ type: "config-requested", plan: plan(2) }], { from: launching })
+    expect(isSuperseded(outdated)).toBe(true)
+    const launched = { type: "launched", plan: plan(1), adopted: false } as const
+    const [state, effects] = after([launched], { from: outdated })
+    expect(names(effects)).toEqual(["report-applied", "pause-turns", "set-timer"])
+    expect(isSuperseded(state)).toBe(false)
+  })
+
+  test("a configuration with the same process hash waits for the running turns, then reloads", () => {
     const [, drains] = after([{ type: "config-requested", plan: plan(2) }, batchOver], {
       from: running(plan(1)),
     })
-    expect(names(drains)).toEqual(["pause-turns", "set-timer"])
+    expect(names(drains)).toEqual(["set-timer"])
     const [, effects] = after(
       [{ type: "config-requested", plan: plan(2) }, batchOver, { type: "turns-paused" }],
       {
@@ -213,12 +249,17 @@ const simulate = (seeds: readonly number[]) => {
   let processes = 0
   let pending: LaunchEffect[] = []
   const unreplied = new Set<number>()
+  /** The plans that are kept, as the supervisor keeps them. */
+  const kept = new Set<string>()
   let ended = 0
 
   const dispatch = (event: LaunchEvent) => {
+    if (event.type === "config-requested") kept.add(event.plan.hash)
     const [next, effects] = stepLaunch(state, event, now, limits)
     state = next
     for (const effect of effects) {
+      if ("plan" in effect && !kept.has(effect.plan.hash))
+        throw new Error(`${effect.do} names a plan that was dropped`)
       if (effect.do === "report-applied")
         for (const open of unreplied) if (open <= effect.plan.serial) unreplied.delete(open)
       if (effect.do === "report-refused")
@@ -230,6 +271,8 @@ const simulate = (seeds: readonly number[]) => {
       if (["launch", "reload", "stop-process", "pause-turns", "set-timer"].includes(effect.do))
         pending.push(effect)
     }
+    const inUse = plansInUse(next)
+    for (const hash of kept) if (!inUse.has(hash)) kept.delete(hash)
   }
 
   const perform = (effect: LaunchEffect, luck: number) => {
