@@ -114,6 +114,19 @@ test("a thread's first prompt is answered in a sandbox that was started ahead, a
   expect(readdirSync(join(localRoot(), "boxes"))).toHaveLength(2)
 }, 170_000)
 
+test("the config of a new session of the page reaches the agent in a sandbox that was started ahead", async () => {
+  await untilFull()
+  const id = (await waiting())?.id ?? ""
+  const created = { config: { instructions: ["Wade slowly, beak down."] } }
+  expect(await postToServe(stack, "/sessions", created)).toMatchObject({ ok: true, session: id })
+  model.on("wade", [text("Waded.")])
+  const view = await connectClient(stack.hub.url, CLIENT_TOKEN, { session: id })
+  clients.push(view)
+  const { messageId } = await view.ask({ type: "prompt", content: "@@wade@@" })
+  await view.until(() => view.answerTo(String(messageId)) === "Waded.", "the answer", 50_000)
+  expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("Wade slowly, beak down.")
+}, 170_000)
+
 /** The files below this test's directories, and the running processes, that contain a text. */
 const holdersOf = (secret: string): readonly string[] => {
   const files = Bun.spawnSync(["grep", "-rlaF", "-e", secret, place.root]).stdout.toString()

@@ -92,7 +92,7 @@ export const handleVerb = async (
   if (message.type === "config") {
     const { config, patch } = message
     if (!config && !patch) return refuse("bad-request", "config: send `config`, `patch` or both")
-    return session.configure(config ?? {}, { sendToRunner: true, patch })
+    return session.configure(config ?? {}, { withResult: true, patch })
   }
   if (message.type === "approve-execution") return session.clients.approve(message)
   if (message.type === "open") {

@@ -16,13 +16,14 @@ const MAX_SEALED = 1_900_000
 export type Configure = (
   change: object,
   options?: {
-    readonly sendToRunner?: boolean
+    /** The reply has a request id, and the runner's result of the change carries it. */
+    readonly withResult?: boolean
     /** Applied after `change`. */
     readonly patch?: ConfigPatch | undefined
   },
 ) => Promise<Reply>
 
-/** Merges `change` into the config: absent fields keep their value. The runner gets the fields that have changed. */
+/** Merges `change` into the config: absent fields keep their value. A connected runner gets the fields that have changed. */
 export const createConfigure = (context: SessionContext): Configure => {
   const { ports, values, runnerConnection } = context
   let last: Promise<unknown> = Promise.resolve()
@@ -30,7 +31,7 @@ export const createConfigure = (context: SessionContext): Configure => {
   const apply = async (
     given: object,
     patch: ConfigPatch | undefined,
-    sendToRunner: boolean,
+    withResult: boolean,
   ): Promise<Reply> => {
     const patched = patch && patchConfig({ ...values.config(), ...given }, patch)
     if (patched?.ok === false) return refuse(patched.problem)
@@ -39,20 +40,25 @@ export const createConfigure = (context: SessionContext): Configure => {
     if (text.length > MAX_CHARACTERS) return tooLong
     const sealed = await ports.seal(text)
     if (sealed.length > MAX_SEALED) return tooLong
-    const requestId = sendToRunner ? ports.newId() : undefined
+    const requestId = withResult ? ports.newId() : undefined
+    const isForRunner = requestId !== undefined || Object.keys(change).length > 0
     context.commit(() => {
       values.setPrivate("config", sealed)
       values.setPublic("config", publicConfig(readConfig(text)))
-      if (requestId !== undefined && runnerConnection.state().connection !== null)
-        context.sendToRunner({ type: "opencode-config", config: change, requestId })
+      if (isForRunner && runnerConnection.state().connection !== null)
+        context.sendToRunner({
+          type: "opencode-config",
+          config: change,
+          ...(requestId !== undefined && { requestId }),
+        })
     })
     values.setConfig(text)
     context.commit(() => publishModel(values, undefined))
     return { ok: true, ...(requestId !== undefined && { requestId }) }
   }
 
-  return (change, { sendToRunner = false, patch } = {}) => {
-    const result = last.then(() => apply(change, patch, sendToRunner))
+  return (change, { withResult = false, patch } = {}) => {
+    const result = last.then(() => apply(change, patch, withResult))
     last = result.catch(() => undefined)
     return result
   }

@@ -22,7 +22,8 @@ const hub = await startLocalHub({
   clientToken: CLIENT_TOKEN,
 })
 const session = hub.create(name)
-session.setRunnerToken(await hashOf(RUNNER_TOKEN))
+// The config first: a runner that is waiting connects as soon as its token counts.
 await session.configure(JSON.parse(config) as object)
+session.setRunnerToken(await hashOf(RUNNER_TOKEN))
 await hub.resume()
 process.stdout.write(`${hub.port}\n`)

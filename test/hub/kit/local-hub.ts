@@ -44,8 +44,8 @@ export const startHubBeside = async (
 ): Promise<LocalHub> => {
   const hub = await startHubIn({ stateDir: join(root, "hub"), workDir, environment }, options)
   const made = hub.create(session)
-  made.setRunnerToken(await hashOf(RUNNER_TOKEN))
   await made.configure(scriptedConfig(model))
+  made.setRunnerToken(await hashOf(RUNNER_TOKEN))
   return hub
 }
 
