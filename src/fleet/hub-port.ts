@@ -29,7 +29,7 @@ export interface HubPort {
   readonly takesGitCredentials: (session: string) => Promise<boolean>
   /** Queues a prompt. A repeated message id changes nothing. */
   readonly prompt: (session: string, messageId: string, content: string) => Promise<void>
-  /** Stops what the agent does. */
+  /** Stops what the agent does; what is queued for it is withdrawn. */
   readonly stop: (session: string) => Promise<void>
   /** Ends the session: it takes no prompt any more. */
   readonly end: (session: string, why: string) => Promise<void>

@@ -83,10 +83,37 @@ describe("a sandbox of another session agent", () => {
       { runnerToken: "another runner token of the caller" },
       { jwtSecret: "another gateway key of the caller" },
       { doWsUrl: "wss://other.example/ws" },
+      // Variables and files of a persona are those that the sandbox was started with.
+      { envVars: { PLUMAGE: "winter" } },
+      { personaFiles: [{ filename: "PERSONA.md", content: "Wade." }] },
     ])
       expect(await again(more)).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
     const restored = await call("POST", "/restore-session", { ...given, snapshotImageId: "snap" })
     expect(restored).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
+  })
+
+  test("a restore from a snapshot that does not exist is refused, and makes no empty sandbox", async () => {
+    const sessionId = "elsewhere-2"
+    const body = { ...given, sessionId, userId: "dora", snapshotImageId: "never-made" }
+    expect(await call("POST", "/restore-session", body)).toMatchObject({
+      status: 404,
+      body: { code: "no-snapshot", error: "the snapshot never-made does not exist" },
+    })
+    expect(provider.specs.filter(({ session }) => session === sessionId)).toEqual([])
+    const { status } = await call("POST", "/create-session", body)
+    expect(status).toBe(200)
+  })
+
+  test("the volume of a workspace is deleted when no sandbox uses it", async () => {
+    const { sessionId } = given
+    const remove = () => call("POST", "/delete-workspace", { sessionId })
+    expect(await remove()).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
+    expect(provider.removedVolumes).toEqual([])
+    const sandboxId = (await store.find(sessionId))?.life.ref
+    await call("POST", "/terminate-session", { sandboxId })
+    expect(await remove()).toMatchObject({ status: 200, body: { success: true } })
+    expect(provider.removedVolumes).toEqual([`workspace-${sessionId}`])
+    await call("POST", "/create-session", given)
   })
 
   test("only the provider's own word makes its status terminated", async () => {

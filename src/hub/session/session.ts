@@ -200,7 +200,11 @@ export const createSession = (ports: Ports, config?: string): Session => {
         dispatch(context)
       })
     },
-    stop: (channel) => void commit(() => stopPrompts(context, channel)),
+    stop: (channel) =>
+      commit(() => {
+        withdrawAll(context, channel)
+        stopPrompts(context, channel)
+      }),
     orderWorkflow: (id, frame) => {
       refuseIfEnded(values)
       commit(() => {
