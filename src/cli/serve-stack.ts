@@ -92,6 +92,8 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
   let handle = (session: string, now: SessionActivity): void => void early.push([session, now])
 
   const environmentOf = sandboxEnvironment(options.hub.environment)
+  // The hub listens before there is a fleet: the first requests wait for it.
+  const { promise: made, resolve: isMade } = Promise.withResolvers<Fleet>()
 
   const hub: LocalHub = await startLocalHub({
     ...options.hub,
@@ -99,20 +101,20 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     gitCredentials: (owner) =>
       owner === POOL_OWNER ? {} : divideVariables(environmentOf(owner)).git,
     activity: (session, now) => handle(session, now),
-    routes: (request) => fleet.door(request),
-    gatewayUrl: (session) => fleet.gatewayUrl(session),
+    routes: async (request) => (await made).door(request),
+    gatewayUrl: async (session) => (await made).gatewayUrl(session),
     warmSessions: {
       take: async (owner) => {
         try {
-          return await fleet.pool.take(owner)
+          return await (await made).pool.take(owner)
         } catch (error) {
           // Without it the session's first prompt starts a sandbox.
           log.warn("pool.take-failed", { error: String(error) })
           return undefined
         }
       },
-      give: (id, creator) => fleet.pool.give(id, creator),
-      putBack: (id) => fleet.pool.putBack(id),
+      give: async (id, creator) => (await made).pool.give(id, creator),
+      putBack: async (id) => (await made).pool.putBack(id),
     },
   })
   const fleet = await createFleet({
@@ -127,6 +129,7 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     environmentOf,
     added: (session) => options.configure(session, hub),
   })
+  isMade(fleet)
   handle = (session, activity) => {
     const owner = hub.hosted(session)?.access.owner() ?? LOCAL_OWNER
     // A failure is logged by the follower; the next report repeats the state.

@@ -6,8 +6,11 @@ import { join } from "node:path"
 import type { ServeStack } from "../../src/cli/serve-stack.ts"
 import { specElsewhere } from "../../src/fleet/providers/elsewhere.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import { startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { recordingLog } from "../kit/log.ts"
+import { untilTrue } from "../kit/until-true.ts"
+import { freePort } from "../kit/free-port.ts"
 import { runnerProvider, type RunnerProvider } from "./kit/runner-provider.ts"
 import { startStack } from "./kit/stack.ts"
 
@@ -197,7 +200,50 @@ describe("a sandbox that is asked for", () => {
       expect(refused).toMatchObject({ status: 429, body: { code: "quota" } })
       expect(refused.headers.get("retry-after")).toBe("30")
     }
+    const id = first.split("/").at(-1) ?? ""
+    const link = await call("POST", `/sessions/${id}/links`, { to: "terminal" }, "quinn")
+    expect(link.status).toBe(503)
+    expect(JSON.stringify(link.body)).toContain("could not be woken")
     expect((await call("GET", `${first}/status`, undefined, "quinn")).body["status"]).toBe("paused")
+  })
+
+  for (const [verb, user] of [
+    ["pause", "lea"],
+    ["hibernate", "leo"],
+  ] as const)
+    test(`a link to a sandbox after ${verb} wakes it and has the address of the one that runs then`, async () => {
+      const path = await running("L:1", user)
+      const asleep = await call("POST", `${path}/${verb}?wait=1`, undefined, user)
+      expect(asleep.body["status"]).toBe("paused")
+      const id = path.split("/").at(-1) ?? ""
+      const link = await call("POST", `/sessions/${id}/links`, { to: "terminal" }, user)
+      const now = await call("GET", `${path}/status`, undefined, user)
+      expect(now.body["status"]).toBe("running")
+      expect(new URL(String(link.body["url"])).host).toBe(
+        `${String(now.body["providerSandboxId"])}.sandboxes.example`,
+      )
+    })
+
+  test("a link to a session that another program runs has the address of that runner, and starts no sandbox", async () => {
+    const path = await running("L:1", "lou")
+    const id = path.split("/").at(-1) ?? ""
+    const made = provider.specs.length
+    const token = "a token of another program"
+    await call("PUT", `/sessions/${id}`, { runnerToken: token }, "lou")
+    const other = startFakeRunner({
+      url: stack.hub.runnerUrl(id),
+      token,
+      stateDir: join(folder, "other"),
+      answer: () => [],
+      eager: true,
+      gatewayUrl: "https://box.example",
+    })
+    const hasAddress = () => stack.hub.find(id)?.gatewayUrl() === "https://box.example"
+    await untilTrue(hasAddress, "the other runner")
+    const link = await call("POST", `/sessions/${id}/links`, { to: "terminal" }, "lou")
+    expect(new URL(String(link.body["url"])).host).toBe("box.example")
+    expect(provider.specs).toHaveLength(made)
+    await other.stop()
   })
 
   test("a prompt for a session whose end the fleet has not heard of is refused, not a fault of the server", async () => {
@@ -216,4 +262,30 @@ describe("a sandbox that is asked for", () => {
     const path = "/api/marketplace/expert/prepare-invoke"
     expect((await call("POST", path, chat, "nora")).status).toBe(200)
   })
+})
+
+test("a request that comes before the fleet is there waits for it", async () => {
+  const state = mkdtempSync(join(tmpdir(), "fleet-early-"))
+  const own = openSqliteStore(":memory:")
+  const { promise: isKnown, resolve: go } = Promise.withResolvers<void>()
+  const port = await freePort()
+  const starting = startStack(state, {
+    provider: runnerProvider(),
+    store: { ...own, deployment: () => isKnown.then(() => own.deployment()) },
+    hub: { port },
+  })
+  const early = async (): Promise<Response> =>
+    fetch(`http://127.0.0.1:${port}/api/sandboxes`, {
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+    }).catch(async () => {
+      // Nobody listens yet.
+      await Bun.sleep(10)
+      return early()
+    })
+  const answer = early()
+  await Bun.sleep(500)
+  go()
+  expect((await answer).status).toBe(200)
+  await (await starting).stop()
+  rmSync(state, { recursive: true, force: true })
 })
