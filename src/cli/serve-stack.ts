@@ -74,6 +74,8 @@ const hubPortOf = (hub: LocalHub): HubPort => {
       const session = mustFind(id)
       // The fleet may not have heard of its end yet.
       if (session.status().status === "ended") throw new HubRefusal(`the session ${id} has ended`)
+      const problem = session.problemOfPrompt(messageId, content)
+      if (problem !== undefined) throw new HubRefusal(problem)
       session.prompt(
         { type: "prompt", messageId, content, ...channelAddress(MAIN_CHANNEL) },
         MAIN_CHANNEL,

@@ -257,6 +257,17 @@ describe("a sandbox that is asked for", () => {
     expect(refused).toMatchObject({ status: 409, body: { code: "refused-by-hub" } })
   })
 
+  test("a message id that another message has is refused, and the same message again changes nothing", async () => {
+    await running("M:1", "mia")
+    const say = (message: string) =>
+      call("POST", "/api/threads/M:1/prompt", { message, messageId: "once" }, "mia")
+    expect((await say("wade")).status).toBe(200)
+    expect((await say("wade")).status).toBe(200)
+    const refused = await say("fly")
+    expect(refused).toMatchObject({ status: 409, body: { code: "refused-by-hub" } })
+    expect(refused.body["error"]).toContain("was used for another message")
+  })
+
   test("the optional fields of a chat may be null", async () => {
     const chat = { chatSessionId: "c", expertIdentifier: null, projectId: null }
     const path = "/api/marketplace/expert/prepare-invoke"

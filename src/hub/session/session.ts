@@ -41,7 +41,7 @@ import {
 import { hasOtherModel, setOwnerModel, setSessionModel } from "./prompt-models.ts"
 import type { Prompt } from "./queue.ts"
 import { readChannelKeys } from "./channel-summaries.ts"
-import { type AgentConfig, movableRow, readRow } from "./rows.ts"
+import { type AgentConfig, movableRow, readPrompt, readRow } from "./rows.ts"
 import { type SearchResult, searchText } from "./search.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
@@ -75,6 +75,8 @@ export interface Session {
   readonly setModel: (model: string) => void
   /** A prompt of another session or of a trigger. Idempotent by its `messageId`. Throws when the session has ended. */
   readonly prompt: (prompt: Prompt, channel: string, options?: PromptOptions) => void
+  /** Why a prompt with this `messageId` would not be queued: another one has it. A repeated prompt is no problem. */
+  readonly problemOfPrompt: (messageId: string, content: string) => string | undefined
   /** Stops the running prompts of a channel and withdraws its queued ones. */
   readonly stop: (channel: string) => void
   /** Makes this session a child: its parent gets a prompt when it ends, fails or asks. */
@@ -199,6 +201,12 @@ export const createSession = (ports: Ports, config?: string): Session => {
         if (interrupt) stopPrompts(context, channel)
         dispatch(context)
       })
+    },
+    problemOfPrompt: (messageId, content) => {
+      const known = queue.find(messageId)
+      return known === undefined || readPrompt(known.prompt).content === content
+        ? undefined
+        : `the message id ${messageId} was used for another message: send a new one`
     },
     stop: (channel) =>
       commit(() => {

@@ -125,6 +125,8 @@ const calls: Omit<Calls, "open" | "reserve"> = {
   },
   prompt: ({ messageId, content }, _host, { session }) => {
     if (session.status().status === "ended") throw new CallError(410, "the session has ended")
+    const problem = session.problemOfPrompt(messageId, content)
+    if (problem !== undefined) throw new CallError(409, problem)
     session.prompt(
       { type: "prompt", messageId, content, ...channelAddress(MAIN_CHANNEL) },
       MAIN_CHANNEL,
