@@ -6,7 +6,15 @@ import type { Clock } from "../lib/clock.ts"
 import { digestOf } from "../lib/digest.ts"
 import { describeError, type Log } from "../lib/log.ts"
 import { workspaceVolume } from "./core/names.ts"
-import { fitOf, isReady, planPool, POOL_TENANT, poolKeyOf } from "./core/pool.ts"
+import {
+  fitOf,
+  isReady,
+  pauseAfter,
+  planPool,
+  POOL_TENANT,
+  type PoolPause,
+  poolKeyOf,
+} from "./core/pool.ts"
 import { type HubPort, HubRefusal } from "./hub-port.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Metrics } from "./metrics.ts"
@@ -68,6 +76,8 @@ export const createPool = (options: PoolOptions): Pool => {
   let isStopped = false
   let isSettled = false
   let claims = 0
+  /** Of this replica: another one that takes over makes a first attempt at once. */
+  let pause: PoolPause | undefined
   let running: Promise<void> | undefined
 
   const keyOf = (tenant: string): string =>
@@ -186,14 +196,29 @@ export const createPool = (options: PoolOptions): Pool => {
     )
   }
 
+  /** Entries that fail are replaced ever later. A sandbox that could be made, for any session, ends that. */
+  const look = async (entries: readonly StoredSession[]): Promise<void> => {
+    const made = pause ? await store.openRecords(options.provider.name) : []
+    const worked = made.reduce((newest, { createdAt }) => Math.max(newest, createdAt), 0)
+    const aims = { key: keyOf(POOL_TENANT), at: clock.now() }
+    const next = pauseAfter(pause, entries, worked, aims)
+    if (next && next !== pause)
+      log.warn("pool.paused", { times: next.times, ms: next.until - next.since })
+    pause = next
+  }
+
   const work = async (): Promise<void> => {
     const sessions = await store.pooled()
     for (const claimed of sessions.filter(({ id, kind }) => kind === "claimed" && !taken.has(id)))
       await alone(claimed.id, settle(claimed))
     const entries = sessions.filter(({ kind }) => kind === "pool")
-    const plan = planPool(entries, { key: keyOf(POOL_TENANT), size, at: clock.now() })
+    await look(entries)
+    const aims = { key: keyOf(POOL_TENANT), size, at: clock.now(), pausedUntil: pause?.until }
+    const plan = planPool(entries, aims)
     isSettled =
-      plan.add === 0 && entries.length === size && entries.every(({ life }) => isReady(life))
+      plan.add === 0 &&
+      (entries.length === size || pause !== undefined) &&
+      entries.every(({ life }) => isReady(life))
     for (const id of plan.forget) await alone(id, forget(id))
     for (const id of plan.end) await alone(id, finish(id))
     for (const id of plan.start) await alone(id, begin(id))

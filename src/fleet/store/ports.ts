@@ -97,7 +97,7 @@ export interface RecordsPort {
   /** The sandboxes of this provider whose end is not recorded. */
   readonly openRecords: (
     provider: string,
-  ) => Promise<readonly Pick<SandboxRecord, "session" | "ref">[]>
+  ) => Promise<readonly Pick<SandboxRecord, "session" | "ref" | "createdAt">[]>
   readonly endRecord: (session: string, ref: string, why: WhyEnded, at: number) => Promise<void>
   /** Deletes the records of sandboxes that ended before this time. */
   readonly purgeHistory: (before: number) => Promise<void>
