@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { isOpen, recordsAfter } from "../../src/fleet/core/history.ts"
 import { type Life, newLife } from "../../src/fleet/core/life.ts"
+import { gained, highest } from "../../src/fleet/core/prompt-counts.ts"
 import { createRefusal, DAY_MS } from "../../src/fleet/core/quota.ts"
 import type { FleetStore, StoredSession } from "../../src/fleet/store/ports.ts"
 import { createWaiters } from "../../src/fleet/wait-for-change.ts"
@@ -397,6 +398,35 @@ export const storeContract = (
       ).toBeUndefined()
       await store.purge(at + 86_400_000)
       expect(await other.creates("user:many", 0)).toEqual([])
+    })
+
+    test("twenty reports about the prompts of a session at the same time: each step is counted once", async () => {
+      const at = 9_000_000_000
+      const counts = (done: number) => ({ done, failed: 0, retried: 0, replaced: 0 })
+      let counted = 0
+      const report = (on: FleetStore, done: number) =>
+        on.countPrompts("counted", at, (known) => {
+          if (known) counted += gained(known, counts(done)).done
+          return known ? highest(known, counts(done)) : counts(done)
+        })
+      await report(store, 0)
+      await Promise.all(
+        Array.from({ length: 20 }, (_, index) => report(index % 2 === 0 ? store : other, index)),
+      )
+      expect(counted).toBe(19)
+      let left: unknown
+      await other.countPrompts("counted", at, (known) => {
+        left = known
+        return undefined
+      })
+      expect(left).toEqual(counts(19))
+      await report(store, 5)
+      await store.purge(at + 90 * DAY_MS)
+      await other.countPrompts("counted", at, (known) => {
+        left = known
+        return undefined
+      })
+      expect(left).toBeUndefined()
     })
 
     const running = (ref: string, generation = 1): Life => ({

@@ -1,6 +1,7 @@
 /** What the fleet needs of its database. SQLite serves one process, PostgreSQL serves many replicas. */
 import type { SandboxRecord, WhyEnded } from "../core/history.ts"
 import type { Life } from "../core/life.ts"
+import type { PromptCounts } from "../core/prompt-counts.ts"
 import type { QuotaRefusal } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import type { ProviderName } from "../providers/contract.ts"
@@ -197,6 +198,15 @@ export interface FleetStore extends RecordsPort {
     decide: (times: readonly number[]) => QuotaRefusal | undefined,
   ) => Promise<QuotaRefusal | undefined>
   readonly uncountCreate: (session: string, generation: number) => Promise<void>
+  /**
+   * Replaces the stored counts of a session's prompts by what `decide` makes of them, and deletes them if that is undefined.
+   * One transaction that excludes others for this session.
+   */
+  readonly countPrompts: (
+    session: string,
+    at: number,
+    decide: (known: PromptCounts | undefined) => PromptCounts | undefined,
+  ) => Promise<void>
   /** How long the owner's sandboxes ran on this day, as far as it is counted. */
   readonly secondsOf: (tenant: string, day: number) => Promise<number>
   /** Remembers a snapshot until it is removed at its provider. A known id changes nothing. */

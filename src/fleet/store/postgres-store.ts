@@ -17,9 +17,11 @@ import {
   BACKSTOP_MS,
   changed,
   KEEP_ANSWER_MS,
+  KEEP_COUNTS_MS,
   LOST_CALL_MS,
   POLL_MS,
   readCall,
+  readCounts,
   readPhase,
   readSeconds,
   readSession,
@@ -268,6 +270,18 @@ export const openPostgresStore = async (
     uncountCreate: async (session, generation) => {
       await sql`DELETE FROM creates WHERE session = ${session} AND generation = ${generation}`
     },
+    countPrompts: (session, at, decide) =>
+      sql.begin(async (transaction) => {
+        await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
+        await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${session}, 3))`
+        const rows =
+          (await transaction`SELECT counts FROM prompt_counts WHERE session = ${session}`) as unknown[]
+        const counts = decide(rows.length === 0 ? undefined : readCounts(rows[0]))
+        if (counts)
+          await transaction`INSERT INTO prompt_counts VALUES (${session}, ${JSON.stringify(counts)}, ${at})
+            ON CONFLICT (session) DO UPDATE SET counts = excluded.counts, at = excluded.at`
+        else await transaction`DELETE FROM prompt_counts WHERE session = ${session}`
+      }),
     secondsOf: async (tenant, day) => {
       const rows = (await sql`SELECT seconds FROM running_seconds
         WHERE tenant = ${tenant} AND day = ${day}`) as unknown[]
@@ -286,6 +300,7 @@ export const openPostgresStore = async (
       await sql`DELETE FROM idempotency WHERE at <= ${at - KEEP_ANSWER_MS}`
       await sql`DELETE FROM creates WHERE at <= ${at - DAY_MS}`
       await sql`DELETE FROM running_seconds WHERE day < ${dayOf(at)}`
+      await sql`DELETE FROM prompt_counts WHERE at <= ${at - KEEP_COUNTS_MS}`
     },
     forget: async (id) => {
       await sql`DELETE FROM sandbox_sessions WHERE id = ${id}

@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { type SandboxRecord, whysEnded } from "../core/history.ts"
 import { lifeSchema } from "../core/life.ts"
+import { type PromptCounts, promptCounts } from "../core/prompt-counts.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import { providerNames } from "../providers/contract.ts"
 import {
@@ -70,6 +71,12 @@ export const POLL_MS = 300
 /** A first request without an answer for longer is lost. A program in a sandbox that had to be woken takes four minutes. */
 export const LOST_CALL_MS = 300_000
 export const KEEP_ANSWER_MS = 86_400_000
+/** The counts of a session without a report for longer are deleted: its next report is where counting begins again. */
+export const KEEP_COUNTS_MS = 90 * 86_400_000
+
+const countsRow = z.object({ counts: json.pipe(promptCounts) })
+
+export const readCounts = (row: unknown): PromptCounts => countsRow.parse(row).counts
 
 const snapshotRow = z.object({
   id: z.string(),

@@ -12,8 +12,10 @@ import {
   BACKSTOP_MS,
   changed,
   KEEP_ANSWER_MS,
+  KEEP_COUNTS_MS,
   LOST_CALL_MS,
   readCall,
+  readCounts,
   readPhase,
   readSeconds,
   readSession,
@@ -275,6 +277,20 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
       void db
         .query("DELETE FROM creates WHERE session = ? AND generation = ?")
         .run(session, generation),
+    countPrompts: async (session, at, decide) =>
+      db
+        .transaction(() => {
+          const row = db.query("SELECT counts FROM prompt_counts WHERE session = ?").get(session)
+          const counts = decide(row === null ? undefined : readCounts(row))
+          if (counts)
+            db.query("INSERT OR REPLACE INTO prompt_counts VALUES (?, ?, ?)").run(
+              session,
+              JSON.stringify(counts),
+              at,
+            )
+          else db.query("DELETE FROM prompt_counts WHERE session = ?").run(session)
+        })
+        .immediate(),
     secondsOf: async (tenant, day) => {
       const row = db
         .query("SELECT seconds FROM running_seconds WHERE tenant = ? AND day = ?")
@@ -290,6 +306,7 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
       db.query("DELETE FROM idempotency WHERE at <= ?").run(at - KEEP_ANSWER_MS)
       db.query("DELETE FROM creates WHERE at <= ?").run(at - DAY_MS)
       db.query("DELETE FROM running_seconds WHERE day < ?").run(dayOf(at))
+      db.query("DELETE FROM prompt_counts WHERE at <= ?").run(at - KEEP_COUNTS_MS)
     },
     forget: async (id) => void db.query("DELETE FROM sandbox_sessions WHERE id = ?").run(id),
     close: async () => db.close(),
