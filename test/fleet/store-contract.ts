@@ -651,6 +651,30 @@ export const storeContract = (
       waiters.stop()
     })
 
+    test("the volume of a forgotten session is remembered, and looked at when its time has come", async () => {
+      for (const id of ["left-1", "left-2", "left-3"]) await store.add(session(id), newLife, 0)
+      await store.forget("left-1", 100)
+      await store.forget("left-2", 200)
+      // Its volume does not exist any more.
+      await store.forget("left-3")
+      await store.forget("never-there", 100)
+      const found = async (leftBefore: number, at: number) =>
+        (await other.leftVolumes(leftBefore, at, 10)).map((one) => one.session)
+      expect(await other.leftVolumes(100, 0, 10)).toEqual([{ session: "left-1", provider: "noop" }])
+      expect(await found(200, 0)).toEqual(["left-1", "left-2"])
+      expect(await other.leftVolumes(200, 0, 1)).toHaveLength(1)
+      await store.lookAtVolume("left-1", 500)
+      expect(await found(200, 499)).toEqual(["left-2"])
+      expect(await found(200, 500)).toEqual(["left-1", "left-2"])
+      await store.dropVolume("left-2")
+      // Recorded and forgotten again: the time begins anew.
+      await store.add(session("left-1"), newLife, 0)
+      await other.forget("left-1", 600)
+      expect(await found(599, 599)).toEqual([])
+      expect(await found(600, 600)).toEqual(["left-1"])
+      await store.dropVolume("left-1")
+    })
+
     test("a forgotten session is gone", async () => {
       await store.add(session("gone"), newLife, 0)
       await store.forget("gone")

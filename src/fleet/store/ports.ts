@@ -104,7 +104,26 @@ export interface RecordsPort {
   readonly purgeHistory: (before: number) => Promise<void>
 }
 
-export interface FleetStore extends RecordsPort {
+/** The volume of a session whose row was deleted. */
+export interface LeftVolume {
+  readonly session: string
+  readonly provider: string
+}
+
+export interface VolumesPort {
+  /** Volumes without a time for a look that were left before `leftBefore`, and those whose time has come. */
+  readonly leftVolumes: (
+    leftBefore: number,
+    at: number,
+    limit: number,
+  ) => Promise<readonly LeftVolume[]>
+  /** Sets the time of the next look. */
+  readonly lookAtVolume: (session: string, at: number) => Promise<void>
+  /** The volume is gone, or belongs to a session again. */
+  readonly dropVolume: (session: string) => Promise<void>
+}
+
+export interface FleetStore extends RecordsPort, VolumesPort {
   /** Random and stored once: the label of every sandbox that belongs to this deployment. */
   readonly deployment: () => Promise<string>
   /** Adds a session. If its id or its thread exists, the existing one is returned and nothing changes. */
@@ -225,7 +244,10 @@ export interface FleetStore extends RecordsPort {
   readonly tidyAgain: (id: string, at: number) => Promise<void>
   /** Deletes the row of an ended session, unless it was changed since it was read. */
   readonly forgetEnded: (session: Pick<StoredSession, "id" | "rev">) => Promise<void>
-  /** Deletes the row. Sandboxes that still exist are left to the sweep, snapshots to the caretaker. */
-  readonly forget: (id: string) => Promise<void>
+  /**
+   * Deletes the row. Sandboxes that still exist are left to the sweep, snapshots to the caretaker. `leftAt`: so is the volume,
+   * which is remembered in the same transaction; without it the volume does not exist any more.
+   */
+  readonly forget: (id: string, leftAt?: number) => Promise<void>
   readonly close: () => Promise<void>
 }

@@ -5,7 +5,7 @@
 import type { SQL } from "bun"
 
 /** Increases with every change of the statements below. */
-const VERSION = 6
+const VERSION = 7
 
 const tables = `
 CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL);
@@ -41,6 +41,8 @@ CREATE TABLE IF NOT EXISTS creates (
 CREATE INDEX IF NOT EXISTS creates_tenant ON creates (tenant, at);
 CREATE TABLE IF NOT EXISTS running_seconds (
   tenant TEXT NOT NULL, day BIGINT NOT NULL, seconds DOUBLE PRECISION NOT NULL, PRIMARY KEY (tenant, day));
+CREATE TABLE IF NOT EXISTS left_volumes (
+  session TEXT PRIMARY KEY, provider TEXT NOT NULL, left_at BIGINT NOT NULL, look_at BIGINT);
 CREATE TABLE IF NOT EXISTS prompt_counts (session TEXT PRIMARY KEY, counts TEXT NOT NULL, at BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS lives (
   session TEXT NOT NULL, generation BIGINT NOT NULL, ref TEXT NOT NULL, tenant TEXT NOT NULL, provider TEXT NOT NULL,

@@ -13,6 +13,7 @@ import type { FleetStore, NewSession, RememberedCall, StoredSession } from "./po
 import { listenForChanges } from "./postgres-listen.ts"
 import { changeRecords, moveRecords, postgresRecords, recordAdded } from "./postgres-records.ts"
 import { setUpPostgres } from "./postgres-schema.ts"
+import { leaveVolume, postgresVolumes } from "./postgres-volumes.ts"
 import {
   BACKSTOP_MS,
   changed,
@@ -96,6 +97,7 @@ export const openPostgresStore = async (
 
   const store: Omit<FleetStore, "watch"> = {
     ...postgresRecords(sql),
+    ...postgresVolumes(sql),
     pollMs: () => (isHeard() ? BACKSTOP_MS : POLL_MS),
     deployment: async () => {
       const rows = (await sql`SELECT id FROM deployment`) as readonly { readonly id: string }[]
@@ -302,10 +304,12 @@ export const openPostgresStore = async (
       await sql`DELETE FROM running_seconds WHERE day < ${dayOf(at)}`
       await sql`DELETE FROM prompt_counts WHERE at <= ${at - KEEP_COUNTS_MS}`
     },
-    forget: async (id) => {
-      await sql`DELETE FROM sandbox_sessions WHERE id = ${id}
-        RETURNING pg_notify(${channel}, ${payloadOf(id)})`
-    },
+    forget: (id, leftAt) =>
+      sql.begin(async (transaction) => {
+        if (leftAt !== undefined) await leaveVolume(transaction, id, leftAt)
+        await transaction`DELETE FROM sandbox_sessions WHERE id = ${id}
+          RETURNING pg_notify(${channel}, ${payloadOf(id)})`
+      }),
     close: async () => {
       await stop()
       await sql.close()

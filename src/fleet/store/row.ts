@@ -6,6 +6,7 @@ import { type PromptCounts, promptCounts } from "../core/prompt-counts.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import { providerNames } from "../providers/contract.ts"
 import {
+  type LeftVolume,
   type PhaseCount,
   type RememberedCall,
   type SessionChange,
@@ -88,6 +89,10 @@ export const readSnapshot = (row: unknown): StoredSnapshot => {
   const { id, session, created_at: createdAt } = snapshotRow.parse(row)
   return { id, session, createdAt }
 }
+
+const volumeRow = z.object({ session: z.string(), provider: z.string() })
+
+export const readVolume = (row: unknown): LeftVolume => volumeRow.parse(row)
 
 const recordRow = z.object({
   session: z.string(),

@@ -23,6 +23,8 @@ const setUp = [
   "CREATE INDEX IF NOT EXISTS creates_tenant ON creates (tenant, at)",
   `CREATE TABLE IF NOT EXISTS running_seconds (
     tenant TEXT NOT NULL, day INTEGER NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (tenant, day)) STRICT`,
+  `CREATE TABLE IF NOT EXISTS left_volumes (
+    session TEXT PRIMARY KEY, provider TEXT NOT NULL, left_at INTEGER NOT NULL, look_at INTEGER) STRICT`,
   "CREATE TABLE IF NOT EXISTS prompt_counts (session TEXT PRIMARY KEY, counts TEXT NOT NULL, at INTEGER NOT NULL) STRICT",
 ]
 

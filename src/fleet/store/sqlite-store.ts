@@ -24,6 +24,7 @@ import {
 } from "./row.ts"
 import { sqliteRecords } from "./sqlite-records.ts"
 import { setUpSqlite } from "./sqlite-schema.ts"
+import { sqliteVolumes } from "./sqlite-volumes.ts"
 
 /** `changes`: the stores of one process on one file share it. */
 export const openSqliteStore = (path: string, changes = createChanges()): FleetStore => {
@@ -33,6 +34,7 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
   if (path !== ":memory:") chmodSync(path, 0o600)
   setUpSqlite(db)
   const records = sqliteRecords(db)
+  const volumes = sqliteVolumes(db)
 
   const one = (
     query: string,
@@ -81,6 +83,7 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
 
   const store: Omit<FleetStore, "watch"> = {
     ...records.port,
+    ...volumes.port,
     // One process: the changes of others do not exist.
     pollMs: () => BACKSTOP_MS,
     deployment: async () => String(db.query("SELECT id FROM deployment").values()[0]?.[0]),
@@ -308,7 +311,13 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
       db.query("DELETE FROM running_seconds WHERE day < ?").run(dayOf(at))
       db.query("DELETE FROM prompt_counts WHERE at <= ?").run(at - KEEP_COUNTS_MS)
     },
-    forget: async (id) => void db.query("DELETE FROM sandbox_sessions WHERE id = ?").run(id),
+    forget: async (id, leftAt) =>
+      db
+        .transaction(() => {
+          if (leftAt !== undefined) volumes.leave(id, leftAt)
+          db.query("DELETE FROM sandbox_sessions WHERE id = ?").run(id)
+        })
+        .immediate(),
     close: async () => db.close(),
   }
   return announced(store, changes)
