@@ -48,11 +48,11 @@ export interface Pool {
   readonly claim: (owner: string, threadKey: string) => Promise<StoredSession | undefined>
   /**
    * The first half of a claim for a session without a thread: the sandbox is in the pool no more, and the hub does not know
-   * its owner. The caller either gives it or puts it back.
+   * its owner. The caller either gives it or puts it back. `creator`: the person who makes the session.
    */
-  readonly take: (owner: string) => Promise<string | undefined>
-  /** The hub gives the taken session to its owner. `creator`: the person who made it. */
-  readonly give: (id: string, creator: string | undefined) => Promise<void>
+  readonly take: (owner: string, creator: string | undefined) => Promise<string | undefined>
+  /** The hub gives the taken session to its owner. */
+  readonly give: (id: string) => Promise<void>
   readonly putBack: (id: string) => Promise<void>
   /** Tells the hub the owner of a claimed session, unless it knows. Other sessions are returned as they are. */
   readonly settle: (session: StoredSession) => Promise<StoredSession>
@@ -68,6 +68,8 @@ const SOON_MS = 500
 /** Without a pool: only entries of before the setting was changed have to be ended. */
 const EVERY_WITHOUT_MS = 60_000
 const LEASE_MS = 15_000
+/** Longer than the request that has taken a session lives. Afterwards its replica has died, and any round gives it. */
+const HOLD_MS = 2 * 60_000
 const NOT_NEEDED = "the pool does not need it any more"
 
 export const createPool = (options: PoolOptions): Pool => {
@@ -83,12 +85,12 @@ export const createPool = (options: PoolOptions): Pool => {
   const keyOf = (tenant: string): string =>
     poolKeyOf(options.runtimeKey, options.environmentOf(tenant), digestOf)
 
-  /** Sessions that were taken and not given yet, and under which id each was counted. */
+  /** Sessions that this replica has taken and not given yet, and under which id each was counted. */
   const taken = new Map<string, string>()
 
-  const settle = async (session: StoredSession, creator?: string): Promise<StoredSession> => {
+  const settle = async (session: StoredSession): Promise<StoredSession> => {
     if (session.kind !== "claimed") return session
-    await hub.handOver(session.id, session.tenant, creator)
+    await hub.handOver(session.id, session.tenant, session.creator)
     await store.bind(session.id)
     // The time until it sleeps begins now.
     return (await keeper.want(session.id, "running")) ?? session
@@ -103,7 +105,10 @@ export const createPool = (options: PoolOptions): Pool => {
     return ready.flatMap(({ id }, index) => (takes[index] ? [id] : []))
   }
 
-  const takeOut = async (owner: string, threadKey: string | undefined) => {
+  const takeOut = async (
+    owner: string,
+    to: Pick<Parameters<FleetStore["claim"]>[1], "threadKey" | "creator" | "heldUntil">,
+  ) => {
     const fit = fitOf(options.environmentOf(POOL_TENANT), options.environmentOf(owner))
     if (size === 0 || fit === "none") return undefined
     const key = keyOf(POOL_TENANT)
@@ -112,7 +117,7 @@ export const createPool = (options: PoolOptions): Pool => {
     const counted = `claim-${crypto.randomUUID()}`
     if (await quotas.count({ id: counted, tenant: owner }, 0, true)) return undefined
     const from = clock.now()
-    const claimed = await store.claim(key, { tenant: owner, threadKey, among }, from)
+    const claimed = await store.claim(key, { ...to, tenant: owner, among }, from)
     options.metrics?.add("pool_claims_total", { outcome: claimed ? "warm" : "empty" })
     // The pool has none, or another request of this thread was faster.
     if (claimed?.kind !== "claimed") await quotas.uncount(counted, 0)
@@ -130,27 +135,27 @@ export const createPool = (options: PoolOptions): Pool => {
   }
 
   const claim: Pool["claim"] = async (owner, threadKey) => {
-    const found = await takeOut(owner, threadKey)
+    const found = await takeOut(owner, { threadKey })
     if (!found) return undefined
     const settled = await settle(found.claimed)
     finishClaim(settled.id, found.from)
     return settled
   }
 
-  const take: Pool["take"] = async (owner) => {
-    const found = await takeOut(owner, undefined)
+  const take: Pool["take"] = async (owner, creator) => {
+    const found = await takeOut(owner, { creator, heldUntil: clock.now() + HOLD_MS })
     if (!found) return undefined
     taken.set(found.claimed.id, found.counted)
     return found.claimed.id
   }
 
-  const give: Pool["give"] = async (id, creator) => {
+  const give: Pool["give"] = async (id) => {
     const from = clock.now()
     try {
       const session = await store.find(id)
-      if (session) await settle(session, creator)
+      if (session) await settle(session)
     } finally {
-      // After a failure the next round gives it.
+      // After a failure a round gives it when it is not held any more.
       taken.delete(id)
     }
     finishClaim(id, from)
@@ -209,8 +214,9 @@ export const createPool = (options: PoolOptions): Pool => {
 
   const work = async (): Promise<void> => {
     const sessions = await store.pooled()
-    for (const claimed of sessions.filter(({ id, kind }) => kind === "claimed" && !taken.has(id)))
-      await alone(claimed.id, settle(claimed))
+    const isLeft = ({ kind, heldUntil = 0 }: StoredSession) =>
+      kind === "claimed" && heldUntil <= clock.now()
+    for (const claimed of sessions.filter(isLeft)) await alone(claimed.id, settle(claimed))
     const entries = sessions.filter(({ kind }) => kind === "pool")
     await look(entries)
     const aims = { key: keyOf(POOL_TENANT), size, at: clock.now(), pausedUntil: pause?.until }
@@ -269,7 +275,7 @@ export const createPool = (options: PoolOptions): Pool => {
     take,
     give,
     putBack,
-    settle: (session) => settle(session),
+    settle,
     round,
     start: () => void loop(),
     stop: async () => {

@@ -1,6 +1,7 @@
 /** The warm pool with a hub that is away or refuses a session, and with a provider that refuses sandboxes. */
-import { expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { type Life, newLife } from "../../src/fleet/core/life.ts"
+import { isReady } from "../../src/fleet/core/pool.ts"
 import { HubAway, HubRefusal } from "../../src/fleet/hub-port.ts"
 import { createPool, type PoolOptions } from "../../src/fleet/pool.ts"
 import { createQuotas } from "../../src/fleet/quotas.ts"
@@ -9,6 +10,7 @@ import type { FleetStore } from "../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { createManualClock } from "../kit/clock.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
 
 const poolOn = async (
@@ -128,3 +130,52 @@ test("a pool whose creates are refused waits ever longer, up to 15 minutes, and 
   expect((await store.pooled()).map(({ life }) => life.phase)).toEqual(["running"])
   await keeper.stop()
 }, 60_000)
+
+describe("a session that one replica has taken for a request", () => {
+  const stage = async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1_000_000)
+    const handed: string[] = []
+    const handOver = async (id: string, owner: string, creator?: string) =>
+      void handed.push(`${id} ${owner} ${creator}`)
+    const replicaOf = (replica: string) => poolOn(store, 1, { handOver }, { clock, replica })
+    const [a, b] = [await replicaOf("a"), await replicaOf("b")]
+    await a.pool.round()
+    const entry = async () => (await store.pooled())[0]
+    await untilTrue(async () => isReady((await entry())?.life ?? newLife), "a full pool")
+    const id = (await entry())?.id ?? ""
+    const stop = () => Promise.all([a.keeper.stop(), b.keeper.stop()])
+    return { store, clock, handed, a: a.pool, b: b.pool, id, stop }
+  }
+
+  test("is not given to its owner by the round of another one, and has its creator", async () => {
+    const { handed, a, b, id, stop } = await stage()
+    expect(await a.take("org:acme", "alice")).toBe(id)
+    await b.round()
+    expect(handed).toEqual([])
+    await a.give(id)
+    await b.round()
+    expect(handed).toEqual([`${id} org:acme alice`])
+    await stop()
+  })
+
+  test("can be put back after the round of another one", async () => {
+    const { store, handed, a, b, id, stop } = await stage()
+    expect(await a.take("org:acme", "alice")).toBe(id)
+    await b.round()
+    await a.putBack(id)
+    expect(handed).toEqual([])
+    expect(await store.find(id)).toMatchObject({ kind: "pool", tenant: "pool" })
+    expect((await store.find(id))?.creator).toBeUndefined()
+    await stop()
+  })
+
+  test("is given to its owner and creator by another one if its replica has died", async () => {
+    const { clock, handed, a, b, id, stop } = await stage()
+    expect(await a.take("org:acme", "alice")).toBe(id)
+    clock.advance(120_000)
+    await b.round()
+    expect(handed).toEqual([`${id} org:acme alice`])
+    await stop()
+  })
+})

@@ -225,6 +225,25 @@ export const storeContract = (
       expect(await other.find("back")).toMatchObject({ kind: "hub", tenant: "user:b" })
     })
 
+    test("a claim says who makes the session and until when it is held, and neither outlives it", async () => {
+      const ready = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
+      const entry = { ...session("held"), tenant: "pool", kind: "pool" as const, poolKey: "k5" }
+      await store.add(entry, ready, 0)
+      const to = { tenant: "org:b", creator: "ann", heldUntil: 500 }
+      const found = async () => {
+        const row = await other.find("held")
+        return { kind: row?.kind, creator: row?.creator, heldUntil: row?.heldUntil }
+      }
+      const nobody = { creator: undefined, heldUntil: undefined }
+      expect(await store.claim("k5", to, 1)).toMatchObject({ creator: "ann", heldUntil: 500 })
+      expect(await found()).toEqual({ kind: "claimed", creator: "ann", heldUntil: 500 })
+      await store.unclaim("held", "pool", 2)
+      expect(await found()).toEqual({ kind: "pool", ...nobody })
+      await store.claim("k5", to, 3)
+      await store.bind("held")
+      expect(await found()).toEqual({ kind: "hub", ...nobody })
+    })
+
     test("a claim among named sandboxes takes one of these, also if another has waited longer", async () => {
       const running = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
       for (const [at, id] of ["older", "newer"].entries())

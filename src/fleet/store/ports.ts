@@ -31,6 +31,10 @@ export interface NewSession {
 
 export interface StoredSession extends NewSession {
   readonly kind: SessionKind
+  /** Of a claimed session: the person who made it. The hub stores it when it hears of the owner. */
+  readonly creator?: string | undefined
+  /** Of a claimed session: until then only the replica that claimed it tells the hub of its owner, or puts it back. */
+  readonly heldUntil?: number | undefined
   readonly life: Life
   /** Increases with every change. */
   readonly rev: number
@@ -154,6 +158,8 @@ export interface FleetStore extends RecordsPort, VolumesPort {
       readonly tenant: string
       readonly threadKey?: string | undefined
       readonly among?: readonly string[] | undefined
+      readonly creator?: string | undefined
+      readonly heldUntil?: number | undefined
     },
     at: number,
   ) => Promise<StoredSession | undefined>

@@ -5,7 +5,7 @@
 import type { SQL } from "bun"
 
 /** Increases with every change of the statements below. */
-const VERSION = 7
+const VERSION = 8
 
 const tables = `
 CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL);
@@ -17,6 +17,8 @@ ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS kind TEXT NOT NULL DEFAULT
 ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS pool_key TEXT;
 ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS ref TEXT;
 ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS tidy_at BIGINT;
+ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS creator TEXT;
+ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS held_until BIGINT;
 UPDATE sandbox_sessions SET ref = life::json ->> 'ref' WHERE ref IS NULL;
 CREATE TABLE IF NOT EXISTS idempotency (
   tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at BIGINT NOT NULL,

@@ -155,7 +155,7 @@ export const openPostgresStore = async (
         (await sql`SELECT * FROM sandbox_sessions WHERE kind IN ('pool', 'claimed')`) as unknown[]
       return rows.map(readSession)
     },
-    claim: (poolKey, { tenant, threadKey, among }, at) =>
+    claim: (poolKey, { tenant, threadKey, among, creator, heldUntil }, at) =>
       sql.begin(async (transaction) => {
         await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
         // Two claims for one thread: the second finds the session of the first.
@@ -176,7 +176,8 @@ export const openPostgresStore = async (
           const found = lock?.held === true ? await byId(id, transaction) : undefined
           if (found?.kind !== "pool" || !isReady(found.life)) continue
           await transaction`UPDATE sandbox_sessions SET kind = 'claimed', tenant = ${tenant},
-            thread_key = ${threadKey ?? null}, rev = rev + 1, updated_at = ${at} WHERE id = ${id}
+            thread_key = ${threadKey ?? null}, creator = ${creator ?? null}, held_until = ${heldUntil ?? null},
+            rev = rev + 1, updated_at = ${at} WHERE id = ${id}
             RETURNING pg_notify(${channel}, ${payloadOf(id)})`
           await moveRecords(transaction, id, tenant, at)
           return byId(id, transaction)
@@ -189,12 +190,13 @@ export const openPostgresStore = async (
         await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${id}, 0))`
         const rows =
           (await transaction`UPDATE sandbox_sessions SET kind = 'pool', tenant = ${poolTenant},
-          thread_key = NULL WHERE id = ${id} AND kind = 'claimed'
+          thread_key = NULL, creator = NULL, held_until = NULL WHERE id = ${id} AND kind = 'claimed'
           RETURNING pg_notify(${channel}, ${payloadOf(id)})`) as unknown[]
         if (rows.length > 0) await moveRecords(transaction, id, poolTenant, at)
       }),
     bind: async (id) => {
-      await sql`UPDATE sandbox_sessions SET kind = 'hub' WHERE id = ${id} AND kind = 'claimed'
+      await sql`UPDATE sandbox_sessions SET kind = 'hub', creator = NULL, held_until = NULL
+        WHERE id = ${id} AND kind = 'claimed'
         RETURNING pg_notify(${channel}, ${payloadOf(id)})`
     },
     change: (id, at, decide) =>

@@ -10,7 +10,7 @@ const setUp = [
     id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
     life TEXT NOT NULL, rev INTEGER NOT NULL, caller TEXT, call_until INTEGER, due_at INTEGER,
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, kind TEXT NOT NULL DEFAULT 'hub',
-    pool_key TEXT, ref TEXT, tidy_at INTEGER, UNIQUE (tenant, thread_key)) STRICT`,
+    pool_key TEXT, ref TEXT, tidy_at INTEGER, creator TEXT, held_until INTEGER, UNIQUE (tenant, thread_key)) STRICT`,
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at)",
   `CREATE TABLE IF NOT EXISTS idempotency (
     tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at INTEGER NOT NULL,
@@ -66,6 +66,8 @@ export const setUpSqlite = (db: Database): void => {
     ["pool_key", "TEXT"],
     ["ref", "TEXT"],
     ["tidy_at", "INTEGER"],
+    ["creator", "TEXT"],
+    ["held_until", "INTEGER"],
   ] as const)
     if (columns.every(({ name }) => name !== column))
       db.run(`ALTER TABLE sandbox_sessions ADD COLUMN ${column} ${type}`)

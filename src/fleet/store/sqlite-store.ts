@@ -150,7 +150,7 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         .query("SELECT * FROM sandbox_sessions WHERE kind IN ('pool', 'claimed')")
         .all()
         .map(readSession),
-    claim: async (poolKey, { tenant, threadKey, among }, at) =>
+    claim: async (poolKey, { tenant, threadKey, among, creator, heldUntil }, at) =>
       db
         .transaction(() => {
           const known = byThread(tenant, threadKey)
@@ -164,8 +164,9 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
             .find(({ id, life }) => isReady(life) && (!among || among.includes(id)))
           if (!ready) return undefined
           db.query(
-            "UPDATE sandbox_sessions SET kind = 'claimed', tenant = ?, thread_key = ?, rev = rev + 1, updated_at = ? WHERE id = ?",
-          ).run(tenant, threadKey ?? null, at, ready.id)
+            `UPDATE sandbox_sessions SET kind = 'claimed', tenant = ?, thread_key = ?, creator = ?, held_until = ?,
+              rev = rev + 1, updated_at = ? WHERE id = ?`,
+          ).run(tenant, threadKey ?? null, creator ?? null, heldUntil ?? null, at, ready.id)
           records.move(ready.id, tenant, at)
           return byId(ready.id)
         })
@@ -175,7 +176,8 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         .transaction(() => {
           const put = db
             .query(
-              "UPDATE sandbox_sessions SET kind = 'pool', tenant = ?, thread_key = NULL WHERE id = ? AND kind = 'claimed'",
+              `UPDATE sandbox_sessions SET kind = 'pool', tenant = ?, thread_key = NULL, creator = NULL, held_until = NULL
+                WHERE id = ? AND kind = 'claimed'`,
             )
             .run(poolTenant, id)
           if (put.changes > 0) records.move(id, poolTenant, at)
@@ -183,7 +185,10 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         .immediate(),
     bind: async (id) =>
       void db
-        .query("UPDATE sandbox_sessions SET kind = 'hub' WHERE id = ? AND kind = 'claimed'")
+        .query(
+          `UPDATE sandbox_sessions SET kind = 'hub', creator = NULL, held_until = NULL
+            WHERE id = ? AND kind = 'claimed'`,
+        )
         .run(id),
     change: async (id, at, decide) =>
       db
