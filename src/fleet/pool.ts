@@ -27,7 +27,7 @@ export interface PoolOptions {
   readonly store: FleetStore
   readonly keeper: Pick<Keeper, "add" | "want" | "endUnclaimed">
   /** A claimed sandbox counts as one that its owner has started. */
-  readonly quotas: Pick<OwnerQuotas, "count" | "uncount">
+  readonly quotas: Pick<OwnerQuotas, "count" | "uncount" | "hasRoom">
   readonly hub: Pick<HubPort, "reserve" | "handOver" | "takesGitCredentials" | "end">
   readonly provider: Pick<SandboxProvider, "name" | "can" | "removeVolume">
   /** How many sandboxes are kept ready; 0: none. */
@@ -117,9 +117,10 @@ export const createPool = (options: PoolOptions): Pool => {
     const counted = `claim-${crypto.randomUUID()}`
     if (await quotas.count({ id: counted, tenant: owner }, 0, true)) return undefined
     const from = clock.now()
-    const claimed = await store.claim(key, { ...to, tenant: owner, among }, from)
+    const { hasRoom } = quotas
+    const claimed = await store.claim(key, { ...to, tenant: owner, among, hasRoom }, from)
     options.metrics?.add("pool_claims_total", { outcome: claimed ? "warm" : "empty" })
-    // The pool has none, or another request of this thread was faster.
+    // The pool has none, another request of this thread was faster, or the owner has got its last sandbox meanwhile.
     if (claimed?.kind !== "claimed") await quotas.uncount(counted, 0)
     return claimed && { claimed, counted, from }
   }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { isOpen, recordsAfter } from "../../src/fleet/core/history.ts"
 import { type Life, newLife } from "../../src/fleet/core/life.ts"
 import { gained, highest } from "../../src/fleet/core/prompt-counts.ts"
-import { createRefusal, DAY_MS } from "../../src/fleet/core/quota.ts"
+import { createRefusal, DAY_MS, hasRoom } from "../../src/fleet/core/quota.ts"
 import type { FleetStore, StoredSession } from "../../src/fleet/store/ports.ts"
 import { createWaiters } from "../../src/fleet/wait-for-change.ts"
 import { systemClock } from "../../src/lib/clock.ts"
@@ -417,6 +417,45 @@ export const storeContract = (
       ).toBeUndefined()
       await store.purge(at + 86_400_000)
       expect(await other.creates("user:many", 0)).toEqual([])
+    })
+
+    test("twenty starts of an owner at the same time: as many are admitted as there is room, each for its call only", async () => {
+      const tenant = "user:admitted"
+      const starting = (number: number): Life => ({
+        ...newLife,
+        number,
+        pending: { number, call: { do: "create", generation: 1 }, since: 0, dirty: false },
+      })
+      const ids = Array.from({ length: 20 }, (_, index) => `a${index}`)
+      for (const id of ids) {
+        await store.add({ ...session(id), tenant }, newLife, 0)
+        await store.change(id, 0, (row) => ({ ...same(row), life: starting(1), caller: "x" }))
+      }
+      const refusal = { why: "no", note: "no", retryAt: 0 }
+      const admit = (on: FleetStore, id: string, number = 1) =>
+        on.admit({ id, tenant }, number, (active) => (hasRoom(id, active, 5) ? undefined : refusal))
+      const asked = await Promise.all(
+        ids.map((id, index) => admit(index % 2 === 0 ? store : other, id)),
+      )
+      const admitted = ids.filter((_, index) => asked[index] === undefined)
+      expect(admitted).toHaveLength(5)
+      const [first = "", second = ""] = admitted
+      expect(await other.find(first)).toMatchObject({ isAdmitted: true })
+      expect(await admit(other, first)).toBeUndefined()
+      // It lasts while the call or its result is in doubt, and ends with it.
+      const change = (id: string, life: Life) =>
+        store.change(id, 1, (row) => ({ ...same(row), life, caller: undefined }))
+      await change(first, { ...newLife, number: 1, doubt: true })
+      expect((await other.activeOf(tenant)).map(({ id }) => id)).toContain(first)
+      await change(second, { ...newLife, number: 1 })
+      expect((await other.find(second))?.isAdmitted).toBeUndefined()
+      const refused = ids.filter((id) => !admitted.includes(id))
+      const [next = "", last = ""] = refused
+      // The call was given up meanwhile: it gets no place that nobody would free.
+      expect(await admit(store, next, 7)).toBeUndefined()
+      expect((await other.find(next))?.isAdmitted).toBeUndefined()
+      expect(await admit(store, next)).toBeUndefined()
+      expect(await admit(other, last)).toEqual(refusal)
     })
 
     test("twenty reports about the prompts of a session at the same time: each step is counted once", async () => {

@@ -42,6 +42,8 @@ export interface StoredSession extends NewSession {
   readonly caller: string | undefined
   readonly callUntil: number | undefined
   readonly dueAt: number | undefined
+  /** The start of its sandbox was admitted, and it is not known yet what became of it. */
+  readonly isAdmitted?: boolean | undefined
   readonly createdAt: number
   readonly updatedAt: number
 }
@@ -142,7 +144,7 @@ export interface FleetStore extends RecordsPort, VolumesPort {
   readonly present: () => Promise<readonly StoredSession[]>
   /** Sessions in the order in which they were added, after the cursor. */
   readonly page: (after: PageCursor | undefined, limit: number) => Promise<readonly StoredSession[]>
-  /** Sessions of an owner that have a sandbox or a call under way. */
+  /** Sessions of an owner that have a sandbox, a call under way or an admitted start. */
   readonly activeOf: (tenant: string) => Promise<readonly StoredSession[]>
   /** How many sessions are in each phase, without those that have ended. */
   readonly phases: () => Promise<readonly PhaseCount[]>
@@ -160,6 +162,8 @@ export interface FleetStore extends RecordsPort, VolumesPort {
       readonly among?: readonly string[] | undefined
       readonly creator?: string | undefined
       readonly heldUntil?: number | undefined
+      /** From the active sessions of the owner: false refuses the claim. It excludes other claims and admissions. */
+      readonly hasRoom?: ((active: readonly StoredSession[]) => boolean) | undefined
     },
     at: number,
   ) => Promise<StoredSession | undefined>
@@ -212,6 +216,15 @@ export interface FleetStore extends RecordsPort, VolumesPort {
     body: string,
     keep: boolean,
   ) => Promise<void>
+  /**
+   * Admits the pending call of this number, unless `decide` refuses it from the active sessions of the owner. One transaction
+   * that excludes other admissions and claims of this owner. The admission ends with a change of the life (`keepsAdmission`).
+   */
+  readonly admit: (
+    session: Pick<StoredSession, "id" | "tenant">,
+    number: number,
+    decide: (active: readonly StoredSession[]) => QuotaRefusal | undefined,
+  ) => Promise<QuotaRefusal | undefined>
   /** When the owner's sandboxes were started, after this time. */
   readonly creates: (tenant: string, after: number) => Promise<readonly number[]>
   /**

@@ -6,7 +6,7 @@ import type { SQL } from "bun"
 import { systemClock, within } from "../../lib/clock.ts"
 import type { Life } from "../core/life.ts"
 import { isReady } from "../core/pool.ts"
-import { DAY_MS, dayOf } from "../core/quota.ts"
+import { DAY_MS, dayOf, keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import { announced, createChanges } from "./changes.ts"
 import type { FleetStore, NewSession, RememberedCall, StoredSession } from "./ports.ts"
@@ -87,6 +87,15 @@ export const openPostgresStore = async (
     return stored
   }
 
+  const activeOf = async (tenant: string, on: SQL = sql): Promise<readonly StoredSession[]> => {
+    const rows = (await on`SELECT * FROM sandbox_sessions WHERE tenant = ${tenant}
+      AND (ref IS NOT NULL OR caller IS NOT NULL OR admitted = 1)`) as unknown[]
+    return rows.map(readSession)
+  }
+  /** What an owner starts, claims and has counted is decided one after another. */
+  const lockOwner = (on: SQL, tenant: string) =>
+    on`SELECT pg_advisory_xact_lock(hashtextextended(${tenant}, 2))`
+
   const addSnapshot = async (on: SQL, { id, session, createdAt }: StoredSnapshot) => {
     await on`INSERT INTO snapshots (id, session, created_at) VALUES (${id}, ${session}, ${createdAt})
       ON CONFLICT DO NOTHING`
@@ -121,11 +130,7 @@ export const openPostgresStore = async (
         ORDER BY created_at, id LIMIT ${limit}`) as unknown[]
       return rows.map(readSession)
     },
-    activeOf: async (tenant) => {
-      const rows = (await sql`SELECT * FROM sandbox_sessions WHERE tenant = ${tenant}
-        AND (ref IS NOT NULL OR caller IS NOT NULL)`) as unknown[]
-      return rows.map(readSession)
-    },
+    activeOf: (tenant) => activeOf(tenant),
     phases: async () => {
       const rows = (await sql`SELECT provider, life::json ->> 'phase' AS phase, count(*) AS count
         FROM sandbox_sessions WHERE life::json ->> 'phase' <> 'ended' GROUP BY 1, 2`) as unknown[]
@@ -155,7 +160,7 @@ export const openPostgresStore = async (
         (await sql`SELECT * FROM sandbox_sessions WHERE kind IN ('pool', 'claimed')`) as unknown[]
       return rows.map(readSession)
     },
-    claim: (poolKey, { tenant, threadKey, among, creator, heldUntil }, at) =>
+    claim: (poolKey, { tenant, threadKey, among, creator, heldUntil, hasRoom }, at) =>
       sql.begin(async (transaction) => {
         await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
         // Two claims for one thread: the second finds the session of the first.
@@ -165,6 +170,10 @@ export const openPostgresStore = async (
         }
         const known = await byThread(tenant, threadKey, transaction)
         if (known) return known
+        if (hasRoom) {
+          await lockOwner(transaction, tenant)
+          if (!hasRoom(await activeOf(tenant, transaction))) return undefined
+        }
         const rows = (await transaction`SELECT id FROM sandbox_sessions WHERE kind = 'pool'
           AND pool_key = ${poolKey} ORDER BY created_at, id`) as readonly { readonly id: string }[]
         for (const { id } of rows) {
@@ -210,7 +219,8 @@ export const openPostgresStore = async (
           (await transaction`UPDATE sandbox_sessions SET life = ${JSON.stringify(change.life)},
             ref = ${change.life.ref ?? null}, rev = rev + 1,
             caller = ${change.caller ?? null}, call_until = ${change.callUntil ?? null},
-            due_at = ${change.dueAt ?? null}, updated_at = ${at} WHERE id = ${id}
+            due_at = ${change.dueAt ?? null}, admitted = admitted * ${Number(keepsAdmission(change.life))}::int,
+            updated_at = ${at} WHERE id = ${id}
             RETURNING pg_notify(${channel}, ${payloadOf(id)})`) as unknown[]
         // The row was deleted meanwhile: nothing is recorded, so no call may be made.
         if (written.length === 0) return undefined
@@ -252,6 +262,16 @@ export const openPostgresStore = async (
         await sql`UPDATE idempotency SET status = ${status}, body = ${body} WHERE tenant = ${tenant} AND key = ${key}`
       else await sql`DELETE FROM idempotency WHERE tenant = ${tenant} AND key = ${key}`
     },
+    admit: ({ id, tenant }, number, decide) =>
+      sql.begin(async (transaction) => {
+        await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
+        await lockOwner(transaction, tenant)
+        const refusal = decide(await activeOf(tenant, transaction))
+        if (refusal) return refusal
+        await transaction`UPDATE sandbox_sessions SET admitted = 1 WHERE id = ${id}
+          AND (life::json #>> '{pending,number}')::int = ${number}`
+        return undefined
+      }),
     creates: async (tenant, after) => {
       const rows =
         (await sql`SELECT at FROM creates WHERE tenant = ${tenant} AND at > ${after}`) as unknown[]
@@ -260,7 +280,7 @@ export const openPostgresStore = async (
     countCreate: ({ tenant, session, generation, at }, decide) =>
       sql.begin(async (transaction) => {
         await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
-        await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${tenant}, 2))`
+        await lockOwner(transaction, tenant)
         const known = (await transaction`SELECT at FROM creates
           WHERE session = ${session} AND generation = ${generation}`) as unknown[]
         if (known.length > 0) return undefined

@@ -3,6 +3,7 @@ import { z } from "zod"
 import { type SandboxRecord, whysEnded } from "../core/history.ts"
 import { lifeSchema } from "../core/life.ts"
 import { type PromptCounts, promptCounts } from "../core/prompt-counts.ts"
+import { keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import { providerNames } from "../providers/contract.ts"
 import {
@@ -25,6 +26,7 @@ const rowSchema = z.object({
   pool_key: z.string().nullable(),
   creator: z.string().nullable(),
   held_until: time,
+  admitted: z.coerce.number(),
   provider: z.enum(providerNames),
   environment: json.pipe(z.record(z.string(), z.string())),
   life: json.pipe(lifeSchema),
@@ -45,6 +47,7 @@ export const readSession = (row: unknown): StoredSession => {
     ...(read.pool_key !== null && { poolKey: read.pool_key }),
     ...(read.creator !== null && { creator: read.creator }),
     ...(read.held_until !== null && { heldUntil: read.held_until }),
+    ...(read.admitted === 1 && { isAdmitted: true }),
     threadKey: read.thread_key ?? undefined,
     provider: read.provider,
     environment: read.environment,
@@ -65,6 +68,7 @@ export const changed = (
 ): StoredSession => ({
   ...session,
   ...change,
+  ...(session.isAdmitted && { isAdmitted: keepsAdmission(change.life) }),
   rev: session.rev + 1,
   updatedAt: at,
 })

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import type { Life } from "../core/life.ts"
 import { isReady } from "../core/pool.ts"
-import { DAY_MS, dayOf } from "../core/quota.ts"
+import { DAY_MS, dayOf, keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import { announced, createChanges } from "./changes.ts"
 import type { FleetStore, NewSession, RememberedCall, StoredSession } from "./ports.ts"
@@ -76,6 +76,15 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
     return stored
   }
 
+  const activeOf = (tenant: string): readonly StoredSession[] =>
+    db
+      .query(
+        `SELECT * FROM sandbox_sessions WHERE tenant = ?
+          AND (ref IS NOT NULL OR caller IS NOT NULL OR admitted = 1)`,
+      )
+      .all(tenant)
+      .map(readSession)
+
   const addSnapshot = ({ id, session, createdAt }: StoredSnapshot): void =>
     void db
       .query("INSERT OR IGNORE INTO snapshots (id, session, created_at) VALUES (?, ?, ?)")
@@ -105,13 +114,7 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         )
         .all(after?.createdAt ?? -1, after?.id ?? "", limit)
         .map(readSession),
-    activeOf: async (tenant) =>
-      db
-        .query(
-          "SELECT * FROM sandbox_sessions WHERE tenant = ? AND (ref IS NOT NULL OR caller IS NOT NULL)",
-        )
-        .all(tenant)
-        .map(readSession),
+    activeOf: async (tenant) => activeOf(tenant),
     phases: async () =>
       db
         .query(
@@ -150,11 +153,12 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         .query("SELECT * FROM sandbox_sessions WHERE kind IN ('pool', 'claimed')")
         .all()
         .map(readSession),
-    claim: async (poolKey, { tenant, threadKey, among, creator, heldUntil }, at) =>
+    claim: async (poolKey, { tenant, threadKey, among, creator, heldUntil, hasRoom }, at) =>
       db
         .transaction(() => {
           const known = byThread(tenant, threadKey)
           if (known) return known
+          if (hasRoom?.(activeOf(tenant)) === false) return undefined
           const ready = db
             .query(
               "SELECT * FROM sandbox_sessions WHERE kind = 'pool' AND pool_key = ? ORDER BY created_at, id",
@@ -197,13 +201,15 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
           const change = session && decide(session)
           if (!change) return session
           db.query(
-            "UPDATE sandbox_sessions SET life = ?, ref = ?, rev = rev + 1, caller = ?, call_until = ?, due_at = ?, updated_at = ? WHERE id = ?",
+            `UPDATE sandbox_sessions SET life = ?, ref = ?, rev = rev + 1, caller = ?, call_until = ?, due_at = ?,
+              admitted = admitted * ?, updated_at = ? WHERE id = ?`,
           ).run(
             JSON.stringify(change.life),
             change.life.ref ?? null,
             change.caller ?? null,
             change.callUntil ?? null,
             change.dueAt ?? null,
+            Number(keepsAdmission(change.life)),
             at,
             id,
           )
@@ -262,6 +268,17 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         )
       else db.query("DELETE FROM idempotency WHERE tenant = ? AND key = ?").run(tenant, key)
     },
+    admit: async ({ id, tenant }, number, decide) =>
+      db
+        .transaction(() => {
+          const refusal = decide(activeOf(tenant))
+          if (refusal) return refusal
+          db.query(
+            "UPDATE sandbox_sessions SET admitted = 1 WHERE id = ? AND json_extract(life, '$.pending.number') = ?",
+          ).run(id, number)
+          return undefined
+        })
+        .immediate(),
     creates: async (tenant, after) =>
       db
         .query("SELECT at FROM creates WHERE tenant = ? AND at > ?")
