@@ -76,9 +76,9 @@ export const createEndedSessions = (options: EndedSessionsOptions) => {
   ): Promise<void> => {
     await store.lookAtVolume(session, clock.now() + RETRY_MS)
     if (used.has(session)) return
-    // A session that was recorded again has its volume until it ends.
-    if ((await store.find(session)) || (await isVolumeGone(session, at)))
-      await store.dropVolume(session)
+    // A session that was recorded again has its volume until it ends, unless it is at another provider now.
+    const again = await store.find(session)
+    if (again?.provider === at || (await isVolumeGone(session, at))) await store.dropVolume(session)
   }
 
   const forEach = async <T>(

@@ -110,4 +110,9 @@ test("a volume at another provider is not removed here", async () => {
   await roundOn(store)
   expect(removed).toEqual([])
   expect(await store.leftVolumes(clock.now(), clock.now() + DAY, 10)).toHaveLength(1)
+  // The session goes on at this provider, and the other one is not forgotten.
+  await store.add({ ...row, provider: "noop" }, newLife, clock.now())
+  clock.advance(DAY)
+  await roundOn(store)
+  expect(await store.leftVolumes(clock.now(), clock.now() + DAY, 10)).toHaveLength(1)
 })
