@@ -129,7 +129,33 @@ export interface VolumesPort {
   readonly dropVolume: (session: string) => Promise<void>
 }
 
-export interface FleetStore extends RecordsPort, VolumesPort {
+/** What is counted for quotas and counters. */
+export interface CountsPort {
+  /** When the owner's sandboxes were started, after this time. */
+  readonly creates: (tenant: string, after: number) => Promise<readonly number[]>
+  /**
+   * Counts a create, unless `decide` refuses it from the times of the owner's creates of the last day. One transaction that
+   * excludes other creates of this owner. A create that is counted already is allowed and counts once.
+   */
+  readonly countCreate: (
+    create: CountedCreate,
+    decide: (times: readonly number[]) => QuotaRefusal | undefined,
+  ) => Promise<QuotaRefusal | undefined>
+  readonly uncountCreate: (session: string, generation: number) => Promise<void>
+  /**
+   * Replaces the stored counts of a session's prompts by what `decide` makes of them, and deletes them if that is undefined.
+   * One transaction that excludes others for this session.
+   */
+  readonly countPrompts: (
+    session: string,
+    at: number,
+    decide: (known: PromptCounts | undefined) => PromptCounts | undefined,
+  ) => Promise<void>
+  /** How long the owner's sandboxes ran on this day, as far as it is counted. */
+  readonly secondsOf: (tenant: string, day: number) => Promise<number>
+}
+
+export interface FleetStore extends RecordsPort, VolumesPort, CountsPort {
   /** Random and stored once: the label of every sandbox that belongs to this deployment. */
   readonly deployment: () => Promise<string>
   /** Adds a session. If its id or its thread exists, the existing one is returned and nothing changes. */
@@ -225,28 +251,6 @@ export interface FleetStore extends RecordsPort, VolumesPort {
     number: number,
     decide: (active: readonly StoredSession[]) => QuotaRefusal | undefined,
   ) => Promise<QuotaRefusal | undefined>
-  /** When the owner's sandboxes were started, after this time. */
-  readonly creates: (tenant: string, after: number) => Promise<readonly number[]>
-  /**
-   * Counts a create, unless `decide` refuses it from the times of the owner's creates of the last day. One transaction that
-   * excludes other creates of this owner. A create that is counted already is allowed and counts once.
-   */
-  readonly countCreate: (
-    create: CountedCreate,
-    decide: (times: readonly number[]) => QuotaRefusal | undefined,
-  ) => Promise<QuotaRefusal | undefined>
-  readonly uncountCreate: (session: string, generation: number) => Promise<void>
-  /**
-   * Replaces the stored counts of a session's prompts by what `decide` makes of them, and deletes them if that is undefined.
-   * One transaction that excludes others for this session.
-   */
-  readonly countPrompts: (
-    session: string,
-    at: number,
-    decide: (known: PromptCounts | undefined) => PromptCounts | undefined,
-  ) => Promise<void>
-  /** How long the owner's sandboxes ran on this day, as far as it is counted. */
-  readonly secondsOf: (tenant: string, day: number) => Promise<number>
   /** Remembers a snapshot until it is removed at its provider. A known id changes nothing. */
   readonly addSnapshot: (snapshot: StoredSnapshot) => Promise<void>
   readonly snapshots: () => Promise<readonly StoredSnapshot[]>

@@ -11,6 +11,7 @@ import type { StoredSnapshot } from "../core/snapshots.ts"
 import { announced, createChanges } from "./changes.ts"
 import type { FleetStore, NewSession, RememberedCall, StoredSession } from "./ports.ts"
 import { listenForChanges } from "./postgres-listen.ts"
+import { LOCK_TIMEOUT_MS, lockOwner, postgresCounts } from "./postgres-counts.ts"
 import { changeRecords, moveRecords, postgresRecords, recordAdded } from "./postgres-records.ts"
 import { setUpPostgres } from "./postgres-schema.ts"
 import { leaveVolume, postgresVolumes } from "./postgres-volumes.ts"
@@ -22,21 +23,15 @@ import {
   LOST_CALL_MS,
   POLL_MS,
   readCall,
-  readCounts,
   readPhase,
-  readSeconds,
   readSession,
   readSnapshot,
-  readTime,
 } from "./row.ts"
 
 const MAX_CONNECTIONS = 4
 const CONNECT_SECONDS = 15
 /** A server that accepts connections and does not answer must not keep the program from starting for any time. */
 const SET_UP_MS = 45_000
-
-/** A change waits this long for another one of the same session. */
-const LOCK_TIMEOUT_MS = 5000
 
 export const openPostgresStore = async (
   url: string,
@@ -92,10 +87,6 @@ export const openPostgresStore = async (
       AND (ref IS NOT NULL OR caller IS NOT NULL OR admitted = 1)`) as unknown[]
     return rows.map(readSession)
   }
-  /** What an owner starts, claims and has counted is decided one after another. */
-  const lockOwner = (on: SQL, tenant: string) =>
-    on`SELECT pg_advisory_xact_lock(hashtextextended(${tenant}, 2))`
-
   const addSnapshot = async (on: SQL, { id, session, createdAt }: StoredSnapshot) => {
     await on`INSERT INTO snapshots (id, session, created_at) VALUES (${id}, ${session}, ${createdAt})
       ON CONFLICT DO NOTHING`
@@ -107,6 +98,7 @@ export const openPostgresStore = async (
   const store: Omit<FleetStore, "watch"> = {
     ...postgresRecords(sql),
     ...postgresVolumes(sql),
+    ...postgresCounts(sql),
     pollMs: () => (isHeard() ? BACKSTOP_MS : POLL_MS),
     deployment: async () => {
       const rows = (await sql`SELECT id FROM deployment`) as readonly { readonly id: string }[]
@@ -272,45 +264,6 @@ export const openPostgresStore = async (
           AND (life::json #>> '{pending,number}')::int = ${number}`
         return undefined
       }),
-    creates: async (tenant, after) => {
-      const rows =
-        (await sql`SELECT at FROM creates WHERE tenant = ${tenant} AND at > ${after}`) as unknown[]
-      return rows.map(readTime)
-    },
-    countCreate: ({ tenant, session, generation, at }, decide) =>
-      sql.begin(async (transaction) => {
-        await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
-        await lockOwner(transaction, tenant)
-        const known = (await transaction`SELECT at FROM creates
-          WHERE session = ${session} AND generation = ${generation}`) as unknown[]
-        if (known.length > 0) return undefined
-        const times = (await transaction`SELECT at FROM creates
-          WHERE tenant = ${tenant} AND at > ${at - DAY_MS}`) as unknown[]
-        const refusal = decide(times.map(readTime))
-        if (refusal) return refusal
-        await transaction`INSERT INTO creates VALUES (${session}, ${generation}, ${tenant}, ${at})`
-        return undefined
-      }),
-    uncountCreate: async (session, generation) => {
-      await sql`DELETE FROM creates WHERE session = ${session} AND generation = ${generation}`
-    },
-    countPrompts: (session, at, decide) =>
-      sql.begin(async (transaction) => {
-        await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
-        await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${session}, 3))`
-        const rows =
-          (await transaction`SELECT counts FROM prompt_counts WHERE session = ${session}`) as unknown[]
-        const counts = decide(rows.length === 0 ? undefined : readCounts(rows[0]))
-        if (counts)
-          await transaction`INSERT INTO prompt_counts VALUES (${session}, ${JSON.stringify(counts)}, ${at})
-            ON CONFLICT (session) DO UPDATE SET counts = excluded.counts, at = excluded.at`
-        else await transaction`DELETE FROM prompt_counts WHERE session = ${session}`
-      }),
-    secondsOf: async (tenant, day) => {
-      const rows = (await sql`SELECT seconds FROM running_seconds
-        WHERE tenant = ${tenant} AND day = ${day}`) as unknown[]
-      return rows.length === 0 ? 0 : readSeconds(rows[0])
-    },
     addSnapshot: (snapshot) => addSnapshot(sql, snapshot),
     snapshots: async () => {
       const rows = (await sql`SELECT * FROM snapshots ORDER BY created_at`) as unknown[]

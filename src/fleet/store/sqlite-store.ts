@@ -15,13 +15,11 @@ import {
   KEEP_COUNTS_MS,
   LOST_CALL_MS,
   readCall,
-  readCounts,
   readPhase,
-  readSeconds,
   readSession,
   readSnapshot,
-  readTime,
 } from "./row.ts"
+import { sqliteCounts } from "./sqlite-counts.ts"
 import { sqliteRecords } from "./sqlite-records.ts"
 import { setUpSqlite } from "./sqlite-schema.ts"
 import { sqliteVolumes } from "./sqlite-volumes.ts"
@@ -93,6 +91,7 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
   const store: Omit<FleetStore, "watch"> = {
     ...records.port,
     ...volumes.port,
+    ...sqliteCounts(db),
     // One process: the changes of others do not exist.
     pollMs: () => BACKSTOP_MS,
     deployment: async () => String(db.query("SELECT id FROM deployment").values()[0]?.[0]),
@@ -279,49 +278,6 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
           return undefined
         })
         .immediate(),
-    creates: async (tenant, after) =>
-      db
-        .query("SELECT at FROM creates WHERE tenant = ? AND at > ?")
-        .all(tenant, after)
-        .map(readTime),
-    countCreate: async ({ tenant, session, generation, at }, decide) =>
-      db
-        .transaction(() => {
-          const known = db.query("SELECT at FROM creates WHERE session = ? AND generation = ?")
-          if (known.get(session, generation) !== null) return undefined
-          const times = db
-            .query("SELECT at FROM creates WHERE tenant = ? AND at > ?")
-            .all(tenant, at - DAY_MS)
-          const refusal = decide(times.map(readTime))
-          if (refusal) return refusal
-          db.query("INSERT INTO creates VALUES (?, ?, ?, ?)").run(session, generation, tenant, at)
-          return undefined
-        })
-        .immediate(),
-    uncountCreate: async (session, generation) =>
-      void db
-        .query("DELETE FROM creates WHERE session = ? AND generation = ?")
-        .run(session, generation),
-    countPrompts: async (session, at, decide) =>
-      db
-        .transaction(() => {
-          const row = db.query("SELECT counts FROM prompt_counts WHERE session = ?").get(session)
-          const counts = decide(row === null ? undefined : readCounts(row))
-          if (counts)
-            db.query("INSERT OR REPLACE INTO prompt_counts VALUES (?, ?, ?)").run(
-              session,
-              JSON.stringify(counts),
-              at,
-            )
-          else db.query("DELETE FROM prompt_counts WHERE session = ?").run(session)
-        })
-        .immediate(),
-    secondsOf: async (tenant, day) => {
-      const row = db
-        .query("SELECT seconds FROM running_seconds WHERE tenant = ? AND day = ?")
-        .get(tenant, day)
-      return row === null ? 0 : readSeconds(row)
-    },
     addSnapshot: async (snapshot) => addSnapshot(snapshot),
     snapshots: async () =>
       db.query("SELECT * FROM snapshots ORDER BY created_at").all().map(readSnapshot),
