@@ -9,6 +9,9 @@ const NAMELESS_MS = 60 * 60_000
 
 export const isDraft = (name: string): boolean => name.endsWith(END)
 
+/** What an earlier version called it. */
+export const namelessDraftOf = (path: string): string => `${path}${END}`
+
 /** Another name with every call. The draft is renamed to `path` when it is complete. */
 export const draftOf = (path: string): string => {
   const { pid, startTime } = identityOf(process.pid)

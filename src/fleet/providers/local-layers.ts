@@ -21,7 +21,7 @@ import { z } from "zod"
 import { runCommand } from "../../lib/run-command.ts"
 import type { SnapshotInfo } from "./contract.ts"
 import { BOX_UID, type DiskKind } from "./local-box.ts"
-import { draftOf, isDraft, removeLeftDrafts } from "./local-drafts.ts"
+import { draftOf, isDraft, namelessDraftOf, removeLeftDrafts } from "./local-drafts.ts"
 import { replaceFile } from "../../lib/replace-file.ts"
 
 /** A snapshot on top of so many layers is a copy of all of them. */
@@ -200,8 +200,9 @@ export const openLayers = (root: string, owner: number | undefined): Layers => {
     takeSnapshot: async (id, { disk, layers, merged, deployment, createdAt }, limit) => {
       if (read(id)) return
       const draft = draftOf(layerPath(id))
-      // Left by a copy that was cut off before it was recorded.
-      rmSync(layerPath(id), { recursive: true, force: true })
+      // Left by a copy that was cut off.
+      for (const path of [namelessDraftOf(layerPath(id)), layerPath(id)])
+        rmSync(path, { recursive: true, force: true })
       const isFlat = layers.length >= MOST_LAYERS && merged !== undefined
       makeFolder(draft)
       try {
