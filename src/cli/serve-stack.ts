@@ -102,16 +102,16 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     routes: (request) => fleet.door(request),
     gatewayUrl: (session) => fleet.gatewayUrl(session),
     warmSessions: {
-      take: async (owner) => {
+      take: async (owner, creator) => {
         try {
-          return await fleet.pool.take(owner)
+          return await fleet.pool.take(owner, creator)
         } catch (error) {
           // Without it the session's first prompt starts a sandbox.
           log.warn("pool.take-failed", { error: String(error) })
           return undefined
         }
       },
-      give: (id, creator) => fleet.pool.give(id, creator),
+      give: (id) => fleet.pool.give(id),
       putBack: (id) => fleet.pool.putBack(id),
     },
   })
