@@ -106,16 +106,16 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     routes: async (request) => (await made).door(request),
     gatewayUrl: async (session) => (await made).gatewayUrl(session),
     warmSessions: {
-      take: async (owner) => {
+      take: async (owner, creator) => {
         try {
-          return await (await made).pool.take(owner)
+          return await (await made).pool.take(owner, creator)
         } catch (error) {
           // Without it the session's first prompt starts a sandbox.
           log.warn("pool.take-failed", { error: String(error) })
           return undefined
         }
       },
-      give: async (id, creator) => (await made).pool.give(id, creator),
+      give: async (id) => (await made).pool.give(id),
       putBack: async (id) => (await made).pool.putBack(id),
     },
   })

@@ -147,6 +147,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     store,
     keeper,
     provider: provider.name,
+    now: clock.now,
     log,
     metrics,
     added: options.added,

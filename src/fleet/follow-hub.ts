@@ -2,6 +2,7 @@
 import type { Log } from "../lib/log.ts"
 import type { Life } from "./core/life.ts"
 import { variablesOf } from "./core/environment.ts"
+import { gained, highest, type PromptCounts } from "./core/prompt-counts.ts"
 import type { HubReport } from "./hub-port.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Metrics } from "./metrics.ts"
@@ -12,6 +13,7 @@ export interface FollowOptions {
   readonly store: FleetStore
   readonly keeper: Keeper
   readonly provider: ProviderName
+  readonly now: () => number
   readonly log: Log
   readonly metrics?: Pick<Metrics, "add"> | undefined
   /** Called once for a session, before its first sandbox. */
@@ -52,18 +54,27 @@ export const logResolve = (log: Log, session: string, { ref, generation }: Life)
 export const followHub = (options: FollowOptions): HubFollower => {
   const { store, keeper } = options
   const lanes = new Map<string, Promise<void>>()
-  /** The counters of sessions with a sandbox, as they were last reported to this process. */
-  const counted = new Map<string, HubReport["activity"]["counts"]>()
+  /** As this process has reported them to the store: most reports do not change them. */
+  const reported = new Map<string, PromptCounts>()
 
-  /** Logs and counts what has happened to prompts since the last report. */
-  const count = (session: string, { counts, hasEnded }: HubReport["activity"]): void => {
-    const before = counted.get(session)
-    if (hasEnded) counted.delete(session)
-    else counted.set(session, counts)
-    if (!before) return
+  /** Logs and counts what has happened to prompts since the last report to any replica. */
+  const count = async (
+    session: string,
+    { counts, hasEnded }: HubReport["activity"],
+  ): Promise<void> => {
+    const last = reported.get(session)
+    if (last && !hasEnded && COUNTED.every(([name]) => last[name] === counts[name])) return
+    let added: PromptCounts | undefined
+    await store.countPrompts(session, options.now(), (known) => {
+      added = known && gained(known, counts)
+      if (hasEnded) return undefined
+      return known ? highest(known, counts) : counts
+    })
+    if (hasEnded) reported.delete(session)
+    else reported.set(session, counts)
     for (const [name, event, counter, labels] of COUNTED) {
-      const times = counts[name] - before[name]
-      if (times <= 0) continue
+      const times = added?.[name] ?? 0
+      if (times === 0) continue
       options.metrics?.add(counter, labels, times)
       options.log.info(event, { session, times })
     }
@@ -88,7 +99,7 @@ export const followHub = (options: FollowOptions): HubFollower => {
 
   const handle = async ({ session, owner, activity }: HubReport): Promise<void> => {
     const { queued, working, generation, connected, hasEnded } = activity
-    count(session, activity)
+    await count(session, activity)
     const waits = queued > 0 || working > 0
     const known = await store.find(session)
     if (!known && (hasEnded || !waits || activity.hasOtherRunner)) return

@@ -6,7 +6,15 @@ import type { Clock } from "../lib/clock.ts"
 import { digestOf } from "../lib/digest.ts"
 import { describeError, type Log } from "../lib/log.ts"
 import { workspaceVolume } from "./core/names.ts"
-import { fitOf, isReady, planPool, POOL_TENANT, poolKeyOf } from "./core/pool.ts"
+import {
+  fitOf,
+  isReady,
+  pauseAfter,
+  planPool,
+  POOL_TENANT,
+  type PoolPause,
+  poolKeyOf,
+} from "./core/pool.ts"
 import { type HubPort, HubRefusal } from "./hub-port.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Metrics } from "./metrics.ts"
@@ -19,7 +27,7 @@ export interface PoolOptions {
   readonly store: FleetStore
   readonly keeper: Pick<Keeper, "add" | "want" | "endUnclaimed">
   /** A claimed sandbox counts as one that its owner has started. */
-  readonly quotas: Pick<OwnerQuotas, "count" | "uncount">
+  readonly quotas: Pick<OwnerQuotas, "count" | "uncount" | "hasRoom">
   readonly hub: Pick<HubPort, "reserve" | "handOver" | "takesGitCredentials" | "end">
   readonly provider: Pick<SandboxProvider, "name" | "can" | "removeVolume">
   /** How many sandboxes are kept ready; 0: none. */
@@ -40,11 +48,11 @@ export interface Pool {
   readonly claim: (owner: string, threadKey: string) => Promise<StoredSession | undefined>
   /**
    * The first half of a claim for a session without a thread: the sandbox is in the pool no more, and the hub does not know
-   * its owner. The caller either gives it or puts it back.
+   * its owner. The caller either gives it or puts it back. `creator`: the person who makes the session.
    */
-  readonly take: (owner: string) => Promise<string | undefined>
-  /** The hub gives the taken session to its owner. `creator`: the person who made it. */
-  readonly give: (id: string, creator: string | undefined) => Promise<void>
+  readonly take: (owner: string, creator: string | undefined) => Promise<string | undefined>
+  /** The hub gives the taken session to its owner. */
+  readonly give: (id: string) => Promise<void>
   readonly putBack: (id: string) => Promise<void>
   /** Tells the hub the owner of a claimed session, unless it knows. Other sessions are returned as they are. */
   readonly settle: (session: StoredSession) => Promise<StoredSession>
@@ -60,6 +68,8 @@ const SOON_MS = 500
 /** Without a pool: only entries of before the setting was changed have to be ended. */
 const EVERY_WITHOUT_MS = 60_000
 const LEASE_MS = 15_000
+/** Longer than the request that has taken a session lives. Afterwards its replica has died, and any round gives it. */
+const HOLD_MS = 2 * 60_000
 const NOT_NEEDED = "the pool does not need it any more"
 
 export const createPool = (options: PoolOptions): Pool => {
@@ -68,17 +78,19 @@ export const createPool = (options: PoolOptions): Pool => {
   let isStopped = false
   let isSettled = false
   let claims = 0
+  /** Of this replica: another one that takes over makes a first attempt at once. */
+  let pause: PoolPause | undefined
   let running: Promise<void> | undefined
 
   const keyOf = (tenant: string): string =>
     poolKeyOf(options.runtimeKey, options.environmentOf(tenant), digestOf)
 
-  /** Sessions that were taken and not given yet, and under which id each was counted. */
+  /** Sessions that this replica has taken and not given yet, and under which id each was counted. */
   const taken = new Map<string, string>()
 
-  const settle = async (session: StoredSession, creator?: string): Promise<StoredSession> => {
+  const settle = async (session: StoredSession): Promise<StoredSession> => {
     if (session.kind !== "claimed") return session
-    await hub.handOver(session.id, session.tenant, creator)
+    await hub.handOver(session.id, session.tenant, session.creator)
     await store.bind(session.id)
     // The time until it sleeps begins now.
     return (await keeper.want(session.id, "running")) ?? session
@@ -93,7 +105,10 @@ export const createPool = (options: PoolOptions): Pool => {
     return ready.flatMap(({ id }, index) => (takes[index] ? [id] : []))
   }
 
-  const takeOut = async (owner: string, threadKey: string | undefined) => {
+  const takeOut = async (
+    owner: string,
+    to: Pick<Parameters<FleetStore["claim"]>[1], "threadKey" | "creator" | "heldUntil">,
+  ) => {
     const fit = fitOf(options.environmentOf(POOL_TENANT), options.environmentOf(owner))
     if (size === 0 || fit === "none") return undefined
     const key = keyOf(POOL_TENANT)
@@ -102,9 +117,10 @@ export const createPool = (options: PoolOptions): Pool => {
     const counted = `claim-${crypto.randomUUID()}`
     if (await quotas.count({ id: counted, tenant: owner }, 0, true)) return undefined
     const from = clock.now()
-    const claimed = await store.claim(key, { tenant: owner, threadKey, among }, from)
+    const { hasRoom } = quotas
+    const claimed = await store.claim(key, { ...to, tenant: owner, among, hasRoom }, from)
     options.metrics?.add("pool_claims_total", { outcome: claimed ? "warm" : "empty" })
-    // The pool has none, or another request of this thread was faster.
+    // The pool has none, another request of this thread was faster, or the owner has got its last sandbox meanwhile.
     if (claimed?.kind !== "claimed") await quotas.uncount(counted, 0)
     return claimed && { claimed, counted, from }
   }
@@ -120,27 +136,27 @@ export const createPool = (options: PoolOptions): Pool => {
   }
 
   const claim: Pool["claim"] = async (owner, threadKey) => {
-    const found = await takeOut(owner, threadKey)
+    const found = await takeOut(owner, { threadKey })
     if (!found) return undefined
     const settled = await settle(found.claimed)
     finishClaim(settled.id, found.from)
     return settled
   }
 
-  const take: Pool["take"] = async (owner) => {
-    const found = await takeOut(owner, undefined)
+  const take: Pool["take"] = async (owner, creator) => {
+    const found = await takeOut(owner, { creator, heldUntil: clock.now() + HOLD_MS })
     if (!found) return undefined
     taken.set(found.claimed.id, found.counted)
     return found.claimed.id
   }
 
-  const give: Pool["give"] = async (id, creator) => {
+  const give: Pool["give"] = async (id) => {
     const from = clock.now()
     try {
       const session = await store.find(id)
-      if (session) await settle(session, creator)
+      if (session) await settle(session)
     } finally {
-      // After a failure the next round gives it.
+      // After a failure a round gives it when it is not held any more.
       taken.delete(id)
     }
     finishClaim(id, from)
@@ -186,14 +202,30 @@ export const createPool = (options: PoolOptions): Pool => {
     )
   }
 
+  /** Entries that fail are replaced ever later. A sandbox that could be made, for any session, ends that. */
+  const look = async (entries: readonly StoredSession[]): Promise<void> => {
+    const made = pause ? await store.openRecords(options.provider.name) : []
+    const worked = made.reduce((newest, { createdAt }) => Math.max(newest, createdAt), 0)
+    const aims = { key: keyOf(POOL_TENANT), at: clock.now() }
+    const next = pauseAfter(pause, entries, worked, aims)
+    if (next && next !== pause)
+      log.warn("pool.paused", { times: next.times, ms: next.until - next.since })
+    pause = next
+  }
+
   const work = async (): Promise<void> => {
     const sessions = await store.pooled()
-    for (const claimed of sessions.filter(({ id, kind }) => kind === "claimed" && !taken.has(id)))
-      await alone(claimed.id, settle(claimed))
+    const isLeft = ({ kind, heldUntil = 0 }: StoredSession) =>
+      kind === "claimed" && heldUntil <= clock.now()
+    for (const claimed of sessions.filter(isLeft)) await alone(claimed.id, settle(claimed))
     const entries = sessions.filter(({ kind }) => kind === "pool")
-    const plan = planPool(entries, { key: keyOf(POOL_TENANT), size, at: clock.now() })
+    await look(entries)
+    const aims = { key: keyOf(POOL_TENANT), size, at: clock.now(), pausedUntil: pause?.until }
+    const plan = planPool(entries, aims)
     isSettled =
-      plan.add === 0 && entries.length === size && entries.every(({ life }) => isReady(life))
+      plan.add === 0 &&
+      (entries.length === size || pause !== undefined) &&
+      entries.every(({ life }) => isReady(life))
     for (const id of plan.forget) await alone(id, forget(id))
     for (const id of plan.end) await alone(id, finish(id))
     for (const id of plan.start) await alone(id, begin(id))
@@ -244,7 +276,7 @@ export const createPool = (options: PoolOptions): Pool => {
     take,
     give,
     putBack,
-    settle: (session) => settle(session),
+    settle,
     round,
     start: () => void loop(),
     stop: async () => {

@@ -60,7 +60,8 @@ export const createRemoteHub = ({ url, key, clock, log }: RemoteHubOptions): Hub
     },
     open: async (session, owner) => opened.parse(await call(session, "open", { owner })).generation,
     reserve: async (session) => void (await call(session, "reserve", {})),
-    handOver: async (session, owner) => void (await call(session, "hand", { owner })),
+    handOver: async (session, owner, creator) =>
+      void (await call(session, "hand", { owner, creator })),
     // The hub there does not know the fleet's credentials: an owner with some gets a sandbox that is started with them.
     takesGitCredentials: async () => false,
     prompt: async (session, messageId, content) =>

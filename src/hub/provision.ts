@@ -32,9 +32,12 @@ export interface Provision {
 
 /** Sessions that exist without an owner, with a running sandbox. */
 export interface WarmSessions {
-  /** One for this owner, which no other request gets; undefined: there is none. It is given or put back afterwards. */
-  readonly take: (owner: Owner) => Promise<string | undefined>
-  readonly give: (session: string, creator: string | undefined) => Promise<void>
+  /**
+   * One for this owner, which no other request gets; undefined: there is none. It is given or put back afterwards. `creator`: the
+   * person who makes the session.
+   */
+  readonly take: (owner: Owner, creator: string | undefined) => Promise<string | undefined>
+  readonly give: (session: string) => Promise<void>
   readonly putBack: (session: string) => Promise<void>
 }
 
@@ -100,6 +103,9 @@ export const applyProvision = async (
   if (runnerTokenHash !== undefined) session.setRunnerToken(runnerTokenHash)
 }
 
+const creatorOf = (principal: Sender["principal"]): string | undefined =>
+  principal.kind === "person" ? principal.sub : undefined
+
 /** `POST /sessions`: the hub makes the id. The caller has been allowed to create a session for `owner`. */
 export const createSession = async (
   host: HttpApiHost,
@@ -114,15 +120,16 @@ export const createSession = async (
     return errorResponse(400, "owner: name another owner in the address: POST /sessions?owner=")
   // A child's sandbox is started with variables of its own, and a runner's token is for another sandbox.
   const canBeWarm = parent === undefined && runnerToken === undefined
-  const warm = canBeWarm ? await host.warmSessions?.take(owner) : undefined
+  const warm = canBeWarm
+    ? await host.warmSessions?.take(owner, creatorOf(sender.principal))
+    : undefined
   if (warm === undefined)
     return create(host, crypto.randomUUID(), owner, parsed.data, sender, "route:create")
   let isGiven = false
   try {
-    const { principal } = sender
     return await create(host, warm, owner, parsed.data, sender, "route:create", async () => {
       isGiven = true
-      await host.warmSessions?.give(warm, principal.kind === "person" ? principal.sub : undefined)
+      await host.warmSessions?.give(warm)
     })
   } finally {
     if (!isGiven) await host.warmSessions?.putBack(warm)
@@ -165,7 +172,7 @@ const create = async (
   const { ancestors } = added
   await allowed()
   await host.directory.appendAudit({ owner, principal, action, session: id, from })
-  const creator = principal.kind === "person" ? principal.sub : undefined
+  const creator = creatorOf(principal)
   const wish = fields.model === undefined ? undefined : { model: fields.model }
   const provision = { ...(await provisionOf(fields)), ancestors, creator, wish }
   await host.provision(id, owner, provision).catch(async (error: unknown) => {

@@ -268,6 +268,18 @@ describe("a sandbox that is asked for", () => {
     expect(refused.body["error"]).toContain("was used for another message")
   })
 
+  test("a session that the operator deletes leaves its volume to be removed later", async () => {
+    const path = await running("F:1", "finn")
+    const session = path.split("/").at(-1)
+    const deleted = await fetch(`${stack.hub.url}${path}`, {
+      method: "DELETE",
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+    })
+    expect(await deleted.json()).toEqual({ forgotten: session })
+    const left = await store.leftVolumes(Date.now(), 0, 10)
+    expect(left).toEqual([{ session: String(session), provider: provider.name }])
+  })
+
   test("the optional fields of a chat may be null", async () => {
     const chat = { chatSessionId: "c", expertIdentifier: null, projectId: null }
     const path = "/api/marketplace/expert/prepare-invoke"

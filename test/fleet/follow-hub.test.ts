@@ -2,6 +2,8 @@
 import { expect, test } from "bun:test"
 import { newLife } from "../../src/fleet/core/life.ts"
 import { followHub } from "../../src/fleet/follow-hub.ts"
+import { createMetrics } from "../../src/fleet/metrics.ts"
+import type { FleetStore } from "../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import type { SessionActivity } from "../../src/hub/session/ports.ts"
 import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
@@ -20,7 +22,14 @@ test("a repeated report about an ended session does not delay the removal of its
   const store = openSqliteStore(":memory:")
   const { keeper } = await keeperOn(store, memoryProvider())
   const added = async () => {}
-  const follower = followHub({ store, keeper, provider: "noop", log: silentLog, added })
+  const follower = followHub({
+    store,
+    keeper,
+    provider: "noop",
+    now: Date.now,
+    log: silentLog,
+    added,
+  })
   const ended = { ...newLife, phase: "ended", wanted: "ended" } as const
   await store.add({ id: "s", tenant: "user:a", provider: "noop", environment: {} }, ended, 1000)
   await follower.follow({
@@ -29,4 +38,52 @@ test("a repeated report about an ended session does not delay the removal of its
     activity: { ...quiet, hasEnded: true },
   })
   expect((await store.find("s"))?.updatedAt).toBe(1000)
+})
+
+const replicaOn = async (store: FleetStore) => {
+  const { keeper } = await keeperOn(store, memoryProvider())
+  const metrics = createMetrics()
+  const added = async () => {}
+  const follower = followHub({
+    store,
+    keeper,
+    provider: "noop",
+    now: Date.now,
+    log: silentLog,
+    metrics,
+    added,
+  })
+  const counted = () =>
+    Number(/^sandpiper_prompts_total{result="ok"} (\d+)$/m.exec(metrics.text([]))?.[1] ?? 0)
+  const report = (done: number, more: Partial<SessionActivity> = {}) => {
+    const activity = { ...quiet, ...more, counts: { ...quiet.counts, done } }
+    return follower.follow({ session: "s", owner: "user:a", activity })
+  }
+  return { report, counted, stop: () => keeper.stop() }
+}
+
+test("a prompt is counted once if its session reports to two replicas, repeats a report or outlives a restart", async () => {
+  const store = openSqliteStore(":memory:")
+  const [a, b] = [await replicaOn(store), await replicaOn(store)]
+  const total = () => a.counted() + b.counted()
+  await a.report(0)
+  await b.report(1)
+  await a.report(2)
+  expect(total()).toBe(2)
+  await b.report(3)
+  await a.report(3)
+  await b.report(3)
+  expect(total()).toBe(3)
+  // The answer to an earlier report was lost, and it arrives once more.
+  await a.report(2)
+  await b.report(4)
+  expect(total()).toBe(4)
+  // After a restart the next report counts what has ended meanwhile.
+  const restarted = await replicaOn(store)
+  await restarted.report(6)
+  expect(total() + restarted.counted()).toBe(6)
+  await a.report(7, { hasEnded: true })
+  await b.report(7, { hasEnded: true })
+  expect(total() + restarted.counted()).toBe(7)
+  for (const replica of [a, b, restarted]) await replica.stop()
 })

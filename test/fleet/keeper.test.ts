@@ -180,9 +180,9 @@ describe("the keeper", () => {
     let isAway = true
     const flaky = {
       ...store,
-      activeOf: async (tenant: string) => {
+      admit: async (...asked: Parameters<FleetStore["admit"]>) => {
         if (isAway) throw new Error("the database is away")
-        return store.activeOf(tenant)
+        return store.admit(...asked)
       },
     }
     const quotas = createQuotas({ store: flaky, clock: systemClock, quotas: { running: 5 } })

@@ -1,21 +1,30 @@
-/** The warm pool with a hub that is away or refuses a session. */
-import { expect, test } from "bun:test"
+/** The warm pool with a hub that is away or refuses a session, and with a provider that refuses sandboxes. */
+import { describe, expect, test } from "bun:test"
 import { type Life, newLife } from "../../src/fleet/core/life.ts"
+import { isReady } from "../../src/fleet/core/pool.ts"
 import { HubAway, HubRefusal } from "../../src/fleet/hub-port.ts"
 import { createPool, type PoolOptions } from "../../src/fleet/pool.ts"
 import { createQuotas } from "../../src/fleet/quotas.ts"
+import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
 import type { FleetStore } from "../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { systemClock } from "../../src/lib/clock.ts"
+import { createManualClock } from "../kit/clock.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
 
-const poolOn = async (store: FleetStore, size: number, hub: Partial<PoolOptions["hub"]>) => {
-  const provider = memoryProvider()
-  const { keeper } = await keeperOn(store, provider)
+const poolOn = async (
+  store: FleetStore,
+  size: number,
+  hub: Partial<PoolOptions["hub"]>,
+  more: Partial<Pick<PoolOptions, "clock" | "replica"> & { provider: SandboxProvider }> = {},
+) => {
+  const { provider = memoryProvider(), clock = systemClock, replica = "r1" } = more
+  const { keeper } = await keeperOn(store, provider, replica, { clock })
   const pool = createPool({
     store,
     keeper,
-    quotas: createQuotas({ store, clock: systemClock, quotas: {} }),
+    quotas: createQuotas({ store, clock, quotas: {} }),
     hub: {
       reserve: async () => {},
       handOver: async () => {},
@@ -28,8 +37,8 @@ const poolOn = async (store: FleetStore, size: number, hub: Partial<PoolOptions[
     runtimeKey: "v1",
     environmentOf: () => ({ providerKeys: {}, credentials: {}, github: {} }),
     added: async () => {},
-    replica: "r1",
-    clock: systemClock,
+    replica,
+    clock,
     log: silentLog,
   })
   return { pool, keeper }
@@ -76,4 +85,97 @@ test("the session of an entry is ended at the hub before its record is deleted",
   expect(ended).toEqual(["known"])
   expect(await store.pooled()).toEqual([])
   await keeper.stop()
+})
+
+/** A provider that refuses creates until a test lets it work. */
+const refusingProvider = () => {
+  const inner = memoryProvider()
+  const state = { refuses: true }
+  const create: SandboxProvider["create"] = async (spec, limit) =>
+    state.refuses ? { is: "refused", why: "no capacity" } : inner.create(spec, limit)
+  return { state, provider: { ...inner, create } }
+}
+
+test("a pool whose creates are refused waits ever longer, up to 15 minutes, and is filled at once when any create works", async () => {
+  const store = openSqliteStore(":memory:")
+  const clock = createManualClock(1_000_000)
+  const { provider, state } = refusingProvider()
+  const added: number[] = []
+  const reserve = async () => void added.push(clock.now())
+  const { pool, keeper } = await poolOn(store, 1, { reserve }, { provider, clock })
+  const pass = async (seconds: number) => {
+    for (let second = 0; second < seconds; second += 1) {
+      clock.advance(1000)
+      await keeper.tick()
+      await pool.round()
+      await Bun.sleep(0)
+    }
+  }
+  await pass(2 * 3600)
+  const minutes = added.slice(1).map((at, index) => (at - (added[index] ?? 0)) / 60_000)
+  expect(minutes.length).toBeLessThanOrEqual(12)
+  // Each time includes the minute or two in which an entry makes its attempts.
+  for (const [index, gap] of minutes.entries()) {
+    const pause = Math.min(15, 2 ** index)
+    expect(gap).toBeGreaterThanOrEqual(pause)
+    expect(gap).toBeLessThan(pause + 6)
+  }
+  state.refuses = false
+  const session = { id: "s", tenant: "user:a", provider: "noop", environment: {} } as const
+  await keeper.add(session)
+  await keeper.want("s", "running")
+  // The keeper itself makes a trial after a minute at the latest.
+  await pass(65)
+  expect((await store.find("s"))?.life.phase).toBe("running")
+  expect((await store.pooled()).map(({ life }) => life.phase)).toEqual(["running"])
+  await keeper.stop()
+}, 60_000)
+
+describe("a session that one replica has taken for a request", () => {
+  const stage = async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1_000_000)
+    const handed: string[] = []
+    const handOver = async (id: string, owner: string, creator?: string) =>
+      void handed.push(`${id} ${owner} ${creator}`)
+    const replicaOf = (replica: string) => poolOn(store, 1, { handOver }, { clock, replica })
+    const [a, b] = [await replicaOf("a"), await replicaOf("b")]
+    await a.pool.round()
+    const entry = async () => (await store.pooled())[0]
+    await untilTrue(async () => isReady((await entry())?.life ?? newLife), "a full pool")
+    const id = (await entry())?.id ?? ""
+    const stop = () => Promise.all([a.keeper.stop(), b.keeper.stop()])
+    return { store, clock, handed, a: a.pool, b: b.pool, id, stop }
+  }
+
+  test("is not given to its owner by the round of another one, and has its creator", async () => {
+    const { handed, a, b, id, stop } = await stage()
+    expect(await a.take("org:acme", "alice")).toBe(id)
+    await b.round()
+    expect(handed).toEqual([])
+    await a.give(id)
+    await b.round()
+    expect(handed).toEqual([`${id} org:acme alice`])
+    await stop()
+  })
+
+  test("can be put back after the round of another one", async () => {
+    const { store, handed, a, b, id, stop } = await stage()
+    expect(await a.take("org:acme", "alice")).toBe(id)
+    await b.round()
+    await a.putBack(id)
+    expect(handed).toEqual([])
+    expect(await store.find(id)).toMatchObject({ kind: "pool", tenant: "pool" })
+    expect((await store.find(id))?.creator).toBeUndefined()
+    await stop()
+  })
+
+  test("is given to its owner and creator by another one if its replica has died", async () => {
+    const { clock, handed, a, b, id, stop } = await stage()
+    expect(await a.take("org:acme", "alice")).toBe(id)
+    clock.advance(120_000)
+    await b.round()
+    expect(handed).toEqual([`${id} org:acme alice`])
+    await stop()
+  })
 })

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { isOpen, recordsAfter } from "../../src/fleet/core/history.ts"
 import { type Life, newLife } from "../../src/fleet/core/life.ts"
-import { createRefusal, DAY_MS } from "../../src/fleet/core/quota.ts"
+import { gained, highest } from "../../src/fleet/core/prompt-counts.ts"
+import { createRefusal, DAY_MS, hasRoom } from "../../src/fleet/core/quota.ts"
 import type { FleetStore, StoredSession } from "../../src/fleet/store/ports.ts"
 import { createWaiters } from "../../src/fleet/wait-for-change.ts"
 import { systemClock } from "../../src/lib/clock.ts"
@@ -224,6 +225,25 @@ export const storeContract = (
       expect(await other.find("back")).toMatchObject({ kind: "hub", tenant: "user:b" })
     })
 
+    test("a claim says who makes the session and until when it is held, and neither outlives it", async () => {
+      const ready = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
+      const entry = { ...session("held"), tenant: "pool", kind: "pool" as const, poolKey: "k5" }
+      await store.add(entry, ready, 0)
+      const to = { tenant: "org:b", creator: "ann", heldUntil: 500 }
+      const found = async () => {
+        const row = await other.find("held")
+        return { kind: row?.kind, creator: row?.creator, heldUntil: row?.heldUntil }
+      }
+      const nobody = { creator: undefined, heldUntil: undefined }
+      expect(await store.claim("k5", to, 1)).toMatchObject({ creator: "ann", heldUntil: 500 })
+      expect(await found()).toEqual({ kind: "claimed", creator: "ann", heldUntil: 500 })
+      await store.unclaim("held", "pool", 2)
+      expect(await found()).toEqual({ kind: "pool", ...nobody })
+      await store.claim("k5", to, 3)
+      await store.bind("held")
+      expect(await found()).toEqual({ kind: "hub", ...nobody })
+    })
+
     test("a claim among named sandboxes takes one of these, also if another has waited longer", async () => {
       const running = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
       for (const [at, id] of ["older", "newer"].entries())
@@ -397,6 +417,74 @@ export const storeContract = (
       ).toBeUndefined()
       await store.purge(at + 86_400_000)
       expect(await other.creates("user:many", 0)).toEqual([])
+    })
+
+    test("twenty starts of an owner at the same time: as many are admitted as there is room, each for its call only", async () => {
+      const tenant = "user:admitted"
+      const starting = (number: number): Life => ({
+        ...newLife,
+        number,
+        pending: { number, call: { do: "create", generation: 1 }, since: 0, dirty: false },
+      })
+      const ids = Array.from({ length: 20 }, (_, index) => `a${index}`)
+      for (const id of ids) {
+        await store.add({ ...session(id), tenant }, newLife, 0)
+        await store.change(id, 0, (row) => ({ ...same(row), life: starting(1), caller: "x" }))
+      }
+      const refusal = { why: "no", note: "no", retryAt: 0 }
+      const admit = (on: FleetStore, id: string, number = 1) =>
+        on.admit({ id, tenant }, number, (active) => (hasRoom(id, active, 5) ? undefined : refusal))
+      const asked = await Promise.all(
+        ids.map((id, index) => admit(index % 2 === 0 ? store : other, id)),
+      )
+      const admitted = ids.filter((_, index) => asked[index] === undefined)
+      expect(admitted).toHaveLength(5)
+      const [first = "", second = ""] = admitted
+      expect(await other.find(first)).toMatchObject({ isAdmitted: true })
+      expect(await admit(other, first)).toBeUndefined()
+      // It lasts while the call or its result is in doubt, and ends with it.
+      const change = (id: string, life: Life) =>
+        store.change(id, 1, (row) => ({ ...same(row), life, caller: undefined }))
+      await change(first, { ...newLife, number: 1, doubt: true })
+      expect((await other.activeOf(tenant)).map(({ id }) => id)).toContain(first)
+      await change(second, { ...newLife, number: 1 })
+      expect((await other.find(second))?.isAdmitted).toBeUndefined()
+      const refused = ids.filter((id) => !admitted.includes(id))
+      const [next = "", last = ""] = refused
+      // The call was given up meanwhile: it gets no place that nobody would free.
+      expect(await admit(store, next, 7)).toBeUndefined()
+      expect((await other.find(next))?.isAdmitted).toBeUndefined()
+      expect(await admit(store, next)).toBeUndefined()
+      expect(await admit(other, last)).toEqual(refusal)
+    })
+
+    test("twenty reports about the prompts of a session at the same time: each step is counted once", async () => {
+      const at = 9_000_000_000
+      const counts = (done: number) => ({ done, failed: 0, retried: 0, replaced: 0 })
+      let counted = 0
+      const report = (on: FleetStore, done: number) =>
+        on.countPrompts("counted", at, (known) => {
+          if (known) counted += gained(known, counts(done)).done
+          return known ? highest(known, counts(done)) : counts(done)
+        })
+      await report(store, 0)
+      await Promise.all(
+        Array.from({ length: 20 }, (_, index) => report(index % 2 === 0 ? store : other, index)),
+      )
+      expect(counted).toBe(19)
+      let left: unknown
+      await other.countPrompts("counted", at, (known) => {
+        left = known
+        return undefined
+      })
+      expect(left).toEqual(counts(19))
+      await report(store, 5)
+      await store.purge(at + 90 * DAY_MS)
+      await other.countPrompts("counted", at, (known) => {
+        left = known
+        return undefined
+      })
+      expect(left).toBeUndefined()
     })
 
     const running = (ref: string, generation = 1): Life => ({
@@ -619,6 +707,30 @@ export const storeContract = (
       await other.change("awaited", 2, (row) => ({ ...same(row), dueAt: 2 }))
       expect((await second)?.dueAt).toBe(2)
       waiters.stop()
+    })
+
+    test("the volume of a forgotten session is remembered, and looked at when its time has come", async () => {
+      for (const id of ["left-1", "left-2", "left-3"]) await store.add(session(id), newLife, 0)
+      await store.forget("left-1", 100)
+      await store.forget("left-2", 200)
+      // Its volume does not exist any more.
+      await store.forget("left-3")
+      await store.forget("never-there", 100)
+      const found = async (leftBefore: number, at: number) =>
+        (await other.leftVolumes(leftBefore, at, 10)).map((one) => one.session)
+      expect(await other.leftVolumes(100, 0, 10)).toEqual([{ session: "left-1", provider: "noop" }])
+      expect(await found(200, 0)).toEqual(["left-1", "left-2"])
+      expect(await other.leftVolumes(200, 0, 1)).toHaveLength(1)
+      await store.lookAtVolume("left-1", 500)
+      expect(await found(200, 499)).toEqual(["left-2"])
+      expect(await found(200, 500)).toEqual(["left-1", "left-2"])
+      await store.dropVolume("left-2")
+      // Recorded and forgotten again: the time begins anew.
+      await store.add(session("left-1"), newLife, 0)
+      await other.forget("left-1", 600)
+      expect(await found(599, 599)).toEqual([])
+      expect(await found(600, 600)).toEqual(["left-1"])
+      await store.dropVolume("left-1")
     })
 
     test("a forgotten session is gone", async () => {

@@ -75,7 +75,7 @@ export const sandboxRoutes = (
     resume: change("resume"),
     terminate: change("terminate"),
     forget: async ({ session }) => {
-      await store.forget(session.id)
+      await store.forget(session.id, now())
       return { forgotten: session.id }
     },
   }

@@ -9,8 +9,8 @@ export const bridgedStore = (store: FleetStore, bridge: Bridge): FleetStore => (
     if (session) bridge.changed(session)
     return session
   },
-  forget: async (id) => {
-    await store.forget(id)
+  forget: async (id, leftAt) => {
+    await store.forget(id, leftAt)
     bridge.forgotten(id)
   },
   close: async () => {

@@ -17,6 +17,8 @@ export interface PoolAims {
   readonly key: string
   readonly size: number
   readonly at: number
+  /** Until then no new entry is started. */
+  readonly pausedUntil?: number | undefined
 }
 
 export interface PoolPlan {
@@ -34,6 +36,34 @@ export interface PoolPlan {
 const BEFORE_END_MS = 60 * 60_000
 /** A provider in trouble is not asked for the whole pool at once. */
 const STARTS_AT_ONCE = 2
+
+/** While sandboxes of the pool fail, no new ones are started. */
+export interface PoolPause {
+  /** How often in a row entries have failed. */
+  readonly times: number
+  readonly since: number
+  readonly until: number
+}
+
+const PAUSE_MS = { min: 60_000, max: 15 * 60_000 }
+
+/** `worked`: when the newest sandbox of any session was made that exists now. */
+export const pauseAfter = (
+  pause: PoolPause | undefined,
+  entries: readonly PoolEntry[],
+  worked: number,
+  { key, at }: Pick<PoolAims, "key" | "at">,
+): PoolPause | undefined => {
+  const now = pause && worked > pause.since ? undefined : pause
+  const hasFailed = entries.some(
+    ({ poolKey, life }) => poolKey === key && life.failed && life.wanted !== "ended",
+  )
+  // Entries that were started together fail together: that is one failure.
+  if (!hasFailed || (now && at < now.until)) return now
+  const times = (now?.times ?? 0) + 1
+  const ms = Math.min(PAUSE_MS.max, PAUSE_MS.min * 2 ** Math.min(times - 1, 10))
+  return { times, since: at, until: at + ms }
+}
 
 /** Whether a session can have the sandbox now. */
 export const isReady = (life: Life): boolean =>
@@ -67,8 +97,9 @@ export const planPool = (entries: readonly PoolEntry[], aims: PoolAims): PoolPla
   const kept = useful.slice(0, aims.size)
   const starting = kept.filter(({ life }) => !isReady(life))
   const missing = Math.max(0, aims.size - kept.length)
+  const isPaused = aims.pausedUntil !== undefined && aims.at < aims.pausedUntil
   return {
-    add: Math.max(0, Math.min(missing, STARTS_AT_ONCE - starting.length)),
+    add: isPaused ? 0 : Math.max(0, Math.min(missing, STARTS_AT_ONCE - starting.length)),
     start: starting.filter(({ life }) => life.wanted === "asleep").map(({ id }) => id),
     end: alive.filter((entry) => !kept.includes(entry)).map(({ id }) => id),
     forget: ended.map(({ id }) => id),

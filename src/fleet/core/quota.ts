@@ -4,6 +4,7 @@ import type { Life } from "./life.ts"
 interface Counted {
   readonly id: string
   readonly life: Life
+  readonly isAdmitted?: boolean | undefined
 }
 
 /** The limits of each owner; an absent one does not count. */
@@ -29,19 +30,31 @@ const HOUR_MS = 3_600_000
 export const DAY_MS = 86_400_000
 const RUNNING_RETRY_MS = 30_000
 
-/** A sandbox that costs something: it runs, or is about to. A paused or saved one does not count. */
-const isCounted = ({ life }: Counted): boolean =>
-  life.pending?.call.do === "create" ||
-  life.pending?.call.do === "resume" ||
-  (life.ref !== undefined && life.phase !== "paused")
+const isStarting = ({ pending }: Life): boolean =>
+  pending?.call.do === "create" || pending?.call.do === "resume"
+
+/** A sandbox that costs something: it runs, or its start was admitted. A paused or saved one does not count. */
+const hasPlace = ({ life, isAdmitted }: Counted): boolean =>
+  isAdmitted === true || (life.ref !== undefined && life.phase !== "paused")
+
+/** Whether one more may run, besides those that have a place. Decided in the transaction that gives the place. */
+export const hasRoom = (
+  session: string | undefined,
+  ofOwner: readonly Counted[],
+  quota: number,
+): boolean => ofOwner.filter((one) => one.id !== session && hasPlace(one)).length < quota
+
+/** An admission lasts until it is known what became of the call: a create without an answer may have made a sandbox. */
+export const keepsAdmission = (life: Life): boolean => isStarting(life) || life.doubt || life.unsure
+
+const isCounted = (one: Counted): boolean => isStarting(one.life) || hasPlace(one)
 
 /** 0: it runs. Otherwise when its start was decided. */
-const since = ({ life: { pending } }: Counted): number =>
-  pending?.call.do === "create" || pending?.call.do === "resume" ? pending.since : 0
+const since = ({ life }: Counted): number => (isStarting(life) ? (life.pending?.since ?? 0) : 0)
 
 /**
- * Whether the session may have its sandbox now. Sandboxes that exist come first, then those that are being created or
- * resumed, in their order: two sessions that ask at the same moment are not both refused.
+ * Whether the session will have its sandbox soon, for a caller that waits for it. Sandboxes that exist come first, then those
+ * that are being created or resumed, in their order. Whether it may start is decided by `hasRoom`.
  */
 export const isWithinQuota = (
   session: string,

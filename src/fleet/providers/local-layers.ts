@@ -21,6 +21,7 @@ import { z } from "zod"
 import { runCommand } from "../../lib/run-command.ts"
 import type { SnapshotInfo } from "./contract.ts"
 import { BOX_UID, type DiskKind } from "./local-box.ts"
+import { draftOf, isDraft, namelessDraftOf, removeLeftDrafts } from "./local-drafts.ts"
 import { replaceFile } from "../../lib/replace-file.ts"
 
 /** A snapshot on top of so many layers is a copy of all of them. */
@@ -149,12 +150,13 @@ export const openLayers = (root: string, owner: number | undefined): Layers => {
   const snapshotsFolder = join(root, "snapshots")
   for (const folder of [layersFolder, snapshotsFolder])
     mkdirSync(folder, { recursive: true, mode: 0o700 })
+  removeLeftDrafts(layersFolder)
   const layerPath = (id: string) => join(layersFolder, id)
   const snapshotFile = (id: string) => join(snapshotsFolder, `${id}.json`)
 
   const base = async (): Promise<string> => {
     if (existsSync(layerPath(BASE))) return BASE
-    const draft = `${layerPath(BASE)}.${crypto.randomUUID()}.part`
+    const draft = draftOf(layerPath(BASE))
     await createBase(draft, owner)
     if (existsSync(layerPath(BASE))) rmSync(draft, { recursive: true, force: true })
     else renameSync(draft, layerPath(BASE))
@@ -176,8 +178,9 @@ export const openLayers = (root: string, owner: number | undefined): Layers => {
       (name) => read(name.replace(/\.json$/, ""))?.layers ?? [],
     )
     const kept = new Set([BASE, ...used, ...named])
+    removeLeftDrafts(layersFolder)
     for (const name of readdirSync(layersFolder))
-      if (!kept.has(name) && !name.endsWith(".part"))
+      if (!kept.has(name) && !isDraft(name))
         rmSync(layerPath(name), { recursive: true, force: true })
   }
 
@@ -196,9 +199,10 @@ export const openLayers = (root: string, owner: number | undefined): Layers => {
     pathsOf: (layers) => layers.map(layerPath),
     takeSnapshot: async (id, { disk, layers, merged, deployment, createdAt }, limit) => {
       if (read(id)) return
-      const draft = `${layerPath(id)}.part`
+      const draft = draftOf(layerPath(id))
       // Left by a copy that was cut off.
-      for (const path of [draft, layerPath(id)]) rmSync(path, { recursive: true, force: true })
+      for (const path of [namelessDraftOf(layerPath(id)), layerPath(id)])
+        rmSync(path, { recursive: true, force: true })
       const isFlat = layers.length >= MOST_LAYERS && merged !== undefined
       makeFolder(draft)
       try {

@@ -12,6 +12,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { z } from "zod"
+import { draftOf, removeLeftDrafts } from "./local-drafts.ts"
 import { execLocally } from "./local-exec.ts"
 import { joining } from "./local-processes.ts"
 import { type Box, type BoxMode, missing } from "./local-record.ts"
@@ -32,6 +33,7 @@ export const plainMode = (options: {
   const { root, self, now } = options
   const folders = { files: join(root, "files"), snapshots: join(root, "snapshots") }
   for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 })
+  removeLeftDrafts(folders.snapshots)
   /** The same path in every generation of a session: OpenCode's sessions belong to a directory. */
   const filesOf = (session: string) => join(folders.files, encodeURIComponent(session))
   /** Beside the snapshot, which is the sandbox's files and nothing else. */
@@ -83,7 +85,7 @@ export const plainMode = (options: {
         limit,
       }),
     takeSnapshot: async (box, id) => {
-      const copy = `${join(folders.snapshots, id)}.part`
+      const copy = draftOf(join(folders.snapshots, id))
       try {
         cpSync(filesOf(box.session), copy, {
           recursive: true,
@@ -108,6 +110,7 @@ export const plainMode = (options: {
         return label.deployment === deployment ? [{ id, createdAt: label.createdAt }] : []
       }),
     removeSnapshot: (id) => {
+      removeLeftDrafts(folders.snapshots)
       if (!/^[\w-]+$/.test(id)) return
       rmSync(join(folders.snapshots, id), { recursive: true, force: true })
       rmSync(labelFile(id), { force: true })

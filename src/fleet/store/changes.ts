@@ -58,8 +58,8 @@ export const announced = (
     await store.bind(id)
     emit(id)
   },
-  forget: async (id) => {
-    await store.forget(id)
+  forget: async (id, leftAt) => {
+    await store.forget(id, leftAt)
     emit(id)
   },
 })

@@ -1,6 +1,7 @@
 /** What the fleet needs of its database. SQLite serves one process, PostgreSQL serves many replicas. */
 import type { SandboxRecord, WhyEnded } from "../core/history.ts"
 import type { Life } from "../core/life.ts"
+import type { PromptCounts } from "../core/prompt-counts.ts"
 import type { QuotaRefusal } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import type { ProviderName } from "../providers/contract.ts"
@@ -30,6 +31,10 @@ export interface NewSession {
 
 export interface StoredSession extends NewSession {
   readonly kind: SessionKind
+  /** Of a claimed session: the person who made it. The hub stores it when it hears of the owner. */
+  readonly creator?: string | undefined
+  /** Of a claimed session: until then only the replica that claimed it tells the hub of its owner, or puts it back. */
+  readonly heldUntil?: number | undefined
   readonly life: Life
   /** Increases with every change. */
   readonly rev: number
@@ -37,6 +42,8 @@ export interface StoredSession extends NewSession {
   readonly caller: string | undefined
   readonly callUntil: number | undefined
   readonly dueAt: number | undefined
+  /** The start of its sandbox was admitted, and it is not known yet what became of it. */
+  readonly isAdmitted?: boolean | undefined
   readonly createdAt: number
   readonly updatedAt: number
 }
@@ -97,13 +104,58 @@ export interface RecordsPort {
   /** The sandboxes of this provider whose end is not recorded. */
   readonly openRecords: (
     provider: string,
-  ) => Promise<readonly Pick<SandboxRecord, "session" | "ref">[]>
+  ) => Promise<readonly Pick<SandboxRecord, "session" | "ref" | "createdAt">[]>
   readonly endRecord: (session: string, ref: string, why: WhyEnded, at: number) => Promise<void>
   /** Deletes the records of sandboxes that ended before this time. */
   readonly purgeHistory: (before: number) => Promise<void>
 }
 
-export interface FleetStore extends RecordsPort {
+/** The volume of a session whose row was deleted. */
+export interface LeftVolume {
+  readonly session: string
+  readonly provider: string
+}
+
+export interface VolumesPort {
+  /** Volumes without a time for a look that were left before `leftBefore`, and those whose time has come. */
+  readonly leftVolumes: (
+    leftBefore: number,
+    at: number,
+    limit: number,
+  ) => Promise<readonly LeftVolume[]>
+  /** Sets the time of the next look. */
+  readonly lookAtVolume: (session: string, at: number) => Promise<void>
+  /** The volume is gone, or belongs to a session again. */
+  readonly dropVolume: (session: string) => Promise<void>
+}
+
+/** What is counted for quotas and counters. */
+export interface CountsPort {
+  /** When the owner's sandboxes were started, after this time. */
+  readonly creates: (tenant: string, after: number) => Promise<readonly number[]>
+  /**
+   * Counts a create, unless `decide` refuses it from the times of the owner's creates of the last day. One transaction that
+   * excludes other creates of this owner. A create that is counted already is allowed and counts once.
+   */
+  readonly countCreate: (
+    create: CountedCreate,
+    decide: (times: readonly number[]) => QuotaRefusal | undefined,
+  ) => Promise<QuotaRefusal | undefined>
+  readonly uncountCreate: (session: string, generation: number) => Promise<void>
+  /**
+   * Replaces the stored counts of a session's prompts by what `decide` makes of them, and deletes them if that is undefined.
+   * One transaction that excludes others for this session.
+   */
+  readonly countPrompts: (
+    session: string,
+    at: number,
+    decide: (known: PromptCounts | undefined) => PromptCounts | undefined,
+  ) => Promise<void>
+  /** How long the owner's sandboxes ran on this day, as far as it is counted. */
+  readonly secondsOf: (tenant: string, day: number) => Promise<number>
+}
+
+export interface FleetStore extends RecordsPort, VolumesPort, CountsPort {
   /** Random and stored once: the label of every sandbox that belongs to this deployment. */
   readonly deployment: () => Promise<string>
   /** Adds a session. If its id or its thread exists, the existing one is returned and nothing changes. */
@@ -118,7 +170,7 @@ export interface FleetStore extends RecordsPort {
   readonly present: () => Promise<readonly StoredSession[]>
   /** Sessions in the order in which they were added, after the cursor. */
   readonly page: (after: PageCursor | undefined, limit: number) => Promise<readonly StoredSession[]>
-  /** Sessions of an owner that have a sandbox or a call under way. */
+  /** Sessions of an owner that have a sandbox, a call under way or an admitted start. */
   readonly activeOf: (tenant: string) => Promise<readonly StoredSession[]>
   /** How many sessions are in each phase, without those that have ended. */
   readonly phases: () => Promise<readonly PhaseCount[]>
@@ -134,6 +186,10 @@ export interface FleetStore extends RecordsPort {
       readonly tenant: string
       readonly threadKey?: string | undefined
       readonly among?: readonly string[] | undefined
+      readonly creator?: string | undefined
+      readonly heldUntil?: number | undefined
+      /** From the active sessions of the owner: false refuses the claim. It excludes other claims and admissions. */
+      readonly hasRoom?: ((active: readonly StoredSession[]) => boolean) | undefined
     },
     at: number,
   ) => Promise<StoredSession | undefined>
@@ -186,19 +242,15 @@ export interface FleetStore extends RecordsPort {
     body: string,
     keep: boolean,
   ) => Promise<void>
-  /** When the owner's sandboxes were started, after this time. */
-  readonly creates: (tenant: string, after: number) => Promise<readonly number[]>
   /**
-   * Counts a create, unless `decide` refuses it from the times of the owner's creates of the last day. One transaction that
-   * excludes other creates of this owner. A create that is counted already is allowed and counts once.
+   * Admits the pending call of this number, unless `decide` refuses it from the active sessions of the owner. One transaction
+   * that excludes other admissions and claims of this owner. The admission ends with a change of the life (`keepsAdmission`).
    */
-  readonly countCreate: (
-    create: CountedCreate,
-    decide: (times: readonly number[]) => QuotaRefusal | undefined,
+  readonly admit: (
+    session: Pick<StoredSession, "id" | "tenant">,
+    number: number,
+    decide: (active: readonly StoredSession[]) => QuotaRefusal | undefined,
   ) => Promise<QuotaRefusal | undefined>
-  readonly uncountCreate: (session: string, generation: number) => Promise<void>
-  /** How long the owner's sandboxes ran on this day, as far as it is counted. */
-  readonly secondsOf: (tenant: string, day: number) => Promise<number>
   /** Remembers a snapshot until it is removed at its provider. A known id changes nothing. */
   readonly addSnapshot: (snapshot: StoredSnapshot) => Promise<void>
   readonly snapshots: () => Promise<readonly StoredSnapshot[]>
@@ -215,7 +267,10 @@ export interface FleetStore extends RecordsPort {
   readonly tidyAgain: (id: string, at: number) => Promise<void>
   /** Deletes the row of an ended session, unless it was changed since it was read. */
   readonly forgetEnded: (session: Pick<StoredSession, "id" | "rev">) => Promise<void>
-  /** Deletes the row. Sandboxes that still exist are left to the sweep, snapshots to the caretaker. */
-  readonly forget: (id: string) => Promise<void>
+  /**
+   * Deletes the row. Sandboxes that still exist are left to the sweep, snapshots to the caretaker. `leftAt`: so is the volume,
+   * which is remembered in the same transaction; without it the volume does not exist any more.
+   */
+  readonly forget: (id: string, leftAt?: number) => Promise<void>
   readonly close: () => Promise<void>
 }

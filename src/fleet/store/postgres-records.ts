@@ -98,8 +98,11 @@ export const postgresRecords = (sql: SQL): RecordsPort => ({
     }
     return ran
   },
-  openRecords: (provider) =>
-    sql`SELECT session, ref FROM lives WHERE ended_at IS NULL AND provider = ${provider}`,
+  openRecords: async (provider) => {
+    const rows =
+      (await sql`SELECT * FROM lives WHERE ended_at IS NULL AND provider = ${provider}`) as unknown[]
+    return rows.map(readRecord)
+  },
   endRecord: (session, ref, why, at) =>
     sql.begin((transaction) =>
       changeRecords(transaction, session, at, (known) =>

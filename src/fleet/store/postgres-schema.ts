@@ -5,7 +5,7 @@
 import type { SQL } from "bun"
 
 /** Increases with every change of the statements below. */
-const VERSION = 5
+const VERSION = 9
 
 const tables = `
 CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL);
@@ -17,6 +17,9 @@ ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS kind TEXT NOT NULL DEFAULT
 ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS pool_key TEXT;
 ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS ref TEXT;
 ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS tidy_at BIGINT;
+ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS creator TEXT;
+ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS held_until BIGINT;
+ALTER TABLE sandbox_sessions ADD COLUMN IF NOT EXISTS admitted INTEGER NOT NULL DEFAULT 0;
 UPDATE sandbox_sessions SET ref = life::json ->> 'ref' WHERE ref IS NULL;
 CREATE TABLE IF NOT EXISTS idempotency (
   tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at BIGINT NOT NULL,
@@ -25,7 +28,9 @@ CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at);
 CREATE INDEX IF NOT EXISTS sandbox_sessions_ref ON sandbox_sessions (ref);
 CREATE INDEX IF NOT EXISTS sandbox_sessions_order ON sandbox_sessions (created_at, id);
 CREATE INDEX IF NOT EXISTS sandbox_sessions_call ON sandbox_sessions (call_until) WHERE call_until IS NOT NULL;
-CREATE INDEX IF NOT EXISTS sandbox_sessions_active ON sandbox_sessions (tenant) WHERE ref IS NOT NULL OR caller IS NOT NULL;
+DROP INDEX IF EXISTS sandbox_sessions_active;
+CREATE INDEX IF NOT EXISTS sandbox_sessions_of_owner ON sandbox_sessions (tenant)
+  WHERE ref IS NOT NULL OR caller IS NOT NULL OR admitted = 1;
 CREATE INDEX IF NOT EXISTS sandbox_sessions_pool ON sandbox_sessions (kind, pool_key, created_at, id)
   WHERE kind IN ('pool', 'claimed');
 CREATE INDEX IF NOT EXISTS sandbox_sessions_present ON sandbox_sessions (created_at, id)
@@ -41,6 +46,9 @@ CREATE TABLE IF NOT EXISTS creates (
 CREATE INDEX IF NOT EXISTS creates_tenant ON creates (tenant, at);
 CREATE TABLE IF NOT EXISTS running_seconds (
   tenant TEXT NOT NULL, day BIGINT NOT NULL, seconds DOUBLE PRECISION NOT NULL, PRIMARY KEY (tenant, day));
+CREATE TABLE IF NOT EXISTS left_volumes (
+  session TEXT PRIMARY KEY, provider TEXT NOT NULL, left_at BIGINT NOT NULL, look_at BIGINT);
+CREATE TABLE IF NOT EXISTS prompt_counts (session TEXT PRIMARY KEY, counts TEXT NOT NULL, at BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS lives (
   session TEXT NOT NULL, generation BIGINT NOT NULL, ref TEXT NOT NULL, tenant TEXT NOT NULL, provider TEXT NOT NULL,
   image TEXT, created_at BIGINT NOT NULL, ended_at BIGINT, why_ended TEXT, seconds DOUBLE PRECISION NOT NULL,

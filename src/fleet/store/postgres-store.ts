@@ -6,34 +6,32 @@ import type { SQL } from "bun"
 import { systemClock, within } from "../../lib/clock.ts"
 import type { Life } from "../core/life.ts"
 import { isReady } from "../core/pool.ts"
-import { DAY_MS, dayOf } from "../core/quota.ts"
+import { DAY_MS, dayOf, keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import { announced, createChanges } from "./changes.ts"
 import type { FleetStore, NewSession, RememberedCall, StoredSession } from "./ports.ts"
 import { listenForChanges } from "./postgres-listen.ts"
+import { LOCK_TIMEOUT_MS, lockOwner, postgresCounts } from "./postgres-counts.ts"
 import { changeRecords, moveRecords, postgresRecords, recordAdded } from "./postgres-records.ts"
 import { setUpPostgres } from "./postgres-schema.ts"
+import { leaveVolume, postgresVolumes } from "./postgres-volumes.ts"
 import {
   BACKSTOP_MS,
   changed,
   KEEP_ANSWER_MS,
+  KEEP_COUNTS_MS,
   LOST_CALL_MS,
   POLL_MS,
   readCall,
   readPhase,
-  readSeconds,
   readSession,
   readSnapshot,
-  readTime,
 } from "./row.ts"
 
 const MAX_CONNECTIONS = 4
 const CONNECT_SECONDS = 15
 /** A server that accepts connections and does not answer must not keep the program from starting for any time. */
 const SET_UP_MS = 45_000
-
-/** A change waits this long for another one of the same session. */
-const LOCK_TIMEOUT_MS = 5000
 
 export const openPostgresStore = async (
   url: string,
@@ -84,6 +82,11 @@ export const openPostgresStore = async (
     return stored
   }
 
+  const activeOf = async (tenant: string, on: SQL = sql): Promise<readonly StoredSession[]> => {
+    const rows = (await on`SELECT * FROM sandbox_sessions WHERE tenant = ${tenant}
+      AND (ref IS NOT NULL OR caller IS NOT NULL OR admitted = 1)`) as unknown[]
+    return rows.map(readSession)
+  }
   const addSnapshot = async (on: SQL, { id, session, createdAt }: StoredSnapshot) => {
     await on`INSERT INTO snapshots (id, session, created_at) VALUES (${id}, ${session}, ${createdAt})
       ON CONFLICT DO NOTHING`
@@ -94,6 +97,8 @@ export const openPostgresStore = async (
 
   const store: Omit<FleetStore, "watch"> = {
     ...postgresRecords(sql),
+    ...postgresVolumes(sql),
+    ...postgresCounts(sql),
     pollMs: () => (isHeard() ? BACKSTOP_MS : POLL_MS),
     deployment: async () => {
       const rows = (await sql`SELECT id FROM deployment`) as readonly { readonly id: string }[]
@@ -117,11 +122,7 @@ export const openPostgresStore = async (
         ORDER BY created_at, id LIMIT ${limit}`) as unknown[]
       return rows.map(readSession)
     },
-    activeOf: async (tenant) => {
-      const rows = (await sql`SELECT * FROM sandbox_sessions WHERE tenant = ${tenant}
-        AND (ref IS NOT NULL OR caller IS NOT NULL)`) as unknown[]
-      return rows.map(readSession)
-    },
+    activeOf: (tenant) => activeOf(tenant),
     phases: async () => {
       const rows = (await sql`SELECT provider, life::json ->> 'phase' AS phase, count(*) AS count
         FROM sandbox_sessions WHERE life::json ->> 'phase' <> 'ended' GROUP BY 1, 2`) as unknown[]
@@ -151,7 +152,7 @@ export const openPostgresStore = async (
         (await sql`SELECT * FROM sandbox_sessions WHERE kind IN ('pool', 'claimed')`) as unknown[]
       return rows.map(readSession)
     },
-    claim: (poolKey, { tenant, threadKey, among }, at) =>
+    claim: (poolKey, { tenant, threadKey, among, creator, heldUntil, hasRoom }, at) =>
       sql.begin(async (transaction) => {
         await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
         // Two claims for one thread: the second finds the session of the first.
@@ -161,6 +162,10 @@ export const openPostgresStore = async (
         }
         const known = await byThread(tenant, threadKey, transaction)
         if (known) return known
+        if (hasRoom) {
+          await lockOwner(transaction, tenant)
+          if (!hasRoom(await activeOf(tenant, transaction))) return undefined
+        }
         const rows = (await transaction`SELECT id FROM sandbox_sessions WHERE kind = 'pool'
           AND pool_key = ${poolKey} ORDER BY created_at, id`) as readonly { readonly id: string }[]
         for (const { id } of rows) {
@@ -172,7 +177,8 @@ export const openPostgresStore = async (
           const found = lock?.held === true ? await byId(id, transaction) : undefined
           if (found?.kind !== "pool" || !isReady(found.life)) continue
           await transaction`UPDATE sandbox_sessions SET kind = 'claimed', tenant = ${tenant},
-            thread_key = ${threadKey ?? null}, rev = rev + 1, updated_at = ${at} WHERE id = ${id}
+            thread_key = ${threadKey ?? null}, creator = ${creator ?? null}, held_until = ${heldUntil ?? null},
+            rev = rev + 1, updated_at = ${at} WHERE id = ${id}
             RETURNING pg_notify(${channel}, ${payloadOf(id)})`
           await moveRecords(transaction, id, tenant, at)
           return byId(id, transaction)
@@ -185,12 +191,13 @@ export const openPostgresStore = async (
         await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${id}, 0))`
         const rows =
           (await transaction`UPDATE sandbox_sessions SET kind = 'pool', tenant = ${poolTenant},
-          thread_key = NULL WHERE id = ${id} AND kind = 'claimed'
+          thread_key = NULL, creator = NULL, held_until = NULL WHERE id = ${id} AND kind = 'claimed'
           RETURNING pg_notify(${channel}, ${payloadOf(id)})`) as unknown[]
         if (rows.length > 0) await moveRecords(transaction, id, poolTenant, at)
       }),
     bind: async (id) => {
-      await sql`UPDATE sandbox_sessions SET kind = 'hub' WHERE id = ${id} AND kind = 'claimed'
+      await sql`UPDATE sandbox_sessions SET kind = 'hub', creator = NULL, held_until = NULL
+        WHERE id = ${id} AND kind = 'claimed'
         RETURNING pg_notify(${channel}, ${payloadOf(id)})`
     },
     change: (id, at, decide) =>
@@ -204,7 +211,8 @@ export const openPostgresStore = async (
           (await transaction`UPDATE sandbox_sessions SET life = ${JSON.stringify(change.life)},
             ref = ${change.life.ref ?? null}, rev = rev + 1,
             caller = ${change.caller ?? null}, call_until = ${change.callUntil ?? null},
-            due_at = ${change.dueAt ?? null}, updated_at = ${at} WHERE id = ${id}
+            due_at = ${change.dueAt ?? null}, admitted = admitted * ${Number(keepsAdmission(change.life))}::int,
+            updated_at = ${at} WHERE id = ${id}
             RETURNING pg_notify(${channel}, ${payloadOf(id)})`) as unknown[]
         // The row was deleted meanwhile: nothing is recorded, so no call may be made.
         if (written.length === 0) return undefined
@@ -246,33 +254,16 @@ export const openPostgresStore = async (
         await sql`UPDATE idempotency SET status = ${status}, body = ${body} WHERE tenant = ${tenant} AND key = ${key}`
       else await sql`DELETE FROM idempotency WHERE tenant = ${tenant} AND key = ${key}`
     },
-    creates: async (tenant, after) => {
-      const rows =
-        (await sql`SELECT at FROM creates WHERE tenant = ${tenant} AND at > ${after}`) as unknown[]
-      return rows.map(readTime)
-    },
-    countCreate: ({ tenant, session, generation, at }, decide) =>
+    admit: ({ id, tenant }, number, decide) =>
       sql.begin(async (transaction) => {
         await transaction.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
-        await transaction`SELECT pg_advisory_xact_lock(hashtextextended(${tenant}, 2))`
-        const known = (await transaction`SELECT at FROM creates
-          WHERE session = ${session} AND generation = ${generation}`) as unknown[]
-        if (known.length > 0) return undefined
-        const times = (await transaction`SELECT at FROM creates
-          WHERE tenant = ${tenant} AND at > ${at - DAY_MS}`) as unknown[]
-        const refusal = decide(times.map(readTime))
+        await lockOwner(transaction, tenant)
+        const refusal = decide(await activeOf(tenant, transaction))
         if (refusal) return refusal
-        await transaction`INSERT INTO creates VALUES (${session}, ${generation}, ${tenant}, ${at})`
+        await transaction`UPDATE sandbox_sessions SET admitted = 1 WHERE id = ${id}
+          AND (life::json #>> '{pending,number}')::int = ${number}`
         return undefined
       }),
-    uncountCreate: async (session, generation) => {
-      await sql`DELETE FROM creates WHERE session = ${session} AND generation = ${generation}`
-    },
-    secondsOf: async (tenant, day) => {
-      const rows = (await sql`SELECT seconds FROM running_seconds
-        WHERE tenant = ${tenant} AND day = ${day}`) as unknown[]
-      return rows.length === 0 ? 0 : readSeconds(rows[0])
-    },
     addSnapshot: (snapshot) => addSnapshot(sql, snapshot),
     snapshots: async () => {
       const rows = (await sql`SELECT * FROM snapshots ORDER BY created_at`) as unknown[]
@@ -286,11 +277,14 @@ export const openPostgresStore = async (
       await sql`DELETE FROM idempotency WHERE at <= ${at - KEEP_ANSWER_MS}`
       await sql`DELETE FROM creates WHERE at <= ${at - DAY_MS}`
       await sql`DELETE FROM running_seconds WHERE day < ${dayOf(at)}`
+      await sql`DELETE FROM prompt_counts WHERE at <= ${at - KEEP_COUNTS_MS}`
     },
-    forget: async (id) => {
-      await sql`DELETE FROM sandbox_sessions WHERE id = ${id}
-        RETURNING pg_notify(${channel}, ${payloadOf(id)})`
-    },
+    forget: (id, leftAt) =>
+      sql.begin(async (transaction) => {
+        if (leftAt !== undefined) await leaveVolume(transaction, id, leftAt)
+        await transaction`DELETE FROM sandbox_sessions WHERE id = ${id}
+          RETURNING pg_notify(${channel}, ${payloadOf(id)})`
+      }),
     close: async () => {
       await stop()
       await sql.close()

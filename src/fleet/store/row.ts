@@ -2,9 +2,12 @@
 import { z } from "zod"
 import { type SandboxRecord, whysEnded } from "../core/history.ts"
 import { lifeSchema } from "../core/life.ts"
+import { type PromptCounts, promptCounts } from "../core/prompt-counts.ts"
+import { keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import { providerNames } from "../providers/contract.ts"
 import {
+  type LeftVolume,
   type PhaseCount,
   type RememberedCall,
   type SessionChange,
@@ -21,6 +24,9 @@ const rowSchema = z.object({
   thread_key: z.string().nullable(),
   kind: z.enum(sessionKinds),
   pool_key: z.string().nullable(),
+  creator: z.string().nullable(),
+  held_until: time,
+  admitted: z.coerce.number(),
   provider: z.enum(providerNames),
   environment: json.pipe(z.record(z.string(), z.string())),
   life: json.pipe(lifeSchema),
@@ -39,6 +45,9 @@ export const readSession = (row: unknown): StoredSession => {
     tenant: read.tenant,
     kind: read.kind,
     ...(read.pool_key !== null && { poolKey: read.pool_key }),
+    ...(read.creator !== null && { creator: read.creator }),
+    ...(read.held_until !== null && { heldUntil: read.held_until }),
+    ...(read.admitted === 1 && { isAdmitted: true }),
     threadKey: read.thread_key ?? undefined,
     provider: read.provider,
     environment: read.environment,
@@ -59,6 +68,7 @@ export const changed = (
 ): StoredSession => ({
   ...session,
   ...change,
+  ...(session.isAdmitted && { isAdmitted: keepsAdmission(change.life) }),
   rev: session.rev + 1,
   updatedAt: at,
 })
@@ -70,6 +80,12 @@ export const POLL_MS = 300
 /** A first request without an answer for longer is lost. A program in a sandbox that had to be woken takes four minutes. */
 export const LOST_CALL_MS = 300_000
 export const KEEP_ANSWER_MS = 86_400_000
+/** The counts of a session without a report for longer are deleted: its next report is where counting begins again. */
+export const KEEP_COUNTS_MS = 90 * 86_400_000
+
+const countsRow = z.object({ counts: json.pipe(promptCounts) })
+
+export const readCounts = (row: unknown): PromptCounts => countsRow.parse(row).counts
 
 const snapshotRow = z.object({
   id: z.string(),
@@ -81,6 +97,10 @@ export const readSnapshot = (row: unknown): StoredSnapshot => {
   const { id, session, created_at: createdAt } = snapshotRow.parse(row)
   return { id, session, createdAt }
 }
+
+const volumeRow = z.object({ session: z.string(), provider: z.string() })
+
+export const readVolume = (row: unknown): LeftVolume => volumeRow.parse(row)
 
 const recordRow = z.object({
   session: z.string(),

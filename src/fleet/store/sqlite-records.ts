@@ -111,10 +111,9 @@ export const sqliteRecords = (db: Database): SqliteRecords => {
           .immediate(),
       openRecords: async (provider) =>
         db
-          .query<{ session: string; ref: string }, [string]>(
-            "SELECT session, ref FROM lives WHERE ended_at IS NULL AND provider = ?",
-          )
-          .all(provider),
+          .query("SELECT * FROM lives WHERE ended_at IS NULL AND provider = ?")
+          .all(provider)
+          .map(readRecord),
       endRecord: async (session, ref, why, at) =>
         db
           .transaction(() =>

@@ -10,7 +10,8 @@ const setUp = [
     id TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread_key TEXT, provider TEXT NOT NULL, environment TEXT NOT NULL,
     life TEXT NOT NULL, rev INTEGER NOT NULL, caller TEXT, call_until INTEGER, due_at INTEGER,
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, kind TEXT NOT NULL DEFAULT 'hub',
-    pool_key TEXT, ref TEXT, tidy_at INTEGER, UNIQUE (tenant, thread_key)) STRICT`,
+    pool_key TEXT, ref TEXT, tidy_at INTEGER, creator TEXT, held_until INTEGER,
+    admitted INTEGER NOT NULL DEFAULT 0, UNIQUE (tenant, thread_key)) STRICT`,
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_due ON sandbox_sessions (due_at)",
   `CREATE TABLE IF NOT EXISTS idempotency (
     tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at INTEGER NOT NULL,
@@ -23,6 +24,9 @@ const setUp = [
   "CREATE INDEX IF NOT EXISTS creates_tenant ON creates (tenant, at)",
   `CREATE TABLE IF NOT EXISTS running_seconds (
     tenant TEXT NOT NULL, day INTEGER NOT NULL, seconds REAL NOT NULL, PRIMARY KEY (tenant, day)) STRICT`,
+  `CREATE TABLE IF NOT EXISTS left_volumes (
+    session TEXT PRIMARY KEY, provider TEXT NOT NULL, left_at INTEGER NOT NULL, look_at INTEGER) STRICT`,
+  "CREATE TABLE IF NOT EXISTS prompt_counts (session TEXT PRIMARY KEY, counts TEXT NOT NULL, at INTEGER NOT NULL) STRICT",
 ]
 
 /** After the columns exist, also in a database of an earlier version. */
@@ -30,7 +34,9 @@ const indexes = [
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_ref ON sandbox_sessions (ref)",
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_order ON sandbox_sessions (created_at, id)",
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_call ON sandbox_sessions (call_until) WHERE call_until IS NOT NULL",
-  "CREATE INDEX IF NOT EXISTS sandbox_sessions_active ON sandbox_sessions (tenant) WHERE ref IS NOT NULL OR caller IS NOT NULL",
+  "DROP INDEX IF EXISTS sandbox_sessions_active",
+  `CREATE INDEX IF NOT EXISTS sandbox_sessions_of_owner ON sandbox_sessions (tenant)
+    WHERE ref IS NOT NULL OR caller IS NOT NULL OR admitted = 1`,
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_pool ON sandbox_sessions (kind, pool_key, created_at, id)",
   `CREATE INDEX IF NOT EXISTS sandbox_sessions_present ON sandbox_sessions (created_at, id)
     WHERE json_extract(life, '$.phase') <> 'ended'`,
@@ -63,6 +69,9 @@ export const setUpSqlite = (db: Database): void => {
     ["pool_key", "TEXT"],
     ["ref", "TEXT"],
     ["tidy_at", "INTEGER"],
+    ["creator", "TEXT"],
+    ["held_until", "INTEGER"],
+    ["admitted", "INTEGER NOT NULL DEFAULT 0"],
   ] as const)
     if (columns.every(({ name }) => name !== column))
       db.run(`ALTER TABLE sandbox_sessions ADD COLUMN ${column} ${type}`)

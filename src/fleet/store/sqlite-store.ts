@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import type { Life } from "../core/life.ts"
 import { isReady } from "../core/pool.ts"
-import { DAY_MS, dayOf } from "../core/quota.ts"
+import { DAY_MS, dayOf, keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
 import { announced, createChanges } from "./changes.ts"
 import type { FleetStore, NewSession, RememberedCall, StoredSession } from "./ports.ts"
@@ -12,16 +12,17 @@ import {
   BACKSTOP_MS,
   changed,
   KEEP_ANSWER_MS,
+  KEEP_COUNTS_MS,
   LOST_CALL_MS,
   readCall,
   readPhase,
-  readSeconds,
   readSession,
   readSnapshot,
-  readTime,
 } from "./row.ts"
+import { sqliteCounts } from "./sqlite-counts.ts"
 import { sqliteRecords } from "./sqlite-records.ts"
 import { setUpSqlite } from "./sqlite-schema.ts"
+import { sqliteVolumes } from "./sqlite-volumes.ts"
 
 /** `changes`: the stores of one process on one file share it. */
 export const openSqliteStore = (path: string, changes = createChanges()): FleetStore => {
@@ -31,6 +32,7 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
   if (path !== ":memory:") chmodSync(path, 0o600)
   setUpSqlite(db)
   const records = sqliteRecords(db)
+  const volumes = sqliteVolumes(db)
 
   const one = (
     query: string,
@@ -72,6 +74,15 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
     return stored
   }
 
+  const activeOf = (tenant: string): readonly StoredSession[] =>
+    db
+      .query(
+        `SELECT * FROM sandbox_sessions WHERE tenant = ?
+          AND (ref IS NOT NULL OR caller IS NOT NULL OR admitted = 1)`,
+      )
+      .all(tenant)
+      .map(readSession)
+
   const addSnapshot = ({ id, session, createdAt }: StoredSnapshot): void =>
     void db
       .query("INSERT OR IGNORE INTO snapshots (id, session, created_at) VALUES (?, ?, ?)")
@@ -79,6 +90,8 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
 
   const store: Omit<FleetStore, "watch"> = {
     ...records.port,
+    ...volumes.port,
+    ...sqliteCounts(db),
     // One process: the changes of others do not exist.
     pollMs: () => BACKSTOP_MS,
     deployment: async () => String(db.query("SELECT id FROM deployment").values()[0]?.[0]),
@@ -100,13 +113,7 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         )
         .all(after?.createdAt ?? -1, after?.id ?? "", limit)
         .map(readSession),
-    activeOf: async (tenant) =>
-      db
-        .query(
-          "SELECT * FROM sandbox_sessions WHERE tenant = ? AND (ref IS NOT NULL OR caller IS NOT NULL)",
-        )
-        .all(tenant)
-        .map(readSession),
+    activeOf: async (tenant) => activeOf(tenant),
     phases: async () =>
       db
         .query(
@@ -145,11 +152,12 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         .query("SELECT * FROM sandbox_sessions WHERE kind IN ('pool', 'claimed')")
         .all()
         .map(readSession),
-    claim: async (poolKey, { tenant, threadKey, among }, at) =>
+    claim: async (poolKey, { tenant, threadKey, among, creator, heldUntil, hasRoom }, at) =>
       db
         .transaction(() => {
           const known = byThread(tenant, threadKey)
           if (known) return known
+          if (hasRoom?.(activeOf(tenant)) === false) return undefined
           const ready = db
             .query(
               "SELECT * FROM sandbox_sessions WHERE kind = 'pool' AND pool_key = ? ORDER BY created_at, id",
@@ -159,8 +167,9 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
             .find(({ id, life }) => isReady(life) && (!among || among.includes(id)))
           if (!ready) return undefined
           db.query(
-            "UPDATE sandbox_sessions SET kind = 'claimed', tenant = ?, thread_key = ?, rev = rev + 1, updated_at = ? WHERE id = ?",
-          ).run(tenant, threadKey ?? null, at, ready.id)
+            `UPDATE sandbox_sessions SET kind = 'claimed', tenant = ?, thread_key = ?, creator = ?, held_until = ?,
+              rev = rev + 1, updated_at = ? WHERE id = ?`,
+          ).run(tenant, threadKey ?? null, creator ?? null, heldUntil ?? null, at, ready.id)
           records.move(ready.id, tenant, at)
           return byId(ready.id)
         })
@@ -170,7 +179,8 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         .transaction(() => {
           const put = db
             .query(
-              "UPDATE sandbox_sessions SET kind = 'pool', tenant = ?, thread_key = NULL WHERE id = ? AND kind = 'claimed'",
+              `UPDATE sandbox_sessions SET kind = 'pool', tenant = ?, thread_key = NULL, creator = NULL, held_until = NULL
+                WHERE id = ? AND kind = 'claimed'`,
             )
             .run(poolTenant, id)
           if (put.changes > 0) records.move(id, poolTenant, at)
@@ -178,7 +188,10 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         .immediate(),
     bind: async (id) =>
       void db
-        .query("UPDATE sandbox_sessions SET kind = 'hub' WHERE id = ? AND kind = 'claimed'")
+        .query(
+          `UPDATE sandbox_sessions SET kind = 'hub', creator = NULL, held_until = NULL
+            WHERE id = ? AND kind = 'claimed'`,
+        )
         .run(id),
     change: async (id, at, decide) =>
       db
@@ -187,13 +200,15 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
           const change = session && decide(session)
           if (!change) return session
           db.query(
-            "UPDATE sandbox_sessions SET life = ?, ref = ?, rev = rev + 1, caller = ?, call_until = ?, due_at = ?, updated_at = ? WHERE id = ?",
+            `UPDATE sandbox_sessions SET life = ?, ref = ?, rev = rev + 1, caller = ?, call_until = ?, due_at = ?,
+              admitted = admitted * ?, updated_at = ? WHERE id = ?`,
           ).run(
             JSON.stringify(change.life),
             change.life.ref ?? null,
             change.caller ?? null,
             change.callUntil ?? null,
             change.dueAt ?? null,
+            Number(keepsAdmission(change.life)),
             at,
             id,
           )
@@ -252,35 +267,17 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
         )
       else db.query("DELETE FROM idempotency WHERE tenant = ? AND key = ?").run(tenant, key)
     },
-    creates: async (tenant, after) =>
-      db
-        .query("SELECT at FROM creates WHERE tenant = ? AND at > ?")
-        .all(tenant, after)
-        .map(readTime),
-    countCreate: async ({ tenant, session, generation, at }, decide) =>
+    admit: async ({ id, tenant }, number, decide) =>
       db
         .transaction(() => {
-          const known = db.query("SELECT at FROM creates WHERE session = ? AND generation = ?")
-          if (known.get(session, generation) !== null) return undefined
-          const times = db
-            .query("SELECT at FROM creates WHERE tenant = ? AND at > ?")
-            .all(tenant, at - DAY_MS)
-          const refusal = decide(times.map(readTime))
+          const refusal = decide(activeOf(tenant))
           if (refusal) return refusal
-          db.query("INSERT INTO creates VALUES (?, ?, ?, ?)").run(session, generation, tenant, at)
+          db.query(
+            "UPDATE sandbox_sessions SET admitted = 1 WHERE id = ? AND json_extract(life, '$.pending.number') = ?",
+          ).run(id, number)
           return undefined
         })
         .immediate(),
-    uncountCreate: async (session, generation) =>
-      void db
-        .query("DELETE FROM creates WHERE session = ? AND generation = ?")
-        .run(session, generation),
-    secondsOf: async (tenant, day) => {
-      const row = db
-        .query("SELECT seconds FROM running_seconds WHERE tenant = ? AND day = ?")
-        .get(tenant, day)
-      return row === null ? 0 : readSeconds(row)
-    },
     addSnapshot: async (snapshot) => addSnapshot(snapshot),
     snapshots: async () =>
       db.query("SELECT * FROM snapshots ORDER BY created_at").all().map(readSnapshot),
@@ -290,8 +287,15 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
       db.query("DELETE FROM idempotency WHERE at <= ?").run(at - KEEP_ANSWER_MS)
       db.query("DELETE FROM creates WHERE at <= ?").run(at - DAY_MS)
       db.query("DELETE FROM running_seconds WHERE day < ?").run(dayOf(at))
+      db.query("DELETE FROM prompt_counts WHERE at <= ?").run(at - KEEP_COUNTS_MS)
     },
-    forget: async (id) => void db.query("DELETE FROM sandbox_sessions WHERE id = ?").run(id),
+    forget: async (id, leftAt) =>
+      db
+        .transaction(() => {
+          if (leftAt !== undefined) volumes.leave(id, leftAt)
+          db.query("DELETE FROM sandbox_sessions WHERE id = ?").run(id)
+        })
+        .immediate(),
     close: async () => db.close(),
   }
   return announced(store, changes)

@@ -2,7 +2,13 @@
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { type Life, newLife } from "../../../src/fleet/core/life.ts"
-import { isReady, planPool, type PoolEntry, poolKeyOf } from "../../../src/fleet/core/pool.ts"
+import {
+  isReady,
+  pauseAfter,
+  planPool,
+  type PoolEntry,
+  poolKeyOf,
+} from "../../../src/fleet/core/pool.ts"
 import { digestOf } from "../../../src/lib/digest.ts"
 
 const ready: Life = { ...newLife, wanted: "running", phase: "running", ref: "r", generation: 1 }
@@ -65,6 +71,17 @@ describe("the plan of the pool", () => {
       forget: ["c"],
     })
     expect(planPool(entries, { ...aims, size: 0 }).end).toEqual(["a", "b"])
+  })
+
+  test("entries that fail together are one failure, those of an earlier version are none, and a sandbox that was made ends the pause", () => {
+    const failed = [entry("a", "failed"), entry("b", "failed")]
+    const first = pauseAfter(undefined, failed, 0, aims)
+    expect(first).toEqual({ times: 1, since: 500, until: 60_500 })
+    expect(pauseAfter(first, failed, 400, { ...aims, at: 900 })).toEqual(first)
+    expect(planPool(failed, { ...aims, pausedUntil: first?.until }).add).toBe(0)
+    expect(pauseAfter(first, failed, 400, { ...aims, at: 60_500 })?.until).toBe(180_500)
+    expect(pauseAfter(first, [], 501, { ...aims, at: 900 })).toBeUndefined()
+    expect(pauseAfter(undefined, [entry("old", "failed", "before")], 0, aims)).toBeUndefined()
   })
 
   test("every plan leads to the size of the pool and never ends what it starts or keeps", () => {

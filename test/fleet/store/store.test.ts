@@ -176,7 +176,7 @@ test("the frequent reads of SQLite use an index among ten thousand sessions", as
       .all()
       .map(({ detail }) => detail)
   for (const condition of [
-    "tenant = 'a' AND (ref IS NOT NULL OR caller IS NOT NULL)",
+    "tenant = 'a' AND (ref IS NOT NULL OR caller IS NOT NULL OR admitted = 1)",
     "due_at <= 1 OR call_until <= 1 ORDER BY +due_at LIMIT 200",
     "kind IN ('pool', 'claimed')",
     "kind = 'pool' AND pool_key = 'k' ORDER BY created_at, id",

@@ -63,7 +63,7 @@ export interface FleetCallHost {
   /** Makes the session for the warm pool. */
   readonly reserve: () => Promise<void>
   /** Gives a session of the warm pool to an owner. Undefined if it is done, otherwise why it is refused. */
-  readonly handOver: (owner: Owner) => Promise<string | undefined>
+  readonly handOver: (owner: Owner, creator?: string) => Promise<string | undefined>
   readonly end: (why: string) => Promise<void>
   readonly gatewayKey: (generation: number) => Promise<string | undefined>
 }
@@ -71,7 +71,7 @@ export interface FleetCallHost {
 const bodies = {
   open: z.object({ owner: z.string() }),
   reserve: z.object({}),
-  hand: z.object({ owner: z.string() }),
+  hand: z.object({ owner: z.string(), creator: z.string().min(1).max(255).optional() }),
   admit: z.object({
     generation: z.int().positive(),
     tokenHash: z.string().regex(/^[0-9a-f]{64}$/),
@@ -107,8 +107,8 @@ const mustParseOwner = (text: string): Owner => {
 }
 
 const calls: Omit<Calls, "open" | "reserve"> = {
-  hand: async ({ owner }, host) => {
-    const refusal = await host.handOver(mustParseOwner(owner))
+  hand: async ({ owner, creator }, host) => {
+    const refusal = await host.handOver(mustParseOwner(owner), creator)
     if (refusal !== undefined) throw new CallError(409, refusal)
     return {}
   },

@@ -80,11 +80,11 @@ const fleetHost = (context: ObjectContext, session: string): FleetCallHost => {
     reserve: async () => {
       if (!hosted()) await provision(session, POOL_OWNER, {})
     },
-    handOver: async (owner) => {
+    handOver: async (owner, creator) => {
       const found = hosted()
       if (!found) return `there is no session ${session}`
       const keyring = context.keyring()
-      const refusal = await handOver({ ...found, sql: durableSql(state), keyring }, owner)
+      const refusal = await handOver({ ...found, sql: durableSql(state), keyring }, owner, creator)
       if (refusal === undefined) await directory.addSession(session, owner)
       return refusal
     },

@@ -143,7 +143,7 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
       case "report-lost":
         return options.onLost(effect.why)
       case "report-applied":
-        options.saveConfig(planOf(effect.plan).runtime)
+        saveConfig(planOf(effect.plan).runtime)
         return replyUpTo(effect.plan.serial, { success: true, restarted: effect.restarted })
       case "report-refused":
         if (lastSerial === effect.serial) latestConfig = lastWorkingConfig()
@@ -167,6 +167,15 @@ export const createSupervisor = (options: SupervisorOptions): Supervisor => {
     const pause = (pauses += 1)
     await options.pauseTurns()
     if (pause === pauses) dispatch({ type: "turns-paused" })
+  }
+
+  /** On a full disk the configuration is in force, and the next runner starts with the former one. */
+  const saveConfig = (config: RuntimeConfig): void => {
+    try {
+      options.saveConfig(config)
+    } catch (error) {
+      log.error("agent.config-not-saved", { error: describeError(error) })
+    }
   }
 
   const lastWorkingConfig = (): RuntimeConfig =>
