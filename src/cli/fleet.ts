@@ -73,9 +73,17 @@ const sweepResult = z.object({
   lostSnapshots: z.array(z.string()),
 })
 
-const sweepText = (result: z.output<typeof sweepResult>): string =>
-  `${result.seen} sandboxes seen, ${result.leaked.length} without a session, ${result.terminated} ended, ` +
-  `${result.lostSnapshots.length} snapshots that no session knows\n`
+const sweepText = ({
+  seen,
+  leaked,
+  terminated,
+  lostSnapshots,
+}: z.output<typeof sweepResult>): string =>
+  `${seen} sandboxes seen, ${leaked.length} without a session, ${terminated} ended, ` +
+  `${lostSnapshots.length} snapshots that no session knows\n` +
+  [...leaked.map((name) => `sandbox ${name}`), ...lostSnapshots.map((name) => `snapshot ${name}`)]
+    .map((line) => `${line}\n`)
+    .join("")
 
 /** More than a base snapshot takes. */
 const CALL_MS = 30 * 60_000

@@ -74,6 +74,8 @@ const hubPortOf = (hub: LocalHub): HubPort => {
       const session = mustFind(id)
       // The fleet may not have heard of its end yet.
       if (session.status().status === "ended") throw new HubRefusal(`the session ${id} has ended`)
+      const problem = session.problemOfPrompt(messageId, content)
+      if (problem !== undefined) throw new HubRefusal(problem)
       session.prompt(
         { type: "prompt", messageId, content, ...channelAddress(MAIN_CHANNEL) },
         MAIN_CHANNEL,
@@ -92,6 +94,8 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
   let handle = (session: string, now: SessionActivity): void => void early.push([session, now])
 
   const environmentOf = sandboxEnvironment(options.hub.environment)
+  // The hub listens before there is a fleet: the first requests wait for it.
+  const { promise: made, resolve: isMade } = Promise.withResolvers<Fleet>()
 
   const hub: LocalHub = await startLocalHub({
     ...options.hub,
@@ -99,20 +103,20 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     gitCredentials: (owner) =>
       owner === POOL_OWNER ? {} : divideVariables(environmentOf(owner)).git,
     activity: (session, now) => handle(session, now),
-    routes: (request) => fleet.door(request),
-    gatewayUrl: (session) => fleet.gatewayUrl(session),
+    routes: async (request) => (await made).door(request),
+    gatewayUrl: async (session) => (await made).gatewayUrl(session),
     warmSessions: {
       take: async (owner, creator) => {
         try {
-          return await fleet.pool.take(owner, creator)
+          return await (await made).pool.take(owner, creator)
         } catch (error) {
           // Without it the session's first prompt starts a sandbox.
           log.warn("pool.take-failed", { error: String(error) })
           return undefined
         }
       },
-      give: (id) => fleet.pool.give(id),
-      putBack: (id) => fleet.pool.putBack(id),
+      give: async (id) => (await made).pool.give(id),
+      putBack: async (id) => (await made).pool.putBack(id),
     },
   })
   const fleet = await createFleet({
@@ -127,6 +131,7 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
     environmentOf,
     added: (session) => options.configure(session, hub),
   })
+  isMade(fleet)
   handle = (session, activity) => {
     const owner = hub.hosted(session)?.access.owner() ?? LOCAL_OWNER
     // A failure is logged by the follower; the next report repeats the state.

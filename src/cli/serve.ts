@@ -152,11 +152,11 @@ export const serve: Command = async ({ settings: given, log }) => {
     configure: async (id, hub) => {
       const session = hub.find(id)
       if (!session) return
-      const tools = hub.toolSwitches()
+      const config = session.config()
+      // The session may have a config already: what its client or its parent has chosen stays.
+      const tools = { ...hub.toolSwitches(), ...config.tools }
       const providers =
-        demo && !hasClientModels(session.config())
-          ? { customProviders: [demoProvider(demo.url)] }
-          : {}
+        demo && !hasClientModels(config) ? { customProviders: [demoProvider(demo.url)] } : {}
       await session.configure({ tools, ...providers })
     },
     hub: {

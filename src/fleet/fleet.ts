@@ -15,7 +15,7 @@ import type { Quotas } from "./core/quota.ts"
 import { createQuotas } from "./quotas.ts"
 import type { SandboxProvider, SandboxSpec } from "./providers/contract.ts"
 import { createSandboxSpec, type EnvironmentOf } from "./sandbox-spec.ts"
-import type { FleetStore } from "./store/ports.ts"
+import type { FleetStore, StoredSession } from "./store/ports.ts"
 import { createSweeper, type Sweeper } from "./sweeper.ts"
 
 export interface FleetOptions {
@@ -62,14 +62,19 @@ export interface Fleet {
   readonly follower: HubFollower
   readonly pool: Pool
   readonly door: Door
-  /** The address of the gateway of a session's running sandbox, fresh, if a browser can use it as it is. */
-  readonly gatewayUrl: (session: string) => Promise<string | undefined>
+  /**
+   * The address of the gateway of a session's sandbox, fresh, if a browser can use it as it is. A sleeping sandbox is woken;
+   * null: it does not run.
+   */
+  readonly gatewayUrl: (session: string) => Promise<string | null | undefined>
   readonly start: () => void
   readonly stop: () => Promise<void>
 }
 
 const BOOT_MS = 120_000
 const RELINK_MS = 60_000
+/** Less than a hub elsewhere waits for the answer. */
+const WAKE_MS = 15_000
 const LIFE_MS = 86_400_000
 const IDLE_BUFFER_MS = 30 * 60_000
 const VOLUME_MS = 7 * 86_400_000
@@ -200,6 +205,14 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     now: clock.now,
     authorize: options.authorize,
   })
+  /** A person waits for it. */
+  const awake = async (session: StoredSession): Promise<StoredSession | undefined> => {
+    const { id, life } = session
+    if (life.phase !== "running" && (await keeper.quotaRefusal(session))) return session
+    await keeper.want(id, "running")
+    const isThere = ({ life: now }: StoredSession) => now.phase === "running" || now.failed
+    return keeper.waitFor(id, isThere, AbortSignal.timeout(WAKE_MS))
+  }
   return {
     keeper,
     sweeper,
@@ -207,8 +220,11 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     pool,
     door,
     gatewayUrl: async (id) => {
-      const session = await store.find(id)
-      const address = session && (await gatewayAddressOf(provider, session))
+      const known = await store.find(id)
+      if (!known || known.life.wanted === "ended") return undefined
+      const session = await awake(known)
+      if (session?.life.phase !== "running") return null
+      const address = await gatewayAddressOf(provider, session)
       // A browser cannot send the headers that some providers ask for.
       return address && Object.keys(address.headers).length === 0 ? address.url : undefined
     },

@@ -106,15 +106,17 @@ export const followHub = (options: FollowOptions): HubFollower => {
     // The time of its last change decides when its volume is removed.
     if (known?.life.phase === "ended") return
     const environment = variablesOf(activity.parent, activity.wish)
-    const { life } = known ?? (await record(session, owner, generation, { environment }))
+    const stored = known ?? (await record(session, owner, generation, { environment }))
     if (hasEnded) return void (await keeper.want(session, "ended"))
     // Another program has taken the session over: its sandbox of before is not needed.
     if (activity.hasOtherRunner) return void (await keeper.want(session, "asleep"))
+    // The prompts are known first: a sandbox that is asked to sleep from now on waits for them.
+    const now = { generation, linked: connected, busy: working > 0, waits }
+    const { life } = (await keeper.runner(session, now)) ?? stored
     if (waits && (life.wanted !== "running" || life.failed)) {
       logResolve(options.log, session, life)
-      await keeper.want(session, "running")
+      await keeper.wantForPrompts(session)
     }
-    await keeper.runner(session, { generation, linked: connected, busy: working > 0 })
   }
 
   return {

@@ -13,7 +13,7 @@ export interface HubDoorOptions {
   readonly follower: HubFollower
   readonly store: FleetStore
   readonly clock: Clock
-  readonly gatewayUrl: (session: string) => Promise<string | undefined>
+  readonly gatewayUrl: (session: string) => Promise<string | null | undefined>
 }
 
 const MAX_BODY = 64 * 1024
@@ -61,7 +61,8 @@ export const createHubDoor =
     if (call === "address") {
       const asked = question.safeParse(parseJson(body))
       if (!asked.success) return refuse(400, "bad-request", "the question is malformed")
-      return Response.json({ url: (await gatewayUrl(asked.data.session)) ?? null })
+      const url = await gatewayUrl(asked.data.session)
+      return Response.json({ url: url ?? null, isAsleep: url === null })
     }
     const parsed = report.safeParse(parseJson(body))
     if (!parsed.success) return refuse(400, "bad-request", "the report is malformed")

@@ -27,9 +27,9 @@ export interface HubPort {
   readonly handOver: (session: string, owner: string, creator?: string) => Promise<void>
   /** The session's runner is connected and takes git credentials of its owner, which the hub then sends with `handOver`. */
   readonly takesGitCredentials: (session: string) => Promise<boolean>
-  /** Queues a prompt. A repeated message id changes nothing. */
+  /** Queues a prompt. A repeated message id changes nothing; with another text it is refused. */
   readonly prompt: (session: string, messageId: string, content: string) => Promise<void>
-  /** Stops what the agent does. */
+  /** Stops what the agent does; what is queued for it is withdrawn. */
   readonly stop: (session: string) => Promise<void>
   /** Ends the session: it takes no prompt any more. */
   readonly end: (session: string, why: string) => Promise<void>

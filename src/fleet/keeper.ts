@@ -52,12 +52,14 @@ export interface Keeper {
     wanted: Life["wanted"],
     deep?: boolean,
   ) => Promise<StoredSession | undefined>
+  /** Prompts wait for the sandbox: it runs, or runs them before it sleeps as it was asked to. */
+  readonly wantForPrompts: (session: string) => Promise<StoredSession | undefined>
   /** Ends a sandbox of the pool, unless a session has claimed it meanwhile. */
   readonly endUnclaimed: (session: string) => Promise<StoredSession | undefined>
   /** The state of the runner's connection, repeated as often as it is known. */
   readonly runner: (
     session: string,
-    now: { readonly generation: number; readonly linked: boolean; readonly busy: boolean },
+    now: Omit<LifeEvent & { readonly type: "runner" }, "type" | "at">,
   ) => Promise<StoredSession | undefined>
   readonly seen: (session: string, found: readonly SandboxInfo[]) => Promise<void>
   readonly waitFor: Waiters["waitFor"]
@@ -284,6 +286,8 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     addAgain: (session, from) => store.replace(session, lifeOf(from), clock.now()),
     want: (id, wanted, deep = false) =>
       feed(id, () => ({ type: "want", wanted, deep, at: clock.now() })),
+    wantForPrompts: (id) =>
+      feed(id, () => ({ type: "want", wanted: "running", forPrompts: true, at: clock.now() })),
     endUnclaimed: (id) =>
       feed(id, ({ kind }) =>
         kind === "pool" ? { type: "want", wanted: "ended", at: clock.now() } : undefined,

@@ -19,9 +19,11 @@ export interface Provision {
   /** The name by which other sessions of the owner can write to this one. */
   readonly handle?: string | undefined
   readonly title?: string | undefined
+  /** A title until the agent gives it another one. */
+  readonly firstTitle?: string | undefined
   /** The model of prompts that name none. */
   readonly model?: string | undefined
-  readonly config?: object | undefined
+  readonly config?: z.output<typeof clientConfig> | undefined
   /** The runner's token itself is never stored. */
   readonly runnerTokenHash?: string | undefined
   /** What the sandbox of a new session is made with. */
@@ -82,16 +84,21 @@ const provisionOf = async ({
 /** Applies a provision to a session of this process. */
 export const applyProvision = async (
   session: Session,
-  { ancestors, title, model, config, runnerTokenHash, wish }: Provision,
+  { ancestors, title, firstTitle, model, config, runnerTokenHash, wish }: Provision,
 ): Promise<void> => {
   if (wish) session.setWish(wish)
   const [parent] = ancestors ?? []
   if (parent !== undefined) session.setParent(parent)
   if (config !== undefined && Object.keys(config).length > 0) {
-    const reply = await session.configure(config)
+    const { tools, ...rest } = config
+    // A new session from the warm pool has the tools that its hub switches: the client's are added to them.
+    const reply = await (ancestors === undefined
+      ? session.configure(config)
+      : session.configure(rest, { patch: { tools } }))
     if (!reply.ok) throw new Error(reply.error.message)
   }
-  if (title !== undefined) session.setTitle(title)
+  if (firstTitle !== undefined) session.setTitle(firstTitle)
+  if (title !== undefined) session.rename(title)
   if (model !== undefined) session.setModel(model)
   if (runnerTokenHash !== undefined) session.setRunnerToken(runnerTokenHash)
 }
@@ -108,7 +115,9 @@ export const createSession = async (
 ): Promise<Response> => {
   const parsed = await parseBody(request, body)
   if (parsed instanceof Response) return parsed
-  const { parent, runnerToken } = parsed.data
+  const { parent, runnerToken, owner: named = owner } = parsed.data
+  if (named !== owner)
+    return errorResponse(400, "owner: name another owner in the address: POST /sessions?owner=")
   // A child's sandbox is started with variables of its own, and a runner's token is for another sandbox.
   const canBeWarm = parent === undefined && runnerToken === undefined
   const warm = canBeWarm
@@ -215,6 +224,9 @@ export const updateSession = async (
     return errorResponse(400, "owner: the owner of a session cannot be changed")
   if (parsed.data.workspace !== undefined)
     return errorResponse(400, "workspace: it is chosen when the session is created")
+  const [parent] = access.target().ancestors ?? []
+  if (parsed.data.parent !== undefined && parsed.data.parent !== parent)
+    return errorResponse(400, "parent: it is chosen when the session is created")
   await host.provision(id, access.owner(), await provisionOf(parsed.data))
   const more = await keyFields(host, id, parsed.data, principal.kind)
   return Response.json({ ok: true, session: id, owner, ...more }, { status: 201 })

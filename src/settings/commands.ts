@@ -113,7 +113,7 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
       "fleet ls [--json]               all sessions and the state of their sandboxes",
       "fleet show SESSION [--json]     one session and the sandboxes that it has had",
       "fleet sweep [--dry-run]         end sandboxes that belong to no session",
-      "fleet forget SESSION            delete a session and its sandbox",
+      "fleet forget SESSION            delete the record of a session; the sweep ends its sandbox",
       "fleet base-snapshot             make the snapshot that new sandboxes of this version begin with",
     ],
     operands: ["ls", "show", "sweep", "forget", "base-snapshot"],

@@ -18,7 +18,8 @@ let session = ""
 
 beforeAll(async () => {
   stack = await startStack(folder, {
-    provider: createNoopProvider(Date.now),
+    // Its sandboxes are old enough for the sweep.
+    provider: createNoopProvider(() => Date.now() - 3_600_000),
     store: openSqliteStore(":memory:"),
     costPerHour: 0.5,
   })
@@ -83,4 +84,8 @@ test("sweep and forget report what they did, and an impossible base snapshot say
   expect(refused.err).toContain("the provider noop cannot make base snapshots")
   expect((await fleet("forget", session)).out).toContain(`${session} is forgotten`)
   expect((await fleet("ls", "--json")).out).toContain('"sandboxes":[]')
+  // Its sandbox has no session now, and its name is what the provider knows it by.
+  expect((await fleet("sweep", "--dry-run")).out).toMatch(
+    /^1 sandboxes seen, 1 without a session, 0 ended.*\nsandbox sp-\S+\n$/,
+  )
 })

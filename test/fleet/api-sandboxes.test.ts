@@ -6,8 +6,11 @@ import { join } from "node:path"
 import type { ServeStack } from "../../src/cli/serve-stack.ts"
 import { specElsewhere } from "../../src/fleet/providers/elsewhere.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import { startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { recordingLog } from "../kit/log.ts"
+import { untilTrue } from "../kit/until-true.ts"
+import { freePort } from "../kit/free-port.ts"
 import { runnerProvider, type RunnerProvider } from "./kit/runner-provider.ts"
 import { startStack } from "./kit/stack.ts"
 
@@ -83,10 +86,37 @@ describe("a sandbox of another session agent", () => {
       { runnerToken: "another runner token of the caller" },
       { jwtSecret: "another gateway key of the caller" },
       { doWsUrl: "wss://other.example/ws" },
+      // Variables and files of a persona are those that the sandbox was started with.
+      { envVars: { PLUMAGE: "winter" } },
+      { personaFiles: [{ filename: "PERSONA.md", content: "Wade." }] },
     ])
       expect(await again(more)).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
     const restored = await call("POST", "/restore-session", { ...given, snapshotImageId: "snap" })
     expect(restored).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
+  })
+
+  test("a restore from a snapshot that does not exist is refused, and makes no empty sandbox", async () => {
+    const sessionId = "elsewhere-2"
+    const body = { ...given, sessionId, userId: "dora", snapshotImageId: "never-made" }
+    expect(await call("POST", "/restore-session", body)).toMatchObject({
+      status: 404,
+      body: { code: "no-snapshot", error: "the snapshot never-made does not exist" },
+    })
+    expect(provider.specs.filter(({ session }) => session === sessionId)).toEqual([])
+    const { status } = await call("POST", "/create-session", body)
+    expect(status).toBe(200)
+  })
+
+  test("the volume of a workspace is deleted when no sandbox uses it", async () => {
+    const { sessionId } = given
+    const remove = () => call("POST", "/delete-workspace", { sessionId })
+    expect(await remove()).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
+    expect(provider.removedVolumes).toEqual([])
+    const sandboxId = (await store.find(sessionId))?.life.ref
+    await call("POST", "/terminate-session", { sandboxId })
+    expect(await remove()).toMatchObject({ status: 200, body: { success: true } })
+    expect(provider.removedVolumes).toEqual([`workspace-${sessionId}`])
+    await call("POST", "/create-session", given)
   })
 
   test("only the provider's own word makes its status terminated", async () => {
@@ -170,7 +200,50 @@ describe("a sandbox that is asked for", () => {
       expect(refused).toMatchObject({ status: 429, body: { code: "quota" } })
       expect(refused.headers.get("retry-after")).toBe("30")
     }
+    const id = first.split("/").at(-1) ?? ""
+    const link = await call("POST", `/sessions/${id}/links`, { to: "terminal" }, "quinn")
+    expect(link.status).toBe(503)
+    expect(JSON.stringify(link.body)).toContain("could not be woken")
     expect((await call("GET", `${first}/status`, undefined, "quinn")).body["status"]).toBe("paused")
+  })
+
+  for (const [verb, user] of [
+    ["pause", "lea"],
+    ["hibernate", "leo"],
+  ] as const)
+    test(`a link to a sandbox after ${verb} wakes it and has the address of the one that runs then`, async () => {
+      const path = await running("L:1", user)
+      const asleep = await call("POST", `${path}/${verb}?wait=1`, undefined, user)
+      expect(asleep.body["status"]).toBe("paused")
+      const id = path.split("/").at(-1) ?? ""
+      const link = await call("POST", `/sessions/${id}/links`, { to: "terminal" }, user)
+      const now = await call("GET", `${path}/status`, undefined, user)
+      expect(now.body["status"]).toBe("running")
+      expect(new URL(String(link.body["url"])).host).toBe(
+        `${String(now.body["providerSandboxId"])}.sandboxes.example`,
+      )
+    })
+
+  test("a link to a session that another program runs has the address of that runner, and starts no sandbox", async () => {
+    const path = await running("L:1", "lou")
+    const id = path.split("/").at(-1) ?? ""
+    const made = provider.specs.length
+    const token = "a token of another program"
+    await call("PUT", `/sessions/${id}`, { runnerToken: token }, "lou")
+    const other = startFakeRunner({
+      url: stack.hub.runnerUrl(id),
+      token,
+      stateDir: join(folder, "other"),
+      answer: () => [],
+      eager: true,
+      gatewayUrl: "https://box.example",
+    })
+    const hasAddress = () => stack.hub.find(id)?.gatewayUrl() === "https://box.example"
+    await untilTrue(hasAddress, "the other runner")
+    const link = await call("POST", `/sessions/${id}/links`, { to: "terminal" }, "lou")
+    expect(new URL(String(link.body["url"])).host).toBe("box.example")
+    expect(provider.specs).toHaveLength(made)
+    await other.stop()
   })
 
   test("a prompt for a session whose end the fleet has not heard of is refused, not a fault of the server", async () => {
@@ -182,6 +255,17 @@ describe("a sandbox that is asked for", () => {
     const refused = await call("POST", "/api/threads/E:1/prompt", { message: "hello" }, "eli")
     ended.mockRestore()
     expect(refused).toMatchObject({ status: 409, body: { code: "refused-by-hub" } })
+  })
+
+  test("a message id that another message has is refused, and the same message again changes nothing", async () => {
+    await running("M:1", "mia")
+    const say = (message: string) =>
+      call("POST", "/api/threads/M:1/prompt", { message, messageId: "once" }, "mia")
+    expect((await say("wade")).status).toBe(200)
+    expect((await say("wade")).status).toBe(200)
+    const refused = await say("fly")
+    expect(refused).toMatchObject({ status: 409, body: { code: "refused-by-hub" } })
+    expect(refused.body["error"]).toContain("was used for another message")
   })
 
   test("a session that the operator deletes leaves its volume to be removed later", async () => {
@@ -201,4 +285,30 @@ describe("a sandbox that is asked for", () => {
     const path = "/api/marketplace/expert/prepare-invoke"
     expect((await call("POST", path, chat, "nora")).status).toBe(200)
   })
+})
+
+test("a request that comes before the fleet is there waits for it", async () => {
+  const state = mkdtempSync(join(tmpdir(), "fleet-early-"))
+  const own = openSqliteStore(":memory:")
+  const { promise: isKnown, resolve: go } = Promise.withResolvers<void>()
+  const port = await freePort()
+  const starting = startStack(state, {
+    provider: runnerProvider(),
+    store: { ...own, deployment: () => isKnown.then(() => own.deployment()) },
+    hub: { port },
+  })
+  const early = async (): Promise<Response> =>
+    fetch(`http://127.0.0.1:${port}/api/sandboxes`, {
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+    }).catch(async () => {
+      // Nobody listens yet.
+      await Bun.sleep(10)
+      return early()
+    })
+  const answer = early()
+  await Bun.sleep(500)
+  go()
+  expect((await answer).status).toBe(200)
+  await (await starting).stop()
+  rmSync(state, { recursive: true, force: true })
 })

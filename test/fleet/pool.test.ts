@@ -46,7 +46,7 @@ const start = (runtimeKey: string) =>
     poolSize: SIZE,
     runtimeKey,
     configure: async (id, hub) => {
-      await hub.find(id)?.configure({ instructions: ["Be brief."] })
+      await hub.find(id)?.configure({ instructions: ["Be brief."], tools: { list_repos: false } })
     },
     hub: {
       stateDir: folder,
@@ -176,12 +176,20 @@ describe("a claim", () => {
     await isFull()
     const waiting = await poolIds()
     const dan = await tokenOf("dan")
-    const made = await call("POST", "/sessions", dan, { title: "A nest" })
+    const config = { tools: { memory_read: false } }
+    const made = await call("POST", "/sessions", dan, { title: "A nest", config })
     const id = String(made.body["session"])
     expect(made).toMatchObject({ status: 201, body: { owner: "user:dan" } })
     expect(waiting).toContain(id)
     expect(await store.find(id)).toMatchObject({ kind: "hub", tenant: "user:dan" })
     expect(stack.hub.hosted(id)?.access.creator()).toBe("dan")
+    // The tools that the hub has switched stay so.
+    const configs = () =>
+      provider.runnerOf(id)?.frames.filter(({ type }) => type === "opencode-config")
+    await untilTrue(async () => configs()?.length === 2, "the config of the new session")
+    expect(configs()?.at(-1)).toMatchObject({
+      config: { tools: { list_repos: false, memory_read: false } },
+    })
     const before = provider.specs.length
     await call("POST", `/sessions/${id}/prompt`, dan, { channel: "web:default", content: "peep" })
     await untilTrue(

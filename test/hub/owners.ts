@@ -522,6 +522,42 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect((await call(await tokenOf("mallory"), "GET", foreign)).status).toBe(404)
     })
 
+    test("a title that a session was given over the API stays when its agent names the conversation", async () => {
+      const token = await tokenOf("alice")
+      const made = await session("user:alice", { title: "Count the waders" })
+      const at = runner(made)
+      const view = await client(token, made.id)
+      const named = async (title: string) => {
+        at.send({ type: "title", title })
+        at.send({ type: "tunnels", tunnels: [{ name: title, port: 1, path: "/" }] })
+        await view.until(() => JSON.stringify(view.state("tunnels") ?? "").includes(title), title)
+      }
+      await named("count")
+      expect(view.state("title")).toBe("Count the waders")
+      await call(token, "PUT", `/sessions/${made.id}`, { title: "Count them all" })
+      await named("again")
+      expect(view.state("title")).toBe("Count them all")
+    })
+
+    test("a parent of a session that exists and an owner in the body of a new one are refused, not ignored", async () => {
+      const token = await tokenOf("alice")
+      const parent = await session("user:alice")
+      const child = await session("user:alice", { parent: parent.id })
+      const put = (id: string, body: object) => call(token, "PUT", `/sessions/${id}`, body)
+      expect((await put(child.id, { parent: parent.id, title: "the same" })).status).toBe(201)
+      const moved = await put(child.id, { parent: child.id, title: "moved" })
+      expect(moved.status).toBe(400)
+      expect(JSON.stringify(moved.body)).toContain("parent: it is chosen when")
+      expect((await put(parent.id, { parent: child.id })).status).toBe(400)
+      const { body } = await call(token, "GET", `/sessions/${child.id}`)
+      expect(body["state"]).toMatchObject({ title: "the same" })
+      const create = (owner: string) => call(token, "POST", "/sessions", { owner })
+      expect((await create("user:alice")).status).toBe(201)
+      const foreign = await create("user:bob")
+      expect(foreign.status).toBe(400)
+      expect(JSON.stringify(foreign.body)).toContain("POST /sessions?owner=")
+    })
+
     test("the list shows an owner's sessions with title, status, activity, unread and cost, in pages and by search", async () => {
       const owner = `user:list-${crypto.randomUUID()}`
       const token = await tokenOf(owner.slice(5))

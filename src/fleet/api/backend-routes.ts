@@ -5,6 +5,7 @@
 import type { z } from "zod"
 import { bodies, restoreBody } from "../core/bodies.ts"
 import { refuseVariables } from "../core/environment.ts"
+import { lacksSnapshot } from "../core/life-change.ts"
 import { workspaceVolume } from "../core/names.ts"
 import type { RouteName } from "../core/routes.ts"
 import type { SandboxInfo } from "../providers/contract.ts"
@@ -29,9 +30,6 @@ type Name = Extract<
   | "session-status"
   | "delete-workspace"
 >
-
-/** What a runner and its session agent must agree about. */
-const LINK = ["DO_WS_URL", "RUNNER_TOKEN", "JWT_SECRET"] as const
 
 /** Set by the fleet or by the fields of the body; a caller cannot give them as variables. */
 const RESERVED: ReadonlySet<string> = new Set([
@@ -61,13 +59,15 @@ const STATUS_OF = {
   dead: "terminated",
 } as const satisfies Readonly<Record<SandboxInfo["state"], string>>
 
-/** Whether the sandbox that exists is the one that this call asks for. */
+/** Whether the sandbox that exists is the one that this call asks for. It has the variables that it was started with. */
 const isSame = (
   { environment, life }: StoredSession,
   wanted: Readonly<Record<string, string>>,
   snapshot: string | undefined,
 ): boolean =>
-  LINK.every((name) => environment[name] === wanted[name]) &&
+  [...new Set([...Object.keys(environment), ...Object.keys(wanted)])].every(
+    (name) => environment[name] === wanted[name],
+  ) &&
   (snapshot === undefined || life.snapshot?.id === snapshot)
 
 export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> => {
@@ -128,12 +128,12 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     const generation = known?.life.generation ?? 0
     // Without a sandbox the record is made anew, with the tokens of this call. The numbers of sandboxes go on.
     const isWithout = known?.life.ref === undefined && !known?.life.pending
-    // Its runner would never connect with the tokens of this call.
+    // Its runner would never connect with the tokens of this call, or lack its variables.
     if (known && !isWithout && !isSame(known, session.environment, snapshot))
       throw new ApiError(
         409,
         "has-sandbox",
-        `the session ${session.id} has a sandbox with another link or snapshot: terminate or hibernate it first`,
+        `the session ${session.id} has a sandbox with another link, other variables or another snapshot: terminate or hibernate it first`,
       )
     const add = isWithout ? keeper.addAgain : keeper.add
     const { idleTimeoutSeconds: idle } = given
@@ -143,11 +143,14 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
       ...(idle !== undefined && { idleMs: idle * 1000 }),
     })
     await keeper.want(session.id, "running")
+    const isMade = ({ life }: StoredSession) => life.phase === "running" && life.ref !== undefined
     const made = await until(
       session.id,
-      ({ life }) => life.phase === "running" && life.ref !== undefined,
+      (row) => isMade(row) || (snapshot !== undefined && lacksSnapshot(row.life)),
       "the sandbox was not started",
     )
+    if (!isMade(made))
+      throw new ApiError(404, "no-snapshot", `the snapshot ${snapshot} does not exist`)
     const gateway = (await gatewayUrlOf(provider, made)) ?? ""
     return {
       sandboxId: made.life.ref,
@@ -198,6 +201,13 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     },
     "delete-workspace": async ({ body }) => {
       const { sessionId } = readBody(bodies["delete-workspace"], body)
+      const life = (await store.find(sessionId))?.life
+      if (life?.ref !== undefined || life?.pending)
+        throw new ApiError(
+          409,
+          "has-sandbox",
+          `a sandbox of the session ${sessionId} uses the volume: terminate it first`,
+        )
       const removed = await provider.removeVolume(workspaceVolume(sessionId))
       if (removed.is !== "ok" && removed.is !== "missing")
         throw new ApiError(503, "not-done", `the volume was not deleted: ${removed.why}`, 30)

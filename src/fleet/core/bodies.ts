@@ -43,6 +43,7 @@ export const bodies = {
   "create-session": z.object({
     sessionId: id,
     userId: z.string().min(1).max(200),
+    /** Accepted for callers that name workspaces: the volume is named by the session. */
     workspace: z.string().max(200).optional(),
     imageType: z.literal("base").optional(),
     doWsUrl: z.url({ protocol: /^wss?$/ }),

@@ -14,6 +14,7 @@ import {
   retryLater,
   withDelayNote,
   withoutSandbox,
+  withoutSnapshot,
 } from "./life-change.ts"
 import { notes } from "./life-notes.ts"
 
@@ -64,6 +65,9 @@ const afterCreate = (
     return only({ ...booted(own, policy, at), doubt: !policy.can.uniqueNames })
   }
   if (answer.is === "missing") {
+    // Who asked for this snapshot decides what comes next: an empty sandbox would pass for the restored one.
+    if (call.snapshot !== undefined && policy.hasSuccessors === false)
+      return only(withoutSnapshot(life))
     const noted = call.snapshot === undefined ? [] : [notes.snapshotMissing]
     const failed = failedOnce({ ...life, snapshot: undefined }, "the image does not exist", at)
     return { life: failed.life, notes: [...noted, ...failed.notes] }

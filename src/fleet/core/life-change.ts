@@ -41,6 +41,19 @@ export const failedOnce = (life: Life, why: string, at: number): Change => {
   }
 }
 
+const NO_SNAPSHOT = "the snapshot does not exist"
+
+/** The sandbox is not made: there is nothing to make it from. */
+export const withoutSnapshot = (life: Life): Life => ({
+  ...life,
+  snapshot: undefined,
+  wanted: "asleep",
+  lastError: NO_SNAPSHOT,
+})
+
+export const lacksSnapshot = ({ wanted, lastError }: Life): boolean =>
+  wanted === "asleep" && lastError === NO_SNAPSHOT
+
 export const retryLater = (
   life: Life,
   why: string,

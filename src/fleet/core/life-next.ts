@@ -15,11 +15,19 @@ export const rotateTimes = ({ expiresAt }: Life): readonly number[] =>
 
 const canSave = ({ can }: LifePolicy): boolean => can.snapshot !== "none"
 
+/**
+ * A sandbox that is asked to sleep has prompts that its agent has not begun. It waits for them, like for a prompt that runs,
+ * but not longer than the idle time: an agent that cannot start would keep it awake for ever.
+ */
+const hasPrompts = ({ wanted, waits, idleAt }: Life, at: number): boolean =>
+  wanted === "asleep" && waits === true && idleAt !== undefined && at < idleAt
+
 /** Ends or pauses the sandbox without losing work. Undefined: not possible now. */
 const leave = (life: Life, ref: string, policy: LifePolicy, at: number): Call | undefined => {
   const { can } = policy
   const forced = mustSave(life, at) && !life.rescued
   if (life.busy && !forced) return undefined
+  if (hasPrompts(life, at) && !forced) return undefined
   const pauses = can.supportsPause && (!life.replace || can.snapshot === "pause")
   if (!life.busy && pauses && !(life.deep && canSave(policy))) return { do: "pause", ref }
   if (!life.busy && (!life.touched || life.saved)) return { do: "terminate", ref }

@@ -11,11 +11,12 @@ import { notes } from "./life-notes.ts"
 import { isAtLeast } from "./version-key.ts"
 
 const runnerChanged = (
-  life: Life,
+  before: Life,
   event: LifeEvent & { type: "runner" },
   policy: LifePolicy,
 ): Life => {
-  const { linked, busy, at } = event
+  const { linked, busy, waits, at } = event
+  const life = waits === undefined ? before : { ...before, waits }
   if (event.generation !== life.generation || life.phase === "ended") return life
   const worked = busy || (linked && !life.touched)
   const known: Life = {
@@ -96,9 +97,22 @@ const withSupportedSnapshot = (life: Life, policy: LifePolicy): Change => {
     : { life: { ...life, snapshot: undefined }, notes: [notes.snapshotTooOld] }
 }
 
+const LEAVING: ReadonlySet<Call["do"]> = new Set(["pause", "prepare", "snapshot", "terminate"])
+
+/** It was asked to sleep and has not begun to: its runner gets the prompts first. */
+const runsPromptsFirst = ({ wanted, phase, linked, prepared, replace, pending }: Life): boolean =>
+  wanted === "asleep" &&
+  phase === "running" &&
+  linked &&
+  !prepared &&
+  !replace &&
+  !(pending && LEAVING.has(pending.call.do))
+
 const want = (life: Life, event: LifeEvent & { type: "want" }, policy: LifePolicy): Life => {
   if (life.wanted === "ended") return life
   const { wanted, at } = event
+  if (event.forPrompts === true && runsPromptsFirst(life))
+    return { ...life, ...(!life.busy && { idleAt: at + policy.idleMs }) }
   // A caller waits: the attempts begin anew.
   const again = wanted === "running" &&
     life.failed && { failed: false, failures: 0, retryAt: undefined }

@@ -47,6 +47,8 @@ export const lifeSchema = z.object({
   /** A runner of this generation is connected. */
   linked: z.boolean(),
   busy: z.boolean(),
+  /** Prompts of the session are queued or run. Absent: none. */
+  waits: z.boolean().optional(),
   /** There may be work in the sandbox. */
   touched: z.boolean(),
   /** That work is in the snapshot. */
@@ -134,7 +136,13 @@ export type Answer =
   | { readonly is: "blocked"; readonly why: string; readonly afterMs: number }
 
 export type LifeEvent = { readonly at: number } & (
-  | { readonly type: "want"; readonly wanted: Life["wanted"]; readonly deep?: boolean }
+  | {
+      readonly type: "want"
+      readonly wanted: Life["wanted"]
+      readonly deep?: boolean
+      /** Prompts want it to run: one that runs them before it sleeps does so. */
+      readonly forPrompts?: boolean
+    }
   | {
       readonly type: "answer"
       readonly number: number
@@ -148,6 +156,8 @@ export type LifeEvent = { readonly at: number } & (
       readonly generation: number
       readonly linked: boolean
       readonly busy: boolean
+      /** Prompts are queued or run. They are the session's, whatever the generation. */
+      readonly waits?: boolean
     }
   /** The sweep's list of the sandboxes that carry this session's label. */
   | { readonly type: "seen"; readonly found: readonly SandboxInfo[] }

@@ -44,7 +44,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/sandbox/:session/pause",
     access: "change",
-    doc: "`?wait=1` answers when it is done",
+    doc: "after the prompts that it has; `?wait=1` answers when it is done",
   },
   hibernate: {
     method: "POST",
@@ -152,19 +152,19 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/threads/:thread/stop",
     access: "service",
-    doc: "stops what its agent does and puts its sandbox to sleep; the next prompt wakes it",
+    doc: "stops what its agent does, withdraws queued prompts and puts its sandbox to sleep; the next prompt wakes it",
   },
   "create-session": {
     method: "POST",
     path: "/create-session",
     access: "admin",
-    doc: "a sandbox for a session of another session agent, which starts and stops it by these six routes; `customProviders` has no effect here: that agent sends them in `opencode-config`",
+    doc: "a sandbox for a session of another session agent, which starts and stops it by these six routes; `customProviders` and `workspace` have no effect here: that agent sends the providers in `opencode-config`; 409 `has-sandbox` if the session has a sandbox with other fields",
   },
   "restore-session": {
     method: "POST",
     path: "/restore-session",
     access: "admin",
-    doc: "the same from `snapshotImageId`",
+    doc: "the same from `snapshotImageId`; 404 `no-snapshot` if it does not exist",
   },
   "terminate-session": {
     method: "POST",
@@ -188,7 +188,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/delete-workspace",
     access: "admin",
-    doc: "`{sessionId}`: deletes the volume of its workspace",
+    doc: "`{sessionId}`: deletes the volume of its workspace; 409 `has-sandbox` while a sandbox uses it",
   },
   sandboxes: {
     method: "GET",

@@ -34,8 +34,11 @@ export interface GuardPorts {
   readonly now: () => number
   /** The key that the gateway of this session's sandbox checks; `undefined` when this host does not know it. */
   readonly gatewayKey: (session: HostedSession) => Promise<string | undefined>
-  /** The address of the sandbox's gateway as the fleet knows it now; addresses of some providers expire. */
-  readonly gatewayUrl?: ((session: HostedSession) => Promise<string | undefined>) | undefined
+  /**
+   * The address of the sandbox's gateway as the fleet knows it now; addresses of some providers expire. A sleeping sandbox is
+   * woken; null: it does not run.
+   */
+  readonly gatewayUrl?: ((session: HostedSession) => Promise<string | null | undefined>) | undefined
   /** Ends the session, its runner and its children. */
   readonly terminate: (session: string) => Promise<void>
 }

@@ -17,7 +17,13 @@ export const openLink = async (
   to: GatewayDestination,
   sub: string,
 ): Promise<OpenedLink> => {
-  const gatewayUrl = (await ports.gatewayUrl?.(hosted)) ?? hosted.session.gatewayUrl()
+  // A runner of another program has a sandbox that the fleet does not know.
+  const { hasOtherRunner } = hosted.session.activity()
+  const ofFleet = hasOtherRunner ? undefined : await ports.gatewayUrl?.(hosted)
+  // The runner of a paused sandbox seems to be connected. Nothing would answer at its address.
+  if (ofFleet === null)
+    return refused("no-runner", "the sandbox sleeps and could not be woken: try again later")
+  const gatewayUrl = ofFleet ?? hosted.session.gatewayUrl()
   if (gatewayUrl === undefined)
     return refused("no-runner", "the sandbox's gateway is not known: no runner is connected")
   const key = await ports.gatewayKey(hosted)

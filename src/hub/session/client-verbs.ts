@@ -17,7 +17,7 @@ import {
   withdrawAll,
 } from "./prompt-lifecycle.ts"
 import type { Prompt } from "./queue.ts"
-import { hasEnded } from "./named-values.ts"
+import { hasEnded, renameSession } from "./named-values.ts"
 import type { Answered } from "./interactions.ts"
 import { hasRow } from "./rows.ts"
 import { readChannelKeys } from "./channel-summaries.ts"
@@ -242,8 +242,7 @@ const verbsOf = (context: SessionContext): Verbs => {
       }),
     rename: ({ title, channel }) => {
       if (channel === undefined) {
-        values.setPrivate("renamed", "1")
-        values.setPublic("title", title)
+        renameSession(values, title)
         return { ok: true }
       }
       if (!readChannelKeys(ports.sql).includes(channel))

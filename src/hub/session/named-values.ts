@@ -54,6 +54,12 @@ export const createNamedValues = (
   }
 }
 
+/** The session's title is a person's choice from now on: the agent does not change it. */
+export const renameSession = (values: NamedValues, title: string): void => {
+  values.setPrivate("renamed", "1")
+  values.setPublic("title", title)
+}
+
 const endedSession = z.object({ status: z.literal("ended") })
 
 /** An ended session stays ended: it accepts no runner and no prompt. */

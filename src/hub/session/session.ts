@@ -41,13 +41,13 @@ import {
 import { hasOtherModel, setOwnerModel, setSessionModel } from "./prompt-models.ts"
 import type { Prompt } from "./queue.ts"
 import { readChannelKeys } from "./channel-summaries.ts"
-import { movableRow, readRow } from "./rows.ts"
+import { type AgentConfig, movableRow, readPrompt, readRow } from "./rows.ts"
 import { type SearchResult, searchText } from "./search.ts"
 import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
 import { FinalFailure } from "./final-failure.ts"
-import { hasEnded, type NamedValues } from "./named-values.ts"
+import { hasEnded, type NamedValues, renameSession } from "./named-values.ts"
 
 export interface Session {
   readonly runner: RunnerSide
@@ -67,12 +67,17 @@ export interface Session {
   readonly refuseRunner: (hash: string) => 401 | 410 | 503 | undefined
   /** Merges into the stored config, which the runner gets when it connects. An empty change encrypts it again. */
   readonly configure: Configure
+  /** The agent may change it. */
   readonly setTitle: (title: string) => void
+  /** The agent does not change it any more. */
+  readonly rename: (title: string) => void
   /** The model of prompts that name none; it comes before the owner's and the runner's. */
   readonly setModel: (model: string) => void
   /** A prompt of another session or of a trigger. Idempotent by its `messageId`. Throws when the session has ended. */
   readonly prompt: (prompt: Prompt, channel: string, options?: PromptOptions) => void
-  /** Stops the running prompts of a channel. */
+  /** Why a prompt with this `messageId` would not be queued: another one has it. A repeated prompt is no problem. */
+  readonly problemOfPrompt: (messageId: string, content: string) => string | undefined
+  /** Stops the running prompts of a channel and withdraws its queued ones. */
   readonly stop: (channel: string) => void
   /** Makes this session a child: its parent gets a prompt when it ends, fails or asks. */
   readonly setParent: (parent: string) => void
@@ -88,7 +93,7 @@ export interface Session {
   readonly note: (line: Note) => void
   /** Shows clients a notification that this session sent or received. Idempotent by its id. */
   readonly notify: (notification: Notification) => void
-  readonly config: () => object
+  readonly config: () => AgentConfig
   /** Increases with every new token, so that keys of an earlier sandbox are not valid for a later one. */
   readonly generation: () => number
   /** The public address of the connected runner's gateway. */
@@ -165,6 +170,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
     },
     configure,
     setTitle: (title) => commit(() => values.setPublic("title", title)),
+    rename: (title) => commit(() => renameSession(values, title)),
     setModel: (model) => commit(() => setSessionModel(values, model)),
     setParent: (parent) => commit(() => context.childReports.setParent(parent)),
     childStarted: (child, title) =>
@@ -196,7 +202,17 @@ export const createSession = (ports: Ports, config?: string): Session => {
         dispatch(context)
       })
     },
-    stop: (channel) => void commit(() => stopPrompts(context, channel)),
+    problemOfPrompt: (messageId, content) => {
+      const known = queue.find(messageId)
+      return known === undefined || readPrompt(known.prompt).content === content
+        ? undefined
+        : `the message id ${messageId} was used for another message: send a new one`
+    },
+    stop: (channel) =>
+      commit(() => {
+        withdrawAll(context, channel)
+        stopPrompts(context, channel)
+      }),
     orderWorkflow: (id, frame) => {
       refuseIfEnded(values)
       commit(() => {

@@ -106,6 +106,66 @@ describe("sleeping and waking", () => {
     expect(scene.feed({ type: "due", at: 2_900_001 })?.call).toEqual({ do: "pause", ref: "a" })
   })
 
+  test("a sandbox that is asked to sleep runs the prompts that wait for its agent first, for the idle time at most", () => {
+    const scene = newScene({ supportsPause: true })
+    const report = (at: number, waits: boolean, busy = false) =>
+      scene.feed({ type: "runner", generation: 1, linked: true, busy, waits, at })?.call
+    scene.want("running", 0)
+    // The queue is the session's: it is known before there is a runner of this generation.
+    scene.feed({ type: "runner", generation: 0, linked: false, busy: false, waits: true, at: 1 })
+    expect(scene.want("asleep", 2)).toBeUndefined()
+    expect(scene.answer(ok({ ref: "a" }), 3)).toBeUndefined()
+    expect(report(4, true)).toBeUndefined()
+    expect(report(5, true, true)).toBeUndefined()
+    expect(report(6, false)).toEqual({ do: "pause", ref: "a" })
+    scene.answer(ok(), 7)
+    // An agent that never begins does not keep its sandbox awake.
+    scene.want("running", 8)
+    scene.answer(ok(), 9)
+    report(10, true)
+    expect(scene.want("asleep", 11)).toBeUndefined()
+    const due = Number(scene.due(11))
+    expect(due).toBeLessThanOrEqual(900_010)
+    expect(scene.feed({ type: "due", at: due })?.call).toEqual({ do: "pause", ref: "a" })
+  })
+
+  test("prompts leave a sandbox asleep that runs them first, and wake one that has begun to sleep", () => {
+    const scene = newScene({ supportsPause: true })
+    const prompts = (at: number) => {
+      scene.feed({ type: "runner", generation: 1, linked: true, busy: false, waits: true, at })
+      return scene.feed({ type: "want", wanted: "running", forPrompts: true, at })?.call
+    }
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2, true)
+    expect(scene.want("asleep", 3)).toBeUndefined()
+    prompts(4)
+    expect(scene.life().wanted).toBe("asleep")
+    const none = { generation: 1, linked: true, busy: false, waits: false } as const
+    expect(scene.feed({ type: "runner", ...none, at: 5 })?.call.do).toBe("pause")
+    prompts(6)
+    expect(scene.answer(ok(), 7)).toEqual({ do: "resume", ref: "a" })
+    expect(scene.life().wanted).toBe("running")
+  })
+
+  test("a sandbox of another session agent is not made without the snapshot that was asked for", () => {
+    const scene = newScene({ snapshot: "copy" }, { hasSuccessors: false })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    scene.want("asleep", 3)
+    scene.answer(ok(), 4)
+    scene.answer(ok({ snapshot: { id: "s" } }), 5)
+    scene.answer(ok(), 6)
+    expect(scene.want("running", 7)).toEqual({ do: "create", generation: 2, snapshot: "s" })
+    expect(scene.answer({ is: "missing" }, 8)).toBeUndefined()
+    expect(scene.feed({ type: "due", at: 100_000 })).toBeUndefined()
+    expect(scene.life()).toMatchObject({
+      phase: "absent",
+      lastError: "the snapshot does not exist",
+    })
+  })
+
   test("a sandbox that was paused for long is woken once more to be saved, and ended", () => {
     const scene = newScene({ supportsPause: true, snapshot: "copy" }, { pausedMs: 1000 })
     scene.want("running", 0)

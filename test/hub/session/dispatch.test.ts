@@ -49,6 +49,20 @@ describe("a runner that reconnects while a channel works", () => {
   })
 })
 
+test("a channel that is stopped ends its running prompt and runs none that was queued, and others go on", () => {
+  const core = createCore()
+  const next = core.connectRunner("one")
+  core.session.prompt(prompt("p1"), "web:a")
+  core.session.prompt(prompt("p2"), "web:a")
+  core.session.prompt(prompt("q1", "b"), "web:b")
+  core.session.prompt(prompt("q2", "b"), "web:b")
+  core.session.stop("web:a")
+  core.receive("one", { type: "complete", messageId: "p1", seq: next })
+  core.receive("one", { type: "complete", messageId: "q1", seq: next + 1 })
+  expect(dispatched(core, "one")).toEqual(["p1", "q1", "q2"])
+  expect(core.session.activity()).toMatchObject({ working: 1, queued: 0 })
+})
+
 describe("a prompt that steers", () => {
   test("a prompt that steers is sent while its channel works, and ordinary prompts wait for both", () => {
     const core = createCore()

@@ -124,7 +124,8 @@ export const createChildren = (options: ChildrenOptions): Children => {
       }
       const session = await options.createChild(id, parent)
       await session.configure(options.find(parent)?.config() ?? {})
-      session.setTitle(row.title)
+      if (task.title === undefined) session.setTitle(row.title)
+      else session.rename(task.title)
       session.setParent(parent)
       session.setWish(wishOf(task))
       // Without a task it waits for a workflow order.

@@ -33,8 +33,8 @@ export interface HubOptions {
   readonly encryptionKey?: string | undefined
   /** The key that a session's gateway checks. */
   readonly gatewayKey?: (session: string, generation: number) => Promise<string>
-  /** The address of the gateway of a session's sandbox, if a control plane knows it. */
-  readonly gatewayUrl?: ((session: string) => Promise<string | undefined>) | undefined
+  /** The address of the gateway of a session's sandbox, if a control plane knows it; null: the sandbox does not run. */
+  readonly gatewayUrl?: ((session: string) => Promise<string | null | undefined>) | undefined
   readonly allowedOrigins?: readonly string[]
   readonly answer: (session: string, frame: RequestFrame) => Promise<Record<string, unknown>>
   readonly workflowReported: (

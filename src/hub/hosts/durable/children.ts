@@ -63,7 +63,7 @@ export const durableChildren = (
       const provision = {
         ancestors,
         creator: access.creator(),
-        title,
+        ...(task.title === undefined ? { firstTitle: title } : { title }),
         config: session.config(),
         wish: wishOf(task),
       }

@@ -41,16 +41,17 @@ export const tellFleet = async (
   report: { readonly session: string; readonly owner: Owner; readonly activity: SessionActivity },
 ): Promise<void> => void (await callFleet(environment, "activity", report))
 
-const addressAnswer = z.object({ url: z.string().nullable() })
+const addressAnswer = z.object({ url: z.string().nullable(), isAsleep: z.boolean().optional() })
 
-/** The address of the gateway of a session's sandbox; undefined if the fleet has none, or does not answer. */
+/** The address of the gateway of a session's sandbox; null if it sleeps, undefined if the fleet has none, or does not answer. */
 export const askGatewayUrl = async (
   environment: DurableEnvironment,
   session: string,
-): Promise<string | undefined> => {
+): Promise<string | null | undefined> => {
   if (!hasFleet(environment)) return undefined
   const answer = await callFleet(environment, "address", { session }).catch(() => undefined)
-  return addressAnswer.safeParse(answer).data?.url ?? undefined
+  const { url, isAsleep = false } = addressAnswer.safeParse(answer).data ?? {}
+  return isAsleep ? null : (url ?? undefined)
 }
 
 export interface FleetCallHost {
@@ -124,6 +125,8 @@ const calls: Omit<Calls, "open" | "reserve"> = {
   },
   prompt: ({ messageId, content }, _host, { session }) => {
     if (session.status().status === "ended") throw new CallError(410, "the session has ended")
+    const problem = session.problemOfPrompt(messageId, content)
+    if (problem !== undefined) throw new CallError(409, problem)
     session.prompt(
       { type: "prompt", messageId, content, ...channelAddress(MAIN_CHANNEL) },
       MAIN_CHANNEL,
