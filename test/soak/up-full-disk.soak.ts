@@ -20,8 +20,10 @@ beforeAll(async () => {
   expect(Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk]).exitCode).toBe(0)
 })
 afterAll(async () => {
+  // It ends OpenCode as well; a killed `up` leaves OpenCode to the next one.
+  terminal.child.kill("SIGTERM")
+  await Promise.race([terminal.exited, Bun.sleep(20_000)])
   await terminal.kill()
-  await Bun.sleep(1500)
   Bun.spawnSync(["umount", "-l", disk])
   await sandbox.remove()
 })
